@@ -1,0 +1,1 @@
+"""Measurement of agents on question sets."""

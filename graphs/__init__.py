@@ -1,0 +1,1 @@
+"""The agents: state, nodes, routes, and builders of edges."""

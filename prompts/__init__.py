@@ -1,0 +1,1 @@
+"""One text file a prompt."""

@@ -1,0 +1,1 @@
+"""Applications: each translates input and calls one function."""

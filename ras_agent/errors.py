@@ -1,0 +1,67 @@
+"""Every error a user can meet derives from RasError and names its remedy."""
+
+from __future__ import annotations
+
+__all__ = [
+    "BudgetExceeded",
+    "IndexMismatch",
+    "IngestError",
+    "MissingExtra",
+    "ModelCallError",
+    "ParseError",
+    "PromptError",
+    "RasError",
+    "SettingsError",
+    "UnknownName",
+]
+
+
+class RasError(Exception):
+    """Base of all errors raised by ras_agent."""
+
+
+class MissingExtra(RasError, ImportError):
+    """An optional dependency is not installed; the message holds the install line."""
+
+    def __init__(self, feature: str, extra: str) -> None:
+        super().__init__(f"{feature} needs an extra: pip install 'ras-agent[{extra}]'")
+        self.feature, self.extra = feature, extra
+
+
+class UnknownName(RasError, ValueError):
+    """A name is not in a registry; the message lists the known ones."""
+
+    def __init__(self, kind: str, name: str, known: tuple[str, ...]) -> None:
+        super().__init__(f"unknown {kind} {name!r}; known: {', '.join(sorted(known))}")
+
+
+class ParseError(RasError, ValueError):
+    """A model's reply does not follow the grammar it was asked for."""
+
+
+class PromptError(RasError, ValueError):
+    """A prompt is missing, or its variables do not match what was given."""
+
+
+class IngestError(RasError, ValueError):
+    """A document could not be read; the message locates the file and line."""
+
+
+class IndexMismatch(RasError, ValueError):
+    """An index was written by another embedder, version or layout."""
+
+
+class SettingsError(RasError, ValueError):
+    """A setting is unknown or has a wrong value."""
+
+
+class ModelCallError(RasError, RuntimeError):
+    """A model call failed after its retries."""
+
+
+class BudgetExceeded(RasError, RuntimeError):
+    """A limit would be passed by the next model call; the loop turns it into a stop reason."""
+
+    def __init__(self, limit: str, message: str) -> None:
+        super().__init__(message)
+        self.limit = limit

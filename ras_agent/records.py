@@ -1,0 +1,331 @@
+"""The nouns of the agent: small frozen records with a plain-JSON form.
+
+`to_dict` gives JSON values only (what graph state and traces hold); `from_dict` is its inverse.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self, get_args
+
+from ras_agent.canonical import canonical_key
+
+__all__ = [
+    "Action",
+    "Answer",
+    "Call",
+    "Citation",
+    "Extraction",
+    "Failure",
+    "Hit",
+    "Passage",
+    "Plan",
+    "Source",
+    "Step",
+    "StopReason",
+    "Triple",
+    "Usage",
+]
+
+JSON = dict[str, Any]
+Action = Literal["subq", "sufficient", "no_retrieval"]
+StopReason = Literal[
+    "sufficient",
+    "no_retrieval",
+    "max_hops",
+    "max_llm_calls",
+    "max_tokens",
+    "max_seconds",
+    "repeated_subquery",
+    "no_new_facts",
+    "static",
+    "single_shot",
+    "planner_failed",
+    "recursion_limit",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A piece of a document that a retriever returns whole. `id` is unique in its index."""
+
+    id: str
+    text: str
+    title: str = ""
+    document_id: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> JSON:
+        return {
+            "id": self.id,
+            "text": self.text,
+            "title": self.title,
+            "document_id": self.document_id,
+            "metadata": dict(self.metadata),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Missing title, document_id and metadata are empty."""
+        return cls(
+            str(data["id"]),
+            data["text"],
+            data.get("title", ""),
+            data.get("document_id", ""),
+            dict(data.get("metadata", {})),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A retrieved passage; the higher the score the better, comparable within one query only."""
+
+    passage: Passage
+    score: float
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Source:
+    """Where a triple was read: characters `start` to `end` of a passage's text, at which hop, by whom."""
+
+    passage_id: str
+    start: int = 0
+    end: int = 0
+    hop: int = 0
+    subquery: str = ""
+    extractor: str = ""
+
+    def to_dict(self) -> JSON:
+        return {
+            "passage_id": self.passage_id,
+            "start": self.start,
+            "end": self.end,
+            "hop": self.hop,
+            "subquery": self.subquery,
+            "extractor": self.extractor,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        return cls(**data)
+
+
+@dataclass(frozen=True, slots=True)
+class Triple:
+    """A fact. Surface forms are kept as read; `key` says which triples state the same fact."""
+
+    subject: str
+    predicate: str
+    object: str
+    sources: tuple[Source, ...] = ()
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return canonical_key(self.subject), canonical_key(self.predicate), canonical_key(self.object)
+
+    @property
+    def id(self) -> str:
+        """Stable across runs: a hash of the key."""
+        return "t" + hashlib.blake2b("\x1f".join(self.key).encode(), digest_size=6).hexdigest()
+
+    def __str__(self) -> str:
+        return f"(S> {self.subject} | P> {self.predicate} | O> {self.object})"
+
+    def to_dict(self) -> JSON:
+        return {
+            "subject": self.subject,
+            "predicate": self.predicate,
+            "object": self.object,
+            "sources": [source.to_dict() for source in self.sources],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        sources = tuple(Source.from_dict(source) for source in data.get("sources", ()))
+        return cls(data["subject"], data["predicate"], data["object"], sources)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Something that went wrong and did not stop the run. `detail` is an excerpt of what could not be used."""
+
+    role: str
+    message: str
+    hop: int = 0
+    detail: str = ""
+
+    def to_dict(self) -> JSON:
+        return {"role": self.role, "message": self.message, "hop": self.hop, "detail": self.detail}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        return cls(**data)
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """What an extractor read out of passages, and what it could not read."""
+
+    triples: tuple[Triple, ...] = ()
+    failures: tuple[Failure, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to do next: ask `subquery`, stop because the graph is sufficient, or answer without retrieval."""
+
+    action: Action
+    subquery: str = ""
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        if self.action not in get_args(Action):
+            raise ValueError(f"unknown plan action {self.action!r}; known: {', '.join(get_args(Action))}")
+        if self.action == "subq" and not self.subquery.strip():
+            raise ValueError("a [SUBQ] plan needs a sub-query")
+
+    def to_dict(self) -> JSON:
+        return {"action": self.action, "subquery": self.subquery, "reason": self.reason}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        return cls(**data)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One hop: its sub-query, what came back, which facts were new.
+
+    `triple_ids` are all facts read at this hop, `new_triple_ids` those the graph had not held before. `thought` is
+    IRCoT's sentence.
+    """
+
+    hop: int
+    subquery: str
+    hits: tuple[Hit, ...] = ()
+    triple_ids: tuple[str, ...] = ()
+    new_triple_ids: tuple[str, ...] = ()
+    thought: str = ""
+    seconds: float = 0.0
+
+    def to_dict(self) -> JSON:
+        """Passages are named, not repeated: a trace keeps each passage once, under `passages`."""
+        return {
+            "hop": self.hop,
+            "subquery": self.subquery,
+            "hits": [
+                {"passage_id": hit.passage.id, "title": hit.passage.title, "score": hit.score} for hit in self.hits
+            ],
+            "triple_ids": list(self.triple_ids),
+            "new_triple_ids": list(self.new_triple_ids),
+            "thought": self.thought,
+            "seconds": self.seconds,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], passages: Mapping[str, Passage]) -> Self:
+        """`passages` maps passage ids to passages; a KeyError names one that is missing."""
+        return cls(
+            data["hop"],
+            data["subquery"],
+            tuple(Hit(passages[hit["passage_id"]], hit["score"]) for hit in data["hits"]),
+            tuple(data["triple_ids"]),
+            tuple(data["new_triple_ids"]),
+            data.get("thought", ""),
+            data.get("seconds", 0.0),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """Evidence for an answer: characters `start` to `end` of a passage, and the facts read there."""
+
+    number: int
+    passage_id: str
+    title: str = ""
+    start: int = 0
+    end: int = 0
+    quote: str = ""
+    triple_ids: tuple[str, ...] = ()
+
+    def to_dict(self) -> JSON:
+        return {
+            "number": self.number,
+            "passage_id": self.passage_id,
+            "title": self.title,
+            "start": self.start,
+            "end": self.end,
+            "quote": self.quote,
+            "triple_ids": list(self.triple_ids),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        return cls(**{**data, "triple_ids": tuple(data.get("triple_ids", ()))})
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer with its evidence. `abstained` means: the text says that the evidence does not hold the answer."""
+
+    text: str
+    citations: tuple[Citation, ...] = ()
+    abstained: bool = False
+    confidence: float | None = None
+    failures: tuple[Failure, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One model call. Tokens as the endpoint reported them, 0 where it did not. `replayed`: from the response cache."""
+
+    role: str
+    hop: int
+    model: str
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    seconds: float = 0.0
+    replayed: bool = False
+
+    def to_dict(self) -> JSON:
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        return cls(**data)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """All model calls of a run and their sums."""
+
+    calls: tuple[Call, ...] = ()
+
+    @property
+    def input_tokens(self) -> int:
+        return sum(call.input_tokens for call in self.calls)
+
+    @property
+    def output_tokens(self) -> int:
+        return sum(call.output_tokens for call in self.calls)
+
+    @property
+    def cached_tokens(self) -> int:
+        return sum(call.cached_tokens for call in self.calls)
+
+    def to_dict(self) -> JSON:
+        """Sums for a reader, calls for an accountant."""
+        return {
+            "llm_calls": len(self.calls),
+            "input_tokens": self.input_tokens,
+            "output_tokens": self.output_tokens,
+            "cached_tokens": self.cached_tokens,
+            "calls": [call.to_dict() for call in self.calls],
+        }
+
+    @classmethod
+    def from_calls(cls, calls: Sequence[Mapping[str, Any]]) -> Self:
+        return cls(tuple(Call.from_dict(call) for call in calls))

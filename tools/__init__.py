@@ -1,0 +1,1 @@
+"""What the graphs call, a folder a stage."""

@@ -1,0 +1,1 @@
+"""Stage: answer from the graph, with citations."""

@@ -1,0 +1,1 @@
+"""Foundation: text encoders and chat models."""

@@ -1,0 +1,1 @@
+"""Foundation: documents, chunks, and the index on disk."""

@@ -1,0 +1,1 @@
+"""Stage: decide what to ask next."""

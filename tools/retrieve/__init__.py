@@ -1,0 +1,1 @@
+"""Stage: find passages."""

@@ -1,0 +1,1 @@
+"""Stage: turn text into triples."""

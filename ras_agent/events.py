@@ -12,7 +12,19 @@ from dataclasses import dataclass
 
 from ras_agent.records import Answer, Failure, Hit, Plan, Triple
 
-__all__ = ["AnswerToken", "Answered", "Event", "Failed", "GraphDelta", "Hits", "Planned", "Thought", "Triples", "emit", "emitting"]
+__all__ = [
+    "AnswerToken",
+    "Answered",
+    "Event",
+    "Failed",
+    "GraphDelta",
+    "Hits",
+    "Planned",
+    "Thought",
+    "Triples",
+    "emit",
+    "emitting",
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,15 +14,19 @@ __all__ = ["FACTORIES", "factory", "names"]
 FACTORIES: dict[str, dict[str, str]] = {
     "planner": {
         "offline": "ras_agent.tools.plan.offline:OfflinePlanner",
+        "llm": "ras_agent.tools.plan.llm:LLMPlanner",
     },
     "extractor": {
         "offline": "ras_agent.tools.structure.offline:OfflineExtractor",
+        "llm": "ras_agent.tools.structure.llm:LLMExtractor",
     },
     "answerer": {
         "offline": "ras_agent.tools.answer.offline:OfflineAnswerer",
+        "llm": "ras_agent.tools.answer.llm:LLMAnswerer",
     },
     "reasoner": {
         "offline": "ras_agent.tools.plan.offline_reasoner:OfflineReasoner",
+        "llm": "ras_agent.tools.plan.llm_reasoner:LLMReasoner",
     },
     "retriever": {
         "bm25": "ras_agent.tools.retrieve.bm25:bm25",

@@ -1,0 +1,75 @@
+"""From what a user writes to the object that plays a role.
+
+A role is given as an object that fits its protocol, as a LangChain chat model, or as a string:
+
+    offline                      a registered name (see ras_agent.tools.registry)
+    graphllm:/path               a registered name with its argument
+    openai:gpt-4o-mini           any provider and model that LangChain's init_chat_model knows
+    vllm:http://host:port/v1#m   model m behind an OpenAI-compatible server
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from ras_agent.protocols import Answerer, Extractor, Planner, Reasoner
+from ras_agent.tools.encode.chat_models import is_chat_model, model_name, printable
+from ras_agent.tools.registry import factory, names
+
+__all__ = ["resolve_answerer", "resolve_extractor", "resolve_planner", "resolve_reasoner", "role_name"]
+
+_PROTOCOLS: dict[str, type] = {
+    "planner": Planner,
+    "extractor": Extractor,
+    "answerer": Answerer,
+    "reasoner": Reasoner,
+}
+
+
+def resolve_planner(spec: object, **options: Any) -> Planner:
+    """The planner that `spec` names. `options` reach ras_agent.tools.plan.llm:LLMPlanner alone.
+
+    Options are for the chat-model role; an object is returned as it is and a registered name brings its own settings.
+    Raises UnknownName, MissingExtra, SettingsError, or TypeError for an object that fits no protocol.
+    """
+    return cast(Planner, _resolve("planner", spec, options))
+
+
+def resolve_extractor(spec: object, **options: Any) -> Extractor:
+    """The extractor that `spec` names; `options` reach ras_agent.tools.structure.llm:LLMExtractor alone."""
+    return cast(Extractor, _resolve("extractor", spec, options))
+
+
+def resolve_answerer(spec: object, **options: Any) -> Answerer:
+    """The answerer that `spec` names; `options` reach ras_agent.tools.answer.llm:LLMAnswerer alone."""
+    return cast(Answerer, _resolve("answerer", spec, options))
+
+
+def resolve_reasoner(spec: object, **options: Any) -> Reasoner:
+    """The reasoner that `spec` names; `options` reach ras_agent.tools.plan.llm_reasoner:LLMReasoner alone."""
+    return cast(Reasoner, _resolve("reasoner", spec, options))
+
+
+def role_name(role: object) -> str:
+    """A short printable name for traces, without secrets: "offline", "openai:gpt-4o-mini", or a class's name."""
+    if isinstance(role, str):
+        return printable(role)
+    if is_chat_model(role):
+        return model_name(role)
+    name = getattr(role, "name", None)
+    return printable(name) if isinstance(name, str) and name else type(role).__name__
+
+
+def _resolve(kind: str, spec: object, options: dict[str, Any]) -> object:
+    if isinstance(spec, str):
+        name, _, argument = spec.partition(":")
+        if name in names(kind) and name != "llm":
+            return factory(kind, name)(argument) if argument else factory(kind, name)()
+        if argument:
+            return factory(kind, "llm")(spec, **options)
+        factory(kind, spec)  # raises UnknownName with the names there are
+    if is_chat_model(spec):
+        return factory(kind, "llm")(spec, **options)
+    if isinstance(spec, type) or not isinstance(spec, _PROTOCOLS[kind]):
+        raise TypeError(f"a {kind} is an object with the methods of {_PROTOCOLS[kind].__name__}, got {spec!r:.200}")
+    return spec

@@ -1,0 +1,40 @@
+# Two commands on a fresh machine: `make demo` and `make test`. Everything lives in $(VENV).
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+DEMO   ?= Which river flows through the city where the inventor of the telephone was born?
+
+.PHONY: demo test lint types bench clean
+
+demo: $(VENV)/.core  ## Answer a bundled 3-hop question step by step: no key, no model, no network
+	$(BIN)/ras-agent ask --sample --save trace.html "$(DEMO)"
+
+test: $(VENV)/.dev  ## Run all tests
+	$(BIN)/python -m pytest $(TESTS)
+
+lint: $(VENV)/.dev  ## Style and formatting
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev  ## mypy --strict
+	$(BIN)/python scripts/link_types.py
+	$(BIN)/mypy
+
+bench: $(VENV)/.dev  ## Speed, as ratios to a named peer in the same run
+	$(BIN)/python -m ras_agent.eval.bench_overhead
+	$(BIN)/python -m ras_agent.eval.bench_retrieval --sizes 10000,100000
+
+clean:  ## Remove the environment and everything built
+	rm -rf $(VENV) build dist *.egg-info
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.core: pyproject.toml | $(BIN)/python
+	$(PIP) --editable .
+	touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) --editable '.[dev]'
+	touch $@ $(VENV)/.core

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Answer, Extraction, Hit, Passage, Plan, Step
+from ras_agent.records import Answer, Extraction, Hit, Passage, Plan, Span, Step
 
-__all__ = ["Answerer", "Embedder", "Extractor", "Planner", "Reasoner", "Retriever"]
+__all__ = ["Answerer", "Embedder", "Extractor", "Planner", "Reasoner", "Retriever", "SpanReader"]
 
 
 @runtime_checkable
@@ -73,4 +73,13 @@ class Embedder(Protocol):
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """Unit vectors, shape (len(texts), dimension), float32."""
+        ...
+
+
+@runtime_checkable
+class SpanReader(Protocol):
+    """Points at answers inside texts."""
+
+    def read(self, question: str, texts: Sequence[str]) -> list[list[Span]]:
+        """One list for each text, its likeliest spans, best first; empty for a text without words."""
         ...

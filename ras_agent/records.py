@@ -23,6 +23,7 @@ __all__ = [
     "Passage",
     "Plan",
     "Source",
+    "Span",
     "Step",
     "StopReason",
     "Triple",
@@ -296,6 +297,25 @@ class Call:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         return cls(**data)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Where a reader sees an answer: characters `start` to `end` of a text.
+
+    `score` is the span's logit and `no_answer` the logit of the text holding none; both compare across the texts of
+    one question only.
+    """
+
+    start: int
+    end: int
+    score: float
+    no_answer: float = 0.0
+
+    @property
+    def margin(self) -> float:
+        """How much likelier the span is than no answer, in logits; above 0 the text is held to answer."""
+        return self.score - self.no_answer
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ __all__ = [
     "Triples",
     "emit",
     "emitting",
+    "listening",
 ]
 
 
@@ -103,6 +104,11 @@ def emit(event: Event) -> None:
     sink = _sink.get()
     if sink is not None:
         sink(event)
+
+
+def listening() -> bool:
+    """Whether somebody listens: a model's answer is streamed only then."""
+    return _sink.get() is not None
 
 
 @contextmanager

@@ -1,0 +1,249 @@
+"""One model call: budget, kept replies, rate limits, retries, the call itself, its usage. Sync and async."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tenacity import AsyncRetrying, RetryCallState, Retrying, retry_if_exception, stop_after_attempt
+
+from ras_agent.budget import Ledger, current_ledger
+from ras_agent.errors import ModelCallError
+from ras_agent.prompts import Turn
+from ras_agent.records import Call
+from ras_agent.tools.encode.chat_cache import ReplyCache
+from ras_agent.tools.encode.chat_limits import Clock, Limiter, Rates, shared_limiter
+from ras_agent.tools.encode.chat_models import (
+    build_chat_model,
+    endpoint_of,
+    is_chat_model,
+    model_name,
+    printable,
+    sampling_parameters,
+    without_secrets,
+)
+from ras_agent.tools.encode.chat_retry import RetryPolicy, retry_after
+
+__all__ = ["Chat", "ChatSettings", "Reply", "Request", "as_chat"]
+
+_CUT_SHORT = frozenset({"length", "max_tokens", "MAX_TOKENS", "model_length"})
+_REMEDIES = {
+    401: "check the API key",
+    403: "check the API key's rights",
+    404: "check the model's name",
+    429: "lower requests_per_minute or tokens_per_minute",
+}
+
+
+@dataclass(frozen=True)
+class ChatSettings:
+    """How models are built from strings, and how any model is called.
+
+    temperature, max_tokens: for models built from a string; None leaves the provider's default.
+    timeout: seconds one try may take, for models built from a string (a model object keeps its own, and should have its
+        own retries off).
+    rates: for the model's endpoint; None keeps those it has. All roles on one endpoint share one limiter.
+    cache: a file of replies; a request found in it is answered from it.
+    """
+
+    temperature: float | None = None
+    max_tokens: int | None = None
+    timeout: float = 60.0
+    rates: Rates | None = None
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    cache: str | Path | None = None
+    clock: Clock = field(default_factory=Clock)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to send. `on_text`, if given, is called with the whole reply so far whenever more of it arrives."""
+
+    turns: tuple[Turn, ...]
+    on_text: Callable[[str], None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came back. `truncated`: the model stopped at its token limit."""
+
+    text: str
+    truncated: bool = False
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    seconds: float = 0.0
+    replayed: bool = False
+
+
+class Chat:
+    """A chat model as the roles use it. Thread safe.
+
+    Every call is held against the running node's ledger. So is a reply from the cache, with the tokens it once cost:
+    a replayed run meets its limits where the first run did, and takes the same path.
+    """
+
+    def __init__(
+        self, model: Any, name: str = "", settings: ChatSettings | None = None, limiter: Limiter | None = None
+    ) -> None:
+        self.model = model
+        self.name = name or model_name(model)
+        self.endpoint = endpoint_of(model)
+        self.settings = settings or ChatSettings()
+        self.limiter = limiter or shared_limiter(self.endpoint, self.settings.rates)
+        self._cache = ReplyCache(self.settings.cache) if self.settings.cache else None
+
+    def __repr__(self) -> str:
+        return f"Chat({self.name!r})"
+
+    def complete(self, request: Request) -> Reply:
+        """The model's reply. Raises BudgetExceeded before, ModelCallError after the last try."""
+        with self._metered() as ledger:
+            reply = self._kept(request)
+            if reply is None:
+                tries = Retrying(sleep=self.settings.clock.sleep, **self._retry_options())
+                with self._errors_named(tries):
+                    reply = self._keep(request, tries(self._try, request))
+            self._record(ledger, reply)
+            return reply
+
+    async def acomplete(self, request: Request) -> Reply:
+        """`complete` for coroutines."""
+        with self._metered() as ledger:
+            reply = self._kept(request)
+            if reply is None:
+                tries = AsyncRetrying(sleep=self.settings.clock.asleep, **self._retry_options())
+                with self._errors_named(tries):
+                    reply = self._keep(request, await tries(self._atry, request))
+            self._record(ledger, reply)
+            return reply
+
+    def _try(self, request: Request) -> Reply:
+        messages = _messages(request)
+        with self.limiter.hold(_estimate(request)) as booking:
+            started = time.perf_counter()
+            if request.on_text is None:
+                message = self.model.invoke(messages)
+            else:
+                message = None
+                for chunk in self.model.stream(messages):
+                    message = chunk if message is None else message + chunk
+                    request.on_text(str(message.text))
+            reply = _reply(message, time.perf_counter() - started)
+            booking.tokens = reply.input_tokens + reply.output_tokens or booking.tokens
+            return reply
+
+    async def _atry(self, request: Request) -> Reply:
+        messages = _messages(request)
+        async with self.limiter.ahold(_estimate(request)) as booking:
+            started = time.perf_counter()
+            if request.on_text is None:
+                message = await self.model.ainvoke(messages)
+            else:
+                message = None
+                async for chunk in self.model.astream(messages):
+                    message = chunk if message is None else message + chunk
+                    request.on_text(str(message.text))
+            reply = _reply(message, time.perf_counter() - started)
+            booking.tokens = reply.input_tokens + reply.output_tokens or booking.tokens
+            return reply
+
+    @contextmanager
+    def _metered(self) -> Iterator[Ledger]:
+        ledger = current_ledger()
+        ledger.admit()
+        try:
+            yield ledger
+        except BaseException:
+            ledger.release()
+            raise
+
+    def _record(self, ledger: Ledger, reply: Reply) -> None:
+        tokens = (reply.input_tokens, reply.output_tokens, reply.cached_tokens)
+        ledger.record(Call(ledger.role, ledger.hop, self.name, *tokens, reply.seconds, reply.replayed))
+
+    def _kept(self, request: Request) -> Reply | None:
+        kept = self._cache.get(self.name, sampling_parameters(self.model), request.turns) if self._cache else None
+        if kept is None:
+            return None
+        reply = Reply(**kept, replayed=True)
+        if request.on_text is not None:
+            request.on_text(reply.text)
+        return reply
+
+    def _keep(self, request: Request, reply: Reply) -> Reply:
+        if self._cache is not None:
+            kept = {name: value for name, value in asdict(reply).items() if name not in ("seconds", "replayed")}
+            self._cache.put(self.name, sampling_parameters(self.model), request.turns, kept)
+        return reply
+
+    def _retry_options(self) -> dict[str, Any]:
+        policy = self.settings.retry
+
+        def pause_everybody(state: RetryCallState) -> None:
+            error = state.outcome.exception() if state.outcome else None
+            self.limiter.pause((error and retry_after(error)) or 0.0)
+
+        return {
+            "stop": stop_after_attempt(policy.attempts),
+            "retry": retry_if_exception(policy.retries),
+            "wait": policy.wait,
+            "before_sleep": pause_everybody,
+            "reraise": True,
+        }
+
+    @contextmanager
+    def _errors_named(self, tries: Retrying | AsyncRetrying) -> Iterator[None]:
+        """Whatever a provider's client raises becomes a ModelCallError without credentials."""
+        try:
+            yield
+        except Exception as error:
+            told = without_secrets(str(error), self.model)
+            status = getattr(error, "status_code", None)
+            remedy = f"; {_REMEDIES[status]}" if status in _REMEDIES else ""
+            count = tries.statistics.get("attempt_number", 1)
+            raise ModelCallError(
+                f"{self.name} at {self.endpoint} failed after {count} {'try' if count == 1 else 'tries'}: "
+                f"{type(error).__name__}: {told[:300]}{remedy}"
+            ) from (error if told == str(error) else None)
+
+
+def as_chat(model: object, settings: ChatSettings | None = None) -> Chat:
+    """A Chat from a spec string, a LangChain chat model, or a Chat (returned as it is)."""
+    if isinstance(model, Chat):
+        return model
+    settings = settings or ChatSettings()
+    if isinstance(model, str):
+        built = build_chat_model(
+            model, timeout=settings.timeout, temperature=settings.temperature, max_tokens=settings.max_tokens
+        )
+        return Chat(built, printable(model), settings)
+    if not is_chat_model(model):
+        raise TypeError(f"expected a LangChain chat model or a string like 'openai:gpt-4o-mini', got {type(model)}")
+    return Chat(model, settings=settings)
+
+
+def _messages(request: Request) -> list[tuple[str, str]]:
+    return [(turn.role, turn.text) for turn in request.turns]
+
+
+def _estimate(request: Request) -> int:
+    """About four characters a token, and room for a reply."""
+    return sum(len(turn.text) for turn in request.turns) // 4 + 256
+
+
+def _reply(message: Any, seconds: float) -> Reply:
+    usage = message.usage_metadata or {}
+    ending = message.response_metadata
+    return Reply(
+        text=str(message.text),
+        truncated=any(ending.get(name) in _CUT_SHORT for name in ("finish_reason", "stop_reason", "done_reason")),
+        input_tokens=usage.get("input_tokens", 0),
+        output_tokens=usage.get("output_tokens", 0),
+        cached_tokens=(usage.get("input_token_details") or {}).get("cache_read", 0) or 0,
+        seconds=seconds,
+    )

@@ -1,0 +1,65 @@
+"""Replies kept on disk, so that a run can be replayed without its models."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from ras_agent.prompts import Turn
+
+__all__ = ["ReplyCache"]
+
+_TABLE = "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, request TEXT NOT NULL, reply TEXT NOT NULL)"
+
+
+class ReplyCache:
+    """One SQLite file: hash of model, parameters and messages -> reply.
+
+    Each operation is a transaction on a connection of its own: safe between threads, processes and event loops, and a
+    killed run leaves no half a reply. The first reply for a key stays, so two runs at once replay the same afterwards.
+    The file holds prompts and replies in plain text, and no credentials.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with closing(self._connect()) as connection, connection:
+            connection.execute("PRAGMA journal_mode = WAL")  # readers need not wait for a writer
+            connection.execute(_TABLE)
+
+    def get(self, model: str, parameters: Mapping[str, Any], turns: Sequence[Turn]) -> dict[str, Any] | None:
+        """The reply kept for a request, or None."""
+        key = hashlib.sha256(_request(model, parameters, turns).encode()).hexdigest()
+        with closing(self._connect()) as connection:
+            row = connection.execute("SELECT reply FROM replies WHERE key = ?", (key,)).fetchone()
+        return json.loads(row[0]) if row else None
+
+    def put(self, model: str, parameters: Mapping[str, Any], turns: Sequence[Turn], reply: Mapping[str, Any]) -> None:
+        """Keep a reply, a mapping of JSON values."""
+        request = _request(model, parameters, turns)
+        key = hashlib.sha256(request.encode()).hexdigest()
+        with closing(self._connect()) as connection, connection:
+            connection.execute(
+                "INSERT OR IGNORE INTO replies VALUES (?, ?, ?)", (key, request, json.dumps(dict(reply)))
+            )
+
+    def __len__(self) -> int:
+        with closing(self._connect()) as connection:
+            (count,) = connection.execute("SELECT COUNT(*) FROM replies").fetchone()
+        return int(count)
+
+    def _connect(self) -> sqlite3.Connection:
+        return sqlite3.connect(self.path, timeout=30)
+
+
+def _request(model: str, parameters: Mapping[str, Any], turns: Sequence[Turn]) -> str:
+    return json.dumps(
+        {"model": model, "parameters": dict(parameters), "messages": [[turn.role, turn.text] for turn in turns]},
+        sort_keys=True,
+        default=str,
+    )

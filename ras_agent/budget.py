@@ -46,14 +46,19 @@ class Limits:
 
 @dataclass
 class Ledger:
-    """The model calls of one run so far. Thread safe; made anew for each node, seeded with the calls of earlier ones."""
+    """The model calls of one run so far. Thread safe; made anew for each node, seeded with the calls of earlier ones.
+
+    started: `time.monotonic()` at the run's start, later by the time it was paused. refused: the limit that a call was
+    refused for; it ends the loop, also where a role has caught the BudgetExceeded and returned what it had.
+    """
 
     role: str = ""
     hop: int = 0
     limits: Limits = field(default_factory=Limits)
-    started: float = field(default_factory=time.time)
+    started: float = field(default_factory=time.monotonic)
     earlier: Sequence[Call] = ()
     calls: list[Call] = field(default_factory=list)
+    refused: str | None = None
     _open: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -66,7 +71,7 @@ class Ledger:
         tokens = sum(call.input_tokens + call.output_tokens for call in (*self.earlier, *self.calls))
         if limits.max_tokens is not None and tokens >= limits.max_tokens and keep_for_answer:
             return "max_tokens"
-        if limits.max_seconds is not None and time.time() - self.started >= limits.max_seconds and keep_for_answer:
+        if limits.max_seconds is not None and time.monotonic() - self.started >= limits.max_seconds and keep_for_answer:
             return "max_seconds"
         return None
 
@@ -75,6 +80,7 @@ class Ledger:
         with self._lock:
             limit = self.exceeded(keep_for_answer=0 if self.role == "answerer" else 1)
             if limit:
+                self.refused = limit
                 raise BudgetExceeded(limit, f"{limit} = {getattr(self.limits, limit)} is used up")
             self._open += 1
 

@@ -1,0 +1,160 @@
+"""One code path for synchronous and asynchronous runs.
+
+A node is a generator: it reads the state, yields each call it wants made, and returns its update.
+
+    def retrieve(state, limits):
+        hits = yield Ask("retriever", hop, retriever, "retrieve", (state["subquery"], limits.k), list)
+        return {"hits": ...}
+
+`Node` drives it from `invoke` and from `ainvoke`. Around every call it holds model calls against the limits, streams
+events, and turns an exception into a recorded failure: the generator then receives None and goes on without.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.runnables import Runnable, RunnableConfig
+from langgraph.errors import GraphBubbleUp
+from langgraph.runtime import get_runtime
+
+from ras_agent.budget import Ledger, Limits, metered
+from ras_agent.calling import acall, call
+from ras_agent.errors import BudgetExceeded, IndexMismatch, PromptError, SettingsError, UnknownName
+from ras_agent.events import Failed, emit, emitting
+from ras_agent.graphs.rehydrate import Records
+from ras_agent.graphs.state import State, Update
+from ras_agent.records import Failure
+
+__all__ = ["Ask", "Body", "Node", "Work"]
+
+# Everything else that a tool raises is recorded. These are raised: mistakes in the wiring or the set-up, which no
+# later hop can heal, and LangGraph's own signals (an interrupt asked for by a tool).
+RAISED = (
+    TypeError,
+    AttributeError,
+    NameError,
+    NotImplementedError,
+    AssertionError,
+    ImportError,
+    MemoryError,
+    UnknownName,
+    SettingsError,
+    PromptError,
+    IndexMismatch,
+    GraphBubbleUp,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A call to make: `role.method(*args)`, which returns `returns`. `kind` and `hop` say whose it is and when."""
+
+    kind: str
+    hop: int
+    role: object
+    method: str
+    args: tuple[Any, ...]
+    returns: type
+
+
+Work = Generator[Ask, Any, Update]
+Body = Callable[[State, Limits], Work]
+
+
+class Node(Runnable[State, Update]):
+    """A step of a graph around `body`. `bounds` turns a run's own limits, None if it has none, into those in force."""
+
+    def __init__(self, body: Body, bounds: Callable[[Limits | None], Limits], records: Records) -> None:
+        self._body, self._bounds, self._records = body, bounds, records
+
+    def invoke(self, input: State, config: RunnableConfig | None = None, **kwargs: Any) -> Update:
+        with self._turn(input) as turn:
+            while (ask := turn.advance()) is not None:
+                try:
+                    turn.receive(ask, call(ask.role, ask.method, *ask.args))
+                except Exception as error:
+                    turn.fail(ask, error)
+        return turn.update
+
+    async def ainvoke(self, input: State, config: RunnableConfig | None = None, **kwargs: Any) -> Update:
+        with self._turn(input) as turn:
+            while (ask := turn.advance()) is not None:
+                try:
+                    turn.receive(ask, await acall(ask.role, ask.method, *ask.args))
+                except Exception as error:
+                    turn.fail(ask, error)
+        return turn.update
+
+    @contextmanager
+    def _turn(self, state: State) -> Iterator[_Turn]:
+        runtime = get_runtime(Limits)
+        limits = self._bounds(runtime.context)
+        began = time.monotonic()
+        spent = state.get("seconds", 0.0)
+        usage = state.get("usage") or {}
+        ledger = Ledger(
+            limits=limits,
+            started=began - spent,
+            earlier=tuple(map(self._records.call, usage.get("calls", ()))),
+        )
+        turn = _Turn(self._body(state, limits), ledger)
+        with metered(ledger), emitting(runtime.stream_writer):
+            yield turn
+        turn.close(time.monotonic() - began)
+
+
+class _Turn:
+    """One run of a node's generator: what it asked, what failed, what it returned."""
+
+    def __init__(self, work: Work, ledger: Ledger) -> None:
+        self.update: Update = {}
+        self._work = work
+        self._ledger = ledger
+        self._reply: object = None
+        self._failures: list[Failure] = []
+
+    def advance(self) -> Ask | None:
+        """The next call to make, or None when the node has returned."""
+        try:
+            ask = self._work.send(self._reply)
+        except StopIteration as done:
+            self.update = done.value
+            return None
+        self._ledger.role, self._ledger.hop = ask.kind, ask.hop
+        self._reply = None
+        return ask
+
+    def receive(self, ask: Ask, reply: object) -> None:
+        if not isinstance(reply, ask.returns):
+            raise TypeError(
+                f"{type(ask.role).__name__}.{ask.method} must return {ask.returns.__name__}, "
+                f"got {type(reply).__name__}: {reply!r:.200}"
+            )
+        self._reply = reply
+
+    def fail(self, ask: Ask, error: Exception) -> None:
+        """Record what a call raised; raise it again if it is no failure of a tool."""
+        if isinstance(error, RAISED):
+            raise error
+        if isinstance(error, BudgetExceeded):
+            self._ledger.refused = error.limit
+        else:
+            failure = Failure(ask.kind, f"{type(error).__name__}: {error}"[:500], ask.hop)
+            emit(Failed(failure))
+            self._failures.append(failure)
+
+    def close(self, seconds: float) -> None:
+        """Complete the update with what every node reports."""
+        update: dict[str, Any] = {**self.update, "seconds": self.update.get("seconds", seconds)}
+        if self._failures:
+            update["failures"] = [*(failure.to_dict() for failure in self._failures), *update.get("failures", ())]
+        if self._ledger.calls:
+            update["usage"] = [call.to_dict() for call in self._ledger.calls]
+        if self._ledger.refused:
+            update["stop_reason"] = self._ledger.refused
+        self.update = update

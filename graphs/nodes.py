@@ -1,0 +1,180 @@
+"""The nodes that all graphs share, in the order data meets them: begin, retrieve, structure, merge, answer.
+
+Each factory closes over its tool and returns the body of a node; see ras_agent.graphs.node for how bodies are run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from ras_agent.budget import Limits, current_ledger
+from ras_agent.events import Answered, Failed, GraphDelta, Hits, Triples, emit
+from ras_agent.graphs.citing import checked
+from ras_agent.graphs.given import given_passages
+from ras_agent.graphs.node import Ask, Body, Work
+from ras_agent.graphs.rehydrate import Records
+from ras_agent.graphs.state import State
+from ras_agent.protocols import Answerer, Extractor, Retriever
+from ras_agent.question_graph import QuestionGraph
+from ras_agent.records import Answer, Extraction, Failure, Hit, Step, Triple
+
+__all__ = ["answer", "begin", "merge", "retrieve", "structure"]
+
+# begin, plan, answer
+LEAST_STEPS = 3
+
+
+def begin(records: Records, *, least_steps: int = LEAST_STEPS, stop_reason: str = "", static: bool = False) -> Body:
+    """Check what the caller gave, and empty what an earlier question on the same thread left.
+
+    `static`: whether the graph can do with `static_passages` alone. Raises ValueError for a blank question, for given
+    passages that contradict each other, and for a recursion limit below `least_steps`, which leaves no room to answer.
+    """
+
+    def body(state: State, limits: Limits) -> Work:
+        question = state.get("question")
+        if not isinstance(question, str) or not question.strip():
+            raise ValueError(f'the input needs a question that is not blank: {{"question": "..."}}, got {question!r}')
+        if state["remaining_steps"] < least_steps:
+            raise ValueError(f"recursion_limit is too low to reach an answer: give at least {least_steps}, or none")
+        if state.get("static_passages") and not static:
+            raise ValueError("static_passages is for the RAS graph; this one takes seed_passages")
+        return {
+            # what grows is emptied by None, what is replaced gets its first value
+            **dict.fromkeys(("steps", "plans", "passages", "usage", "failures", "seconds", "read", "thoughts")),
+            **dict.fromkeys(("seed_passages", "static_passages", "static_iterations", "confidence")),
+            **{"given": given_passages(state), "static": bool(state.get("static_passages"))},
+            **{"answer": "", "citations": [], "abstained": False, "stop_reason": stop_reason},
+            "graph": records.dump(QuestionGraph()),
+            **{"hop": 0, "subquery": question, "hits": [], "triples": [], "hop_began": 0.0},
+        }
+        yield  # makes this body a generator, as every body is
+
+    return body
+
+
+def retrieve(retriever: Retriever, records: Records) -> Body:
+    """Find passages for the sub-query, or take those given for this hop."""
+
+    def body(state: State, limits: Limits) -> Work:
+        hop, subquery, given = state["hop"] + 1, state["subquery"], state["given"]
+        if given:
+            hits = tuple(Hit(records.passage(data), 1 / rank) for rank, data in enumerate(given[0], start=1))
+        else:
+            found = yield Ask("retriever", hop, retriever, "retrieve", (subquery, limits.k), Sequence)
+            hits = tuple(Hit(hit.passage, float(hit.score)) for hit in (found or ())[: limits.k])
+        emit(Hits(hop, subquery, hits))
+        new = {hit.passage.id: hit.passage for hit in hits if hit.passage.id not in state["passages"]}
+        return {
+            "hop": hop,
+            "hits": [records.dump_hit(hit) for hit in hits],
+            "passages": {name: records.dump(passage) for name, passage in new.items()},
+            "given": given[1:],
+            "hop_began": state["seconds"],
+        }
+
+    return body
+
+
+def structure(extractor: Extractor, records: Records) -> Body:
+    """Read facts in this hop's passages. A passage read at an earlier hop is not read again: its facts are known."""
+
+    def body(state: State, limits: Limits) -> Work:
+        hop, subquery = state["hop"], state["subquery"]
+        ids = dict.fromkeys(hit["passage_id"] for hit in state["hits"] if hit["passage_id"] not in state["read"])
+        passages = [records.passage(state["passages"][name]) for name in ids]
+        if not passages:
+            return {"triples": []}
+        extraction = yield Ask("extractor", hop, extractor, "extract", (passages, subquery), Extraction)
+        if extraction is None:
+            return {"triples": []}
+        triples = _located(extraction.triples, ids, hop, subquery)
+        failures = [replace(failure, role="extractor", hop=hop) for failure in extraction.failures]
+        if lost := len(extraction.triples) - len(triples):
+            failures.append(Failure("extractor", f"dropped {lost} facts that name no passage they were read in", hop))
+        _tell(failures)
+        emit(Triples(hop, tuple(triples)))
+        # where something could not be read, a passage that gave no facts may give some when it is found again
+        read = {source.passage_id for triple in triples for source in triple.sources} if failures else ids
+        return {
+            "triples": [records.dump(triple) for triple in triples],
+            "read": [name for name in ids if name in read],
+            "failures": [failure.to_dict() for failure in failures],
+        }
+
+    return body
+
+
+def merge(records: Records) -> Body:
+    """Merge this hop's facts into the question's graph, and write the hop down."""
+
+    def body(state: State, limits: Limits) -> Work:
+        hop, hits = state["hop"], state["hits"]
+        before = records.graph(state["graph"])
+        triples = [records.triple(data) for data in state["triples"]]
+        graph = before.merge(triples).bounded(limits.max_facts, state["question"]) if triples else before
+        found = {hit["passage_id"] for hit in hits}
+        ids = [name for name, fact in graph.by_id.items() if any(source.passage_id in found for source in fact.sources)]
+        new = [name for name in ids if name not in before.by_id]
+        step = Step(
+            hop,
+            state["subquery"],
+            tuple(records.hit(hit, state["passages"]) for hit in hits),
+            tuple(ids),
+            tuple(new),
+            thought=state["thoughts"][-1] if state["thoughts"] else "",
+            seconds=round(state["seconds"] - state["hop_began"], 6),
+        )
+        added = tuple(graph.by_id[name] for name in new)
+        emit(GraphDelta(hop, added, len(graph), len(graph.entities), len(graph.conflicts)))
+        changed = {} if graph is before else {"graph": records.dump(graph)}
+        return {**changed, "steps": [records.dump(step)]}
+        yield
+
+    return body
+
+
+def answer(answerer: Answerer, records: Records) -> Body:
+    """Answer from the graph and the passages; what the answer cites and does not exist is dropped and recorded."""
+
+    def body(state: State, limits: Limits) -> Work:
+        hop, graph = state["hop"], records.graph(state["graph"])
+        passages = {name: records.passage(data) for name, data in state["passages"].items()}
+        args = (state["question"], graph, tuple(passages.values()))
+        reply = yield Ask("answerer", hop, answerer, "answer", args, Answer)
+        refused = current_ledger().refused
+        if reply is None:
+            cause = f"{refused} is used up" if refused else "the answerer failed"
+            reply = Answer(f"No answer: {cause}.", abstained=True)
+        reply = checked(reply, passages, graph.by_id, hop)
+        failures = [replace(failure, role="answerer", hop=hop) for failure in reply.failures]
+        _tell(failures)
+        emit(Answered(reply, refused or state["stop_reason"]))
+        return {
+            "answer": reply.text,
+            "citations": [citation.to_dict() for citation in reply.citations],
+            "abstained": reply.abstained,
+            "confidence": reply.confidence,
+            "failures": [failure.to_dict() for failure in failures],
+        }
+
+    return body
+
+
+def _located(triples: Iterable[Triple], passage_ids: Iterable[str], hop: int, subquery: str) -> list[Triple]:
+    """Triples with hop and sub-query in every source; without sources that were not given, and those left with none."""
+    known = set(passage_ids)
+    located = []
+    for triple in triples:
+        sources = tuple(
+            replace(source, hop=hop, subquery=subquery) for source in triple.sources if source.passage_id in known
+        )
+        if sources:
+            located.append(replace(triple, sources=sources))
+    return located
+
+
+def _tell(failures: Iterable[Failure]) -> None:
+    for failure in failures:
+        emit(Failed(failure))

@@ -1,0 +1,76 @@
+"""Between the plain JSON in the state and records: each value is translated once, not once a node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from ras_agent.graphs.plain import plain
+from ras_agent.question_graph import QuestionGraph
+from ras_agent.records import JSON, Call, Hit, Passage, Step, Triple
+
+__all__ = ["Records"]
+
+Record = TypeVar("Record")
+_MOST = 8192
+
+
+class Records:
+    """Remembers which record a JSON value stands for, by the value's identity.
+
+    State values keep their identity from node to node, so within one process nothing is parsed twice; a value loaded
+    from a checkpoint is a new one and parsed once. It relies on state values never being changed in place. Thread
+    safe: a lost race costs a second parse.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[JSON, Any]] = {}
+
+    def dump(self, record: Passage | QuestionGraph | Step | Triple) -> JSON:
+        """The record as plain JSON, for the state."""
+        data: JSON = plain(record.to_dict()) if isinstance(record, Passage) else record.to_dict()
+        self._keep(data, record)
+        return data
+
+    def dump_hit(self, hit: Hit) -> JSON:
+        """A hit as a Step's JSON holds it: the passage is named, not repeated."""
+        data: JSON = {"passage_id": hit.passage.id, "title": hit.passage.title, "score": hit.score}
+        self._keep(data, hit)
+        return data
+
+    def graph(self, data: JSON) -> QuestionGraph:
+        return self._load(data, QuestionGraph.from_dict)
+
+    def passage(self, data: JSON) -> Passage:
+        return self._load(data, Passage.from_dict)
+
+    def triple(self, data: JSON) -> Triple:
+        return self._load(data, Triple.from_dict)
+
+    def call(self, data: JSON) -> Call:
+        return self._load(data, Call.from_dict)
+
+    def hit(self, data: JSON, passages: Mapping[str, JSON]) -> Hit:
+        return self._load(data, lambda hit: Hit(self.passage(passages[hit["passage_id"]]), hit["score"]))
+
+    def step(self, data: JSON, passages: Mapping[str, JSON]) -> Step:
+        def parse(step: JSON) -> Step:
+            names = {hit["passage_id"] for hit in step["hits"]}
+            return Step.from_dict(step, {name: self.passage(passages[name]) for name in names})
+
+        return self._load(data, parse)
+
+    def _load(self, data: JSON, parse: Callable[[JSON], Record]) -> Record:
+        known = self._known.get(id(data))
+        if known is not None and known[0] is data:
+            record: Record = known[1]
+        else:
+            record = parse(data)
+            self._keep(data, record)
+        return record
+
+    def _keep(self, data: JSON, record: object) -> None:
+        if len(self._known) >= _MOST:
+            self._known = {}
+        # `data` is kept too, lest its id be given to another value
+        self._known[id(data)] = (data, record)

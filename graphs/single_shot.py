@@ -1,0 +1,51 @@
+"""Single-shot: retrieve with the question, structure, answer. The baseline that a loop has to beat."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph import END, START
+
+from ras_agent.budget import Limits
+from ras_agent.graphs import nodes
+from ras_agent.graphs.assembly import DEFAULT_LIMITS, Agent, compiled, extractor_beside, new_graph, node_maker
+from ras_agent.graphs.presets import preset_named
+from ras_agent.graphs.rehydrate import Records
+from ras_agent.tools.retrieve.resolve import resolve_retriever
+from ras_agent.tools.roles import resolve_answerer, resolve_extractor
+
+__all__ = ["create_single_shot_agent"]
+
+
+def create_single_shot_agent(
+    *,
+    answerer: Any = "offline",
+    extractor: Any = None,
+    retriever: Any = "bm25",
+    index: Any = None,
+    limits: Limits = DEFAULT_LIMITS,
+    checkpointer: BaseCheckpointSaver[Any] | bool | None = None,
+) -> Agent:
+    """One hop as a compiled LangGraph graph; parameters, input and output as for `create_ras_agent`.
+
+    The extractor follows the answerer, as there is no planner.
+    """
+    records = Records()
+    extractor = resolve_extractor(extractor_beside(answerer) if extractor is None else extractor)
+
+    node = node_maker(limits, records, preset_named(None))
+    graph = new_graph()
+    graph.add_node("begin", node(nodes.begin(records, least_steps=5, stop_reason="single_shot")))
+    graph.add_node("retrieve", node(nodes.retrieve(resolve_retriever(retriever, index), records)))
+    graph.add_node("structure", node(nodes.structure(extractor, records)))
+    graph.add_node("merge", node(nodes.merge(records)))
+    graph.add_node("answer", node(nodes.answer(resolve_answerer(answerer), records)))
+
+    graph.add_edge(START, "begin")
+    graph.add_edge("begin", "retrieve")
+    graph.add_edge("retrieve", "structure")
+    graph.add_edge("structure", "merge")
+    graph.add_edge("merge", "answer")
+    graph.add_edge("answer", END)
+    return compiled(graph, "single_shot", checkpointer)

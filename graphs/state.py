@@ -1,0 +1,113 @@
+"""What a run remembers: plain JSON under a few keys, each passage's text once.
+
+Lists and maps grow through reducers, so that a node returns only what it adds; `None` empties them, which is how
+`begin` makes a thread ready for its next question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, TypedDict
+
+from langgraph.managed import RemainingSteps
+
+from ras_agent.records import JSON, Passage, Usage
+
+__all__ = ["Inputs", "Outputs", "State", "Update"]
+
+Update = dict[str, Any]
+
+
+def extend(old: list[Any], new: Sequence[Any] | None) -> list[Any]:
+    """`old` with `new` at its end."""
+    return [] if new is None else [*old, *new]
+
+
+def first_wins(old: dict[str, Any], new: Mapping[str, Any] | None) -> dict[str, Any]:
+    """`old` with what is new in `new` at its end: the order of first retrieval."""
+    return {} if new is None else {**old, **{key: value for key, value in new.items() if key not in old}}
+
+
+def add_seconds(old: float, new: float | None) -> float:
+    """Time spent inside nodes so far."""
+    return 0.0 if new is None else old + new
+
+
+def add_calls(old: JSON, new: Sequence[JSON] | None) -> JSON:
+    """A `Usage.to_dict()` with the calls `new` added to its list and its sums."""
+    if new is None or not old:
+        old = Usage().to_dict()
+    if not new:
+        return old
+    sums = {name: old[name] + sum(call[name] for call in new) for name in _TOKENS}
+    calls = [*old["calls"], *new]
+    return {"llm_calls": len(calls), **sums, "calls": calls}
+
+
+_TOKENS = ("input_tokens", "output_tokens", "cached_tokens")
+
+
+class Inputs(TypedDict, total=False):
+    """What a caller gives.
+
+    question: required.
+    seed_passages: passages for the first hop, in place of its retrieval; then the loop goes on as ever.
+    static_passages: the only passages; nothing is planned or retrieved (see static_iterations).
+    static_iterations: hops over which static_passages are spread in order; 5 unless given, as in the RAS paper.
+
+    A passage is a `Passage`, its `to_dict()`, or just its text.
+    """
+
+    question: str
+    seed_passages: Sequence[Passage | JSON | str] | None
+    static_passages: Sequence[Passage | JSON | str] | None
+    static_iterations: int | None
+
+
+class Outputs(TypedDict, total=False):
+    """What a caller gets; also what a trace is made of. See ras_agent.records for the shapes behind `JSON`."""
+
+    question: str
+    answer: str
+    citations: list[JSON]
+    abstained: bool
+    confidence: float | None
+    graph: JSON
+    """QuestionGraph.to_dict()"""
+    steps: Annotated[list[JSON], extend]
+    """Step.to_dict(), one a hop"""
+    plans: Annotated[list[JSON], extend]
+    """Plan.to_dict() with the `hop` that it was made for; in IRCoT a plan's text is the sentence"""
+    passages: Annotated[dict[str, JSON], first_wins]
+    """Passage.to_dict() by id, ranked by hop, then by rank within the hop"""
+    usage: Annotated[JSON, add_calls]
+    """Usage.to_dict()"""
+    stop_reason: str
+    failures: Annotated[list[JSON], extend]
+    """Failure.to_dict()"""
+    seconds: Annotated[float, add_seconds]
+    """time spent inside nodes; a pause between them does not count"""
+
+
+class State(Inputs, Outputs, total=False):
+    """Outputs so far, and what one node leaves for the next."""
+
+    given: list[list[JSON]]
+    """passages that take the place of retrieval, for the next hop, the one after, ..."""
+    static: bool
+    """whether the given passages are all there is"""
+    hop: int
+    """the hop under way or just ended, from 1; 0 before the first"""
+    subquery: str
+    """what to retrieve for next; empty when the loop has ended"""
+    hits: list[JSON]
+    """this hop's hits, as a Step holds them"""
+    triples: list[JSON]
+    """facts read in this hop's passages"""
+    read: Annotated[list[str], extend]
+    """ids of passages whose facts are in the graph"""
+    thoughts: Annotated[list[str], extend]
+    """IRCoT's sentences so far"""
+    hop_began: float
+    """`seconds` when this hop's retrieval began"""
+    remaining_steps: RemainingSteps

@@ -1,52 +1,45 @@
-"""BM25 over title and text (bm25s, a sparse-matrix implementation)."""
+"""BM25: which passages share the query's rare words?"""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-
-import numpy as np
-import numpy.typing as npt
+from typing import Self
 
 from ras_agent.records import Hit, Passage
+from ras_agent.tools.index.bm25_matrix import BM25Matrix, BM25Parameters, build_matrix
+from ras_agent.tools.index.tokenise import Tokeniser
+from ras_agent.tools.retrieve.ranking import Ranking, check_query, hits, top_k
 
 __all__ = ["BM25Retriever"]
 
-_WORD = re.compile(r"(?u)\b\w+\b")
-
 
 class BM25Retriever:
-    """Ranks passages by BM25 (Lucene variant) over stemmed words without stop words."""
+    """Ranks passages by BM25 over title and text; passages that share no term with the query are no hits."""
 
-    def __init__(self, passages: Sequence[Passage]) -> None:
-        import bm25s
-        import Stemmer
-        from bm25s.stopwords import STOPWORDS_EN
+    name = "bm25"
 
-        self._passages = passages
-        self._stem = Stemmer.Stemmer("english").stemWords
-        self._stop = frozenset(STOPWORDS_EN)
-        tokens = [self._tokens(f"{passage.title} {passage.text}") for passage in passages]
-        self._bm25 = bm25s.BM25() if any(tokens) else None
-        if self._bm25 is not None:
-            self._bm25.index(tokens, show_progress=False)
+    def __init__(self, passages: Sequence[Passage], matrix: BM25Matrix, tokeniser: Tokeniser) -> None:
+        """`matrix` has a row for each passage, in order, in terms of `tokeniser`."""
+        self.passages, self._matrix, self._tokeniser = passages, matrix, tokeniser
 
     @classmethod
-    def from_passages(cls, passages: Sequence[Passage]) -> BM25Retriever:
-        return cls(list(passages))
+    def from_passages(
+        cls,
+        passages: Sequence[Passage],
+        *,
+        tokeniser: Tokeniser | None = None,
+        parameters: BM25Parameters | None = None,
+    ) -> Self:
+        """Index `passages` in memory. The default tokeniser is for English."""
+        tokeniser = tokeniser or Tokeniser()
+        texts = (f"{passage.title} {passage.text}" for passage in passages)
+        return cls(passages, build_matrix(texts, tokeniser, parameters), tokeniser)
+
+    def rank(self, query: str, k: int) -> Ranking:
+        """The `k` best rows. Raises ValueError for a blank query or k < 1."""
+        check_query(query, k)
+        return top_k(self._matrix.scores(self._tokeniser.terms(query)), k)
 
     def retrieve(self, query: str, k: int = 5) -> list[Hit]:
-        """At most `k` hits with a positive score, best first, ties in corpus order."""
-        if not query.strip() or k < 1:
-            raise ValueError(f"retrieve needs a query and k >= 1, got {query!r} and k = {k}")
-        known = self._bm25.vocab_dict if self._bm25 is not None else {}
-        ids = [known[token] for token in dict.fromkeys(self._tokens(query)) if token in known]
-        if self._bm25 is None or not ids:
-            return []
-        scores: npt.NDArray[np.float32] = self._bm25.get_scores_from_ids(ids)
-        order = np.argsort(-scores, kind="stable")[:k]
-        return [Hit(self._passages[i], float(scores[i])) for i in order if scores[i] > 0]
-
-    def _tokens(self, text: str) -> list[str]:
-        words: list[str] = self._stem([word for word in _WORD.findall(text.lower()) if word not in self._stop])
-        return words
+        """At most `k` hits, best first, ties in corpus order. Raises ValueError for a blank query or k < 1."""
+        return hits(self.passages, self.rank(query, k))

@@ -1,0 +1,99 @@
+"""BM25 weights of a corpus as a sparse matrix: built once by bm25s, scored by one numpy call a query term."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ras_agent.tools.index.tokenise import Tokeniser
+
+__all__ = ["BM25Matrix", "BM25Parameters", "build_matrix"]
+
+Floats = npt.NDArray[np.float32]
+Method = Literal["lucene", "robertson", "atire", "bm25l", "bm25+"]
+
+
+@dataclass(frozen=True, slots=True)
+class BM25Parameters:
+    """Term saturation `k1`, length normalisation `b`, and the variant (see Kamphuis et al., ECIR 2020)."""
+
+    k1: float = 1.5
+    b: float = 0.75
+    method: Method = "lucene"
+
+
+@dataclass(frozen=True, slots=True)
+class BM25Matrix:
+    """Weight of each term in each passage, column by column (compressed sparse columns).
+
+    Column `c` = `vocabulary[term]` holds passages `rows[starts[c]:starts[c + 1]]` (int32, ascending) and their
+    `weights` (float32). The arrays may be memory-mapped.
+    """
+
+    size: int
+    vocabulary: dict[str, int]
+    starts: npt.NDArray[np.int64]
+    rows: npt.NDArray[np.int32]
+    weights: Floats
+
+    def scores(self, terms: Iterable[str]) -> Floats:
+        """BM25 score of every passage, shape (size,); 0 exactly where no term occurs.
+
+        For BM25L and BM25+ this is the score above that of a passage without the terms: the same ranking.
+        """
+        scores = np.zeros(self.size, dtype=np.float32)
+        for term in terms:
+            column = self.vocabulary.get(term)
+            if column is not None:
+                span = slice(self.starts[column], self.starts[column + 1])
+                # faster than `scores[rows] += weights`, which gathers and scatters
+                np.add.at(scores, self.rows[span], self.weights[span])
+        return scores
+
+
+class _TermIds(Sequence[list[int]]):
+    """Term ids of each passage, flat: a fifth of the memory of a list of lists."""
+
+    def __init__(self) -> None:
+        self._flat, self._ends = array("i"), array("q", [0])
+
+    def add(self, ids: list[int]) -> None:
+        self._flat.extend(ids)
+        self._ends.append(len(self._flat))
+
+    def __len__(self) -> int:
+        return len(self._ends) - 1
+
+    def __getitem__(self, row: Any) -> Any:
+        return self._flat[self._ends[row] : self._ends[row + 1]].tolist()
+
+    def __iter__(self) -> Iterator[list[int]]:
+        return (self[row] for row in range(len(self)))
+
+
+class _Corpus(NamedTuple):
+    """What bm25s takes as a tokenised corpus."""
+
+    ids: _TermIds
+    vocab: dict[str, int]
+
+
+def build_matrix(texts: Iterable[str], tokeniser: Tokeniser, parameters: BM25Parameters | None = None) -> BM25Matrix:
+    """The matrix of `texts`, one row each in their order."""
+    parameters = parameters or BM25Parameters()
+    corpus = _Corpus(_TermIds(), {})
+    for text in texts:
+        corpus.ids.add([corpus.vocab.setdefault(term, len(corpus.vocab)) for term in tokeniser.terms(text)])
+    if not corpus.vocab:  # no passages, or none with a term: nothing for bm25s to count
+        return BM25Matrix(len(corpus.ids), {}, np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32))
+    import bm25s
+
+    model = bm25s.BM25(k1=parameters.k1, b=parameters.b, method=parameters.method)
+    model.index(corpus, create_empty_token=False, show_progress=False)
+    built = model.scores
+    return BM25Matrix(len(corpus.ids), corpus.vocab, built["indptr"], built["indices"], built["data"])

@@ -1,0 +1,117 @@
+"""From text to index terms, for passages and for queries alike, in any script."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from functools import cache
+from threading import Lock
+from typing import Any, Self
+
+__all__ = ["Tokeniser"]
+
+_ASCII_WORD = re.compile(r"[a-z0-9]+")
+# Scripts written without spaces between words (and Hangul, whose particles cling to their nouns): no dictionary is
+# at hand, so a run of them is indexed as overlapping pairs of characters.
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff"
+)
+_FIRST_MARK, _LAST_MARK = 0x300, 0x1E94A
+_TAILS = ("s", "ll", "re", "ve")  # what is left of "Bell's", "we'll", "they're", "we've"
+_CACHE_SIZE = 1 << 20
+
+
+@cache
+def _word() -> re.Pattern[str]:
+    """A run of unspaced script, or a word of another one: letters and digits with the marks that belong to them.
+
+    `\\w` leaves out the vowel signs of the Indic scripts, so marks are listed.
+    """
+    marks = "".join(
+        char for char in map(chr, range(_FIRST_MARK, _LAST_MARK + 1)) if unicodedata.category(char)[0] == "M"
+    )
+    return re.compile(f"[{_UNSPACED}]+|(?:(?![{_UNSPACED}])[^\\W_])(?:(?![{_UNSPACED}])(?:[^\\W_]|[{marks}]))*")
+
+
+@cache
+def _unspaced() -> re.Pattern[str]:
+    return re.compile(f"[{_UNSPACED}]")
+
+
+def _words(text: str) -> list[str]:
+    """Case-folded words; runs of unspaced script as pairs of characters, a run of one as itself."""
+    if text.isascii():
+        return _ASCII_WORD.findall(text.lower())
+    found: list[str] = []
+    for word in _word().findall(unicodedata.normalize("NFKC", text).casefold()):
+        if len(word) > 2 and _unspaced().match(word):
+            found.extend(word[at : at + 2] for at in range(len(word) - 1))
+        else:
+            found.append(word)
+    return found
+
+
+class Tokeniser:
+    """Splits text into terms: Unicode words, without stop words, stemmed.
+
+    `language` names a Snowball stemmer ("english", "german", "russian", ...) and the stop words that come with it;
+    None keeps every word as it is. `stop_words` replaces the language's list, `stem=False` keeps word forms.
+    May be used from several threads at once.
+    """
+
+    def __init__(
+        self, language: str | None = "english", *, stop_words: Iterable[str] | None = None, stem: bool = True
+    ) -> None:
+        """Raises ValueError for a language without a Snowball stemmer."""
+        self.language, self.stem = language, stem
+        self.stop_words = tuple(_stop_words(language) if stop_words is None else stop_words)
+        self._stemmer = _stemmer(language) if language and stem else None
+        self._lock = Lock()  # a Snowball stemmer keeps state between calls
+        self._terms = dict.fromkeys(self.stop_words, "")
+
+    def terms(self, text: str) -> list[str]:
+        """The terms of `text` in order, repeated ones repeated."""
+        known = self._terms
+        found = []
+        for word in _words(text):
+            term = known.get(word)
+            if term is None:
+                term = self._term(word)
+            if term:
+                found.append(term)
+        return found
+
+    def _term(self, word: str) -> str:
+        if self._stemmer is None:
+            return word
+        with self._lock:
+            term: str = self._stemmer.stemWord(word)
+        if len(self._terms) < _CACHE_SIZE:
+            self._terms[word] = term
+        return term
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"language": self.language, "stop_words": list(self.stop_words), "stem": self.stem}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        return cls(data["language"], stop_words=data["stop_words"], stem=data["stem"])
+
+
+def _stemmer(language: str) -> Any:
+    import Stemmer
+
+    if language not in Stemmer.algorithms():
+        raise ValueError(f"no stemmer for language {language!r}; known: {', '.join(Stemmer.algorithms())}")
+    return Stemmer.Stemmer(language)
+
+
+def _stop_words(language: str | None) -> tuple[str, ...]:
+    """The language's common function words; none for a language without a list."""
+    if language is None:
+        return ()
+    from bm25s import stopwords
+
+    listed = getattr(stopwords, "STOPWORDS_EN" if language == "english" else f"STOPWORDS_{language.upper()}", ())
+    return tuple(listed) + (_TAILS if language == "english" else ())

@@ -1,0 +1,74 @@
+"""What every retriever shares: a checked query, the k best rows with stable ties, hits read from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ras_agent.records import Hit, Passage
+
+__all__ = ["Ranker", "Ranking", "check_query", "hits", "top_k"]
+
+_BLOCKS = 256
+
+
+class Ranking(NamedTuple):
+    """Rows of a corpus, best first, ties in corpus order; `scores` (float32) descend beside them."""
+
+    rows: npt.NDArray[np.int64]
+    scores: npt.NDArray[np.float32]
+
+
+class Ranker(Protocol):
+    """A retriever over a corpus in a fixed order, which hybrid retrieval can fuse by row."""
+
+    passages: Sequence[Passage]
+
+    def rank(self, query: str, k: int) -> Ranking:
+        """At most `k` rows of `passages`. Raises ValueError for a blank query or k < 1."""
+        ...
+
+
+def check_query(query: str, k: int) -> None:
+    """Raises ValueError for a blank query or k < 1."""
+    if not query.strip():
+        raise ValueError("the query is blank")
+    if k < 1:
+        raise ValueError(f"k must be at least 1, got {k}")
+
+
+def hits(passages: Sequence[Passage], ranking: Ranking) -> list[Hit]:
+    """The ranking's passages, looked up now, as hits."""
+    return [
+        Hit(passages[row], score) for row, score in zip(ranking.rows.tolist(), ranking.scores.tolist(), strict=True)
+    ]
+
+
+def top_k(scores: npt.NDArray[np.float32], k: int) -> Ranking:
+    """The `k` highest of the positive `scores`, ties in the order of rows."""
+    rows = np.flatnonzero(scores >= _floor(scores, k))
+    best = scores[rows]
+    if len(rows) > k:
+        kth = np.partition(best, -k)[-k]
+        keep = best > kth
+        keep[np.flatnonzero(best == kth)[: k - np.count_nonzero(keep)]] = True
+        rows, best = rows[keep], best[keep]
+    order = np.argsort(-best, kind="stable")
+    return Ranking(rows[order], best[order])
+
+
+def _floor(scores: npt.NDArray[np.float32], k: int) -> np.float32:
+    """A positive bound that at least `k` scores reach, if that many are positive.
+
+    The k-th highest of the maxima of 256 blocks is such a bound, and few scores reach it. Finding it reads the
+    scores once, where a partition of a million of them costs 70 times as much.
+    """
+    least = np.finfo(np.float32).smallest_subnormal
+    width = len(scores) // _BLOCKS
+    if k > _BLOCKS or width < 2:
+        return least
+    maxima = scores[: width * _BLOCKS].reshape(_BLOCKS, width).max(axis=1)
+    return max(np.partition(maxima, -k)[-k], least)

@@ -6,7 +6,7 @@ import json
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -46,7 +46,7 @@ class RetryPolicy:
 
 
 def is_transient(error: BaseException) -> bool:
-    """Whether the same request may succeed later: rate limits, server errors, timeouts, broken connections and replies."""
+    """Whether the same request may succeed later: after a rate limit, a server error, a timeout, a broken reply."""
     if getattr(error, "code", None) == "insufficient_quota":  # comes as a 429, and no waiting refills an account
         return False
     status = _status(error)
@@ -77,8 +77,8 @@ def _seconds_until(date: str | None) -> float | None:
     except ValueError:
         return None
     if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=timezone.utc)
-    return max(0.0, (moment - datetime.now(timezone.utc)).total_seconds())
+        moment = moment.replace(tzinfo=UTC)
+    return max(0.0, (moment - datetime.now(UTC)).total_seconds())
 
 
 def _status(error: BaseException) -> int | None:

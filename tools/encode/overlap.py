@@ -20,7 +20,7 @@ class Sentence:
     key: str
 
     def support(self, phrases: Sequence[str]) -> float:
-        """How much of the phrases stands here: 1 for each found whole, else the share of its words. 0 for blank ones."""
+        """How much of the phrases stands here: 1 for each found whole, else the share of its words."""
         padded, words = f" {self.key} ", frozenset(self.key.split())
         total = 0.0
         for phrase in filter(None, map(canonical_key, phrases)):

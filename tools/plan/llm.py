@@ -1,0 +1,61 @@
+"""A planner on any chat model: show it what has been asked and found, read its action."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ras_agent.errors import ParseError
+from ras_agent.prompts import as_data, history_block, load, render
+from ras_agent.question_graph import QuestionGraph
+from ras_agent.records import Plan, Step
+from ras_agent.tools.encode.chat import ChatSettings, Request, as_chat
+from ras_agent.tools.encode.chat_dialogue import Dialogue, aconverse, converse, repair
+from ras_agent.tools.plan.grammar import FORM, parse_plan
+
+__all__ = ["LLMPlanner"]
+
+
+class LLMPlanner:
+    """Plans with a chat model.
+
+    model: a LangChain chat model, a string such as "openai:gpt-4o-mini", or a Chat.
+    few_shot: whether worked examples stand in front of the question.
+    prompts_dir: a folder whose files override the packaged prompts (plan, plan-few-shot, repair).
+    """
+
+    def __init__(
+        self,
+        model: object,
+        *,
+        few_shot: bool = False,
+        prompts_dir: str | Path | None = None,
+        settings: ChatSettings | None = None,
+    ) -> None:
+        self._chat = as_chat(model, settings)
+        self._prompt = load("plan-few-shot" if few_shot else "plan", prompts_dir).name
+        self._prompts_dir = prompts_dir
+
+    @property
+    def name(self) -> str:
+        return self._chat.name
+
+    def plan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
+        """The next action. Raises ParseError if neither the first reply nor the second one holds any."""
+        return converse(self._chat, self._dialogue(question, graph, steps))
+
+    async def aplan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
+        """`plan` for coroutines."""
+        return await aconverse(self._chat, self._dialogue(question, graph, steps))
+
+    def _dialogue(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Dialogue[Plan]:
+        history = history_block(graph, steps)
+        request = Request(
+            render(self._prompt, directory=self._prompts_dir, history=history, question=as_data(question))
+        )
+        reply = yield request
+        try:
+            return parse_plan(reply.text)
+        except ParseError:
+            second = yield repair(request, reply, "it holds none of the three moves", FORM, self._prompts_dir)
+        return parse_plan(second.text)

@@ -1,0 +1,76 @@
+"""IRCoT's reasoner on any chat model: one more sentence of the chain of thought."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ras_agent.canonical import canonical_key
+from ras_agent.errors import ParseError
+from ras_agent.prompts import as_data, as_line, load, passage_block, render
+from ras_agent.records import Passage
+from ras_agent.sentences import sentence_spans
+from ras_agent.tools.encode.chat import ChatSettings, Request, as_chat
+from ras_agent.tools.encode.chat_dialogue import Dialogue, aconverse, converse, repair
+from ras_agent.tools.encode.thinking import without_thinking
+
+__all__ = ["LLMReasoner", "first_new_sentence"]
+
+_FORM = "one sentence that says something new"
+
+
+class LLMReasoner:
+    """Reasons with a chat model; `prompts_dir` overrides next-sentence and repair."""
+
+    def __init__(
+        self, model: object, *, prompts_dir: str | Path | None = None, settings: ChatSettings | None = None
+    ) -> None:
+        self._chat = as_chat(model, settings)
+        self._prompt = load("next-sentence", prompts_dir).name
+        self._prompts_dir = prompts_dir
+
+    @property
+    def name(self) -> str:
+        return self._chat.name
+
+    def next_sentence(self, question: str, passages: Sequence[Passage], thoughts: Sequence[str]) -> str:
+        """The next sentence. Raises ParseError if neither the first reply nor the second one holds a new one."""
+        return converse(self._chat, self._dialogue(question, passages, thoughts))
+
+    async def anext_sentence(self, question: str, passages: Sequence[Passage], thoughts: Sequence[str]) -> str:
+        """`next_sentence` for coroutines."""
+        return await aconverse(self._chat, self._dialogue(question, passages, thoughts))
+
+    def _dialogue(self, question: str, passages: Sequence[Passage], thoughts: Sequence[str]) -> Dialogue[str]:
+        request = Request(
+            render(
+                self._prompt,
+                directory=self._prompts_dir,
+                passages=passage_block(passages),
+                question=as_data(question),
+                thoughts=" ".join(map(as_line, thoughts)) or "(none yet)",
+            )
+        )
+        reply = yield request
+        sentence = first_new_sentence(reply.text, thoughts)
+        if not sentence:
+            reply = yield repair(request, reply, "it holds no new sentence", _FORM, self._prompts_dir)
+            sentence = first_new_sentence(reply.text, thoughts)
+        if not sentence:
+            raise ParseError(f"no new sentence in the reply {reply.text[:200]!r}")
+        return sentence
+
+
+def first_new_sentence(reply: str, thoughts: Sequence[str]) -> str:
+    """The first sentence of a reply that is not among the thoughts; models like to repeat them first. Blank for none.
+
+    >>> first_new_sentence("Bell lived in Edinburgh. The Water of Leith flows there.", ["Bell lived in Edinburgh."])
+    'The Water of Leith flows there.'
+    """
+    known = {canonical_key(thought) for thought in thoughts}
+    text = without_thinking(reply)
+    for start, end in sentence_spans(text):
+        sentence = " ".join(text[start:end].split()).strip('*_`"“”> -')
+        if any(map(str.isalnum, sentence)) and canonical_key(sentence) not in known:
+            return sentence
+    return ""

@@ -5,8 +5,8 @@ r"""Triples out of a model's reply, however it was dressed.
     {"head": ..., "relation": ..., "tail": ...}    JSON objects, also subject/predicate/object and other spellings
 
 Code fences, bullets, numbering, trailing commas and prose around them do not matter. Each triple is found on its own,
-so a broken one costs no other; a last one that was cut off is left over, never guessed. In the paper's form, a backslash
-takes the special meaning from `|`, `(`, `)`, `>` and itself.
+so a broken one costs no other; a last one that was cut off is left over, never guessed. In the paper's form, a
+backslash takes the special meaning from `|`, `(`, `)`, `>` and itself.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def parse_triples(reply: str) -> ParsedTriples:
 
 
 def format_triples(triples: Iterable[Triple]) -> str:
-    """The paper's form, one triple a line; `parse_triples` reads it back, white space in fields reduced to one space."""
+    """The paper's form, one triple a line, white space in fields reduced to one space; parse_triples reads it back."""
     return "\n".join(
         f"(S> {_escape(triple.subject)} | P> {_escape(triple.predicate)} | O> {_escape(triple.object)})"
         for triple in triples

@@ -1,0 +1,156 @@
+"""An answerer on any chat model: numbered evidence in, an answer with citations that exist out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ras_agent.budget import current_ledger
+from ras_agent.errors import BudgetExceeded, ModelCallError
+from ras_agent.events import AnswerToken, emit, listening
+from ras_agent.prompts import as_data, fragment, load, render
+from ras_agent.question_graph import QuestionGraph
+from ras_agent.records import Answer, Failure, Passage
+from ras_agent.tools.answer.citations import Evidence, read_citations
+from ras_agent.tools.answer.forms import FORMS, Style, abstains, answer_part
+from ras_agent.tools.encode.chat import ChatSettings, Reply, Request, as_chat
+from ras_agent.tools.encode.chat_dialogue import Dialogue, aconverse, converse, repair
+
+__all__ = ["I_DO_NOT_KNOW", "LLMAnswerer"]
+
+I_DO_NOT_KNOW = "I don't know."
+
+
+class LLMAnswerer:
+    """Answers with a chat model.
+
+    model: a LangChain chat model, a string such as "openai:gpt-4o-mini", or a Chat.
+    style: the form of the answer: "short", "choice" (a label), "boolean", "long", or "reader" (reasons first, as
+        IRCoT's reader does).
+    few_shot: whether worked examples stand in front of the question (not for "reader").
+    may_abstain: whether the model may say that the evidence does not hold the answer.
+    task: a task's own instruction, shown above the question.
+    prompts_dir: a folder whose files override the packaged prompts (answer, answer-short, may-abstain, ...).
+    max_passage_chars: passages beyond it are not shown, the last retrieved first, and a Failure says so.
+    """
+
+    def __init__(
+        self,
+        model: object,
+        *,
+        style: Style = "short",
+        few_shot: bool = False,
+        may_abstain: bool = True,
+        task: str = "",
+        prompts_dir: str | Path | None = None,
+        settings: ChatSettings | None = None,
+        max_passage_chars: int = 60_000,
+    ) -> None:
+        if style not in FORMS:
+            raise ValueError(f"unknown answer style {style!r}; known: {', '.join(FORMS)}")
+        self._chat = as_chat(model, settings)
+        self._form = FORMS[style]
+        self._prompt = load(f"{self._form.prompt}-few-shot" if few_shot else self._form.prompt, prompts_dir).name
+        self._abstention = fragment("may-abstain" if may_abstain else "must-answer", prompts_dir)
+        self._may_abstain = may_abstain
+        self._task = task
+        self._prompts_dir = prompts_dir
+        self._max_passage_chars = max_passage_chars
+
+    @property
+    def name(self) -> str:
+        return self._chat.name
+
+    def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage]) -> Answer:
+        """An answer, streamed as AnswerToken events if somebody listens. Raises ModelCallError, BudgetExceeded."""
+        return converse(self._chat, self._dialogue(question, graph, passages))
+
+    async def aanswer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage]) -> Answer:
+        """`answer` for coroutines."""
+        return await aconverse(self._chat, self._dialogue(question, graph, passages))
+
+    def _dialogue(self, question: str, graph: QuestionGraph, passages: Sequence[Passage]) -> Dialogue[Answer]:
+        evidence, failures = self._evidence(graph, passages)
+        turns = render(
+            self._prompt,
+            directory=self._prompts_dir,
+            abstention=self._abstention,
+            evidence=evidence.block(),
+            task=self._task,
+            question=as_data(question),
+        )
+        tokens = _TokenStream()
+
+        def on_text(so_far: str) -> None:
+            tokens.tell(self._so_far(so_far, question, evidence))
+
+        request = Request(turns, on_text if listening() else None)
+        reply = yield request
+        answer, problem = self._read(reply, question, evidence)
+        if problem:
+            try:
+                reply = yield repair(request, reply, problem, self._form.wanted, self._prompts_dir)
+                answer, problem = self._read(reply, question, evidence)
+            except (BudgetExceeded, ModelCallError) as error:
+                problem = f"{problem}; asking again failed: {error}"
+        if problem:
+            failures.append(_failure(problem, reply.text))
+        tokens.tell(answer.text)
+        return replace(answer, failures=(*failures, *answer.failures))
+
+    def _evidence(self, graph: QuestionGraph, passages: Sequence[Passage]) -> tuple[Evidence, list[Failure]]:
+        room, count = self._max_passage_chars, 0
+        for passage in passages:
+            room -= len(passage.text)
+            if room < 0:
+                break
+            count += 1
+        left_out = len(passages) - count
+        failures = [_failure(f"{left_out} of {len(passages)} passages did not fit into the prompt")] if left_out else []
+        return Evidence(tuple(passages[:count]), graph.facts, tuple(passages[count:])), failures
+
+    def _read(self, reply: Reply, question: str, evidence: Evidence) -> tuple[Answer, str]:
+        """The answer that a reply holds, and what is wrong with it or nothing."""
+        part = answer_part(reply.text, prose=self._form.prose)
+        if not part:
+            return Answer(I_DO_NOT_KNOW, abstained=True), "it holds no answer"
+        if abstains(part):
+            problem = "" if self._may_abstain else f"[UNKNOWN] is no answer. {self._abstention}"
+            return Answer(I_DO_NOT_KNOW, abstained=True), problem
+        cited = read_citations(part, evidence.passage_ids())
+        text = self._form.read(cited.numbered if self._form.prose else cited.bare, question)
+        citations = evidence.citations(cited.numbers, cited.bare, question) or evidence.supporting(cited.bare, question)
+        failures = [_failure(f"cited [{number}], which is no evidence shown", part) for number in cited.invented]
+        problem = "" if text else "its answer does not have the form that was asked for"
+        return Answer(text or cited.bare.strip(), citations, failures=tuple(failures)), problem
+
+    def _so_far(self, reply: str, question: str, evidence: Evidence) -> str:
+        """The part of the answer that an unfinished reply already settles."""
+        part = answer_part(reply, prose=self._form.prose, finished=False)
+        if part.rfind("[") > part.rfind("]"):  # a citation, or [UNKNOWN], that is still being written
+            part = part[: part.rfind("[")]
+        if not part or abstains(part):
+            return ""
+        cited = read_citations(part, evidence.passage_ids())
+        return self._form.read(cited.numbered if self._form.prose else cited.bare, question)
+
+
+class _TokenStream:
+    """Emits what is new in a growing answer.
+
+    A call that was retried, or a reply that was repaired, begins anew; what differs from the tokens that are already
+    out is not told as tokens again.
+    """
+
+    def __init__(self) -> None:
+        self._told = ""
+
+    def tell(self, answer: str) -> None:
+        if len(answer) > len(self._told) and answer.startswith(self._told):
+            emit(AnswerToken(answer[len(self._told) :]))
+            self._told = answer
+
+
+def _failure(message: str, detail: str = "") -> Failure:
+    return Failure("answerer", message, current_ledger().hop, detail[:500])

@@ -1,0 +1,127 @@
+"""An extractor on any chat model: passages in, facts with the sentences that state them out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ras_agent.budget import current_ledger
+from ras_agent.errors import BudgetExceeded, ModelCallError
+from ras_agent.prompts import as_line, load, passage_block, render
+from ras_agent.records import Extraction, Failure, Passage, Source, Triple
+from ras_agent.tools.encode.chat import ChatSettings, Reply, Request, as_chat
+from ras_agent.tools.encode.chat_dialogue import Dialogue, aconverse_all, converse_all, repair
+from ras_agent.tools.encode.overlap import best_sentence, sentences_of
+from ras_agent.tools.encode.thinking import without_thinking
+from ras_agent.tools.structure.parse_triples import FORM, ParsedTriples, parse_triples
+
+__all__ = ["LLMExtractor"]
+
+
+class LLMExtractor:
+    """Extracts with a chat model, one call for every `passages_per_call` passages, `at_once` calls under way.
+
+    A call that fails, a reply that stays unreadable after one repair, a reply cut off: each is a Failure of its own
+    and leaves the other passages' facts alone. What is extracted does not depend on the sub-query (RAS, section 3.2),
+    so kept replies serve every question.
+
+    model: a LangChain chat model, a string such as "openai:gpt-4o-mini", or a Chat.
+    few_shot: whether worked examples stand in front of the passages.
+    prompts_dir: a folder whose files override the packaged prompts (triples, triples-few-shot, repair).
+    """
+
+    def __init__(
+        self,
+        model: object,
+        *,
+        few_shot: bool = False,
+        prompts_dir: str | Path | None = None,
+        settings: ChatSettings | None = None,
+        passages_per_call: int = 1,
+        at_once: int = 5,
+    ) -> None:
+        if passages_per_call < 1 or at_once < 1:
+            raise ValueError(f"passages_per_call and at_once must be positive, got {passages_per_call} and {at_once}")
+        self._chat = as_chat(model, settings)
+        self._prompt = load("triples-few-shot" if few_shot else "triples", prompts_dir).name
+        self._prompts_dir = prompts_dir
+        self._passages_per_call = passages_per_call
+        self._at_once = at_once
+
+    @property
+    def name(self) -> str:
+        return self._chat.name
+
+    def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
+        """Facts in the order of the passages."""
+        return _joined(converse_all(self._chat, self._dialogues(passages), self._at_once))
+
+    async def aextract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
+        """`extract` for coroutines."""
+        return _joined(await aconverse_all(self._chat, self._dialogues(passages), self._at_once))
+
+    def _dialogues(self, passages: Sequence[Passage]) -> list[Dialogue[Extraction]]:
+        size = self._passages_per_call
+        return [self._dialogue(passages[start : start + size]) for start in range(0, len(passages), size)]
+
+    def _dialogue(self, passages: Sequence[Passage]) -> Dialogue[Extraction]:
+        triples: list[Triple] = []
+        failures: list[Failure] = []
+
+        def failed(message: str, detail: str = "") -> None:
+            where = ", ".join(passage.id for passage in passages)
+            failures.append(Failure("extractor", f"{message} (passage {where})", current_ledger().hop, detail[:500]))
+
+        request = Request(render(self._prompt, directory=self._prompts_dir, passages=passage_block(passages)))
+        try:
+            reply = yield request
+            parsed = parse_triples(reply.text)
+            triples += parsed.triples
+            if (problem := _problem(parsed, reply)) and not reply.truncated:
+                reply = yield repair(request, reply, problem, FORM, self._prompts_dir)
+                parsed = parse_triples(reply.text)
+                triples += parsed.triples
+            if reply.truncated:
+                failed("the reply was cut off at its token limit", parsed.leftovers[-1] if parsed.leftovers else "")
+            elif _problem(parsed, reply):
+                failed("facts could not be read, also after a repair", "\n".join(parsed.leftovers))
+        except (BudgetExceeded, ModelCallError) as error:
+            failed(str(error))
+        located = [_located(triple, passages, self.name) for triple in dict.fromkeys(triples)]
+        for triple in located:
+            if not triple.sources:
+                failed("a fact is in none of the passages it was asked of", str(triple))
+        return Extraction(tuple(triple for triple in located if triple.sources), tuple(failures))
+
+
+def _problem(parsed: ParsedTriples, reply: Reply) -> str:
+    """What is wrong with a reply, or nothing. Prose beside readable facts is not."""
+    if parsed.broken:
+        return f"these lines are not in the form of facts: {as_line(' / '.join(parsed.broken))[:500]}"
+    if parsed.triples or (not parsed.leftovers and without_thinking(reply.text).strip()):
+        return ""
+    return "it holds no fact in the agreed form, nor [NONE]"
+
+
+def _located(triple: Triple, passages: Sequence[Passage], extractor: str) -> Triple:
+    """The triple with its source: of all sentences, the one that shares most with it.
+
+    Where no sentence shares a word with it, a single passage is the source as a whole; of several, none is.
+    """
+    phrases = (triple.subject, triple.predicate, triple.object)
+    best, highest = None, 0.0
+    for passage in passages:
+        sentence, support = best_sentence(sentences_of(passage.text), phrases)
+        if sentence is not None and support > highest:
+            best, highest = Source(passage.id, sentence.start, sentence.end, extractor=extractor), support
+    if best is None and len(passages) == 1:
+        best = Source(passages[0].id, 0, len(passages[0].text), extractor=extractor)
+    return replace(triple, sources=(best,) if best else ())
+
+
+def _joined(parts: Sequence[Extraction]) -> Extraction:
+    return Extraction(
+        tuple(triple for part in parts for triple in part.triples),
+        tuple(failure for part in parts for failure in part.failures),
+    )

@@ -1,0 +1,88 @@
+"""Names in running text, found by their capitals and quotation marks alone."""
+
+from __future__ import annotations
+
+import re
+
+from ras_agent.words import FUNCTION_WORDS
+
+__all__ = ["name_spans", "names_in"]
+
+_QUOTED = re.compile(r"[\"“”]\s*([^\"“”]{1,80}?)\s*[\"“”]")
+_TOKEN = re.compile(r"[^\W_]+(?:[-–'’./&][^\W_]+)*\.?")
+# words that join the two halves of one name: "Battle of the Bulge", "Ludwig van Beethoven", "Simon & Garfunkel"
+_JOINT = re.compile(
+    r"\s*(?:-|&|\b(?:of|de|la|le|du|des|del|della|di|da|do|dos|das|von|van|der|den|ter|zu|bin|ibn|ben|al|el|y|e|and)\b)?"
+    r"(?:\s+(?:the|la|le|los|las|der|den))?\s*",
+    re.IGNORECASE,
+)
+_DOTTED = re.compile(r"(?:(?:[A-Z]\.)*[A-Z]|Mr|Mrs|Ms|Dr|St|Jr|Sr|Mt|Ft|No|vs|Lt|Col|Gen|Capt|Prof|Rev)\.")
+_ENDS_SENTENCE = re.compile(r"[.!?]\s*$")
+
+
+def name_spans(text: str) -> list[tuple[int, int]]:
+    """Half-open character spans of the names in `text`, left to right, none inside another.
+
+    A name is what stands between double quotation marks, or a run of capitalised words and numbers with the small
+    words that join them. A capitalised function word ("The", "Who") counts inside a name, and before one unless it
+    begins the sentence. "and" joins only before "the" ("Echo and the Bunnymen").
+    """
+    quoted = [match.span(1) for match in _QUOTED.finditer(text)]
+    spans = list(quoted)
+    start = end = -1
+    for match in _TOKEN.finditer(text):
+        if any(a <= match.start() < b for a, b in quoted):
+            continue
+        token, (left, right) = match.group(), match.span()
+        if token.endswith(".") and not _DOTTED.fullmatch(token):
+            token, right = token[:-1], right - 1
+        if not _capitalised(token):
+            continue
+        if end >= 0 and _joins(text[end:left]):
+            end = right
+            continue
+        _keep(spans, text, start, end)
+        start, end = left, right
+    _keep(spans, text, start, end)
+    return sorted(spans)
+
+
+def names_in(text: str) -> list[str]:
+    """The names themselves, in order, repeats kept.
+
+    >>> names_in('Who sang "All Join Hands" before Edward Sharpe and the Magnetic Zeros met J. R. R. Tolkien in Bath?')
+    ['All Join Hands', 'Edward Sharpe and the Magnetic Zeros', 'J. R. R. Tolkien', 'Bath']
+    """
+    return [text[start:end] for start, end in name_spans(text)]
+
+
+def _capitalised(token: str) -> bool:
+    return token[0].isupper() or token[0].isdigit() or (len(token) > 2 and token[1].isupper())
+
+
+def _joins(gap: str) -> bool:
+    if gap.isspace() or gap == "":
+        return True
+    found = _JOINT.fullmatch(gap)
+    if not found or not gap.strip():
+        return False
+    words = gap.lower().split()
+    return words[0] != "and" or "the" in words[1:]
+
+
+def _keep(spans: list[tuple[int, int]], text: str, start: int, end: int) -> None:
+    """Add the run of name words from `start` to `end`, without a sentence's first word if that is no name."""
+    if start < 0:
+        return
+    begins = not text[:start].strip(" \"'“‘(") or _ENDS_SENTENCE.search(text[:start]) is not None
+    for match in _TOKEN.finditer(text, start, end):
+        begins = begins or match.end() >= end
+        if not begins or match.group().lower() not in FUNCTION_WORDS:
+            start = match.start()
+            break
+    else:
+        return
+    if text[start:end].endswith(("'s", "’s")):
+        end -= 2
+    if any(map(str.isalpha, text[start:end])):
+        spans.append((start, end))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ras_agent.mentions import name_spans, names_in
-from ras_agent.words import FUNCTION_WORDS, content_words
+from ras_agent.words import FUNCTION_WORDS, content_words, word_set
 
 __all__ = ["AnswerType", "Kind", "QuestionAnalysis", "analyse"]
 
@@ -33,34 +33,34 @@ _COMPARATIVES = frozenset(
 )
 
 _NOUNS: dict[AnswerType, frozenset[str]] = {
-    "person": frozenset(
+    "person": word_set(
         """person man woman boy girl people actor actress author writer singer musician artist director producer player
         politician president king queen prince princess emperor governor senator mayor minister leader founder inventor
         composer poet novelist scientist physicist chemist mathematician philosopher painter architect engineer
         astronaut coach manager host comedian rapper guitarist drummer bassist vocalist father mother son daughter wife
         husband brother sister spouse child parent celebrity star judge general commander officer chief owner
         businessman executive character footballer driver champion winner creator designer developer model journalist
-        filmmaker chef historian""".split()
+        filmmaker chef historian"""
     ),
-    "place": frozenset(
+    "place": word_set(
         """place location city town village country state county province region district island islands river lake
         mountain continent capital area neighborhood neighbourhood borough suburb street road highway airport
         venue stadium arena park hotel building castle birthplace hometown seat territory nation bay ocean sea canal
-        bridge""".split()
+        bridge"""
     ),
-    "date": frozenset("year date day month century decade era birthday birthdate time age".split()),
-    "number": frozenset(
+    "date": word_set("year date day month century decade era birthday birthdate time age"),
+    "number": word_set(
         """number population percentage amount total length height weight width depth distance area size capacity count
-        score rank ratio record""".split()
+        score rank ratio record"""
     ),
-    "organisation": frozenset(
+    "organisation": word_set(
         """company band group team club organization organisation university college school party agency network
         channel station label studio publisher corporation firm league conference institution institute magazine
-        newspaper army airline brand retailer manufacturer church government""".split()
+        newspaper army airline brand retailer manufacturer church government"""
     ),
-    "work": frozenset(
+    "work": word_set(
         """film movie song album single book novel series show sitcom play opera musical poem game documentary episode
-        painting story comic manga anime trilogy franchise soundtrack programme program""".split()
+        painting story comic manga anime trilogy franchise soundtrack programme program"""
     ),
     "nationality": frozenset({"nationality", "ethnicity", "citizenship"}),
 }

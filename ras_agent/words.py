@@ -6,9 +6,19 @@ import re
 import unicodedata
 from functools import lru_cache
 
-__all__ = ["FUNCTION_WORDS", "MONTHS", "content_words", "fold", "stem", "stems"]
+__all__ = ["FUNCTION_WORDS", "MONTHS", "content_words", "fold", "stem", "stems", "word_set"]
 
-FUNCTION_WORDS = frozenset(
+
+def word_set(listed: str) -> frozenset[str]:
+    """The words of a white-space separated list.
+
+    >>> sorted(word_set("of in"))
+    ['in', 'of']
+    """
+    return frozenset(listed.split())
+
+
+FUNCTION_WORDS = word_set(
     """
     a an the this that these those some any each every either neither both all no none such same other another own
     i me my we us our you your he him his she her hers it its they them their theirs himself herself itself themselves
@@ -19,7 +29,7 @@ FUNCTION_WORDS = frozenset(
     is are was were be been being am do does did done doing has have had having can could will would shall should may
     might must not n't 's s there here also too very just only even ever never not more most much many few less least
     again once now still already yet however therefore thus
-    """.split()
+    """
 )
 MONTHS = (
     *("january", "february", "march", "april", "may", "june"),

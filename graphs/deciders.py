@@ -10,12 +10,12 @@ from dataclasses import replace
 
 from ras_agent.budget import Limits
 from ras_agent.events import Planned, Thought, emit
-from ras_agent.graphs.node import Ask, Body, Work
+from ras_agent.graphs.node import Ask, Body, Work, recorded
 from ras_agent.graphs.rehydrate import Records
 from ras_agent.graphs.state import State, Update
 from ras_agent.graphs.stops import budget_end, loop_end, repeats
 from ras_agent.protocols import Planner, Reasoner
-from ras_agent.records import JSON, Plan
+from ras_agent.records import JSON, Failure, Plan
 
 __all__ = ["plan", "reason"]
 
@@ -40,7 +40,7 @@ def plan(planner: Planner, records: Records) -> Body:
         if chosen is None and hop:
             return _stop("planner_failed")
         if chosen is None:
-            chosen = Plan("subq", question, "the planner failed: the question itself comes first")
+            chosen = Plan("subq", question, "no plan came back: the question itself comes first")
         elif chosen.action == "subq" and not hop:
             chosen = replace(chosen, subquery=question)
         emit(Planned(hop + 1, chosen))
@@ -71,7 +71,8 @@ def reason(reasoner: Reasoner, records: Records, *, structured: bool) -> Body:
         args = (question, passages, list(thoughts))
         sentence = yield Ask("reasoner", hop + 1, reasoner, "next_sentence", args, str)
         if not sentence:
-            return _stop("planner_failed")
+            wordless = [] if sentence is None else [Failure("reasoner", "wrote an empty sentence", hop + 1)]
+            return _stop("planner_failed") | {"failures": recorded(wordless)}
         emit(Thought(hop + 1, sentence))
         update: Update = {"thoughts": [sentence]}
         if _ANSWER_IS.search(sentence):
@@ -88,12 +89,12 @@ def _settled(state: State, limits: Limits) -> Update | None:
     """What needs no planner: the end that a limit sets, or given passages, which are read under the question itself."""
     if state["stop_reason"]:
         return _stop(state["stop_reason"])
-    end = budget_end(state, limits) or (None if state["static"] else loop_end(state, limits))
+    if state["static"] and not state["given"]:
+        return _stop("static")
+    end = (None if state["static"] else loop_end(state, limits)) or budget_end(state, limits)
     if end:
         return _stop(end)
-    if state["given"]:
-        return {"subquery": state["question"]}
-    return _stop("static") if state["static"] else None
+    return {"subquery": state["question"]} if state["given"] else None
 
 
 def _stop(reason: str) -> Update:

@@ -12,10 +12,10 @@ events, and turns an exception into a recorded failure: the generator then recei
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from time import monotonic
 from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig
@@ -28,9 +28,9 @@ from ras_agent.errors import BudgetExceeded, IndexMismatch, PromptError, Setting
 from ras_agent.events import Failed, emit, emitting
 from ras_agent.graphs.rehydrate import Records
 from ras_agent.graphs.state import State, Update
-from ras_agent.records import Failure
+from ras_agent.records import JSON, Failure
 
-__all__ = ["Ask", "Body", "Node", "Work"]
+__all__ = ["Ask", "Body", "Node", "Work", "recorded"]
 
 # Everything else that a tool raises is recorded. These are raised: mistakes in the wiring or the set-up, which no
 # later hop can heal, and LangGraph's own signals (an interrupt asked for by a tool).
@@ -66,6 +66,14 @@ Work = Generator[Ask, Any, Update]
 Body = Callable[[State, Limits], Work]
 
 
+def recorded(failures: Iterable[Failure]) -> list[JSON]:
+    """Failures for the state, told to whoever listens."""
+    failures = tuple(failures)
+    for failure in failures:
+        emit(Failed(failure))
+    return [failure.to_dict() for failure in failures]
+
+
 class Node(Runnable[State, Update]):
     """A step of a graph around `body`. `bounds` turns a run's own limits, None if it has none, into those in force."""
 
@@ -94,7 +102,7 @@ class Node(Runnable[State, Update]):
     def _turn(self, state: State) -> Iterator[_Turn]:
         runtime = get_runtime(Limits)
         limits = self._bounds(runtime.context)
-        began = time.monotonic()
+        began = monotonic()
         spent = state.get("seconds", 0.0)
         usage = state.get("usage") or {}
         ledger = Ledger(
@@ -105,7 +113,7 @@ class Node(Runnable[State, Update]):
         turn = _Turn(self._body(state, limits), ledger)
         with metered(ledger), emitting(runtime.stream_writer):
             yield turn
-        turn.close(time.monotonic() - began)
+        turn.close(monotonic() - began)
 
 
 class _Turn:
@@ -116,7 +124,7 @@ class _Turn:
         self._work = work
         self._ledger = ledger
         self._reply: object = None
-        self._failures: list[Failure] = []
+        self._failures: list[JSON] = []
 
     def advance(self) -> Ask | None:
         """The next call to make, or None when the node has returned."""
@@ -144,15 +152,13 @@ class _Turn:
         if isinstance(error, BudgetExceeded):
             self._ledger.refused = error.limit
         else:
-            failure = Failure(ask.kind, f"{type(error).__name__}: {error}"[:500], ask.hop)
-            emit(Failed(failure))
-            self._failures.append(failure)
+            self._failures += recorded([Failure(ask.kind, f"{type(error).__name__}: {error}"[:500], ask.hop)])
 
     def close(self, seconds: float) -> None:
         """Complete the update with what every node reports."""
         update: dict[str, Any] = {**self.update, "seconds": self.update.get("seconds", seconds)}
         if self._failures:
-            update["failures"] = [*(failure.to_dict() for failure in self._failures), *update.get("failures", ())]
+            update["failures"] = [*self._failures, *update.get("failures", ())]
         if self._ledger.calls:
             update["usage"] = [call.to_dict() for call in self._ledger.calls]
         if self._ledger.refused:

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ras_agent.budget import Limits, current_ledger
-from ras_agent.events import Answered, Failed, GraphDelta, Hits, Triples, emit
+from ras_agent.events import Answered, GraphDelta, Hits, Triples, emit
 from ras_agent.graphs.citing import checked
 from ras_agent.graphs.given import given_passages
-from ras_agent.graphs.node import Ask, Body, Work
+from ras_agent.graphs.node import Ask, Body, Work, recorded
 from ras_agent.graphs.rehydrate import Records
 from ras_agent.graphs.state import State
 from ras_agent.protocols import Answerer, Extractor, Retriever
@@ -37,7 +37,8 @@ def begin(records: Records, *, least_steps: int = LEAST_STEPS, stop_reason: str 
         if not isinstance(question, str) or not question.strip():
             raise ValueError(f'the input needs a question that is not blank: {{"question": "..."}}, got {question!r}')
         if state["remaining_steps"] < least_steps:
-            raise ValueError(f"recursion_limit is too low to reach an answer: give at least {least_steps}, or none")
+            # LangGraph wants one more than the steps that are taken
+            raise ValueError(f"recursion_limit is too low to reach an answer: give at least {least_steps + 1}, or none")
         if state.get("static_passages") and not static:
             raise ValueError("static_passages is for the RAS graph; this one takes seed_passages")
         return {
@@ -93,14 +94,13 @@ def structure(extractor: Extractor, records: Records) -> Body:
         failures = [replace(failure, role="extractor", hop=hop) for failure in extraction.failures]
         if lost := len(extraction.triples) - len(triples):
             failures.append(Failure("extractor", f"dropped {lost} facts that name no passage they were read in", hop))
-        _tell(failures)
         emit(Triples(hop, tuple(triples)))
         # where something could not be read, a passage that gave no facts may give some when it is found again
         read = {source.passage_id for triple in triples for source in triple.sources} if failures else ids
         return {
             "triples": [records.dump(triple) for triple in triples],
             "read": [name for name in ids if name in read],
-            "failures": [failure.to_dict() for failure in failures],
+            "failures": recorded(failures),
         }
 
     return body
@@ -148,15 +148,14 @@ def answer(answerer: Answerer, records: Records) -> Body:
             cause = f"{refused} is used up" if refused else "the answerer failed"
             reply = Answer(f"No answer: {cause}.", abstained=True)
         reply = checked(reply, passages, graph.by_id, hop)
-        failures = [replace(failure, role="answerer", hop=hop) for failure in reply.failures]
-        _tell(failures)
+        failures = recorded(replace(failure, role="answerer", hop=hop) for failure in reply.failures)
         emit(Answered(reply, refused or state["stop_reason"]))
         return {
             "answer": reply.text,
             "citations": [citation.to_dict() for citation in reply.citations],
             "abstained": reply.abstained,
             "confidence": reply.confidence,
-            "failures": [failure.to_dict() for failure in failures],
+            "failures": failures,
         }
 
     return body
@@ -173,8 +172,3 @@ def _located(triples: Iterable[Triple], passage_ids: Iterable[str], hop: int, su
         if sources:
             located.append(replace(triple, sources=sources))
     return located
-
-
-def _tell(failures: Iterable[Failure]) -> None:
-    for failure in failures:
-        emit(Failed(failure))

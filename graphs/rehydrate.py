@@ -12,7 +12,6 @@ from ras_agent.records import JSON, Call, Hit, Passage, Step, Triple
 __all__ = ["Records"]
 
 Record = TypeVar("Record")
-_MOST = 8192
 
 
 class Records:
@@ -23,7 +22,8 @@ class Records:
     safe: a lost race costs a second parse.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = 8192) -> None:
+        self._most = most
         self._known: dict[int, tuple[JSON, Any]] = {}
 
     def dump(self, record: Passage | QuestionGraph | Step | Triple) -> JSON:
@@ -70,7 +70,7 @@ class Records:
         return record
 
     def _keep(self, data: JSON, record: object) -> None:
-        if len(self._known) >= _MOST:
+        if len(self._known) >= self._most:
             self._known = {}
         # `data` is kept too, lest its id be given to another value
         self._known[id(data)] = (data, record)

@@ -1,0 +1,231 @@
+"""Checkpoints in memory, in a real SQLite file and on a real PostgreSQL server of the test's own."""
+
+import json
+import os
+import shutil
+import socket
+import sqlite3
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ras_agent import create_ras_agent
+from ras_agent.app.checkpoints import aopen_checkpointer, open_checkpointer
+from ras_agent.errors import RasError, SettingsError, UnknownName
+from ras_agent.records import Answer, Citation, Extraction, Hit, Passage, Plan, Source, Triple
+
+THREAD = {"configurable": {"thread_id": "t1"}}
+
+
+class Roles:
+    """Planner, retriever, extractor and answerer that write down every call."""
+
+    def __init__(self):
+        self.calls = []
+
+    def plan(self, question, graph, steps):
+        self.calls.append(f"plan {len(steps) + 1}")
+        return Plan("subq", f"more {len(steps)}") if len(steps) < 3 else Plan("sufficient")
+
+    def retrieve(self, query, k=5):
+        self.calls.append(f"retrieve {query}")
+        return [Hit(Passage(f"about {query}", f"Text about {query}.", metadata={"year": 1921}), 1.0)]
+
+    def extract(self, passages, subquery=""):
+        self.calls.append(f"extract {subquery}")
+        return Extraction(tuple(Triple(p.id, "is", p.text, (Source(p.id, 0, 4),)) for p in passages))
+
+    def answer(self, question, graph, passages):
+        self.calls.append("answer")
+        last = graph.facts[-1]
+        return Answer(f"{len(graph)} facts", (Citation(1, last.sources[0].passage_id, triple_ids=(last.id,)),))
+
+
+def agent_of(roles, checkpointer):
+    return create_ras_agent(planner=roles, retriever=roles, extractor=roles, answerer=roles, checkpointer=checkpointer)
+
+
+def untimed(out):
+    steps = [{**step, "seconds": 0} for step in out["steps"]]
+    return {**out, "steps": steps, "seconds": 0}
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory) -> Iterator[str]:
+    """The URL of a private server on loopback, stopped and removed afterwards."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb")) or [Path(shutil.which("initdb") or "")]
+    binaries = found[-1].parent
+    if not (binaries / "initdb").is_file():
+        pytest.skip("no PostgreSQL server binaries: apt-get install postgresql")
+    home = tmp_path_factory.mktemp("postgres")
+    data = home / "data"
+    data.mkdir()
+    run_as: dict[str, int] = {}
+    if os.getuid() == 0:  # initdb refuses root
+        import pwd
+
+        owner = pwd.getpwnam("postgres" if "postgres" in {user.pw_name for user in pwd.getpwall()} else "nobody")
+        os.chown(data, owner.pw_uid, owner.pw_gid)
+        os.chown(home, owner.pw_uid, owner.pw_gid)
+        for folder in (home, *home.parents):
+            if folder.stat().st_uid == 0 and folder != Path("/tmp") and Path("/tmp") in folder.parents:
+                folder.chmod(0o755)  # pytest's folders are closed to other users
+        run_as = {"user": owner.pw_uid, "group": owner.pw_gid}
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    quiet = {"check": True, "capture_output": True, "cwd": home, **run_as}
+    subprocess.run([binaries / "initdb", "-D", data, "-A", "trust", "-U", "tester", "-E", "UTF8", "--no-sync"], **quiet)
+    options = f"-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories='' -c fsync=off"
+    subprocess.run([binaries / "pg_ctl", "-D", data, "-w", "-l", home / "log", "-o", options, "start"], **quiet)
+    try:
+        yield f"postgresql://tester@127.0.0.1:{port}/postgres"
+    finally:
+        subprocess.run([binaries / "pg_ctl", "-D", data, "-m", "immediate", "stop"], **quiet)
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+def spec(request, tmp_path) -> str:
+    if request.param == "sqlite":
+        return f"sqlite:{tmp_path / 'checkpoints.sqlite'}"
+    return f"postgres:{request.getfixturevalue('postgres')}" if request.param == "postgres" else "memory"
+
+
+@pytest.fixture
+def expected() -> dict:
+    return untimed(agent_of(Roles(), None).invoke({"question": "Who?"}))
+
+
+@pytest.fixture
+def thread(request) -> dict:
+    # one server holds the checkpoints of all tests
+    return {"configurable": {"thread_id": request.node.name}}
+
+
+@pytest.mark.parametrize("node", ["plan", "retrieve", "structure", "merge", "answer"])
+def test_a_run_interrupted_before_a_node_resumes_and_repeats_nothing(spec, node, expected, thread):
+    roles = Roles()
+    with open_checkpointer(spec) as checkpointer:
+        agent = agent_of(roles, checkpointer)
+        agent.invoke({"question": "Who?"}, thread, interrupt_before=[node])
+        assert agent.get_state(thread).next == (node,)
+        out = agent.invoke(None, thread)
+    assert untimed(out) == expected
+    assert roles.calls == [
+        *("plan 1", "retrieve Who?", "extract Who?"),
+        *("plan 2", "retrieve more 1", "extract more 1"),
+        *("plan 3", "retrieve more 2", "extract more 2"),
+        *("plan 4", "answer"),
+    ]
+
+
+@pytest.mark.parametrize("node", ["plan", "structure"])
+async def test_an_asynchronous_run_resumes_and_repeats_nothing(spec, node, expected, thread):
+    roles = Roles()
+    async with aopen_checkpointer(spec) as checkpointer:
+        agent = agent_of(roles, checkpointer)
+        await agent.ainvoke({"question": "Who?"}, thread, interrupt_before=[node])
+        out = await agent.ainvoke(None, thread)
+    assert untimed(out) == expected
+    assert len(roles.calls) == len(set(roles.calls)) == 11
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_a_run_that_broke_is_finished_by_another_process(kind, request, tmp_path, expected, thread):
+    place = str(tmp_path / "file") if kind == "sqlite" else request.getfixturevalue("postgres")
+
+    class Broken(Roles):
+        def extract(self, passages, subquery=""):
+            if subquery == "more 2":
+                raise KeyboardInterrupt
+            return super().extract(passages, subquery)
+
+    with open_checkpointer(f"{kind}:{place}") as checkpointer, pytest.raises(KeyboardInterrupt):
+        agent_of(Broken(), checkpointer).invoke({"question": "Who?"}, thread)
+    roles = Roles()
+    with open_checkpointer(f"{kind}:{place}") as checkpointer:
+        out = agent_of(roles, checkpointer).invoke(None, thread)
+    assert untimed(out) == expected
+    assert roles.calls == ["extract more 2", "plan 4", "answer"]
+
+
+def test_a_second_question_on_a_thread_starts_from_nothing(spec, thread):
+    roles = Roles()
+    with open_checkpointer(spec) as checkpointer:
+        agent = agent_of(roles, checkpointer)
+        agent.invoke({"question": "When?", "seed_passages": ["A seed."]}, thread)
+        out = agent.invoke({"question": "Who?"}, thread)
+    assert untimed(out) == untimed(agent_of(Roles(), None).invoke({"question": "Who?"}))
+
+
+def test_the_state_is_plain_json_and_holds_each_text_once(spec, thread):
+    with open_checkpointer(spec) as checkpointer:
+        agent = agent_of(Roles(), checkpointer)
+        agent.invoke({"question": "Who?"}, thread)
+        values = agent.get_state(thread).values
+    text = json.dumps(values)
+    assert json.loads(text) == values
+    assert text.count('"text": "Text about Who?."') == 1
+
+
+def test_nothing_in_the_file_is_pickled_or_names_a_class(tmp_path):
+    path = tmp_path / "checkpoints.sqlite"
+    with open_checkpointer(f"sqlite:{path}") as checkpointer:
+        agent_of(Roles(), checkpointer).invoke({"question": "Who?"}, THREAD)
+    with sqlite3.connect(path) as file:
+        kinds = {row[0] for row in file.execute("select type from checkpoints union select type from writes")}
+        values = [row[0] for row in file.execute("select value from writes union select checkpoint from checkpoints")]
+    assert kinds <= {"msgpack", "null"}
+    assert not any(b"ras_agent" in value for value in values)
+
+
+def test_a_checkpoint_loads_under_strict_msgpack_without_a_warning(tmp_path):
+    script = tmp_path / "run.py"
+    script.write_text(
+        textwrap.dedent(
+            f"""
+            import importlib.util, sys
+            spec = importlib.util.spec_from_file_location("here", {__file__!r})
+            here = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(here)
+            from ras_agent import Passage
+            with here.open_checkpointer("sqlite:" + sys.argv[1]) as checkpointer:
+                agent = here.agent_of(here.Roles(), checkpointer)
+                seeds = [Passage("s1", "A seed."), {{"id": "s2", "text": "Another."}}]
+                agent.invoke({{"question": "Who?", "seed_passages": seeds}}, here.THREAD, interrupt_before=["merge"])
+                print(agent.invoke(None, here.THREAD)["answer"])
+                print(list(agent.get_state(here.THREAD).values["passages"]))
+            """
+        )
+    )
+    environment = {**os.environ, "LANGGRAPH_STRICT_MSGPACK": "true"}
+    command = [sys.executable, "-W", "error::UserWarning", str(script), str(tmp_path / "checkpoints.sqlite")]
+    shown = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert shown.stdout.splitlines() == ["4 facts", "['s1', 's2', 'about more 1', 'about more 2']"]
+    assert shown.stderr == ""
+
+
+def test_an_unknown_kind_is_named_with_the_known_ones():
+    with (
+        pytest.raises(UnknownName, match="unknown checkpointer 'redis'; known: memory, postgres, sqlite"),
+        open_checkpointer("redis:there"),
+    ):
+        pass
+
+
+def test_a_missing_path_is_said():
+    with pytest.raises(SettingsError, match="sqlite:<path>"), open_checkpointer("sqlite"):
+        pass
+
+
+def test_a_bare_url_is_postgres(postgres):
+    with open_checkpointer(postgres) as checkpointer:
+        assert agent_of(Roles(), checkpointer).invoke({"question": "Who?"}, THREAD)["answer"] == "3 facts"
+
+
+def test_errors_are_ras_errors():
+    assert issubclass(UnknownName, RasError)

@@ -1,0 +1,128 @@
+"""What a failing tool does to a run: it is recorded, and the run goes on if it can."""
+
+import pytest
+
+from ras_agent.errors import MissingExtra, ModelCallError, PromptError
+from ras_agent.records import Answer, Extraction, Failure, Plan
+
+
+def failures(out):
+    return [(failure["role"], failure["hop"], failure["message"]) for failure in out["failures"]]
+
+
+def test_an_answer_still_has_the_passages_where_extraction_failed(ras, fakes):
+    extractor = fakes.SentenceExtractor({"b": ModelCallError("no reply")})
+    out = ras("q", "b", "c", fakes.SUFFICIENT, extractor=extractor).invoke({"question": "Who?"})
+    assert out["answer"] == "4 facts, 6 passages"
+    assert failures(out) == [("extractor", 2, "ModelCallError: no reply")]
+    assert out["stop_reason"] == "sufficient"
+
+
+def test_a_passage_that_could_not_be_read_is_read_when_found_again(ras, fakes):
+    extractor = fakes.SentenceExtractor({"b": ModelCallError("no reply")})
+    retriever = fakes.EchoRetriever({"b": ["x"], "c": ["x"]})
+    agent = ras("q", "b", "c", fakes.SUFFICIENT, extractor=extractor, retriever=retriever)
+    assert agent.invoke({"question": "Who?"})["answer"] == "3 facts, 3 passages"
+
+
+def test_what_an_extractor_could_not_parse_is_in_the_result(ras, fakes):
+    partial = Extraction((), (Failure("", "half a line", detail="(S> a | P>"),))
+    extractor = fakes.SentenceExtractor({"Who?": partial})
+    out = ras("q", fakes.SUFFICIENT, extractor=extractor).invoke({"question": "Who?"})
+    assert out["failures"] == [{"role": "extractor", "message": "half a line", "hop": 1, "detail": "(S> a | P>"}]
+    assert out["stop_reason"] == "sufficient"
+
+
+def test_a_failed_retrieval_is_followed_by_the_next_plan(ras, fakes):
+    retriever = fakes.EchoRetriever({"b": OSError("connection lost")})
+    out = ras("q", "b", "c", fakes.SUFFICIENT, retriever=retriever).invoke({"question": "Who?"})
+    assert [len(step["hits"]) for step in out["steps"]] == [2, 0, 2]
+    assert failures(out) == [("retriever", 2, "OSError: connection lost")]
+    assert out["stop_reason"] == "sufficient"
+
+
+def test_a_subquery_whose_retrieval_failed_may_be_asked_again(ras, fakes):
+    class OnceLost(fakes.EchoRetriever):
+        lost = False
+
+        def retrieve(self, query, k=5):
+            if query == "b" and not self.lost:
+                self.lost = True
+                raise OSError("connection lost")
+            return super().retrieve(query, k)
+
+    out = ras("q", "b", "b", fakes.SUFFICIENT, retriever=OnceLost()).invoke({"question": "Who?"})
+    assert (len(out["steps"]), out["stop_reason"]) == (3, "sufficient")
+
+
+def test_a_first_plan_that_fails_falls_back_on_the_question(ras, fakes):
+    out = ras(ModelCallError("no reply"), fakes.SUFFICIENT).invoke({"question": "Who?"})
+    assert (out["answer"], out["stop_reason"]) == ("2 facts, 2 passages", "sufficient")
+    assert failures(out) == [("planner", 1, "ModelCallError: no reply")]
+
+
+def test_a_later_plan_that_fails_ends_the_loop_in_an_answer(ras):
+    out = ras("q", ModelCallError("no reply")).invoke({"question": "Who?"})
+    assert (out["answer"], out["stop_reason"]) == ("2 facts, 2 passages", "planner_failed")
+    assert failures(out) == [("planner", 2, "ModelCallError: no reply")]
+
+
+def test_a_failing_answerer_abstains_and_says_so(ras, fakes):
+    class Lost:
+        def answer(self, question, graph, passages):
+            raise ConnectionError("refused")
+
+    out = ras("q", fakes.SUFFICIENT, answerer=Lost()).invoke({"question": "Who?"})
+    assert (out["answer"], out["abstained"], out["citations"]) == ("No answer: the answerer failed.", True, [])
+    assert failures(out) == [("answerer", 1, "ConnectionError: refused")]
+    assert out["stop_reason"] == "sufficient"
+
+
+def test_failures_of_an_answer_are_in_the_result(ras, fakes):
+    class Unsure:
+        def answer(self, question, graph, passages):
+            return Answer("Perhaps.", failures=(Failure("", "no citation could be parsed"),))
+
+    out = ras("q", fakes.SUFFICIENT, answerer=Unsure()).invoke({"question": "Who?"})
+    assert failures(out) == [("answerer", 1, "no citation could be parsed")]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        *(TypeError("wiring"), AttributeError("wiring"), NotImplementedError("not yet")),
+        *(MissingExtra("pdf", "pdf"), PromptError("unknown variable")),
+    ],
+)
+def test_mistakes_in_wiring_or_setup_are_raised(ras, fakes, error):
+    with pytest.raises(type(error)):
+        ras("q", error).invoke({"question": "Who?"})
+
+
+def test_a_role_that_returns_something_else_is_a_wiring_mistake(ras):
+    class Wrong:
+        def plan(self, question, graph, steps):
+            return "[SUFFICIENT]"
+
+    with pytest.raises(TypeError, match=r"Wrong.plan must return Plan, got str: '\[SUFFICIENT\]'"):
+        ras(planner=Wrong()).invoke({"question": "Who?"})
+
+
+def test_a_tool_may_interrupt_the_run_for_a_human(ras, fakes):
+    from langgraph.checkpoint.memory import InMemorySaver
+    from langgraph.types import Command, interrupt
+
+    class Asking:
+        def plan(self, question, graph, steps):
+            return (
+                Plan("subq", interrupt("what next?"))
+                if len(steps) == 1
+                else fakes.ScriptedPlanner("q", "", fakes.SUFFICIENT).plan(question, graph, steps)
+            )
+
+    agent = ras(planner=Asking(), checkpointer=InMemorySaver())
+    thread = {"configurable": {"thread_id": "t"}}
+    assert agent.invoke({"question": "Who?"}, thread)["__interrupt__"][0].value == "what next?"
+    out = agent.invoke(Command(resume="the human's sub-query"), thread)
+    assert [step["subquery"] for step in out["steps"]] == ["Who?", "the human's sub-query"]
+    assert out["failures"] == []

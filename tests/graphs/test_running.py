@@ -1,0 +1,134 @@
+"""The agent as a compiled LangGraph graph: streams, batches, threads, asynchronous runs."""
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from langgraph.graph.state import CompiledStateGraph
+
+from ras_agent.budget import current_ledger
+from ras_agent.events import Answered, AnswerToken, Failed, GraphDelta, Hits, Planned, Triples, emit
+from ras_agent.records import Answer, Plan
+
+QUESTIONS = [{"question": f"Who is number {n}?"} for n in range(12)]
+
+
+@pytest.fixture
+def agent(ras, fakes):
+    return ras("q", "b", "c", fakes.SUFFICIENT)
+
+
+def test_it_is_a_compiled_state_graph(agent):
+    assert isinstance(agent, CompiledStateGraph)
+
+
+def test_its_picture_reads_as_the_loop(agent):
+    lines = [line.strip() for line in agent.get_graph().draw_mermaid().splitlines()]
+    assert [line for line in lines if "-->" in line or "-.->" in line] == [
+        "__start__ --> begin;",
+        "begin --> plan;",
+        "merge --> plan;",
+        "plan -.-> answer;",
+        "plan -.-> retrieve;",
+        "retrieve --> structure;",
+        "structure --> merge;",
+        "answer --> __end__;",
+    ]
+
+
+async def test_an_asynchronous_run_gives_the_same(agent, fakes):
+    assert fakes.untimed(await agent.ainvoke(QUESTIONS[0])) == fakes.untimed(agent.invoke(QUESTIONS[0]))
+
+
+def test_a_batch_gives_the_same_as_single_runs(agent, fakes):
+    single = [fakes.untimed(agent.invoke(question)) for question in QUESTIONS]
+    assert [fakes.untimed(out) for out in agent.batch(QUESTIONS)] == single
+
+
+async def test_an_asynchronous_batch_gives_the_same_as_single_runs(agent, fakes):
+    single = [fakes.untimed(agent.invoke(question)) for question in QUESTIONS]
+    assert [fakes.untimed(out) for out in await agent.abatch(QUESTIONS)] == single
+
+
+def test_one_agent_serves_many_threads_at_once(agent, fakes):
+    single = [fakes.untimed(agent.invoke(question)) for question in QUESTIONS]
+    with ThreadPoolExecutor(8) as threads:
+        assert [fakes.untimed(out) for out in threads.map(agent.invoke, QUESTIONS * 4)] == single * 4
+
+
+def test_usage_does_not_leak_between_runs_at_once(ras, fakes):
+    roles = fakes.Metered(fakes.ScriptedPlanner("q", "b", fakes.SUFFICIENT))
+    outs = ras(planner=roles).batch(QUESTIONS)
+    assert [out["usage"]["llm_calls"] for out in outs] == [3] * len(QUESTIONS)
+
+
+class Talking:
+    """An answerer that says its answer piece by piece."""
+
+    def answer(self, question, graph, passages):
+        for piece in ("four", " facts"):
+            emit(AnswerToken(piece))
+        return Answer("four facts")
+
+
+EXPECTED = [
+    *(Planned, Hits, Triples, GraphDelta),
+    *(Planned, Hits, Failed, GraphDelta),
+    *(Planned, AnswerToken, AnswerToken, Answered),
+]
+
+
+@pytest.fixture
+def talking(ras, fakes):
+    return ras("q", "b", fakes.SUFFICIENT, answerer=Talking(), extractor=fakes.SentenceExtractor({"b": OSError("x")}))
+
+
+def test_a_stream_of_typed_events_tells_the_run_in_order(talking):
+    events = list(talking.stream({"question": "Who?"}, stream_mode="custom"))
+    assert [type(event) for event in events] == EXPECTED
+    assert events[0] == Planned(1, Plan("subq", "Who?"))
+    assert (events[3].hop, events[3].facts, events[3].entities, len(events[3].added)) == (1, 2, 3, 2)
+    assert (events[-1].answer.text, events[-1].stop_reason) == ("four facts", "sufficient")
+
+
+async def test_the_asynchronous_stream_tells_the_same(talking):
+    events = [event async for event in talking.astream({"question": "Who?"}, stream_mode="custom")]
+    assert events == list(talking.stream({"question": "Who?"}, stream_mode="custom"))
+
+
+def test_events_and_values_stream_together(agent):
+    modes = [mode for mode, _ in agent.stream({"question": "Who?"}, stream_mode=["custom", "values"])]
+    assert {"custom", "values"} == set(modes)
+
+
+def test_updates_hold_only_what_a_node_added(agent):
+    updates = list(agent.stream({"question": "Who?"}, stream_mode="updates"))
+    assert [next(iter(update)) for update in updates[:5]] == ["begin", "plan", "retrieve", "structure", "merge"]
+    steps = [update["merge"]["steps"] for update in updates if "merge" in update]
+    assert [len(step) for step in steps] == [1, 1, 1]
+
+
+async def test_an_asynchronous_role_is_awaited_and_metered(ras, fakes):
+    class Awaited(fakes.ScriptedPlanner):
+        async def aplan(self, question, graph, steps):
+            await asyncio.sleep(0)
+            assert current_ledger().role == "planner"
+            return fakes.SUFFICIENT
+
+    out = await ras(planner=Awaited(RuntimeError("not the synchronous one"))).ainvoke({"question": "Who?"})
+    assert (out["stop_reason"], out["failures"]) == ("sufficient", [])
+
+
+async def test_cancelling_an_asynchronous_run_is_no_failure_of_a_tool(ras):
+    class Endless:
+        def plan(self, question, graph, steps):
+            raise NotImplementedError
+
+        async def aplan(self, question, graph, steps):
+            await asyncio.Event().wait()
+
+    run = asyncio.create_task(ras(planner=Endless()).ainvoke({"question": "Who?"}))
+    await asyncio.sleep(0)
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run

@@ -1,0 +1,97 @@
+import threading
+
+import pytest
+
+from ras_agent.budget import Ledger, Limits, current_ledger, metered
+from ras_agent.errors import BudgetExceeded
+from ras_agent.records import Call
+
+
+def call(tokens: int = 0) -> Call:
+    return Call("planner", 1, "test-model", input_tokens=tokens)
+
+
+@pytest.mark.parametrize("name", ["max_hops", "k", "max_facts", "max_llm_calls", "max_tokens", "max_seconds"])
+def test_a_limit_must_be_positive(name):
+    with pytest.raises(ValueError, match=rf"Limits\.{name} must be positive, got 0"):
+        Limits(**{name: 0})
+
+
+def test_without_limits_every_call_is_admitted():
+    ledger = Ledger()
+    for _ in range(100):
+        ledger.admit()
+        ledger.record(call(10_000))
+    assert len(ledger.calls) == 100
+
+
+def test_the_last_call_is_kept_for_the_answerer():
+    ledger = Ledger("planner", limits=Limits(max_llm_calls=2), earlier=(call(),))
+    with pytest.raises(BudgetExceeded, match="max_llm_calls = 2 is used up"):
+        ledger.admit()
+    assert ledger.refused == "max_llm_calls"
+    ledger.role = "answerer"
+    ledger.admit()
+    with pytest.raises(BudgetExceeded):
+        ledger.admit()
+
+
+def test_tokens_of_earlier_nodes_count():
+    ledger = Ledger("planner", limits=Limits(max_tokens=100), earlier=(call(60),))
+    ledger.admit()
+    ledger.record(call(40))
+    with pytest.raises(BudgetExceeded, match="max_tokens = 100 is used up"):
+        ledger.admit()
+
+
+def test_seconds_count_from_the_runs_start(monkeypatch):
+    monkeypatch.setattr("ras_agent.budget.time.monotonic", lambda: 10.0)
+    Ledger("planner", limits=Limits(max_seconds=5), started=6.0).admit()
+    with pytest.raises(BudgetExceeded, match="max_seconds = 5 is used up"):
+        Ledger("planner", limits=Limits(max_seconds=5), started=5.0).admit()
+
+
+def test_the_answerer_may_use_its_call_when_tokens_and_seconds_are_used_up():
+    Ledger("answerer", limits=Limits(max_tokens=1, max_seconds=1), started=-1e9, earlier=(call(50),)).admit()
+
+
+def test_a_call_under_way_holds_its_place():
+    ledger = Ledger("extractor", limits=Limits(max_llm_calls=2))
+    ledger.admit()
+    with pytest.raises(BudgetExceeded):
+        ledger.admit()
+
+
+def test_a_call_that_came_to_nothing_gives_its_place_back():
+    ledger = Ledger("extractor", limits=Limits(max_llm_calls=2))
+    ledger.admit()
+    ledger.release()
+    ledger.admit()
+
+
+def test_many_threads_are_admitted_no_more_often_than_the_limit():
+    ledger, admitted = Ledger("extractor", limits=Limits(max_llm_calls=11)), []
+
+    def work():
+        for _ in range(10):
+            try:
+                ledger.admit()
+            except BudgetExceeded:
+                return
+            admitted.append(1)
+            ledger.record(call())
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(admitted), len(ledger.calls)) == (10, 10)
+
+
+def test_outside_a_run_there_is_a_ledger_without_limits():
+    assert current_ledger().limits == Limits()
+    ledger = Ledger("planner")
+    with metered(ledger):
+        assert current_ledger() is ledger
+    assert current_ledger() is not ledger

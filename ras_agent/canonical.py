@@ -10,26 +10,53 @@ __all__ = ["canonical_key"]
 
 _ARTICLE = re.compile(r"^(?:the|a|an)\s+(?=\S)")
 _POSSESSIVE = re.compile(r"['’]s\b")
-_SPACE = re.compile(r"\s+")
+_VARIATION_SELECTORS = frozenset(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
 
 
-def _keep(char: str) -> str:
-    """Letters, marks, digits and symbols stay; punctuation and spaces part words."""
-    return " " if unicodedata.category(char)[0] in "PZC" else char
+class _Invisible(dict[int, str | None]):
+    """For `str.translate`: drops soft hyphens, joiners and other format characters. Filled as characters are met."""
+
+    def __missing__(self, code: int) -> str | None:
+        char = chr(code)
+        drop = unicodedata.category(char) == "Cf" or char in _VARIATION_SELECTORS
+        self[code] = kept = None if drop else char
+        return kept
+
+
+class _Words(dict[int, str]):
+    """For `str.translate`: letters, marks, digits and symbols stay, "&" is "and", everything else parts words."""
+
+    def __missing__(self, code: int) -> str:
+        char = chr(code)
+        self[code] = kept = " " if unicodedata.category(char)[0] in "PZC" else char
+        return kept
+
+
+_INVISIBLE = _Invisible()
+_WORDS = _Words({ord("&"): " and "})
+
+
+def _folded(surface: str) -> str:
+    """Compatibility-normalised and case-folded until nothing changes: folding can undo what normalising did."""
+    folded = unicodedata.normalize("NFKC", surface.translate(_INVISIBLE)).casefold()
+    while (again := unicodedata.normalize("NFKC", folded).casefold()) != folded:
+        folded = again
+    return folded.strip()
 
 
 @lru_cache(maxsize=65536)
 def canonical_key(surface: str) -> str:
-    """The key under which surface forms of one entity meet.
+    """The key under which surface forms of one entity meet. It is its own key, so comparing keys is enough.
 
-    Unicode NFKC, case folding, no possessive, no punctuation, one space between words, no leading article. Never
-    empty for a surface with a visible character: where nothing would be left, the folded surface itself is the key.
+    Unicode NFKC, case folding, no invisible characters, no possessive, "&" as "and", no punctuation, one space between
+    words, no leading article. Never empty for a surface with a visible character: where nothing would be left, the
+    folded surface itself is the key.
 
-    >>> canonical_key("The  Beatles"), canonical_key("J.R.R. Tolkien’s")
-    ('beatles', 'j r r tolkien')
+    >>> canonical_key("The  Beatles"), canonical_key("J.R.R. Tolkien’s"), canonical_key("Simon & Garfunkel")
+    ('beatles', 'j r r tolkien', 'simon and garfunkel')
     """
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", surface).casefold()).strip()
-    words = _SPACE.sub(" ", "".join(map(_keep, _POSSESSIVE.sub("", folded)))).strip()
+    folded = _folded(surface)
+    words = " ".join(_POSSESSIVE.sub("", folded).translate(_WORDS).split())
     while (shorter := _ARTICLE.sub("", words)) != words:
         words = shorter
     return words or folded

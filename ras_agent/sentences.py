@@ -6,33 +6,49 @@ import re
 
 __all__ = ["sentence_at", "sentence_spans"]
 
-_END = re.compile(r"(?:[.!?…]+[\"'”’)\]]*(?=\s|$))|(?:[。！？]+[」』”’）]*)|\n{2,}")
-_ABBREVIATION = re.compile(
-    r"(?:^|[\s(\[\"“])(?:mr|mrs|ms|dr|prof|st|jr|sr|gen|col|lt|sgt|capt|rev|hon|gov|sen|rep|no|vol|pp?|fig|vs|etc|inc|ltd|co"
-    r"|corp|approx|c|ca|cf|e\.g|i\.e|u\.s|u\.k|d\.c|a\.k\.a|feat|ft|mt|b|d|jan|feb|mar|apr|aug|sept?|oct|nov|dec)\.$",
-    re.IGNORECASE,
+# A run of end marks with the quotes, brackets and footnote numbers that close it; the marks of scripts that put no
+# space after them; a blank line.
+_END = re.compile(
+    r"""(?P<mark>[.!?…؟۔।॥።։]+) (?:["'”’»)\]]|\[\d+\])* (?=\s|$)"""
+    r"""|[。！？｡]+[」』”’）]*"""
+    r"""|\n[^\S\n]*\n\s*""",
+    re.VERBOSE,
 )
-_INITIAL = re.compile(r"(?:^|[\s.(\"“])[A-Z]\.$")
+# Abbreviations, by what must follow for their full stop to stay inside the sentence.
+_BEFORE_NAME = "mr mrs ms dr prof maj gen col lt sgt capt cmdr rev hon gov sen rep pres fr mt ft messrs mme mlle"
+_BEFORE_NUMBER = "no nos vol p pp fig ch sec art b d c ca approx jan feb mar apr jun jul aug sep sept oct nov dec"
+_ANYWHERE = (
+    "st jr sr esq lit vs v etc inc ltd co corp bros cf al e.g i.e u.s u.k u.n d.c a.k.a a.m p.m b.c a.d ph.d feat op"
+)
+_STANDS_ALONE = re.compile(r"(?<![^\s(\[\"“'‘])([^\s(\[\"“'‘]+)\.$")
+_INITIALS = re.compile(r"^(?:\w\.)*[^\W\d_a-zß-ÿ]$")
+# What opens a sentence rather than continuing a name: "the U.S. He", against "the U.S. Army".
+_OPENERS = (
+    "a an the he she it they we you i his her its their our this that these those there here in on at after before "
+    "during since when while where although though however if as for from with by but and so then both"
+)
+_OPENS = frozenset(_OPENERS.split())
+_KIND = {
+    **dict.fromkeys(_ANYWHERE.split(), "anywhere"),
+    **dict.fromkeys(_BEFORE_NUMBER.split(), "number"),
+    **dict.fromkeys(_BEFORE_NAME.split(), "name"),
+}
+_NEXT = re.compile(r"[\s\"“'‘(\[]*(\w+|[,;:&)\]]?)")
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
     """Half-open character spans of the sentences of `text`, in order, trimmed of white space, covering all its words.
 
-    A full stop after an initial ("J. K.") or a common abbreviation does not end a sentence.
+    A full stop after an initial ("J. K.") or an abbreviation ("No. 5", "St. Louis", "the U.S. Army") does not end a
+    sentence, nor does any mark before a small letter or a comma ("Yahoo! is"). A blank line always ends one.
     """
     spans: list[tuple[int, int]] = []
     start = 0
     for match in _END.finditer(text):
-        end = match.end()
-        if not match.group().startswith("\n"):
-            head = text[start : match.start() + 1]
-            following = text[end:].lstrip()[:1]
-            if match.group()[0] == "." and (_INITIAL.search(head) or _ABBREVIATION.search(head)) and following:
-                continue
-            if match.group()[0] == "." and following and following.islower():
-                continue
-        _add(spans, text, start, end)
-        start = end
+        if match["mark"] and _goes_on(text, start, match):
+            continue
+        _add(spans, text, start, match.end())
+        start = match.end()
     _add(spans, text, start, len(text))
     return spans
 
@@ -45,6 +61,22 @@ def sentence_at(text: str, offset: int) -> tuple[int, int]:
             break
         best = span
     return best
+
+
+def _goes_on(text: str, start: int, match: re.Match[str]) -> bool:
+    """Whether the sentence that began at `start` continues after the end mark."""
+    following = _NEXT.match(text, match.end())
+    word = following[1] if following else ""
+    if word[:1].islower() or (word and word in ",;:&)]"):
+        return True
+    # only a bare full stop can belong to an abbreviation
+    alone = _STANDS_ALONE.search(text, start, match.end()) if match.group() == "." else None
+    if alone is None or not word:
+        return False
+    kind = "anywhere" if _INITIALS.match(alone[1]) else _KIND.get(alone[1].casefold(), "")
+    if kind == "number":
+        return word[0].isdigit()
+    return kind == "name" or (kind == "anywhere" and word.casefold() not in _OPENS)
 
 
 def _add(spans: list[tuple[int, int]], text: str, start: int, end: int) -> None:

@@ -1,0 +1,85 @@
+"""Sentence spans: what facts, citations and chunks point to."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ras_agent.sentences import sentence_at, sentence_spans
+
+TEXT = st.text(st.one_of(st.characters(), st.sampled_from(" \n.!?\"')]Aa1।。")), max_size=80)
+
+
+def sentences(text: str) -> list[str]:
+    return [text[start:end] for start, end in sentence_spans(text)]
+
+
+@given(TEXT)
+def test_spans_are_ordered_disjoint_trimmed_and_in_range(text: str) -> None:
+    end_before = 0
+    for start, end in sentence_spans(text):
+        assert end_before <= start < end <= len(text)
+        assert text[start:end] == text[start:end].strip()
+        end_before = end
+
+
+@given(TEXT)
+def test_spans_cover_every_character_that_is_not_white_space(text: str) -> None:
+    assert "".join("".join(sentences(text)).split()) == "".join(text.split())
+
+
+@given(TEXT)
+def test_every_character_of_a_sentence_finds_its_sentence(text: str) -> None:
+    for start, end in sentence_spans(text):
+        assert sentence_at(text, start) == sentence_at(text, end - 1) == (start, end)
+
+
+def test_a_mark_before_a_capital_ends_a_sentence() -> None:
+    assert sentences("He left. She stayed! Why? Nobody knows…") == ["He left.", "She stayed!", "Why?", "Nobody knows…"]
+
+
+def test_quotes_and_footnote_numbers_stay_with_their_sentence() -> None:
+    assert sentences('"Go!" He went.[3] (It rained.) So?') == ['"Go!"', "He went.[3]", "(It rained.)", "So?"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "J. K. Rowling wrote it.",
+        "Dr. Who lives in St. Louis.",
+        "It is No. 5 on p. 12.",
+        "He was born c. 1900, on Sept. 4.",
+        "The U.S. Army bought Apple Inc. shares.",
+        "Yahoo! is a company.",
+        "He said “Stop!” and left.",
+        "Growth was 3.5 per cent.",
+        "It was called What? & Co.",
+    ],
+)
+def test_a_mark_inside_a_sentence_does_not_end_it(text: str) -> None:
+    assert sentences(text) == [text]
+
+
+def test_an_abbreviation_before_a_word_that_opens_sentences_ends_one() -> None:
+    assert sentences("He left the U.S. He died in D.C. The end.") == ["He left the U.S.", "He died in D.C.", "The end."]
+
+
+def test_an_abbreviation_that_needs_a_number_ends_a_sentence_without_one() -> None:
+    assert sentences("She said no. Later came No. 5.") == ["She said no.", "Later came No. 5."]
+
+
+def test_a_blank_line_ends_a_sentence_and_a_line_break_does_not() -> None:
+    assert sentences("A title\n \nwrapped\nline") == ["A title", "wrapped\nline"]
+
+
+def test_sentences_of_other_scripts_end_at_their_own_marks() -> None:
+    assert sentences("東京は首都。人口は多い！") == ["東京は首都。", "人口は多い！"]
+    assert sentences("यह नदी है। वह पर्वत है।") == ["यह नदी है।", "वह पर्वत है।"]
+    assert sentences("أين النهر؟ هنا.") == ["أين النهر؟", "هنا."]
+
+
+def test_sentence_at_white_space_is_the_sentence_before_it() -> None:
+    assert sentence_at("One. Two.", 4) == (0, 4)
+
+
+def test_sentence_at_of_a_blank_text_is_the_whole_text() -> None:
+    assert sentence_at("  ", 0) == (0, 2)

@@ -41,7 +41,7 @@ def as_line(text: str) -> str:
 def passage_block(passages: Sequence[Passage], first: int = 1) -> str:
     """Numbered passages, each inside its own fence; nothing for none."""
     return "\n".join(
-        f"<passage>\n[{number}] {as_line(passage.title)}\n{as_data(passage.text)}\n</passage>"
+        f"<passage>\n{f'[{number}] {as_line(passage.title)}'.rstrip()}\n{as_data(passage.text)}\n</passage>"
         for number, passage in enumerate(passages, first)
     )
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+from ras_agent.errors import SettingsError, UnknownName
 from ras_agent.protocols import Answerer, Extractor, Planner, Reasoner
 from ras_agent.tools.encode.chat_models import is_chat_model, model_name, printable
 from ras_agent.tools.registry import factory, names
@@ -62,14 +63,27 @@ def role_name(role: object) -> str:
 
 def _resolve(kind: str, spec: object, options: dict[str, Any]) -> object:
     if isinstance(spec, str):
-        name, _, argument = spec.partition(":")
-        if name in names(kind) and name != "llm":
-            return factory(kind, name)(argument) if argument else factory(kind, name)()
-        if argument:
-            return factory(kind, "llm")(spec, **options)
-        factory(kind, spec)  # raises UnknownName with the names there are
+        return _named(kind, spec, options)
     if is_chat_model(spec):
         return factory(kind, "llm")(spec, **options)
-    if isinstance(spec, type) or not isinstance(spec, _PROTOCOLS[kind]):
-        raise TypeError(f"a {kind} is an object with the methods of {_PROTOCOLS[kind].__name__}, got {spec!r:.200}")
-    return spec
+    return _fitting(kind, spec)
+
+
+def _named(kind: str, spec: str, options: dict[str, Any]) -> object:
+    name, _, argument = spec.partition(":")
+    registered = tuple(known for known in names(kind) if known != "llm")
+    if name in registered:
+        return _fitting(kind, factory(kind, name)(argument) if argument else factory(kind, name)())
+    if not argument:
+        raise UnknownName(kind, spec, (*registered, "<provider>:<model>"))
+    try:
+        return factory(kind, "llm")(spec, **options)
+    except SettingsError as error:
+        raise SettingsError(f"{error}; or take a registered one: {', '.join(registered)}") from error
+
+
+def _fitting(kind: str, role: object) -> object:
+    protocol = _PROTOCOLS[kind]
+    if isinstance(role, type) or not isinstance(role, protocol):
+        raise TypeError(f"the {kind} has to be an object with the methods of {protocol.__name__}, got {role!r:.200}")
+    return role

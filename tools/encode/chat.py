@@ -94,7 +94,7 @@ class Chat:
         self.name = name or model_name(model)
         self.endpoint = endpoint_of(model)
         self.settings = settings or ChatSettings()
-        self.limiter = limiter or shared_limiter(self.endpoint, self.settings.rates)
+        self.limiter = limiter or shared_limiter(self.endpoint, self.settings.rates, self.settings.clock)
         self._cache = ReplyCache(self.settings.cache) if self.settings.cache else None
 
     def __repr__(self) -> str:
@@ -206,8 +206,9 @@ class Chat:
             status = getattr(error, "status_code", None)
             remedy = f"; {_REMEDIES[status]}" if status in _REMEDIES else ""
             count = tries.statistics.get("attempt_number", 1)
+            where = self.name if self.name.endswith(self.endpoint) else f"{self.name} at {self.endpoint}"
             raise ModelCallError(
-                f"{self.name} at {self.endpoint} failed after {count} {'try' if count == 1 else 'tries'}: "
+                f"{where} failed after {count} {'try' if count == 1 else 'tries'}: "
                 f"{type(error).__name__}: {told[:300]}{remedy}"
             ) from (error if told == str(error) else None)
 

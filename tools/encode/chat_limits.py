@@ -147,10 +147,10 @@ _limiters: dict[str, Limiter] = {}
 _limiters_lock = threading.Lock()
 
 
-def shared_limiter(endpoint: str, rates: Rates | None = None) -> Limiter:
-    """The one limiter of an endpoint. Rates given later replace those given before."""
+def shared_limiter(endpoint: str, rates: Rates | None = None, clock: Clock | None = None) -> Limiter:
+    """The one limiter of an endpoint. Rates given later replace those given before; the first clock stays."""
     with _limiters_lock:
-        limiter = _limiters.setdefault(endpoint, Limiter())
+        limiter = _limiters.setdefault(endpoint, Limiter(clock=clock))
         if rates is not None:
             limiter.rates = rates
         return limiter

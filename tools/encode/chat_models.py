@@ -111,9 +111,9 @@ class _MissingProvider(MissingExtra):
 
     def __init__(self, provider: str, reason: str) -> None:
         package = re.search(r"`pip install ([\w-]+)`", reason)
-        super().__init__(f"a chat model from {provider!r}", provider)
         install = "'ras-agent[openai]'" if provider == "openai" else package[1] if package else f"langchain-{provider}"
-        self.args = (f"chat models from {provider!r} need a package: pip install {install}",)
+        ImportError.__init__(self, f"chat models from {provider!r} need a package: pip install {install}")
+        self.feature, self.extra = provider, provider
 
 
 def _given(**options: Any) -> dict[str, Any]:

@@ -49,11 +49,11 @@ def is_transient(error: BaseException) -> bool:
     """Whether the same request may succeed later: after a rate limit, a server error, a timeout, a broken reply."""
     if getattr(error, "code", None) == "insufficient_quota":  # comes as a 429, and no waiting refills an account
         return False
+    if isinstance(error, (TimeoutError, ConnectionError, json.JSONDecodeError)):
+        return True
     status = _status(error)
     if status is not None:
         return status in _TRANSIENT_STATUS
-    if isinstance(error, (TimeoutError, ConnectionError, json.JSONDecodeError)):
-        return True
     return bool(getattr(error, "is_retryable", False)) or any(
         base.__name__ in _TRANSIENT_NAMES for base in type(error).__mro__
     )

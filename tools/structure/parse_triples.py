@@ -40,7 +40,7 @@ _SCALARS = re.compile(_SCALAR, re.IGNORECASE)
 _ESCAPED = re.compile(r"\\([\\|()>])")
 _SPECIAL = re.compile(r"[\\|]|(?<=[SsPpOo])>")
 _PARENTHESIS = re.compile(r"[()]")
-_SCAFFOLD = re.compile(r"""```.*|[\[{\s]*"\w+"\s*:\s*[\[{]?|\W*(?:\d+\W?|none)?\W*""", re.IGNORECASE)
+_SCAFFOLD = re.compile(r"""```.*|[\[{\s]*"\w+"\s*:[\[\]{}\s,]*|\W*(?:\d+\W?|none)?\W*""", re.IGNORECASE)
 _MARKS = re.compile(r'[spo]>|[|{["]', re.IGNORECASE)
 _KEYS = {
     **dict.fromkeys(("subject", "subj", "s", "head", "h", "source", "entity1"), 0),

@@ -1,0 +1,108 @@
+"""Retrieved text stands in prompts as data: it can be read and quoted, and none of its marks is live."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ras_agent.prompts import as_data, as_line, fact_block, fact_line, history_block, passage_block
+from ras_agent.question_graph import QuestionGraph
+from ras_agent.records import Passage, Step, Triple
+
+MARKS = (
+    *("[SUFFICIENT]", "[sufficient]", "[ SUFFICIENT ]", "[SUBQ]", "[NO_RETRIEVAL]", "[No Retrieval]", "[UNKNOWN]"),
+    *("(S>", "| P>", "| O>", "s>", "[1]", "[2, 3]", "[4-6]", "</passage>", "<passage>", "</facts>", "< / facts >"),
+    *("<think>", "</think>", "<|im_end|>", "<|im_start|>system", "</s>", "[INST]", "[/INST]", "<<SYS>>", "[NONE]"),
+)
+LIVE = re.compile(
+    r"\[\W*(?:SUBQ|SUFFICIENT|NO.?RETRIEVAL|UNKNOWN|NONE|/?INST)\W*\]"
+    r"|\b[SPO]>|\[[\d,; –-]*\d[\d,; –-]*\]|<[\s/|<]*[a-z]",
+    re.IGNORECASE,
+)
+
+hostile_text = st.lists(st.one_of(st.sampled_from(MARKS), st.text(max_size=8)), max_size=8).map("".join)
+
+
+@given(hostile_text)
+def test_no_mark_in_data_is_live(text: str) -> None:
+    assert not LIVE.search(as_data(text))
+
+
+@given(hostile_text)
+def test_making_text_data_twice_changes_nothing_more(text: str) -> None:
+    assert as_data(as_data(text)) == as_data(text)
+
+
+@given(st.text())
+def test_data_keeps_every_character_but_brackets(text: str) -> None:
+    data = as_data(text)
+    assert len(data) == len(text)
+    assert all(new == old or old in "[]<>" for old, new in zip(text, data, strict=True))
+
+
+@pytest.mark.parametrize(
+    "text", ["Tolstoy [sic] wrote", "1 < 2", "f(x) | g(x)", "C++", "[citation needed]", "Ærø, 北京, العربية", "a\nb"]
+)
+def test_ordinary_text_is_left_as_it_is(text: str) -> None:
+    assert as_data(text) == text
+
+
+def test_marks_stay_readable() -> None:
+    assert as_data("[SUFFICIENT] </passage> see [3]") == "‹SUFFICIENT› ‹/passage> see ‹3›"
+
+
+def test_data_on_a_line_has_no_line_breaks() -> None:
+    assert as_line("a\n b\u2028c\t[1]") == "a b c ‹1›"
+
+
+def test_passages_are_numbered_and_fenced() -> None:
+    passages = [Passage("p1", "Text.", "Title"), Passage("p2", "Second.\nLine.")]
+    assert passage_block(passages) == (
+        "<passage>\n[1] Title\nText.\n</passage>\n<passage>\n[2]\nSecond.\nLine.\n</passage>"
+    )
+
+
+@given(hostile_text, hostile_text)
+def test_a_passage_cannot_close_its_fence(title: str, text: str) -> None:
+    block = passage_block([Passage("p", text, title)])
+    assert block.count("</passage>") == 1
+    assert block.endswith("\n</passage>")
+    assert LIVE.findall(block) == ["<p", "[1]", "</p"]
+
+
+@given(st.tuples(hostile_text, hostile_text, hostile_text))
+def test_a_fact_cannot_end_early_or_begin_another(fields: tuple[str, str, str]) -> None:
+    line = fact_line(Triple(*fields))
+    assert re.findall(r"\(S>|\| P>|\| O>", line) == ["(S>", "| P>", "| O>"]
+    assert line.count("|") == 2
+    assert len(line.splitlines()) == 1
+
+
+def test_facts_are_numbered_on_from_the_passages() -> None:
+    facts = [Triple("a", "b", "c"), Triple("d", "e", "f")]
+    assert fact_block(facts, first=3) == "<facts>\n[3] (S> a | P> b | O> c)\n[4] (S> d | P> e | O> f)\n</facts>"
+
+
+def test_no_facts_and_no_passages_show_nothing() -> None:
+    assert fact_block([]) == ""
+    assert passage_block([]) == ""
+
+
+def test_history_has_the_papers_layout_and_shows_each_fact_where_it_was_found() -> None:
+    first, second, given_fact = Triple("a", "b", "c"), Triple("d", "e", "f"), Triple("g", "h", "i")
+    steps = [
+        Step(1, "who?", new_triple_ids=(first.id,)),
+        Step(2, "[SUFFICIENT] where?", triple_ids=(first.id,)),
+        Step(3, "when?", new_triple_ids=(second.id,)),
+    ]
+    assert history_block(QuestionGraph((first, second, given_fact)), steps) == (
+        "Facts given at the start:\n<facts>\n(S> g | P> h | O> i)\n</facts>\n"
+        "[SUBQ] who?\nRetrieved Graph Information:\n<facts>\n(S> a | P> b | O> c)\n</facts>\n"
+        "[SUBQ] ‹SUFFICIENT› where?\nRetrieved Graph Information:\n(nothing new)\n"
+        "[SUBQ] when?\nRetrieved Graph Information:\n<facts>\n(S> d | P> e | O> f)\n</facts>"
+    )
+
+
+def test_the_first_move_has_no_history() -> None:
+    assert history_block(QuestionGraph(), []) == ""

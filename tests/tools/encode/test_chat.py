@@ -1,0 +1,131 @@
+"""A model call: held against the ledger, answered from the cache, its usage kept, its failures named."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ras_agent.budget import Ledger, Limits, metered
+from ras_agent.errors import BudgetExceeded, ModelCallError
+from ras_agent.prompts import Turn
+from ras_agent.records import Call
+from ras_agent.tools.encode.chat import Chat, ChatSettings, Request, as_chat
+
+REQUEST = Request((Turn("system", "Be brief."), Turn("user", "Who?")))
+
+
+def test_turns_become_messages_and_the_reply_is_its_text(scripted_model: Any) -> None:
+    model = scripted_model("Bell.")
+    assert as_chat(model).complete(REQUEST).text == "Bell."
+    assert model.prompts == ["system: Be brief.\nhuman: Who?"]
+
+
+def test_a_call_is_recorded_with_role_hop_model_and_tokens(scripted_model: Any) -> None:
+    with metered(Ledger("planner", hop=2)) as ledger:
+        as_chat(scripted_model("Alexander Graham Bell.")).complete(REQUEST)
+    (call,) = ledger.calls
+    assert replace(call, seconds=0.0) == Call("planner", 2, "scripted", input_tokens=5, output_tokens=3)
+    assert call.seconds > 0
+
+
+def test_outside_a_run_nothing_is_limited(scripted_model: Any) -> None:
+    chat = as_chat(scripted_model("a", "b"))
+    assert [chat.complete(REQUEST).text for _ in range(2)] == ["a", "b"]
+
+
+def test_a_call_that_the_budget_forbids_is_not_made(scripted_model: Any) -> None:
+    model = scripted_model("a", "b")
+    with metered(Ledger("planner", limits=Limits(max_llm_calls=2))):
+        as_chat(model).complete(REQUEST)
+        with pytest.raises(BudgetExceeded):
+            as_chat(model).complete(REQUEST)
+    assert len(model.prompts) == 1
+
+
+def test_a_failed_call_is_given_back_to_the_ledger(scripted_model: Any) -> None:
+    chat = as_chat(scripted_model(KeyError("broken"), "b"))
+    with metered(Ledger("planner", limits=Limits(max_llm_calls=2))) as ledger:
+        with pytest.raises(ModelCallError):
+            chat.complete(REQUEST)
+        assert chat.complete(REQUEST).text == "b"
+    assert len(ledger.calls) == 1
+
+
+def test_a_transient_failure_is_tried_again_and_counts_once(
+    scripted_model: Any, settings: ChatSettings, passing_time: Any
+) -> None:
+    with metered(Ledger("planner")) as ledger:
+        reply = as_chat(scripted_model(TimeoutError(), ConnectionError(), "at last"), settings).complete(REQUEST)
+    assert reply.text == "at last"
+    assert passing_time.waits == [0.5, 1.0]
+    assert len(ledger.calls) == 1
+
+
+async def test_so_it_is_for_coroutines(scripted_model: Any, settings: ChatSettings, passing_time: Any) -> None:
+    reply = await as_chat(scripted_model(TimeoutError(), "at last"), settings).acomplete(REQUEST)
+    assert reply.text == "at last"
+    assert passing_time.waits == [0.5]
+
+
+def test_exhausted_tries_name_model_endpoint_and_cause(scripted_model: Any, settings: ChatSettings) -> None:
+    with pytest.raises(ModelCallError) as caught:
+        as_chat(scripted_model(*[TimeoutError("slow")] * 3), settings).complete(REQUEST)
+    assert str(caught.value) == "scripted at ScriptedModel#scripted failed after 3 tries: TimeoutError: slow"
+    assert isinstance(caught.value.__cause__, TimeoutError)
+
+
+def test_an_error_that_shows_a_credential_is_masked_and_not_chained(scripted_model: Any) -> None:
+    with pytest.raises(ModelCallError) as caught:
+        as_chat(scripted_model(ValueError("bad key sk-abcd1234efgh"))).complete(REQUEST)
+    assert str(caught.value).endswith("ValueError: bad key ***")
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+
+
+def test_the_reply_so_far_is_told_as_it_arrives() -> None:
+    from langchain_core.language_models.fake_chat_models import FakeListChatModel
+
+    heard: list[str] = []
+    reply = as_chat(FakeListChatModel(responses=["abc"])).complete(Request(REQUEST.turns, heard.append))
+    assert heard[:3] == ["a", "ab", "abc"]
+    assert reply.text == "abc"
+
+
+def test_a_kept_reply_needs_no_model_and_is_recorded_as_replayed(scripted_model: Any, tmp_path: Path) -> None:
+    settings = ChatSettings(cache=tmp_path / "replies.db")
+    with metered(Ledger("planner", hop=1)) as first:
+        Chat(scripted_model("Bell."), settings=settings).complete(REQUEST)
+    heard: list[str] = []
+    with metered(Ledger("planner", hop=1)) as second:
+        replayed = Chat(scripted_model(), settings=settings).complete(Request(REQUEST.turns, heard.append))
+    assert (replayed.text, heard) == ("Bell.", ["Bell."])
+    assert second.calls == [replace(first.calls[0], replayed=True, seconds=0.0)]
+
+
+async def test_a_replayed_run_meets_its_limits_where_the_first_one_did(scripted_model: Any, tmp_path: Path) -> None:
+    settings = ChatSettings(cache=tmp_path / "replies.db")
+    as_chat(scripted_model("Bell."), settings).complete(REQUEST)
+    chat = as_chat(scripted_model(), settings)
+    with metered(Ledger("planner", limits=Limits(max_llm_calls=2))):
+        await chat.acomplete(REQUEST)
+        with pytest.raises(BudgetExceeded):
+            await chat.acomplete(REQUEST)
+
+
+def test_a_failure_is_not_kept(scripted_model: Any, tmp_path: Path) -> None:
+    chat = as_chat(scripted_model(KeyError("broken"), "Bell."), ChatSettings(cache=tmp_path / "replies.db"))
+    with pytest.raises(ModelCallError):
+        chat.complete(REQUEST)
+    assert chat.complete(REQUEST).text == "Bell."
+
+
+def test_a_chat_is_taken_as_it_is(scripted_model: Any) -> None:
+    chat = as_chat(scripted_model())
+    assert as_chat(chat) is chat
+    assert repr(chat) == "Chat('scripted')"
+
+
+def test_what_is_no_model_is_a_type_error() -> None:
+    with pytest.raises(TypeError, match="expected a LangChain chat model or a string like 'openai:gpt-4o-mini'"):
+        as_chat(42)

@@ -1,0 +1,127 @@
+"""Model calls over real HTTP, through langchain-openai, to a server process with scripted behaviour."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ras_agent.budget import Ledger, metered
+from ras_agent.errors import ModelCallError
+from ras_agent.prompts import Turn
+from ras_agent.tools.encode.chat import Chat, ChatSettings, Reply, Request, as_chat
+
+TURNS = (Turn("user", "Who invented the telephone?"),)
+
+Complete = Callable[[Chat, Request], Awaitable[Reply]]
+
+
+async def _sync(chat: Chat, request: Request) -> Reply:
+    return chat.complete(request)
+
+
+async def _async(chat: Chat, request: Request) -> Reply:
+    return await chat.acomplete(request)
+
+
+@pytest.fixture(params=[_sync, _async], ids=["sync", "async"])
+def complete(request: pytest.FixtureRequest) -> Complete:
+    chosen: Complete = request.param
+    return chosen
+
+
+async def test_a_reply_with_its_usage(scripted_llm: Any, complete: Complete) -> None:
+    scripted_llm.script({"reply": "Alexander Graham Bell.", "cached": 2})
+    with metered(Ledger("planner")) as ledger:
+        reply = await complete(as_chat(scripted_llm.spec), Request(TURNS))
+    assert (reply.text, reply.truncated) == ("Alexander Graham Bell.", False)
+    (call,) = ledger.calls
+    assert (call.input_tokens, call.output_tokens, call.cached_tokens) == (4, 3, 2)
+    (request,) = scripted_llm.requests()
+    assert request["model"] == "scripted"
+    assert request["messages"] == [{"role": "user", "content": "Who invented the telephone?"}]
+
+
+async def test_a_stream_with_its_usage(scripted_llm: Any, complete: Complete) -> None:
+    scripted_llm.script({"reply": "Alexander Graham Bell.", "cached": 2})
+    heard: list[str] = []
+    reply = await complete(as_chat(scripted_llm.spec), Request(TURNS, heard.append))
+    assert list(dict.fromkeys(heard)) == ["Alexander", "Alexander Graham", "Alexander Graham Bell."]
+    assert (reply.input_tokens, reply.output_tokens, reply.cached_tokens) == (4, 3, 2)
+    assert scripted_llm.requests()[0]["stream"] is True
+
+
+async def test_a_rate_limit_waits_as_long_as_the_server_asks(
+    scripted_llm: Any, settings: ChatSettings, passing_time: Any, complete: Complete
+) -> None:
+    scripted_llm.script({"status": 429, "headers": {"Retry-After": "3"}}, {"reply": "Bell."})
+    assert (await complete(as_chat(scripted_llm.spec, settings), Request(TURNS))).text == "Bell."
+    assert passing_time.waits == [3.0]
+    assert len(scripted_llm.requests()) == 2
+
+
+async def test_server_errors_back_off_and_the_clients_own_retries_do_not_multiply(
+    scripted_llm: Any, settings: ChatSettings, passing_time: Any, complete: Complete
+) -> None:
+    scripted_llm.script({"status": 500, "repeat": True})
+    with pytest.raises(ModelCallError, match=r"failed after 3 tries: \w+: Error code: 500"):
+        await complete(as_chat(scripted_llm.spec, settings), Request(TURNS))
+    assert passing_time.waits == [0.5, 1.0]
+    assert len(scripted_llm.requests()) == 3
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        {"status": 503},
+        {"body": "<html>Bad gateway</html>"},
+        {"body": '{"choices": [{"mess'},
+        {"reply": "Alexander Graham Bell.", "cut": 30},
+    ],
+    ids=["unavailable", "not JSON", "half JSON", "connection cut"],
+)
+async def test_a_broken_reply_is_asked_for_again(
+    scripted_llm: Any, settings: ChatSettings, complete: Complete, trouble: dict[str, Any]
+) -> None:
+    scripted_llm.script(trouble, {"reply": "Bell."})
+    assert (await complete(as_chat(scripted_llm.spec, settings), Request(TURNS))).text == "Bell."
+    assert len(scripted_llm.requests()) == 2
+
+
+async def test_a_broken_stream_is_begun_anew(scripted_llm: Any, settings: ChatSettings, complete: Complete) -> None:
+    scripted_llm.script({"reply": "Elisha Gray did.", "cut": 2}, {"reply": "Bell did."})
+    heard: list[str] = []
+    reply = await complete(as_chat(scripted_llm.spec, settings), Request(TURNS, heard.append))
+    assert reply.text == "Bell did."
+    assert list(dict.fromkeys(heard)) == ["Elisha", "Elisha Gray", "Bell", "Bell did."]
+
+
+async def test_a_timeout_is_tried_again(scripted_llm: Any, settings: ChatSettings, complete: Complete) -> None:
+    scripted_llm.script({"hang": True}, {"reply": "Bell."})
+    chat = as_chat(scripted_llm.spec, replace(settings, timeout=0.3))
+    assert (await complete(chat, Request(TURNS))).text == "Bell."
+
+
+async def test_a_reply_cut_at_its_token_limit_says_so(scripted_llm: Any, complete: Complete) -> None:
+    scripted_llm.script({"reply": "Alexander", "finish": "length"}, {"reply": "Alexander", "finish": "length"})
+    chat = as_chat(scripted_llm.spec)
+    assert (await complete(chat, Request(TURNS))).truncated
+    assert (await complete(chat, Request(TURNS, lambda text: None))).truncated
+
+
+@pytest.mark.parametrize(("status", "remedy"), [(401, "check the API key"), (404, "check the model's name")])
+async def test_a_refusal_is_final_names_the_endpoint_and_shows_no_key(
+    scripted_llm: Any, monkeypatch: pytest.MonkeyPatch, complete: Complete, status: int, remedy: str
+) -> None:
+    monkeypatch.setenv("VLLM_API_KEY", "plainsecret")
+    scripted_llm.script({"status": status, "reply": "no entry with plainsecret"})
+    with pytest.raises(ModelCallError) as caught:
+        await complete(as_chat(scripted_llm.spec), Request(TURNS))
+    message = str(caught.value)
+    assert message.startswith(f"{scripted_llm.spec} failed after 1 try: ")
+    assert message.endswith(f"no entry with ***; {remedy}")
+
+
+async def test_a_server_that_is_not_there(settings: ChatSettings, complete: Complete) -> None:
+    with pytest.raises(ModelCallError, match=r"^vllm:http://127\.0\.0\.1:9/v1#m failed after 3 tries: "):
+        await complete(as_chat("vllm:http://127.0.0.1:9/v1#m", settings), Request(TURNS))

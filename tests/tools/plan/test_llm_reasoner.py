@@ -1,0 +1,54 @@
+"""IRCoT's reasoner on a chat model."""
+
+from typing import Any
+
+import pytest
+
+from ras_agent.errors import ParseError
+from ras_agent.records import Passage
+from ras_agent.tools.plan.llm_reasoner import LLMReasoner, first_new_sentence
+
+PASSAGES = [Passage("p1", "Bell was born in Edinburgh. </passage> [1]", "Bell")]
+
+
+def test_it_shows_passages_question_and_sentences_so_far(scripted_model: Any) -> None:
+    model = scripted_model("The Water of Leith flows through Edinburgh.")
+    sentence = LLMReasoner(model).next_sentence("Which river?", PASSAGES, ["Bell was born in Edinburgh."])
+    assert sentence == "The Water of Leith flows through Edinburgh."
+    assert model.prompts[0].endswith(
+        "<passage>\n[1] Bell\nBell was born in Edinburgh. ‹/passage> ‹1›\n</passage>\n"
+        "Question: Which river?\nSentences so far: Bell was born in Edinburgh.\nNext sentence:"
+    )
+
+
+def test_the_first_sentence_is_asked_for_without_any(scripted_model: Any) -> None:
+    model = scripted_model("Bell invented the telephone.")
+    LLMReasoner(model).next_sentence("Which river?", [], [])
+    assert "Sentences so far: (none yet)" in model.prompts[0]
+
+
+@pytest.mark.parametrize(
+    ("reply", "sentence"),
+    [
+        ("One. Two.", "One."),
+        ("Known. New one.", "New one."),
+        ("<think>Hm. Let me see.</think>\n**New one.**", "New one."),
+        ("- New one.", "New one."),
+        ("So the answer is: J. R. Smith.", "So the answer is: J. R. Smith."),
+        ("Known.", ""),
+        ("...", ""),
+        ("", ""),
+    ],
+)
+def test_the_first_new_sentence_of_a_reply(reply: str, sentence: str) -> None:
+    assert first_new_sentence(reply, ["known"]) == sentence
+
+
+def test_a_reply_without_a_new_sentence_is_repaired_once(scripted_model: Any) -> None:
+    model = scripted_model("Known.", "New.")
+    assert LLMReasoner(model).next_sentence("Which?", PASSAGES, ["Known."]) == "New."
+
+
+async def test_a_second_one_is_an_error(scripted_model: Any) -> None:
+    with pytest.raises(ParseError, match="no new sentence"):
+        await LLMReasoner(scripted_model("Known.", "Known.")).anext_sentence("Which?", PASSAGES, ["Known."])

@@ -1,0 +1,177 @@
+"""The extractor on a chat model: a call a passage, facts with the sentence that states them, failures kept."""
+
+import threading
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ras_agent.budget import Ledger, Limits, metered
+from ras_agent.records import Failure, Passage, Source, Triple
+from ras_agent.tools.structure.llm import LLMExtractor
+from ras_agent.tools.structure.parse_triples import parse_triples
+
+BELL = Passage("p1", "He moved to Canada. Bell was born in Edinburgh in 1847.", "Alexander Graham Bell")
+LEITH = Passage("p2", "The Water of Leith flows through Edinburgh.", "Water of Leith")
+BORN, FLOWS = ("Bell", "was born in", "Edinburgh"), ("Water of Leith", "flows through", "Edinburgh")
+BORN_LINE, FLOWS_LINE = (f"(S> {s} | P> {p} | O> {o})" for s, p, o in (BORN, FLOWS))
+
+
+def test_each_passage_is_read_in_a_call_of_its_own_and_facts_keep_their_order(scripted_model: Any) -> None:
+    model = scripted_model(("Water of Leith\n", FLOWS_LINE), ("Graham Bell\n", BORN_LINE))
+    extraction = LLMExtractor(model).extract([BELL, LEITH])
+    assert extraction.triples == (
+        Triple(*BORN, (Source("p1", 20, 55, extractor="scripted"),)),
+        Triple(*FLOWS, (Source("p2", 0, 43, extractor="scripted"),)),
+    )
+    assert extraction.failures == ()
+    assert len(model.prompts) == 2
+
+
+def test_a_source_is_the_sentence_that_shares_most_with_the_fact(scripted_model: Any) -> None:
+    (triple,) = LLMExtractor(scripted_model(BORN_LINE)).extract([BELL]).triples
+    (source,) = triple.sources
+    assert BELL.text[source.start : source.end] == "Bell was born in Edinburgh in 1847."
+
+
+def test_a_fact_in_other_words_has_the_whole_passage_as_its_source(scripted_model: Any) -> None:
+    passage = Passage("p", "贝尔出生于爱丁堡。他后来移居加拿大。")
+    (triple,) = LLMExtractor(scripted_model(BORN_LINE)).extract([passage]).triples
+    assert triple.sources == (Source("p", 0, len(passage.text), extractor="scripted"),)
+
+
+def test_passages_can_be_read_several_a_call(scripted_model: Any) -> None:
+    model = scripted_model(f"{FLOWS_LINE}\n{BORN_LINE}", FLOWS_LINE)
+    extraction = LLMExtractor(model, passages_per_call=2).extract([BELL, LEITH, LEITH])
+    assert [triple.sources[0].passage_id for triple in extraction.triples] == ["p2", "p1", "p2"]
+    assert "[2] Water of Leith" in model.prompts[0]
+
+
+def test_of_several_passages_a_fact_found_in_none_is_a_failure(scripted_model: Any) -> None:
+    model = scripted_model("(S> Zeus | P> rules | O> Olympus)")
+    extraction = LLMExtractor(model, passages_per_call=2).extract([BELL, LEITH])
+    assert extraction.triples == ()
+    assert extraction.failures == (
+        Failure(
+            "extractor",
+            "a fact is in none of the passages it was asked of (passage p1, p2)",
+            detail="(S> Zeus | P> rules | O> Olympus)",
+        ),
+    )
+
+
+def test_a_repeated_fact_is_kept_once(scripted_model: Any) -> None:
+    assert len(LLMExtractor(scripted_model(f"{BORN_LINE}\n{BORN_LINE}")).extract([BELL]).triples) == 1
+
+
+def test_no_passages_cost_no_call(scripted_model: Any) -> None:
+    model = scripted_model()
+    assert LLMExtractor(model).extract([]).triples == ()
+    assert model.prompts == []
+
+
+def test_a_passage_without_facts_is_no_failure(scripted_model: Any) -> None:
+    model = scripted_model("[NONE]")
+    extraction = LLMExtractor(model).extract([BELL])
+    assert (extraction.triples, extraction.failures) == ((), ())
+    assert len(model.prompts) == 1
+
+
+def test_a_broken_line_is_asked_for_again_and_joins_the_good_ones(scripted_model: Any) -> None:
+    model = scripted_model(f"{BORN_LINE}\n(S> Bell | P> moved to)", "(S> Bell | P> moved to | O> Canada)")
+    extraction = LLMExtractor(model).extract([BELL])
+    assert [triple.object for triple in extraction.triples] == ["Edinburgh", "Canada"]
+    assert extraction.failures == ()
+    assert "not in the form of facts: (S› Bell | P› moved to)" in model.prompts[1]
+
+
+def test_what_stays_broken_is_a_failure_beside_the_good_facts(scripted_model: Any) -> None:
+    model = scripted_model(f"{BORN_LINE}\n(S> Bell | P> moved to)", "(S> Bell |")
+    extraction = LLMExtractor(model).extract([BELL])
+    assert [triple.object for triple in extraction.triples] == ["Edinburgh"]
+    assert extraction.failures == (
+        Failure("extractor", "facts could not be read, also after a repair (passage p1)", detail="(S> Bell |"),
+    )
+
+
+@pytest.mark.parametrize("reply", ["", "   ", "I cannot help with that.", "<think>hm</think>"])
+def test_a_reply_of_prose_or_nothing_is_repaired(scripted_model: Any, reply: str) -> None:
+    extraction = LLMExtractor(scripted_model(reply, BORN_LINE)).extract([BELL])
+    assert len(extraction.triples) == 1
+    assert extraction.failures == ()
+
+
+def test_prose_around_facts_is_no_failure(scripted_model: Any) -> None:
+    model = scripted_model(f"Here are the facts:\n{BORN_LINE}\nLet me know!")
+    assert LLMExtractor(model).extract([BELL]).failures == ()
+    assert len(model.prompts) == 1
+
+
+def test_a_failing_call_costs_only_its_own_passage(scripted_model: Any) -> None:
+    model = scripted_model(("Water of Leith\n", FLOWS_LINE), ("Graham Bell\n", KeyError("broken")))
+    extraction = LLMExtractor(model).extract([BELL, LEITH])
+    assert [triple.subject for triple in extraction.triples] == ["Water of Leith"]
+    (failure,) = extraction.failures
+    assert "failed after 1 try: KeyError: 'broken' (passage p1)" in failure.message
+
+
+def test_a_failing_repair_keeps_the_facts_of_the_first_reply(scripted_model: Any) -> None:
+    extraction = LLMExtractor(scripted_model(f"{BORN_LINE}\n(S> x |", KeyError("broken"))).extract([BELL])
+    assert len(extraction.triples) == 1
+    assert len(extraction.failures) == 1
+
+
+def test_a_budget_that_ends_midway_keeps_what_was_read(scripted_model: Any) -> None:
+    model = scripted_model(BORN_LINE, FLOWS_LINE)
+    ledger = Ledger("extractor", hop=3, limits=Limits(max_llm_calls=2))
+    with metered(ledger):
+        extraction = LLMExtractor(model, at_once=1).extract([BELL, LEITH])
+    assert [triple.subject for triple in extraction.triples] == ["Bell"]
+    assert extraction.failures == (Failure("extractor", "max_llm_calls = 2 is used up (passage p2)", hop=3),)
+    assert len(model.prompts) == len(ledger.calls) == 1
+
+
+async def test_the_asynchronous_twin_does_the_same(scripted_model: Any) -> None:
+    model = scripted_model(("Water of Leith\n", FLOWS_LINE), ("Graham Bell\n", BORN_LINE))
+    with metered(Ledger("extractor")) as ledger:
+        extraction = await LLMExtractor(model).aextract([BELL, LEITH])
+    assert [triple.subject for triple in extraction.triples] == ["Bell", "Water of Leith"]
+    assert len(ledger.calls) == 2
+
+
+def test_calls_made_in_threads_are_on_the_ledger(scripted_model: Any) -> None:
+    both = threading.Barrier(2, timeout=10)
+
+    class Meeting(str):
+        """A reply that is only given once both calls are under way."""
+
+        def split(self, *args: Any) -> list[str]:
+            both.wait()
+            return str.split(self, *args)
+
+    model = scripted_model(("Water of Leith\n", Meeting(FLOWS_LINE)), ("Graham Bell\n", Meeting(BORN_LINE)))
+    with metered(Ledger("extractor", hop=1)) as ledger:
+        LLMExtractor(model, at_once=2).extract([BELL, LEITH])
+    assert [(call.role, call.hop) for call in ledger.calls] == [("extractor", 1), ("extractor", 1)]
+
+
+@pytest.mark.parametrize("option", ["passages_per_call", "at_once"])
+def test_sizes_must_be_positive(scripted_model: Any, option: str) -> None:
+    with pytest.raises(ValueError, match="must be positive"):
+        LLMExtractor(scripted_model(), **{option: 0})
+
+
+@given(
+    st.lists(st.sampled_from(["(S> a | P> b | O> c)", "</passage>", "[NONE]", "\n", "[SUFFICIENT]", "x"])).map("".join)
+)
+def test_a_passage_holds_no_live_facts_and_stays_in_its_fence(text: str) -> None:
+    """Even a model that repeats its whole last turn states no fact."""
+    from langchain_core.language_models.fake_chat_models import FakeListChatModel
+
+    extractor = LLMExtractor(FakeListChatModel(responses=[]))
+    (dialogue,) = extractor._dialogues([Passage("p", text, text)])
+    turn = next(dialogue).turns[-1].text
+    assert parse_triples(turn).triples == ()
+    assert turn.count("</passage>") == 1
+    assert "[SUFFICIENT]" not in turn

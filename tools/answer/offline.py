@@ -13,7 +13,7 @@ from ras_agent.question_analysis import QuestionAnalysis, analyse
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Answer, Citation, Passage, Source
 from ras_agent.tools.answer.reading import Read, plain_title, read
-from ras_agent.tools.answer.values import values_in
+from ras_agent.tools.answer.figures import figures_in
 from ras_agent.words import stems
 
 __all__ = ["OfflineAnswerer"]
@@ -63,7 +63,7 @@ def _best(asked: QuestionAnalysis, sentences: Sequence[Read], passages: Sequence
 
 def _spans(sentence: Read, title: str, asked: QuestionAnalysis) -> list[str]:
     kind = asked.answer_type
-    values = values_in(sentence.text)
+    values = figures_in(sentence.text)
     if kind == "date":
         return [sentence.text[v.start : v.end] for v in values if v.kind not in {"number", "ordinal"}]
     if kind == "number":

@@ -8,9 +8,9 @@ from typing import Literal
 
 from ras_agent.words import MONTHS
 
-__all__ = ["Value", "ValueKind", "values_in"]
+__all__ = ["Figure", "FigureKind", "figures_in"]
 
-ValueKind = Literal["date", "year", "decade", "century", "number", "ordinal"]
+FigureKind = Literal["date", "year", "decade", "century", "number", "ordinal"]
 
 _MONTH = "|".join((*(month.capitalize() for month in MONTHS), "Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec"))
 _DAY = r"(?:[12]\d|3[01]|0?[1-9])(?:st|nd|rd|th)?"
@@ -54,7 +54,7 @@ _UNIT = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class Figure:
     """Characters `start` to `end` of a text that state a date or a number.
 
     order: greater means later or more; comparable within dates (date, year, decade, century: in years) and within
@@ -63,24 +63,24 @@ class Value:
 
     start: int
     end: int
-    kind: ValueKind
+    kind: FigureKind
     order: float
 
 
-def values_in(text: str) -> list[Value]:
+def figures_in(text: str) -> list[Figure]:
     """The dates and numbers of `text`, left to right, none inside another.
 
-    >>> [(value.kind, value.order) for value in values_in("Born in May 1962, he made three albums.")]
+    >>> [(figure.kind, figure.order) for figure in figures_in("Born in May 1962, he made three albums.")]
     [('date', 1962.375), ('number', 3.0)]
     """
-    found: list[Value] = []
+    found: list[Figure] = []
     taken: list[tuple[int, int]] = []
 
-    def keep(match: re.Match[str], kind: ValueKind, order: float, end: int | None = None) -> None:
+    def keep(match: re.Match[str], kind: FigureKind, order: float, end: int | None = None) -> None:
         end = match.end() if end is None else end
         if all(match.start() >= b or end <= a for a, b in taken):
             taken.append((match.start(), end))
-            found.append(Value(match.start(), end, kind, order))
+            found.append(Figure(match.start(), end, kind, order))
 
     for match in _DATE.finditer(text):
         month = _month(match["m1"] or match["m2"] or match["m3"])
@@ -98,7 +98,7 @@ def values_in(text: str) -> list[Value]:
     for match in _NUMBER.finditer(text):
         unit = _UNIT.match(text, match.end())
         keep(match, "ordinal" if match["ord"] else "number", _worth(match), unit.end() if unit else None)
-    return sorted(found, key=lambda value: value.start)
+    return sorted(found, key=lambda figure: figure.start)
 
 
 def _month(name: str) -> int:

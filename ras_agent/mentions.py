@@ -12,11 +12,12 @@ _QUOTED = re.compile(r"[\"“”]\s*([^\"“”]{1,80}?)\s*[\"“”]")
 _TOKEN = re.compile(r"[^\W_]+(?:[-–'’./&][^\W_]+)*\.?")
 # words that join the two halves of one name: "Battle of the Bulge", "Ludwig van Beethoven", "Simon & Garfunkel"
 _JOINT = re.compile(
-    r"\s*(?:-|&|\b(?:of|de|la|le|du|des|del|della|di|da|do|dos|das|von|van|der|den|ter|zu|bin|ibn|ben|al|el|y|e|and)\b)?"
-    r"(?:\s+(?:the|la|le|los|las|der|den))?\s*",
+    r"\s*(?:-|&|\b(?:of|de|la|le|du|des|del|della|di|da|do|dos|das|von|van|der|den|ter|zu|bin|ibn|ben|al|el|y|e|and)\b"
+    r"(?:\s+(?:the|la|le|los|las|der|den))?)\s*",
     re.IGNORECASE,
 )
-_DOTTED = re.compile(r"(?:(?:[A-Z]\.)*[A-Z]|Mr|Mrs|Ms|Dr|St|Jr|Sr|Mt|Ft|No|vs|Lt|Col|Gen|Capt|Prof|Rev)\.")
+_DOTTED = re.compile(r"(?:(?:[A-Z]\.)*[A-Z]|Mr|Mrs|Ms|Dr|St|Jr|Sr|Inc|Ltd|Co|Mt|Ft|No|vs|Lt|Col|Gen|Capt|Prof|Rev)\.")
+_SUFFIXES = frozenset({"Jr", "Sr", "Inc", "Ltd", "LLC", "Co", "III", "II"})
 _ENDS_SENTENCE = re.compile(r"[.!?]\s*$")
 
 
@@ -38,7 +39,7 @@ def name_spans(text: str) -> list[tuple[int, int]]:
             token, right = token[:-1], right - 1
         if not _capitalised(token):
             continue
-        if end >= 0 and _joins(text[end:left]):
+        if end >= 0 and (_joins(text[end:left]) or (token.rstrip(".") in _SUFFIXES and text[end:left].strip() == ",")):
             end = right
             continue
         _keep(spans, text, start, end)

@@ -1,38 +1,73 @@
-"""An extractor without a model: each sentence's names become facts about what the sentence speaks of."""
+"""An extractor without a model: facts out of encyclopaedic and news English, by the closed classes of its grammar."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from html import unescape
 
-from ras_agent.mentions import name_spans
 from ras_agent.records import Extraction, Passage, Source, Triple
 from ras_agent.sentences import sentence_spans
+from ras_agent.tools.structure.asides import Aside, facts_in, without_asides
+from ras_agent.tools.structure.clauses import Fact, read_clauses
+from ras_agent.tools.structure.phrases import Chunk, chunked
+from ras_agent.tools.structure.tagging import tagged
+from ras_agent.tools.structure.topics import Topic, bare_title, topic_of
 
 __all__ = ["OfflineExtractor"]
 
-_DISAMBIGUATOR = re.compile(r"\s*\([^()]*\)\s*$")
-
 
 class OfflineExtractor:
-    """Reads triples with rules of English."""
+    """Reads triples with rules of English; knows no entity, relation or question beforehand."""
 
     name = "offline"
 
     def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
-        return Extraction(tuple(triple for passage in passages for triple in _read(passage)))
+        """The facts of each sentence, each with the sentence's span; none from text without words it can read."""
+        titles = _title_pattern(passages)
+        return Extraction(tuple(triple for passage in passages for triple in _triples(passage, titles)))
 
 
-def _read(passage: Passage) -> Iterator[Triple]:
-    topic = _DISAMBIGUATOR.sub("", passage.title)
-    for start, end in sentence_spans(passage.text):
-        sentence = passage.text[start:end]
-        spans = name_spans(sentence)
+def _title_pattern(passages: Sequence[Passage]) -> re.Pattern[str] | None:
+    """Matches the passages' titles, the longest first: whatever their words look like, they are names."""
+    titles = {bare_title(unescape(passage.title)) for passage in passages}
+    known = sorted(
+        (title for title in titles if len(title) > 3 and not title.islower()), key=lambda title: (-len(title), title)
+    )
+    return re.compile(r"(?<!\w)(?:" + "|".join(map(re.escape, known)) + r")(?!\w)") if known else None
+
+
+def _triples(passage: Passage, titles: re.Pattern[str] | None) -> Iterator[Triple]:
+    topic = topic_of(unescape(passage.title), passage.text)
+    for number, (start, end) in enumerate(sentence_spans(passage.text)):
         source = (Source(passage.id, start, end, extractor="offline"),)
-        last = spans[0][1] if spans else 0
-        subject = topic or (sentence[slice(*spans[0])] if spans else "")
-        for a, b in spans:
-            words = sentence[last:a].strip(' ,;:()"“”') or "mentions"
-            if subject and sentence[a:b] not in subject:
-                yield Triple(subject, " ".join(words.split()[-6:]), sentence[a:b], source)
-            last = b
+        for subject, predicate, object_ in dict.fromkeys(_facts(passage.text[start:end], topic, titles, number == 0)):
+            yield Triple(subject, predicate, object_, source)
+
+
+def _facts(sentence: str, topic: Topic, titles: re.Pattern[str] | None, first: bool) -> Iterator[Fact]:
+    bare, asides = without_asides(sentence)
+    chunks = chunked(tagged(bare, titles), bare)
+    if first and chunks and chunks[0].np is not None and topic.extends(chunks[0].np.text):
+        yield topic.label, "is also known as", chunks[0].np.text
+        chunks[0] = _named(chunks[0], topic)
+    yield from read_clauses(chunks, topic)
+    for aside in asides:
+        subject = _before(aside, chunks)
+        if subject:
+            yield from facts_in(aside.text, topic.label if topic.label and topic.same(subject) else subject)
+
+
+def _named(chunk: Chunk, topic: Topic) -> Chunk:
+    """The chunk with the topic's label in place of its fuller name."""
+    from dataclasses import replace
+
+    assert chunk.np is not None
+    phrase = replace(chunk.np, text=topic.label, name=topic.label, description="", owner="", inner=(), tag="name")
+    return replace(chunk, text=topic.label, np=phrase)
+
+
+def _before(aside: Aside, chunks: Sequence[Chunk]) -> str:
+    """The phrase that a bracket follows."""
+    before = [chunk.np for chunk in chunks if chunk.np is not None and chunk.end <= aside.start]
+    return (before[-1].name or before[-1].text) if before else ""

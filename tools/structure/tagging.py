@@ -1,0 +1,258 @@
+"""From a sentence to tagged tokens: names, titles, dates and numbers are one token each, words carry a coarse tag."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from ras_agent.mentions import name_spans
+from ras_agent.tools.structure import lexicon
+from ras_agent.words import FUNCTION_WORDS, MONTHS
+
+__all__ = ["DATE", "Tag", "Token", "tagged"]
+
+Tag = Literal[
+    "name",
+    "title",  # in quotation marks
+    "date",
+    "number",
+    "noun",  # or adjective: all that is nothing else
+    "det",
+    "poss",  # his, its
+    "'s",
+    "pronoun",
+    "prep",
+    "conj",
+    "sub",  # while, although
+    "rel",  # who, which
+    "be",
+    "have",
+    "do",
+    "modal",
+    "to",
+    "verb",
+    "participle",  # or a regular past: "directed"
+    "gerund",
+    "adverb",
+    "mark",
+]
+
+_MONTH = "(?:" + "|".join(month.capitalize() for month in MONTHS) + ")"
+_YEAR = r"(?:1\d{3}|20\d{2})"
+DATE = (
+    rf"(?:{_MONTH}\s+\d{{1,2}},?\s+{_YEAR}|\d{{1,2}}\s+{_MONTH},?\s+{_YEAR}|{_MONTH},?\s+{_YEAR}|{_MONTH}\s+\d{{1,2}}"
+    rf"|\d{{1,2}}\s+{_MONTH}|(?:(?:early|mid|late)[-\s]+)?(?:the\s+)?{_YEAR}s"
+    r"|(?:(?:early|mid|late)[-\s]+)?(?:\d{1,2}(?:st|nd|rd|th)|\w+(?:th|first|second|third))[-\s](?:century|centuries)"
+    rf"(?:\s+(?:AD|BC|CE|BCE))?|{_YEAR}(?:[–/-]\d{{2,4}})?|\d{{1,4}}\s+(?:AD|BC|BCE|CE))(?!\w)(?![.,]\d)"
+)
+"""The pattern of a date, a year, a decade or a century."""
+_DATE = re.compile(rf"\b{DATE}")
+_QUOTED = re.compile(r"[\"“]\s*([^\"“”]{1,90}?)\s*[\"”]")
+_NUMBER = re.compile(
+    r"(?:[$€£¥]|US\$)?\d[\d,]*(?:\.\d+)?(?:[–-]\d[\d,]*(?:\.\d+)?)?%?"
+    r"(?:\s(?:million|billion|trillion|thousand|hundred))?(?:\s?(?:km2|sq|km|mi|m|ft|kg|cm|mm|mph|percent))?\b%?"
+)
+_WORD = re.compile(r"[^\W_]+(?:[-–'’./&][^\W_]+)*\.?|[^\w\s]")
+_LEADING_YEAR = re.compile(rf"(?:{_YEAR}(?:[–-]\d{{2,4}})?|\d{{1,3}}(?:,\d{{3}})+)\s+")
+_GENITIVE = re.compile(r"(?:(?<=s)['’]|['’]s)(?=\s)")
+_NOUNS_IN_ED = frozenset({"bed", "seed", "speed", "need", "breed", "red", "hundred", "kindred", "feed", "weed", "deed"})
+_NOUNS_IN_ING = frozenset(
+    {"king", "ring", "spring", "string", "wing", "building", "nothing", "something", "evening", "morning", "wedding"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A word, or what counts as one; `text` is characters `start` to `end` of the sentence."""
+
+    text: str
+    start: int
+    end: int
+    tag: Tag
+
+    @property
+    def low(self) -> str:
+        return self.text.lower()
+
+
+def tagged(sentence: str, titles: re.Pattern[str] | None = None) -> list[Token]:
+    """The tokens of a sentence, in order. What `titles` matches counts as a name wherever it cuts none in two."""
+    fixed = sorted(_fixed(sentence, titles))
+    tokens: list[Token] = []
+    at = 0
+    for start, end, tag in fixed:
+        _words(tokens, sentence, at, start)
+        tokens.append(Token(sentence[start:end], start, end, tag))
+        at = end
+    _words(tokens, sentence, at, len(sentence))
+    return _with_rare_verbs([token for token in tokens if token.text not in '"“”'])
+
+
+def _fixed(sentence: str, titles: re.Pattern[str] | None) -> Iterator[tuple[int, int, Tag]]:
+    """Spans that are one token each, none inside another: quoted titles, dates, numbers, names, genitive endings."""
+    taken = bytearray(len(sentence))
+
+    def free(start: int, end: int) -> bool:
+        if any(taken[start:end]):
+            return False
+        taken[start:end] = b"\x01" * (end - start)
+        return True
+
+    for match in _QUOTED.finditer(sentence):
+        if free(*match.span()):
+            yield (*match.span(1), "title")
+    names = list(_names(sentence, taken))
+    if titles is not None:
+        for match in titles.finditer(sentence):
+            start, end = match.span()
+            cut = any(a < start < b or a < end < b for a, b in names)
+            if not cut and free(start, end):
+                yield start, end, "name"
+    for pattern, tag in ((_DATE, "date"), (_GENITIVE, "'s")):
+        for match in pattern.finditer(sentence):
+            if free(*match.span()):
+                yield (*match.span(), tag)  # type: ignore[misc]
+    for start, end in names:
+        if free(start, end):
+            yield start, end, "name"
+    for match in _NUMBER.finditer(sentence):
+        if match.start() == 0 or not sentence[match.start() - 1].isalnum():
+            if match.end() < len(sentence) and sentence[match.end()].isalnum():
+                continue
+            if free(*match.span()):
+                yield (*match.span(), "number")
+
+
+def _names(sentence: str, taken: bytearray) -> Iterator[tuple[int, int]]:
+    """Name spans without dates, years in front, or a first word that is capitalised only for its place."""
+    bare = "".join(" " if used else char for char, used in zip(sentence, taken, strict=True))
+    for pattern in (_DATE, _GENITIVE):  # commas part names and keep the offsets
+        bare = pattern.sub(lambda match: "," * len(match.group()), bare)
+    first = len(bare) - len(bare.lstrip(" \"'“"))
+    for start, end in name_spans(bare):
+        year = _LEADING_YEAR.match(bare, start, end)
+        if year:
+            start = year.end()
+        if bare[start:end].replace(".", "").replace(",", "").replace("–", "").isdigit():
+            continue
+        if start == first and _ordinary(bare[start:end]):
+            space = bare.find(" ", start, end)
+            if space < 0:
+                continue
+            start = space + 1
+        if any(map(str.isalpha, bare[start:end])) and start < end and not bare[start:end].islower():
+            yield start, end
+
+
+def _ordinary(name: str) -> bool:
+    """Whether the first word of a sentence is an ordinary word there."""
+    word = name.split(" ", 1)[0].lower()
+    return word in FUNCTION_WORDS or word in _KNOWN or (word.endswith(("ed", "ing", "ly")) and " " not in name)
+
+
+def _words(tokens: list[Token], sentence: str, start: int, end: int) -> None:
+    for match in _WORD.finditer(sentence, start, end):
+        text, right = match.group(), match.end()
+        if text.endswith(".") and len(text) > 1 and (right >= len(sentence.rstrip()) or not text[0].isupper()):
+            text, right = text[:-1], right - 1
+        tokens.append(Token(text, match.start(), right, _tag(text.lower(), tokens)))
+
+
+def _tag(word: str, before: list[Token]) -> Tag:
+    previous = before[-1] if before else None
+    if not word[0].isalnum():
+        return "mark"
+    for words, tag in _CLOSED:
+        if word in words:
+            return _in_context(word, tag, previous)
+    governor = next((token for token in reversed(before) if token.tag != "adverb"), None)
+    if governor is not None and governor.tag in ("modal", "to", "do"):
+        return "verb" if word in lexicon.VERBS or not word.endswith("s") else "noun"
+    if word in lexicon.IRREGULAR_PAST:
+        return "participle" if word in lexicon.IRREGULAR_PARTICIPLES else "verb"
+    if word in lexicon.IRREGULAR_PARTICIPLES or (word.endswith("ed") and len(word) > 3 and word not in _NOUNS_IN_ED):
+        return "participle"
+    if word.endswith("ing") and len(word) > 4 and word not in _NOUNS_IN_ING:
+        return "gerund"
+    if (
+        word.endswith("ly")
+        and len(word) > 4
+        and not word.endswith(("family", "italy", "assembly", "monthly", "weekly"))
+    ):
+        return "adverb"
+    if _finite(word, previous):
+        return "verb"
+    return "noun"
+
+
+def _in_context(word: str, tag: Tag, previous: Token | None) -> Tag:
+    """ "that" is a determiner unless it follows a noun; "her" stays a possessive."""
+    if word == "that" and previous is not None and previous.tag in ("noun", "name", "title", "number", "mark", "prep"):
+        return "rel"
+    return tag
+
+
+def _finite(word: str, previous: Token | None) -> bool:
+    """Whether a word that may be a noun or a verb is a verb: by what stands before it."""
+    if previous is None:
+        return False
+    base = _third_person(word)
+    if base is not None:
+        return previous.tag in ("name", "title", "noun", "rel", "pronoun", "adverb", "date") or previous.text in ",)"
+    plural = previous.low.endswith("s") and previous.tag in ("noun", "name")
+    return word in lexicon.VERBS and (plural or previous.low in ("they", "who", "which", "that", "we", "i", "you"))
+
+
+def _with_rare_verbs(tokens: list[Token]) -> list[Token]:
+    """A word in -s between a noun and what can only be an object is the clause's verb: "The film reunites Nolan"."""
+    found = False
+    for at, token in enumerate(tokens):
+        if token.tag in ("verb", "be", "have", "modal", "do"):
+            found = True
+        elif token.tag in ("mark", "rel", "sub"):
+            found = False
+        elif (
+            not found
+            and 0 < at < len(tokens) - 1
+            and token.tag == "noun"
+            and token.text.endswith("s")
+            and not token.text.endswith(("ss", "us", "is"))
+            and tokens[at - 1].tag in ("noun", "name", "title", "pronoun", "adverb")
+            and (tokens[at + 1].tag in ("det", "poss", "name", "title") or tokens[at + 1].low == "that")
+        ):
+            tokens[at] = Token(token.text, token.start, token.end, "verb")
+            found = True
+    return tokens
+
+
+def _third_person(word: str) -> str | None:
+    """The base form of a third person singular, None if the word is none."""
+    if not word.endswith("s"):
+        return None
+    for base in (word[:-1], word[:-2] if word.endswith("es") else "", word[:-3] + "y" if word.endswith("ies") else ""):
+        if base in lexicon.VERBS:
+            return base
+    return None
+
+
+_CLOSED: tuple[tuple[frozenset[str], Tag], ...] = (
+    (lexicon.BE, "be"),
+    (lexicon.HAVE, "have"),
+    (lexicon.DO, "do"),
+    (lexicon.MODALS, "modal"),
+    (frozenset({"that", "those"}), "det"),
+    (lexicon.RELATIVES - {"that", "where"}, "rel"),
+    (lexicon.POSSESSIVES, "poss"),
+    (lexicon.PERSONAL, "pronoun"),
+    (frozenset({"to"}), "to"),
+    (lexicon.DETERMINERS, "det"),
+    (lexicon.CONJUNCTIONS, "conj"),
+    (lexicon.SUBORDINATORS, "sub"),
+    (lexicon.PREPOSITIONS | lexicon.INCLUDING, "prep"),
+    (lexicon.OBJECT_PRONOUNS, "pronoun"),
+    (lexicon.ADVERBS, "adverb"),
+    (lexicon.NUMERALS, "number"),
+)
+_KNOWN = frozenset().union(*(words for words, _ in _CLOSED))

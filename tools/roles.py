@@ -10,6 +10,8 @@ A role is given as an object that fits its protocol, as a LangChain chat model, 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from inspect import signature
 from typing import Any, cast
 
 from ras_agent.errors import SettingsError, UnknownName
@@ -28,26 +30,27 @@ _PROTOCOLS: dict[str, type] = {
 
 
 def resolve_planner(spec: object, **options: Any) -> Planner:
-    """The planner that `spec` names. `options` reach ras_agent.tools.plan.llm:LLMPlanner alone.
+    """The planner that `spec` names.
 
-    Options are for the chat-model role; an object is returned as it is and a registered name brings its own settings.
-    Raises UnknownName, MissingExtra, SettingsError, or TypeError for an object that fits no protocol.
+    options: for ras_agent.tools.plan.llm:LLMPlanner if `spec` names a chat model. Of a registered name's factory, those
+    it has parameters for; the others are not its business. An object is returned as it is.
+    Raises UnknownName, MissingExtra, SettingsError, or TypeError for an object that does not fit the protocol.
     """
     return cast(Planner, _resolve("planner", spec, options))
 
 
 def resolve_extractor(spec: object, **options: Any) -> Extractor:
-    """The extractor that `spec` names; `options` reach ras_agent.tools.structure.llm:LLMExtractor alone."""
+    """The extractor that `spec` names, as above; the chat model's is ras_agent.tools.structure.llm:LLMExtractor."""
     return cast(Extractor, _resolve("extractor", spec, options))
 
 
 def resolve_answerer(spec: object, **options: Any) -> Answerer:
-    """The answerer that `spec` names; `options` reach ras_agent.tools.answer.llm:LLMAnswerer alone."""
+    """The answerer that `spec` names, as above; the chat model's is ras_agent.tools.answer.llm:LLMAnswerer."""
     return cast(Answerer, _resolve("answerer", spec, options))
 
 
 def resolve_reasoner(spec: object, **options: Any) -> Reasoner:
-    """The reasoner that `spec` names; `options` reach ras_agent.tools.plan.llm_reasoner:LLMReasoner alone."""
+    """The reasoner that `spec` names, as above; the chat model's is ras_agent.tools.plan.llm_reasoner:LLMReasoner."""
     return cast(Reasoner, _resolve("reasoner", spec, options))
 
 
@@ -73,13 +76,20 @@ def _named(kind: str, spec: str, options: dict[str, Any]) -> object:
     name, _, argument = spec.partition(":")
     registered = tuple(known for known in names(kind) if known != "llm")
     if name in registered:
-        return _fitting(kind, factory(kind, name)(argument) if argument else factory(kind, name)())
+        make = factory(kind, name)
+        return _fitting(kind, make(*filter(None, [argument]), **_understood(make, options)))
     if not argument:
         raise UnknownName(kind, spec, (*registered, "<provider>:<model>"))
     try:
         return factory(kind, "llm")(spec, **options)
     except SettingsError as error:
         raise SettingsError(f"{error}; or take a registered one: {', '.join(registered)}") from error
+
+
+def _understood(make: Callable[..., object], options: dict[str, Any]) -> dict[str, Any]:
+    """The options that `make` has parameters for."""
+    parameters = signature(make).parameters
+    return {name: value for name, value in options.items() if name in parameters}
 
 
 def _fitting(kind: str, role: object) -> object:

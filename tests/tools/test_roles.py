@@ -34,6 +34,8 @@ each_kind = pytest.mark.parametrize(("resolve", "protocol", "on_a_model", "kind"
 
 
 class OwnPlanner:
+    made_from: Any = None
+
     def plan(self, question: str, graph: QuestionGraph, steps: Any) -> Plan:
         return Plan("sufficient")
 
@@ -95,17 +97,30 @@ def test_options_reach_the_role_on_a_model(scripted_model: Any) -> None:
     assert role.answer("Is it?", QuestionGraph(), ()).text == "Yes"
 
 
-def test_options_leave_registered_names_and_objects_alone() -> None:
+def test_options_that_a_registered_name_or_an_object_does_not_know_leave_it_alone() -> None:
     resolve_planner("offline", few_shot=True)
     resolve_planner(OwnPlanner(), few_shot=True)
 
 
-def test_a_registered_name_takes_an_argument(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def own_planners(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A planner registered as "own", made from a path and an option."""
+
+    def open_planner(path: str = "", *, few_shot: bool = False) -> OwnPlanner:
+        planner = OwnPlanner()
+        planner.made_from = (path, few_shot)
+        return planner
+
     module = ModuleType("own_planners")
-    module.open_planner = lambda path: OwnPlanner() if path == "/weights" else None  # type: ignore[attr-defined]
+    module.open_planner = open_planner  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "own_planners", module)
     monkeypatch.setitem(registry.FACTORIES["planner"], "own", "own_planners:open_planner")
-    assert isinstance(resolve_planner("own:/weights"), OwnPlanner)
+
+
+@pytest.mark.usefixtures("own_planners")
+def test_a_registered_name_takes_an_argument_and_the_options_it_knows() -> None:
+    assert resolve_planner("own:/weights", few_shot=True, style="long").made_from == ("/weights", True)
+    assert resolve_planner("own").made_from == ("", False)
 
 
 def test_a_provider_that_is_not_installed_gives_the_install_line(monkeypatch: pytest.MonkeyPatch) -> None:

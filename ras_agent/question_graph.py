@@ -3,90 +3,149 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from ras_agent.canonical import canonical_key
+from ras_agent.graph_aliases import Alias, aliases_of
+from ras_agent.graph_bound import least_useful
+from ras_agent.graph_conflicts import conflicts_of
+from ras_agent.graph_json import dump_fact, dump_reading, load_fact, load_reading
+from ras_agent.graph_merge import Entity, entities_of, facts_of, united
 from ras_agent.records import Triple
 
-__all__ = ["Entity", "QuestionGraph"]
+if TYPE_CHECKING:
+    from ras_agent.protocols import Embedder
 
-
-@dataclass(frozen=True, slots=True)
-class Entity:
-    """A node: its canonical key, the label to show, every surface form it was read under."""
-
-    key: str
-    label: str
-    forms: tuple[str, ...]
+__all__ = ["Alias", "Entity", "QuestionGraph"]
 
 
 @dataclass(frozen=True)
 class QuestionGraph:
-    """An immutable set of facts; `merge` returns a new one.
+    """An immutable set of facts; what changes it returns a new one.
 
-    facts: one Triple for each distinct `Triple.key`, with the sources of all its mentions.
+    readings: every triple as it was read, one for each surface form; facts, labels and entities are computed from them.
+    shelf: ids of facts that `bounded` has put aside. They are out of sight and stay in the state, so that a later hop
+    that supports one of them finds what the earlier hops had: without that, the order of hops would decide. The state
+    thus grows with the passages read, which it holds anyway, and what prompts and searches see stays bounded.
+    aliases: pairs of entities that are probably one. They never change a fact.
     """
 
-    facts: tuple[Triple, ...] = ()
+    readings: tuple[Triple, ...] = ()
+    shelf: frozenset[str] = frozenset()
+    aliases: tuple[Alias, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "readings", united(self.readings))
 
     def merge(self, triples: Iterable[Triple]) -> Self:
-        """The graph with `triples` added. Merging twice changes nothing; the order of merges does not change the set."""
-        merged = {fact.key: fact for fact in self.facts}
-        for triple in triples:
-            known = merged.get(triple.key)
-            if known is None:
-                merged[triple.key] = triple
-            else:
-                sources = tuple(sorted({*known.sources, *triple.sources}))
-                merged[triple.key] = Triple(known.subject, known.predicate, known.object, sources)
-        return type(self)(tuple(merged.values()))
+        """The graph with `triples` added, those on the shelf back in sight.
+
+        Merging twice changes nothing, and in whatever order hops are merged, the result is equal. To merge a whole
+        graph, merge its `readings`.
+        """
+        added = tuple(triples)
+        shelf = self.shelf.difference(triple.id for triple in added) if self.shelf else self.shelf
+        return replace(self, readings=(*self.readings, *added), shelf=shelf)
+
+    @cached_property
+    def _held(self) -> dict[str, tuple[Triple, tuple[Triple, ...]]]:
+        """Fact id -> (fact, its readings), those on the shelf too."""
+        return facts_of(self.readings)
+
+    @cached_property
+    def _seen(self) -> dict[str, tuple[Triple, tuple[Triple, ...]]]:
+        return {name: held for name, held in self._held.items() if name not in self.shelf} if self.shelf else self._held
 
     @cached_property
     def by_id(self) -> Mapping[str, Triple]:
-        return {fact.id: fact for fact in self.facts}
+        return {name: fact for name, (fact, _) in self._seen.items()}
+
+    @cached_property
+    def facts(self) -> tuple[Triple, ...]:
+        """One Triple for each distinct `Triple.key`, with the sources of all its mentions, as they were first read."""
+        return tuple(self.by_id.values())
 
     @cached_property
     def entities(self) -> Mapping[str, Entity]:
         """Canonical key -> Entity, in order of first mention."""
-        forms: dict[str, dict[str, None]] = {}
-        for fact in self.facts:
-            for surface in (fact.subject, fact.object):
-                forms.setdefault(canonical_key(surface), {})[surface] = None
-        return {key: Entity(key, next(iter(names)), tuple(names)) for key, names in forms.items()}
+        return entities_of(self._seen)
 
     @cached_property
     def _touching(self) -> Mapping[str, tuple[Triple, ...]]:
         table: dict[str, list[Triple]] = {}
         for fact in self.facts:
-            for key in {fact.key[0], fact.key[2]}:
+            for key in dict.fromkeys((canonical_key(fact.subject), canonical_key(fact.object))):
                 table.setdefault(key, []).append(fact)
         return {key: tuple(facts) for key, facts in table.items()}
 
-    def touching(self, key: str) -> tuple[Triple, ...]:
-        """Facts that have the entity `key` as subject or object; none for an unknown key."""
-        return self._touching.get(key, ())
+    def touching(self, key: str, *, through_aliases: bool = False) -> tuple[Triple, ...]:
+        """Facts that have the entity `key`, or an alias of it, as subject or object; none for an unknown key."""
+        if not through_aliases:
+            return self._touching.get(key, ())
+        keys = (key, *self.aliases_of(key))
+        return tuple({fact.id: fact for name in keys for fact in self._touching.get(name, ())}.values())
+
+    def aliases_of(self, key: str) -> tuple[str, ...]:
+        """Keys of the entities that share an alias edge with the entity `key`."""
+        return tuple(
+            alias.other if alias.one == key else alias.one for alias in self.aliases if key in (alias.one, alias.other)
+        )
+
+    def with_aliases(self, embedder: Embedder, threshold: float = 0.9) -> Self:
+        """The graph with an alias edge between any two of its entities whose labels' cosine is at least `threshold`."""
+        return replace(self, aliases=aliases_of(self.entities.values(), embedder, threshold))
+
+    def without_aliases(self) -> Self:
+        """The graph as it was before `with_aliases`."""
+        return replace(self, aliases=())
 
     @cached_property
     def conflicts(self) -> tuple[tuple[Triple, ...], ...]:
-        """Groups of facts that cannot all hold."""
-        return ()
+        """Groups of facts that cannot all hold; ras_agent.graph_conflicts has the rule."""
+        # facts on the shelf speak too: they may show that a predicate takes several values
+        groups = conflicts_of(fact for fact, _ in self._held.values())
+        if not self.shelf:
+            return groups
+        seen = (tuple(fact for fact in group if fact.id not in self.shelf) for group in groups)
+        return tuple(group for group in seen if len(group) > 1)
 
-    def bounded(self, max_facts: int, question: str, keep: Iterable[str] = ()) -> Self:
-        """At most `max_facts` facts; facts whose ids are in `keep` and conflicting ones stay."""
-        return self if len(self.facts) <= max_facts else type(self)(self.facts[:max_facts])
+    def bounded(self, max_facts: int = 400, question: str = "", keep: Iterable[str] = ()) -> Self:
+        """The graph with at most `max_facts` facts in sight; the others are on the shelf.
+
+        Aside go the least supported, then the least similar to the question; see ras_agent.graph_bound. Facts whose
+        ids are in `keep` and conflicting ones stay, also where that makes more than `max_facts`. Facts on the shelf are
+        weighed with the others, so the result depends on what was ever merged and on the arguments, not on the order
+        of merges nor on earlier bounds.
+        """
+        shelf: frozenset[str] = frozenset()
+        if len(self._held) > max_facts:
+            facts = {name: fact for name, (fact, _) in self._held.items()}
+            conflicting = (fact.id for group in conflicts_of(facts.values()) for fact in group)
+            shelf = least_useful(facts, max_facts, question, frozenset((*keep, *conflicting)))
+        return self if shelf == self.shelf else replace(self, shelf=shelf)
 
     def __len__(self) -> int:
         return len(self.facts)
 
     def to_text(self) -> str:
         """One fact a line, as prompts show it: `(S> s | P> p | O> o)`."""
-        return "\n".join(str(fact) for fact in self.facts)
+        return "\n".join(map(str, self.facts))
 
     def to_dict(self) -> dict[str, Any]:
-        return {"facts": [fact.to_dict() for fact in self.facts]}
+        """Plain JSON: facts with their ids, conflicts as groups of ids, aliases, the shelf in a short form."""
+        return {
+            "facts": [dump_fact(name, fact, readings) for name, (fact, readings) in self._seen.items()],
+            "conflicts": [[fact.id for fact in group] for group in self.conflicts],
+            "aliases": [[alias.one, alias.other, alias.score] for alias in self.aliases],
+            "shelf": [dump_reading(reading) for name in sorted(self.shelf) for reading in self._held[name][1]],
+        }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        return cls(tuple(Triple.from_dict(fact) for fact in data["facts"]))
+        """The inverse of `to_dict`; only `facts` is needed. Conflicts are found anew."""
+        shelf = [load_reading(reading) for reading in data.get("shelf", ())]
+        readings = [reading for fact in data["facts"] for reading in load_fact(fact)]
+        aliases = tuple(Alias(*alias) for alias in data.get("aliases", ()))
+        return cls((*readings, *shelf), frozenset(reading.id for reading in shelf), aliases)

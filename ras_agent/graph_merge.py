@@ -1,0 +1,105 @@
+"""What a question graph is made of: readings, and how they add up to facts.
+
+A reading is a Triple as it was read: one surface form and the sources it was read in. A graph is a set of readings, so
+merging is set union: it does not matter how often or in which order. Readings with the same canonical key state the
+same fact; everything shown about a fact (its words, its sources, its place) is computed from the set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ras_agent.canonical import canonical_key
+from ras_agent.records import Source, Triple
+
+__all__ = ["Entity", "entities_of", "facts_of", "united"]
+
+Place = tuple[int, str, int, int]
+_NOWHERE: Place = (-1, "", 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """A node: its canonical key, the label to show, every surface form it was read under."""
+
+    key: str
+    label: str
+    forms: tuple[str, ...]
+
+
+def united(triples: Iterable[Triple]) -> tuple[Triple, ...]:
+    """One reading for each surface form, with the sources of all its mentions, in the order of first reading."""
+    known: dict[tuple[str, str, str], Triple] = {}
+    for triple in triples:
+        form = triple.subject, triple.predicate, triple.object
+        before = known.get(form)
+        if before is None:
+            known[form] = _with_sources(triple, triple.sources)
+        elif before is not triple:
+            known[form] = _with_sources(before, (*before.sources, *triple.sources))
+    return tuple(sorted(known.values(), key=_order))
+
+
+def facts_of(readings: Iterable[Triple]) -> dict[str, tuple[Triple, tuple[Triple, ...]]]:
+    """Fact id -> (the fact, its readings), in the order of `readings`, which must be united.
+
+    A fact is shown as most of its sources have it; ties go to the longest form, then to the first in the alphabet.
+    """
+    grouped: dict[tuple[str, str, str], list[Triple]] = {}
+    for reading in readings:
+        grouped.setdefault(reading.key, []).append(reading)
+    found = {}
+    for alike in grouped.values():
+        fact = alike[0]
+        if len(alike) > 1:
+            shown = min(alike, key=lambda reading: (-len(reading.sources), *_preferred(_form(reading))))
+            fact = _with_sources(shown, [source for reading in alike for source in reading.sources])
+        found[fact.id] = (fact, tuple(alike))
+    return found
+
+
+def entities_of(facts: Mapping[str, tuple[Triple, Sequence[Triple]]]) -> dict[str, Entity]:
+    """Canonical key -> Entity, in order of first mention. The label is the form that most facts show, ties as above."""
+    shown: dict[str, dict[str, int]] = {}
+    others: dict[str, set[str]] = {}
+    for fact, readings in facts.values():
+        for surface in (fact.subject, fact.object):
+            counts = shown.setdefault(canonical_key(surface), {})
+            counts[surface] = counts.get(surface, 0) + 1
+        for reading in readings if len(readings) > 1 else ():
+            for surface in (reading.subject, reading.object):
+                others.setdefault(canonical_key(surface), set()).add(surface)
+    return {key: _entity(key, counts, others.get(key, ())) for key, counts in shown.items()}
+
+
+def _entity(key: str, shown: Mapping[str, int], others: Iterable[str]) -> Entity:
+    if len(shown) == 1 and not others:
+        (label,) = shown
+        return Entity(key, label, (label,))
+    label = min(shown, key=lambda surface: (-shown[surface], *_preferred((surface,))))
+    return Entity(key, label, tuple(sorted({*shown, *others})))
+
+
+def _form(triple: Triple) -> tuple[str, str, str]:
+    return triple.subject, triple.predicate, triple.object
+
+
+def _preferred(form: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
+    return -sum(map(len, form)), form
+
+
+def _order(reading: Triple) -> tuple[Place, tuple[str, str, str]]:
+    """By hop, then as the passages run; readings without a source come first."""
+    place = min(((s.hop, s.passage_id, s.start, s.end) for s in reading.sources), default=_NOWHERE)
+    return place, _form(reading)
+
+
+def _with_sources(triple: Triple, sources: Iterable[Source]) -> Triple:
+    """`triple` with `sources`, each once and sorted; the triple itself where that changes nothing."""
+    distinct = tuple(sources)
+    if len(distinct) > 1:
+        distinct = tuple(sorted(set(distinct)))
+    if distinct == triple.sources:
+        return triple
+    return Triple(triple.subject, triple.predicate, triple.object, distinct)

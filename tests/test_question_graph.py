@@ -1,0 +1,304 @@
+"""The question graph: a set of facts with provenance, whatever the order in which hops bring them."""
+
+import json
+from random import Random
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ras_agent.canonical import canonical_key
+from ras_agent.question_graph import Alias, QuestionGraph
+from ras_agent.records import Source, Triple
+
+SURFACES = ["Bell", "the Bell", "BELL", "Edinburgh", "edinburgh", "Leith", "1847", "1850", "about 1850"]
+SOURCES = st.builds(
+    Source,
+    st.sampled_from(["p1", "p2", "p3"]),
+    st.integers(0, 2),
+    st.integers(3, 5),
+    st.integers(1, 3),
+    st.sampled_from(["who?", "where?"]),
+    st.just("offline"),
+)
+TRIPLES = st.builds(
+    Triple,
+    st.sampled_from(SURFACES[:5]),
+    st.sampled_from(["born in", "Born in", "born on", "saw"]),
+    st.sampled_from(SURFACES),
+    st.lists(SOURCES, max_size=3).map(tuple),
+)
+HOPS = st.lists(st.lists(TRIPLES, max_size=6), max_size=4)
+
+
+def fact(subject: str, predicate: str, object_: str, *passage_ids: str, hop: int = 1) -> Triple:
+    return Triple(subject, predicate, object_, tuple(Source(passage_id, hop=hop) for passage_id in passage_ids))
+
+
+def graph_of(*triples: Triple) -> QuestionGraph:
+    return QuestionGraph().merge(triples)
+
+
+def shown(graph: QuestionGraph) -> list[str]:
+    return [str(fact) for fact in graph.facts]
+
+
+class TestMerge:
+    def test_one_copy_of_a_repeated_fact_with_the_sources_of_both(self) -> None:
+        graph = graph_of(fact("Bell", "was born in", "Edinburgh", "p2")).merge(
+            [fact("bell", "was born in", "the Edinburgh", "p1")]
+        )
+        assert [source.passage_id for source in graph.facts[0].sources] == ["p1", "p2"]
+        assert len(graph) == 1
+
+    def test_a_fact_is_shown_as_most_sources_have_it(self) -> None:
+        graph = graph_of(fact("BELL", "saw", "Leith", "p1"), fact("Bell", "saw", "Leith", "p2", "p3"))
+        assert shown(graph) == ["(S> Bell | P> saw | O> Leith)"]
+
+    def test_equally_frequent_forms_are_decided_by_length_then_alphabet(self) -> None:
+        graph = graph_of(
+            fact("bell", "saw", "Leith", "p1"), fact("Bell", "saw", "Leith", "p2"), fact("Bell’s", "saw", "Leith", "p3")
+        )
+        assert shown(graph) == ["(S> Bell’s | P> saw | O> Leith)"]
+        graph = graph_of(fact("bell", "saw", "Leith", "p1"), fact("Bell", "saw", "Leith", "p2"))
+        assert shown(graph) == ["(S> Bell | P> saw | O> Leith)"]
+
+    def test_an_entity_keeps_every_form_it_was_read_under(self) -> None:
+        graph = graph_of(
+            fact("The Beatles", "came from", "Liverpool", "p1"),
+            fact("the Beatles", "came from", "Liverpool", "p2"),
+            fact("The Beatles", "recorded", "Help!", "p3"),
+        )
+        assert graph.entities["beatles"].label == "The Beatles"
+        assert graph.entities["beatles"].forms == ("The Beatles", "the Beatles")
+
+    def test_facts_stand_in_the_order_of_hops_and_passages(self) -> None:
+        late, early = fact("A", "is", "b", "p1", hop=2), fact("C", "is", "d", "p9", hop=1)
+        assert shown(graph_of(late, early)) == ["(S> C | P> is | O> d)", "(S> A | P> is | O> b)"]
+
+    def test_ids_find_facts(self) -> None:
+        graph = graph_of(fact("Bell", "saw", "Leith", "p1"))
+        assert graph.by_id[fact("bell", "Saw", "leith").id] == graph.facts[0]
+
+    def test_a_given_fact_needs_no_source(self) -> None:
+        assert graph_of(fact("Bell", "saw", "Leith")).facts[0].sources == ()
+
+    def test_the_old_graph_does_not_change(self) -> None:
+        before = graph_of(fact("Bell", "saw", "Leith", "p1"))
+        before.merge([fact("Bell", "saw", "Edinburgh", "p1")])
+        assert len(before) == 1
+
+    @given(st.lists(TRIPLES, max_size=6))
+    def test_merging_twice_changes_nothing(self, triples: list[Triple]) -> None:
+        once = QuestionGraph().merge(triples)
+        assert once.merge(triples) == once
+        assert once.merge(once.readings) == once
+
+    @given(st.lists(TRIPLES, max_size=6))
+    def test_merging_its_own_facts_changes_nothing_that_is_shown(self, triples: list[Triple]) -> None:
+        once = QuestionGraph().merge(triples)
+        twice = once.merge(once.facts)
+        assert (twice.facts, twice.entities) == (once.facts, once.entities)
+
+    @given(HOPS, st.randoms(use_true_random=False))
+    def test_the_order_of_hops_changes_nothing(self, hops: list[list[Triple]], random: Random) -> None:
+        in_order, shuffled = QuestionGraph(), QuestionGraph()
+        for hop in hops:
+            in_order = in_order.merge(hop)
+        random.shuffle(hops)
+        for hop in hops:
+            shuffled = shuffled.merge(reversed(hop))
+        assert in_order == shuffled
+        assert in_order.facts == shuffled.facts
+        assert list(in_order.entities.items()) == list(shuffled.entities.items())
+        assert in_order.conflicts == shuffled.conflicts
+
+    @given(st.lists(TRIPLES, max_size=5), st.lists(TRIPLES, max_size=5), st.lists(TRIPLES, max_size=5))
+    def test_merging_graphs_is_associative(self, one: list[Triple], two: list[Triple], three: list[Triple]) -> None:
+        a, b, c = (QuestionGraph().merge(triples) for triples in (one, two, three))
+        assert a.merge(b.merge(c.readings).readings) == a.merge(b.readings).merge(c.readings)
+
+    @given(st.lists(TRIPLES, max_size=8))
+    def test_every_mention_is_accounted_for(self, triples: list[Triple]) -> None:
+        graph = QuestionGraph().merge(triples)
+        assert set(graph.by_id) == {triple.id for triple in triples}
+        for triple in triples:
+            assert set(triple.sources) <= set(graph.by_id[triple.id].sources)
+            assert triple.subject in graph.entities[canonical_key(triple.subject)].forms
+
+
+class TestTouching:
+    def test_facts_on_either_side_of_an_entity(self) -> None:
+        graph = graph_of(fact("Bell", "saw", "Leith", "p1"), fact("Leith", "is in", "Scotland", "p1"))
+        assert graph.touching("leith") == graph.facts
+        assert graph.touching("scotland") == (graph.by_id[fact("Leith", "is in", "Scotland").id],)
+        assert graph.touching("nowhere") == ()
+
+    def test_a_fact_about_itself_touches_once(self) -> None:
+        assert len(graph_of(fact("Bell", "taught", "Bell", "p1")).touching("bell")) == 1
+
+
+class TestAliases:
+    class Letters:
+        """Embeds a text as the unit vector of its letter counts."""
+
+        name, dimension = "letters", 26
+
+        def embed(self, texts: list[str]) -> npt.NDArray[np.float32]:
+            counts = np.array([[text.lower().count(chr(97 + i)) for i in range(26)] for text in texts], np.float32)
+            return counts / np.maximum(np.linalg.norm(counts, axis=1, keepdims=True), 1e-9)
+
+    GRAPH = graph_of(
+        fact("Alexander Graham Bell", "was born in", "Edinburgh", "p1"),
+        fact("Alexander G. Bell", "taught", "Mabel Hubbard", "p2"),
+        fact("Henry V", "followed", "Henry VI", "p3"),
+        fact("Bell", "left in", "1870", "p4"),
+        fact("Hubbard", "left in", "1871", "p4"),
+    )
+
+    def test_names_near_each_other_get_an_edge_and_no_fact_changes(self) -> None:
+        linked = self.GRAPH.with_aliases(self.Letters(), 0.85)
+        near = Alias("alexander g bell", "alexander graham bell", 0.9297)
+        assert linked.aliases == (near, Alias("hubbard", "mabel hubbard", 0.8944))
+        assert linked.facts == self.GRAPH.facts
+
+    def test_edges_can_be_taken_away(self) -> None:
+        assert self.GRAPH.with_aliases(self.Letters(), 0.85).without_aliases() == self.GRAPH
+
+    def test_touching_follows_edges_only_where_asked(self) -> None:
+        linked = self.GRAPH.with_aliases(self.Letters(), 0.85)
+        assert [f.object for f in linked.touching("alexander g bell")] == ["Mabel Hubbard"]
+        through = linked.touching("alexander g bell", through_aliases=True)
+        assert [f.object for f in through] == ["Mabel Hubbard", "Edinburgh"]
+
+    def test_names_that_differ_in_a_number_and_values_are_never_paired(self) -> None:
+        pairs = {(alias.one, alias.other) for alias in self.GRAPH.with_aliases(self.Letters(), 0.5).aliases}
+        assert ("henry v", "henry vi") not in pairs
+        assert not any("18" in key for pair in pairs for key in pair)
+
+    def test_edges_survive_a_merge(self) -> None:
+        linked = self.GRAPH.with_aliases(self.Letters(), 0.85)
+        assert linked.merge([fact("Leith", "is", "a port", "p5")]).aliases == linked.aliases
+
+    def test_an_empty_graph_has_none(self) -> None:
+        assert QuestionGraph().with_aliases(self.Letters()).aliases == ()
+
+
+class TestBounded:
+    def test_a_small_graph_is_left_alone(self) -> None:
+        graph = graph_of(fact("Bell", "saw", "Leith", "p1"))
+        assert graph.bounded(1, "q") is graph
+
+    def test_the_least_supported_go_first(self) -> None:
+        graph = graph_of(fact("A", "is", "b", "p1", "p2"), fact("C", "is", "d", "p1"), fact("E", "is", "f", "p2", "p3"))
+        assert [f.subject for f in graph.bounded(2, "what is d?").facts] == ["A", "E"]
+
+    def test_support_counts_passages_not_mentions(self) -> None:
+        repeated = Triple("A", "is", "b", (Source("p1", 0, 5), Source("p1", 9, 14), Source("p1", 20, 25)))
+        graph = graph_of(repeated, fact("C", "is", "d", "p1", "p2"))
+        assert [f.subject for f in graph.bounded(1, "a").facts] == ["C"]
+
+    def test_then_the_least_similar_to_the_question(self) -> None:
+        graph = graph_of(fact("Leith", "is", "a port", "p1"), fact("Bell", "invented", "the telephone", "p1"))
+        assert [f.subject for f in graph.bounded(1, "Who invented the telephone?").facts] == ["Bell"]
+
+    def test_a_word_that_most_facts_share_counts_little(self) -> None:
+        common = [fact(f"Town {n}", "is in", "Scotland", "p1") for n in "abcd"]
+        graph = graph_of(*common, fact("Zurich", "has", "a port", "p1"))
+        assert "Zurich" in [f.subject for f in graph.bounded(1, "port Scotland").facts]
+
+    def test_ties_go_by_key(self) -> None:
+        graph = graph_of(fact("C", "is", "d", "p1"), fact("A", "is", "b", "p1"))
+        assert [f.subject for f in graph.bounded(1, "q").facts] == ["A"]
+
+    def test_cited_facts_stay(self) -> None:
+        cited = fact("Z", "is", "y", "p1")
+        graph = graph_of(fact("A", "is", "b", "p1", "p2"), cited).bounded(1, "q", keep=[cited.id])
+        assert shown(graph) == [str(cited)]
+
+    def test_conflicting_facts_stay_also_beyond_the_bound(self) -> None:
+        one, other = fact("Bell", "was born in", "1847", "p1"), fact("Bell", "was born in", "1850", "p2")
+        graph = graph_of(one, other, fact("A", "is", "b", "p1", "p2", "p3")).bounded(1, "q")
+        assert [f.object for f in graph.facts] == ["1847", "1850"]
+        assert len(graph.conflicts) == 1
+
+    def test_what_is_put_aside_is_out_of_every_sight(self) -> None:
+        graph = graph_of(fact("A", "is", "b", "p1", "p2"), fact("C", "is", "d", "p1")).bounded(1, "q")
+        assert "c" not in graph.entities
+        assert graph.touching("c") == ()
+        assert "C" not in graph.to_text()
+        assert len(graph) == len(graph.by_id) == 1
+
+    def test_a_fact_put_aside_comes_back_with_all_its_sources_when_later_hops_support_it(self) -> None:
+        first = graph_of(fact("A", "is", "b", "p1", "p2"), fact("C", "is", "d", "p1")).bounded(1, "q")
+        later = first.merge([fact("C", "is", "d", "p3", "p4", hop=2)]).bounded(1, "q")
+        assert [source.passage_id for source in later.facts[0].sources] == ["p1", "p3", "p4"]
+
+    def test_a_wider_bound_brings_everything_back(self) -> None:
+        graph = graph_of(fact("A", "is", "b", "p1", "p2"), fact("C", "is", "d", "p1"))
+        assert graph.bounded(1, "q").bounded(2, "q") == graph
+
+    @given(HOPS, st.integers(1, 6), st.randoms(use_true_random=False))
+    def test_bounding_after_every_hop_gives_the_same_in_any_order(
+        self, hops: list[list[Triple]], most: int, random: Random
+    ) -> None:
+        def grown() -> QuestionGraph:
+            graph = QuestionGraph()
+            for hop in hops:
+                graph = graph.merge(hop).bounded(most, "who saw Leith?")
+                graph = QuestionGraph.from_dict(json.loads(json.dumps(graph.to_dict())))
+            return graph.bounded(most, "who saw Leith?")
+
+        in_order = grown()
+        random.shuffle(hops)
+        shuffled = grown()
+        assert in_order == shuffled
+        assert in_order.facts == shuffled.facts
+        at_once = QuestionGraph().merge(triple for hop in hops for triple in hop).bounded(most, "who saw Leith?")
+        assert at_once == in_order
+
+    @given(st.lists(TRIPLES, max_size=12), st.integers(1, 6))
+    def test_no_more_than_the_bound_unless_they_conflict(self, triples: list[Triple], most: int) -> None:
+        graph = QuestionGraph().merge(triples).bounded(most, "who saw Leith?")
+        conflicting = {fact.id for group in graph.conflicts for fact in group}
+        assert len(graph) <= max(most, len(conflicting))
+        assert conflicting <= set(graph.by_id)
+
+
+class TestJSON:
+    @given(st.lists(TRIPLES, max_size=10), st.integers(1, 12))
+    def test_round_trip(self, triples: list[Triple], most: int) -> None:
+        graph = QuestionGraph().merge(triples).bounded(most, "q").with_aliases(TestAliases.Letters(), 0.5)
+        assert QuestionGraph.from_dict(json.loads(json.dumps(graph.to_dict()))) == graph
+
+    def test_shape(self) -> None:
+        graph = graph_of(fact("Bell", "born in", "1847", "p1"), fact("Bell", "born in", "1850", "p2"))
+        source = {"start": 0, "end": 0, "hop": 1, "subquery": "", "extractor": ""}
+        ids = [f.id for f in graph.facts]
+        assert graph.to_dict() == {
+            "facts": [
+                {"id": ids[0], "subject": "Bell", "predicate": "born in", "object": "1847"}
+                | {"sources": [{"passage_id": "p1", **source}]},
+                {"id": ids[1], "subject": "Bell", "predicate": "born in", "object": "1850"}
+                | {"sources": [{"passage_id": "p2", **source}]},
+            ],
+            "conflicts": [ids],
+            "aliases": [],
+            "shelf": [],
+        }
+
+    def test_only_facts_are_needed(self) -> None:
+        assert QuestionGraph.from_dict({"facts": [{"subject": "A", "predicate": "is", "object": "b"}]}) == graph_of(
+            fact("A", "is", "b")
+        )
+
+    def test_text_for_prompts_is_one_fact_a_line(self) -> None:
+        graph = graph_of(fact("Bell", "saw", "Leith", "p1"), fact("Leith", "is in", "Scotland", "p2"))
+        assert graph.to_text() == "(S> Bell | P> saw | O> Leith)\n(S> Leith | P> is in | O> Scotland)"
+
+
+@pytest.mark.parametrize("triples", [(), (fact("A", "is", "b"),)])
+def test_length_is_the_number_of_facts(triples: tuple[Triple, ...]) -> None:
+    assert len(graph_of(*triples)) == len(triples)

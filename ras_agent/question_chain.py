@@ -1,0 +1,209 @@
+"""A nested question as a chain of simpler ones: the innermost description that stands for an unnamed entity.
+
+    Which river flows through the city where the inventor of the telephone was born?
+
+holds "the inventor of the telephone"; once that is known to be Alexander Graham Bell, the question reads "... the city
+where Alexander Graham Bell was born?" and holds "the city where Alexander Graham Bell was born"; and so on until no
+description is left. Only closed-class words, capitals and word endings are looked at.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ras_agent.mentions import name_spans
+from ras_agent.words import FUNCTION_WORDS, word_set
+
+__all__ = ["Description", "innermost"]
+
+_TOKEN = re.compile(r"[^\W_]+(?:[-'’.&][^\W_]+)*['’]?|[,;:?!]")
+_DETERMINERS = word_set("the a an this his her its their")
+_RELATIVES = word_set("who that which whom where")
+_PREPOSITIONS = word_set("of in on at by for with from to under near during after before through into as")
+_FINITE = word_set(
+    "is are was were has have had did does do can could will would won wrote made led met began became held found sang "
+    "lies stands runs flows takes took came comes went goes gave gives died"
+)
+_PARTICIPLES = word_set("born known held won made built written led based located set sung shown taken found begun")
+_MOST_PLAIN = 3
+_NAMELESS = word_set("name names type kind sort member members part number list end one ones lot each")
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """Characters `start` to `end` of a question that describe one entity without naming it. `noun`: what it is."""
+
+    start: int
+    end: int
+    text: str
+    noun: str
+
+    @property
+    def as_question(self) -> str:
+        """What to ask to find the entity.
+
+        >>> innermost("Where was the inventor of the telephone born?").as_question
+        'What is the inventor of the telephone?'
+        """
+        text = self.text.removeprefix("The ")
+        return f"What is {self.text}?" if text == self.text else f"What is the {text}?"
+
+    def replaced(self, question: str, name: str) -> str:
+        """`question`, in which the description stands, with `name` in its place."""
+        return question[: self.start] + name + question[self.end :]
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    start: int
+    end: int
+    word: str
+    name: bool
+
+
+def innermost(question: str) -> Description | None:
+    """The first description that holds a name or a plain noun but no other description; None if there is none.
+
+    What the question itself asks for ("Which river ...", "the length of ...") is not described but sought, and is
+    never returned when nothing precedes it but question words.
+    """
+    tokens = _tokens(question)
+    found = [
+        description
+        for head in range(len(tokens))
+        for description in (_described(question, tokens, head),)
+        if description is not None
+    ]
+    inner = [one for one in found if not any(one.start < two.start < one.end for two in found)]
+    return inner[0] if inner else None
+
+
+def _tokens(text: str) -> list[_Token]:
+    """Words and marks; a name, with its article, is one token."""
+    names = name_spans(text)
+    tokens = [_Token(start, end, text[start:end], True) for start, end in names]
+    for match in _TOKEN.finditer(text):
+        if not any(start <= match.start() < end for start, end in names):
+            tokens.append(_Token(match.start(), match.end(), match.group().lower(), False))
+    return sorted(tokens, key=lambda token: token.start)
+
+
+def _described(question: str, tokens: list[_Token], head: int) -> Description | None:
+    """The description whose head noun is token `head`."""
+    noun = tokens[head]
+    if noun.name or not noun.word.isalpha() or noun.word in FUNCTION_WORDS | _NAMELESS or head + 1 >= len(tokens):
+        return None
+    start, owner = _phrase_start(question, tokens, head)
+    if start is None:
+        return None
+    if owner:
+        return _made(question, tokens, start, head)
+    link = tokens[head + 1].word
+    if tokens[head + 1].name:
+        return None
+    if link == "of":
+        last = _object_end(tokens, head + 2)
+    elif link in _RELATIVES:
+        last = _clause_end(tokens, head + 2, place=link == "where")
+    elif link in _PREPOSITIONS and head + 2 < len(tokens) and tokens[head + 2].word == "which":
+        last = _clause_end(tokens, head + 3, place=True)
+    elif _participle(link) and head + 2 < len(tokens) and tokens[head + 2].word in _PREPOSITIONS:
+        last = _object_end(tokens, head + 3)
+    else:
+        return None
+    return None if last is None else _made(question, tokens, start, last)
+
+
+def _phrase_start(question: str, tokens: list[_Token], head: int) -> tuple[int | None, bool]:
+    """The token that the noun phrase begins with, and whether an owner does: "the first novel", "Beethoven's opera"."""
+    for i in range(head - 1, max(head - 5, -1), -1):
+        token = tokens[i]
+        if token.word in _DETERMINERS and not token.name:
+            # "what is the length of ..." seeks the length
+            before = tokens[:i]
+            if len(before) >= 2 and before[-1].word in {"is", "was", "are", "were"} and before[-2].word in _ASKING:
+                return None, False
+            return i, False
+        if question[token.end : token.end + 2] in {"'s", "’s"}:
+            return i, True
+        if token.name or token.word in FUNCTION_WORDS or not token.word.isalpha():
+            return None, False
+    return None, False
+
+
+_ASKING = word_set("what which who")
+
+
+def _object_end(tokens: list[_Token], start: int) -> int | None:
+    """The last token of the noun phrase from `start`: up to a name's end, or a few plain words."""
+    plain = 0
+    for i in range(start, len(tokens)):
+        token = tokens[i]
+        if token.name:
+            return i
+        if token.word in _DETERMINERS and i == start:
+            continue
+        if not token.word.isalpha() or token.word in FUNCTION_WORDS or _verbal(token.word) or plain == _MOST_PLAIN:
+            return _trailing(tokens, i - 1) if plain else None
+        plain += 1
+    return len(tokens) - 1 if plain else None
+
+
+def _clause_end(tokens: list[_Token], start: int, *, place: bool) -> int | None:
+    """The last token of a relative clause: its first name, and the verb group behind it where the name is subject.
+
+    A clause without a name ("the team that developed penicillin") ends before the next verb.
+    """
+    for i in range(start, len(tokens)):
+        token = tokens[i]
+        if not token.name and (not token.word.isalpha() or (i > start + 1 and _verbal(token.word))):
+            return i - 1 if i > start + 1 and not place else None
+        if not token.name:
+            continue
+        last = i
+        if place or i == start:
+            last = _verb_group_end(tokens, i)
+        return _trailing(tokens, last)
+    return None
+
+
+def _verb_group_end(tokens: list[_Token], name: int) -> int:
+    """From a subject's name over auxiliaries, adverbs and one verb: "... was first performed"."""
+    last = name
+    for i in range(name + 1, len(tokens)):
+        word = tokens[i].word
+        if tokens[i].name or word in _PREPOSITIONS or not word.isalpha():
+            break
+        last = i
+        if word not in FUNCTION_WORDS and (_participle(word) or word in _FINITE):
+            break
+    return last
+
+
+def _trailing(tokens: list[_Token], last: int) -> int:
+    """Over prepositional phrases that end in a name: "... who lived in Bath"."""
+    while last + 2 < len(tokens) and tokens[last + 1].word in _PREPOSITIONS and tokens[last + 2].name:
+        last += 2
+    return last
+
+
+def _participle(word: str) -> bool:
+    return word.endswith("ed") or word in _PARTICIPLES
+
+
+def _verbal(word: str) -> bool:
+    return _participle(word) or word in _FINITE or word.endswith("ing")
+
+
+def _made(question: str, tokens: list[_Token], first: int, last: int) -> Description | None:
+    start, end = tokens[first].start, tokens[last].end
+    head = next((t.word for t in reversed(tokens[first : last + 1]) if not t.name), "")
+    for i in range(first, last + 1):
+        token = tokens[i]
+        if not token.name and token.word not in FUNCTION_WORDS and not token.word.endswith("'s"):
+            head = token.word
+            following = tokens[i + 1] if i + 1 <= last else None
+            if following is None or following.name or following.word in FUNCTION_WORDS or _participle(following.word):
+                break
+    return Description(start, end, question[start:end], head)

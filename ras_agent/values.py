@@ -56,7 +56,7 @@ _SMALL = {name: float(number) for number, name in enumerate(_SMALL_NUMBERS.split
 _SCALES = {"": 1.0, "hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
 _QUANTITY = re.compile(
     rf"{_ABOUT}(?P<sign>[-−]?)(?P<currency>[$€£¥]?) ?"
-    rf"(?P<number>\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?|\d+(?:\.\d+)?|(?:{'|'.join(_SMALL)})\b)"
+    rf"(?P<number>\d{{1,3}}(?:,\d{{3}}){{1,4}}(?:\.\d+)?|\d{{1,15}}(?:\.\d+)?|(?:{'|'.join(_SMALL)})\b)"
     rf"(?:[ -](?P<scale>{'|'.join(filter(None, _SCALES))})\b)?(?P<unit>\D*)",
     re.IGNORECASE,
 )
@@ -105,16 +105,16 @@ def _date(parts: dict[str, str | None]) -> Date:
         return Date(year, year + (9 if year % 100 else 99))
     if parts["about"]:
         return Date(year - 5, year + 5)
-    month = int(parts.get("month_number") or 0) or _MONTHS.get((parts.get("month") or "").lower(), 0)
+    month = int(parts.get("month_number") or 0) or _MONTHS.get((parts.get("month") or "").casefold(), 0)
     return Date(year, year, month, int(parts.get("day") or 0))
 
 
 def _quantity(parts: dict[str, str]) -> Quantity | None:
-    number, unit = parts["number"].lower(), parts["unit"]
+    number, unit = parts["number"].casefold(), parts["unit"]
     name_like = unit.strip() and not parts["currency"] and _LIKE_A_YEAR.fullmatch(number)
     if name_like or not _UNIT.fullmatch(unit) or unit.strip("- ").split(" ")[0] in _ORDINALS:
         return None
-    scale = _SCALES[parts["scale"].lower()]
+    scale = _SCALES[parts["scale"].casefold()]
     if number in _SMALL:
         amount, precision = _SMALL[number], 1.0
     else:

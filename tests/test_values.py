@@ -1,6 +1,8 @@
 """Dates and quantities: what they are, and which agree."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ras_agent.values import Date, Quantity, agree, value_of
 
@@ -34,6 +36,7 @@ def test_dates(surface: str, date: Date) -> None:
         ("two children", Quantity(2, "children", 1)),
         ("-5 °C", Quantity(-5, "°c", 1)),
         ("20%", Quantity(20, "%", 1)),
+        ("ſix cities", Quantity(6, "cities", 1)),
     ],
 )
 def test_quantities(surface: str, quantity: Quantity) -> None:
@@ -56,6 +59,12 @@ def test_quantities(surface: str, quantity: Quantity) -> None:
 )
 def test_names_and_phrases_are_no_values(surface: str) -> None:
     assert value_of(surface) is None
+
+
+@given(st.text(st.one_of(st.characters(), st.sampled_from("0123456789,. -cJunſixK$%")), max_size=24))
+def test_any_text_may_be_asked_about(surface: str) -> None:
+    value = value_of(surface)
+    assert value is None or agree(value, value)
 
 
 @pytest.mark.parametrize(

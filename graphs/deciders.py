@@ -30,7 +30,7 @@ def plan(planner: Planner, records: Records) -> Body:
     """
 
     def body(state: State, limits: Limits) -> Work:
-        question, hop = state["question"], state["hop"]
+        question, hop = state["question"], len(state["steps"])
         settled = _settled(state, limits)
         if settled is not None:
             return settled
@@ -61,23 +61,23 @@ def reason(reasoner: Reasoner, records: Records, *, structured: bool) -> Body:
     """
 
     def body(state: State, limits: Limits) -> Work:
-        question, hop, thoughts = state["question"], state["hop"], state["thoughts"]
+        question, hop = state["question"], len(state["steps"])
         settled = _settled(state, limits if structured else replace(limits, stop_on_no_new_facts=False))
         if settled is not None:
             return settled
         if not hop:
             return {"subquery": question}
         passages = [records.passage(data) for data in state["passages"].values()]
-        args = (question, passages, list(thoughts))
+        thoughts = [step["thought"] for step in state["steps"] if step["thought"]]
+        args = (question, passages, thoughts)
         sentence = yield Ask("reasoner", hop + 1, reasoner, "next_sentence", args, str)
         if not sentence:
             wordless = [] if sentence is None else [Failure("reasoner", "wrote an empty sentence", hop + 1)]
             return _stop("planner_failed") | {"failures": recorded(wordless)}
         emit(Thought(hop + 1, sentence))
-        update: Update = {"thoughts": [sentence]}
         if _ANSWER_IS.search(sentence):
-            return update | {"plans": [_dated(Plan("sufficient", reason=sentence), hop + 1)]} | _stop("sufficient")
-        update["plans"] = [_dated(Plan("subq", sentence), hop + 1)]
+            return {"plans": [_dated(Plan("sufficient", reason=sentence), hop + 1)]} | _stop("sufficient")
+        update: Update = {"plans": [_dated(Plan("subq", sentence), hop + 1)]}
         if limits.stop_on_repeat and repeats(state, sentence):
             return update | _stop("repeated_subquery")
         return update | {"subquery": sentence}

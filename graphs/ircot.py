@@ -48,7 +48,7 @@ def create_ircot_agent(
     graph.add_node("begin", node(nodes.begin(records)))
     graph.add_node("reason", node(deciders.reason(reasoner, records, structured=extractor is not None)))
     graph.add_node("retrieve", node(nodes.retrieve(retriever, records)))
-    graph.add_node("merge", node(nodes.merge(records)))
+    graph.add_node("merge", node(nodes.merge(records, thinking=True)))
     graph.add_node("answer", node(nodes.answer(resolve_answerer(answerer), records)))
 
     graph.add_edge(START, "begin")

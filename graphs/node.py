@@ -16,6 +16,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import monotonic
+from types import FunctionType
 from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig
@@ -28,7 +29,7 @@ from ras_agent.errors import BudgetExceeded, IndexMismatch, PromptError, Setting
 from ras_agent.events import Failed, emit, emitting
 from ras_agent.graphs.rehydrate import Records
 from ras_agent.graphs.state import State, Update
-from ras_agent.records import JSON, Failure
+from ras_agent.records import JSON, Failure, Usage
 
 __all__ = ["Ask", "Body", "Node", "Work", "recorded"]
 
@@ -102,18 +103,22 @@ class Node(Runnable[State, Update]):
     def _turn(self, state: State) -> Iterator[_Turn]:
         runtime = get_runtime(Limits)
         limits = self._bounds(runtime.context)
-        began = monotonic()
-        spent = state.get("seconds", 0.0)
-        usage = state.get("usage") or {}
-        ledger = Ledger(
-            limits=limits,
-            started=began - spent,
-            earlier=tuple(map(self._records.call, usage.get("calls", ()))),
-        )
+        began, spent = monotonic(), state.get("seconds", 0.0)
+        calls = tuple(map(self._records.call, state["usage"]["calls"])) if "usage" in state else ()
+        ledger = Ledger(limits=limits, started=began - spent, earlier=calls)
         turn = _Turn(self._body(state, limits), ledger)
-        with metered(ledger), emitting(runtime.stream_writer):
+        with metered(ledger), emitting(_listener(runtime.stream_writer)):
             yield turn
-        turn.close(monotonic() - began)
+        turn.update.setdefault("seconds", spent + monotonic() - began)
+
+
+def _listener(writer: Callable[[Any], None]) -> Callable[[Any], None] | None:
+    """The stream writer, or None if it leads nowhere: without stream_mode "custom" LangGraph passes an empty function.
+
+    That saves the work of describing, and of streaming, what nobody sees. A function that reaches a stream closes over
+    it, so one without a closure cannot.
+    """
+    return None if isinstance(writer, FunctionType) and writer.__closure__ is None else writer
 
 
 class _Turn:
@@ -131,7 +136,7 @@ class _Turn:
         try:
             ask = self._work.send(self._reply)
         except StopIteration as done:
-            self.update = done.value
+            self.update = self._completed(done.value)
             return None
         self._ledger.role, self._ledger.hop = ask.kind, ask.hop
         self._reply = None
@@ -154,13 +159,12 @@ class _Turn:
         else:
             self._failures += recorded([Failure(ask.kind, f"{type(error).__name__}: {error}"[:500], ask.hop)])
 
-    def close(self, seconds: float) -> None:
-        """Complete the update with what every node reports."""
-        update: dict[str, Any] = {**self.update, "seconds": self.update.get("seconds", seconds)}
+    def _completed(self, update: Update) -> Update:
+        """The node's update with what its calls cost and what failed in them."""
         if self._failures:
             update["failures"] = [*self._failures, *update.get("failures", ())]
         if self._ledger.calls:
-            update["usage"] = [call.to_dict() for call in self._ledger.calls]
+            update["usage"] = Usage((*self._ledger.earlier, *self._ledger.calls)).to_dict()
         if self._ledger.refused:
             update["stop_reason"] = self._ledger.refused
-        self.update = update
+        return update

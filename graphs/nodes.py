@@ -5,19 +5,19 @@ Each factory closes over its tool and returns the body of a node; see ras_agent.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from ras_agent.budget import Limits, current_ledger
-from ras_agent.events import Answered, GraphDelta, Hits, Triples, emit
+from ras_agent.events import Answered, GraphDelta, Hits, Triples, emit, listening
 from ras_agent.graphs.citing import checked
 from ras_agent.graphs.given import given_passages
 from ras_agent.graphs.node import Ask, Body, Work, recorded
 from ras_agent.graphs.rehydrate import Records
-from ras_agent.graphs.state import State
+from ras_agent.graphs.state import State, Update
 from ras_agent.protocols import Answerer, Extractor, Retriever
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Answer, Extraction, Failure, Hit, Step, Triple
+from ras_agent.records import Answer, Extraction, Failure, Hit, Source, Step, Triple, Usage
 
 __all__ = ["answer", "begin", "merge", "retrieve", "structure"]
 
@@ -42,13 +42,12 @@ def begin(records: Records, *, least_steps: int = LEAST_STEPS, stop_reason: str 
         if state.get("static_passages") and not static:
             raise ValueError("static_passages is for the RAS graph; this one takes seed_passages")
         return {
-            # what grows is emptied by None, what is replaced gets its first value
-            **dict.fromkeys(("steps", "plans", "passages", "usage", "failures", "seconds", "read", "thoughts")),
-            **dict.fromkeys(("seed_passages", "static_passages", "static_iterations", "confidence")),
+            **dict.fromkeys(("steps", "plans", "passages", "failures"), None),
+            **dict.fromkeys(("seed_passages", "static_passages", "static_iterations"), None),
             **{"given": given_passages(state), "static": bool(state.get("static_passages"))},
-            **{"answer": "", "citations": [], "abstained": False, "stop_reason": stop_reason},
-            "graph": records.dump(QuestionGraph()),
-            **{"hop": 0, "subquery": question, "hits": [], "triples": [], "hop_began": 0.0},
+            **{"answer": "", "citations": [], "abstained": False, "confidence": None, "stop_reason": stop_reason},
+            **{"graph": records.dump(QuestionGraph()), "usage": Usage().to_dict(), "seconds": 0.0},
+            **{"subquery": question, "hits": [], "triples": [], "read": []},
         }
         yield  # makes this body a generator, as every body is
 
@@ -59,21 +58,17 @@ def retrieve(retriever: Retriever, records: Records) -> Body:
     """Find passages for the sub-query, or take those given for this hop."""
 
     def body(state: State, limits: Limits) -> Work:
-        hop, subquery, given = state["hop"] + 1, state["subquery"], state["given"]
+        hop, subquery, given = len(state["steps"]) + 1, state["subquery"], state["given"]
         if given:
             hits = tuple(Hit(records.passage(data), 1 / rank) for rank, data in enumerate(given[0], start=1))
         else:
             found = yield Ask("retriever", hop, retriever, "retrieve", (subquery, limits.k), Sequence)
             hits = tuple(Hit(hit.passage, float(hit.score)) for hit in (found or ())[: limits.k])
         emit(Hits(hop, subquery, hits))
-        new = {hit.passage.id: hit.passage for hit in hits if hit.passage.id not in state["passages"]}
-        return {
-            "hop": hop,
-            "hits": [records.dump_hit(hit) for hit in hits],
-            "passages": {name: records.dump(passage) for name, passage in new.items()},
-            "given": given[1:],
-            "hop_began": state["seconds"],
-        }
+        update: Update = {"hits": [records.dump_hit(hit) for hit in hits]}
+        new = [hit.passage for hit in hits if hit.passage.id not in state["passages"]]
+        update["passages"] = {passage.id: records.dump(passage) for passage in new}
+        return update | {"given": given[1:]} if given else update
 
     return body
 
@@ -82,7 +77,7 @@ def structure(extractor: Extractor, records: Records) -> Body:
     """Read facts in this hop's passages. A passage read at an earlier hop is not read again: its facts are known."""
 
     def body(state: State, limits: Limits) -> Work:
-        hop, subquery = state["hop"], state["subquery"]
+        hop, subquery = len(state["steps"]) + 1, state["subquery"]
         ids = dict.fromkeys(hit["passage_id"] for hit in state["hits"] if hit["passage_id"] not in state["read"])
         passages = [records.passage(state["passages"][name]) for name in ids]
         if not passages:
@@ -95,22 +90,25 @@ def structure(extractor: Extractor, records: Records) -> Body:
         if lost := len(extraction.triples) - len(triples):
             failures.append(Failure("extractor", f"dropped {lost} facts that name no passage they were read in", hop))
         emit(Triples(hop, tuple(triples)))
-        # where something could not be read, a passage that gave no facts may give some when it is found again
-        read = {source.passage_id for triple in triples for source in triple.sources} if failures else ids
-        return {
-            "triples": [records.dump(triple) for triple in triples],
-            "read": [name for name in ids if name in read],
-            "failures": recorded(failures),
-        }
+        update: Update = {"triples": [records.dump(triple) for triple in triples], "read": [*state["read"], *ids]}
+        if failures:
+            # a passage that gave no facts may give some when it is found again
+            facts_from = {source.passage_id for triple in triples for source in triple.sources}
+            update["read"] = [*state["read"], *(name for name in ids if name in facts_from)]
+            update["failures"] = recorded(failures)
+        return update
 
     return body
 
 
-def merge(records: Records) -> Body:
-    """Merge this hop's facts into the question's graph, and write the hop down."""
+def merge(records: Records, *, thinking: bool = False) -> Body:
+    """Merge this hop's facts into the question's graph, and write the hop down.
+
+    `thinking`: sub-queries after the first are sentences of a chain of thought.
+    """
 
     def body(state: State, limits: Limits) -> Work:
-        hop, hits = state["hop"], state["hits"]
+        hop, hits = len(state["steps"]) + 1, state["hits"]
         before = records.graph(state["graph"])
         triples = [records.triple(data) for data in state["triples"]]
         graph = before.merge(triples).bounded(limits.max_facts, state["question"]) if triples else before
@@ -123,11 +121,12 @@ def merge(records: Records) -> Body:
             tuple(records.hit(hit, state["passages"]) for hit in hits),
             tuple(ids),
             tuple(new),
-            thought=state["thoughts"][-1] if state["thoughts"] else "",
-            seconds=round(state["seconds"] - state["hop_began"], 6),
+            thought=state["subquery"] if thinking and state["steps"] else "",
+            seconds=round(state["seconds"] - sum(step["seconds"] for step in state["steps"]), 6),
         )
-        added = tuple(graph.by_id[name] for name in new)
-        emit(GraphDelta(hop, added, len(graph), len(graph.entities), len(graph.conflicts)))
+        if listening():  # counting entities and conflicts costs as much as the merge
+            added = tuple(graph.by_id[name] for name in new)
+            emit(GraphDelta(hop, added, len(graph), len(graph.entities), len(graph.conflicts)))
         changed = {} if graph is before else {"graph": records.dump(graph)}
         return {**changed, "steps": [records.dump(step)]}
         yield
@@ -139,7 +138,7 @@ def answer(answerer: Answerer, records: Records) -> Body:
     """Answer from the graph and the passages; what the answer cites and does not exist is dropped and recorded."""
 
     def body(state: State, limits: Limits) -> Work:
-        hop, graph = state["hop"], records.graph(state["graph"])
+        hop, graph = len(state["steps"]), records.graph(state["graph"])
         passages = {name: records.passage(data) for name, data in state["passages"].items()}
         args = (state["question"], graph, tuple(passages.values()))
         reply = yield Ask("answerer", hop, answerer, "answer", args, Answer)
@@ -161,14 +160,15 @@ def answer(answerer: Answerer, records: Records) -> Body:
     return body
 
 
-def _located(triples: Iterable[Triple], passage_ids: Iterable[str], hop: int, subquery: str) -> list[Triple]:
+def _located(triples: Iterable[Triple], passage_ids: Collection[str], hop: int, subquery: str) -> list[Triple]:
     """Triples with hop and sub-query in every source; without sources that were not given, and those left with none."""
-    known = set(passage_ids)
     located = []
     for triple in triples:
         sources = tuple(
-            replace(source, hop=hop, subquery=subquery) for source in triple.sources if source.passage_id in known
+            Source(source.passage_id, source.start, source.end, hop, subquery, source.extractor)
+            for source in triple.sources
+            if source.passage_id in passage_ids
         )
         if sources:
-            located.append(replace(triple, sources=sources))
+            located.append(Triple(triple.subject, triple.predicate, triple.object, sources))
     return located

@@ -28,7 +28,9 @@ class Records:
 
     def dump(self, record: Passage | QuestionGraph | Step | Triple) -> JSON:
         """The record as plain JSON, for the state."""
-        data: JSON = plain(record.to_dict()) if isinstance(record, Passage) else record.to_dict()
+        data: JSON = record.to_dict()
+        if data.get("metadata"):  # the one part of a record that comes from elsewhere
+            data["metadata"] = plain(data["metadata"])
         self._keep(data, record)
         return data
 

@@ -1,7 +1,7 @@
 """What a run remembers: plain JSON under a few keys, each passage's text once.
 
-Lists and maps grow through reducers, so that a node returns only what it adds; `None` empties them, which is how
-`begin` makes a thread ready for its next question.
+What grows grows through reducers, so that a node returns only what it adds; `None` empties it, which is how `begin`
+makes a thread ready for its next question.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypedDict
 
 from langgraph.managed import RemainingSteps
 
-from ras_agent.records import JSON, Passage, Usage
+from ras_agent.records import JSON, Passage
 
 __all__ = ["Inputs", "Outputs", "State", "Update"]
 
@@ -26,25 +26,6 @@ def extend(old: list[Any], new: Sequence[Any] | None) -> list[Any]:
 def first_wins(old: dict[str, Any], new: Mapping[str, Any] | None) -> dict[str, Any]:
     """`old` with what is new in `new` at its end: the order of first retrieval."""
     return {} if new is None else {**old, **{key: value for key, value in new.items() if key not in old}}
-
-
-def add_seconds(old: float, new: float | None) -> float:
-    """Time spent inside nodes so far."""
-    return 0.0 if new is None else old + new
-
-
-def add_calls(old: JSON, new: Sequence[JSON] | None) -> JSON:
-    """A `Usage.to_dict()` with the calls `new` added to its list and its sums."""
-    if new is None or not old:
-        old = Usage().to_dict()
-    if not new:
-        return old
-    sums = {name: old[name] + sum(call[name] for call in new) for name in _TOKENS}
-    calls = [*old["calls"], *new]
-    return {"llm_calls": len(calls), **sums, "calls": calls}
-
-
-_TOKENS = ("input_tokens", "output_tokens", "cached_tokens")
 
 
 class Inputs(TypedDict, total=False):
@@ -80,12 +61,12 @@ class Outputs(TypedDict, total=False):
     """Plan.to_dict() with the `hop` that it was made for; in IRCoT a plan's text is the sentence"""
     passages: Annotated[dict[str, JSON], first_wins]
     """Passage.to_dict() by id, ranked by hop, then by rank within the hop"""
-    usage: Annotated[JSON, add_calls]
+    usage: JSON
     """Usage.to_dict()"""
     stop_reason: str
     failures: Annotated[list[JSON], extend]
     """Failure.to_dict()"""
-    seconds: Annotated[float, add_seconds]
+    seconds: float
     """time spent inside nodes; a pause between them does not count"""
 
 
@@ -96,18 +77,12 @@ class State(Inputs, Outputs, total=False):
     """passages that take the place of retrieval, for the next hop, the one after, ..."""
     static: bool
     """whether the given passages are all there is"""
-    hop: int
-    """the hop under way or just ended, from 1; 0 before the first"""
     subquery: str
     """what to retrieve for next; empty when the loop has ended"""
     hits: list[JSON]
     """this hop's hits, as a Step holds them"""
     triples: list[JSON]
     """facts read in this hop's passages"""
-    read: Annotated[list[str], extend]
+    read: list[str]
     """ids of passages whose facts are in the graph"""
-    thoughts: Annotated[list[str], extend]
-    """IRCoT's sentences so far"""
-    hop_began: float
-    """`seconds` when this hop's retrieval began"""
     remaining_steps: RemainingSteps

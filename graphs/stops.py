@@ -33,7 +33,7 @@ def loop_end(state: State, limits: Limits) -> StopReason | None:
 
     A hop in which something failed does not count as one without new facts: the next may do better.
     """
-    hop = state["hop"]
+    hop = len(state["steps"])
     if hop >= limits.max_hops:
         return "max_hops"
     idle = hop > 0 and not state["steps"][-1]["new_triple_ids"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal, Self, get_args
 
 from ras_agent.canonical import canonical_key
@@ -113,6 +114,11 @@ class Source:
         return cls(**data)
 
 
+@lru_cache(maxsize=65536)  # a graph asks for the same ids at every hop
+def _fact_id(key: tuple[str, str, str]) -> str:
+    return "t" + hashlib.blake2b("\x1f".join(key).encode(), digest_size=6).hexdigest()
+
+
 @dataclass(frozen=True, slots=True)
 class Triple:
     """A fact. Surface forms are kept as read; `key` says which triples state the same fact."""
@@ -129,7 +135,7 @@ class Triple:
     @property
     def id(self) -> str:
         """Stable across runs: a hash of the key."""
-        return "t" + hashlib.blake2b("\x1f".join(self.key).encode(), digest_size=6).hexdigest()
+        return _fact_id(self.key)
 
     def __str__(self) -> str:
         return f"(S> {self.subject} | P> {self.predicate} | O> {self.object})"

@@ -2,7 +2,7 @@
 
     memory                          this process only
     sqlite:checkpoints.sqlite       one file (extra: sqlite)
-    postgres:postgresql://host/db   a server (extra: postgres); the part after `postgres:` is any libpq connection string
+    postgres:postgresql://host/db   a server (extra: postgres); after `postgres:` comes any libpq connection string
 
 Values are plain JSON in msgpack. Nothing is pickled, and nothing but LangGraph's own safe types is rebuilt on loading.
 """

@@ -7,7 +7,7 @@ import pytest
 from langgraph.graph.state import CompiledStateGraph
 
 from ras_agent.budget import current_ledger
-from ras_agent.events import Answered, AnswerToken, Failed, GraphDelta, Hits, Planned, Triples, emit
+from ras_agent.events import Answered, AnswerToken, Failed, GraphDelta, Hits, Planned, Triples, emit, listening
 from ras_agent.records import Answer, Plan
 
 QUESTIONS = [{"question": f"Who is number {n}?"} for n in range(12)]
@@ -94,6 +94,21 @@ def test_a_stream_of_typed_events_tells_the_run_in_order(talking):
 async def test_the_asynchronous_stream_tells_the_same(talking):
     events = [event async for event in talking.astream({"question": "Who?"}, stream_mode="custom")]
     assert events == list(talking.stream({"question": "Who?"}, stream_mode="custom"))
+
+
+class Listened:
+    """An answerer that says whether somebody listens."""
+
+    def answer(self, question, graph, passages):
+        return Answer(str(listening()))
+
+
+async def test_roles_know_whether_somebody_listens(ras, fakes):
+    agent, question = ras(fakes.SUFFICIENT, answerer=Listened()), {"question": "Who?"}
+    assert agent.invoke(question)["answer"] == (await agent.ainvoke(question))["answer"] == "False"
+    assert list(agent.stream(question, stream_mode="custom"))[-1].answer.text == "True"
+    assert [event async for event in agent.astream(question, stream_mode="custom")][-1].answer.text == "True"
+    assert list(agent.stream(question, stream_mode=["values", "custom"]))[-1][1]["answer"] == "True"
 
 
 def test_events_and_values_stream_together(agent):

@@ -1,0 +1,284 @@
+"""Reading files: documents as written, and a place and a reason for everything else."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ras_agent.tools.index.load import load
+from ras_agent.tools.index.load_document import USUAL_FIELDS, Document, Fields, Skipped
+from ras_agent.tools.index.load_folder import SourceFile, find_files
+from ras_agent.tools.index.load_markdown import first_heading, front_matter
+
+Write = Callable[[str, str | bytes], Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def write(name: str, content: str | bytes) -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    return write
+
+
+def told(path: Path, fields: Fields = USUAL_FIELDS) -> list[str]:
+    return [str(item) for item in load(path, path.name, fields) if isinstance(item, Skipped)]
+
+
+class TestText:
+    def test_is_kept_as_it_is_and_titled_after_its_file(self, write: Write) -> None:
+        path = write("Graham_Bell.txt", "Bell\r\n lived。\n")
+        assert list(load(path, "notes/Graham_Bell.txt")) == [
+            Document("notes/Graham_Bell.txt", "Bell\r\n lived。\n", "Graham Bell", place="notes/Graham_Bell.txt")
+        ]
+
+    def test_a_byte_order_mark_is_no_text(self, write: Write) -> None:
+        (document,) = load(write("a.txt", b"\xef\xbb\xbfBell"))
+        assert isinstance(document, Document)
+        assert document.text == "Bell"
+
+    def test_another_encoding_is_told_with_line_and_character(self, write: Write) -> None:
+        assert told(write("a.txt", "first\nné".encode("latin-1"))) == [
+            "a.txt line 2: not UTF-8: byte 0xe9 at character 2; "
+            "convert the file, for example: iconv -f ISO-8859-1 -t UTF-8"
+        ]
+
+    def test_utf_16_is_recognised(self, write: Write) -> None:
+        assert told(write("a.txt", "Bell".encode("utf-16"))) == [
+            "a.txt: not UTF-8 but UTF-16; convert it: iconv -f UTF-16 -t UTF-8 a.txt"
+        ]
+
+    def test_a_binary_file_is_no_text(self, write: Write) -> None:
+        assert told(write("a.txt", "one\ntwo\0")) == ["a.txt line 2: holds a NUL: not a text file"]
+
+    def test_an_empty_file_is_left_out_but_no_error(self, write: Write) -> None:
+        assert list(load(write("a.txt", " \n"))) == [Skipped("a.txt", "holds no text", error=False)]
+
+    def test_a_file_that_cannot_be_opened_is_told(self, tmp_path: Path) -> None:
+        assert told(tmp_path / "gone.txt") == ["gone.txt: cannot be read: No such file or directory"]
+
+
+class TestMarkdown:
+    def test_the_title_is_the_first_heading_and_the_text_is_kept(self, write: Write) -> None:
+        (document,) = load(write("a.md", "Intro\n\n## The *telephone* ##\nText"))
+        assert isinstance(document, Document)
+        assert (document.title, document.text) == ("The *telephone*", "Intro\n\n## The *telephone* ##\nText")
+
+    def test_headings_may_be_underlined(self) -> None:
+        assert first_heading("Telephone\n=========\ntext") == "Telephone"
+
+    def test_a_comment_in_fenced_code_is_no_heading(self) -> None:
+        assert first_heading("```\n# comment\n```\n# Heading") == "Heading"
+
+    def test_a_list_above_a_rule_is_no_heading(self) -> None:
+        assert first_heading("- item\n---\ntext") == ""
+
+    def test_simple_front_matter_becomes_title_and_metadata(self, write: Write) -> None:
+        (document,) = load(write("a.md", '---\ntitle: "The phone"\ndate: 1876-03-07\n---\n# Heading\n'))
+        assert isinstance(document, Document)
+        assert (document.title, document.metadata, document.text) == (
+            "The phone",
+            {"date": "1876-03-07"},
+            "# Heading\n",
+        )
+
+    @pytest.mark.parametrize("rich", ["tags:\n  - a\n", "tags: [a, b]\n", "text: |\n  block\n"])
+    def test_richer_front_matter_stays_in_the_text(self, rich: str) -> None:
+        text = f"---\n{rich}---\nbody"
+        assert front_matter(text) == ({}, text)
+
+
+class TestJSONLines:
+    def test_a_line_is_a_document_and_other_keys_are_metadata(self, write: Write) -> None:
+        path = write("a.jsonl", '{"id": 7, "title": "Bell", "text": "He  lived.", "year": 1847, "tags": ["a"]}\n\n')
+        assert list(load(path)) == [
+            Document("7", "He  lived.", "Bell", {"year": 1847, "tags": ["a"]}, place="a.jsonl line 1")
+        ]
+
+    def test_records_without_an_id_are_named_by_file_and_line(self, write: Write) -> None:
+        path = write("a.jsonl", '{"text": "one"}\n\n{"text": "two"}\n')
+        assert [item.id for item in load(path, "docs/a.jsonl") if isinstance(item, Document)] == [
+            "docs/a.jsonl:1",
+            "docs/a.jsonl:3",
+        ]
+
+    def test_fields_can_be_named(self, write: Write) -> None:
+        path = write("a.jsonl", '{"_id": "x", "name": "Bell", "body": "He lived.", "text": "kept"}')
+        assert list(load(path, fields=Fields("body", "name", "_id"))) == [
+            Document("x", "He lived.", "Bell", {"text": "kept"}, place="a.jsonl line 1")
+        ]
+
+    def test_ids_can_be_ignored(self, write: Write) -> None:
+        path = write("a.jsonl", '{"id": "x", "text": "t"}')
+        assert list(load(path, fields=Fields(id=None))) == [
+            Document("a.jsonl:1", "t", "", {"id": "x"}, place="a.jsonl line 1")
+        ]
+
+    @pytest.mark.parametrize(
+        ("line", "reason"),
+        [
+            ('{"text": "a"', "not JSON: Expecting ',' delimiter at character 13: '{\"text\": \"a\"'"),
+            ("[1]", 'expected an object such as {"text": "..."}, got \'[1]\''),
+            ('{"body": "a"}', "no key 'text', it has 'body'; name the right one with --text-field"),
+            ('{"text": ["a"]}', "key 'text' must hold a text, got a list: ['a']"),
+            ('{"text": "a", "id": 1.5}', "key 'id' must hold a name or a whole number, got 1.5"),
+            ('{"text": "a", "id": ""}', "key 'id' must hold a name or a whole number, got ''"),
+            ('{"text": "a", "title": {}}', "key 'title' must hold a text, got a dict: {}"),
+            ('{"text": "\\ud800"}', "holds half of a surrogate pair, \\ud800, which is no character"),
+        ],
+    )
+    def test_a_bad_line_is_skipped_alone_with_place_and_reason(self, write: Write, line: str, reason: str) -> None:
+        path = write("a.jsonl", '{"text": "good"}\n' + line + '\n{"text": "good"}\n')
+        items = list(load(path))
+        assert [type(item) for item in items] == [Document, Skipped, Document]
+        assert str(items[1]) == f"a.jsonl line 2: {reason}"
+
+    def test_a_line_in_another_encoding_is_skipped_alone(self, write: Write) -> None:
+        items = list(load(write("a.jsonl", b'{"text": "\xe9"}\n{"text": "good"}')))
+        assert [type(item) for item in items] == [Skipped, Document]
+
+    def test_a_record_without_text_is_left_out_but_no_error(self, write: Write) -> None:
+        (item,) = load(write("a.jsonl", '{"text": " "}'))
+        assert item == Skipped("a.jsonl line 1", "key 'text' is empty", error=False)
+
+    def test_line_separators_inside_text_are_text(self, write: Write) -> None:
+        (document,) = load(write("a.jsonl", json.dumps({"text": "a\u2028b"}, ensure_ascii=False)))
+        assert isinstance(document, Document)
+        assert document.text == "a\u2028b"
+
+    def test_bytes_read_are_reported_as_they_are_read(self, write: Write) -> None:
+        counts: list[int] = []
+        assert len(list(load(write("a.jsonl", '{"text": "é"}\n{"text": "b"}'), on_read=counts.append))) == 2
+        assert counts == [15, 13]
+
+
+class TestTables:
+    def test_a_row_is_a_document_and_quoted_line_ends_are_text(self, write: Write) -> None:
+        path = write("a.csv", '\ufeffid,title,text,year\n1,Bell,"He said ""hi"",\r\nand left.",1876\n')
+        assert list(load(path)) == [
+            Document("1", 'He said "hi",\r\nand left.', "Bell", {"year": "1876"}, place="a.csv line 2")
+        ]
+
+    @pytest.mark.parametrize("separator", [";", "\t", "|"])
+    def test_the_separator_is_seen_in_the_header(self, write: Write, separator: str) -> None:
+        (document,) = load(write("a.csv", f"id{separator}text\nx{separator}a, b"))
+        assert isinstance(document, Document)
+        assert (document.id, document.text) == ("x", "a, b")
+
+    def test_a_table_without_the_text_column_is_told_once(self, write: Write) -> None:
+        assert told(write("a.csv", "id,body\n1,a\n2,b\n")) == [
+            "a.csv line 1: the header has no column 'text', but 'id', 'body'; name the right one with --text-field"
+        ]
+
+    def test_a_repeated_column_is_told(self, write: Write) -> None:
+        assert told(write("a.csv", "text,text\na,b\n")) == [
+            "a.csv line 1: the header repeats a column: 'text', 'text'; rename one"
+        ]
+
+    def test_a_row_of_another_length_is_skipped_alone(self, write: Write) -> None:
+        items = list(load(write("a.csv", "id,text\n1,a,b\n2,good\n")))
+        assert str(items[0]) == "a.csv line 2: expected 2 columns, got 3: ['1', 'a', 'b']"
+        assert isinstance(items[1], Document)
+
+    def test_a_quote_that_never_closes_is_told_where_it_opens(self, write: Write) -> None:
+        assert told(write("a.csv", 'id,text\n1,good\n2,"bad\n')) == ["a.csv line 3: not CSV: unexpected end of data"]
+
+    def test_a_field_of_a_megabyte_is_read(self, write: Write) -> None:
+        (document,) = load(write("a.csv", f"text\n{'long ' * 200_000}\n"))
+        assert isinstance(document, Document)
+        assert len(document.text) == 1_000_000
+
+
+class TestPDF:
+    def test_pages_are_joined_and_remembered(self, write: Write) -> None:
+        pytest.importorskip("pypdf")
+        (document,) = load(write("Old_phone.pdf", pdf("First page.", "Second page.")))
+        assert isinstance(document, Document)
+        assert (document.text, document.title, document.pages) == ("First page.\nSecond page.\n", "Old phone", (0, 12))
+
+    def test_a_page_without_text_is_told(self, write: Write) -> None:
+        pytest.importorskip("pypdf")
+        assert told(write("a.pdf", pdf("Text.", ""))) == ["a.pdf page 2: no text on this page"]
+
+    def test_a_scan_is_told(self, write: Write) -> None:
+        pytest.importorskip("pypdf")
+        assert told(write("a.pdf", pdf(""))) == ["a.pdf: no text on any page; a scan needs OCR first"]
+
+    def test_a_damaged_file_is_told(self, write: Write) -> None:
+        pytest.importorskip("pypdf")
+        (message,) = told(write("a.pdf", b"%PDF-1.4 nothing"))
+        assert message.startswith("a.pdf: not a readable PDF: ")
+
+    def test_without_the_extra_the_install_line_is_told(self, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(sys.modules, "pypdf", None)
+        assert told(write("a.pdf", b"")) == ["a.pdf: reading PDF files needs an extra: pip install 'ras-agent[pdf]'"]
+
+
+class TestFolders:
+    KINDS = (".txt", ".md")
+
+    def test_files_come_in_the_order_of_their_names_labelled_from_the_folder_on(self, write: Write) -> None:
+        for name in ("docs/b.txt", "docs/a/z.md", "docs/c.TXT"):
+            write(name, "text")
+        docs = write("docs/a.txt", "text").parent
+        expected = ["docs/a/z.md", "docs/a.txt", "docs/b.txt", "docs/c.TXT"]
+        assert [item.label for item in find_files([docs], self.KINDS) if isinstance(item, SourceFile)] == expected
+        inside = [docs / "a" / ".."]
+        assert [item.label for item in find_files(inside, self.KINDS) if isinstance(item, SourceFile)] == expected
+
+    def test_hidden_files_other_kinds_links_and_the_index_itself_are_left_out_and_told(self, write: Write) -> None:
+        docs = write("docs/.git/config.txt", "text").parent.parent
+        write("docs/photo.png", "")
+        write("docs/my.index/passages.txt", "text")
+        write("elsewhere/a.txt", "text")
+        (docs / "link").symlink_to(docs.parent / "elsewhere")
+        assert list(find_files([docs], self.KINDS, exclude=docs / "my.index")) == [
+            Skipped("docs/.git", "hidden", error=False),
+            Skipped("docs/link", "a linked folder; name it to index it", error=False),
+            Skipped("docs/my.index", "the index itself", error=False),
+            Skipped("docs/photo.png", "unknown kind of file '.png'; known: .md, .txt", error=False),
+        ]
+
+    def test_what_was_named_and_cannot_be_taken_is_an_error(self, write: Write, tmp_path: Path) -> None:
+        photo = write("photo.png", "")
+        assert list(find_files([tmp_path / "gone", photo], self.KINDS)) == [
+            Skipped(f"{tmp_path}/gone", "no such file or folder"),
+            Skipped(f"{tmp_path}/photo.png", "unknown kind of file '.png'; known: .md, .txt"),
+        ]
+
+    def test_a_file_named_twice_is_taken_once(self, write: Write) -> None:
+        path = write("docs/a.txt", "text")
+        assert [str(item) for item in find_files([path.parent, path], self.KINDS)][1:] == [
+            "a.txt: the same file as docs/a.txt"
+        ]
+
+    def test_two_files_with_one_label_are_an_error(self, write: Write) -> None:
+        one, two = write("x/docs/a.txt", "1"), write("y/docs/a.txt", "2")
+        (_, clash) = find_files([one.parent, two.parent], self.KINDS)
+        assert clash == Skipped(str(two), f"called docs/a.txt in the index, as is {one}; name their folders")
+
+
+def pdf(*pages: str) -> bytes:
+    """A PDF with one line of text on each page, written by hand."""
+    objects = ["<< /Type /Catalog /Pages 2 0 R >>"]
+    kids = " ".join(f"{3 + 2 * number} 0 R" for number in range(len(pages)))
+    objects.append(f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} >>")
+    font = "<< /Font << /F1 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >> >>"
+    for number, text in enumerate(pages):
+        stream = f"BT /F1 12 Tf 20 20 Td ({text}) Tj ET"
+        page = (
+            f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 300 50] /Resources {font} /Contents {4 + 2 * number} 0 R >>"
+        )
+        objects += [page, f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream"]
+    body, offsets = b"%PDF-1.4\n", []
+    for number, content in enumerate(objects, start=1):
+        offsets.append(len(body))
+        body += f"{number} 0 obj\n{content}\nendobj\n".encode()
+    table = "".join(f"{offset:010} 00000 n \n" for offset in offsets)
+    tail = f"trailer\n<< /Size {len(objects) + 1} /Root 1 0 R >>\nstartxref\n{len(body)}\n%%EOF\n"
+    return body + f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}{tail}".encode()

@@ -1,0 +1,115 @@
+"""From a document to passages: cut between sentences, with overlap, every character as it was."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ras_agent.records import Passage
+from ras_agent.sentences import sentence_spans
+from ras_agent.tools.index.load_document import Document
+
+__all__ = ["DEFAULT_CHUNKING", "Chunking", "chunk_spans", "passages_of"]
+
+Span = tuple[int, int]
+
+_AFTER_WORD = re.compile(r"(?<=\S)(?=\s)")
+_AFTER_CLAUSE = re.compile(r"(?<=[,;:、，；：])")
+_JOINERS = "\u200d\ufe0e\ufe0f"
+
+
+@dataclass(frozen=True, slots=True)
+class Chunking:
+    """How long passages are, in characters, the one unit that all scripts have (1,000 are about 170 English words).
+
+    size: a passage is never longer. overlap: whole sentences of at most so many characters are repeated from the
+    passage before.
+    """
+
+    size: int = 1000
+    overlap: int = 200
+
+    def __post_init__(self) -> None:
+        if self.size < 1 or not 0 <= self.overlap < self.size:
+            raise ValueError(
+                f"chunk size must be positive and overlap from 0 to less than it, got {self.size} and {self.overlap}"
+            )
+
+
+DEFAULT_CHUNKING = Chunking()
+
+
+def passages_of(document: Document, chunking: Chunking = DEFAULT_CHUNKING) -> Iterator[Passage]:
+    """The document's passages. One that fits whole keeps the document's id and its text untouched.
+
+    Others are called `document#number-hash`, so that the same text always has the same ids, and another text others.
+    """
+    spans = chunk_spans(document.text, chunking)
+    if len(spans) == 1:
+        spans = [(0, len(document.text))] if len(document.text) <= chunking.size else spans
+        yield _passage(document, spans[0], document.id)
+        return
+    for number, (start, end) in enumerate(spans, start=1):
+        digest = hashlib.blake2b(document.text[start:end].encode(), digest_size=4).hexdigest()
+        yield _passage(document, (start, end), f"{document.id}#{number}-{digest}")
+
+
+def chunk_spans(text: str, chunking: Chunking = DEFAULT_CHUNKING) -> list[Span]:
+    """Half-open character spans, none longer than `chunking.size`, that together hold every word of `text`.
+
+    They begin and end where sentences do; a sentence longer than a whole chunk is cut between words, or between
+    characters in scripts without spaces.
+    """
+    pieces = [piece for span in sentence_spans(text) for piece in _pieces(text, span, chunking.size)]
+    spans: list[Span] = []
+    first = last = 0
+    while last < len(pieces):
+        while last + 1 < len(pieces) and pieces[last + 1][1] - pieces[first][0] <= chunking.size:
+            last += 1
+        spans.append((pieces[first][0], pieces[last][1]))
+        end, last = pieces[last][1], last + 1
+        if last == len(pieces):
+            break
+        # the next chunk starts with the most pieces of this one that fit the overlap and leave room for a new one
+        earliest = max(end - chunking.overlap, pieces[last][1] - chunking.size, pieces[first][0] + 1)
+        first = last
+        while pieces[first - 1][0] >= earliest:
+            first -= 1
+    return spans
+
+
+def _pieces(text: str, span: Span, size: int) -> Iterator[Span]:
+    """A sentence whole, or cut into pieces that fit."""
+    start, end = span
+    while end - start > size:
+        cut = _cut(text, start, size)
+        yield start, cut
+        start = cut
+        while text[start].isspace():
+            start += 1
+    yield start, end
+
+
+def _cut(text: str, start: int, size: int) -> int:
+    """The best place to cut within `size` characters: after a word, after a comma, else between two characters."""
+    window = text[start : start + size + 1]
+    for pattern in (_AFTER_WORD, _AFTER_CLAUSE):
+        places = [match.start() for match in pattern.finditer(window) if match.start() <= size]
+        if places:
+            return start + places[-1]
+    cut = size
+    while cut > 1 and (unicodedata.combining(window[cut]) or window[cut] in _JOINERS or window[cut - 1] == "\u200d"):
+        cut -= 1
+    return start + cut
+
+
+def _passage(document: Document, span: Span, name: str) -> Passage:
+    metadata: dict[str, Any] = dict(document.metadata)
+    if document.pages:
+        metadata["page"] = bisect_right(document.pages, span[0])
+    return Passage(name, document.text[span[0] : span[1]], document.title, document.id, metadata)

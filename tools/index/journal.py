@@ -1,0 +1,108 @@
+"""What an index was made from: its files and documents, in one SQLite file inside the index.
+
+It is committed after the index itself, batch by batch. So what it says is in the index is there, and what a killed run
+wrote beyond that is written once more, to the same effect.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from ras_agent.errors import IngestError
+
+__all__ = ["Entry", "Journal", "open_journal"]
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS files (label TEXT PRIMARY KEY, root TEXT NOT NULL, stamp TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS documents (
+    id TEXT PRIMARY KEY, file TEXT NOT NULL, place TEXT NOT NULL, digest BLOB NOT NULL, run INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS documents_of_file ON documents (file);
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A document in the index: the file and place it came from, a digest of it, and the run that saw it last."""
+
+    file: str
+    place: str
+    digest: bytes
+    run: int
+
+
+class Journal:
+    """One run's view of the journal. Nothing is kept before `commit`."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        connection.executescript(_TABLES)
+        (last,) = connection.execute("PRAGMA user_version").fetchone()
+        self.run = last + 1
+        connection.execute(f"PRAGMA user_version = {self.run:d}")
+
+    def stamp(self, label: str) -> str | None:
+        """What the file looked like when all of it was indexed; empty if that did not end well, None for a new file."""
+        row = self._connection.execute("SELECT stamp FROM files WHERE label = ?", (label,)).fetchone()
+        return row[0] if row else None
+
+    def put_file(self, label: str, root: str, stamp: str) -> None:
+        self._connection.execute("INSERT OR REPLACE INTO files VALUES (?, ?, ?)", (label, root, stamp))
+
+    def files_under(self, roots: Collection[str]) -> list[str]:
+        """Labels of the files that were indexed from the named folders."""
+        rows = self._connection.execute("SELECT label, root FROM files ORDER BY label")
+        return [label for label, root in rows if root in roots]
+
+    def drop_file(self, label: str) -> None:
+        """Forget a file and its documents."""
+        self._connection.execute("DELETE FROM documents WHERE file = ?", (label,))
+        self._connection.execute("DELETE FROM files WHERE label = ?", (label,))
+
+    def document(self, name: str) -> Entry | None:
+        row = self._connection.execute(
+            "SELECT file, place, digest, run FROM documents WHERE id = ?", (name,)
+        ).fetchone()
+        return Entry(*row) if row else None
+
+    def put_document(self, name: str, file: str, place: str, digest: bytes) -> None:
+        """Note that this run saw the document."""
+        values = (name, file, place, digest, self.run)
+        self._connection.execute("INSERT OR REPLACE INTO documents VALUES (?, ?, ?, ?, ?)", values)
+
+    def drop_document(self, name: str) -> None:
+        self._connection.execute("DELETE FROM documents WHERE id = ?", (name,))
+
+    def documents_of(self, file: str, *, unseen: bool = False) -> list[str]:
+        """Ids of a file's documents; `unseen`: only of those that this run has not seen."""
+        latest = self.run - 1 if unseen else self.run
+        query = "SELECT id FROM documents WHERE file = ? AND run <= ? ORDER BY id"
+        return [name for (name,) in self._connection.execute(query, (file, latest))]
+
+    def commit(self) -> None:
+        self._connection.commit()
+
+    def rollback(self) -> None:
+        self._connection.rollback()
+
+
+@contextmanager
+def open_journal(path: Path | None) -> Iterator[Journal]:
+    """The journal in file `path`, for this process alone, or without one an empty journal in memory.
+
+    Raises IngestError while another process holds it.
+    """
+    connection = sqlite3.connect(path or ":memory:", timeout=0)
+    try:
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        yield Journal(connection)
+    except sqlite3.OperationalError as error:
+        if "locked" not in str(error):
+            raise IngestError(f"{path}: {error}") from error
+        raise IngestError(f"{path}: another run is writing this index; wait for it to end") from error
+    finally:
+        connection.close()

@@ -1,0 +1,92 @@
+"""From the paths a user names to the files to load, always in the same order."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ras_agent.tools.index.load_document import Skipped
+from ras_agent.tools.index.load_text import not_unicode
+
+__all__ = ["SourceFile", "find_files"]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file to load. `label` is its name in an index: from the named folder on, the same wherever that lies.
+
+    root: the name of the folder that was named, or the label of a file that was.
+    """
+
+    path: Path
+    label: str
+    root: str
+
+
+def find_files(
+    paths: Iterable[str | Path], suffixes: Collection[str], exclude: Path | None = None
+) -> Iterator[SourceFile | Skipped]:
+    """Named files, and all files in named folders in the order of their names, with what is left out.
+
+    In folders, hidden files, other kinds of file, linked folders and `exclude`, a folder, are left out. A file found
+    twice is taken once; two files with one label are an error.
+    """
+    by_label: dict[str, Path] = {}
+    labels: dict[Path, str] = {}
+    for item in _named(map(Path, paths), suffixes, exclude.resolve() if exclude else None):
+        if isinstance(item, Skipped):
+            yield item
+            continue
+        label, real = item.label, item.path.resolve()
+        if not_unicode(label):
+            yield Skipped(ascii(label), "the name of this file is not UTF-8; rename it")
+        elif real in labels:
+            yield Skipped(label, f"the same file as {labels[real]}", error=False)
+        elif label in by_label:
+            yield Skipped(str(item.path), f"called {label} in the index, as is {by_label[label]}; name their folders")
+        else:
+            by_label[label], labels[real] = item.path, label
+            yield item
+
+
+def _named(paths: Iterable[Path], suffixes: Collection[str], exclude: Path | None) -> Iterator[SourceFile | Skipped]:
+    for path in paths:
+        name = Path(os.path.abspath(path)).name  # `.` and `..` have names of their own
+        if path.is_dir():
+            yield from _walk(path, name, suffixes, exclude)
+        elif not path.exists():
+            yield Skipped(str(path), "no such file or folder")
+        elif path.suffix.lower() not in suffixes:
+            yield Skipped(str(path), _unknown_kind(path.suffix, suffixes))
+        else:
+            yield SourceFile(path, name, name)
+
+
+def _walk(folder: Path, label: str, suffixes: Collection[str], exclude: Path | None) -> Iterator[SourceFile | Skipped]:
+    try:
+        entries = sorted(folder.iterdir(), key=lambda path: path.name)
+    except OSError as error:
+        yield Skipped(label, f"cannot be read: {error.strerror}")
+        return
+    for path in entries:
+        inner = f"{label}/{path.name}"
+        if path.name.startswith("."):
+            yield Skipped(inner, "hidden", error=False)
+        elif path.is_dir() and path.resolve() == exclude:
+            yield Skipped(inner, "the index itself", error=False)
+        elif path.is_dir() and path.is_symlink():
+            yield Skipped(inner, "a linked folder; name it to index it", error=False)
+        elif path.is_dir():
+            yield from _walk(path, inner, suffixes, exclude)
+        elif not path.is_file():
+            yield Skipped(inner, "a broken link" if path.is_symlink() else "not a regular file")
+        elif path.suffix.lower() not in suffixes:
+            yield Skipped(inner, _unknown_kind(path.suffix, suffixes), error=False)
+        else:
+            yield SourceFile(path, inner, inner.partition("/")[0])
+
+
+def _unknown_kind(suffix: str, suffixes: Collection[str]) -> str:
+    return f"unknown kind of file {suffix!r}; known: {', '.join(sorted(suffixes))}"

@@ -39,7 +39,9 @@ def name_spans(text: str) -> list[tuple[int, int]]:
             token, right = token[:-1], right - 1
         if not _capitalised(token):
             continue
-        if end >= 0 and (_joins(text[end:left]) or (token.rstrip(".") in _SUFFIXES and text[end:left].strip() == ",")):
+        if end >= 0 and (
+            _joins(text[end:left], text[:start]) or (token.rstrip(".") in _SUFFIXES and text[end:left].strip() == ",")
+        ):
             end = right
             continue
         _keep(spans, text, start, end)
@@ -61,14 +63,15 @@ def _capitalised(token: str) -> bool:
     return token[0].isupper() or token[0].isdigit() or (len(token) > 2 and token[1].isupper())
 
 
-def _joins(gap: str) -> bool:
+def _joins(gap: str, before: str) -> bool:
+    """Whether the name goes on after `gap`. "the Ems and the Soeste" are two; "Echo and the Bunnymen" is one."""
     if gap.isspace() or gap == "":
         return True
     found = _JOINT.fullmatch(gap)
     if not found or not gap.strip():
         return False
     words = gap.lower().split()
-    return words[0] != "and" or "the" in words[1:]
+    return words[0] != "and" or ("the" in words[1:] and not before.lower().endswith("the "))
 
 
 def _keep(spans: list[tuple[int, int]], text: str, start: int, end: int) -> None:

@@ -8,19 +8,24 @@ from dataclasses import dataclass
 
 from ras_agent.mentions import name_spans
 from ras_agent.tools.structure.tagging import DATE
+from ras_agent.words import MONTHS
 
-__all__ = ["Aside", "facts_in", "without_asides"]
+__all__ = ["ALIAS", "Aside", "facts_in", "without_asides"]
+
+ALIAS = "is also known as"
+"""The predicate between an entity and another name of it."""
 
 _BRACKETS = re.compile(r"\(([^()]*(?:\([^()]*\)[^()]*)*)\)")
 _LIFE = re.compile(rf"(?P<birth>{DATE})\s*(?:[^()–;]{{0,40}}?)[–-]\s*(?:[^()–;\d]{{0,30}}?)(?P<death>{DATE})$")
 _LIFE_YEARS = re.compile(r"(?:c\. ?)?(?P<birth>\d{4})\s?[–-]\s?(?P<death>\d{4})$")
 _BORN = re.compile(rf"\b(?P<what>born|died|founded|established|released|b\.|d\.)\s*(?:on |in |c\. )?(?P<when>{DATE})")
 _BORN_AS = re.compile(r"\bborn (?P<name>[^\d;,]{3,60})")
+_STARTS_WITH_DATE = re.compile(rf"(?:{DATE}|{'|'.join(month.capitalize() for month in MONTHS)})")
 _PLACE = re.compile(r"\b(?P<what>born|died)\b[^;]*?\b(?:in|at) (?P<place>[A-Z][^;]*)")
 _ALIAS = re.compile(
     r"(?:\balso|\bformerly|\bpreviously|\bcommonly|\bbetter|\boften|\boriginally|\bnow|\bor|\baka|\ba\.k\.a\.|\bnicknamed"
-    r"|\babbreviated|\bshortened to|\bstylized|\bstylised|\btypeset|\bknown)(?: simply)?(?: known| called| named| styled)?"
-    r"(?: as)? (?P<name>[^,;]{1,80})"
+    r"|\babbreviated|\bshortened to|\bstylized|\bstylised|\btypeset|\bknown)(?: known| called| named| styled)?"
+    r"(?: locally| simply)?(?: as| to)? (?P<name>[^,;]{1,80})"
 )
 _YEAR = re.compile(r"(?:1\d{3}|20\d{2})(?:[–-](?:\d{2,4}|present))?$")
 _MEASURE = re.compile(r"[~$€£]?\d[\d.,]*\s?\S{1,12}(?:\s\S{1,12})?$")
@@ -41,13 +46,13 @@ def without_asides(sentence: str) -> tuple[str, list[Aside]]:
     return _BRACKETS.sub(lambda match: " " * len(match.group()), sentence), asides
 
 
-def facts_in(aside: str, subject: str) -> Iterator[tuple[str, str, str]]:
+def facts_in(aside: str, subject: str, person: bool = True) -> Iterator[tuple[str, str, str]]:
     """Facts about `subject`, which the bracket follows: dates of life, other names, a year, a measure, roles."""
     text = aside.strip(" ;,\"“”'")
     life = _LIFE.search(text) or _LIFE_YEARS.match(text)
     if life:
-        yield subject, "was born on", life["birth"]
-        yield subject, "died on", life["death"]
+        yield subject, "was born on" if person else "began on", life["birth"]
+        yield subject, "died on" if person else "ended on", life["death"]
         return
     if _YEAR.match(text):
         yield subject, "is dated", text
@@ -63,16 +68,16 @@ def facts_in(aside: str, subject: str) -> Iterator[tuple[str, str, str]]:
         yield subject, f"{'was born' if match['what'] == 'born' else 'died'} in", match["place"].strip()
         read = True
     born_as = _BORN_AS.search(text)
-    if born_as and born_as["name"][0].isupper():
+    if born_as and born_as["name"][0].isupper() and not _STARTS_WITH_DATE.match(born_as["name"]):
         yield subject, "was born as", born_as["name"].strip()
         read = True
     for match in _ALIAS.finditer(text):
-        yield subject, "is also known as", match["name"].strip(" \"“”'")
+        yield subject, ALIAS, match["name"].strip(" \"“”'")
         read = True
     if read:
         return
     if text.isupper() and " " not in text and text.isalpha():
-        yield subject, "is also known as", text
+        yield subject, ALIAS, text
         return
     for part in re.split(r"[,;]\s*", text):
         words = part.split()

@@ -7,39 +7,43 @@ next comma closes.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from ras_agent.tools.structure.objects import Fact, facts_about, head_of
 from ras_agent.tools.structure.phrases import Chunk, NounPhrase, VerbGroup
+from ras_agent.tools.structure.subjects import Subject, subject_of
 from ras_agent.tools.structure.topics import Topic
 
-__all__ = ["Fact", "read_clauses"]
-
-Fact = tuple[str, str, str]
+__all__ = ["read_clauses"]
 
 _LONGEST_PREDICATE = 10
-_DEMONYM = re.compile(r"^(?:19|20)?\d*\s*[A-Z]\w*(?:an|ish|ese|ch|ic|i|ss|ek|[A-Z]\w+n)$")
-_AT_PLACE = frozenset({"in", "at", "of", "from", "near", "to", "into", "outside", "around"})
-_PRONOUNS = frozenset({"he", "she", "it", "they"})
-_GENERIC = frozenset({"the", "this", "that", "these"})
+_PLACING = frozenset({"in", "at", "of", "from", "near", "to", "into", "outside", "around"})
+_REFERRING = frozenset({"he", "she", "it", "they", "him", "her", "them"})
+_AND = frozenset({"and", "or", "&"})
 
 
 @dataclass(slots=True)
 class _Frame:
-    """Whose clause it is. prefix: words that stand between the subject and its verb ("population")."""
+    """Whose clause it is, and what its predicates are made of.
+
+    prefix: words between the subject and its verb ("population"). direct: the verb's object. near: the last phrase
+    after a preposition, with it, where that is a common noun. until_comma: the clause ends at the next comma.
+    """
 
     subject: str
     prefix: list[str] = field(default_factory=list)
     verb: str = ""
-    path: list[str] = field(default_factory=list)
+    direct: str = ""
+    near: str = ""
     copula: bool = False
-    # a name whose clause ends at the next comma
     until_comma: bool = False
 
-    def predicate(self, preposition: str) -> str:
-        words = " ".join([*self.prefix, self.verb, *self.path, preposition]).split()
-        if len(words) > _LONGEST_PREDICATE:  # the verb and what stands nearest to the object say most
+    def predicate(self, preposition: str, *, near: bool = True) -> str:
+        """The words that lead to an object; the longest lose words in the middle, where they say least."""
+        parts = [*self.prefix, self.verb, self.direct, self.near if near else "", preposition]
+        words = " ".join(parts).split()
+        if len(words) > _LONGEST_PREDICATE:
             head = " ".join([*self.prefix[-1:], self.verb]).split()[:4]
             words = head + words[len(head) - _LONGEST_PREDICATE :]
         return " ".join(words)
@@ -58,235 +62,85 @@ class _Reader:
         self.topic = topic
         self.facts: list[Fact] = []
         self.home = self.frame = _Frame(topic.label)
+        self.also: tuple[str, ...] = ()  # further subjects: "A and B"
+        self._reset()
+
+    def _reset(self) -> None:
         self.preposition = ""
         self.last: NounPhrase | None = None  # the noun phrase read last in this clause
         self.listed: tuple[str, str] | None = None  # subject and predicate that a list goes on with
         self.mark = ""  # "," or "and" since the last phrase
 
-    # -- walking ------------------------------------------------------------------------------------------------
+    # -- clauses ------------------------------------------------------------------------------------------------
 
     def read(self) -> None:
         at = self._begin(0)
         while at < len(self.chunks):
-            chunk = self.chunks[at]
-            if chunk.kind == "np" and chunk.np is not None:
-                at = self._noun_phrase(at, chunk.np)
-            elif chunk.kind == "vg" and chunk.vg is not None:
-                self._verb(chunk.vg)
-                at += 1
-            elif chunk.kind == "prep":
-                self._preposition(chunk.text)
-                at += 1
-            elif chunk.kind == "rel":
-                at = self._relative(at)
-            elif chunk.kind == "sub" or chunk.text in (";", ":"):
-                at = self._begin(at + 1) if self._has_verb(at + 1) else at + 1
-                self.mark = ","
-            else:
-                self._mark(chunk.text)
-                at += 1
+            at = self._step(at)
+
+    def _step(self, at: int, *, clauses: bool = True) -> int:
+        """Read the chunk at `at`; `clauses`: it may begin a clause of its own. Returns where to go on."""
+        chunk = self.chunks[at]
+        if chunk.np is not None:
+            if clauses and self.mark and self._starts_clause(at):
+                return self._begin(at)
+            return self._noun_phrase(at, chunk.np)
+        if chunk.vg is not None:
+            self._verb(chunk.vg)
+        elif chunk.kind == "prep":
+            self._preposition(chunk.text)
+        elif chunk.kind == "rel":
+            return self._relative(at)
+        elif chunk.kind == "sub" or chunk.text in (";", ":"):
+            if clauses and subject_of(self.chunks, at + 1, self.topic):
+                return self._begin(at + 1)
+            self.mark = ","
+        else:
+            self._mark(chunk.text)
+        return at + 1
 
     def _begin(self, start: int) -> int:
-        """Find the subject of the clause that begins at `start`, read what stands before it, return where it goes on."""
-        found = self._subject(start)
-        if found is None:
+        """Find the subject of the clause that begins at `start`, read what stands before its verb."""
+        subject = subject_of(self.chunks, start, self.topic)
+        self._reset()
+        if subject is None:
             self.home = self.frame = _Frame(self.topic.label)
-            self._reset()
             return start
-        first, last, verb = found
-        subject = self._anchor(first, last)
-        self.home = self.frame = subject
-        self._reset()
-        if first > start:  # "In 1999, the band released ..."
-            group = self.chunks[verb].vg
-            self.frame = _Frame(subject.subject, list(subject.prefix), group.text if group else "")
-            for at in range(start, first):
-                chunk = self.chunks[at]
-                if chunk.np is not None:
-                    self._noun_phrase(at, chunk.np, clause=False)
-                elif chunk.vg is not None:
-                    self.frame = _Frame(subject.subject, list(subject.prefix), chunk.vg.text)
-                    self._reset()
-                elif chunk.kind == "prep":
-                    self.preposition = chunk.text
-                else:
-                    self.mark = chunk.text
-            self._reset()
-        self.frame = subject
-        self._appositions(first, last, verb)
-        return verb
+        self.facts.extend(subject.facts)
+        self._introduction(start, subject)
+        self._apposition(subject)
+        self.also = subject.also
+        self.home = self.frame = _Frame(subject.label, list(subject.prefix))
+        return subject.verb
 
-    def _reset(self) -> None:
-        self.preposition, self.last, self.listed, self.mark = "", None, None, ""
-
-    def _has_verb(self, start: int) -> bool:
-        return self._subject(start) is not None
-
-    def _subject(self, start: int) -> tuple[int, int, int] | None:
-        """First and last chunk of the subject of the clause at `start`, and the chunk of its verb."""
-        verb = next((at for at in range(start, len(self.chunks)) if self._heads(at, start)), None)
-        if verb is None:
-            return None
-        segments: list[tuple[int, int]] = []
-        first = start
-        for at in range(start, verb + 1):
-            if at == verb or self.chunks[at].text == ",":
-                if at > first:
-                    segments.append((first, at))
-                first = at + 1
-        nominal = [segment for segment in segments if self.chunks[segment[0]].kind == "np"]
-        if not nominal:
-            return None
-        introduced = segments[0] != nominal[0]
-        chosen = nominal[0]
-        if introduced:
-            chosen = next((one for one in reversed(nominal) if self._determined(one[0])), nominal[-1])
-        return chosen[0], chosen[1], verb
-
-    def _determined(self, at: int) -> bool:
-        phrase = self.chunks[at].np
-        return phrase is not None and phrase.opener not in ("a", "an")
-
-    def _heads(self, at: int, start: int) -> bool:
-        """Whether the chunk is the verb of the main clause: finite, and no participle that only describes a noun."""
-        group = self.chunks[at].vg
-        if group is None or not group.finite or at == start:
-            return False
-        before, after = self.chunks[at - 1], self.chunks[at + 1] if at + 1 < len(self.chunks) else None
-        if before.kind == "rel":
-            return False
-        if not group.bare:
-            return not any(
-                self.chunks[back].kind == "rel"
-                and all(chunk.text != "," for chunk in self.chunks[back:at])
-                and all(chunk.vg is None for chunk in self.chunks[back:at])
-                for back in range(start, at)
-            )
-        return before.kind == "np" and (after is None or after.text not in ("by", "as"))
-
-    # -- subjects -----------------------------------------------------------------------------------------------
-
-    def _anchor(self, first: int, last: int) -> _Frame:
-        """The frame of the subject in chunks `first` to `last`."""
-        phrase = self.chunks[first].np
-        assert phrase is not None
-        rest = self._words(first + 1, last)
-        later = [chunk.np for chunk in self.chunks[first + 1 : last] if chunk.np is not None]
-        if phrase.tag == "pronoun":
-            return _Frame(self.topic.label or phrase.text, rest.split()[:6])
-        if phrase.owner:
-            owner = self._resolved(phrase.owner)
-            if phrase.name and not rest:
-                self._add(owner, phrase.description or "has", phrase.name)
-                return _Frame(phrase.name)
-            return _Frame(owner, [self._head(phrase), rest])
-        if phrase.opener in ("his", "her", "its", "their") and self.topic.label:
-            if phrase.name:
-                self._add(self.topic.label, phrase.description or "has", phrase.name)
-                return _Frame(phrase.name, [rest])
-            return _Frame(self.topic.label, [phrase.text, rest])
-        if phrase.name and (not phrase.description or not self.topic.same(phrase.text)):
-            name = self._resolved(phrase.name)
-            if phrase.description and phrase.tag != "date":
-                self._describe(name, phrase.description)
-            return _Frame(name, [rest])
-        of = next((np for np in later if np.name), None)
-        if of is not None and self.chunks[first + 1].text == "of" and not self.topic.same(phrase.text):
-            words = rest.split(of.name)[0].split()
-            return _Frame(self._resolved(of.name), [phrase.text, *words])
-        if self.topic.label and not phrase.inner:
-            generic = phrase.opener in _GENERIC and phrase.words == 1 and not rest
-            own = self.topic.same(phrase.text)
-            return _Frame(self.topic.label, [] if generic or own else [phrase.text, rest])
-        if self.topic.label and self.topic.same(phrase.text):
-            return _Frame(self.topic.label, [rest])
-        return _Frame(phrase.text, [rest])
-
-    def _appositions(self, first: int, last: int, verb: int) -> None:
-        """What stands between a subject and its verb: "X, a singer from Y, was", and names in the subject itself."""
-        subject = self.frame
-        self.frame = _Frame(subject.subject, list(subject.prefix[:1]) if subject.prefix else [], "")
-        for at in range(first + 1, last):
+    def _introduction(self, start: int, subject: Subject) -> None:
+        """ "In 1999, ...", "Born in Ulm, ...": of the subject that follows, with its verb where there is none before."""
+        verb = self.chunks[subject.verb].text
+        self.frame = _Frame(subject.label, list(subject.prefix), verb)
+        at = start
+        while at < subject.first:
             chunk = self.chunks[at]
-            if chunk.kind == "prep":
-                self.preposition = chunk.text
-            elif chunk.text in ("and", "or", "&") and chunk.kind == "conj":
-                self.preposition = chunk.text
-            elif chunk.np is not None and chunk.np.name and self._resolved(chunk.np.name) != subject.subject:
-                self._add(subject.subject, " ".join([*subject.prefix[:1], self.preposition]).strip(), chunk.np.name)
-        self._reset()
-        self.frame = _Frame(subject.subject, [], "is", copula=True)
-        self.mark = ","
-        at = last
-        while at < verb:
-            chunk = self.chunks[at]
-            if chunk.np is not None:
-                self.last = None
-                at = self._noun_phrase(at, chunk.np, clause=False)
-                continue
             if chunk.vg is not None:
-                self._verb(chunk.vg)
-            elif chunk.kind == "prep":
-                self._preposition(chunk.text)
-            elif chunk.kind == "rel":
-                at = self._relative(at)
-                continue
-            elif chunk.text == ",":
-                self.frame = _Frame(subject.subject, [], "is", copula=True)
-            at += 1
+                self.frame = _Frame(subject.label, list(subject.prefix))
+            if chunk.text == "," and chunk.kind == "mark":
+                self.frame = _Frame(subject.label, list(subject.prefix), verb)
+                self.mark = ","
+                at += 1
+            else:
+                at = self._step(at, clauses=False)
         self._reset()
-        self.frame = subject
 
-    def _resolved(self, name: str) -> str:
-        return self.topic.label if self.topic.label and self.topic.same(name) else name
-
-    @staticmethod
-    def _head(phrase: NounPhrase) -> str:
-        """What an owner owns: "debut album" of "the band's debut album"."""
-        return " ".join(part for part in (phrase.description, phrase.name) if part)
-
-    def _words(self, first: int, last: int) -> str:
-        return " ".join(chunk.text for chunk in self.chunks[first:last] if chunk.kind != "mark")
-
-    # -- chunks -------------------------------------------------------------------------------------------------
-
-    def _noun_phrase(self, at: int, phrase: NounPhrase, clause: bool = True) -> int:
-        """Read a noun phrase as an object of the frame, an item of a list, an apposition, or a new clause's subject."""
-        mark, last = self.mark, self.last
-        if clause and mark and self._starts_clause(at):
-            return self._begin(at)
-        self.mark = ""
-        if phrase.tag == "pronoun":
-            self._pronoun(phrase)
-            return at + 1
-        end, place = self._place(at, phrase)
-        subject, predicate = self.frame.subject, self.frame.predicate(self.preposition)
-        if mark and last is not None and not self.preposition and self.listed is not None:
-            if mark == "," and last.name and self._describes(phrase):
-                self.frame = _Frame(self._resolved(last.name), [], "is", copula=True, until_comma=True)
-                subject, predicate = self.frame.subject, "is"
-            elif not (mark == "," and phrase.name and last.opener and not last.name):
-                subject, predicate = self.listed
-        self._objects(subject, predicate, phrase, place, at)
-        self.listed = (subject, predicate)
-        if phrase.tag != "date":
-            self._extend(phrase, mark)
-        self.preposition, self.last = "", phrase
-        return end
-
-    def _describes(self, phrase: NounPhrase) -> bool:
-        return not phrase.name and phrase.tag == "noun" and (phrase.opener in ("a", "an", "the") or not phrase.inner)
-
-    def _extend(self, phrase: NounPhrase, mark: str) -> None:
-        """Later objects are told by the verb, its first object and the phrase nearest to them."""
-        step = f"{self.preposition} {phrase.text}".strip()
-        keep = self.frame.path[:1] if self.frame.path and not mark and not self.frame.copula else []
-        self.frame.path = [*keep, step]
-
-    def _pronoun(self, phrase: NounPhrase) -> None:
-        if phrase.text.lower() in _PRONOUNS | {"him", "her", "them"} and self.frame.subject != self.topic.label:
-            self._add(self.frame.subject, self.frame.predicate(self.preposition), self.topic.label)
-        self.preposition, self.last = "", None
+    def _apposition(self, subject: Subject) -> None:
+        """What stands between a subject and its verb: "X, a singer from Y, was"."""
+        at = subject.last
+        while at < subject.verb:
+            if self.chunks[at].text == ",":
+                self._reset()
+                self.frame = _Frame(subject.label, [], "is", copula=True)
+                at += 1
+            else:
+                at = self._step(at, clauses=False)
+        self._reset()
 
     def _starts_clause(self, at: int) -> bool:
         """Whether a phrase after a comma or "and" is the subject of a verb of its own."""
@@ -301,78 +155,95 @@ class _Reader:
     def _after(self, at: int) -> str:
         return self.chunks[at + 1].text if at + 1 < len(self.chunks) else ""
 
-    def _place(self, at: int, phrase: NounPhrase) -> tuple[int, list[str]]:
-        """Where a chain "York, Pennsylvania, United States" ends, and its parts; no parts if it is none."""
-        end, parts = at + 1, [phrase.name]
-        if not phrase.name or phrase.tag != "name":
-            return end, []
-        while end + 1 < len(self.chunks) and self.chunks[end].text == ",":
-            following = self.chunks[end + 1].np
-            if following is None or following.tag != "name" or following.description or following.opener:
-                break
-            if following.owner:
-                break
-            parts.append(following.name)
-            end += 2
-        closing = self.chunks[end : end + 2]
-        listed = any(chunk.text in ("and", "or", "&") for chunk in closing)
-        located = self.preposition in _AT_PLACE
-        return (end, parts) if len(parts) in (2, 3, 4) and located and not listed else (at + 1, [])
+    # -- chunks -------------------------------------------------------------------------------------------------
 
-    def _objects(self, subject: str, predicate: str, phrase: NounPhrase, place: list[str], at: int) -> None:
+    def _noun_phrase(self, at: int, phrase: NounPhrase) -> int:
+        """Read a noun phrase as an object of the frame, an item of a list or an apposition."""
+        mark, last, self.mark = self.mark, self.last, ""
+        if phrase.tag == "pronoun":
+            return self._pronoun(at, phrase)
+        end, place = self._place(at, phrase)
+        subject, predicate = self.frame.subject, self.frame.predicate(self.preposition, near=phrase.tag != "date")
+        item = bool(mark) and last is not None and not self.preposition and self.listed is not None
+        if item and mark == "," and last and last.name and self._describes(phrase):
+            self.frame = _Frame(self._resolved(last.name), [], "is", copula=True, until_comma=True)
+            subject, predicate = self.frame.subject, "is"
+        elif item and self.listed and not (mark == "," and phrase.name and last and last.opener and not last.name):
+            subject, predicate = self.listed  # else "his wife, Yoko Ono": the noun before leads to the name
+        partitive = phrase.words == 1 and phrase.tag in ("noun", "number") and self._after(at) == "of"
         if place:
             self._add(subject, f"{predicate} {phrase.description}".strip(), ", ".join(place))
             for inner, outer in zip(place, place[1:], strict=False):
                 self._add(inner, "is in", outer)
-            return
-        if phrase.owner:
-            head = self._head(phrase)
-            if phrase.name:
-                owned = f"{phrase.description}".strip()
-                self._add(self._resolved(phrase.owner), owned or "has", phrase.name)
-                self._add(subject, f"{predicate} {phrase.owner}'s {owned}".strip(), phrase.name)
-            else:
-                self._add(subject, predicate, head)
-            self._add(subject, f"{predicate} {head} of", phrase.owner)
-            return
-        if phrase.name and phrase.description:
-            self._add(subject, f"{predicate} {phrase.description}", phrase.name)
-            if phrase.tag in ("name", "title") and phrase.description[:1] and not phrase.description[0].isdigit():
-                self._describe(phrase.name, phrase.description)
-            return
-        if phrase.words == 1 and phrase.tag == "noun" and self._after(at) == "of":
-            return  # "part of": the words between tell, the phrase after it is the object
-        self._add(subject, predicate, phrase.text)
-        for name in phrase.inner:
-            if not _DEMONYM.match(name):
-                self._add(subject, predicate, name)
+        elif not partitive:  # "part of": these words only lead to the phrase after them
+            for fact in facts_about(subject, predicate, phrase, self.topic):
+                self._add(*fact)
+            if self.also and not self.preposition:
+                for other in self.also:
+                    self._add(other, predicate, head_of(phrase))
+        self.listed = (subject, predicate)
+        self._lead(phrase, place)
+        self.preposition, self.last = "", phrase
+        return end
+
+    def _lead(self, phrase: NounPhrase, place: list[str]) -> None:
+        """Let the phrase lead to later objects: by the verb it is the object of, by its own noun."""
+        if not self.preposition:
+            self.frame.direct, self.frame.near = phrase.text, ""
+        elif phrase.tag == "noun" and not place:
+            self.frame.near = f"{self.preposition} {phrase.text}"
+        elif phrase.tag != "date":
+            self.frame.near = ""
+
+    def _describes(self, phrase: NounPhrase) -> bool:
+        return not phrase.name and phrase.tag == "noun" and (phrase.opener in ("a", "an", "the") or not phrase.inner)
+
+    def _pronoun(self, at: int, phrase: NounPhrase) -> int:
+        if phrase.text.lower() in _REFERRING and self.frame.subject != self.topic.label:
+            self._add(self.frame.subject, self.frame.predicate(self.preposition), self.topic.label)
+        self.preposition, self.last = "", None
+        return at + 1
+
+    def _place(self, at: int, phrase: NounPhrase) -> tuple[int, list[str]]:
+        """Where a chain "York, Pennsylvania, United States" ends, and its parts; no parts if it is none."""
+        if not phrase.name or phrase.tag != "name" or self.preposition.split(" ")[-1] not in _PLACING:
+            return at + 1, []
+        end, parts = at + 1, [phrase.name]
+        while end + 1 < len(self.chunks) and self.chunks[end].text == ",":
+            following = self.chunks[end + 1].np
+            if following is None or following.tag != "name" or following.text != following.name or following.opener:
+                break
+            parts.append(following.name)
+            end += 2
+        listed = any(chunk.text in _AND for chunk in self.chunks[end : end + 2])
+        return (end, parts) if 1 < len(parts) < 5 and not listed else (at + 1, [])
 
     def _verb(self, group: VerbGroup) -> None:
-        """A verb: of this clause, of the name before it ("X, directed by Y"), or of the noun before it."""
-        last, mark = self.last, self.mark
-        if group.bare and last is not None and not mark:
-            if last.name and not self.frame.copula:
+        """A verb: of this clause, of the name before it ("X directed by Y"), or of the noun before it."""
+        last, mark, frame = self.last, self.mark, self.frame
+        if self.preposition:  # "for winning"
+            self.frame = _Frame(frame.subject, [frame.predicate(self.preposition)], until_comma=frame.until_comma)
+        elif last is not None and not mark:
+            if last.name and (not group.bare or not frame.copula):
                 self.frame = _Frame(self._resolved(last.name), until_comma=True)
-            elif not self.frame.copula:
-                self.frame = _Frame(self.frame.subject, [self.frame.predicate("")], until_comma=self.frame.until_comma)
-        elif mark and self.frame.until_comma:
+            elif not frame.copula:
+                self.frame = _Frame(frame.subject, [frame.predicate("")], until_comma=frame.until_comma)
+        elif mark and frame.until_comma:
             self.frame = self.home
-        if group.finite and not group.bare and not mark and self.frame.path and last is not None and last.name:
-            # "... said Lee | was": a clause without a conjunction
-            self.frame = _Frame(self._resolved(last.name))
-        self.frame.verb, self.frame.path, self.frame.copula = group.text, [], group.copula
-        self.preposition, self.mark, self.listed = "", "", None
+        self.frame.verb, self.frame.copula = group.text, group.copula
+        self.frame.direct = self.frame.near = ""
+        self.preposition, self.mark, self.listed, self.last = "", "", None, None
 
     def _preposition(self, text: str) -> None:
         if self.mark and self.frame.until_comma:
             self.frame = self.home
-        if self.mark == ",":
-            self.frame.path = self.frame.path[:1]
-        self.preposition = f"{self.preposition} {text}".strip() if self.preposition else text
+        if self.mark:
+            self.frame.near = ""
+        self.preposition = f"{self.preposition} {text}".strip()
         self.mark = ""
 
     def _mark(self, text: str) -> None:
-        if text in (",", "and", "or", "but", "&", "nor"):
+        if text == "," or text in _AND or text in ("but", "nor"):
             self.mark = "," if text == "," else "and"
         if text == "," and self.frame.until_comma:
             self.frame = self.home
@@ -380,50 +251,39 @@ class _Reader:
     def _relative(self, at: int) -> int:
         """Open the clause of "who", "which", "whose": of the name before it, or further words about the noun before."""
         last, word = self.last, self.chunks[at].text
-        inner = self.chunks[at + 1].np if at + 1 < len(self.chunks) else None
-        self.mark = ""
         if last is not None and last.name:
             self.frame = _Frame(self._resolved(last.name), until_comma=True)
         elif self.frame.copula:
             self.frame = _Frame(self.frame.subject, until_comma=True)
         else:
             self.frame = _Frame(self.frame.subject, [self.frame.predicate(""), word], until_comma=True)
-        self.preposition = ""
+        self.preposition, self.mark, self.last = "", "", None
+        inner = self.chunks[at + 1].np if at + 1 < len(self.chunks) else None
         if inner is None:
             return at + 1
-        verb = self._next_verb(at + 2)
         if word == "whose":
             if inner.name:
                 self._add(self.frame.subject, inner.description or "has", inner.name)
                 self.frame = _Frame(inner.name, until_comma=True)
             else:
                 self.frame.prefix.append(inner.text)
-            self.last = None
             return at + 2
-        if verb is not None and inner.tag != "date":
-            subject = self.topic.label if inner.tag == "pronoun" else self._resolved(inner.name or inner.text)
-            antecedent = self.frame.subject
-            self.frame = _Frame(subject, until_comma=True)
-            group = self.chunks[verb].vg
-            if group is not None and last is not None and word in ("which", "that", "whom") and antecedent != subject:
-                self._add(subject, group.text, antecedent)
-            self.last = None
-            return verb
-        return at + 1
-
-    def _next_verb(self, at: int) -> int | None:
-        return at if at < len(self.chunks) and self.chunks[at].vg is not None else None
+        group = self.chunks[at + 2].vg if at + 2 < len(self.chunks) else None
+        if group is None or inner.tag == "date":
+            return at + 1
+        antecedent = self.frame.subject
+        subject = self.topic.label if inner.tag == "pronoun" else self._resolved(inner.name or inner.text)
+        if word != "where" and last is not None and last.name:
+            self._add(subject, group.text, antecedent)
+        self.frame = _Frame(subject, until_comma=True)
+        return at + 2
 
     # -- facts --------------------------------------------------------------------------------------------------
 
-    def _describe(self, name: str, description: str) -> None:
-        self._add(self._resolved(name), "is", description)
+    def _resolved(self, name: str) -> str:
+        return self.topic.label if self.topic.same(name) else name
 
     def _add(self, subject: str, predicate: str, object_: str) -> None:
-        subject, object_ = subject.strip(" ,;:-'"), object_.strip(" ,;:-")
-        if not subject or not object_ or not any(map(str.isalnum, object_)):
-            return
-        object_ = self._resolved(object_)
-        if subject.casefold() == object_.casefold():
-            return
-        self.facts.append((subject, predicate.strip() or "is linked to", object_))
+        subject, object_ = subject.strip(" ,;:-'"), self._resolved(object_.strip(" ,;:-"))
+        if subject and any(map(str.isalnum, object_)) and subject.casefold() != object_.casefold():
+            self.facts.append((subject, predicate.strip() or "is linked to", object_))

@@ -35,7 +35,7 @@ PREPOSITIONS = word_set(
     """of in on at by for with without from to into onto upon about after before between among amongst against during
     under over above below through throughout within along across behind beyond near off out up down via per since until
     till despite toward towards around outside inside opposite following alongside like than as amid beside besides
-    except versus unlike concerning regarding because"""
+    except versus unlike concerning regarding because according"""
 )
 # they stand before examples and casts as prepositions do
 INCLUDING = word_set("including starring featuring such like namely")
@@ -82,8 +82,8 @@ VERBS = word_set(
     constitute construct contain continue contribute control cost cover create cross date deal declare dedicate defeat
     define deliver demonstrate depend depict derive describe design develop die direct discover discuss display
     distribute draw drive earn edit employ enable encompass encourage end enter establish estimate exist explain explore
-    express extend face fall feature feel fight film find finish flow fly focus follow force form found gain generate get
-    give go govern graduate grow happen have head help hold host house identify illustrate include incorporate increase
+    express extend face fall feature feel fight film find finish flow fly focus follow force form found gain generate
+    get give go govern graduate grow happen have head help hold host house identify illustrate include incorporate increase
     indicate influence inhabit inspire intend introduce invent involve issue join keep know lack last lead learn leave
     lie link list live locate look lose maintain make manage manufacture mark marry mean measure meet mention merge move
     name narrate need occupy occur offer open operate organise organize originate oversee own participate pass pay

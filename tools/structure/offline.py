@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterator, Sequence
 from html import unescape
 
+from ras_agent.canonical import canonical_key
 from ras_agent.records import Extraction, Passage, Source, Triple
 from ras_agent.sentences import sentence_spans
-from ras_agent.tools.structure.asides import Aside, facts_in, without_asides
+from ras_agent.tools.structure.asides import ALIAS, Aside, facts_in, without_asides
 from ras_agent.tools.structure.clauses import Fact, read_clauses
 from ras_agent.tools.structure.phrases import Chunk, chunked
 from ras_agent.tools.structure.tagging import tagged
-from ras_agent.tools.structure.topics import Topic, bare_title, topic_of
+from ras_agent.tools.structure.topics import Topic, bare_title, defined_name, topic_of
 
 __all__ = ["OfflineExtractor"]
 
@@ -41,30 +42,28 @@ def _triples(passage: Passage, titles: re.Pattern[str] | None) -> Iterator[Tripl
     topic = topic_of(unescape(passage.title), passage.text)
     for number, (start, end) in enumerate(sentence_spans(passage.text)):
         source = (Source(passage.id, start, end, extractor="offline"),)
-        for subject, predicate, object_ in dict.fromkeys(_facts(passage.text[start:end], topic, titles, number == 0)):
+        facts = dict.fromkeys(_facts(passage.text[start:end], topic, titles, first=number == 0))
+        for subject, predicate, object_ in facts:
             yield Triple(subject, predicate, object_, source)
+            if subject == topic.label and predicate == ALIAS:
+                topic = topic.called(object_)
 
 
 def _facts(sentence: str, topic: Topic, titles: re.Pattern[str] | None, first: bool) -> Iterator[Fact]:
     bare, asides = without_asides(sentence)
-    chunks = chunked(tagged(bare, titles), bare)
-    if first and chunks and chunks[0].np is not None and topic.extends(chunks[0].np.text):
-        yield topic.label, "is also known as", chunks[0].np.text
-        chunks[0] = _named(chunks[0], topic)
+    named = defined_name(bare, topic) if first else 0
+    chunks = chunked(tagged(bare, titles, named), bare)
+    if named:
+        name = " ".join(bare[:named].removeprefix("The ").split()).strip('"“”')
+        if canonical_key(name) != canonical_key(topic.label):
+            yield topic.label, ALIAS, name
+        topic = topic.called(bare[:named])
     yield from read_clauses(chunks, topic)
     for aside in asides:
         subject = _before(aside, chunks)
         if subject:
-            yield from facts_in(aside.text, topic.label if topic.label and topic.same(subject) else subject)
-
-
-def _named(chunk: Chunk, topic: Topic) -> Chunk:
-    """The chunk with the topic's label in place of its fuller name."""
-    from dataclasses import replace
-
-    assert chunk.np is not None
-    phrase = replace(chunk.np, text=topic.label, name=topic.label, description="", owner="", inner=(), tag="name")
-    return replace(chunk, text=topic.label, np=phrase)
+            label = topic.label if topic.same(subject) else subject
+            yield from facts_in(aside.text, label, topic.person or label != topic.label)
 
 
 def _before(aside: Aside, chunks: Sequence[Chunk]) -> str:

@@ -17,6 +17,7 @@ _OPENERS: frozenset[Tag] = frozenset({"det", "poss"})
 _AUXILIARY: frozenset[Tag] = frozenset({"be", "have", "do", "modal"})
 _MAIN: frozenset[Tag] = frozenset({"verb", "participle", "gerund"})
 _ADJECTIVE = re.compile(r"(?:al|ive|ous|ic|ent|ant|ary|ful|less|able|ible|ish|ese|ian|an|est|er|ern|th|st|nd|rd)$")
+_DASHES = frozenset("–—-")
 _DATED = frozenset({"in", "since", "until", "by", "from", "during", "around", "circa", "to", "till"})
 
 
@@ -86,7 +87,8 @@ def chunked(tokens: list[Token], sentence: str) -> list[Chunk]:
         if token.tag in ("prep", "to"):
             chunks.append(Chunk("prep", token.low, token.start, token.end))
         elif token.tag in ("conj", "sub", "rel", "mark"):
-            chunks.append(Chunk(token.tag, token.low, token.start, token.end))  # type: ignore[arg-type]
+            low = "," if token.text in _DASHES else token.low
+            chunks.append(Chunk(token.tag, low, token.start, token.end))  # type: ignore[arg-type]
         elif token.tag == "'s":
             chunks.append(Chunk("mark", ",", token.start, token.end))
         at += 1
@@ -116,7 +118,11 @@ def _noun_phrase_end(tokens: list[Token], start: int) -> int:
             if not _attributive(tokens, at, start):
                 break
         elif token.tag == "adverb":
-            if at == start or tokens[at - 1].tag not in _OPENERS or following not in {"noun", "participle", "gerund"}:
+            if (
+                at == start
+                or tokens[at - 1].tag not in _OPENERS | {"'s"}
+                or following not in {"noun", "participle", "gerund"}
+            ):
                 break
         elif token.tag == "conj":
             if not _joins_adjectives(tokens, at):
@@ -147,6 +153,8 @@ def _attributive(tokens: list[Token], at: int, start: int) -> bool:
         return following.tag != "name" or before.tag != "number"
     if following.tag != "noun":
         return False
+    if tokens[at].tag == "gerund" and before.tag == "name" and tokens[start].low in ("a", "an"):
+        return all(token.tag != "noun" for token in tokens[start:at])
     return bool(_ADJECTIVE.search(before.low)) and before.tag in ("noun", "name")
 
 
@@ -174,8 +182,7 @@ def _adjective_then_noun(tokens: list[Token], at: int) -> bool:
 
 def _noun_phrase(tokens: list[Token], sentence: str) -> Chunk:
     def text(part: list[Token]) -> str:
-        words = " ".join(sentence[part[0].start : part[-1].end].split()).strip(' "“”') if part else ""
-        return words + '"' if words.count('"') % 2 else words
+        return _slice(part, sentence)
 
     start, end = tokens[0].start, tokens[-1].end
     opener, body = "", tokens
@@ -196,6 +203,18 @@ def _noun_phrase(tokens: list[Token], sentence: str) -> Chunk:
     tag: Tag = "pronoun" if not body else body[-1].tag
     phrase = NounPhrase(text(body) or opener, opener, owner, description, name, inner, tag)
     return Chunk("np", phrase.text, start, end, np=phrase)
+
+
+def _slice(part: list[Token], sentence: str) -> str:
+    """The text of the tokens; quotation marks round a title stay where other words stand beside it."""
+    if not part:
+        return ""
+    start, end = part[0].start, part[-1].end
+    if len(part) > 1 and part[0].tag == "title":
+        start = max(sentence.rfind('"', 0, start), sentence.rfind("“", 0, start), 0)
+    if len(part) > 1 and part[-1].tag == "title":
+        end = min(at for at in (sentence.find('"', end), sentence.find("”", end), len(sentence)) if at >= 0) + 1
+    return " ".join(sentence[start:end].split())
 
 
 def _verb_group_end(tokens: list[Token], start: int) -> int:

@@ -45,18 +45,26 @@ DATE = (
     rf"(?:{_MONTH}\s+\d{{1,2}},?\s+{_YEAR}|\d{{1,2}}\s+{_MONTH},?\s+{_YEAR}|{_MONTH},?\s+{_YEAR}|{_MONTH}\s+\d{{1,2}}"
     rf"|\d{{1,2}}\s+{_MONTH}|(?:(?:early|mid|late)[-\s]+)?(?:the\s+)?{_YEAR}s"
     r"|(?:(?:early|mid|late)[-\s]+)?(?:\d{1,2}(?:st|nd|rd|th)|\w+(?:th|first|second|third))[-\s](?:century|centuries)"
-    rf"(?:\s+(?:AD|BC|CE|BCE))?|{_YEAR}(?:[–/-]\d{{2,4}})?|\d{{1,4}}\s+(?:AD|BC|BCE|CE))(?!\w)(?![.,]\d)"
+    rf"(?:\s+(?:AD|BC|CE|BCE))?"
+    r"|(?:\d{1,2}(?:st|nd|rd|th)|\w+th|first|second|third)\s+(?:and|to|or)\s+(?:the\s+)?"
+    r"(?:\d{1,2}(?:st|nd|rd|th)|\w+th)[-\s]centur(?:y|ies)"
+    rf"|{_YEAR}(?:[–/-]\d{{2,4}})?|\d{{1,4}}\s+(?:AD|BC|BCE|CE))(?!\w)(?![.,]\d)"
 )
 """The pattern of a date, a year, a decade or a century."""
 _DATE = re.compile(rf"\b{DATE}")
 _QUOTED = re.compile(r"[\"“]\s*([^\"“”]{1,90}?)\s*[\"”]")
 _NUMBER = re.compile(
-    r"(?:[$€£¥]|US\$)?\d[\d,]*(?:\.\d+)?(?:[–-]\d[\d,]*(?:\.\d+)?)?%?"
+    r"(?:[$€£¥]|US\$)?\d[\d,]*(?:\.\d+)?(?:[–/-]\d[\d,]*(?:\.\d+)?)?%?(?![-–]\w)"
     r"(?:\s(?:million|billion|trillion|thousand|hundred))?(?:\s?(?:km2|sq|km|mi|m|ft|kg|cm|mm|mph|percent))?\b%?"
 )
 _WORD = re.compile(r"[^\W_]+(?:[-–'’./&][^\W_]+)*\.?|[^\w\s]")
 _LEADING_YEAR = re.compile(rf"(?:{_YEAR}(?:[–-]\d{{2,4}})?|\d{{1,3}}(?:,\d{{3}})+)\s+")
 _GENITIVE = re.compile(r"(?:(?<=s)['’]|['’]s)(?=\s)")
+_VERBS: frozenset[Tag] = frozenset({"verb", "be", "have", "do", "modal"})
+_SUBJECTS: frozenset[Tag] = frozenset({"noun", "name", "title", "pronoun", "adverb"})
+_AFTER_VERBS = frozenset({"in", "at", "with", "as", "to", "on", "from", "into", "for"})
+_VERBAL_PREFIXES = ("co-", "re-", "pre-", "over-", "under-", "out-", "un-", "self-")
+_MODIFIER = re.compile(r"(?:al|ive|ous|ic|ful|less|able|ible|ish|ary)$")
 _NOUNS_IN_ED = frozenset({"bed", "seed", "speed", "need", "breed", "red", "hundred", "kindred", "feed", "weed", "deed"})
 _NOUNS_IN_ING = frozenset(
     {"king", "ring", "spring", "string", "wing", "building", "nothing", "something", "evening", "morning", "wedding"}
@@ -77,9 +85,12 @@ class Token:
         return self.text.lower()
 
 
-def tagged(sentence: str, titles: re.Pattern[str] | None = None) -> list[Token]:
-    """The tokens of a sentence, in order. What `titles` matches counts as a name wherever it cuts none in two."""
-    fixed = sorted(_fixed(sentence, titles))
+def tagged(sentence: str, titles: re.Pattern[str] | None = None, subject: int = 0) -> list[Token]:
+    """The tokens of a sentence, in order.
+
+    What `titles` matches counts as a name wherever it cuts none in two, and so do the first `subject` characters.
+    """
+    fixed = sorted(_fixed(sentence, titles, subject))
     tokens: list[Token] = []
     at = 0
     for start, end, tag in fixed:
@@ -90,7 +101,7 @@ def tagged(sentence: str, titles: re.Pattern[str] | None = None) -> list[Token]:
     return _with_rare_verbs([token for token in tokens if token.text not in '"“”'])
 
 
-def _fixed(sentence: str, titles: re.Pattern[str] | None) -> Iterator[tuple[int, int, Tag]]:
+def _fixed(sentence: str, titles: re.Pattern[str] | None, subject: int) -> Iterator[tuple[int, int, Tag]]:
     """Spans that are one token each, none inside another: quoted titles, dates, numbers, names, genitive endings."""
     taken = bytearray(len(sentence))
 
@@ -100,6 +111,8 @@ def _fixed(sentence: str, titles: re.Pattern[str] | None) -> Iterator[tuple[int,
         taken[start:end] = b"\x01" * (end - start)
         return True
 
+    if subject and free(0, subject):
+        yield 0, subject, "name"
     for match in _QUOTED.finditer(sentence):
         if free(*match.span()):
             yield (*match.span(1), "title")
@@ -127,10 +140,10 @@ def _fixed(sentence: str, titles: re.Pattern[str] | None) -> Iterator[tuple[int,
 
 def _names(sentence: str, taken: bytearray) -> Iterator[tuple[int, int]]:
     """Name spans without dates, years in front, or a first word that is capitalised only for its place."""
-    bare = "".join(" " if used else char for char, used in zip(sentence, taken, strict=True))
+    bare = "".join("," if used else char for char, used in zip(sentence, taken, strict=True))
     for pattern in (_DATE, _GENITIVE):  # commas part names and keep the offsets
         bare = pattern.sub(lambda match: "," * len(match.group()), bare)
-    first = len(bare) - len(bare.lstrip(" \"'“"))
+    first = len(bare) - len(bare.lstrip(" ,\"'“"))
     for start, end in name_spans(bare):
         year = _LEADING_YEAR.match(bare, start, end)
         if year:
@@ -170,6 +183,8 @@ def _tag(word: str, before: list[Token]) -> Tag:
     governor = next((token for token in reversed(before) if token.tag != "adverb"), None)
     if governor is not None and governor.tag in ("modal", "to", "do"):
         return "verb" if word in lexicon.VERBS or not word.endswith("s") else "noun"
+    if "-" in word and word.endswith(("ed", "ing")) and not word.startswith(_VERBAL_PREFIXES):
+        return "noun"  # "sea-going", "highest-grossing"
     if word in lexicon.IRREGULAR_PAST:
         return "participle" if word in lexicon.IRREGULAR_PARTICIPLES else "verb"
     if word in lexicon.IRREGULAR_PARTICIPLES or (word.endswith("ed") and len(word) > 3 and word not in _NOUNS_IN_ED):
@@ -182,7 +197,7 @@ def _tag(word: str, before: list[Token]) -> Tag:
         and not word.endswith(("family", "italy", "assembly", "monthly", "weekly"))
     ):
         return "adverb"
-    if _finite(word, previous):
+    if _finite(word, before):
         return "verb"
     return "noun"
 
@@ -194,36 +209,43 @@ def _in_context(word: str, tag: Tag, previous: Token | None) -> Tag:
     return tag
 
 
-def _finite(word: str, previous: Token | None) -> bool:
+def _finite(word: str, before: list[Token]) -> bool:
     """Whether a word that may be a noun or a verb is a verb: by what stands before it."""
-    if previous is None:
+    if not before:
         return False
-    base = _third_person(word)
-    if base is not None:
-        return previous.tag in ("name", "title", "noun", "rel", "pronoun", "adverb", "date") or previous.text in ",)"
-    plural = previous.low.endswith("s") and previous.tag in ("noun", "name")
+    previous = before[-1]
+    if _third_person(word):
+        if previous.tag in ("noun", "name", "title", "date"):
+            modified = previous.tag == "noun" and _MODIFIER.search(previous.low) is not None
+            return not modified and not _has_verb(before)
+        return previous.tag in ("rel", "pronoun", "adverb") or previous.text in ",)"
+    plural = previous.low.endswith("s") and previous.tag in ("noun", "name") and not _has_verb(before)
     return word in lexicon.VERBS and (plural or previous.low in ("they", "who", "which", "that", "we", "i", "you"))
 
 
+def _has_verb(before: list[Token]) -> bool:
+    """Whether the clause so far has a verb."""
+    for token in reversed(before):
+        if token.tag in ("mark", "conj", "rel", "sub"):
+            return False
+        if token.tag in _VERBS:
+            return True
+    return False
+
+
 def _with_rare_verbs(tokens: list[Token]) -> list[Token]:
-    """A word in -s between a noun and what can only be an object is the clause's verb: "The film reunites Nolan"."""
-    found = False
-    for at, token in enumerate(tokens):
-        if token.tag in ("verb", "be", "have", "modal", "do"):
-            found = True
-        elif token.tag in ("mark", "rel", "sub"):
-            found = False
-        elif (
-            not found
-            and 0 < at < len(tokens) - 1
-            and token.tag == "noun"
-            and token.text.endswith("s")
-            and not token.text.endswith(("ss", "us", "is"))
-            and tokens[at - 1].tag in ("noun", "name", "title", "pronoun", "adverb")
-            and (tokens[at + 1].tag in ("det", "poss", "name", "title") or tokens[at + 1].low == "that")
-        ):
+    """Verbs that only their surroundings give away: "The film reunites Nolan with ...", "... and performs with ..."."""
+    for at in range(1, len(tokens) - 1):
+        token, before, after = tokens[at], tokens[at - 1], tokens[at + 1]
+        if token.tag != "noun" or not token.text.endswith("s") or token.text.endswith(("ss", "us", "is")):
+            continue
+        object_follows = after.tag in ("det", "poss", "name", "title") or after.low == "that"
+        if before.tag == "conj":
+            verb = _third_person(token.low) is not None and (object_follows or after.low in _AFTER_VERBS)
+        else:
+            verb = object_follows and before.tag in _SUBJECTS and not _has_verb(tokens[:at])
+        if verb:
             tokens[at] = Token(token.text, token.start, token.end, "verb")
-            found = True
     return tokens
 
 
@@ -255,4 +277,6 @@ _CLOSED: tuple[tuple[frozenset[str], Tag], ...] = (
     (lexicon.ADVERBS, "adverb"),
     (lexicon.NUMERALS, "number"),
 )
-_KNOWN = frozenset().union(*(words for words, _ in _CLOSED))
+_KNOWN = frozenset().union(
+    *(words for words, _ in _CLOSED), lexicon.IRREGULAR_PAST, lexicon.IRREGULAR_PARTICIPLES, lexicon.VERBS
+)

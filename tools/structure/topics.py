@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from ras_agent.words import fold
+from ras_agent.words import fold, word_set
 
-__all__ = ["Topic", "bare_title", "topic_of"]
+__all__ = ["Topic", "bare_title", "defined_name", "topic_of"]
 
 _DISAMBIGUATOR = re.compile(r"\s*\([^()]*\)\s*$")
 _WORD = re.compile(r"\w+")
+_JOINTS = word_set("of the a an and in on at for to from by with de la le du von van der den di da al el y e vs")
+_DEFINED = re.compile(
+    r"(?:The\s+)?(?P<name>[\"“]?[^\W_].{0,90}?)(?=\s{2,}|,|\s(?:is|was|are|were|has|had|refers|who|also|formerly)\s)(?P<rest>.*)",
+    re.DOTALL,
+)
+_LONGEST_NAME = 14
 _PERSON = re.compile(r"\b(?:he|she|his|her|born)\b", re.IGNORECASE)
 
 
@@ -25,30 +31,64 @@ def bare_title(title: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """label: the entity's name, "" for an untitled passage. words: the folded words of its name's first part."""
+    """label: the entity's name, "" for an untitled passage. words: the folded words of its name's first part.
+
+    person: whether the passage speaks of somebody. aliases: folded other names that the passage gives it.
+    """
 
     label: str
     words: tuple[str, ...]
     person: bool
+    aliases: frozenset[tuple[str, ...]] = frozenset()
 
     def same(self, name: str) -> bool:
-        """Whether `name` is the topic's own name or its last part ("Hetfield"), or a person's first name."""
-        words = tuple(_WORD.findall(fold(name)))
+        """Whether `name` is a name of the topic or its last part ("Hetfield"), or a person's first name."""
+        words = _words(name)
         if not words or not self.words:
             return False
+        if words == self.words or words in self.aliases:
+            return True
+        if not _JOINTS.isdisjoint(self.words) or words[0].isdigit():
+            return False  # "Guam" is not the battle of Guam
         size = len(words)
-        return words == self.words or words == self.words[-size:] or (self.person and words == self.words[:size])
+        return words == self.words[-size:] or (self.person and words == self.words[:size])
 
-    def extends(self, name: str) -> bool:
-        """Whether `name` is a fuller form of the topic's name: "James Alan Hetfield" for "James Hetfield"."""
-        words = set(_WORD.findall(fold(name)))
-        return bool(self.words) and len(words) > len(self.words) and set(self.words) <= words
+    def called(self, name: str) -> Topic:
+        """The topic with one more name."""
+        return replace(self, aliases=self.aliases | {_words(name)})
 
 
 def topic_of(title: str, text: str) -> Topic:
-    """The topic of a passage, named as its text names it: "Leeds, Alabama" stays whole only where the text has it so."""
+    """The topic of a passage, named as its text names it: "Leeds, Alabama" whole only where the text has it so."""
     label = bare_title(title)
     first = label.split(", ")[0]
     if first != label and label not in text and first in text:
         label = first
-    return Topic(label, tuple(_WORD.findall(fold(first))), _PERSON.search(text) is not None)
+    return Topic(label, _words(first), _PERSON.search(text) is not None)
+
+
+def defined_name(sentence: str, topic: Topic) -> int:
+    """Where the name ends that a passage's first sentence begins with, if it names the topic more fully; 0 if not.
+
+    "Ulf Dietrich Merbold is a German physicist", "Onika Tanya Maraj, known as Nicki Minaj, is a rapper".
+    """
+    found = _DEFINED.match(sentence)
+    if found is None or not topic.words:
+        return 0
+    name = found["name"].rstrip(" ,")
+    words = _words(name)
+    if len(words) > _LONGEST_NAME or not all(_of_a_name(word) for word in name.split()):
+        return 0
+    shared = set(words) & set(topic.words)
+    fuller = set(topic.words) <= set(words) or (topic.person and words[-1] == topic.words[-1])
+    renamed = topic.person and not shared and topic.label in found["rest"]
+    return found.start("name") + len(name) if fuller or renamed else 0
+
+
+def _of_a_name(word: str) -> bool:
+    bare = word.strip("\"“”'‘’:.,-–&")
+    return not bare or bare[0].isupper() or bare[0].isdigit() or bare.lower() in _JOINTS
+
+
+def _words(name: str) -> tuple[str, ...]:
+    return tuple(_WORD.findall(fold(name)))

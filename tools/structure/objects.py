@@ -1,0 +1,86 @@
+"""What a noun phrase in object position tells: itself, the name in it, its owner, what the name is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ras_agent.tools.structure.phrases import NounPhrase
+from ras_agent.tools.structure.topics import Topic
+
+__all__ = ["Fact", "facts_about", "head_of"]
+
+Fact = tuple[str, str, str]
+
+# "American", "Swedish-born", "Greek": by their endings, so that no list of countries is needed
+_DEMONYM = re.compile(
+    r"(?:[A-Z][\w-]*(?:an|ish|ese|ch|eek|ss|wegian|born|based|elsh|utch|raqi|aeli|stani|ic)|[A-Z]\.[A-Z]\.|US|UK)$"
+)
+_YEAR = re.compile(r"(?P<year>(?:1\d|20)\d{2})\s+(?P<rest>.+)")
+_ADJECTIVE = re.compile(r"(?:al|ive|ous|ic|ful|less|able|ible|ish|ary|ern|ed|ing|er|est|by|town)$")
+_COPULAS = frozenset({"is", "are", "was", "were"})
+
+
+def head_of(phrase: NounPhrase) -> str:
+    """The part of a phrase that is a node of the graph: the name it ends in, or all of it without the owner."""
+    if phrase.owner:
+        return " ".join(part for part in (phrase.description, phrase.name) if part)
+    return phrase.name if phrase.name and phrase.description else phrase.text
+
+
+def facts_about(subject: str, predicate: str, phrase: NounPhrase, topic: Topic) -> Iterator[Fact]:
+    """The facts that `subject predicate phrase` holds, the plainest first."""
+    if phrase.owner:
+        yield from _owned(subject, predicate, phrase, topic)
+    elif phrase.name and phrase.description:
+        yield subject, f"{predicate} {phrase.description}", phrase.name
+        if phrase.tag in ("name", "title") and _tells_what(phrase.description):
+            yield phrase.name, "is", phrase.description
+    else:
+        yield subject, predicate, phrase.text
+        if predicate in _COPULAS and not phrase.name:
+            yield from _classes(subject, predicate, phrase)
+        else:
+            for name in phrase.inner:
+                if not _DEMONYM.match(name):
+                    yield subject, predicate, name
+
+
+def _owned(subject: str, predicate: str, phrase: NounPhrase, topic: Topic) -> Iterator[Fact]:
+    """ "X's wife Y", "X's third album", "Disney's Hollywood Studios"; the owner of "the band's album" is the topic."""
+    common = phrase.owner.islower()
+    owner = topic.label if topic.same(phrase.owner) or (common and " " not in phrase.owner) else phrase.owner
+    head = head_of(phrase)
+    if phrase.tag == "name" and not phrase.description:
+        yield subject, predicate, phrase.text
+    elif phrase.name:
+        yield subject, f"{predicate} {phrase.owner}'s {phrase.description}".strip(), phrase.name
+        if owner and (not common or owner == topic.label):
+            yield owner, phrase.description or "has", phrase.name
+    else:
+        yield subject, predicate, head
+    if owner and owner != subject and not (common and owner != topic.label):
+        yield subject, f"{predicate} {phrase.description or phrase.name} of", owner
+
+
+def _classes(subject: str, predicate: str, phrase: NounPhrase) -> Iterator[Fact]:
+    """What "is a 1999 American film" says besides: the year, the nationality, the bare noun."""
+    rest = phrase.text
+    dated = _YEAR.match(rest)
+    if dated:
+        yield subject, "is dated", dated["year"]
+        rest = dated["rest"]
+    for name in phrase.inner:
+        if rest.startswith(name + " ") and _DEMONYM.match(name):
+            yield subject, "nationality", name
+            rest = rest[len(name) + 1 :]
+        elif not _DEMONYM.match(name):
+            yield subject, predicate, name
+    if rest != phrase.text:
+        yield subject, predicate, rest
+
+
+def _tells_what(description: str) -> bool:
+    """Whether it ends in a noun: "English club" does, "downtown" and "north-western" do not."""
+    last = description.split()[-1]
+    return last.isalpha() and len(last) > 2 and not _ADJECTIVE.search(last)

@@ -18,7 +18,6 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Literal, cast
 
@@ -54,6 +53,24 @@ class Prompt:
     def variables(self) -> frozenset[str]:
         return frozenset(name for turn in self.turns for name in _PLACEHOLDER.findall(turn.text))
 
+    def fill(self, **variables: str) -> tuple[Turn, ...]:
+        """The turns with their placeholders filled, those left empty dropped.
+
+        Raises PromptError for a variable that the prompt does not have, and for one that was not given.
+        """
+        for problem, culprits in (
+            ("needs", self.variables - variables.keys()),
+            ("has no variable", variables.keys() - self.variables),
+        ):
+            if culprits:
+                named, known = (", ".join(sorted(names)) or "none" for names in (culprits, self.variables))
+                raise PromptError(f"prompt {self.name!r} {problem} {named}; its variables: {known}")
+        filled = (
+            Turn(turn.role, _PLACEHOLDER.sub(lambda match: variables[match[1]], turn.text).strip())
+            for turn in self.turns
+        )
+        return tuple(turn for turn in filled if turn.text)
+
 
 def load(name: str, directory: str | Path | None = None) -> Prompt:
     """The prompt called `name`. Raises PromptError if there is none, or its file cannot be understood."""
@@ -61,22 +78,8 @@ def load(name: str, directory: str | Path | None = None) -> Prompt:
 
 
 def render(name: str, /, *, directory: str | Path | None = None, **variables: str) -> tuple[Turn, ...]:
-    """The turns of a prompt with its placeholders filled, turns left empty dropped.
-
-    Raises PromptError for a variable that the prompt does not have, and for one that was not given.
-    """
-    prompt = load(name, directory)
-    for problem, culprits in (
-        ("needs", prompt.variables - variables.keys()),
-        ("has no variable", variables.keys() - prompt.variables),
-    ):
-        if culprits:
-            known = ", ".join(sorted(prompt.variables)) or "none"
-            raise PromptError(f"prompt {name!r} {problem} {', '.join(sorted(culprits))}; its variables: {known}")
-    filled = (
-        Turn(turn.role, _PLACEHOLDER.sub(lambda match: variables[match[1]], turn.text).strip()) for turn in prompt.turns
-    )
-    return tuple(turn for turn in filled if turn.text)
+    """`load` and `fill` in one: the turns of a prompt with its placeholders filled."""
+    return load(name, directory).fill(**variables)
 
 
 def fragment(name: str, directory: str | Path | None = None) -> str:
@@ -104,7 +107,7 @@ def _turns(name: str, folders: tuple[Path, ...], seen: tuple[str, ...]) -> tuple
     if name in seen:
         raise PromptError(f"prompts extend each other in a circle: {' -> '.join((*seen, name))}")
     path = _find(name, folders)
-    base, turns = _read(path, path.stat().st_mtime_ns)
+    base, turns = _parse(path, path.read_text(encoding="utf-8"))
     if base is None:
         return turns
     extended = _turns(base, folders, (*seen, name))
@@ -122,9 +125,8 @@ def _find(name: str, folders: tuple[Path, ...]) -> Path:
     raise PromptError(f"unknown prompt {name!r}; known: {', '.join(known)}")
 
 
-@lru_cache(maxsize=256)  # the time of the last change is part of the key: edits show at the next call
-def _read(path: Path, _changed: int) -> tuple[str | None, tuple[Turn, ...]]:
-    text = path.read_text(encoding="utf-8")
+def _parse(path: Path, text: str) -> tuple[str | None, tuple[Turn, ...]]:
+    """The prompt that a file extends, or None, and its own turns."""
     headers = list(_HEADER.finditer(text))
     if not headers:
         return None, (Turn("user", text.strip()),)

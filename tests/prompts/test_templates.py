@@ -1,6 +1,5 @@
 """Prompts come from text files, a user's before the packaged ones, and take exactly the variables they name."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -76,16 +75,6 @@ def test_the_environment_names_a_users_folder(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "may-abstain.txt").write_text("Mine.", encoding="utf-8")
     monkeypatch.setenv("RAS_AGENT_PROMPTS", str(tmp_path))
     assert fragment("may-abstain") == "Mine."
-
-
-def test_an_edited_file_shows_at_the_next_call(tmp_path: Path) -> None:
-    path = tmp_path / "may-abstain.txt"
-    path.write_text("first", encoding="utf-8")
-    assert fragment("may-abstain", tmp_path) == "first"
-    path.write_text("second", encoding="utf-8")
-    stamp = path.stat().st_mtime_ns + 1_000_000
-    os.utime(path, ns=(stamp, stamp))
-    assert fragment("may-abstain", tmp_path) == "second"
 
 
 def test_a_folder_that_does_not_exist_is_an_error(tmp_path: Path) -> None:

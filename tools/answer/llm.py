@@ -9,7 +9,7 @@ from pathlib import Path
 from ras_agent.budget import current_ledger
 from ras_agent.errors import BudgetExceeded, ModelCallError
 from ras_agent.events import AnswerToken, emit, listening
-from ras_agent.prompts import as_data, fragment, load, render
+from ras_agent.prompts import as_data, fragment, load
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Answer, Failure, Passage
 from ras_agent.tools.answer.citations import Evidence, read_citations
@@ -51,11 +51,11 @@ class LLMAnswerer:
             raise ValueError(f"unknown answer style {style!r}; known: {', '.join(FORMS)}")
         self._chat = as_chat(model, settings)
         self._form = FORMS[style]
-        self._prompt = load(f"{self._form.prompt}-few-shot" if few_shot else self._form.prompt, prompts_dir).name
+        self._prompt = load(f"{self._form.prompt}-few-shot" if few_shot else self._form.prompt, prompts_dir)
+        self._repair = load("repair", prompts_dir)
         self._abstention = fragment("may-abstain" if may_abstain else "must-answer", prompts_dir)
         self._may_abstain = may_abstain
         self._task = task
-        self._prompts_dir = prompts_dir
         self._max_passage_chars = max_passage_chars
 
     @property
@@ -72,9 +72,7 @@ class LLMAnswerer:
 
     def _dialogue(self, question: str, graph: QuestionGraph, passages: Sequence[Passage]) -> Dialogue[Answer]:
         evidence, failures = self._evidence(graph, passages)
-        turns = render(
-            self._prompt,
-            directory=self._prompts_dir,
+        turns = self._prompt.fill(
             abstention=self._abstention,
             evidence=evidence.block(),
             task=self._task,
@@ -90,7 +88,7 @@ class LLMAnswerer:
         answer, problem = self._read(reply, question, evidence)
         if problem:
             try:
-                reply = yield repair(request, reply, problem, self._form.wanted, self._prompts_dir)
+                reply = yield repair(request, reply, self._repair, problem, self._form.wanted)
                 answer, problem = self._read(reply, question, evidence)
             except (BudgetExceeded, ModelCallError) as error:
                 problem = f"{problem}; asking again failed: {error}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from ras_agent.errors import ModelCallError
 from ras_agent.prompts import Turn
 from ras_agent.records import Call
 from ras_agent.tools.encode.chat_cache import ReplyCache
-from ras_agent.tools.encode.chat_limits import Clock, Limiter, Rates, shared_limiter
+from ras_agent.tools.encode.chat_limits import Booking, Clock, Limiter, Rates, shared_limiter
 from ras_agent.tools.encode.chat_models import (
     build_chat_model,
     endpoint_of,
@@ -107,50 +108,44 @@ class Chat:
             if reply is None:
                 tries = Retrying(sleep=self.settings.clock.sleep, **self._retry_options())
                 with self._errors_named(tries):
-                    reply = self._keep(request, tries(self._try, request))
-            self._record(ledger, reply)
-            return reply
+                    reply = tries(self._try, request)
+                self._keep(request, reply)
+            return self._delivered(request, reply, ledger)
 
     async def acomplete(self, request: Request) -> Reply:
         """`complete` for coroutines."""
         with self._metered() as ledger:
-            reply = self._kept(request)
+            reply = await asyncio.to_thread(self._kept, request) if self._cache is not None else None
             if reply is None:
                 tries = AsyncRetrying(sleep=self.settings.clock.asleep, **self._retry_options())
                 with self._errors_named(tries):
-                    reply = self._keep(request, await tries(self._atry, request))
-            self._record(ledger, reply)
-            return reply
+                    fresh: Reply = await tries(self._atry, request)
+                if self._cache is not None:
+                    await asyncio.to_thread(self._keep, request, fresh)
+                reply = fresh
+            return self._delivered(request, reply, ledger)
 
     def _try(self, request: Request) -> Reply:
-        messages = _messages(request)
         with self.limiter.hold(_estimate(request)) as booking:
-            started = time.perf_counter()
+            started, message = time.perf_counter(), None
             if request.on_text is None:
-                message = self.model.invoke(messages)
+                message = self.model.invoke(_messages(request))
             else:
-                message = None
-                for chunk in self.model.stream(messages):
+                for chunk in self.model.stream(_messages(request)):
                     message = chunk if message is None else message + chunk
                     request.on_text(str(message.text))
-            reply = _reply(message, time.perf_counter() - started)
-            booking.tokens = reply.input_tokens + reply.output_tokens or booking.tokens
-            return reply
+            return _reply(message, time.perf_counter() - started, booking)
 
     async def _atry(self, request: Request) -> Reply:
-        messages = _messages(request)
         async with self.limiter.ahold(_estimate(request)) as booking:
-            started = time.perf_counter()
+            started, message = time.perf_counter(), None
             if request.on_text is None:
-                message = await self.model.ainvoke(messages)
+                message = await self.model.ainvoke(_messages(request))
             else:
-                message = None
-                async for chunk in self.model.astream(messages):
+                async for chunk in self.model.astream(_messages(request)):
                     message = chunk if message is None else message + chunk
                     request.on_text(str(message.text))
-            reply = _reply(message, time.perf_counter() - started)
-            booking.tokens = reply.input_tokens + reply.output_tokens or booking.tokens
-            return reply
+            return _reply(message, time.perf_counter() - started, booking)
 
     @contextmanager
     def _metered(self) -> Iterator[Ledger]:
@@ -162,24 +157,22 @@ class Chat:
             ledger.release()
             raise
 
-    def _record(self, ledger: Ledger, reply: Reply) -> None:
+    def _delivered(self, request: Request, reply: Reply, ledger: Ledger) -> Reply:
+        """Enter the call in the ledger; a kept reply is told at once, as the model's was told piece by piece."""
+        if reply.replayed and request.on_text is not None:
+            request.on_text(reply.text)
         tokens = (reply.input_tokens, reply.output_tokens, reply.cached_tokens)
         ledger.record(Call(ledger.role, ledger.hop, self.name, *tokens, reply.seconds, reply.replayed))
+        return reply
 
     def _kept(self, request: Request) -> Reply | None:
-        kept = self._cache.get(self.name, sampling_parameters(self.model), request.turns) if self._cache else None
-        if kept is None:
-            return None
-        reply = Reply(**kept, replayed=True)
-        if request.on_text is not None:
-            request.on_text(reply.text)
-        return reply
+        kept = self._cache.get(sampling_parameters(self.model), request.turns) if self._cache is not None else None
+        return Reply(**kept, replayed=True) if kept else None
 
-    def _keep(self, request: Request, reply: Reply) -> Reply:
+    def _keep(self, request: Request, reply: Reply) -> None:
         if self._cache is not None:
             kept = {name: value for name, value in asdict(reply).items() if name not in ("seconds", "replayed")}
-            self._cache.put(self.name, sampling_parameters(self.model), request.turns, kept)
-        return reply
+            self._cache.put(sampling_parameters(self.model), request.turns, kept)
 
     def _retry_options(self) -> dict[str, Any]:
         policy = self.settings.retry
@@ -237,10 +230,10 @@ def _estimate(request: Request) -> int:
     return sum(len(turn.text) for turn in request.turns) // 4 + 256
 
 
-def _reply(message: Any, seconds: float) -> Reply:
-    usage = message.usage_metadata or {}
-    ending = message.response_metadata
-    return Reply(
+def _reply(message: Any, seconds: float, booking: Booking) -> Reply:
+    """What came back, its real number of tokens entered in the limiter's booking."""
+    usage, ending = message.usage_metadata or {}, message.response_metadata
+    reply = Reply(
         text=str(message.text),
         truncated=any(ending.get(name) in _CUT_SHORT for name in ("finish_reason", "stop_reason", "done_reason")),
         input_tokens=usage.get("input_tokens", 0),
@@ -248,3 +241,5 @@ def _reply(message: Any, seconds: float) -> Reply:
         cached_tokens=(usage.get("input_token_details") or {}).get("cache_read", 0) or 0,
         seconds=seconds,
     )
+    booking.tokens = reply.input_tokens + reply.output_tokens or booking.tokens
+    return reply

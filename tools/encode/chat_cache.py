@@ -18,7 +18,7 @@ _TABLE = "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, request TEXT
 
 
 class ReplyCache:
-    """One SQLite file: hash of model, parameters and messages -> reply.
+    """One SQLite file: hash of a model's parameters and the messages -> reply.
 
     Each operation is a transaction on a connection of its own: safe between threads, processes and event loops, and a
     killed run leaves no half a reply. The first reply for a key stays, so two runs at once replay the same afterwards.
@@ -32,21 +32,18 @@ class ReplyCache:
             connection.execute("PRAGMA journal_mode = WAL")  # readers need not wait for a writer
             connection.execute(_TABLE)
 
-    def get(self, model: str, parameters: Mapping[str, Any], turns: Sequence[Turn]) -> dict[str, Any] | None:
+    def get(self, parameters: Mapping[str, Any], turns: Sequence[Turn]) -> dict[str, Any] | None:
         """The reply kept for a request, or None."""
-        key = hashlib.sha256(_request(model, parameters, turns).encode()).hexdigest()
+        key, _ = _request(parameters, turns)
         with closing(self._connect()) as connection:
             row = connection.execute("SELECT reply FROM replies WHERE key = ?", (key,)).fetchone()
         return json.loads(row[0]) if row else None
 
-    def put(self, model: str, parameters: Mapping[str, Any], turns: Sequence[Turn], reply: Mapping[str, Any]) -> None:
+    def put(self, parameters: Mapping[str, Any], turns: Sequence[Turn], reply: Mapping[str, Any]) -> None:
         """Keep a reply, a mapping of JSON values."""
-        request = _request(model, parameters, turns)
-        key = hashlib.sha256(request.encode()).hexdigest()
+        row = (*_request(parameters, turns), json.dumps(dict(reply)))
         with closing(self._connect()) as connection, connection:
-            connection.execute(
-                "INSERT OR IGNORE INTO replies VALUES (?, ?, ?)", (key, request, json.dumps(dict(reply)))
-            )
+            connection.execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?)", row)
 
     def __len__(self) -> int:
         with closing(self._connect()) as connection:
@@ -57,9 +54,8 @@ class ReplyCache:
         return sqlite3.connect(self.path, timeout=30)
 
 
-def _request(model: str, parameters: Mapping[str, Any], turns: Sequence[Turn]) -> str:
-    return json.dumps(
-        {"model": model, "parameters": dict(parameters), "messages": [[turn.role, turn.text] for turn in turns]},
-        sort_keys=True,
-        default=str,
-    )
+def _request(parameters: Mapping[str, Any], turns: Sequence[Turn]) -> tuple[str, str]:
+    """The key of a request, and the request as JSON for a reader."""
+    messages = [[turn.role, turn.text] for turn in turns]
+    request = json.dumps({"parameters": dict(parameters), "messages": messages}, sort_keys=True, default=str)
+    return hashlib.sha256(request.encode()).hexdigest(), request

@@ -10,11 +10,10 @@ import asyncio
 from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from pathlib import Path
 from typing import TypeVar
 
 from ras_agent.errors import BudgetExceeded, ModelCallError
-from ras_agent.prompts import Turn, render
+from ras_agent.prompts import Prompt, Turn
 from ras_agent.tools.encode.chat import Chat, Reply, Request
 from ras_agent.tools.encode.thinking import without_thinking
 
@@ -24,11 +23,10 @@ T = TypeVar("T")
 Dialogue = Generator[Request, Reply, T]
 
 
-def repair(request: Request, reply: Reply, problem: str, form: str, prompts_dir: str | Path | None = None) -> Request:
+def repair(request: Request, reply: Reply, prompt: Prompt, problem: str, form: str) -> Request:
     """Ask again: the conversation so far, what was wrong with its reply, and the form it should have."""
     said = without_thinking(reply.text).strip() or "(no text)"
-    asked = render("repair", directory=prompts_dir, problem=problem, form=form)
-    return Request((*request.turns, Turn("assistant", said), *asked))
+    return Request((*request.turns, Turn("assistant", said), *prompt.fill(problem=problem, form=form)))
 
 
 def converse(chat: Chat, dialogue: Dialogue[T]) -> T:

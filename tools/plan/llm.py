@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ras_agent.errors import ParseError
-from ras_agent.prompts import as_data, history_block, load, render
+from ras_agent.prompts import as_data, history_block, load
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Plan, Step
 from ras_agent.tools.encode.chat import ChatSettings, Request, as_chat
@@ -33,8 +33,8 @@ class LLMPlanner:
         settings: ChatSettings | None = None,
     ) -> None:
         self._chat = as_chat(model, settings)
-        self._prompt = load("plan-few-shot" if few_shot else "plan", prompts_dir).name
-        self._prompts_dir = prompts_dir
+        self._prompt = load("plan-few-shot" if few_shot else "plan", prompts_dir)
+        self._repair = load("repair", prompts_dir)
 
     @property
     def name(self) -> str:
@@ -49,13 +49,10 @@ class LLMPlanner:
         return await aconverse(self._chat, self._dialogue(question, graph, steps))
 
     def _dialogue(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Dialogue[Plan]:
-        history = history_block(graph, steps)
-        request = Request(
-            render(self._prompt, directory=self._prompts_dir, history=history, question=as_data(question))
-        )
+        request = Request(self._prompt.fill(history=history_block(graph, steps), question=as_data(question)))
         reply = yield request
         try:
             return parse_plan(reply.text)
         except ParseError:
-            second = yield repair(request, reply, "it holds none of the three moves", FORM, self._prompts_dir)
+            second = yield repair(request, reply, self._repair, "it holds none of the three moves", FORM)
         return parse_plan(second.text)

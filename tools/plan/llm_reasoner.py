@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ras_agent.canonical import canonical_key
 from ras_agent.errors import ParseError
-from ras_agent.prompts import as_data, as_line, load, passage_block, render
+from ras_agent.prompts import as_data, as_line, load, passage_block
 from ras_agent.records import Passage
 from ras_agent.sentences import sentence_spans
 from ras_agent.tools.encode.chat import ChatSettings, Request, as_chat
@@ -26,8 +26,8 @@ class LLMReasoner:
         self, model: object, *, prompts_dir: str | Path | None = None, settings: ChatSettings | None = None
     ) -> None:
         self._chat = as_chat(model, settings)
-        self._prompt = load("next-sentence", prompts_dir).name
-        self._prompts_dir = prompts_dir
+        self._prompt = load("next-sentence", prompts_dir)
+        self._repair = load("repair", prompts_dir)
 
     @property
     def name(self) -> str:
@@ -43,9 +43,7 @@ class LLMReasoner:
 
     def _dialogue(self, question: str, passages: Sequence[Passage], thoughts: Sequence[str]) -> Dialogue[str]:
         request = Request(
-            render(
-                self._prompt,
-                directory=self._prompts_dir,
+            self._prompt.fill(
                 passages=passage_block(passages),
                 question=as_data(question),
                 thoughts=" ".join(map(as_line, thoughts)) or "(none yet)",
@@ -54,7 +52,7 @@ class LLMReasoner:
         reply = yield request
         sentence = first_new_sentence(reply.text, thoughts)
         if not sentence:
-            reply = yield repair(request, reply, "it holds no new sentence", _FORM, self._prompts_dir)
+            reply = yield repair(request, reply, self._repair, "it holds no new sentence", _FORM)
             sentence = first_new_sentence(reply.text, thoughts)
         if not sentence:
             raise ParseError(f"no new sentence in the reply {reply.text[:200]!r}")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ras_agent.budget import current_ledger
 from ras_agent.errors import BudgetExceeded, ModelCallError
-from ras_agent.prompts import as_line, load, passage_block, render
+from ras_agent.prompts import as_line, load, passage_block
 from ras_agent.records import Extraction, Failure, Passage, Source, Triple
 from ras_agent.tools.encode.chat import ChatSettings, Reply, Request, as_chat
 from ras_agent.tools.encode.chat_dialogue import Dialogue, aconverse_all, converse_all, repair
@@ -44,8 +44,8 @@ class LLMExtractor:
         if passages_per_call < 1 or at_once < 1:
             raise ValueError(f"passages_per_call and at_once must be positive, got {passages_per_call} and {at_once}")
         self._chat = as_chat(model, settings)
-        self._prompt = load("triples-few-shot" if few_shot else "triples", prompts_dir).name
-        self._prompts_dir = prompts_dir
+        self._prompt = load("triples-few-shot" if few_shot else "triples", prompts_dir)
+        self._repair = load("repair", prompts_dir)
         self._passages_per_call = passages_per_call
         self._at_once = at_once
 
@@ -73,13 +73,13 @@ class LLMExtractor:
             where = ", ".join(passage.id for passage in passages)
             failures.append(Failure("extractor", f"{message} (passage {where})", current_ledger().hop, detail[:500]))
 
-        request = Request(render(self._prompt, directory=self._prompts_dir, passages=passage_block(passages)))
+        request = Request(self._prompt.fill(passages=passage_block(passages)))
         try:
             reply = yield request
             parsed = parse_triples(reply.text)
             triples += parsed.triples
             if (problem := _problem(parsed, reply)) and not reply.truncated:
-                reply = yield repair(request, reply, problem, FORM, self._prompts_dir)
+                reply = yield repair(request, reply, self._repair, problem, FORM)
                 parsed = parse_triples(reply.text)
                 triples += parsed.triples
             if reply.truncated:

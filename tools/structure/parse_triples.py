@@ -40,7 +40,7 @@ _SCALARS = re.compile(_SCALAR, re.IGNORECASE)
 _ESCAPED = re.compile(r"\\([\\|()>])")
 _SPECIAL = re.compile(r"[\\|]|(?<=[SsPpOo])>")
 _PARENTHESIS = re.compile(r"[()]")
-_SCAFFOLD = re.compile(r"""```.*|[\[{\s]*"\w+"\s*:[\[\]{}\s,]*|\W*(?:\d+\W?|none)?\W*""", re.IGNORECASE)
+_SCAFFOLD = re.compile(r"""```.*|[\[{\s]*"\w+"\s*:[\[\]{}\s,]*|\W*+(?:\d++|none)?+\W*+""", re.IGNORECASE)
 _MARKS = re.compile(r'[spo]>|[|{["]', re.IGNORECASE)
 _KEYS = {
     **dict.fromkeys(("subject", "subj", "s", "head", "h", "source", "entity1"), 0),
@@ -121,9 +121,7 @@ def _last_field(text: str, start: int, *, opened: bool) -> tuple[str, int]:
         elif stop[0][0] != "\\":  # the line or the next triple began: the closing parenthesis was forgotten
             return text[start : stop.start()].rstrip(" ,;"), stop.start()
     rest = text[start:].rstrip()
-    if opened and not rest.endswith(")"):
-        return "", len(text)
-    return rest.removesuffix(")") if opened else rest, len(text)
+    return "" if opened and not rest.endswith(")") else rest, len(text)
 
 
 def _lines(gap: str) -> list[str]:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ras_agent.errors import ModelCallError
-from ras_agent.prompts import Turn
+from ras_agent.prompts import Turn, load
 from ras_agent.tools.encode.chat import Reply, Request, as_chat
 from ras_agent.tools.encode.chat_dialogue import Dialogue, aconverse, aconverse_all, converse, converse_all, repair
 
@@ -46,7 +46,9 @@ async def test_several_dialogues_keep_their_order(scripted_model: Any) -> None:
 
 
 def test_a_repair_shows_the_reply_without_its_thoughts() -> None:
-    request = repair(ask("Plan."), Reply("<think>hm</think> Well."), "it holds no action", "[SUFFICIENT]")
+    request = repair(
+        ask("Plan."), Reply("<think>hm</think> Well."), load("repair"), "it holds no action", "[SUFFICIENT]"
+    )
     assert request.turns == (
         Turn("user", "Plan."),
         Turn("assistant", "Well."),
@@ -59,4 +61,4 @@ def test_a_repair_shows_the_reply_without_its_thoughts() -> None:
 
 
 def test_an_empty_reply_is_not_sent_back_as_an_empty_message() -> None:
-    assert repair(ask("Plan."), Reply(""), "x", "y").turns[1] == Turn("assistant", "(no text)")
+    assert repair(ask("Plan."), Reply(""), load("repair"), "x", "y").turns[1] == Turn("assistant", "(no text)")

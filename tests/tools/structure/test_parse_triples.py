@@ -90,6 +90,7 @@ def test_prose_is_left_over_and_not_broken() -> None:
     ("reply", "triple"),
     [
         ("(S> Paris (France) | P> lies on | O> Seine (river))", Triple("Paris (France)", "lies on", "Seine (river)")),
+        ("(S> Vienna | P> is a | O> capital (Austria)", Triple("Vienna", "is a", "capital (Austria)")),
         (r"(S> AC\|DC | P> plays | O> smile :\))", Triple("AC|DC", "plays", "smile :)")),
         ("(S> AC|DC | P> is | O> band|group)", Triple("AC|DC", "is", "band|group")),
         ("(S> p-value | P> is | O> p > 0.05)", Triple("p-value", "is", "p > 0.05")),

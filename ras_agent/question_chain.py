@@ -15,7 +15,10 @@ from dataclasses import dataclass
 from ras_agent.mentions import name_spans
 from ras_agent.words import FUNCTION_WORDS, word_set
 
-__all__ = ["Description", "innermost"]
+__all__ = ["MOST_LINKS", "Description", "innermost"]
+
+# more than any question that people ask; a found name that holds a description itself must not go on for ever
+MOST_LINKS = 5
 
 _TOKEN = re.compile(r"[^\W_]+(?:[-'’.&][^\W_]+)*['’]?|[,;:?!]")
 _DETERMINERS = word_set("the a an this his her its their")

@@ -1,0 +1,49 @@
+"""Answering a nested question by naming its descriptions first, each with its own evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from ras_agent.protocols import Answerer
+from ras_agent.question_chain import MOST_LINKS, innermost
+from ras_agent.question_graph import QuestionGraph
+from ras_agent.records import Answer, Citation, Passage
+
+__all__ = ["ChainAnswerer"]
+
+
+class ChainAnswerer:
+    """Answers the question that is left when every description in it has a name, and cites what named them.
+
+    inner: answers plain questions, and abstains where it cannot name a description. last: answers the question itself;
+    `inner` unless given. trust: the confidence, in 0..1, from which a name stands for its description. A link that
+    stays open, or a chain that ends in no answer, leaves the question to `last` as it was asked.
+    """
+
+    name = "offline"
+
+    def __init__(self, inner: Answerer, last: Answerer | None = None, trust: float = 0.3) -> None:
+        self._inner, self._last, self._trust = inner, last or inner, trust
+
+    def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage]) -> Answer:
+        rest, evidence = question, list[Citation]()
+        for _ in range(MOST_LINKS):
+            link = innermost(rest)
+            if link is None:
+                break
+            found = self._inner.answer(link.as_question, graph, passages)
+            if found.abstained or (found.confidence is not None and found.confidence < self._trust):
+                return self._last.answer(question, graph, passages)
+            rest = link.replaced(rest, found.text)
+            evidence += found.citations[:1]
+        answer = self._last.answer(rest, graph, passages)
+        if answer.abstained and rest != question:
+            return self._last.answer(question, graph, passages)
+        return replace(answer, citations=_numbered([*evidence, *answer.citations])) if evidence else answer
+
+
+def _numbered(citations: Iterable[Citation]) -> tuple[Citation, ...]:
+    """Each piece of evidence once, numbered from 1 in order."""
+    distinct = {(cited.passage_id, cited.start, cited.end): cited for cited in citations}
+    return tuple(replace(cited, number=number) for number, cited in enumerate(distinct.values(), start=1))

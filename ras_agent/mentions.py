@@ -12,7 +12,7 @@ _QUOTED = re.compile(r"[\"“”]\s*([^\"“”]{1,80}?)\s*[\"“”]")
 _TOKEN = re.compile(r"[^\W_]+(?:[-–'’./&][^\W_]+)*\.?")
 # words that join the two halves of one name: "Battle of the Bulge", "Ludwig van Beethoven", "Simon & Garfunkel"
 _JOINT = re.compile(
-    r"\s*(?:-|&|\b(?:of|de|la|le|du|des|del|della|di|da|do|dos|das|von|van|der|den|ter|zu|bin|ibn|ben|al|el|y|e|and)\b"
+    r"\s*(?:-|&|\b(?:of|for|de|la|le|du|des|del|della|di|da|do|dos|das|von|van|der|den|ter|zu|bin|ibn|ben|al|el|y|e|and)\b"
     r"(?:\s+(?:the|la|le|los|las|der|den))?)\s*",
     re.IGNORECASE,
 )

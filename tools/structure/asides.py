@@ -15,7 +15,7 @@ __all__ = ["ALIAS", "Aside", "facts_in", "without_asides"]
 ALIAS = "is also known as"
 """The predicate between an entity and another name of it."""
 
-_BRACKETS = re.compile(r"\(([^()]*(?:\([^()]*\)[^()]*)*)\)")
+_BRACKETS = re.compile(r"\(([^()]*(?:\([^()]*\)[^()]*)*)\)|[\[{]([^\[\]{}]*)[\]}]")
 _LIFE = re.compile(rf"(?P<birth>{DATE})\s*(?:[^()–;]{{0,40}}?)[–-]\s*(?:[^()–;\d]{{0,30}}?)(?P<death>{DATE})$")
 _LIFE_YEARS = re.compile(r"(?:c\. ?)?(?P<birth>\d{4})\s?[–-]\s?(?P<death>\d{4})$")
 _BORN = re.compile(rf"\b(?P<what>born|died|founded|established|released|b\.|d\.)\s*(?:on |in |c\. )?(?P<when>{DATE})")
@@ -41,8 +41,8 @@ class Aside:
 
 
 def without_asides(sentence: str) -> tuple[str, list[Aside]]:
-    """The sentence with blanks for its bracketed parts, so that offsets stay, and those parts."""
-    asides = [Aside(match.start(), match.group(1)) for match in _BRACKETS.finditer(sentence)]
+    """The sentence with blanks for its bracketed parts, so that offsets stay, and those in round brackets."""
+    asides = [Aside(match.start(), match[1]) for match in _BRACKETS.finditer(sentence) if match[1]]
     return _BRACKETS.sub(lambda match: " " * len(match.group()), sentence), asides
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from ras_agent.tools.structure.objects import Fact, facts_about, head_of
 from ras_agent.tools.structure.phrases import Chunk, NounPhrase, VerbGroup
@@ -114,7 +115,7 @@ class _Reader:
         return subject.verb
 
     def _introduction(self, start: int, subject: Subject) -> None:
-        """ "In 1999, ...", "Born in Ulm, ...": of the subject that follows, with its verb where there is none before."""
+        """Read "In 1999, ...", "Born in Ulm, ...": told of the subject, by its verb where they have none."""
         verb = self.chunks[subject.verb].text
         self.frame = _Frame(subject.label, list(subject.prefix), verb)
         at = start
@@ -165,15 +166,15 @@ class _Reader:
         end, place = self._place(at, phrase)
         subject, predicate = self.frame.subject, self.frame.predicate(self.preposition, near=phrase.tag != "date")
         item = bool(mark) and last is not None and not self.preposition and self.listed is not None
-        if item and mark == "," and last and last.name and self._describes(phrase):
+        partitive = phrase.words == 1 and phrase.tag in ("noun", "number") and self._after(at) == "of"
+        if item and mark == "," and last and last.name and (self._describes(phrase) or partitive):
             self.frame = _Frame(self._resolved(last.name), [], "is", copula=True, until_comma=True)
             subject, predicate = self.frame.subject, "is"
         elif item and self.listed and not (mark == "," and phrase.name and last and last.opener and not last.name):
             subject, predicate = self.listed  # else "his wife, Yoko Ono": the noun before leads to the name
-        partitive = phrase.words == 1 and phrase.tag in ("noun", "number") and self._after(at) == "of"
         if place:
             self._add(subject, f"{predicate} {phrase.description}".strip(), ", ".join(place))
-            for inner, outer in zip(place, place[1:], strict=False):
+            for inner, outer in pairwise(place):
                 self._add(inner, "is in", outer)
         elif not partitive:  # "part of": these words only lead to the phrase after them
             for fact in facts_about(subject, predicate, phrase, self.topic):
@@ -221,7 +222,7 @@ class _Reader:
     def _verb(self, group: VerbGroup) -> None:
         """A verb: of this clause, of the name before it ("X directed by Y"), or of the noun before it."""
         last, mark, frame = self.last, self.mark, self.frame
-        if self.preposition:  # "for winning"
+        if self.preposition or group.text.startswith("to "):  # "for winning", "to win"
             self.frame = _Frame(frame.subject, [frame.predicate(self.preposition)], until_comma=frame.until_comma)
         elif last is not None and not mark:
             if last.name and (not group.bare or not frame.copula):

@@ -59,7 +59,8 @@ def _owned(subject: str, predicate: str, phrase: NounPhrase, topic: Topic) -> It
             yield owner, phrase.description or "has", phrase.name
     else:
         yield subject, predicate, head
-    if owner and owner != subject and not (common and owner != topic.label):
+    single = phrase.tag == "name" and not phrase.description and " " not in phrase.owner  # "America's Cup"
+    if owner and owner != subject and not single and not (common and owner != topic.label):
         yield subject, f"{predicate} {phrase.description or phrase.name} of", owner
 
 

@@ -198,9 +198,11 @@ def _noun_phrase(tokens: list[Token], sentence: str) -> Chunk:
     at = len(head)
     while at > 0 and head[at - 1].tag in ("name", "title"):
         at -= 1
+    if at > 0 and all(token.tag in ("name", "title", "date", "number") for token in head) and head[0].tag == "name":
+        at = 0  # "UEFA Euro 1992"
     name, description = text(head[at:]), text(head[:at])
     inner = tuple(token.text for token in head[:at] if token.tag in ("name", "title"))
-    tag: Tag = "pronoun" if not body else body[-1].tag
+    tag: Tag = "pronoun" if not body else "name" if name and at == 0 and len(head) > 1 else body[-1].tag
     phrase = NounPhrase(text(body) or opener, opener, owner, description, name, inner, tag)
     return Chunk("np", phrase.text, start, end, np=phrase)
 

@@ -73,6 +73,9 @@ def _segments(chunks: Sequence[Chunk], start: int, verb: int) -> list[tuple[int,
             if at > first:
                 segments.append((first, at))
             first = at + 1
+        elif at > first and chunks[at].kind == chunks[at - 1].kind == "np" and chunks[first].kind != "np":
+            segments.append((first, at))  # "As a boy | he": two phrases side by side
+            first = at
     return segments
 
 

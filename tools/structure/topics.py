@@ -13,7 +13,7 @@ _DISAMBIGUATOR = re.compile(r"\s*\([^()]*\)\s*$")
 _WORD = re.compile(r"\w+")
 _JOINTS = word_set("of the a an and in on at for to from by with de la le du von van der den di da al el y e vs")
 _DEFINED = re.compile(
-    r"(?:The\s+)?(?P<name>[\"“]?[^\W_].{0,90}?)(?=\s{2,}|,|\s(?:is|was|are|were|has|had|refers|who|also|formerly)\s)(?P<rest>.*)",
+    r"(?:The\s+)?(?P<name>[\"“]?[^\W_].{0,90}?)(?=\s{2,}|,(?!\s(?:Inc|Ltd|Jr|Sr|LLC|Co)\b)|\s(?:is|was|are|were|has|had|refers|who|also|formerly)\s)(?P<rest>.*)",
     re.DOTALL,
 )
 _LONGEST_NAME = 14

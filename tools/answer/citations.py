@@ -121,12 +121,10 @@ class Evidence:
         return [fact for fact in self.facts if any(_overlap(source, here) for source in fact.sources)]
 
     def _source(self, fact: Triple) -> Source | None:
-        """The first source of a fact whose passage was given, shown ones before others."""
-        for passage in (*self.passages, *self.unshown):
-            for source in fact.sources:
-                if source.passage_id == passage.id:
-                    return source
-        return None
+        """The source of a fact whose passage was given, the first one retrieved of several."""
+        ranks = {passage.id: rank for rank, passage in enumerate((*self.passages, *self.unshown))}
+        sources = [source for source in fact.sources if source.passage_id in ranks]
+        return min(sources, key=lambda source: ranks[source.passage_id], default=None)
 
 
 def _overlap(one: Source, other: Source) -> bool:

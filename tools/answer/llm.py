@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from ras_agent.prompts import as_data, fragment, load
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Answer, Failure, Passage
 from ras_agent.tools.answer.citations import Evidence, read_citations
-from ras_agent.tools.answer.forms import FORMS, Style, abstains, answer_part
+from ras_agent.tools.answer.forms import FORMS, Style, abstains, answer_part, bare_words
 from ras_agent.tools.encode.chat import ChatSettings, Reply, Request, as_chat
 from ras_agent.tools.encode.chat_dialogue import Dialogue, aconverse, converse, repair
 
@@ -78,10 +78,10 @@ class LLMAnswerer:
             task=self._task,
             question=as_data(question),
         )
-        tokens = _TokenStream()
+        tokens, passage_ids = _TokenStream(), evidence.passage_ids()
 
         def on_text(so_far: str) -> None:
-            tokens.tell(self._so_far(so_far, question, evidence))
+            tokens.tell(self._so_far(so_far, question, passage_ids))
 
         request = Request(turns, on_text if listening() else None)
         reply = yield request
@@ -94,6 +94,8 @@ class LLMAnswerer:
                 problem = f"{problem}; asking again failed: {error}"
         if problem:
             failures.append(_failure(problem, reply.text))
+        if reply.truncated:
+            failures.append(_failure("the reply was cut off at its token limit", reply.text[-200:]))
         tokens.tell(answer.text)
         return replace(answer, failures=(*failures, *answer.failures))
 
@@ -111,26 +113,26 @@ class LLMAnswerer:
     def _read(self, reply: Reply, question: str, evidence: Evidence) -> tuple[Answer, str]:
         """The answer that a reply holds, and what is wrong with it or nothing."""
         part = answer_part(reply.text, prose=self._form.prose)
-        if not part:
-            return Answer(I_DO_NOT_KNOW, abstained=True), "it holds no answer"
         if abstains(part):
             problem = "" if self._may_abstain else f"[UNKNOWN] is no answer. {self._abstention}"
             return Answer(I_DO_NOT_KNOW, abstained=True), problem
         cited = read_citations(part, evidence.passage_ids())
+        if not bare_words(cited.bare):
+            return Answer(I_DO_NOT_KNOW, abstained=True), "it holds no answer"
         text = self._form.read(cited.numbered if self._form.prose else cited.bare, question)
         citations = evidence.citations(cited.numbers, cited.bare, question) or evidence.supporting(cited.bare, question)
         failures = [_failure(f"cited [{number}], which is no evidence shown", part) for number in cited.invented]
         problem = "" if text else "its answer does not have the form that was asked for"
         return Answer(text or cited.bare.strip(), citations, failures=tuple(failures)), problem
 
-    def _so_far(self, reply: str, question: str, evidence: Evidence) -> str:
+    def _so_far(self, reply: str, question: str, passage_ids: Mapping[int, str]) -> str:
         """The part of the answer that an unfinished reply already settles."""
         part = answer_part(reply, prose=self._form.prose, finished=False)
         if part.rfind("[") > part.rfind("]"):  # a citation, or [UNKNOWN], that is still being written
             part = part[: part.rfind("[")]
-        if not part or abstains(part):
+        if abstains(part):
             return ""
-        cited = read_citations(part, evidence.passage_ids())
+        cited = read_citations(part, passage_ids)
         return self._form.read(cited.numbered if self._form.prose else cited.bare, question)
 
 

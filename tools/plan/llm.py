@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ras_agent.errors import ParseError
@@ -41,7 +42,10 @@ class LLMPlanner:
         return self._chat.name
 
     def plan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
-        """The next action. Raises ParseError if neither the first reply nor the second one holds any."""
+        """The next action. Raises ParseError if neither the first reply nor the second one holds any.
+
+        After the first search, a model that wants no more retrieval is taken to find the facts sufficient.
+        """
         return converse(self._chat, self._dialogue(question, graph, steps))
 
     async def aplan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
@@ -52,7 +56,8 @@ class LLMPlanner:
         request = Request(self._prompt.fill(history=history_block(graph, steps), question=as_data(question)))
         reply = yield request
         try:
-            return parse_plan(reply.text)
+            plan = parse_plan(reply.text)
         except ParseError:
             second = yield repair(request, reply, self._repair, "it holds none of the three moves", FORM)
-        return parse_plan(second.text)
+            plan = parse_plan(second.text)
+        return replace(plan, action="sufficient") if steps and plan.action == "no_retrieval" else plan

@@ -12,7 +12,7 @@ from ras_agent.prompts import as_line, load, passage_block
 from ras_agent.records import Extraction, Failure, Passage, Source, Triple
 from ras_agent.tools.encode.chat import ChatSettings, Reply, Request, as_chat
 from ras_agent.tools.encode.chat_dialogue import Dialogue, aconverse_all, converse_all, repair
-from ras_agent.tools.encode.overlap import best_sentence, sentences_of
+from ras_agent.tools.encode.overlap import Sentence, best_sentence, sentences_of
 from ras_agent.tools.encode.thinking import without_thinking
 from ras_agent.tools.structure.parse_triples import FORM, ParsedTriples, parse_triples
 
@@ -88,7 +88,8 @@ class LLMExtractor:
                 failed("facts could not be read, also after a repair", "\n".join(parsed.leftovers))
         except (BudgetExceeded, ModelCallError) as error:
             failed(str(error))
-        located = [_located(triple, passages, self.name) for triple in dict.fromkeys(triples)]
+        sentences = [(passage, sentences_of(passage.text)) for passage in passages]
+        located = [_located(triple, sentences, self.name) for triple in dict.fromkeys(triples)]
         for triple in located:
             if not triple.sources:
                 failed("a fact is in none of the passages it was asked of", str(triple))
@@ -104,19 +105,20 @@ def _problem(parsed: ParsedTriples, reply: Reply) -> str:
     return "it holds no fact in the agreed form, nor [NONE]"
 
 
-def _located(triple: Triple, passages: Sequence[Passage], extractor: str) -> Triple:
+def _located(triple: Triple, passages: Sequence[tuple[Passage, Sequence[Sentence]]], extractor: str) -> Triple:
     """The triple with its source: of all sentences, the one that shares most with it.
 
     Where no sentence shares a word with it, a single passage is the source as a whole; of several, none is.
     """
     phrases = (triple.subject, triple.predicate, triple.object)
     best, highest = None, 0.0
-    for passage in passages:
-        sentence, support = best_sentence(sentences_of(passage.text), phrases)
+    for passage, sentences in passages:
+        sentence, support = best_sentence(sentences, phrases)
         if sentence is not None and support > highest:
             best, highest = Source(passage.id, sentence.start, sentence.end, extractor=extractor), support
     if best is None and len(passages) == 1:
-        best = Source(passages[0].id, 0, len(passages[0].text), extractor=extractor)
+        passage, _ = passages[0]
+        best = Source(passage.id, 0, len(passage.text), extractor=extractor)
     return replace(triple, sources=(best,) if best else ())
 
 

@@ -41,7 +41,7 @@ _ESCAPED = re.compile(r"\\([\\|()>])")
 _SPECIAL = re.compile(r"[\\|]|(?<=[SsPpOo])>")
 _PARENTHESIS = re.compile(r"[()]")
 _SCAFFOLD = re.compile(r"""```.*|[\[{\s]*"\w+"\s*:[\[\]{}\s,]*|\W*+(?:\d++|none)?+\W*+""", re.IGNORECASE)
-_MARKS = re.compile(r'[spo]>|[|{["]', re.IGNORECASE)
+_MARKS = re.compile(r'[spo]>|\|.*\||^[\s,]*[\[{(]*\s*"', re.IGNORECASE)
 _KEYS = {
     **dict.fromkeys(("subject", "subj", "s", "head", "h", "source", "entity1"), 0),
     **dict.fromkeys(("predicate", "pred", "p", "relation", "rel", "r", "relationship"), 1),

@@ -132,7 +132,9 @@ def test_a_model_that_must_answer_and_does_not_is_a_failure(scripted_model: Any)
     assert found.failures[0].message.startswith("[UNKNOWN] is no answer.")
 
 
-@pytest.mark.parametrize("reply", ["", "<think>Answer: x</think>", "Let me see.\nIt could be a river.\nOr not."])
+@pytest.mark.parametrize(
+    "reply", ["", "Answer: [2]", "<think>Answer: x</think>", "Let me see.\nIt could be a river.\nOr not."]
+)
 def test_a_reply_without_an_answer_is_repaired_once(scripted_model: Any, reply: str) -> None:
     model = scripted_model(reply, "Answer: Water of Leith [2]")
     assert answer(model).text == "Water of Leith"
@@ -152,6 +154,13 @@ def test_no_answer_after_a_repair_abstains_with_a_failure(scripted_model: Any) -
     found = answer(scripted_model("", ""))
     assert (found.text, found.abstained) == ("I don't know.", True)
     assert found.failures == (Failure("answerer", "it holds no answer"),)
+
+
+def test_an_answer_that_was_cut_off_says_so(scripted_llm: Any) -> None:
+    scripted_llm.script({"reply": "Answer: The Water of Leith [2] is the river th", "finish": "length"})
+    found = answer(scripted_llm.spec, style="long")
+    assert found.text == "The Water of Leith [1] is the river th"
+    assert [failure.message for failure in found.failures] == ["the reply was cut off at its token limit"]
 
 
 def test_a_repair_that_the_budget_forbids_keeps_the_first_answer(scripted_model: Any) -> None:

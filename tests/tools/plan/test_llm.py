@@ -55,6 +55,11 @@ def test_a_second_unusable_reply_is_an_error(scripted_model: Any) -> None:
     assert len(model.prompts) == 2
 
 
+def test_wanting_no_retrieval_after_a_search_means_that_the_facts_suffice(scripted_model: Any) -> None:
+    assert LLMPlanner(scripted_model("[NO_RETRIEVAL]")).plan("Where?", QuestionGraph(), []) == Plan("no_retrieval")
+    assert LLMPlanner(scripted_model("[NO_RETRIEVAL]")).plan("Where?", GRAPH, STEPS) == Plan("sufficient")
+
+
 def test_a_failing_model_is_an_error(scripted_model: Any) -> None:
     with pytest.raises(ModelCallError, match=r"scripted at .* failed after 1 try: KeyError"):
         LLMPlanner(scripted_model(KeyError("broken"))).plan("Where?", GRAPH, STEPS)

@@ -80,9 +80,9 @@ def test_a_broken_triple_costs_no_other(broken: str) -> None:
 
 
 def test_prose_is_left_over_and_not_broken() -> None:
-    parsed = parse_triples("Here are the facts:\n(S> a | P> b | O> c)\nI hope this helps!")
+    parsed = parse_triples('Here are the facts:\n(S> a | P> b | O> c)\nI left out "x" [sic] | sorry!')
     assert parsed.triples == (ABC,)
-    assert parsed.leftovers == ("Here are the facts:", "I hope this helps!")
+    assert parsed.leftovers == ("Here are the facts:", 'I left out "x" [sic] | sorry!')
     assert parsed.broken == ()
 
 

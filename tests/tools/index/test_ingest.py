@@ -1,0 +1,287 @@
+"""Files into an index: nothing lost, nothing done twice, whatever happens in between."""
+
+import inspect
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from ras_agent.errors import IndexMismatch, IngestError
+from ras_agent.tools.index import ingest_run
+from ras_agent.tools.index.chunk import Chunking
+from ras_agent.tools.index.ingest import ingest
+from ras_agent.tools.index.ingest_run import Progress
+from ras_agent.tools.index.journal import open_journal
+from ras_agent.tools.index.load_document import Fields
+from ras_agent.tools.index.store import PassageIndex
+
+LONG = "Bell was born in Edinburgh. He moved to Canada. He patented the telephone."
+HALVES = Chunking(50, 0)
+
+
+@pytest.fixture
+def docs(tmp_path: Path) -> Path:
+    """Four files of one document each."""
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    for name in "abcd":
+        (folder / f"{name}.txt").write_text(f"Text of {name}.")
+    return folder
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    return tmp_path / "my.index"
+
+
+def stored(out: Path) -> dict[str, str]:
+    return {passage.id: passage.text for passage in PassageIndex.open(out).passages}
+
+
+def records(path: Path, *items: dict[str, object]) -> Path:
+    path.write_text("".join(json.dumps(item) + "\n" for item in items))
+    return path
+
+
+def touch_later(path: Path, text: str) -> None:
+    """Change a file, also for a file system whose clock is coarse."""
+    path.write_text(text)
+    later = path.stat().st_mtime_ns + 1_000_000_000
+    os.utime(path, ns=(later, later))
+
+
+def test_a_folder_becomes_an_index(docs: Path, out: Path) -> None:
+    report = ingest([docs], out)
+    assert stored(out) == {f"docs/{name}.txt": f"Text of {name}." for name in "abcd"}
+    assert (report.files, report.documents_written, report.passages_written, report.passages_total) == (4, 4, 4, 4)
+    assert (report.skipped, report.vanished) == ((), ())
+
+
+def test_the_index_answers_queries(docs: Path, out: Path) -> None:
+    (docs / "e.txt").write_text("Bell patented the telephone.")
+    ingest([docs], out)
+    (hit, *_) = PassageIndex.open(out).retriever("bm25").retrieve("Who patented the telephone?", k=1)
+    assert hit.passage.id == "docs/e.txt"
+
+
+def test_the_same_input_gives_the_same_ids(docs: Path, out: Path, tmp_path: Path) -> None:
+    (docs / "long.txt").write_text(LONG)
+    ingest([docs], out, chunking=HALVES)
+    ingest([docs], tmp_path / "other.index", chunking=HALVES)
+    assert list(stored(out)) == list(stored(tmp_path / "other.index"))
+
+
+class TestAgain:
+    def test_unchanged_files_are_not_read(self, docs: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        ingest([docs], out)
+        monkeypatch.setattr(ingest_run, "load", None)
+        report = ingest([docs], out)
+        assert (report.files, report.files_unchanged, report.passages_total) == (0, 4, 4)
+
+    def test_a_changed_file_replaces_its_passages(self, docs: Path, out: Path) -> None:
+        (docs / "a.txt").write_text(LONG)
+        ingest([docs], out, chunking=HALVES)
+        touch_later(docs / "a.txt", "Short now.")
+        report = ingest([docs], out, chunking=HALVES)
+        assert (report.files, report.files_unchanged, report.documents_written) == (1, 3, 1)
+        assert stored(out) == {"docs/a.txt": "Short now."} | {f"docs/{name}.txt": f"Text of {name}." for name in "bcd"}
+
+    def test_of_a_changed_file_only_changed_records_are_written(self, tmp_path: Path, out: Path) -> None:
+        path = records(tmp_path / "a.jsonl", {"id": 1, "text": "one"}, {"id": 2, "text": "two"}, {"id": 3, "text": "3"})
+        ingest([path], out)
+        touch_later(path, '{"id": 1, "text": "one"}\n{"id": 2, "text": "TWO"}\n')
+        report = ingest([path], out)
+        assert (report.documents_unchanged, report.documents_written, report.documents_removed) == (1, 1, 1)
+        assert stored(out) == {"1": "one", "2": "TWO"}
+
+    def test_another_way_of_cutting_cuts_everything_anew(self, tmp_path: Path, out: Path) -> None:
+        (tmp_path / "a.txt").write_text(LONG)
+        ingest([tmp_path / "a.txt"], out)
+        ingest([tmp_path / "a.txt"], out, chunking=HALVES)
+        assert list(stored(out).values()) == [
+            "Bell was born in Edinburgh. He moved to Canada.",
+            "He patented the telephone.",
+        ]
+
+    def test_more_files_can_be_added(self, docs: Path, out: Path) -> None:
+        ingest([docs / "a.txt"], out)
+        ingest([docs / "b.txt"], out)
+        assert list(stored(out)) == ["a.txt", "b.txt"]
+
+    def test_vanished_files_are_told_and_pruned_when_asked(self, docs: Path, out: Path) -> None:
+        ingest([docs], out)
+        (docs / "b.txt").unlink()
+        assert ingest([docs], out).vanished == ("docs/b.txt",)
+        assert "docs/b.txt" in stored(out)
+        report = ingest([docs], out, prune=True)
+        assert (report.vanished, report.documents_removed) == ((), 1)
+        assert "docs/b.txt" not in stored(out)
+
+    def test_nothing_is_pruned_while_a_folder_cannot_be_read(self, docs: Path, out: Path) -> None:
+        ingest([docs], out)
+        (docs / "b.txt").unlink()
+        ingest([docs, docs.parent / "gone"], out, prune=True)
+        assert "docs/b.txt" in stored(out)
+
+
+class TestErrors:
+    def test_what_cannot_be_loaded_is_counted_and_the_rest_indexed(self, docs: Path, out: Path) -> None:
+        (docs / "b.txt").write_bytes(b"\xff\xfe\x00")
+        (docs / "photo.png").touch()
+        report = ingest([docs], out)
+        assert list(stored(out)) == ["docs/a.txt", "docs/c.txt", "docs/d.txt"]
+        assert [item.place for item in report.skipped] == ["docs/photo.png", "docs/b.txt"]
+        assert [item.place for item in report.errors] == ["docs/b.txt"]
+
+    def test_a_file_with_an_error_is_read_again(self, tmp_path: Path, out: Path) -> None:
+        path = tmp_path / "a.jsonl"
+        path.write_text('{"id": 1, "text": "one"}\nbroken\n')
+        ingest([path], out)
+        report = ingest([path], out)
+        assert (report.files, report.documents_unchanged, len(report.errors)) == (1, 1, 1)
+
+    def test_an_error_in_a_file_removes_nothing_from_the_index(self, tmp_path: Path, out: Path) -> None:
+        path = records(tmp_path / "a.jsonl", {"id": 1, "text": "one"}, {"id": 2, "text": "two"})
+        ingest([path], out)
+        touch_later(path, '{"id": 1, "text": "one"}\n{"id": 2, "text": \n')
+        ingest([path], out)
+        assert stored(out) == {"1": "one", "2": "two"}
+
+    def test_an_id_used_twice_is_told_with_both_places(self, tmp_path: Path, out: Path) -> None:
+        one = records(tmp_path / "a.jsonl", {"id": 1, "text": "one"}, {"id": 1, "text": "again"})
+        two = records(tmp_path / "b.jsonl", {"id": 1, "text": "other"})
+        report = ingest([one, two], out)
+        assert [str(item) for item in report.errors] == [
+            "a.jsonl line 2: id '1' is already taken by a.jsonl line 1",
+            "b.jsonl line 1: id '1' is already taken by a.jsonl line 1",
+        ]
+        assert stored(out) == {"1": "one"}
+
+    def test_ids_that_restart_in_every_file_can_be_left_aside(self, tmp_path: Path, out: Path) -> None:
+        files = [records(tmp_path / name, {"id": 1, "text": name}) for name in ("a.jsonl", "b.jsonl")]
+        ingest(files, out, fields=Fields(id=None))
+        assert stored(out) == {"a.jsonl:1": "a.jsonl", "b.jsonl:1": "b.jsonl"}
+
+    def test_a_file_whose_first_records_are_all_bad_is_given_up(
+        self, tmp_path: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(ingest_run, "HOPELESS", 3)
+        path = records(tmp_path / "a.jsonl", *[{"body": "x"}] * 9)
+        report = ingest([path], out)
+        assert len(report.errors) == 4
+        assert str(report.errors[3]) == "a.jsonl: its first 3 records are all bad; the rest was not read"
+
+    def test_nothing_to_read_is_an_error(self, tmp_path: Path, out: Path) -> None:
+        with pytest.raises(IngestError, match="gone: no such file or folder"):
+            ingest([tmp_path / "gone"], out)
+        assert not out.exists()
+
+    def test_a_place_that_holds_something_else_is_refused(self, docs: Path) -> None:
+        with pytest.raises(IngestError, match="holds something else than an index"):
+            ingest([docs / "a.txt"], docs)
+
+    def test_a_second_writer_is_refused(self, docs: Path, out: Path) -> None:
+        def second_run(_: Progress) -> None:
+            with (
+                pytest.raises(IngestError, match="another run is writing this index"),
+                open_journal(out / "ingest.sqlite") as journal,
+            ):
+                journal.put_file("x", "x", "x")
+
+        ingest([docs], out, on_progress=second_run)
+
+
+class TestStrict:
+    def test_the_first_error_ends_the_run_before_a_new_index_is_made(self, docs: Path, out: Path) -> None:
+        (docs / "c.txt").write_bytes(b"\xe9")
+        with pytest.raises(IngestError, match=r"docs/c.txt line 1: not UTF-8"):
+            ingest([docs], out, strict=True)
+        assert not out.exists()
+
+    def test_an_existing_index_is_left_as_it_was(self, docs: Path, out: Path) -> None:
+        ingest([docs], out)
+        before = (out / "index.json").read_bytes(), stored(out)
+        touch_later(docs / "a.txt", "Changed.")
+        records(docs / "e.jsonl", {"id": "docs/b.txt", "text": "clash"})
+        with pytest.raises(IngestError, match=r"docs/e.jsonl line 1: id 'docs/b.txt' is already taken by docs/b.txt"):
+            ingest([docs], out, strict=True)
+        assert ((out / "index.json").read_bytes(), stored(out)) == before
+
+    def test_what_is_left_out_on_purpose_is_no_error(self, docs: Path, out: Path) -> None:
+        (docs / ".hidden.txt").touch()
+        (docs / "photo.png").touch()
+        assert ingest([docs], out, strict=True).passages_total == 4
+
+
+IMPORTS = """
+from __future__ import annotations
+import os, signal, sys
+import numpy as np
+from ras_agent.tools.index import ingest_run
+from ras_agent.tools.index.ingest import ingest
+"""
+KILLED = """
+def stop_in_the_third_file(progress):
+    if progress.file == "docs/c.txt":
+        os.kill(os.getpid(), signal.SIGKILL)
+
+ingest_run.BATCH = 1
+ingest([sys.argv[1]], sys.argv[2], embedder=EMBEDDER, on_progress=stop_in_the_third_file)
+"""
+
+
+class Letters:
+    """Embeds a text as how often it holds each letter."""
+
+    name, dimension = "letters", 26
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        self.seen += texts
+        counts = [[text.lower().count(chr(97 + at)) + 1 for at in range(26)] for text in texts]
+        vectors = np.array(counts, np.float32)
+        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def kill_in_the_third_file(docs: Path, out: Path, embedder: str) -> None:
+    script = IMPORTS + inspect.getsource(Letters) + KILLED.replace("EMBEDDER", embedder)
+    ended = subprocess.run([sys.executable, "-P", "-c", script, str(docs), str(out)], capture_output=True)
+    assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()
+
+
+class TestKilled:
+    def test_a_killed_run_is_taken_up_where_it_stopped(self, docs: Path, out: Path) -> None:
+        kill_in_the_third_file(docs, out, "None")
+        assert list(stored(out)) == ["docs/a.txt", "docs/b.txt"]
+        report = ingest([docs], out)
+        assert (report.files_unchanged, report.files) == (2, 2)
+        assert stored(out) == {f"docs/{name}.txt": f"Text of {name}." for name in "abcd"}
+
+    def test_what_was_embedded_is_not_embedded_again(self, docs: Path, out: Path) -> None:
+        pytest.importorskip("faiss")
+        kill_in_the_third_file(docs, out, "Letters()")
+        letters = Letters()
+        ingest([docs], out, embedder=letters)
+        assert [text for text in "abcd" if any(f"of {text}." in seen for seen in letters.seen)] == ["c", "d"]
+
+
+def test_another_embedder_is_refused(docs: Path, out: Path) -> None:
+    ingest([docs], out)
+    with pytest.raises(IndexMismatch, match="holds no vectors"):
+        ingest([docs], out, embedder=Letters())
+
+
+def test_progress_counts_bytes_to_the_end(docs: Path, out: Path) -> None:
+    seen: list[Progress] = []
+    ingest([docs], out, on_progress=seen.append)
+    assert (seen[-1].bytes_read, seen[-1].bytes_total, seen[-1].passages) == (40, 40, 4)
+    assert [progress.bytes_read for progress in seen] == sorted(progress.bytes_read for progress in seen)

@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = [
     "BudgetExceeded",
     "IndexMismatch",
+    "IndexNotFound",
     "IngestError",
     "MissingExtra",
     "ModelCallError",
@@ -49,6 +50,10 @@ class IngestError(RasError, ValueError):
 
 class IndexMismatch(RasError, ValueError):
     """An index was written by another embedder, version or layout."""
+
+
+class IndexNotFound(RasError, FileNotFoundError):
+    """There is no index at a path."""
 
 
 class SettingsError(RasError, ValueError):

@@ -68,8 +68,11 @@ class Reasoner(Protocol):
 class Embedder(Protocol):
     """Turns text into vectors."""
 
-    name: str
-    dimension: int
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def dimension(self) -> int: ...
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """Unit vectors, shape (len(texts), dimension), float32."""

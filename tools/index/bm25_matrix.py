@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from ras_agent.tools.index.durable import sync_file
 from ras_agent.tools.index.tokenise import Tokeniser
 
-__all__ = ["BM25Matrix", "BM25Parameters", "build_matrix"]
+__all__ = ["BM25Matrix", "BM25Parameters", "Method", "build_matrix"]
 
 Floats = npt.NDArray[np.float32]
 Method = Literal["lucene", "robertson", "atire", "bm25l", "bm25+"]
@@ -25,6 +28,10 @@ class BM25Parameters:
     k1: float = 1.5
     b: float = 0.75
     method: Method = "lucene"
+
+    def __post_init__(self) -> None:
+        if self.method not in get_args(Method):
+            raise ValueError(f"unknown BM25 variant {self.method!r}; known: {', '.join(get_args(Method))}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +61,28 @@ class BM25Matrix:
                 # faster than `scores[rows] += weights`, which gathers and scatters
                 np.add.at(scores, self.rows[span], self.weights[span])
         return scores
+
+    def save(self, folder: Path) -> None:
+        """Write the arrays as .npy and the vocabulary as JSON."""
+        folder.mkdir(exist_ok=True)
+        for name in ("starts", "rows", "weights"):
+            np.save(folder / f"{name}.npy", getattr(self, name), allow_pickle=False)
+        described = {"size": self.size, "vocabulary": list(self.vocabulary)}
+        (folder / "vocabulary.json").write_text(json.dumps(described, ensure_ascii=False), "utf-8")
+        for path in folder.iterdir():
+            sync_file(path)
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """The saved matrix, its arrays memory-mapped. Raises FileNotFoundError."""
+        described = json.loads((folder / "vocabulary.json").read_text("utf-8"))
+        # a plain view of the map: slicing a numpy.memmap costs microseconds
+        starts, rows, weights = (
+            np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False).view(np.ndarray)
+            for name in ("starts", "rows", "weights")
+        )
+        vocabulary = {term: column for column, term in enumerate(described["vocabulary"])}
+        return cls(described["size"], vocabulary, starts, rows, weights)
 
 
 class _TermIds(Sequence[list[int]]):

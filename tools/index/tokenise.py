@@ -12,6 +12,8 @@ from typing import Any, Self
 __all__ = ["Tokeniser"]
 
 _ASCII_WORD = re.compile(r"[a-z0-9]+")
+_LATIN_WORD = re.compile(r"[^\W_]+")
+_BEYOND_LATIN = re.compile("[\u0300-\u1fff\u2c00-\U0010ffff]")
 # Scripts written without spaces between words (and Hangul, whose particles cling to their nouns): no dictionary is
 # at hand, so a run of them is indexed as overlapping pairs of characters.
 _UNSPACED = (
@@ -43,8 +45,11 @@ def _words(text: str) -> list[str]:
     """Case-folded words; runs of unspaced script as pairs of characters, a run of one as itself."""
     if text.isascii():
         return _ASCII_WORD.findall(text.lower())
+    text = unicodedata.normalize("NFKC", text).casefold()
+    if not _BEYOND_LATIN.search(text):  # a dash or an accent in Latin text: no need for the slower pattern
+        return _LATIN_WORD.findall(text)
     found: list[str] = []
-    for word in _word().findall(unicodedata.normalize("NFKC", text).casefold()):
+    for word in _word().findall(text):
         if len(word) > 2 and _unspaced().match(word):
             found.extend(word[at : at + 2] for at in range(len(word) - 1))
         else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,10 @@ class Ranking(NamedTuple):
 
     rows: npt.NDArray[np.int64]
     scores: npt.NDArray[np.float32]
+
+    @classmethod
+    def empty(cls) -> Self:
+        return cls(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32))
 
 
 class Ranker(Protocol):

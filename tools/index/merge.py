@@ -1,0 +1,146 @@
+"""What a write changes: which passages are new, which replace others, which need a vector."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ras_agent.errors import IndexMismatch, RasError
+from ras_agent.protocols import Embedder
+from ras_agent.records import Passage
+from ras_agent.tools.index.indexed_text import indexed_text
+from ras_agent.tools.index.passage_log import passage_line
+from ras_agent.tools.index.row_table import Table, find_rows, hash_of, new_rows
+from ras_agent.tools.index.snapshot import Snapshot
+from ras_agent.tools.index.vector_log import VectorLog
+
+__all__ = ["Changes", "merge", "without_document"]
+
+Rows = npt.NDArray[np.int64]
+_EMBED_AT_ONCE = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What a write did, in passages. `embedded`: how many texts went through the embedder."""
+
+    added: int = 0
+    replaced: int = 0
+    unchanged: int = 0
+    deleted: int = 0
+    embedded: int = 0
+
+    def __bool__(self) -> bool:
+        """Whether anything changed."""
+        return bool(self.added or self.replaced or self.deleted)
+
+
+def merge(
+    snapshot: Snapshot,
+    passages: Sequence[Passage],
+    embedder: Embedder | None,
+    *,
+    replace_existing: bool,
+    whole_documents: bool,
+) -> tuple[Table, Changes]:
+    """The next generation's rows. Writes to the logs alone; a replacement keeps its place in the corpus.
+
+    Raises ValueError for an id given twice, or already there unless `replace_existing`.
+    """
+    _check_distinct(passages)
+    existing = _existing_rows(snapshot, passages)
+    if not replace_existing and existing.max(initial=-1) >= 0:
+        name = passages[int(np.argmax(existing >= 0))].id
+        raise ValueError(f"passage id {name!r} is already in the index: `upsert` replaces it")
+    written = [
+        (passage, row)
+        for passage, row in zip(passages, existing.tolist(), strict=True)
+        if row < 0 or passage_line(snapshot.passages[row]) != passage_line(passage)
+    ]
+    fresh = [passage for passage, _ in written]
+    vectors, embedded = _vectors(snapshot, fresh, embedder)
+    rows = new_rows(fresh, snapshot.passage_log.append(fresh))
+    rows["vector"] = vectors
+    targets = np.array([row for _, row in written], dtype=np.int64)
+    old = targets >= 0
+    table = snapshot.table.copy()
+    table[targets[old]] = rows[old]
+    gone = _left_over(snapshot, passages, existing) if whole_documents else np.empty(0, dtype=np.int64)
+    table = np.concatenate([np.delete(table, gone), rows[~old]])
+    changes = Changes(
+        added=int(np.count_nonzero(~old)),
+        replaced=int(np.count_nonzero(old)),
+        unchanged=len(passages) - len(fresh),
+        deleted=len(gone),
+        embedded=embedded,
+    )
+    return table, changes
+
+
+def without_document(snapshot: Snapshot, document_id: str) -> tuple[Table, Changes]:
+    """The rows that remain without a document's passages. Passages without a document belong to none."""
+    gone = _rows_of_documents(snapshot, {document_id} - {""})
+    return np.delete(snapshot.table, gone), Changes(deleted=len(gone))
+
+
+def _check_distinct(passages: Sequence[Passage]) -> None:
+    seen: set[str] = set()
+    for passage in passages:
+        if passage.id in seen:
+            raise ValueError(f"passage id {passage.id!r} is given twice: ids are unique in an index")
+        seen.add(passage.id)
+
+
+def _existing_rows(snapshot: Snapshot, passages: Sequence[Passage]) -> Rows:
+    """For each passage the row with its id, -1 for none."""
+    wanted = np.array([hash_of(passage.id) for passage in passages], dtype=np.uint64)
+    rows = find_rows(snapshot.table["id"], wanted)
+    for passage, row in zip(passages, rows.tolist(), strict=True):
+        if row >= 0 and (stored := snapshot.passages[row].id) != passage.id:
+            raise RasError(f"passage ids {stored!r} and {passage.id!r} have the same hash: rename one of them")
+    return rows
+
+
+def _rows_of_documents(snapshot: Snapshot, documents: Collection[str]) -> Rows:
+    hashes = np.array([hash_of(document) for document in documents], dtype=np.uint64)
+    candidates = np.flatnonzero(np.isin(snapshot.table["document"], hashes))
+    return np.array([row for row in candidates if snapshot.passages[int(row)].document_id in documents], dtype=np.int64)
+
+
+def _left_over(snapshot: Snapshot, passages: Sequence[Passage], existing: Rows) -> Rows:
+    """Rows of the passages' documents that hold none of the passages."""
+    documents = {passage.document_id for passage in passages} - {""}
+    return np.setdiff1d(_rows_of_documents(snapshot, documents), existing)
+
+
+def _vectors(snapshot: Snapshot, passages: Sequence[Passage], embedder: Embedder | None) -> tuple[Rows, int]:
+    """For each passage the number of its vector, and how many texts were embedded: those no passage had before."""
+    log, numbers = snapshot.vector_log, np.full(len(passages), -1, dtype=np.int64)
+    if log is None or embedder is None:
+        return numbers, 0
+    texts = [indexed_text(passage) for passage in passages]
+    same = find_rows(snapshot.table["text"], np.array([hash_of(text) for text in texts], dtype=np.uint64))
+    unseen = []
+    for position, (text, row) in enumerate(zip(texts, same.tolist(), strict=True)):
+        if row >= 0 and indexed_text(snapshot.passages[row]) == text:
+            numbers[position] = snapshot.table["vector"][row]
+        else:
+            unseen.append(position)
+    for start in range(0, len(unseen), _EMBED_AT_ONCE):
+        batch = unseen[start : start + _EMBED_AT_ONCE]
+        first = _append(log, [texts[position] for position in batch], embedder)
+        numbers[batch] = np.arange(first, first + len(batch))
+    return numbers, len(unseen)
+
+
+def _append(log: VectorLog, texts: list[str], embedder: Embedder) -> int:
+    vectors = np.asarray(embedder.embed(texts), dtype=np.float32)
+    if vectors.shape != (len(texts), log.dimension):
+        raise IndexMismatch(
+            f"embedder {embedder.name!r} gave an array of shape {vectors.shape} for {len(texts)} texts, "
+            f"the index holds vectors of {log.dimension} numbers: use the embedder that built the index"
+        )
+    return log.append(vectors)

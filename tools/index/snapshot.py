@@ -1,0 +1,82 @@
+"""One generation of an index, to read from: it does not change when the index is written to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Lock
+
+from ras_agent.errors import IndexMismatch
+from ras_agent.records import Passage
+from ras_agent.tools.index.bm25_matrix import BM25Matrix, build_matrix
+from ras_agent.tools.index.indexed_text import indexed_text
+from ras_agent.tools.index.manifest import Manifest
+from ras_agent.tools.index.passage_log import PassageLog, Places, StoredPassages
+from ras_agent.tools.index.row_table import Table
+from ras_agent.tools.index.tokenise import Tokeniser
+from ras_agent.tools.index.vector_index import VectorIndex
+from ras_agent.tools.index.vector_log import VectorLog
+
+__all__ = ["Snapshot"]
+
+
+class Snapshot:
+    """Passages, their BM25 matrix and their vector index, the latter two loaded or built when first asked for."""
+
+    def __init__(
+        self,
+        manifest: Manifest,
+        table: Table,
+        passage_log: PassageLog,
+        vector_log: VectorLog | None,
+        tokeniser: Tokeniser,
+        folder: Path | None = None,
+    ) -> None:
+        self.manifest, self.table, self.tokeniser = manifest, table, tokeniser
+        self.passage_log, self.vector_log = passage_log, vector_log
+        self.passages: Sequence[Passage] = StoredPassages(passage_log, Places(table["start"], table["size"]))
+        self._folder = folder
+        self._bm25: BM25Matrix | None = None
+        self._vectors: VectorIndex | None = None
+        self._lock = Lock()
+
+    def bm25(self) -> BM25Matrix:
+        """The BM25 matrix, a row for each passage."""
+        with self._lock:
+            if self._bm25 is None:
+                self._bm25 = self._load_bm25() or build_matrix(
+                    map(indexed_text, self.passages), self.tokeniser, self.manifest.bm25
+                )
+            return self._bm25
+
+    def vectors(self) -> VectorIndex:
+        """The vector index, a number for each passage. Raises IndexMismatch if the index was made without embedder."""
+        with self._lock:
+            if self.vector_log is None:
+                raise IndexMismatch(
+                    "the index holds no vectors: build it with an embedder (`ras-agent index --embedder minilm`, "
+                    "PassageIndex.create(path, embedder='minilm')), or retrieve by bm25"
+                )
+            if self._vectors is None:
+                self._vectors = self._load_vectors() or VectorIndex.build(
+                    self.vector_log.take(self.table["vector"]), self.manifest.vectors
+                )
+            return self._vectors
+
+    # A file may be gone because a later generation replaced it: then build anew, the logs are still there.
+
+    def _load_bm25(self) -> BM25Matrix | None:
+        if self._folder is None or not self.manifest.files.bm25:
+            return None
+        try:
+            return BM25Matrix.load(self._folder / self.manifest.files.bm25)
+        except FileNotFoundError:
+            return None
+
+    def _load_vectors(self) -> VectorIndex | None:
+        if self._folder is None or not self.manifest.files.faiss:
+            return None
+        try:
+            return VectorIndex.load(self._folder / self.manifest.files.faiss)
+        except FileNotFoundError:
+            return None

@@ -1,0 +1,249 @@
+"""A searchable collection of passages: in memory, or a folder on disk.
+
+On disk passages and vectors are appended to logs, everything else is written to new files, and replacing index.json
+commits. So an interrupted write leaves the index as it was, and whoever reads goes on reading what they opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from threading import RLock
+from typing import Any, Self, cast
+
+import numpy as np
+
+from ras_agent.errors import IndexMismatch, RasError
+from ras_agent.protocols import Embedder, Retriever
+from ras_agent.records import Passage
+from ras_agent.tools.encode.embedders import resolve_embedder
+from ras_agent.tools.index.bm25_matrix import BM25Parameters
+from ras_agent.tools.index.durable import writer_lock
+from ras_agent.tools.index.folder import exists, open_folder, start_folder, write_folder
+from ras_agent.tools.index.manifest import EmbedderIdentity, Manifest, read_manifest
+from ras_agent.tools.index.merge import Changes, merge, without_document
+from ras_agent.tools.index.passage_log import MemoryPassageLog
+from ras_agent.tools.index.row_table import ROW, Table, fingerprint, hash_of
+from ras_agent.tools.index.snapshot import Snapshot
+from ras_agent.tools.index.tokenise import Tokeniser
+from ras_agent.tools.index.vector_index import VectorSettings, require_faiss
+from ras_agent.tools.index.vector_log import MemoryVectorLog
+from ras_agent.tools.registry import factory
+
+__all__ = ["Changes", "PassageIndex"]
+
+
+class PassageIndex:
+    """Passages in a fixed order with a BM25 matrix and, given an embedder, a vector index.
+
+    Made by `create`, `open` or `in_memory`. One process may write while others read; a second writer waits. Retrievers
+    search the passages that were there when they were made.
+    """
+
+    def __init__(self, snapshot: Snapshot, embedder: Embedder | None, path: Path | None = None) -> None:
+        self.path = path
+        self.snapshot = snapshot
+        self._embedder = embedder
+        self._lock = RLock()
+        self._in_batch = False
+
+    @classmethod
+    def create(
+        cls,
+        path: str | Path,
+        embedder: object = None,
+        *,
+        tokeniser: Tokeniser | None = None,
+        bm25: BM25Parameters | None = None,
+        vectors: VectorSettings | None = None,
+    ) -> Self:
+        """An empty index in the folder `path`, which is made.
+
+        embedder: None for BM25 alone, or what resolve_embedder takes. Its name and dimension are kept in the index.
+        Raises FileExistsError if there is an index already.
+        """
+        path = Path(path)
+        if exists(path):
+            raise FileExistsError(f"{path} holds an index already: open it, or delete it first")
+        resolved, manifest = _begin(embedder, tokeniser, bm25, vectors)
+        start_folder(path, manifest)
+        return cls(open_folder(path), resolved, path)
+
+    @classmethod
+    def open(cls, path: str | Path, embedder: object = None) -> Self:
+        """The index in the folder `path`, its files memory-mapped.
+
+        Without `embedder`, the one whose name the index keeps is loaded when first needed.
+        Raises IndexNotFound, or IndexMismatch for vectors of another embedder, another version or a damaged index.
+        """
+        path = Path(path)
+        snapshot = open_folder(path)
+        resolved = None if embedder is None else resolve_embedder(embedder)
+        if resolved is not None:
+            _check_embedder(snapshot.manifest, resolved, str(path))
+        return cls(snapshot, resolved, path)
+
+    @classmethod
+    def in_memory(
+        cls,
+        passages: Iterable[Passage] = (),
+        embedder: object = None,
+        *,
+        tokeniser: Tokeniser | None = None,
+        bm25: BM25Parameters | None = None,
+        vectors: VectorSettings | None = None,
+    ) -> Self:
+        """An index that lives as long as the process; see `create`."""
+        resolved, manifest = _begin(embedder, tokeniser, bm25, vectors)
+        vector_log = MemoryVectorLog(manifest.embedder.dimension) if manifest.embedder else None
+        tokeniser = tokeniser or Tokeniser()
+        index = cls(Snapshot(manifest, np.empty(0, dtype=ROW), MemoryPassageLog(), vector_log, tokeniser), resolved)
+        index.add(passages)
+        return index
+
+    @staticmethod
+    def exists(path: str | Path) -> bool:
+        """Whether the folder `path` holds an index."""
+        return exists(Path(path))
+
+    def __len__(self) -> int:
+        return len(self.snapshot.passages)
+
+    @property
+    def passages(self) -> Sequence[Passage]:
+        """The passages in corpus order; on disk read one by one, when asked for."""
+        return self.snapshot.passages
+
+    def get(self, passage_id: str) -> Passage | None:
+        """The passage with that id."""
+        snapshot = self.snapshot
+        rows = np.flatnonzero(snapshot.table["id"] == np.uint64(hash_of(passage_id)))
+        found = (snapshot.passages[int(row)] for row in rows)
+        return next((passage for passage in found if passage.id == passage_id), None)
+
+    def document_ids(self) -> tuple[str, ...]:
+        """Ids of all documents in corpus order; passages without one belong to none."""
+        snapshot = self.snapshot
+        _, first = np.unique(snapshot.table["document"], return_index=True)
+        return tuple(name for row in np.sort(first).tolist() if (name := snapshot.passages[row].document_id))
+
+    @property
+    def embedder(self) -> Embedder | None:
+        """What queries and new passages are embedded with; None for an index without vectors.
+
+        Raises IndexMismatch if the index was built with an embedder that has to be given to `open`.
+        """
+        with self._lock:
+            if self._embedder is None and self.snapshot.manifest.embedder:
+                self._embedder = _remembered(self.snapshot.manifest, str(self.path))
+            return self._embedder
+
+    def retriever(self, name: str = "bm25", **options: Any) -> Retriever:
+        """A registered retriever over this index as it is now."""
+        return cast(Retriever, factory("retriever", name)(self, **options))
+
+    def add(self, passages: Iterable[Passage]) -> Changes:
+        """Append passages. Raises ValueError for an id that is given twice or already there; then nothing is added."""
+        batch = list(passages)
+        return self._write(
+            lambda now: merge(now, batch, self._writing_embedder(), replace_existing=False, whole_documents=False)
+        )
+
+    def upsert(self, passages: Iterable[Passage], *, whole_documents: bool = False) -> Changes:
+        """Add passages, replacing those with the same id; what is unchanged is left alone, and no text embedded twice.
+
+        whole_documents: the passages are all there is of their documents; others of the same documents are deleted.
+        """
+        batch = list(passages)
+        return self._write(
+            lambda now: merge(
+                now, batch, self._writing_embedder(), replace_existing=True, whole_documents=whole_documents
+            )
+        )
+
+    def delete_document(self, document_id: str) -> Changes:
+        """Delete a document's passages; no error if there are none."""
+        return self._write(lambda now: without_document(now, document_id))
+
+    @contextmanager
+    def batch(self) -> Iterator[Self]:
+        """Many writes, each kept when it returns, that build the search structures once, at the end.
+
+        If the process stops before the end, nothing written is lost: what is not built yet is built in memory when
+        searched, and on disk by the next write or batch.
+        """
+        with self._lock:
+            self._in_batch = True
+            try:
+                yield self
+            finally:
+                self._in_batch = False
+            self._write(lambda now: (now.table, Changes(unchanged=len(now.table))))
+
+    def _write(self, change: Callable[[Snapshot], tuple[Table, Changes]]) -> Changes:
+        with self._lock, writer_lock(self.path / "writer.lock") if self.path else nullcontext():
+            if self.path and read_manifest(self.path).generation != self.snapshot.manifest.generation:
+                self.snapshot = open_folder(self.path)  # another process wrote since
+            before = self.snapshot
+            table, changes = change(before)
+            to_build = self.path and not self._in_batch and not before.manifest.files.bm25
+            if not changes and not to_build:
+                return changes
+            manifest = replace(
+                before.manifest,
+                generation=before.manifest.generation + 1,
+                passages=len(table),
+                documents=len(np.unique(table["document"][table["document"] != np.uint64(hash_of(""))])),
+                fingerprint=fingerprint(table),
+            )
+            after = Snapshot(manifest, table, before.passage_log, before.vector_log, before.tokeniser)
+            self.snapshot = write_folder(self.path, after, build=not self._in_batch) if self.path else after
+            return changes
+
+    def _writing_embedder(self) -> Embedder | None:
+        embedder = self.embedder
+        if embedder is not None:
+            require_faiss()  # before hours of embedding, not after
+        return embedder
+
+
+def _begin(
+    embedder: object, tokeniser: Tokeniser | None, bm25: BM25Parameters | None, vectors: VectorSettings | None
+) -> tuple[Embedder | None, Manifest]:
+    resolved = None if embedder is None else resolve_embedder(embedder)
+    manifest = Manifest(
+        embedder=EmbedderIdentity(resolved.name, resolved.dimension) if resolved else None,
+        vectors=vectors or VectorSettings(),
+        bm25=bm25 or BM25Parameters(),
+        tokeniser=(tokeniser or Tokeniser()).to_dict(),
+    )
+    return resolved, manifest
+
+
+def _check_embedder(manifest: Manifest, embedder: Embedder, where: str) -> None:
+    if manifest.embedder is None:
+        raise IndexMismatch(
+            f"{where} holds no vectors, embedder {embedder.name!r} cannot search it: build it anew with that embedder, "
+            "or retrieve by bm25"
+        )
+    given = EmbedderIdentity(embedder.name, embedder.dimension)
+    if given != manifest.embedder:
+        raise IndexMismatch(
+            f"{where} was built with embedder {manifest.embedder}, not with {given}: open it with the former, "
+            "or build it anew with the latter"
+        )
+
+
+def _remembered(manifest: Manifest, where: str) -> Embedder:
+    assert manifest.embedder
+    try:
+        embedder = resolve_embedder(manifest.embedder.name)
+    except RasError as error:
+        raise IndexMismatch(
+            f"{where} was built with embedder {manifest.embedder}, which could not be loaded by that name ({error}): "
+            "give it, PassageIndex.open(path, embedder=...)"
+        ) from error
+    _check_embedder(manifest, embedder, where)
+    return embedder

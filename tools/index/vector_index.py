@@ -1,0 +1,114 @@
+"""Nearest vectors by inner product, through FAISS."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from ras_agent.errors import IndexMismatch, MissingExtra
+from ras_agent.tools.index.durable import sync_file
+
+__all__ = ["VectorIndex", "VectorSettings", "require_faiss"]
+
+Floats = npt.NDArray[np.float32]
+
+_LEAST_FOR_LISTS = 1000  # below, lists cannot be trained, and a flat index is as fast
+
+
+@dataclass(frozen=True, slots=True)
+class VectorSettings:
+    """How vectors are searched.
+
+    flat: exact. hnsw: a graph of `links` neighbours a node, `effort` candidates kept at building and at search.
+    ivf: `lists` clusters (0: the square root of the number of vectors), of which `probes` are searched (0: a
+    sixteenth of them).
+    """
+
+    kind: Literal["flat", "hnsw", "ivf"] = "flat"
+    links: int = 32
+    effort: int = 128
+    lists: int = 0
+    probes: int = 0
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("flat", "hnsw", "ivf"):
+            raise ValueError(f"unknown kind of vector index {self.kind!r}; known: flat, hnsw, ivf")
+
+
+class VectorIndex:
+    """Unit vectors, numbered as they were given. May be searched from several threads at once."""
+
+    def __init__(self, index: Any) -> None:
+        """`index` is a faiss.Index of inner products."""
+        self._index = index
+
+    @classmethod
+    def build(cls, vectors: Floats, settings: VectorSettings) -> Self:
+        """An index of `vectors`, shape (n, dimension)."""
+        faiss = _faiss()
+        count, dimension = vectors.shape
+        index: Any
+        if settings.kind == "hnsw":
+            index = faiss.IndexHNSWFlat(dimension, settings.links, faiss.METRIC_INNER_PRODUCT)
+            index.hnsw.efConstruction = index.hnsw.efSearch = settings.effort
+        elif settings.kind == "ivf" and count >= _LEAST_FOR_LISTS:
+            lists = min(settings.lists or int(count**0.5), count // 39)  # FAISS wants 39 vectors a list to train
+            index = faiss.IndexIVFFlat(faiss.IndexFlatIP(dimension), dimension, lists, faiss.METRIC_INNER_PRODUCT)
+            index.train(vectors)
+            index.nprobe = settings.probes or -(-lists // 16)
+        else:
+            index = faiss.IndexFlatIP(dimension)
+        index.add(vectors)
+        return cls(index)
+
+    def save(self, path: Path) -> None:
+        """Write in FAISS's own format."""
+        _faiss().write_index(self._index, str(path))
+        sync_file(path)
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Memory-mapped where this FAISS can. Raises FileNotFoundError, MissingExtra."""
+        faiss = _faiss()
+        if not path.exists():
+            raise FileNotFoundError(path)
+        return cls(faiss.read_index(str(path), getattr(faiss, "IO_FLAG_MMAP_IFC", faiss.IO_FLAG_MMAP)))
+
+    def search(self, query: Floats, k: int) -> tuple[npt.NDArray[np.int64], Floats]:
+        """Numbers and inner products of the `k` nearest to `query` (dimension,), best first, ties by number.
+
+        Raises IndexMismatch for a query of another dimension.
+        """
+        if query.shape != (self._index.d,):
+            raise IndexMismatch(
+                f"the query's vector has shape {query.shape}, the index holds vectors of {self._index.d} numbers: "
+                "search with the embedder that built the index"
+            )
+        depth = min(k + 1, self._index.ntotal)
+        while depth:
+            products, numbers = (found[0] for found in self._index.search(query[None], depth))
+            # a tie across the cut: which of the tied were found is FAISS's choice, so fetch them all
+            if depth == self._index.ntotal or products[k - 1] > products[-1]:
+                found = numbers >= 0  # an approximate index may find fewer
+                products, numbers = products[found], numbers[found]
+                order = np.lexsort((numbers, -products))[:k]
+                return numbers[order], products[order]
+            depth = min(2 * depth, self._index.ntotal)
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
+
+
+def require_faiss() -> None:
+    """Raises MissingExtra if vectors cannot be searched here."""
+    _faiss()
+
+
+def _faiss() -> Any:
+    try:
+        import faiss
+    except ImportError as error:
+        raise MissingExtra("dense retrieval", "faiss") from error
+    return faiss

@@ -1,0 +1,47 @@
+"""Dense retrieval: which passages lie nearest to the query in an embedder's space?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import cast
+
+from ras_agent.protocols import Embedder
+from ras_agent.records import Hit, Passage
+from ras_agent.tools.encode.embedders import query_vector
+from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.index.vector_index import VectorIndex
+from ras_agent.tools.retrieve.ranking import Ranking, check_query, hits
+
+__all__ = ["DenseRetriever", "dense"]
+
+
+class DenseRetriever:
+    """Ranks passages by cosine similarity of title and text to the query; scores in -1..1."""
+
+    name = "dense"
+
+    def __init__(
+        self, passages: Sequence[Passage], vectors: VectorIndex, embedder: Embedder, *, cache_size: int = 1024
+    ) -> None:
+        """`vectors` has a number for each passage, in order. The vectors of `cache_size` queries are remembered."""
+        self.passages, self._vectors = passages, vectors
+        self._embed = lru_cache(cache_size)(lambda query: query_vector(embedder, query))
+
+    def rank(self, query: str, k: int) -> Ranking:
+        """The `k` best rows. Raises ValueError for a blank query or k < 1, IndexMismatch for another width."""
+        check_query(query, k)
+        if not self.passages:
+            return Ranking.empty()
+        return Ranking(*self._vectors.search(self._embed(query), k))
+
+    def retrieve(self, query: str, k: int = 5) -> list[Hit]:
+        """At most `k` hits, best first, ties in corpus order. Raises ValueError for a blank query or k < 1."""
+        return hits(self.passages, self.rank(query, k))
+
+
+def dense(index: PassageIndex, *, cache_size: int = 1024) -> DenseRetriever:
+    """The retriever registered as "dense". Raises IndexMismatch for an index without vectors."""
+    snapshot = index.snapshot
+    vectors = snapshot.vectors()
+    return DenseRetriever(snapshot.passages, vectors, cast(Embedder, index.embedder), cache_size=cache_size)

@@ -1,0 +1,51 @@
+"""Hybrid retrieval: several rankings of one corpus fused by reciprocal rank (Cormack, Clarke and Büttcher, 2009)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ras_agent.records import Hit
+from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.retrieve.bm25 import bm25
+from ras_agent.tools.retrieve.dense import dense
+from ras_agent.tools.retrieve.ranking import Ranker, Ranking, check_query, hits, top_k
+
+__all__ = ["HybridRetriever", "fuse", "hybrid"]
+
+
+def fuse(rankings: Sequence[Ranking], size: int, k: int, constant: float = 60) -> Ranking:
+    """The `k` best of `size` rows by the sum of 1 / (constant + rank) over the rankings; the best row has rank 1."""
+    scores = np.zeros(size, dtype=np.float32)
+    for ranking in rankings:
+        scores[ranking.rows] += (1 / (constant + np.arange(1, len(ranking.rows) + 1))).astype(np.float32)
+    return top_k(scores, k)
+
+
+class HybridRetriever:
+    """Fuses rankers of the same passages, so that what several rank well comes first."""
+
+    name = "hybrid"
+
+    def __init__(self, rankers: Sequence[Ranker], *, constant: float = 60, depth: int = 100) -> None:
+        """`constant` dampens the lead of the first ranks; `depth` is how far down each ranking counts, at least k."""
+        if not rankers or any(len(ranker.passages) != len(rankers[0].passages) for ranker in rankers):
+            raise ValueError("hybrid retrieval needs rankers over the same passages")
+        self.passages = rankers[0].passages
+        self._rankers, self._constant, self._depth = tuple(rankers), constant, depth
+
+    def rank(self, query: str, k: int) -> Ranking:
+        """The `k` best rows. Raises ValueError for a blank query or k < 1."""
+        check_query(query, k)
+        rankings = [ranker.rank(query, max(k, self._depth)) for ranker in self._rankers]
+        return fuse(rankings, len(self.passages), k, self._constant)
+
+    def retrieve(self, query: str, k: int = 5) -> list[Hit]:
+        """At most `k` hits, best first, ties in corpus order. Raises ValueError for a blank query or k < 1."""
+        return hits(self.passages, self.rank(query, k))
+
+
+def hybrid(index: PassageIndex, *, constant: float = 60, depth: int = 100) -> HybridRetriever:
+    """The retriever registered as "hybrid": BM25 and dense. Raises IndexMismatch for an index without vectors."""
+    return HybridRetriever([bm25(index), dense(index)], constant=constant, depth=depth)

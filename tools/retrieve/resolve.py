@@ -1,0 +1,54 @@
+"""From what a user writes to the retriever that plays the role."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from ras_agent.errors import SettingsError
+from ras_agent.protocols import Retriever
+from ras_agent.records import Passage
+from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.registry import factory
+from ras_agent.tools.retrieve.langchain_adapter import LangChainRetriever, is_langchain_retriever
+
+__all__ = ["resolve_retriever"]
+
+
+def resolve_retriever(
+    spec: object, index: PassageIndex | str | Path | Sequence[Passage] | None = None, **options: Any
+) -> Retriever:
+    """The retriever that `spec` names.
+
+    spec: a Retriever; a LangChain BaseRetriever; or a registered name ("bm25", "dense", "hybrid", entry points of
+        `ras_agent.retriever`), built over `index` with `options`.
+    index: an open index, the path of one, or passages, which are then indexed in memory. For the last two the option
+        `embedder` is how to embed (see ras_agent.tools.encode.embedders.resolve_embedder).
+    Raises UnknownName, SettingsError for a name without an index, IndexNotFound, IndexMismatch, MissingExtra, or
+    TypeError for an object that is no retriever.
+    """
+    if isinstance(spec, str):
+        build = factory("retriever", spec)
+        return cast(Retriever, build(_open(spec, index, options), **options))
+    if options:
+        raise TypeError(f"options are for retrievers named by a string, got {spec!r:.200} with {', '.join(options)}")
+    if is_langchain_retriever(spec):
+        return LangChainRetriever(cast(Any, spec))
+    if isinstance(spec, type) or not isinstance(spec, Retriever):
+        raise TypeError(
+            "a retriever is a name, a LangChain BaseRetriever (of a vector store: store.as_retriever()), or an object "
+            f"with the method `retrieve(query, k)`, got {spec!r:.200}"
+        )
+    return spec
+
+
+def _open(name: str, index: object, options: dict[str, Any]) -> PassageIndex:
+    """The index to search. Takes `embedder` out of `options` where it is for opening the index."""
+    if isinstance(index, PassageIndex):
+        return index
+    if isinstance(index, str | Path):
+        return PassageIndex.open(index, embedder=options.pop("embedder", None))
+    if isinstance(index, Sequence):
+        return PassageIndex.in_memory(index, embedder=options.pop("embedder", None))
+    raise SettingsError(f"retriever {name!r} needs an index: pass a PassageIndex, the path of one, or passages")

@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ras_agent.graph_merge import Entity
 from ras_agent.values import value_of
 
@@ -35,6 +33,8 @@ def aliases_of(entities: Iterable[Entity], embedder: Embedder, threshold: float)
     Dates and quantities have no aliases, and names that differ in a number ("Apollo 11" and "Apollo 12", "Henry V" and
     "Henry VI") are never paired, however near their vectors are.
     """
+    import numpy as np  # slow to import, and a graph without aliases does without
+
     named = sorted((e for e in entities if value_of(e.label) is None), key=lambda entity: entity.key)
     if len(named) < 2:
         return ()

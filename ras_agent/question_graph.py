@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
+from ras_agent import graph_export
 from ras_agent.canonical import canonical_key
 from ras_agent.graph_aliases import Alias, aliases_of
 from ras_agent.graph_bound import least_useful
@@ -132,6 +133,14 @@ class QuestionGraph:
     def to_text(self) -> str:
         """One fact a line, as prompts show it: `(S> s | P> p | O> o)`."""
         return "\n".join(map(str, self.facts))
+
+    def to_graphml(self) -> str:
+        """For graph tools; see ras_agent.graph_export."""
+        return graph_export.to_graphml(self)
+
+    def to_mermaid(self, max_facts: int = 200) -> str:
+        """For Markdown; see ras_agent.graph_export."""
+        return graph_export.to_mermaid(self, max_facts)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON: facts with their ids, conflicts as groups of ids, aliases, the shelf in a short form."""

@@ -1,0 +1,116 @@
+"""A question graph for other programs: GraphML for graph tools, Mermaid for Markdown."""
+
+from __future__ import annotations
+
+import json
+import re
+import xml.etree.ElementTree as ET
+from typing import TYPE_CHECKING
+
+from ras_agent.canonical import canonical_key
+from ras_agent.records import Triple
+
+if TYPE_CHECKING:
+    from ras_agent.question_graph import QuestionGraph
+
+__all__ = ["first_hop", "to_graphml", "to_mermaid"]
+
+_NAMESPACE = "http://graphml.graphdrawing.org/xmlns"
+_KEYS = {
+    "node": {"label": "string", "key": "string", "forms": "string", "hop": "int"},
+    "edge": {
+        "label": "string",
+        "kind": "string",
+        "hop": "int",
+        "support": "int",
+        "conflict": "boolean",
+        "score": "double",
+        "sources": "string",
+    },
+}
+# what XML 1.0 cannot hold, escaped or not
+_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+# what Mermaid could read as its own mark or as Markdown; it becomes an entity code
+_NOT_PLAIN = re.compile(r"[^\w \u00a0-\U0010ffff,.'()/:=!?-]|_|^-")
+_LONGEST_LABEL = 60
+_TINTS = ("#dbeafe", "#dcfce7", "#fef3c7", "#fce7f3", "#ede9fe", "#e2e8f0")
+
+
+def first_hop(fact: Triple) -> int:
+    """The hop that first read the fact; 0 for a given one."""
+    return min((source.hop for source in fact.sources), default=0)
+
+
+def to_graphml(graph: QuestionGraph) -> str:
+    """Entities as nodes, facts as directed edges with their ids, alias edges beside them (`kind`: fact or alias).
+
+    `forms` and `sources` are JSON. Characters that XML cannot hold become U+FFFD.
+    """
+    root = ET.Element("graphml", {"xmlns": _NAMESPACE})
+    for target, types in _KEYS.items():
+        for name, kind in types.items():
+            ET.SubElement(root, "key", {"id": f"{target}-{name}", "for": target, "attr.name": name, "attr.type": kind})
+    body = ET.SubElement(root, "graph", {"id": "question", "edgedefault": "directed"})
+    nodes = {key: f"n{index}" for index, key in enumerate(graph.entities)}
+    for key, entity in graph.entities.items():
+        node = ET.SubElement(body, "node", {"id": nodes[key]})
+        hop = min(map(first_hop, graph.touching(key)))
+        _data(node, label=entity.label, key=key, forms=_json(entity.forms), hop=hop)
+    disputed = {fact.id for group in graph.conflicts for fact in group}
+    for name, fact in graph.by_id.items():
+        edge = _edge(body, name, nodes[canonical_key(fact.subject)], nodes[canonical_key(fact.object)])
+        support = len({source.passage_id for source in fact.sources})
+        _data(edge, label=fact.predicate, kind="fact", hop=first_hop(fact), support=support)
+        _data(edge, conflict=name in disputed, sources=_json([source.to_dict() for source in fact.sources]))
+    for index, alias in enumerate(graph.aliases):
+        if alias.one in nodes and alias.other in nodes:
+            edge = _edge(body, f"alias{index}", nodes[alias.one], nodes[alias.other])
+            _data(edge, label="same as?", kind="alias", score=alias.score)
+    ET.indent(root)
+    return ET.tostring(root, encoding="unicode", xml_declaration=False) + "\n"
+
+
+def to_mermaid(graph: QuestionGraph, max_facts: int = 200) -> str:
+    """A left-to-right flowchart, entities tinted by the hop that found them, conflicting facts dashed in red.
+
+    Beyond `max_facts` the most supported facts are drawn and a note counts the others: GitHub draws no more than 500
+    edges.
+    """
+    drawn = graph.bounded(max_facts) if len(graph) > max_facts else graph
+    nodes = {key: f"n{index}" for index, key in enumerate(drawn.entities)}
+    hops = {key: min(map(first_hop, drawn.touching(key))) for key in nodes}
+    disputed = {fact.id for group in drawn.conflicts for fact in group}
+    lines = ["flowchart LR"]
+    lines += [f'  {nodes[key]}["{_label(entity.label)}"]:::hop{hops[key]}' for key, entity in drawn.entities.items()]
+    for fact in drawn.facts:
+        one, other = nodes[canonical_key(fact.subject)], nodes[canonical_key(fact.object)]
+        lines.append(f'  {one} -->|"{_label(fact.predicate)}"| {other}')
+    if len(drawn) < len(graph):
+        lines.append(f'  more["... and {len(graph) - len(drawn)} more facts"]')
+    red = [str(index) for index, name in enumerate(drawn.by_id) if name in disputed]
+    if red:
+        lines.append(f"  linkStyle {','.join(red)} stroke:#dc2626,stroke-dasharray:4")
+    for hop in sorted(set(hops.values())):
+        lines.append(f"  classDef hop{hop} fill:{_TINTS[(hop - 1) % len(_TINTS)]},stroke:#64748b,color:#0f172a")
+    return "\n".join(lines) + "\n"
+
+
+def _label(text: str) -> str:
+    line = "".join(char if char.isprintable() else "\ufffd" for char in " ".join(text.split()))
+    short = line if len(line) <= _LONGEST_LABEL else line[: _LONGEST_LABEL - 1] + "…"
+    return _NOT_PLAIN.sub(lambda match: f"#{ord(match.group())};", short) or " "
+
+
+def _edge(body: ET.Element, name: str, source: str, target: str) -> ET.Element:
+    return ET.SubElement(body, "edge", {"id": name, "source": source, "target": target})
+
+
+def _data(element: ET.Element, **values: str | int | float | bool) -> None:
+    for name, value in values.items():
+        text = str(value).lower() if isinstance(value, bool) else _NOT_XML.sub("\ufffd", str(value))
+        ET.SubElement(element, "data", {"key": f"{element.tag}-{name}"}).text = text
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)

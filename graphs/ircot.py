@@ -49,7 +49,7 @@ def create_ircot_agent(
     graph.add_node("reason", node(deciders.reason(reasoner, records, structured=extractor is not None)))
     graph.add_node("retrieve", node(nodes.retrieve(retriever, records)))
     graph.add_node("merge", node(nodes.merge(records, thinking=True)))
-    graph.add_node("answer", node(nodes.answer(resolve_answerer(answerer), records)))
+    graph.add_node("answer", node(nodes.answer(resolve_answerer(answerer, style="reader"), records)))
 
     graph.add_edge(START, "begin")
     graph.add_edge("begin", "reason")

@@ -87,8 +87,8 @@ def settings(passing_time: PassingTime) -> ChatSettings:
 def scripted_model() -> Callable[..., Any]:
     """`scripted_model(*replies)`: a chat model that gives the replies in order, or by what they answer.
 
-    A reply is a text, an exception to raise, or a pair (text in the prompt, reply) that may be used many times. The
-    prompts it was sent, each turn "role: text", are in its `prompts`.
+    A reply is a text, an exception to raise, or a pair (text in the prompt, reply) that may be used many times; the
+    reply of a pair may be a function of the prompt. The prompts it was sent, each turn "role: text", are in `prompts`.
     """
     from langchain_core.language_models.chat_models import BaseChatModel  # here, for it takes most of a second
     from langchain_core.messages import AIMessage, BaseMessage
@@ -108,7 +108,7 @@ def scripted_model() -> Callable[..., Any]:
             self.prompts.append(prompt)
             reply = next(reply for reply in self.replies if not isinstance(reply, tuple) or reply[0] in prompt)
             if isinstance(reply, tuple):
-                reply = reply[1]
+                reply = reply[1](prompt) if callable(reply[1]) else reply[1]
             else:
                 self.replies.remove(reply)
             if isinstance(reply, Exception):

@@ -69,8 +69,8 @@ def _goes_on(text: str, start: int, match: re.Match[str]) -> bool:
     word = following[1] if following else ""
     if word[:1].islower() or (word and word in ",;:&)]"):
         return True
-    # only a bare full stop can belong to an abbreviation
-    alone = _STANDS_ALONE.search(text, start, match.end()) if match.group() == "." else None
+    # only a bare full stop can belong to an abbreviation, and abbreviations are short
+    alone = _STANDS_ALONE.search(text, max(start, match.end() - 24), match.end()) if match.group() == "." else None
     if alone is None or not word:
         return False
     kind = "anywhere" if _INITIALS.match(alone[1]) else _KIND.get(alone[1].casefold(), "")

@@ -33,6 +33,12 @@ class Rates:
     tokens_per_minute: int | None = None
     in_flight: int | None = 16
 
+    def __post_init__(self) -> None:
+        for name in ("requests_per_minute", "tokens_per_minute", "in_flight"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"Rates.{name} must be positive or None, got {value!r}")
+
 
 @dataclass(slots=True)
 class Booking:

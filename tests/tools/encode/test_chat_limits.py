@@ -140,6 +140,12 @@ def test_a_call_that_raises_gives_its_slot_back(passing_time: Any) -> None:
     assert starts(limited, passing_time, 1) == [0.0]
 
 
+@pytest.mark.parametrize("name", ["requests_per_minute", "tokens_per_minute", "in_flight"])
+def test_rates_that_would_let_nothing_through_are_an_error(name: str) -> None:
+    with pytest.raises(ValueError, match=f"Rates.{name} must be positive or None, got 0"):
+        Rates(**{name: 0})
+
+
 def test_an_endpoint_has_one_limiter_and_the_last_rates_given() -> None:
     first = shared_limiter("test-endpoint#m", Rates(requests_per_minute=5))
     assert shared_limiter("test-endpoint#m") is first

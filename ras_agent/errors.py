@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = [
     "BudgetExceeded",
+    "IndexExists",
     "IndexMismatch",
     "IndexNotFound",
     "IngestError",
@@ -13,6 +14,7 @@ __all__ = [
     "PromptError",
     "RasError",
     "SettingsError",
+    "TraceError",
     "UnknownName",
 ]
 
@@ -52,12 +54,20 @@ class IndexMismatch(RasError, ValueError):
     """An index was written by another embedder, version or layout."""
 
 
+class IndexExists(RasError, FileExistsError):
+    """There is an index already where a new one was to be made."""
+
+
 class IndexNotFound(RasError, FileNotFoundError):
     """There is no index at a path."""
 
 
 class SettingsError(RasError, ValueError):
     """A setting is unknown or has a wrong value."""
+
+
+class TraceError(RasError, ValueError):
+    """A saved trace could not be read; the message names the place in it."""
 
 
 class ModelCallError(RasError, RuntimeError):

@@ -1,0 +1,256 @@
+"""The record of one run: what the command line prints and saves, evaluation stores, and the page is drawn from.
+
+Its JSON form has one schema everywhere, `trace_schema()`. A passage is held once, under `passages`; steps, citations
+and facts name it by its id.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import (
+    Any,
+    Literal,
+    NotRequired,  # the one of pydantic, before Python 3.12
+    Self,
+)
+
+from pydantic import TypeAdapter, ValidationError
+from typing_extensions import TypedDict
+
+from ras_agent.errors import TraceError
+from ras_agent.events import Planned
+from ras_agent.question_graph import QuestionGraph
+from ras_agent.records import JSON, Action, Call, Citation, Failure, Passage, Plan, Step, Usage
+
+__all__ = ["VERSION", "Trace", "trace_schema"]
+
+VERSION = 1
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A run, from question to answer.
+
+    plans: the planner's decisions, each with the hop that it was made for. passages: by id, in the order of retrieval.
+    mode: the graph that ran ("ras", "ircot", "single_shot"). roles: what stood behind each role, such as
+    {"planner": "openai:gpt-4o-mini"}. seconds: time spent inside nodes.
+    """
+
+    question: str
+    answer: str
+    abstained: bool = False
+    confidence: float | None = None
+    citations: tuple[Citation, ...] = ()
+    stop_reason: str = ""
+    mode: str = ""
+    roles: Mapping[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+    steps: tuple[Step, ...] = ()
+    plans: tuple[Planned, ...] = ()
+    graph: QuestionGraph = field(default_factory=QuestionGraph)
+    usage: Usage = field(default_factory=Usage)
+    failures: tuple[Failure, ...] = ()
+    passages: Mapping[str, Passage] = field(default_factory=dict)
+
+    @classmethod
+    def from_state(cls, out: Mapping[str, Any], mode: str = "", roles: Mapping[str, str] | None = None) -> Self:
+        """The trace of what an agent returned."""
+        said = {name: out[name] for name in _Trace.__annotations__ if out.get(name) is not None}
+        return cls.from_dict({**cls("", "").to_dict(), **said, "mode": mode, "roles": dict(roles or {})})
+
+    @classmethod
+    def from_json(cls, text: str | bytes, where: str = "trace") -> Self:
+        """The inverse of `to_json`. `where` names the file in errors. Raises TraceError."""
+        try:
+            data = json.loads(text)
+        except ValueError as error:
+            raise TraceError(f"{where}: not JSON: {error}") from error
+        return cls.from_dict(data, where)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], where: str = "trace") -> Self:
+        """The inverse of `to_dict`. Raises TraceError with the place of what is missing or of another type."""
+        wire = _checked(data, where)
+        passages = wire["passages"]
+        try:
+            graph = QuestionGraph.from_dict(wire["graph"])
+        except IndexError as error:
+            raise TraceError(f"{where}: graph.facts: a reading names a source that its fact does not have") from error
+        return cls(
+            question=wire["question"],
+            answer=wire["answer"],
+            abstained=wire["abstained"],
+            confidence=wire["confidence"],
+            citations=tuple(wire["citations"]),
+            stop_reason=wire["stop_reason"],
+            mode=wire["mode"],
+            roles=wire["roles"],
+            seconds=wire["seconds"],
+            steps=tuple(Step.from_dict(step, passages) for step in wire["steps"]),
+            plans=tuple(Planned(p["hop"], Plan(p["action"], p["subquery"], p["reason"])) for p in wire["plans"]),
+            graph=graph,
+            usage=Usage(tuple(wire["usage"]["calls"])),
+            failures=tuple(wire["failures"]),
+            passages=passages,
+        )
+
+    def to_dict(self) -> JSON:
+        """Plain JSON under `trace_schema()`."""
+        return {
+            "schema": "ras-agent/trace",
+            "version": VERSION,
+            "question": self.question,
+            "answer": self.answer,
+            "abstained": self.abstained,
+            "confidence": self.confidence,
+            "citations": [citation.to_dict() for citation in self.citations],
+            "stop_reason": self.stop_reason,
+            "mode": self.mode,
+            "roles": dict(self.roles),
+            "seconds": self.seconds,
+            "steps": [step.to_dict() for step in self.steps],
+            "plans": [{"hop": planned.hop, **planned.plan.to_dict()} for planned in self.plans],
+            "graph": self.graph.to_dict(),
+            "usage": self.usage.to_dict(),
+            "failures": [failure.to_dict() for failure in self.failures],
+            "passages": {name: passage.to_dict() for name, passage in self.passages.items()},
+        }
+
+    def to_json(self, indent: int | None = None) -> str:
+        """One JSON document, whatever the run held.
+
+        What JSON has no form for is replaced: a lone surrogate by U+FFFD, NaN by 0, an infinity by the largest number.
+        """
+        data = self.to_dict()
+        try:
+            text = json.dumps(data, ensure_ascii=False, allow_nan=False, indent=indent)
+        except ValueError:
+            text = json.dumps(_finite(data), ensure_ascii=False, indent=indent)
+        return _LONE_SURROGATE.sub("\ufffd", text)
+
+
+def trace_schema() -> JSON:
+    """The JSON Schema of a trace."""
+    return {"title": "ras-agent trace", **_shape().json_schema()}
+
+
+class _Hit(TypedDict):
+    passage_id: str
+    title: str
+    score: float
+
+
+class _Step(TypedDict):
+    hop: int
+    subquery: str
+    hits: list[_Hit]
+    triple_ids: list[str]
+    new_triple_ids: list[str]
+    thought: str
+    seconds: float
+
+
+class _Plan(TypedDict):
+    hop: int
+    action: Action
+    subquery: str
+    reason: str
+
+
+class _Source(TypedDict):
+    passage_id: str
+    start: int
+    end: int
+    hop: int
+    subquery: str
+    extractor: str
+
+
+class _Fact(TypedDict):
+    id: str
+    subject: str
+    predicate: str
+    object: str
+    sources: list[_Source]
+    readings: NotRequired[list[tuple[str, str, str, list[int]]]]
+
+
+class _Graph(TypedDict):
+    facts: list[_Fact]
+    conflicts: list[list[str]]
+    aliases: list[tuple[str, str, float]]
+    shelf: list[tuple[str, str, str, list[tuple[str, int, int, int, str, str]]]]
+
+
+class _Usage(TypedDict):
+    llm_calls: int
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    calls: list[Call]
+
+
+class _Trace(TypedDict):
+    schema: Literal["ras-agent/trace"]
+    version: Literal[1]
+    question: str
+    answer: str
+    abstained: bool
+    confidence: float | None
+    citations: list[Citation]
+    stop_reason: str
+    mode: str
+    roles: dict[str, str]
+    seconds: float
+    steps: list[_Step]
+    plans: list[_Plan]
+    graph: _Graph
+    usage: _Usage
+    failures: list[Failure]
+    passages: dict[str, Passage]
+
+
+@cache
+def _shape() -> TypeAdapter[_Trace]:
+    return TypeAdapter(_Trace)
+
+
+def _checked(data: Mapping[str, Any], where: str) -> _Trace:
+    if not isinstance(data, Mapping) or data.get("schema") != "ras-agent/trace":
+        raise TraceError(f'{where}: not a trace of ras-agent: it has no "schema": "ras-agent/trace"')
+    if data.get("version") != VERSION:
+        raise TraceError(
+            f"{where}: trace version {data.get('version')!r}, and this ras-agent reads version {VERSION}: "
+            "read it with the ras-agent that wrote it, or run the question again"
+        )
+    try:
+        wire = _shape().validate_python(data)
+    except ValidationError as error:
+        first, *others = error.errors()
+        place = ".".join(map(str, first["loc"]))
+        more = f" (and {len(others)} more)" if others else ""
+        raise TraceError(f"{where}: {place}: {first['msg']}, got {first['input']!r:.80}{more}") from error
+    named = [(f"citations.{n}", citation.passage_id) for n, citation in enumerate(wire["citations"])]
+    named += [(f"steps.{n}.hits", hit["passage_id"]) for n, step in enumerate(wire["steps"]) for hit in step["hits"]]
+    for place, passage_id in named:
+        if passage_id not in wire["passages"]:
+            raise TraceError(f"{where}: {place}: passage {passage_id!r} is not under passages")
+    return wire
+
+
+def _finite(value: Any) -> Any:
+    """`value` with every number finite."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return 0.0 if math.isnan(value) else math.copysign(sys.float_info.max, value)
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return value

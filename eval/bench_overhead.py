@@ -145,17 +145,25 @@ def measure(runs: int) -> dict[str, Cost]:
     graphs = {name: (build(1), build(HOPS)) for name, (build, _, _) in variants.items()}
     costs = {name: Cost() for name in variants}
     with asyncio.Runner() as runner:
-        gc.disable()  # a collection in the middle of one variant would be charged to it
         for number in range(-5, runs):  # the first five warm up
             for name, (_, inputs, asynchronous) in variants.items():
-                run = partial(_arun, runner) if asynchronous else _run
-                short, long = (run(graph, inputs) for graph in graphs[name])
+                once = partial(_arun, runner) if asynchronous else _run
+                short, long = (_collected(partial(once, graph, inputs)) for graph in graphs[name])
                 if number >= 0:
                     costs[name].clock.append(1000 * (long[0] - short[0]) / (HOPS - 1))
                     costs[name].processor.append(1000 * (long[1] - short[1]) / (HOPS - 1))
-            gc.collect()
-        gc.enable()
     return costs
+
+
+def _collected(once: Callable[[], tuple[float, float]]) -> tuple[float, float]:
+    """A run without a garbage collection inside it, which would charge one variant for the litter of all."""
+    gc.collect()
+    gc.freeze()  # what is alive now need not be looked at again by the next collection
+    gc.disable()
+    try:
+        return once()
+    finally:
+        gc.enable()
 
 
 def _run(graph: Any, inputs: dict[str, Any]) -> tuple[float, float]:

@@ -16,6 +16,7 @@ from ras_agent.graphs.assembly import DEFAULT_LIMITS, Agent, compiled, needs_fac
 from ras_agent.graphs.presets import preset_named
 from ras_agent.graphs.rehydrate import Records
 from ras_agent.graphs.routes import retrieve_or_answer
+from ras_agent.graphs.state import Beginning
 from ras_agent.tools.retrieve.resolve import resolve_retriever
 from ras_agent.tools.roles import resolve_answerer, resolve_extractor, resolve_reasoner
 
@@ -45,7 +46,7 @@ def create_ircot_agent(
 
     node = node_maker(limits, records, preset_named(None))
     graph = new_graph()
-    graph.add_node("begin", node(nodes.begin(records)))
+    graph.add_node("begin", node(nodes.begin(records)), input_schema=Beginning)
     graph.add_node("reason", node(deciders.reason(reasoner, records, structured=extractor is not None)))
     graph.add_node("retrieve", node(nodes.retrieve(retriever, records)))
     graph.add_node("merge", node(nodes.merge(records, thinking=True)))

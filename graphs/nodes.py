@@ -14,7 +14,7 @@ from ras_agent.graphs.citing import checked
 from ras_agent.graphs.given import given_passages
 from ras_agent.graphs.node import Ask, Body, Work, recorded
 from ras_agent.graphs.rehydrate import Records
-from ras_agent.graphs.state import State, Update
+from ras_agent.graphs.state import Beginning, State, Update
 from ras_agent.protocols import Answerer, Extractor, Retriever
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Answer, Extraction, Failure, Hit, Source, Step, Triple, Usage
@@ -32,7 +32,7 @@ def begin(records: Records, *, least_steps: int = LEAST_STEPS, stop_reason: str 
     passages that contradict each other, and for a recursion limit below `least_steps`, which leaves no room to answer.
     """
 
-    def body(state: State, limits: Limits) -> Work:
+    def body(state: Beginning, limits: Limits) -> Work:
         question = state.get("question")
         if not isinstance(question, str) or not question.strip():
             raise ValueError(f'the input needs a question that is not blank: {{"question": "..."}}, got {question!r}')

@@ -13,6 +13,7 @@ from ras_agent.graphs.assembly import DEFAULT_LIMITS, Agent, compiled, extractor
 from ras_agent.graphs.presets import preset_named
 from ras_agent.graphs.rehydrate import Records
 from ras_agent.graphs.routes import retrieve_or_answer
+from ras_agent.graphs.state import Beginning
 from ras_agent.tools.retrieve.resolve import resolve_retriever
 from ras_agent.tools.roles import resolve_answerer, resolve_extractor, resolve_planner
 
@@ -48,7 +49,7 @@ def create_ras_agent(
 
     node = node_maker(limits, records, chosen)
     graph = new_graph()
-    graph.add_node("begin", node(nodes.begin(records, static=True)))
+    graph.add_node("begin", node(nodes.begin(records, static=True)), input_schema=Beginning)
     graph.add_node("plan", node(deciders.plan(planner, records)))
     graph.add_node("retrieve", node(nodes.retrieve(retriever, records)))
     graph.add_node("structure", node(nodes.structure(extractor, records)))

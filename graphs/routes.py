@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
-from ras_agent.graphs.state import State
+from typing import Literal, TypedDict
 
 __all__ = ["retrieve_or_answer"]
 
 
-def retrieve_or_answer(state: State) -> Literal["retrieve", "answer"]:
+class Decided(TypedDict):
+    """What `plan` and `reason` leave; a route reads no more of the state than this."""
+
+    subquery: str
+
+
+def retrieve_or_answer(state: Decided) -> Literal["retrieve", "answer"]:
     """Go on while there is a sub-query."""
     return "retrieve" if state["subquery"] else "answer"

@@ -12,6 +12,7 @@ from ras_agent.graphs import nodes
 from ras_agent.graphs.assembly import DEFAULT_LIMITS, Agent, compiled, extractor_beside, new_graph, node_maker
 from ras_agent.graphs.presets import preset_named
 from ras_agent.graphs.rehydrate import Records
+from ras_agent.graphs.state import Beginning
 from ras_agent.tools.retrieve.resolve import resolve_retriever
 from ras_agent.tools.roles import resolve_answerer, resolve_extractor
 
@@ -36,7 +37,9 @@ def create_single_shot_agent(
 
     node = node_maker(limits, records, preset_named(None))
     graph = new_graph()
-    graph.add_node("begin", node(nodes.begin(records, least_steps=5, stop_reason="single_shot")))
+    graph.add_node(
+        "begin", node(nodes.begin(records, least_steps=5, stop_reason="single_shot")), input_schema=Beginning
+    )
     graph.add_node("retrieve", node(nodes.retrieve(resolve_retriever(retriever, index), records)))
     graph.add_node("structure", node(nodes.structure(extractor, records)))
     graph.add_node("merge", node(nodes.merge(records)))

@@ -13,7 +13,7 @@ from langgraph.managed import RemainingSteps
 
 from ras_agent.records import JSON, Passage
 
-__all__ = ["Inputs", "Outputs", "State", "Update"]
+__all__ = ["Beginning", "Inputs", "Outputs", "State", "Update"]
 
 Update = dict[str, Any]
 
@@ -70,7 +70,13 @@ class Outputs(TypedDict, total=False):
     """time spent inside nodes; a pause between them does not count"""
 
 
-class State(Inputs, Outputs, total=False):
+class Beginning(Inputs, total=False):
+    """What the first node reads."""
+
+    remaining_steps: RemainingSteps
+
+
+class State(Outputs, total=False):
     """Outputs so far, and what one node leaves for the next."""
 
     given: list[list[JSON]]

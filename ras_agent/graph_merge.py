@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ras_agent.canonical import canonical_key
-from ras_agent.records import Source, Triple
+from ras_agent.records import Source, Triple, fact_id
 
 __all__ = ["Entity", "entities_of", "facts_of", "united"]
 
@@ -35,7 +35,7 @@ def united(triples: Iterable[Triple]) -> tuple[Triple, ...]:
         form = triple.subject, triple.predicate, triple.object
         before = known.get(form)
         if before is None:
-            known[form] = _with_sources(triple, triple.sources)
+            known[form] = triple if len(triple.sources) < 2 else _with_sources(triple, triple.sources)
         elif before is not triple:
             known[form] = _with_sources(before, (*before.sources, *triple.sources))
     return tuple(sorted(known.values(), key=_order))
@@ -50,12 +50,12 @@ def facts_of(readings: Iterable[Triple]) -> dict[str, tuple[Triple, tuple[Triple
     for reading in readings:
         grouped.setdefault(reading.key, []).append(reading)
     found = {}
-    for alike in grouped.values():
+    for key, alike in grouped.items():
         fact = alike[0]
         if len(alike) > 1:
             shown = min(alike, key=lambda reading: (-len(reading.sources), *_preferred(_form(reading))))
             fact = _with_sources(shown, [source for reading in alike for source in reading.sources])
-        found[fact.id] = (fact, tuple(alike))
+        found[fact_id(key)] = (fact, tuple(alike))
     return found
 
 
@@ -91,8 +91,13 @@ def _preferred(form: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
 
 def _order(reading: Triple) -> tuple[Place, tuple[str, str, str]]:
     """By hop, then as the passages run; readings without a source come first."""
-    place = min(((s.hop, s.passage_id, s.start, s.end) for s in reading.sources), default=_NOWHERE)
-    return place, _form(reading)
+    if len(reading.sources) == 1:  # nearly always, and this runs for every reading at every merge
+        return _place(reading.sources[0]), _form(reading)
+    return min(map(_place, reading.sources), default=_NOWHERE), _form(reading)
+
+
+def _place(source: Source) -> Place:
+    return source.hop, source.passage_id, source.start, source.end
 
 
 def _with_sources(triple: Triple, sources: Iterable[Source]) -> Triple:

@@ -29,6 +29,7 @@ __all__ = [
     "StopReason",
     "Triple",
     "Usage",
+    "fact_id",
 ]
 
 JSON = dict[str, Any]
@@ -114,9 +115,16 @@ class Source:
         return cls(**data)
 
 
-@lru_cache(maxsize=65536)  # a graph asks for the same ids at every hop
-def _fact_id(key: tuple[str, str, str]) -> str:
-    return "t" + hashlib.blake2b("\x1f".join(key).encode(), digest_size=6).hexdigest()
+# a graph asks for the same keys and ids at every hop
+@lru_cache(maxsize=65536)
+def _fact_key(subject: str, predicate: str, object_: str) -> tuple[str, str, str]:
+    return canonical_key(subject), canonical_key(predicate), canonical_key(object_)
+
+
+@lru_cache(maxsize=65536)
+def fact_id(key: tuple[str, str, str]) -> str:
+    """The id of the fact with this key; stable across runs."""
+    return "t" + hashlib.blake2b("\x1f".join(key).encode(errors="surrogatepass"), digest_size=6).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,12 +138,12 @@ class Triple:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        return canonical_key(self.subject), canonical_key(self.predicate), canonical_key(self.object)
+        return _fact_key(self.subject, self.predicate, self.object)
 
     @property
     def id(self) -> str:
         """Stable across runs: a hash of the key."""
-        return _fact_id(self.key)
+        return fact_id(self.key)
 
     def __str__(self) -> str:
         return f"(S> {self.subject} | P> {self.predicate} | O> {self.object})"

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import re
 
-from ras_agent.words import FUNCTION_WORDS
+from ras_agent.words import FUNCTION_WORDS, MONTHS, word_set
 
-__all__ = ["name_spans", "names_in"]
+__all__ = ["DEMONYM", "JOINTS", "is_name", "name_spans", "names_in"]
+
+JOINTS = word_set("of the a an and in on at for to from by with de la le du von van der den di da al el y e vs &")
+"""Small words that may stand inside a name."""
+DEMONYM = re.compile(
+    r"(?:[A-Z][\w-]*(?:an|ish|ese|ch|eek|ss|wegian|born|based|elsh|utch|raqi|aeli|stani|ic)|[A-Z]\.[A-Z]\.|US|UK)"
+)
+"""What "American", "Greek", "Swedish-born" look like, by their endings, so that no list of countries is needed."""
+
 
 _QUOTED = re.compile(r"[\"“”]\s*([^\"“”]{1,80}?)\s*[\"“”]")
 _TOKEN = re.compile(r"[^\W_]+(?:[-–'’./&][^\W_]+)*\.?")
@@ -90,3 +98,18 @@ def _keep(spans: list[tuple[int, int]], text: str, start: int, end: int) -> None
         end -= 2
     if any(map(str.isalpha, text[start:end])):
         spans.append((start, end))
+
+
+def is_name(text: str) -> bool:
+    """Whether all of `text` is one name: capitalised words and the small ones that join them; no date, no number.
+
+    >>> is_name("Bank of Boston"), is_name("American television program"), is_name("June 1999")
+    (True, False, False)
+    """
+    words = [bare for word in text.split() if (bare := word.strip("\"“”'’(),.:;!?"))]
+    if not words or not (_capitalised(words[0]) and _capitalised(words[-1])):
+        return False
+    if not all(_capitalised(word) or word.lower() in JOINTS for word in words):
+        return False
+    proper = [word for word in words if word[0].isalpha() and word.lower() not in MONTHS]
+    return bool(proper) and not (len(words) == 1 and DEMONYM.fullmatch(words[0]))

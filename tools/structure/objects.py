@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from ras_agent.mentions import DEMONYM
 from ras_agent.tools.structure.phrases import NounPhrase
 from ras_agent.tools.structure.topics import Topic
 
@@ -12,10 +13,6 @@ __all__ = ["Fact", "facts_about", "head_of"]
 
 Fact = tuple[str, str, str]
 
-# "American", "Swedish-born", "Greek": by their endings, so that no list of countries is needed
-_DEMONYM = re.compile(
-    r"(?:[A-Z][\w-]*(?:an|ish|ese|ch|eek|ss|wegian|born|based|elsh|utch|raqi|aeli|stani|ic)|[A-Z]\.[A-Z]\.|US|UK)$"
-)
 _YEAR = re.compile(r"(?P<year>(?:1\d|20)\d{2})\s+(?P<rest>.+)")
 _ADJECTIVE = re.compile(r"(?:al|ive|ous|ic|ful|less|able|ible|ish|ary|ern|ed|ing|er|est|by|town)$")
 _COPULAS = frozenset({"is", "are", "was", "were"})
@@ -42,7 +39,7 @@ def facts_about(subject: str, predicate: str, phrase: NounPhrase, topic: Topic) 
             yield from _classes(subject, predicate, phrase)
         else:
             for name in phrase.inner:
-                if not _DEMONYM.match(name):
+                if not DEMONYM.fullmatch(name):
                     yield subject, predicate, name
 
 
@@ -72,10 +69,10 @@ def _classes(subject: str, predicate: str, phrase: NounPhrase) -> Iterator[Fact]
         yield subject, "is dated", dated["year"]
         rest = dated["rest"]
     for name in phrase.inner:
-        if rest.startswith(name + " ") and _DEMONYM.match(name):
+        if rest.startswith(name + " ") and DEMONYM.fullmatch(name):
             yield subject, "nationality", name
             rest = rest[len(name) + 1 :]
-        elif not _DEMONYM.match(name):
+        elif not DEMONYM.fullmatch(name):
             yield subject, predicate, name
     if rest != phrase.text:
         yield subject, predicate, rest

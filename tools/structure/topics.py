@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from ras_agent.words import fold, word_set
+from ras_agent.mentions import JOINTS
+from ras_agent.words import fold
 
 __all__ = ["Topic", "bare_title", "defined_name", "topic_of"]
 
 _DISAMBIGUATOR = re.compile(r"\s*\([^()]*\)\s*$")
 _WORD = re.compile(r"\w+")
-_JOINTS = word_set("of the a an and in on at for to from by with de la le du von van der den di da al el y e vs")
 _DEFINED = re.compile(
     r"(?:The\s+)?(?P<name>[\"“]?[^\W_].{0,90}?)(?=\s{2,}|,(?!\s(?:Inc|Ltd|Jr|Sr|LLC|Co)\b)|\s(?:is|was|are|were|has|had|refers|who|also|formerly)\s)(?P<rest>.*)",
     re.DOTALL,
@@ -48,7 +48,7 @@ class Topic:
             return False
         if words == self.words or words in self.aliases:
             return True
-        if not _JOINTS.isdisjoint(self.words) or words[0].isdigit():
+        if not JOINTS.isdisjoint(self.words) or words[0].isdigit():
             return False  # "Guam" is not the battle of Guam
         size = len(words)
         return words == self.words[-size:] or (self.person and words == self.words[:size])
@@ -87,7 +87,7 @@ def defined_name(sentence: str, topic: Topic) -> int:
 
 def _of_a_name(word: str) -> bool:
     bare = word.strip("\"“”'‘’:.,-–&")
-    return not bare or bare[0].isupper() or bare[0].isdigit() or bare.lower() in _JOINTS
+    return not bare or bare[0].isupper() or bare[0].isdigit() or bare.lower() in JOINTS
 
 
 def _words(name: str) -> tuple[str, ...]:

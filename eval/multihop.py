@@ -70,7 +70,7 @@ def build_agent(
 
         embedder = MiniLMEmbedder()
     index = PassageIndex.in_memory(passages, embedder=embedder)
-    spec = "offline-minilm" if embeddings and roles == "offline" else roles
+    spec = "offline:minilm" if embeddings and roles == "offline" else roles
     builders = {
         "ras": ras_agent.create_ras_agent,
         "ircot": ras_agent.create_ircot_agent,

@@ -13,19 +13,19 @@ __all__ = ["FACTORIES", "factory", "names"]
 
 FACTORIES: dict[str, dict[str, str]] = {
     "planner": {
-        "offline": "ras_agent.tools.plan.offline:OfflinePlanner",
+        "offline": "ras_agent.tools.offline:offline_planner",
         "llm": "ras_agent.tools.plan.llm:LLMPlanner",
     },
     "extractor": {
-        "offline": "ras_agent.tools.structure.offline:OfflineExtractor",
+        "offline": "ras_agent.tools.offline:offline_extractor",
         "llm": "ras_agent.tools.structure.llm:LLMExtractor",
     },
     "answerer": {
-        "offline": "ras_agent.tools.answer.offline:OfflineAnswerer",
+        "offline": "ras_agent.tools.offline:offline_answerer",
         "llm": "ras_agent.tools.answer.llm:LLMAnswerer",
     },
     "reasoner": {
-        "offline": "ras_agent.tools.plan.offline_reasoner:OfflineReasoner",
+        "offline": "ras_agent.tools.offline:offline_reasoner",
         "llm": "ras_agent.tools.plan.llm_reasoner:LLMReasoner",
     },
     "retriever": {

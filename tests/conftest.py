@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 
 from ras_agent.tools.encode.chat import ChatSettings
@@ -125,3 +128,33 @@ def scripted_llm(loopback_port: int, monkeypatch: pytest.MonkeyPatch) -> Scripte
     """A chat model behind real HTTP, to be scripted by the test."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     return ScriptedLLM(loopback_port)
+
+
+class HashEmbedder:
+    """Bags of words, each hashed to a direction: texts that share words are near each other. Counts what it embeds."""
+
+    name = "hash"
+    dimension = 64
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        self.texts.extend(texts)
+        vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
+        for vector, text in zip(vectors, texts, strict=True):
+            for word in text.lower().split():
+                vector += _direction(word.strip(".,"), self.dimension)
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        return np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+
+
+def _direction(word: str, dimension: int) -> npt.NDArray[np.float32]:
+    digest = hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=dimension // 8).digest()
+    return np.unpackbits(np.frombuffer(digest, dtype=np.uint8)).astype(np.float32) * 2 - 1
+
+
+@pytest.fixture
+def hash_embedder() -> HashEmbedder:
+    """An embedder without a model."""
+    return HashEmbedder()

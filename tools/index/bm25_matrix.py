@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,11 +24,15 @@ Method = Literal["lucene", "robertson", "atire", "bm25l", "bm25+"]
 
 @dataclass(frozen=True, slots=True)
 class BM25Parameters:
-    """Term saturation `k1`, length normalisation `b`, and the variant (see Kamphuis et al., ECIR 2020)."""
+    """Term saturation `k1`, length normalisation `b`, and the variant (see Kamphuis et al., ECIR 2020).
+
+    `delta` is the least that an occurrence counts, however long the passage, in BM25L and BM25+.
+    """
 
     k1: float = 1.5
     b: float = 0.75
     method: Method = "lucene"
+    delta: float = 0.5
 
     def __post_init__(self) -> None:
         if self.method not in get_args(Method):
@@ -122,7 +127,8 @@ def build_matrix(texts: Iterable[str], tokeniser: Tokeniser, parameters: BM25Par
         return BM25Matrix(len(corpus.ids), {}, np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32))
     import bm25s
 
-    model = bm25s.BM25(k1=parameters.k1, b=parameters.b, method=parameters.method)
+    logging.getLogger("bm25s").setLevel(logging.WARNING)  # on import it sets itself to DEBUG
+    model = bm25s.BM25(k1=parameters.k1, b=parameters.b, delta=parameters.delta, method=parameters.method)
     model.index(corpus, create_empty_token=False, show_progress=False)
     built = model.scores
     return BM25Matrix(len(corpus.ids), corpus.vocab, built["indptr"], built["indices"], built["data"])

@@ -15,7 +15,7 @@ from typing import Any, Self, cast
 
 import numpy as np
 
-from ras_agent.errors import IndexMismatch, RasError
+from ras_agent.errors import IndexExists, IndexMismatch, RasError
 from ras_agent.protocols import Embedder, Retriever
 from ras_agent.records import Passage
 from ras_agent.tools.encode.embedders import resolve_embedder
@@ -62,11 +62,11 @@ class PassageIndex:
         """An empty index in the folder `path`, which is made.
 
         embedder: None for BM25 alone, or what resolve_embedder takes. Its name and dimension are kept in the index.
-        Raises FileExistsError if there is an index already.
+        Raises IndexExists if there is one already.
         """
         path = Path(path)
         if exists(path):
-            raise FileExistsError(f"{path} holds an index already: open it, or delete it first")
+            raise IndexExists(f"{path} holds an index already: open it, or delete it first")
         resolved, manifest = _begin(embedder, tokeniser, bm25, vectors)
         start_folder(path, manifest)
         return cls(open_folder(path), resolved, path)

@@ -1,0 +1,421 @@
+"""The passage index: what writes change, what a reader sees, what survives an interruption."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ras_agent.errors import IndexExists, IndexMismatch, IndexNotFound
+from ras_agent.records import Passage
+from ras_agent.tools.index import folder as folder_module
+from ras_agent.tools.index.bm25_matrix import BM25Parameters
+from ras_agent.tools.index.store import Changes, PassageIndex
+from ras_agent.tools.index.tokenise import Tokeniser
+from ras_agent.tools.index.vector_index import VectorSettings
+
+BELL = Passage("bell#0", "Bell was born in Edinburgh.", "Alexander Graham Bell", "bell", {"page": 3})
+BELL_2 = Passage("bell#1", "He patented the telephone.", "Alexander Graham Bell", "bell")
+LEITH = Passage("leith#0", "The Water of Leith flows through Edinburgh.", "Water of Leith", "leith")
+TOKYO = Passage("tokyo", "東京 is a city.\n“Quoted” \ud800 and \u2028 odd.", "東京")
+
+
+@pytest.fixture(params=["memory", "disk"])
+def index(request: pytest.FixtureRequest, tmp_path: Path, hash_embedder: Any) -> PassageIndex:
+    """An empty index with vectors."""
+    if request.param == "memory":
+        return PassageIndex.in_memory(embedder=hash_embedder)
+    return PassageIndex.create(tmp_path / "index", hash_embedder)
+
+
+def ids(index: PassageIndex) -> list[str]:
+    return [passage.id for passage in index.passages]
+
+
+def found(index: PassageIndex, query: str, name: str = "bm25") -> list[str]:
+    return [hit.passage.id for hit in index.retriever(name).retrieve(query, 10)]
+
+
+def test_passages_come_back_as_they_were_given_in_order(index: PassageIndex) -> None:
+    assert index.add([BELL, BELL_2, TOKYO]) == Changes(added=3, embedded=3)
+    assert list(index.passages) == [BELL, BELL_2, TOKYO]
+    assert len(index) == 3
+    assert index.passages[-1] == TOKYO
+    assert list(index.passages[1:]) == [BELL_2, TOKYO]
+    with pytest.raises(IndexError):
+        index.passages[3]
+
+
+def test_a_passage_is_found_by_its_id(index: PassageIndex) -> None:
+    index.add([BELL, LEITH])
+    assert index.get("leith#0") == LEITH
+    assert index.get("nothing") is None
+
+
+def test_adding_an_id_that_is_there_changes_nothing(index: PassageIndex) -> None:
+    index.add([BELL])
+    with pytest.raises(ValueError, match=r"'bell#0' is already in the index: `upsert`"):
+        index.add([LEITH, BELL])
+    assert ids(index) == ["bell#0"]
+
+
+def test_an_id_given_twice_is_refused(index: PassageIndex) -> None:
+    with pytest.raises(ValueError, match="'bell#0' is given twice"):
+        index.upsert([BELL, LEITH, BELL])
+
+
+def test_metadata_that_json_cannot_hold_is_refused_by_an_index_on_disk(tmp_path: Path) -> None:
+    index = PassageIndex.create(tmp_path / "index")
+    with pytest.raises(ValueError, match="passage 'p': its metadata is not JSON"):
+        index.add([Passage("p", "text", metadata={"when": object()})])
+    assert len(PassageIndex.open(tmp_path / "index")) == 0
+
+
+def test_upsert_replaces_in_place_and_counts(index: PassageIndex) -> None:
+    index.add([BELL, LEITH])
+    changed = Passage("bell#0", "Bell was born in 1847.", "Alexander Graham Bell", "bell")
+    assert index.upsert([changed, LEITH, TOKYO]) == Changes(added=1, replaced=1, unchanged=1, embedded=2)
+    assert list(index.passages) == [changed, LEITH, TOKYO]
+    assert found(index, "1847") == ["bell#0"]
+
+
+def test_upserting_what_is_there_embeds_nothing(index: PassageIndex, hash_embedder: Any) -> None:
+    index.add([BELL, LEITH])
+    hash_embedder.texts.clear()
+    assert index.upsert([LEITH, BELL]) == Changes(unchanged=2)
+    assert hash_embedder.texts == []
+
+
+def test_a_text_seen_before_keeps_its_vector_under_another_id_and_other_metadata(
+    index: PassageIndex, hash_embedder: Any
+) -> None:
+    index.add([BELL])
+    hash_embedder.texts.clear()
+    moved = Passage("bell#9", BELL.text, BELL.title, "elsewhere")
+    described = Passage("bell#0", BELL.text, BELL.title, "bell", {"page": 4})
+    assert index.upsert([moved, described]) == Changes(added=1, replaced=1)
+    assert hash_embedder.texts == []
+    assert index.get("bell#0") == described
+    assert sorted(found(index, "born in Edinburgh", "dense")[:2]) == ["bell#0", "bell#9"]
+
+
+def test_deleting_a_document_deletes_its_passages_alone(index: PassageIndex) -> None:
+    index.add([BELL, LEITH, BELL_2, TOKYO])
+    assert index.delete_document("bell") == Changes(deleted=2)
+    assert ids(index) == ["leith#0", "tokyo"]
+    assert found(index, "Edinburgh") == ["leith#0"]
+    assert set(found(index, "Edinburgh", "dense")) == {"leith#0", "tokyo"}
+    assert index.delete_document("bell") == Changes()
+
+
+def test_passages_without_a_document_belong_to_none(index: PassageIndex) -> None:
+    index.add([BELL, TOKYO])
+    assert index.delete_document("") == Changes()
+    assert index.document_ids() == ("bell",)
+
+
+def test_document_ids_are_distinct_in_corpus_order(index: PassageIndex) -> None:
+    index.add([LEITH, BELL, BELL_2])
+    assert index.document_ids() == ("leith", "bell")
+
+
+def test_upserting_whole_documents_deletes_what_they_no_longer_hold(index: PassageIndex) -> None:
+    index.add([BELL, BELL_2, LEITH])
+    assert index.upsert([BELL], whole_documents=True) == Changes(unchanged=1, deleted=1)
+    assert ids(index) == ["bell#0", "leith#0"]
+
+
+def test_a_retriever_searches_what_was_there_when_it_was_made(index: PassageIndex) -> None:
+    index.add([BELL, LEITH])
+    before = index.retriever("hybrid")
+    index.delete_document("bell")
+    index.add([Passage("new", "Bell rang in Edinburgh.")])
+    assert {hit.passage.id for hit in before.retrieve("Bell Edinburgh")} == {"bell#0", "leith#0"}
+    assert set(found(index, "Bell Edinburgh", "hybrid")) == {"leith#0", "new"}
+
+
+def test_an_index_without_vectors_says_how_to_get_them() -> None:
+    index = PassageIndex.in_memory([BELL])
+    with pytest.raises(IndexMismatch, match=r"no vectors: build it with an embedder .*, or retrieve by bm25"):
+        index.retriever("dense")
+
+
+def test_an_embedder_that_gives_vectors_of_another_width_is_named(hash_embedder: Any) -> None:
+    index = PassageIndex.in_memory([BELL], hash_embedder)
+    hash_embedder.embed = lambda texts: np.ones((len(texts), 3), dtype=np.float32)
+    with pytest.raises(IndexMismatch, match=r"'hash' gave an array of shape \(1, 3\) for 1 texts"):
+        index.add([LEITH])
+    with pytest.raises(IndexMismatch, match=r"shape \(3,\), the index holds vectors of 64"):
+        index.retriever("dense").retrieve("Leith")
+
+
+# On disk
+
+
+def test_reopened_it_is_the_same(tmp_path: Path, hash_embedder: Any) -> None:
+    index = PassageIndex.create(tmp_path / "index", hash_embedder)
+    index.add([BELL, LEITH, TOKYO])
+    hash_embedder.texts.clear()
+    again = PassageIndex.open(tmp_path / "index", hash_embedder)
+    assert list(again.passages) == [BELL, LEITH, TOKYO]
+    for name in ("bm25", "dense", "hybrid"):
+        assert again.retriever(name).retrieve("Edinburgh city") == index.retriever(name).retrieve("Edinburgh city")
+    assert hash_embedder.texts == ["Edinburgh city"] * 4  # dense and hybrid, each before and after: no passage
+
+
+def test_nothing_in_it_is_pickled(tmp_path: Path, hash_embedder: Any) -> None:
+    PassageIndex.create(tmp_path / "index", hash_embedder).add([BELL, LEITH])
+    files = {path.name for path in (tmp_path / "index").rglob("*") if path.is_file()}
+    assert files == {
+        "index.json",
+        "passages-0.jsonl",
+        "rows-1.npy",
+        "starts.npy",
+        "rows.npy",
+        "weights.npy",
+        "vocabulary.json",
+        "vectors-0.f32",
+        "vectors-1.faiss",
+        "writer.lock",
+    }
+    for path in (tmp_path / "index").rglob("*.npy"):
+        np.load(path, allow_pickle=False)
+
+
+def test_settings_are_kept(tmp_path: Path) -> None:
+    settings = {"tokeniser": Tokeniser("german"), "bm25": BM25Parameters(k1=0.9, b=0.4, method="atire")}
+    PassageIndex.create(tmp_path / "index", **settings).add([BELL, Passage("p", "Die Häuser am Fluss")])
+    index = PassageIndex.open(tmp_path / "index")
+    assert found(index, "das Haus") == ["p"]
+    assert index.snapshot.manifest.bm25 == BM25Parameters(k1=0.9, b=0.4, method="atire")
+
+
+@pytest.mark.parametrize("kind", ["flat", "hnsw", "ivf"])
+def test_each_kind_of_vector_index_finds_a_passage_again(tmp_path: Path, hash_embedder: Any, kind: Any) -> None:
+    index = PassageIndex.create(tmp_path / "index", hash_embedder, vectors=VectorSettings(kind, probes=8))
+    index.add(Passage(str(number), f"word{number} and word{number + 1}") for number in range(1500))
+    again = PassageIndex.open(tmp_path / "index", hash_embedder)
+    assert found(again, "word700 and word701", "dense")[0] == "700"
+
+
+def test_an_unknown_kind_of_vector_index_is_refused() -> None:
+    with pytest.raises(ValueError, match="'tree'; known: flat, hnsw, ivf"):
+        VectorSettings("tree")  # type: ignore[arg-type]
+
+
+def test_there_must_be_an_index_to_open(tmp_path: Path) -> None:
+    assert not PassageIndex.exists(tmp_path / "none")
+    with pytest.raises(IndexNotFound, match=r"no index at .*none: make one with `ras-agent index`"):
+        PassageIndex.open(tmp_path / "none")
+
+
+def test_an_index_is_not_created_over_another(tmp_path: Path) -> None:
+    PassageIndex.create(tmp_path / "index")
+    assert PassageIndex.exists(tmp_path / "index")
+    with pytest.raises(IndexExists, match="holds an index already"):
+        PassageIndex.create(tmp_path / "index")
+
+
+def test_another_embedder_is_refused_with_both_names(tmp_path: Path, hash_embedder: Any) -> None:
+    PassageIndex.create(tmp_path / "index", hash_embedder)
+
+    class Other(type(hash_embedder)):  # type: ignore[misc]
+        name = "other"
+
+    with pytest.raises(
+        IndexMismatch,
+        match=r"built with embedder 'hash' \(64 dimensions\), not with 'other' \(64 dimensions\): open it with",
+    ):
+        PassageIndex.open(tmp_path / "index", Other())
+    Other.name, Other.dimension = "hash", 32
+    with pytest.raises(IndexMismatch, match=r"\(64 dimensions\), not with 'hash' \(32 dimensions\)"):
+        PassageIndex.open(tmp_path / "index", Other())
+
+
+def test_an_embedder_for_an_index_without_vectors_is_refused(tmp_path: Path, hash_embedder: Any) -> None:
+    PassageIndex.create(tmp_path / "index")
+    with pytest.raises(IndexMismatch, match="holds no vectors, embedder 'hash' cannot search it"):
+        PassageIndex.open(tmp_path / "index", hash_embedder)
+
+
+def test_an_embedder_that_no_name_brings_back_has_to_be_given(tmp_path: Path, hash_embedder: Any) -> None:
+    PassageIndex.create(tmp_path / "index", hash_embedder).add([BELL])
+    index = PassageIndex.open(tmp_path / "index")
+    assert found(index, "Bell") == ["bell#0"]
+    with pytest.raises(IndexMismatch, match=r"built with embedder 'hash' .*: give it, PassageIndex.open"):
+        index.retriever("dense")
+
+
+def test_a_layout_of_another_version_is_refused(tmp_path: Path) -> None:
+    PassageIndex.create(tmp_path / "index")
+    path = tmp_path / "index" / "index.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "version": 99}))
+    with pytest.raises(IndexMismatch, match=r"has version 99, this ras-agent reads .* version 1: build the index anew"):
+        PassageIndex.open(tmp_path / "index")
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"format": "something else"}'])
+def test_a_damaged_manifest_is_refused(tmp_path: Path, content: str) -> None:
+    PassageIndex.create(tmp_path / "index")
+    (tmp_path / "index" / "index.json").write_text(content)
+    with pytest.raises(IndexMismatch, match="build the index anew"):
+        PassageIndex.open(tmp_path / "index")
+
+
+def test_a_manifest_cannot_name_files_outside(tmp_path: Path) -> None:
+    PassageIndex.create(tmp_path / "index")
+    path = tmp_path / "index" / "index.json"
+    manifest = json.loads(path.read_text())
+    manifest["files"]["passages"] = "../elsewhere.jsonl"
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(IndexMismatch, match="leads out of the index's folder"):
+        PassageIndex.open(tmp_path / "index")
+
+
+def test_a_log_cut_short_is_noticed(tmp_path: Path) -> None:
+    PassageIndex.create(tmp_path / "index").add([BELL, LEITH])
+    log = tmp_path / "index" / "passages-0.jsonl"
+    log.write_bytes(log.read_bytes()[:-20])
+    with pytest.raises(IndexMismatch, match="does not hold the 2 passages it says"):
+        PassageIndex.open(tmp_path / "index")
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    PassageIndex.create(tmp_path / "index").add([BELL])
+    (tmp_path / "index" / "rows-1.npy").unlink()
+    with pytest.raises(IndexMismatch, match=r"rows-1.npy is missing: build the index anew"):
+        PassageIndex.open(tmp_path / "index")
+
+
+@pytest.mark.parametrize("step", ["write_manifest", "np"])
+def test_an_interrupted_write_leaves_the_index_as_it_was(
+    tmp_path: Path, hash_embedder: Any, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    index = PassageIndex.create(tmp_path / "index", hash_embedder)
+    index.add([BELL])
+    with monkeypatch.context() as broken:
+        broken.setattr(folder_module, step, None)  # calling it is where the write dies
+        with pytest.raises((TypeError, AttributeError)):
+            index.add([LEITH])
+    assert ids(PassageIndex.open(tmp_path / "index")) == ["bell#0"]
+    assert index.add([LEITH]).added == 1
+    again = PassageIndex.open(tmp_path / "index", hash_embedder)
+    assert list(again.passages) == [BELL, LEITH]
+    assert found(again, "Water of Leith", "dense")[0] == "leith#0"
+
+
+def test_what_an_interrupted_write_left_at_the_end_of_the_logs_is_never_read(
+    tmp_path: Path, hash_embedder: Any
+) -> None:
+    PassageIndex.create(tmp_path / "index", hash_embedder).add([BELL])
+    for name in ("passages-0.jsonl", "vectors-0.f32"):
+        with (tmp_path / "index" / name).open("ab") as log:
+            log.write(b'{"id": "torn')
+    index = PassageIndex.open(tmp_path / "index", hash_embedder)
+    index.add([LEITH])
+    again = PassageIndex.open(tmp_path / "index", hash_embedder)
+    assert list(again.passages) == [BELL, LEITH]
+    assert found(again, LEITH.text, "dense") == ["leith#0", "bell#0"]
+
+
+def test_a_batch_keeps_each_write_and_builds_once_at_its_end(tmp_path: Path, hash_embedder: Any) -> None:
+    index = PassageIndex.create(tmp_path / "index", hash_embedder)
+    with index.batch():
+        index.add([BELL])
+        index.add([LEITH])
+        unbuilt = PassageIndex.open(tmp_path / "index", hash_embedder)
+        assert unbuilt.snapshot.manifest.files.bm25 == ""
+        assert found(unbuilt, "Edinburgh", "hybrid") == found(index, "Edinburgh", "hybrid") == ["bell#0", "leith#0"]
+    built = PassageIndex.open(tmp_path / "index", hash_embedder)
+    assert built.snapshot.manifest.files.bm25 == "bm25-3"
+    assert found(built, "Edinburgh", "hybrid") == ["bell#0", "leith#0"]
+
+
+def test_a_batch_that_fails_keeps_what_was_written_and_the_next_one_builds(tmp_path: Path) -> None:
+    index = PassageIndex.create(tmp_path / "index")
+
+    def add_in_a_batch() -> None:
+        with index.batch():
+            index.add([BELL])
+            index.add([LEITH, LEITH])
+
+    with pytest.raises(ValueError, match="given twice"):
+        add_in_a_batch()
+    assert PassageIndex.open(tmp_path / "index").snapshot.manifest.files.bm25 == ""
+    with PassageIndex.open(tmp_path / "index").batch():
+        pass
+    again = PassageIndex.open(tmp_path / "index")
+    assert again.snapshot.manifest.files.bm25 == "bm25-2"
+    assert found(again, "Bell") == ["bell#0"]
+
+
+def test_readers_go_on_with_the_generation_they_opened(tmp_path: Path, hash_embedder: Any) -> None:
+    index = PassageIndex.create(tmp_path / "index", hash_embedder)
+    index.add([BELL, LEITH])
+    reader = PassageIndex.open(tmp_path / "index", hash_embedder)
+    index.delete_document("bell")
+    index.upsert([Passage("leith#0", "changed")])
+    assert list(reader.passages) == [BELL, LEITH]
+    assert found(reader, "Edinburgh", "hybrid") == ["bell#0", "leith#0"]  # its files are gone: built from the logs
+
+
+def test_a_second_writer_adds_to_what_the_first_wrote(tmp_path: Path) -> None:
+    first = PassageIndex.create(tmp_path / "index")
+    second = PassageIndex.open(tmp_path / "index")
+    first.add([BELL])
+    second.add([LEITH])
+    first.add([TOKYO])
+    assert ids(first) == ids(PassageIndex.open(tmp_path / "index")) == ["bell#0", "leith#0", "tokyo"]
+
+
+WRITER = """
+import sys
+from ras_agent.records import Passage
+from ras_agent.tools.index.store import PassageIndex
+
+path, name = sys.argv[1:]
+index = PassageIndex.open(path)
+for number in range(5):
+    index.add([Passage(f"{name}-{number}", f"text of {name}")])
+"""
+
+
+def test_processes_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
+    PassageIndex.create(tmp_path / "index")
+    commands = [[sys.executable, "-P", "-c", WRITER, str(tmp_path / "index"), name] for name in ("a", "b")]
+    for writer in [subprocess.Popen(command) for command in commands]:
+        assert writer.wait() == 0
+    index = PassageIndex.open(tmp_path / "index")
+    assert sorted(ids(index)) == [f"{name}-{number}" for name in "ab" for number in range(5)]
+    assert index.snapshot.manifest.generation == 10
+
+
+def test_logs_that_are_mostly_dead_are_written_anew(
+    tmp_path: Path, hash_embedder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folder_module, "_SLACK", 0)
+    index = PassageIndex.create(tmp_path / "index", hash_embedder)
+    index.add([BELL, BELL_2, LEITH])
+    index.delete_document("bell")
+    assert index.snapshot.manifest.files.passages == "passages-2.jsonl"
+    assert len((tmp_path / "index" / "passages-2.jsonl").read_bytes().splitlines()) == 1
+    assert (tmp_path / "index" / "vectors-2.f32").stat().st_size == 64 * 4
+    again = PassageIndex.open(tmp_path / "index", hash_embedder)
+    again.add([TOKYO])
+    assert list(again.passages) == [LEITH, TOKYO]
+    assert found(again, LEITH.text, "dense")[0] == "leith#0"
+
+
+def test_an_index_in_a_folder_nobody_may_write_can_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "index"
+    PassageIndex.create(path).add([BELL])
+    for item in [*path.rglob("*"), path]:
+        item.chmod(0o555 if item.is_dir() else 0o444)
+    try:
+        assert found(PassageIndex.open(path), "Edinburgh") == ["bell#0"]
+    finally:
+        for item in [path, *path.rglob("*")]:
+            item.chmod(0o755 if item.is_dir() else 0o644)

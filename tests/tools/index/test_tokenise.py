@@ -1,0 +1,64 @@
+"""Terms of passages and queries, in any script."""
+
+import pytest
+
+from ras_agent.tools.index.tokenise import Tokeniser
+
+
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        ("The inventors of the telephones", ["inventor", "telephon"]),
+        ("Bell's snake_case e-mail, 1,847!", ["bell", "snake", "case", "e", "mail", "1", "847"]),
+        ("Bell’s — café ﬁlm", ["bell", "café", "film"]),
+        ("Straße STRASSE", ["strass", "strass"]),
+        ("Malcolm X", ["malcolm", "x"]),
+        ("... !?", []),
+        ("", []),
+    ],
+)
+def test_english_is_folded_stripped_of_stop_words_and_stemmed(text: str, terms: list[str]) -> None:
+    assert Tokeniser().terms(text) == terms
+
+
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        ("हिन्दी भाषा", ["हिन्दी", "भाषा"]),  # vowel signs stay in their words
+        ("שָׁלוֹם עולם", ["שָׁלוֹם", "עולם"]),
+        ("Привет, мир", ["привет", "мир"]),
+        ("東京タワー", ["東京", "京タ", "タワ", "ワー"]),
+        ("水", ["水"]),
+        ("สวัสดี", ["สว", "วั", "ัส", "สด", "ดี"]),
+        ("서울은 Seoul", ["서울", "울은", "seoul"]),
+        ("ＡＢＣ１２", ["abc12"]),
+        ("iPhone15は新しい", ["iphone15", "は新", "新し", "しい"]),
+    ],
+)
+def test_other_scripts_part_into_words_or_pairs_of_characters(text: str, terms: list[str]) -> None:
+    assert Tokeniser(None).terms(text) == terms
+
+
+def test_composed_and_decomposed_letters_are_the_same() -> None:
+    assert Tokeniser().terms("Beyonce\u0301") == Tokeniser().terms("Beyoncé") == ["beyoncé"]
+
+
+def test_another_language_brings_its_stemmer_and_stop_words() -> None:
+    assert Tokeniser("german").terms("Die Häuser der Stadt") == ["haus", "stadt"]
+    assert Tokeniser("finnish").terms("taloissa") == ["talo"]
+
+
+def test_stop_words_and_stemming_can_be_chosen_or_left_out() -> None:
+    assert Tokeniser(None).terms("The inventors") == ["the", "inventors"]
+    assert Tokeniser(stem=False).terms("The inventors") == ["inventors"]
+    assert Tokeniser(stop_words=["inventors"]).terms("The inventors") == ["the"]
+
+
+def test_a_language_without_stemmer_is_refused_with_those_there_are() -> None:
+    with pytest.raises(ValueError, match=r"no stemmer for language 'klingon'; known: .*english"):
+        Tokeniser("klingon")
+
+
+def test_it_can_be_written_down_and_made_again() -> None:
+    again = Tokeniser.from_dict(Tokeniser("german", stem=False).to_dict())
+    assert again.terms("Die Häuser") == ["häuser"]

@@ -10,12 +10,14 @@ description is left. Only closed-class words, capitals and word endings are look
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ras_agent.mentions import name_spans
-from ras_agent.words import FUNCTION_WORDS, word_set
+from ras_agent.records import Answer, Passage
+from ras_agent.words import FUNCTION_WORDS, stems, word_set
 
-__all__ = ["MOST_LINKS", "Description", "innermost"]
+__all__ = ["MOST_LINKS", "Description", "innermost", "names_link"]
 
 # more than any question that people ask; a found name that holds a description itself must not go on for ever
 MOST_LINKS = 5
@@ -52,9 +54,30 @@ class Description:
         text = self.text.removeprefix("The ")
         return f"What is {self.text}?" if text == self.text else f"What is the {text}?"
 
+    def named_by(self, evidence: str) -> bool:
+        """Whether `evidence` speaks of what the description hangs on: the names in it, else its words but the noun.
+
+        >>> innermost("Where was the inventor of the telephone born?").named_by("Telephones were invented by Bell.")
+        True
+        """
+        names = [self.text[start:end] for start, end in name_spans(self.text)]
+        needed = stems(" ".join(names)) or stems(self.text.replace(self.noun, "", 1))
+        return set(needed) <= set(stems(evidence))
+
     def replaced(self, question: str, name: str) -> str:
         """`question`, in which the description stands, with `name` in its place."""
         return question[: self.start] + name + question[self.end :]
+
+
+def names_link(answer: Answer, link: Description, passages: Mapping[str, Passage], trust: float) -> bool:
+    """Whether `answer` may stand for `link`: not abstaining, sure enough, and read where the link's words stand.
+
+    passages: by id, all that the answer may cite. trust: least confidence, in 0..1; an answer without one is sure.
+    """
+    if answer.abstained or (answer.confidence is not None and answer.confidence < trust):
+        return False
+    cited = [passages[citation.passage_id] for citation in answer.citations]
+    return link.named_by(" ".join(f"{passage.title} {passage.text}" for passage in cited))
 
 
 @dataclass(frozen=True, slots=True)

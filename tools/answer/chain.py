@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ras_agent.protocols import Answerer
-from ras_agent.question_chain import MOST_LINKS, innermost
+from ras_agent.question_chain import MOST_LINKS, innermost, names_link
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Answer, Citation, Passage
 
@@ -28,12 +28,13 @@ class ChainAnswerer:
 
     def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage]) -> Answer:
         rest, evidence = question, list[Citation]()
+        known = {passage.id: passage for passage in passages}
         for _ in range(MOST_LINKS):
             link = innermost(rest)
             if link is None:
                 break
             found = self._inner.answer(link.as_question, graph, passages)
-            if found.abstained or (found.confidence is not None and found.confidence < self._trust):
+            if not names_link(found, link, known, self._trust):
                 return self._last.answer(question, graph, passages)
             rest = link.replaced(rest, found.text)
             evidence += found.citations[:1]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ras_agent.canonical import canonical_key
 from ras_agent.protocols import Answerer, Planner
-from ras_agent.question_chain import MOST_LINKS, innermost
+from ras_agent.question_chain import MOST_LINKS, innermost, names_link
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Passage, Plan, Step
 
@@ -44,7 +44,7 @@ class ChainPlanner:
             if name and name in link.text and not _looked_up(name, passages, steps):
                 return Plan("subq", step, reason)
             found = self._resolver.answer(step, graph, tuple(passages.values()))
-            if found.abstained or (found.confidence is not None and found.confidence < self._trust):
+            if not names_link(found, link, passages, self._trust):
                 if canonical_key(step) in asked:
                     return self._otherwise.plan(question, graph, steps)
                 return Plan("subq", step, reason or f"{link.text} has no name yet")

@@ -8,6 +8,11 @@ from ras_agent.tools.answer.chain import ChainAnswerer
 
 QUESTION = "In which city was the inventor of the telephone born?"
 INVENTOR = "What is the inventor of the telephone?"
+PASSAGES = [
+    Passage("telephone", "Bell made the telephone."),
+    Passage("bell", "Bell, of the telephone."),
+    Passage("p", ""),
+]
 PLAIN = "In which city was Bell born?"
 
 
@@ -25,7 +30,7 @@ class Known:
 
 
 def _answer(answers: Mapping[str, tuple[str, str]], confidence: float = 1.0) -> Answer:
-    return ChainAnswerer(Known(answers, confidence)).answer(QUESTION, QuestionGraph(), ())
+    return ChainAnswerer(Known(answers, confidence)).answer(QUESTION, QuestionGraph(), PASSAGES)
 
 
 def test_every_link_is_cited_before_the_answer() -> None:
@@ -51,6 +56,11 @@ def test_an_unsure_name_is_not_built_on() -> None:
 def test_a_chain_without_an_answer_leaves_the_question_as_it_was_asked() -> None:
     answer = _answer({INVENTOR: ("Bell", "telephone")})
     assert (answer.text, answer.abstained) == (f"unknown: {QUESTION}", True)
+
+
+def test_a_name_read_where_the_links_words_do_not_stand_is_not_built_on() -> None:
+    known = {INVENTOR: ("Bell", "p"), PLAIN: ("Edinburgh", "bell"), QUESTION: ("Boston", "p")}
+    assert _answer(known).text == "Boston"
 
 
 def test_a_plain_question_goes_straight_through() -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Answer, Hit, Passage, Plan, Step
+from ras_agent.records import Answer, Citation, Hit, Passage, Plan, Step
 from ras_agent.tools.plan.chain import ChainPlanner
 
 QUESTION = "Which river flows through the city where the inventor of the telephone was born?"
@@ -19,7 +19,8 @@ class Known:
 
     def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage]) -> Answer:
         text = self.answers.get(question, "")
-        return Answer(text, abstained=not text, confidence=self.confidence)
+        cited = tuple(Citation(number, passage.id) for number, passage in enumerate(passages, start=1))
+        return Answer(text, cited, abstained=not text, confidence=self.confidence)
 
 
 class Otherwise:
@@ -27,8 +28,14 @@ class Otherwise:
         return Plan("subq", "otherwise")
 
 
-def _plan(answers: Mapping[str, str], *subqueries: str, confidence: float = 1.0, title: str = "Telephone") -> Plan:
-    hits = (Hit(Passage("p", "", title), 1.0),)
+def _plan(
+    answers: Mapping[str, str],
+    *subqueries: str,
+    confidence: float = 1.0,
+    title: str = "Telephone",
+    text: str = "Bell's telephone.",
+) -> Plan:
+    hits = (Hit(Passage("p", text, title), 1.0),)
     steps = [Step(hop, subquery, hits) for hop, subquery in enumerate(subqueries, start=1)]
     return ChainPlanner(Known(answers, confidence), Otherwise()).plan(QUESTION, QuestionGraph(), steps)
 
@@ -58,6 +65,10 @@ def test_the_chain_is_sufficient_when_its_last_question_was_asked() -> None:
 
 def test_an_unsure_name_does_not_stand_for_its_description() -> None:
     assert _plan({INVENTOR: "Bell"}, QUESTION, confidence=0.1).subquery == INVENTOR
+
+
+def test_a_name_read_where_the_links_words_do_not_stand_is_not_trusted() -> None:
+    assert _plan({INVENTOR: "Bell"}, QUESTION, title="Adelaide", text="Adelaide is a city.").subquery == INVENTOR
 
 
 def test_a_link_that_stays_open_after_it_was_asked_for_is_left_to_the_other_planner() -> None:

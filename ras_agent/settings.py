@@ -63,7 +63,7 @@ class Settings(BaseModel):
     max_seconds: PositiveFloat | None = None
 
     # how models are asked
-    style: Literal["short", "choice", "boolean", "long", "reader"] = "short"
+    style: Literal["short", "choice", "boolean", "long", "reader"] | None = None
     few_shot: bool = False
     prompts: Path | None = None
     cache: Path | None = None

@@ -1,0 +1,92 @@
+"""From settings to an agent: roles by name, how their models are asked, limits, the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ras_agent.budget import Limits
+from ras_agent.errors import SettingsError
+from ras_agent.records import Passage
+from ras_agent.settings import Settings
+
+if TYPE_CHECKING:
+    from ras_agent.graphs.assembly import Agent
+    from ras_agent.tools.encode.chat import ChatSettings
+    from ras_agent.tools.index.store import PassageIndex
+
+__all__ = ["agent_from_settings", "limits_of", "role_specs"]
+
+OFFLINE = "offline"
+
+
+def agent_from_settings(settings: Settings, index: PassageIndex | Sequence[Passage]) -> Agent:
+    """The agent that `settings` describe, over `index`. Raises RasError children for what cannot be set up."""
+    from ras_agent.graphs.ircot import create_ircot_agent
+    from ras_agent.graphs.presets import preset_named
+    from ras_agent.graphs.ras import create_ras_agent
+    from ras_agent.graphs.single_shot import create_single_shot_agent
+    from ras_agent.tools.roles import resolve_answerer, resolve_extractor, resolve_planner, resolve_reasoner
+
+    preset, specs = preset_named(settings.preset), role_specs(settings)
+    asking: dict[str, Any] = {"settings": _chat_settings(settings), "prompts_dir": settings.prompts}
+    examples = {"few_shot": settings.few_shot}
+    style = settings.style or ("reader" if settings.graph == "ircot" else "short")
+    shared: dict[str, Any] = {
+        "answerer": resolve_answerer(
+            specs["answerer"],
+            **asking,
+            # the reader's prompt has no worked examples
+            **({} if style == "reader" else examples),
+            style=style,
+            may_abstain=preset.may_abstain,
+        ),
+        "extractor": resolve_extractor(specs["extractor"], **asking, **examples) if "extractor" in specs else None,
+        "retriever": settings.retriever,
+        "index": index,
+        "limits": limits_of(settings),
+    }
+    if settings.graph == "ras":
+        planner = resolve_planner(specs["planner"], **asking, **examples)
+        return create_ras_agent(planner=planner, preset=settings.preset, **shared)
+    if settings.preset:
+        raise SettingsError(f"preset {settings.preset!r} is for graph 'ras', not for {settings.graph!r}")
+    if settings.graph == "ircot":
+        return create_ircot_agent(planner=resolve_reasoner(specs["planner"], **asking), **shared)
+    return create_single_shot_agent(**shared)
+
+
+def role_specs(settings: Settings) -> dict[str, str]:
+    """Who plays which role: the role's own setting, else `llm`, else "offline".
+
+    An extractor that nobody chose follows the planner (in the single-shot graph the answerer). IRCoT reads facts only
+    for an answerer that lives on them.
+    """
+    from ras_agent.graphs.assembly import extractor_beside, needs_facts
+
+    anyone = settings.llm or OFFLINE
+    specs = {"planner": settings.planner or anyone, "answerer": settings.answerer or anyone}
+    leader = specs["answerer"] if settings.graph != "ras" else specs["planner"]
+    if settings.extractor or settings.graph != "ircot" or needs_facts(specs["answerer"]):
+        specs["extractor"] = settings.extractor or settings.llm or str(extractor_beside(leader))
+    if settings.graph == "single-shot":
+        del specs["planner"]
+    return specs
+
+
+def limits_of(settings: Settings) -> Limits:
+    """The settings that bound a run."""
+    chosen = settings.model_dump(include=set(Limits.names()))
+    return Limits(**chosen)
+
+
+def _chat_settings(settings: Settings) -> ChatSettings:
+    from ras_agent.tools.encode.chat import ChatSettings
+    from ras_agent.tools.encode.chat_limits import Rates
+
+    return ChatSettings(
+        temperature=settings.temperature,
+        timeout=settings.timeout,
+        rates=Rates(settings.requests_per_minute, settings.tokens_per_minute, settings.in_flight),
+        cache=settings.cache,
+    )

@@ -1,0 +1,5 @@
+"""The command line: `ras-agent index | ask | show | doctor`."""
+
+from ras_agent.app.cli.program import main
+
+__all__ = ["main"]

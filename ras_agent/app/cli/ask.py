@@ -1,0 +1,165 @@
+"""`ras-agent ask`: one question, answered on screen step by step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ras_agent.app.cli.exits import INCOMPLETE
+from ras_agent.app.cli.options import Config, Debug, settings_from
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ras_agent.records import Passage
+    from ras_agent.settings import Settings
+    from ras_agent.tools.index.store import PassageIndex
+    from ras_agent.trace import Trace
+
+__all__ = ["ask"]
+
+AGENT, LIMITS, MODELS, OUTPUT = "Agent", "Limits", "Models", "Output"
+
+
+def ask(
+    question: Annotated[str, typer.Argument(help="The question, in quotes.", show_default=False)],
+    index: Annotated[
+        Path | None, typer.Option("--index", "-i", help="The index to search.", rich_help_panel=AGENT)
+    ] = None,
+    sample: Annotated[
+        bool, typer.Option("--sample", help="Search the bundled sample instead of an index.", rich_help_panel=AGENT)
+    ] = False,
+    graph: Annotated[
+        str | None, typer.Option(help="ras (default), ircot or single-shot.", rich_help_panel=AGENT)
+    ] = None,
+    preset: Annotated[
+        str | None, typer.Option(help="paper: exactly the published loop.", rich_help_panel=AGENT)
+    ] = None,
+    retriever: Annotated[
+        str | None, typer.Option(help="bm25 (default), dense or hybrid.", rich_help_panel=AGENT)
+    ] = None,
+    llm: Annotated[
+        str | None,
+        typer.Option(help="Model for every role not set itself, e.g. openai:gpt-4o-mini.", rich_help_panel=AGENT),
+    ] = None,
+    planner: Annotated[
+        str | None, typer.Option(help="offline (default) or provider:model.", rich_help_panel=AGENT)
+    ] = None,
+    extractor: Annotated[str | None, typer.Option(help="Likewise; follows the planner.", rich_help_panel=AGENT)] = None,
+    answerer: Annotated[str | None, typer.Option(help="Likewise.", rich_help_panel=AGENT)] = None,
+    k: Annotated[int | None, typer.Option(help="Passages a hop (5).", rich_help_panel=LIMITS)] = None,
+    max_hops: Annotated[int | None, typer.Option(help="Hops (5).", rich_help_panel=LIMITS)] = None,
+    max_facts: Annotated[int | None, typer.Option(help="Facts in the graph (400).", rich_help_panel=LIMITS)] = None,
+    max_llm_calls: Annotated[int | None, typer.Option(help="Model calls.", rich_help_panel=LIMITS)] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="Tokens, in and out.", rich_help_panel=LIMITS)] = None,
+    max_seconds: Annotated[float | None, typer.Option(help="Seconds.", rich_help_panel=LIMITS)] = None,
+    style: Annotated[
+        str | None,
+        typer.Option(
+            help="Form of the answer: short (default), choice, boolean, long, reader.", rich_help_panel=MODELS
+        ),
+    ] = None,
+    few_shot: Annotated[
+        bool | None, typer.Option("--few-shot/--zero-shot", help="Worked examples in prompts.", rich_help_panel=MODELS)
+    ] = None,
+    prompts: Annotated[Path | None, typer.Option(help="Folder of your own prompts.", rich_help_panel=MODELS)] = None,
+    cache: Annotated[
+        Path | None, typer.Option(help="File of kept replies: a run can be replayed.", rich_help_panel=MODELS)
+    ] = None,
+    save: Annotated[
+        list[Path] | None,
+        typer.Option(help="Save the run: .html, .json, .graphml or .mmd. May be repeated.", rich_help_panel=OUTPUT),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the trace as JSON; all else goes to stderr.", rich_help_panel=OUTPUT)
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print the answer alone.", rich_help_panel=OUTPUT)
+    ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Print all facts and whole quotes.", rich_help_panel=OUTPUT)
+    ] = False,
+    config: Config = None,
+    debug: Debug = False,
+) -> None:
+    """Answer a question from an index, step by step.
+
+    Without any model it runs in offline mode.
+
+    Most options can also be set in a file, ras-agent.toml (max_hops = 3),
+    or in the environment (RAS_AGENT_MAX_HOPS=3); flags win over both.
+    """
+    from ras_agent.app.cli.inert import inert_json, inert_lines
+    from ras_agent.app.cli.save import check_target, save_trace
+    from ras_agent.app.cli.screen import screen
+    from ras_agent.app.cli.summary import summary
+
+    if not question.strip():
+        raise typer.BadParameter("the question is blank")
+    if sample and index:
+        raise typer.BadParameter("give --index or --sample, not both")
+    settings = settings_from(
+        config, index=index, graph=graph, preset=preset, retriever=retriever, llm=llm, planner=planner,
+        extractor=extractor, answerer=answerer, k=k, max_hops=max_hops, max_facts=max_facts,
+        max_llm_calls=max_llm_calls, max_tokens=max_tokens, max_seconds=max_seconds, style=style, few_shot=few_shot,
+        prompts=prompts, cache=cache,
+    )  # fmt: skip
+    if not sample and settings.index is None:
+        raise typer.BadParameter("no index: give --index PATH, or --sample to try the bundled one")
+    targets = [check_target(path) for path in save or ()]
+
+    console = screen(stderr=as_json, quiet=quiet)
+    trace = _run(question, settings, sample, console, verbose)
+    for path in targets:
+        save_trace(trace, path)
+    console.print(summary(trace, targets), style="dim", soft_wrap=True)
+    if as_json:
+        typer.echo(inert_json(trace.to_json()))
+    elif quiet:
+        typer.echo(inert_lines(trace.answer))
+    if trace.abstained:
+        raise typer.Exit(INCOMPLETE)
+
+
+def _run(question: str, settings: Settings, sample: bool, console: Console, verbose: bool) -> Trace:
+    """Ask, drawing what happens."""
+    from ras_agent.app.cli.draw import Drawing
+    from ras_agent.app.cli.screen import busy
+
+    with busy(console) as doing:
+        doing("loading")
+        from ras_agent.app.agent_from_settings import agent_from_settings, role_specs
+        from ras_agent.trace import Trace
+
+        specs = role_specs(settings)
+        agent = agent_from_settings(settings, _corpus(settings, sample))
+        if note := _offline_note(specs):
+            console.print(note, style="yellow")
+        drawing = Drawing(console, verbose=verbose, doing=doing)
+        doing("planning")
+        out: dict[str, Any] = {}
+        for kind, payload in agent.stream({"question": question}, stream_mode=["custom", "values"]):
+            if kind == "custom":
+                drawing.draw(payload)
+            else:
+                out = payload
+    return Trace.from_state(out, agent.name, {**specs, "retriever": settings.retriever})
+
+
+def _corpus(settings: Settings, sample: bool) -> PassageIndex | list[Passage]:
+    if sample or settings.index is None:
+        from ras_agent.app.sample import sample_passages
+
+        return sample_passages()
+    from ras_agent.tools.index.store import PassageIndex
+
+    return PassageIndex.open(settings.index)
+
+
+def _offline_note(specs: dict[str, str]) -> str:
+    offline = [role for role, spec in specs.items() if spec.partition(":")[0] == "offline"]
+    if len(offline) == len(specs):
+        return "offline mode: no LLM configured (ras-agent doctor shows how to add one)"
+    return f"offline {' and '.join(offline)}: no LLM configured (--{offline[0]} or --llm adds one)" if offline else ""

@@ -1,0 +1,180 @@
+"""A run drawn from its events, live or from a saved trace.
+
+hop 1  [SUBQ] Which river flows through the city where the inventor of the telephone was born?
+       hits      Telephone 14.2 · Alexander Graham Bell 11.9
+       facts +6  (Telephone | was patented by | Alexander Graham Bell) (…) … 4 more
+answer Water of Leith [1]
+       [1] Water of Leith, sentence 2: “…”
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from rich.console import Console
+from rich.text import Text
+
+from ras_agent.app.cli.inert import inert, inert_lines
+from ras_agent.app.cli.layout import Hanging, hang, pack
+from ras_agent.events import Answered, AnswerToken, Event, Failed, GraphDelta, Hits, Planned, Thought
+from ras_agent.records import Answer, Citation, Hit, Passage, Triple
+from ras_agent.sentences import sentence_spans
+from ras_agent.words import stems
+
+__all__ = ["Drawing"]
+
+MARGIN = 7
+LABELLED = MARGIN + 10
+FACT_LINES = 3
+LONGEST_QUOTE = 300
+LONGEST_NAME = 60
+_CITED = re.compile(r"\[\d+\]")
+
+
+def _nothing(doing: str) -> None:
+    return None
+
+
+class Drawing:
+    """Prints each event as it comes.
+
+    verbose: all facts, one a line, and whole quotes. doing: told what the run is busy with now; "" while it writes.
+    """
+
+    def __init__(self, console: Console, *, verbose: bool = False, doing: Callable[[str], None] = _nothing) -> None:
+        self._console, self._verbose, self._doing = console, verbose, doing
+        self._passages: dict[str, Passage] = {}
+        self._hop = 0
+        self._subquery = self._thought = ""
+        self._conflicts = 0
+        self._answer: Hanging | None = None
+        self._streamed = ""
+
+    def draw(self, event: Event) -> None:
+        """Print what the event says; Triples say nothing that the GraphDelta after them does not."""
+        if not isinstance(event, Hits):
+            self._draw_thought()
+        match event:
+            case Planned(hop, plan):
+                self._draw_plan(hop, plan.action, plan.subquery, plan.reason)
+            case Hits(hop, subquery, hits):
+                self._draw_hits(hop, subquery, hits)
+            case GraphDelta():
+                self._draw_growth(event)
+            case Thought(_, sentence):
+                self._thought = sentence
+            case AnswerToken(text):
+                self._draw_token(text)
+            case Answered(answer):
+                self._draw_answer(answer)
+            case Failed(failure):
+                self._labelled("failed", Text(f"{inert(failure.role)}: {inert(failure.message, limit=300)}", "yellow"))
+
+    def _draw_plan(self, hop: int, action: str, subquery: str, reason: str) -> None:
+        if action == "subq":
+            self._draw_hop(hop, Text.assemble(("[SUBQ] ", "cyan"), (inert(subquery), "bold")))
+            return
+        verdict = Text(f"[{action.upper()}]", "green")
+        if reason:
+            verdict.append(f" {inert(reason, limit=300)}", "dim")
+        hang(self._console, Text(), verdict, MARGIN)
+        self._doing("answering")
+
+    def _draw_hop(self, hop: int, body: Text) -> None:
+        self._hop = hop
+        hang(self._console, Text(f"hop {hop}", "bold cyan"), body, MARGIN)
+        self._doing(f"hop {hop}: retrieving")
+
+    def _draw_hits(self, hop: int, subquery: str, hits: Sequence[Hit]) -> None:
+        self._passages.update((hit.passage.id, hit.passage) for hit in hits)
+        if hop != self._hop:  # without a plan: the only hop, or IRCoT's, whose thought is the sub-query
+            self._draw_hop(hop, Text(inert(subquery), "italic" if self._thought else "bold"))
+        self._subquery, self._thought = subquery, ""
+        digits = _digits(hits)
+        items = [Text.assemble(_name(hit.passage), " ", (f"{hit.score:.{digits}f}", "dim")) for hit in hits]
+        packed = pack(items, self._width(), " · ") if items else Text("none", "yellow")
+        self._labelled("hits", packed)
+        self._doing(f"hop {hop}: reading facts")
+
+    def _draw_growth(self, delta: GraphDelta) -> None:
+        added = delta.added if self._verbose else _nearest_first(delta.added, self._subquery)
+        facts = [_fact(fact, None if self._verbose else LONGEST_NAME) for fact in added]
+        body = Text("\n").join(facts) if self._verbose else pack(facts, self._width(), " ", lines=FACT_LINES)
+        size = f"{delta.facts} facts, {delta.entities} entities"
+        self._labelled(f"facts +{len(facts)}", body if facts else Text("nothing new", "dim"))
+        if delta.conflicts > self._conflicts:
+            size += f", {delta.conflicts} in conflict"
+        self._labelled("graph", Text(size, "dim"))
+        self._conflicts = delta.conflicts
+        self._doing(f"hop {delta.hop + 1}: planning")
+
+    def _draw_thought(self) -> None:
+        """A thought that no retrieval followed."""
+        if self._thought:
+            hang(self._console, Text(), Text(inert(self._thought), "italic"), MARGIN)
+            self._thought = ""
+
+    def _draw_token(self, text: str) -> None:
+        if self._answer is None:
+            self._doing("")
+            self._answer = Hanging(self._console, Text("answer", "bold green"), MARGIN, "bold")
+        self._answer.add(inert_lines(text))
+        self._streamed += text
+
+    def _draw_answer(self, answer: Answer) -> None:
+        self._doing("")
+        marks = "" if _CITED.search(answer.text) else "".join(f"[{citation.number}]" for citation in answer.citations)
+        if self._answer is not None and self._streamed == answer.text:
+            self._answer.add(f" {marks}" if marks else "")
+            self._answer.close()
+        else:
+            if self._answer is not None:
+                self._answer.close()
+            body = Text(inert_lines(answer.text).strip() or "(no answer)", "yellow" if answer.abstained else "bold")
+            body.append(f" {marks}" if marks else "", "cyan")
+            hang(self._console, Text("answer", "bold green"), body, MARGIN)
+        for citation in answer.citations:
+            self._draw_citation(citation)
+
+    def _draw_citation(self, citation: Citation) -> None:
+        body = Text(inert(citation.title) or inert(citation.passage_id), "bold")
+        passage = self._passages.get(citation.passage_id)
+        if citation.quote:
+            if passage is not None:
+                body.append(f", sentence {_sentence_number(passage.text, citation.start)}")
+            quote = inert(citation.quote, limit=None if self._verbose else LONGEST_QUOTE)
+            body.append(": ").append(f"“{quote}”", "dim")
+        hang(self._console, Text(" " * MARGIN).append(f"[{citation.number}]", "cyan"), body, MARGIN + 4)
+
+    def _labelled(self, label: str, body: Text) -> None:
+        hang(self._console, Text(" " * MARGIN).append(label, "dim"), body, LABELLED)
+
+    def _width(self) -> int:
+        return max(self._console.width - LABELLED, 20)
+
+
+def _name(passage: Passage) -> str:
+    return inert(passage.title, limit=LONGEST_NAME) or inert(passage.id, limit=LONGEST_NAME)
+
+
+def _fact(fact: Triple, limit: int | None) -> Text:
+    bar = (" | ", "dim")
+    subject, predicate, target = (inert(part, limit=limit) for part in (fact.subject, fact.predicate, fact.object))
+    return Text.assemble(("(", "dim"), subject, bar, (predicate, "magenta"), bar, target, (")", "dim"))
+
+
+def _nearest_first(facts: Sequence[Triple], subquery: str) -> list[Triple]:
+    """Facts by how many words they share with what was asked: few of them are shown."""
+    asked = set(stems(subquery))
+    return sorted(facts, key=lambda fact: -len(asked.intersection(stems(" ".join(fact.key)))))
+
+
+def _digits(hits: Sequence[Hit]) -> int:
+    """Decimals that tell the scores of one query apart: BM25's are tens, a cosine is below one, a fused rank tiny."""
+    best = max((abs(hit.score) for hit in hits), default=0.0)
+    return 1 if best >= 10 else 2 if best >= 1 else 3 if best >= 0.1 else 4
+
+
+def _sentence_number(text: str, offset: int) -> int:
+    return max(sum(start <= offset for start, _ in sentence_spans(text)), 1)

@@ -1,0 +1,12 @@
+"""Exit codes, the same for all commands."""
+
+from __future__ import annotations
+
+__all__ = ["DONE", "EPILOG", "ERROR", "INCOMPLETE", "INTERRUPTED", "USAGE"]
+
+DONE, ERROR, USAGE, INCOMPLETE, INTERRUPTED = 0, 1, 2, 3, 130
+
+EPILOG = (
+    "Exit codes: 0 done; 1 error; 2 wrong usage; 3 done, but `ask` found no answer in the text, "
+    "or `index` could not read all of its input; 130 interrupted."
+)

@@ -1,0 +1,158 @@
+"""`ras-agent index`: files into an index."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ras_agent.app.cli.exits import INCOMPLETE
+from ras_agent.app.cli.options import Config, Debug, settings_from
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ras_agent.tools.index.ingest_run import IngestReport, Progress
+    from ras_agent.tools.index.load_document import Skipped
+
+__all__ = ["index"]
+
+CUTTING, RECORDS = "Cutting into passages", "Fields of JSON Lines and tables"
+NAMED = 3
+
+
+def index(
+    paths: Annotated[list[Path], typer.Argument(help="Files, and folders of them: txt, md, jsonl, csv, tsv, pdf.")],
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="The index to make or to bring up to date.")] = None,
+    embedder: Annotated[
+        str | None,
+        typer.Option(help="minilm, st:MODEL or provider:MODEL; for dense and hybrid retrieval. None: BM25 alone."),
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Stop at the first error, before anything is written.")
+    ] = False,
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Remove what came from files that are no longer there.")
+    ] = False,
+    chunk_size: Annotated[
+        int | None, typer.Option(help="Longest passage, in characters (1000).", rich_help_panel=CUTTING)
+    ] = None,
+    overlap: Annotated[
+        int | None,
+        typer.Option(help="Characters of whole sentences repeated in the next passage (200).", rich_help_panel=CUTTING),
+    ] = None,
+    text_field: Annotated[str | None, typer.Option(help="Key or column (text).", rich_help_panel=RECORDS)] = None,
+    title_field: Annotated[str | None, typer.Option(help="Key or column (title).", rich_help_panel=RECORDS)] = None,
+    id_field: Annotated[
+        str | None, typer.Option(help="Key or column (id); '' numbers the records.", rich_help_panel=RECORDS)
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors alone.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="List all that was left out, one by one.")] = False,
+    config: Config = None,
+    debug: Debug = False,
+) -> None:
+    """Make an index of files and folders, or bring one up to date.
+
+    Unchanged files are not read again, so an interrupted run is resumed by the same command. What cannot be read is
+    skipped, listed, and makes the exit code 3.
+    """
+    from ras_agent.app.cli.screen import screen
+    from ras_agent.tools.index.chunk import Chunking
+    from ras_agent.tools.index.ingest import ingest
+    from ras_agent.tools.index.load_document import Fields
+
+    settings = settings_from(
+        config, index=out, embedder=embedder, chunk_size=chunk_size, overlap=overlap, text_field=text_field,
+        title_field=title_field, id_field=id_field,
+    )  # fmt: skip
+    if settings.index is None:
+        raise typer.BadParameter("where to? give --out PATH, such as --out my.index")
+    console = screen(quiet=quiet)
+    with _bar(console) as on_progress:
+        report = ingest(
+            paths,
+            settings.index,
+            embedder=settings.embedder,
+            chunking=Chunking(settings.chunk_size, settings.overlap),
+            fields=Fields(settings.text_field, settings.title_field, settings.id_field or None),
+            strict=strict,
+            prune=prune,
+            on_progress=on_progress,
+        )
+    _tell_errors(report)
+    _tell(console, report, settings.index, verbose=verbose)
+    if report.errors:
+        raise typer.Exit(INCOMPLETE)
+
+
+@contextmanager
+def _bar(console: Console) -> Iterator[Callable[[Progress], None]]:
+    """A bar on an interactive terminal, nothing elsewhere."""
+    from rich import progress as rich
+
+    from ras_agent.app.cli.inert import inert
+
+    columns = (
+        rich.TextColumn("{task.fields[file]}", markup=False),
+        rich.BarColumn(),
+        rich.TaskProgressColumn(),
+        rich.TextColumn("{task.fields[passages]:,} passages", markup=False),
+        rich.TimeRemainingColumn(),
+    )
+    with rich.Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("", total=None, file="looking for files", passages=0)
+
+        def on_progress(now: Progress) -> None:
+            file = inert(now.file, limit=console.width // 3)
+            bar.update(task, total=now.bytes_total, completed=now.bytes_read, file=file, passages=now.passages)
+
+        yield on_progress
+
+
+def _tell(console: Console, report: IngestReport, out: Path, *, verbose: bool) -> None:
+    """What was left out, what was done. Errors are told by `_tell_errors`."""
+    from rich.text import Text
+
+    from ras_agent.app.cli.inert import inert
+    from ras_agent.app.cli.layout import hang
+
+    left_out = [item for item in report.skipped if not item.error]
+    if left_out:
+        lines = [f"{item.place}: {item.reason}" for item in left_out] if verbose else _grouped(left_out)
+        hang(console, Text("left out "), Text("\n".join(map(inert, lines)), "dim"), 9)
+    if report.vanished:
+        what = f"{', '.join(report.vanished[:5])}{', …' if len(report.vanished) > 5 else ''}"
+        hang(console, Text("gone     "), Text(f"{inert(what)}: still in the index; --prune removes them", "dim"), 9)
+    parts = [f"{report.passages_total:,} passages"]
+    for count, what in (
+        (report.passages_written, "written"),
+        (report.documents_removed, "documents removed"),
+        (report.files_unchanged, "files unchanged"),
+        (len(left_out), "left out"),
+        (len(report.errors), "errors"),
+    ):
+        if count:
+            parts.append(f"{count:,} {what}")
+    hang(console, Text(f"{out} ", "bold"), Text(" · ".join(parts)), len(str(out)) + 1)
+
+
+def _tell_errors(report: IngestReport) -> None:
+    """Each on a line of its own, uncut, so that it can be looked up or searched for."""
+    from ras_agent.app.cli.inert import inert
+
+    for item in report.errors:
+        typer.echo(f"skipped  {inert(str(item))}", err=True)
+
+
+def _grouped(items: Sequence[Skipped]) -> list[str]:
+    """One line for each reason, with the first few places."""
+    places: dict[str, list[str]] = {}
+    for item in items:
+        places.setdefault(item.reason, []).append(item.place)
+    return [
+        f"{reason}: {', '.join(found[:NAMED])}{f' and {len(found) - NAMED:,} more' if len(found) > NAMED else ''}"
+        for reason, found in places.items()
+    ]

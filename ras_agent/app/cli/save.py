@@ -1,0 +1,40 @@
+"""A trace in a file, in the form that the file's name asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from ras_agent.errors import SettingsError
+from ras_agent.trace import Trace
+
+__all__ = ["SUFFIXES", "check_target", "save_trace"]
+
+
+def _html(trace: Trace) -> str:
+    from ras_agent.graph_html import trace_html
+
+    return trace_html(trace)
+
+
+_FORMS: dict[str, Callable[[Trace], str]] = {
+    ".html": _html,
+    ".json": lambda trace: trace.to_json(indent=2) + "\n",
+    ".graphml": lambda trace: trace.graph.to_graphml(),
+    ".mmd": lambda trace: trace.graph.to_mermaid(),
+}
+SUFFIXES = tuple(_FORMS)
+
+
+def check_target(path: Path) -> Path:
+    """`path`, if a trace can be saved there. Raises SettingsError: better before a run than after it."""
+    if path.suffix.lower() not in _FORMS:
+        raise SettingsError(f"cannot save to {path}: its name must end in one of {', '.join(SUFFIXES)}")
+    if not path.parent.is_dir():
+        raise SettingsError(f"cannot save to {path}: there is no folder {path.parent}")
+    return path
+
+
+def save_trace(trace: Trace, path: Path) -> None:
+    """Write the trace, or its graph for .graphml and .mmd."""
+    path.write_text(_FORMS[path.suffix.lower()](trace), encoding="utf-8")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -14,13 +15,28 @@ from ras_agent.graphs.node import Body, Node
 from ras_agent.graphs.presets import Preset
 from ras_agent.graphs.rehydrate import Records
 from ras_agent.graphs.state import Inputs, Outputs, State
+from ras_agent.records import Passage
 from ras_agent.tools.encode.chat_models import is_chat_model
+from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.registry import names
+from ras_agent.tools.roles import role_name
 
-__all__ = ["DEFAULT_LIMITS", "Agent", "compiled", "extractor_beside", "needs_facts", "new_graph", "node_maker"]
+__all__ = [
+    "DEFAULT_LIMITS",
+    "Agent",
+    "Checkpointer",
+    "Index",
+    "compiled",
+    "extractor_beside",
+    "needs_facts",
+    "new_graph",
+    "node_maker",
+]
 
 Agent = CompiledStateGraph[State, Limits, Inputs, Outputs]
 Graph = StateGraph[State, Limits, Inputs, Outputs]
+Checkpointer = BaseCheckpointSaver[Any] | bool | None
+Index = PassageIndex | str | Path | Sequence[Passage] | None
 
 DEFAULT_LIMITS = Limits()
 # The limits end a run; LangGraph's own must not end it first, however large max_hops is.
@@ -41,14 +57,14 @@ def node_maker(limits: Limits, records: Records, preset: Preset) -> Callable[[Bo
     return lambda body: Node(body, bounds, records)
 
 
-def compiled(graph: Graph, name: str, checkpointer: BaseCheckpointSaver[Any] | bool | None) -> Agent:
+def compiled(graph: Graph, name: str, checkpointer: Checkpointer) -> Agent:
     """The graph, ready to run."""
     return graph.compile(checkpointer, name=name).with_config(recursion_limit=_RECURSION_LIMIT)
 
 
 def needs_facts(answerer: object) -> bool:
-    """Whether the answerer is named as one that needs no model, and so answers from facts that were read for it."""
-    return isinstance(answerer, str) and answerer.partition(":")[0] in names("extractor")
+    """Whether the answerer goes by a name that extractors have too: it uses no chat model, and answers from facts."""
+    return role_name(answerer).partition(":")[0] in names("extractor")
 
 
 def extractor_beside(role: object) -> object:

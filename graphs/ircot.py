@@ -5,33 +5,42 @@ Interleaving Retrieval with Chain-of-Thought Reasoning (Trivedi et al., 2023), w
 
 from __future__ import annotations
 
-from typing import Any
-
-from langgraph.checkpoint.base import BaseCheckpointSaver
+from langchain_core.language_models import BaseChatModel
+from langchain_core.retrievers import BaseRetriever
 from langgraph.graph import END, START
 
 from ras_agent.budget import Limits
 from ras_agent.graphs import deciders, nodes
-from ras_agent.graphs.assembly import DEFAULT_LIMITS, Agent, compiled, needs_facts, new_graph, node_maker
+from ras_agent.graphs.assembly import (
+    DEFAULT_LIMITS,
+    Agent,
+    Checkpointer,
+    Index,
+    compiled,
+    needs_facts,
+    new_graph,
+    node_maker,
+)
 from ras_agent.graphs.presets import preset_named
 from ras_agent.graphs.rehydrate import Records
 from ras_agent.graphs.routes import retrieve_or_answer
 from ras_agent.graphs.state import Beginning
+from ras_agent.protocols import Answerer, Extractor, Reasoner, Retriever
 from ras_agent.tools.retrieve.resolve import resolve_retriever
-from ras_agent.tools.roles import resolve_answerer, resolve_extractor, resolve_reasoner
+from ras_agent.tools.roles import resolve_answerer, resolve_extractor, resolve_reasoner, role_name
 
 __all__ = ["create_ircot_agent"]
 
 
 def create_ircot_agent(
     *,
-    planner: Any = "offline",
-    answerer: Any = "offline",
-    extractor: Any = None,
-    retriever: Any = "bm25",
-    index: Any = None,
+    planner: Reasoner | BaseChatModel | str = "offline",
+    answerer: Answerer | BaseChatModel | str = "offline",
+    extractor: Extractor | BaseChatModel | str | None = None,
+    retriever: Retriever | BaseRetriever | str = "bm25",
+    index: Index = None,
     limits: Limits = DEFAULT_LIMITS,
-    checkpointer: BaseCheckpointSaver[Any] | bool | None = None,
+    checkpointer: Checkpointer = None,
 ) -> Agent:
     """An IRCoT agent as a compiled LangGraph graph; parameters, input and output as for `create_ras_agent`.
 
@@ -40,15 +49,15 @@ def create_ircot_agent(
     stays empty. `limits.max_hops` is the step limit (published settings: 2 for HotpotQA and 2Wiki, 4 for MuSiQue).
     """
     records = Records()
-    if extractor is None and needs_facts(answerer):
-        extractor = answerer
-    reasoner, retriever = resolve_reasoner(planner), resolve_retriever(retriever, index)
-
     node = node_maker(limits, records, preset_named(None))
+    if extractor is None and needs_facts(answerer):
+        extractor = role_name(answerer)
+    reasoner = resolve_reasoner(planner)
+
     graph = new_graph()
     graph.add_node("begin", node(nodes.begin(records)), input_schema=Beginning)
     graph.add_node("reason", node(deciders.reason(reasoner, records, structured=extractor is not None)))
-    graph.add_node("retrieve", node(nodes.retrieve(retriever, records)))
+    graph.add_node("retrieve", node(nodes.retrieve(resolve_retriever(retriever, index), records)))
     graph.add_node("merge", node(nodes.merge(records, thinking=True)))
     graph.add_node("answer", node(nodes.answer(resolve_answerer(answerer, style="reader"), records)))
 

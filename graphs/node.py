@@ -1,13 +1,14 @@
 """One code path for synchronous and asynchronous runs.
 
-A node is a generator: it reads the state, yields each call it wants made, and returns its update.
+The body of a node is a generator: it reads the state, yields each call it wants made, and returns its update.
 
     def retrieve(state, limits):
         hits = yield Ask("retriever", hop, retriever, "retrieve", (state["subquery"], limits.k), list)
         return {"hits": ...}
 
-`Node` drives it from `invoke` and from `ainvoke`. Around every call it holds model calls against the limits, streams
-events, and turns an exception into a recorded failure: the generator then receives None and goes on without.
+One that calls nothing is a plain function. `Node` drives a body from `invoke` and from `ainvoke`. Around every call it
+holds model calls against the limits, streams events, and turns an exception into a recorded failure: the generator
+then receives None and goes on without.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from ras_agent.calling import acall, call
 from ras_agent.errors import BudgetExceeded, IndexMismatch, PromptError, SettingsError, UnknownName
 from ras_agent.events import Failed, emit, emitting
 from ras_agent.graphs.rehydrate import Records
-from ras_agent.graphs.state import State, Update
+from ras_agent.graphs.state import Update
 from ras_agent.records import JSON, Failure, Usage
 
 __all__ = ["Ask", "Body", "Node", "Work", "recorded"]
@@ -64,7 +65,7 @@ class Ask:
 
 
 Work = Generator[Ask, Any, Update]
-Body = Callable[[State, Limits], Work]
+Body = Callable[[Any, Limits], Work | Update]
 
 
 def recorded(failures: Iterable[Failure]) -> list[JSON]:
@@ -75,13 +76,13 @@ def recorded(failures: Iterable[Failure]) -> list[JSON]:
     return [failure.to_dict() for failure in failures]
 
 
-class Node(Runnable[State, Update]):
+class Node(Runnable[Any, Update]):
     """A step of a graph around `body`. `bounds` turns a run's own limits, None if it has none, into those in force."""
 
     def __init__(self, body: Body, bounds: Callable[[Limits | None], Limits], records: Records) -> None:
         self._body, self._bounds, self._records = body, bounds, records
 
-    def invoke(self, input: State, config: RunnableConfig | None = None, **kwargs: Any) -> Update:
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Update:
         with self._turn(input) as turn:
             while (ask := turn.advance()) is not None:
                 try:
@@ -90,7 +91,7 @@ class Node(Runnable[State, Update]):
                     turn.fail(ask, error)
         return turn.update
 
-    async def ainvoke(self, input: State, config: RunnableConfig | None = None, **kwargs: Any) -> Update:
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Update:
         with self._turn(input) as turn:
             while (ask := turn.advance()) is not None:
                 try:
@@ -100,14 +101,14 @@ class Node(Runnable[State, Update]):
         return turn.update
 
     @contextmanager
-    def _turn(self, state: State) -> Iterator[_Turn]:
+    def _turn(self, state: Any) -> Iterator[_Turn]:
         runtime = get_runtime(Limits)
         limits = self._bounds(runtime.context)
         began, spent = monotonic(), state.get("seconds", 0.0)
         calls = tuple(map(self._records.call, state["usage"]["calls"])) if "usage" in state else ()
         ledger = Ledger(limits=limits, started=began - spent, earlier=calls)
-        turn = _Turn(self._body(state, limits), ledger)
         with metered(ledger), emitting(_listener(runtime.stream_writer)):
+            turn = _Turn(self._body(state, limits), ledger)
             yield turn
         turn.update.setdefault("seconds", spent + monotonic() - began)
 
@@ -122,9 +123,9 @@ def _listener(writer: Callable[[Any], None]) -> Callable[[Any], None] | None:
 
 
 class _Turn:
-    """One run of a node's generator: what it asked, what failed, what it returned."""
+    """One run of a node's body: what it asked, what failed, what it returned."""
 
-    def __init__(self, work: Work, ledger: Ledger) -> None:
+    def __init__(self, work: Work | Update, ledger: Ledger) -> None:
         self.update: Update = {}
         self._work = work
         self._ledger = ledger
@@ -132,7 +133,10 @@ class _Turn:
         self._failures: list[JSON] = []
 
     def advance(self) -> Ask | None:
-        """The next call to make, or None when the node has returned."""
+        """The next call to make, or None when the body has returned."""
+        if isinstance(self._work, dict):
+            self.update = self._work
+            return None
         try:
             ask = self._work.send(self._reply)
         except StopIteration as done:

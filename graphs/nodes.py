@@ -32,7 +32,7 @@ def begin(records: Records, *, least_steps: int = LEAST_STEPS, stop_reason: str 
     passages that contradict each other, and for a recursion limit below `least_steps`, which leaves no room to answer.
     """
 
-    def body(state: Beginning, limits: Limits) -> Work:
+    def body(state: Beginning, limits: Limits) -> Update:
         question = state.get("question")
         if not isinstance(question, str) or not question.strip():
             raise ValueError(f'the input needs a question that is not blank: {{"question": "..."}}, got {question!r}')
@@ -49,7 +49,6 @@ def begin(records: Records, *, least_steps: int = LEAST_STEPS, stop_reason: str 
             **{"graph": records.dump(QuestionGraph()), "usage": Usage().to_dict(), "seconds": 0.0},
             **{"subquery": question, "hits": [], "triples": [], "read": []},
         }
-        yield  # makes this body a generator, as every body is
 
     return body
 
@@ -107,7 +106,7 @@ def merge(records: Records, *, thinking: bool = False) -> Body:
     `thinking`: sub-queries after the first are sentences of a chain of thought.
     """
 
-    def body(state: State, limits: Limits) -> Work:
+    def body(state: State, limits: Limits) -> Update:
         hop, hits = len(state["steps"]) + 1, state["hits"]
         before = records.graph(state["graph"])
         triples = [records.triple(data) for data in state["triples"]]
@@ -129,7 +128,6 @@ def merge(records: Records, *, thinking: bool = False) -> Body:
             emit(GraphDelta(hop, added, len(graph), len(graph.entities), len(graph.conflicts)))
         changed = {} if graph is before else {"graph": records.dump(graph)}
         return {**changed, "steps": [records.dump(step)]}
-        yield
 
     return body
 
@@ -153,7 +151,7 @@ def answer(answerer: Answerer, records: Records) -> Body:
             "answer": reply.text,
             "citations": [citation.to_dict() for citation in reply.citations],
             "abstained": reply.abstained,
-            "confidence": reply.confidence,
+            "confidence": None if reply.confidence is None else float(reply.confidence),
             "failures": failures,
         }
 

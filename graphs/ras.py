@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from langgraph.checkpoint.base import BaseCheckpointSaver
+from langchain_core.language_models import BaseChatModel
+from langchain_core.retrievers import BaseRetriever
 from langgraph.graph import END, START
 
 from ras_agent.budget import Limits
 from ras_agent.graphs import deciders, nodes
-from ras_agent.graphs.assembly import DEFAULT_LIMITS, Agent, compiled, extractor_beside, new_graph, node_maker
+from ras_agent.graphs.assembly import (
+    DEFAULT_LIMITS,
+    Agent,
+    Checkpointer,
+    Index,
+    compiled,
+    extractor_beside,
+    new_graph,
+    node_maker,
+)
 from ras_agent.graphs.presets import preset_named
 from ras_agent.graphs.rehydrate import Records
 from ras_agent.graphs.routes import retrieve_or_answer
 from ras_agent.graphs.state import Beginning
+from ras_agent.protocols import Answerer, Extractor, Planner, Retriever
 from ras_agent.tools.retrieve.resolve import resolve_retriever
 from ras_agent.tools.roles import resolve_answerer, resolve_extractor, resolve_planner
 
@@ -22,13 +31,13 @@ __all__ = ["create_ras_agent"]
 
 def create_ras_agent(
     *,
-    planner: Any = "offline",
-    answerer: Any = "offline",
-    extractor: Any = None,
-    retriever: Any = "bm25",
-    index: Any = None,
+    planner: Planner | BaseChatModel | str = "offline",
+    answerer: Answerer | BaseChatModel | str = "offline",
+    extractor: Extractor | BaseChatModel | str | None = None,
+    retriever: Retriever | BaseRetriever | str = "bm25",
+    index: Index = None,
     limits: Limits = DEFAULT_LIMITS,
-    checkpointer: BaseCheckpointSaver[Any] | bool | None = None,
+    checkpointer: Checkpointer = None,
     preset: str | None = None,
 ) -> Agent:
     """The agent of the RAS paper as a compiled LangGraph graph.
@@ -43,18 +52,17 @@ def create_ras_agent(
     that cannot be resolved.
     """
     chosen, records = preset_named(preset), Records()
-    extractor = resolve_extractor(extractor_beside(planner) if extractor is None else extractor)
-    planner, retriever = resolve_planner(planner), resolve_retriever(retriever, index)
-    answerer = resolve_answerer(answerer, may_abstain=chosen.may_abstain)
-
     node = node_maker(limits, records, chosen)
+    extract = resolve_extractor(extractor_beside(planner) if extractor is None else extractor)
+    answer = resolve_answerer(answerer, may_abstain=chosen.may_abstain)
+
     graph = new_graph()
     graph.add_node("begin", node(nodes.begin(records, static=True)), input_schema=Beginning)
-    graph.add_node("plan", node(deciders.plan(planner, records)))
-    graph.add_node("retrieve", node(nodes.retrieve(retriever, records)))
-    graph.add_node("structure", node(nodes.structure(extractor, records)))
+    graph.add_node("plan", node(deciders.plan(resolve_planner(planner), records)))
+    graph.add_node("retrieve", node(nodes.retrieve(resolve_retriever(retriever, index), records)))
+    graph.add_node("structure", node(nodes.structure(extract, records)))
     graph.add_node("merge", node(nodes.merge(records)))
-    graph.add_node("answer", node(nodes.answer(answerer, records)))
+    graph.add_node("answer", node(nodes.answer(answer, records)))
 
     graph.add_edge(START, "begin")
     graph.add_edge("begin", "plan")

@@ -22,7 +22,7 @@ class Records:
     safe: a lost race costs a second parse.
     """
 
-    def __init__(self, most: int = 8192) -> None:
+    def __init__(self, most: int = 2048) -> None:
         self._most = most
         self._known: dict[int, tuple[JSON, Any]] = {}
 

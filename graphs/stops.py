@@ -31,14 +31,14 @@ def budget_end(state: State, limits: Limits) -> StopReason | None:
 def loop_end(state: State, limits: Limits) -> StopReason | None:
     """Whether the hops are used up, or the last one taught nothing.
 
-    A hop in which something failed does not count as one without new facts: the next may do better.
+    A hop in which retrieval or extraction failed does not count as one without new facts: the next may do better.
     """
     hop = len(state["steps"])
     if hop >= limits.max_hops:
         return "max_hops"
-    idle = hop > 0 and not state["steps"][-1]["new_triple_ids"]
-    if limits.stop_on_no_new_facts and idle and all(failure["hop"] != hop for failure in state["failures"]):
-        return "no_new_facts"
+    if limits.stop_on_no_new_facts and hop and not state["steps"][-1]["new_triple_ids"]:
+        failed = {failure["role"] for failure in state["failures"] if failure["hop"] == hop}
+        return None if failed & {"retriever", "extractor"} else "no_new_facts"
     return None
 
 

@@ -1,0 +1,48 @@
+"""Which extractor goes with which planner, and what a preset asks of an answerer."""
+
+from langchain_core.language_models.fake_chat_models import FakeListChatModel
+
+from ras_agent.graphs import ras as ras_module
+from ras_agent.graphs.assembly import extractor_beside, needs_facts
+
+
+def test_the_extractor_follows_a_planner_that_is_a_model():
+    model = FakeListChatModel(responses=[])
+    assert extractor_beside(model) is model
+    assert extractor_beside("openai:gpt-4o-mini") == "openai:gpt-4o-mini"
+
+
+def test_the_extractor_follows_a_registered_name_that_extractors_have_too():
+    assert extractor_beside("offline") == "offline"
+
+
+def test_any_other_planner_goes_with_the_offline_extractor(fakes, monkeypatch):
+    from ras_agent.tools.registry import FACTORIES
+
+    monkeypatch.setitem(FACTORIES["planner"], "planner-only", "somewhere:Planner")
+    assert extractor_beside("planner-only:/path") == "offline"
+    assert extractor_beside(fakes.ScriptedPlanner()) == "offline"
+
+
+def test_an_answerer_without_a_model_needs_facts(fakes):
+    class Offline(fakes.CountingAnswerer):
+        name = "offline"
+
+    assert needs_facts("offline")
+    assert needs_facts(Offline())
+    assert not needs_facts("openai:gpt-4o-mini")
+    assert not needs_facts(FakeListChatModel(responses=[]))
+    assert not needs_facts(fakes.CountingAnswerer())
+
+
+def test_the_paper_preset_asks_for_an_answerer_that_always_answers(ras, monkeypatch):
+    asked = {}
+
+    def resolve(spec, **options):
+        asked[spec] = options
+        return spec
+
+    monkeypatch.setattr(ras_module, "resolve_answerer", resolve)
+    ras("q", answerer="ours")
+    ras("q", answerer="published", preset="paper")
+    assert asked == {"ours": {"may_abstain": True}, "published": {"may_abstain": False}}

@@ -13,10 +13,11 @@ from ras_agent.records import Source, Triple
 from ras_agent.tools.plan.evidence import Evidence, ReadPassage
 from ras_agent.words import fold, stem, stems
 
-__all__ = ["Bridge", "bridges"]
+__all__ = ["COPULAS", "Bridge", "bridges"]
 
 _WORD = re.compile(r"\w+")
-_COPULAS = frozenset({"is", "are", "was", "were"})
+COPULAS = frozenset({"is", "are", "was", "were"})
+"""Predicates that say what an entity is."""
 
 # what the parts of a score weigh; set on the tuning half and two training sets, and flat around these values
 _COVERED = 2.0
@@ -124,6 +125,6 @@ def _classes(graph: QuestionGraph) -> defaultdict[str, set[str]]:
     """Canonical key -> stems of what the graph says the entity is."""
     classes: defaultdict[str, set[str]] = defaultdict(set)
     for fact in graph.facts:
-        if fact.predicate in _COPULAS:
+        if fact.predicate in COPULAS:
             classes[canonical_key(fact.subject)] |= set(stems(fact.object))
     return classes

@@ -31,6 +31,11 @@ class ReadPassage:
     words: frozenset[str]
     keys: frozenset[str]
 
+    def named_in(self, text: str) -> bool:
+        """Whether another passage's text names this one's topic; its own text does not count."""
+        name = bare_name(self.passage.title)
+        return len(name) > 2 and name in text and text is not self.passage.text
+
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
@@ -57,6 +62,12 @@ class Evidence:
                 if stem(found) not in words:
                     kept.setdefault(stem(found), word)
         return list(kept.values())
+
+    def explained(self) -> float:
+        """The most of the question that two linked passages cover, in 0..1: one of them names the other's topic."""
+        read = list(self.passages.values())
+        pairs = ((one, other) for one in read for other in read if other.named_in(one.passage.text))
+        return max((self.coverage(one.words | other.words) for one, other in pairs), default=0.0)
 
     def has_read(self, name: str) -> bool:
         """Whether a passage about `name` has been retrieved."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +15,8 @@ from ras_agent.app.cli.options import Config, Debug, settings_from
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from ras_agent.app.cli.draw import Drawing
+    from ras_agent.graphs.assembly import Agent
     from ras_agent.records import Passage
     from ras_agent.settings import Settings
     from ras_agent.tools.index.store import PassageIndex
@@ -139,13 +143,20 @@ def _run(question: str, settings: Settings, sample: bool, console: Console, verb
             console.print(note, style="yellow")
         drawing = Drawing(console, verbose=verbose, doing=doing)
         doing("planning")
-        out: dict[str, Any] = {}
-        for kind, payload in agent.stream({"question": question}, stream_mode=["custom", "values"]):
-            if kind == "custom":
-                drawing.draw(payload)
-            else:
-                out = payload
+        out = asyncio.run(_drawn(agent, question, drawing))
     return Trace.from_state(out, agent.name, {**specs, "retriever": settings.retriever})
+
+
+async def _drawn(agent: Agent, question: str, drawing: Drawing) -> dict[str, Any]:
+    """Asynchronous, so that Ctrl-C ends a model call that is under way instead of waiting for it."""
+    out: dict[str, Any] = {}
+    stream: AsyncIterator[Any] = agent.astream({"question": question}, stream_mode=["custom", "values"])
+    async for kind, payload in stream:
+        if kind == "custom":
+            drawing.draw(payload)
+        else:
+            out = payload
+    return out
 
 
 def _corpus(settings: Settings, sample: bool) -> PassageIndex | list[Passage]:

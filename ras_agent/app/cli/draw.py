@@ -75,9 +75,8 @@ class Drawing:
         if action == "subq":
             self._draw_hop(hop, Text.assemble(("[SUBQ] ", "cyan"), (inert(subquery), "bold")))
             return
-        verdict = Text(f"[{action.upper()}]", "green")
-        if reason:
-            verdict.append(f" {inert(reason, limit=300)}", "dim")
+        verdict = Text.assemble((f"[{action.upper()}]", "green"), (f" {inert(reason, limit=300)}", "dim"))
+        verdict.rstrip()
         hang(self._console, Text(), verdict, MARGIN)
         self._doing("answering")
 
@@ -131,14 +130,16 @@ class Drawing:
         else:
             if self._answer is not None:
                 self._answer.close()
-            body = Text(inert_lines(answer.text).strip() or "(no answer)", "yellow" if answer.abstained else "bold")
-            body.append(f" {marks}" if marks else "", "cyan")
+            text = inert_lines(answer.text).strip() or "(no answer)"
+            body = Text.assemble(
+                (text, "yellow" if answer.abstained else "bold"), (f" {marks}" if marks else "", "cyan")
+            )
             hang(self._console, Text("answer", "bold green"), body, MARGIN)
         for citation in answer.citations:
             self._draw_citation(citation)
 
     def _draw_citation(self, citation: Citation) -> None:
-        body = Text(inert(citation.title) or inert(citation.passage_id), "bold")
+        body = Text.assemble((inert(citation.title) or inert(citation.passage_id), "bold"))
         passage = self._passages.get(citation.passage_id)
         if citation.quote:
             if passage is not None:

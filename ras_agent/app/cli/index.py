@@ -102,7 +102,7 @@ def _bar(console: Console) -> Iterator[Callable[[Progress], None]]:
         rich.TextColumn("{task.fields[passages]:,} passages", markup=False),
         rich.TimeRemainingColumn(),
     )
-    with rich.Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    with rich.Progress(*columns, console=console, transient=True, disable=not console.file.isatty()) as bar:
         task = bar.add_task("", total=None, file="looking for files", passages=0)
 
         def on_progress(now: Progress) -> None:

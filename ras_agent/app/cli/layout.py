@@ -11,14 +11,16 @@ from rich.text import Text
 
 __all__ = ["Hanging", "hang", "pack"]
 
-_BREAK = re.compile(r"([ \n])")
+_UNSPACED = "\u2e80-\u9fff\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef"
+_WORD = re.compile(f"[^ \n{_UNSPACED}]+")
+_PIECE = re.compile(f"[ \n{_UNSPACED}]|[^ \n{_UNSPACED}]+")
 
 
 def hang(console: Console, label: Text, body: Text, indent: int) -> None:
     """Print `label` padded to `indent` cells, and `body` to its right, wrapped there."""
     lines = body.wrap(console, max(console.width - indent, 20)) or [Text()]
     for number, line in enumerate(lines):
-        head = label.copy() if number == 0 else Text()
+        head = Text.assemble(label if number == 0 else "")
         head.pad_right(max(indent - head.cell_len, 0))
         head.append_text(line)
         head.rstrip()
@@ -27,19 +29,22 @@ def hang(console: Console, label: Text, body: Text, indent: int) -> None:
 
 def pack(items: Sequence[Text], width: int, separator: str, *, lines: int | None = None) -> Text:
     """`items` side by side, broken between items rather than inside; after `lines` lines, how many more there are."""
-    packed, used, line = Text(), 0, 1
+    packed, used, line, gap = Text(), 0, 1, cell_len(separator)
     for number, item in enumerate(items):
-        rest = _rest(len(items) - number - 1) if line == lines else ""
-        if used and used + len(separator) + item.cell_len + len(rest) > width:
+        still_to_come = items[number:]
+        rest = ""
+        if line == lines and used + sum(gap + other.cell_len for other in still_to_come) > width:
+            rest = _rest(len(still_to_come) - 1)
+        if used and used + gap + item.cell_len + len(rest) > width:
             if line == lines:
-                rest = _rest(len(items) - number)
+                rest = _rest(len(still_to_come))
                 packed.append(rest if used + len(rest) <= width else f"\n{rest.lstrip()}", "dim")
                 break
             packed.append("\n")
             used, line = 0, line + 1
         elif used:
             packed.append(separator)
-            used += len(separator)
+            used += gap
         packed.append_text(item)
         used += item.cell_len
     return packed
@@ -50,41 +55,43 @@ def _rest(count: int) -> str:
 
 
 class Hanging:
-    """Text that arrives piece by piece, wrapped between words as it comes."""
+    """Text that arrives piece by piece, wrapped between words as it comes; scripts without spaces between any two."""
 
     def __init__(self, console: Console, label: Text, indent: int, style: str = "") -> None:
         self._console, self._indent, self._style = console, indent, style
-        self._word = ""
+        self._unfinished, self._gap = "", ""
         self._at = indent
         label.pad_right(max(indent - label.cell_len, 0))
         self._write(label)
 
     def add(self, text: str) -> None:
-        """Print all whole words; the last stays until it is known to be whole."""
-        *pieces, self._word = _BREAK.split(f"{self._word}{text}")
+        """Print what is whole; a last word stays until it is known to be."""
+        pieces = _PIECE.findall(f"{self._unfinished}{text}")
+        self._unfinished = pieces.pop() if pieces and _WORD.match(pieces[-1]) else ""
         for piece in pieces:
-            if piece == "\n":
-                self._next_line()
-            else:
-                self._put(piece)
+            self._put(piece)
 
     def close(self) -> None:
         """Print the rest and end the line."""
-        self._put(self._word)
+        if self._unfinished:
+            self._put(self._unfinished)
         self._write(Text("\n"))
 
-    def _put(self, word: str) -> None:
-        if not word.strip():
-            return
-        if self._at > self._indent and self._at + 1 + cell_len(word) > self._console.width:
+    def _put(self, piece: str) -> None:
+        if piece == "\n":
             self._next_line()
-        gap = " " if self._at > self._indent else ""
-        self._write(Text(f"{gap}{word}", self._style))
-        self._at += len(gap) + cell_len(word)
+        elif piece == " ":
+            self._gap = " " if self._at > self._indent else ""
+        else:
+            if self._at > self._indent and self._at + cell_len(self._gap + piece) > self._console.width:
+                self._next_line()
+            self._write(Text(f"{self._gap}{piece}", self._style))
+            self._at += cell_len(self._gap + piece)
+            self._gap = ""
 
     def _next_line(self) -> None:
         self._write(Text("\n" + " " * self._indent))
-        self._at = self._indent
+        self._at, self._gap = self._indent, ""
 
     def _write(self, text: Text) -> None:
         self._console.print(text, end="", soft_wrap=True)

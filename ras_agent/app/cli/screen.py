@@ -28,7 +28,7 @@ def busy(console: Console) -> Iterator[Callable[[str], None]]:
             status = None
         elif status is not None:
             status.update(what)
-        elif what and console.is_terminal and not console.quiet:
+        elif what and console.file.isatty() and not console.quiet:
             status = console.status(what, spinner_style="cyan")
             status.start()
 

@@ -1,0 +1,108 @@
+"""Settings: a file, over it the environment, over it flags; a typing error is told where it stands."""
+
+from pathlib import Path
+
+import pytest
+
+from ras_agent.errors import SettingsError
+from ras_agent.settings import Settings, find_config, load_settings
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    return tmp_path / "ras-agent.toml"
+
+
+def test_without_anything_the_defaults_are_the_papers() -> None:
+    assert load_settings(None, {}) == Settings()
+    assert (Settings().max_hops, Settings().k, Settings().graph) == (5, 5, "ras")
+
+
+def test_flags_win_over_the_environment_and_the_environment_over_the_file(config: Path) -> None:
+    config.write_text('planner = "file"\nanswerer = "file"\nextractor = "file"\n')
+    environment = {"RAS_AGENT_PLANNER": "environment", "RAS_AGENT_ANSWERER": "environment"}
+    settings = load_settings(config, environment, {"planner": "flag", "extractor": None})
+    assert (settings.planner, settings.answerer, settings.extractor) == ("flag", "environment", "file")
+
+
+def test_variables_are_read_as_what_their_setting_is() -> None:
+    environment = {"RAS_AGENT_MAX_HOPS": "3", "RAS_AGENT_MAX_SECONDS": "1.5", "RAS_AGENT_FEW_SHOT": "true"}
+    settings = load_settings(None, environment)
+    assert (settings.max_hops, settings.max_seconds, settings.few_shot) == (3, 1.5, True)
+
+
+def test_empty_and_foreign_variables_are_no_settings() -> None:
+    assert load_settings(None, {"RAS_AGENT_MAX_HOPS": "", "MAX_HOPS": "3"}) == Settings()
+
+
+def test_paths_in_a_file_are_meant_from_its_folder(config: Path, tmp_path: Path) -> None:
+    config.write_text('index = "my.index"\nprompts = "/prompts"\n')
+    settings = load_settings(config, {})
+    assert (settings.index, settings.prompts) == (tmp_path / "my.index", Path("/prompts"))
+
+
+@pytest.mark.parametrize(
+    ("environment", "message"),
+    [
+        (
+            {"RAS_AGENT_MAX_HOP": "3"},
+            "environment: unknown setting RAS_AGENT_MAX_HOP; did you mean RAS_AGENT_MAX_HOPS?",
+        ),
+        ({"RAS_AGENT_MAX_HOPS": "0"}, "environment: RAS_AGENT_MAX_HOPS: input should be greater than 0, got '0'"),
+        ({"RAS_AGENT_OVERLAP": "1000"}, "overlap 1000 must be less than chunk_size 1000"),
+    ],
+)
+def test_a_wrong_variable_is_named(environment: dict[str, str], message: str) -> None:
+    with pytest.raises(SettingsError) as raised:
+        load_settings(None, environment)
+    assert str(raised.value) == message
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("plannner = 'x'", "unknown setting 'plannner'; did you mean 'planner'?"),
+        ("max_hops = 2.5", "'max_hops': input should be a valid integer, got a number with a fractional part, got 2.5"),
+        ("graph = 'tree'", "'graph': input should be 'ras', 'ircot' or 'single-shot', got 'tree'"),
+        (
+            "openai_api_key = 'x'",
+            "unknown setting 'openai_api_key'; "
+            "a key goes into the variable that its provider reads, such as OPENAI_API_KEY",
+        ),
+        ("max_hops 3", "not TOML: Expected '=' after a key in a key/value pair (at line 1, column 10)"),
+    ],
+)
+def test_a_wrong_line_is_told_with_its_file(config: Path, line: str, message: str) -> None:
+    config.write_text(line)
+    with pytest.raises(SettingsError) as raised:
+        load_settings(config, {})
+    assert str(raised.value) == f"{config}: {message}"
+
+
+def test_a_setting_like_no_other_lists_the_known_ones(config: Path) -> None:
+    config.write_text("colour = 'red'")
+    with pytest.raises(SettingsError, match="unknown setting 'colour'; known: 'answerer', 'cache', 'chunk_size', "):
+        load_settings(config, {})
+
+
+def test_the_given_file_counts_then_the_variable_then_here_then_home(tmp_path: Path) -> None:
+    def file(name: str) -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+        return path
+
+    environment = {"XDG_CONFIG_HOME": str(tmp_path / "home")}
+    assert find_config(None, environment, tmp_path / "here") is None
+    home = file("home/ras-agent/config.toml")
+    assert find_config(None, environment, tmp_path / "here") == home
+    here = file("here/ras-agent.toml")
+    assert find_config(None, environment, tmp_path / "here") == here
+    named = file("named.toml")
+    assert find_config(None, environment | {"RAS_AGENT_CONFIG": str(named)}, tmp_path / "here") == named
+    assert find_config(file("given.toml"), environment, tmp_path / "here") == tmp_path / "given.toml"
+
+
+def test_a_named_file_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"gone.toml' does not exist"):
+        find_config(tmp_path / "gone.toml", {})

@@ -39,8 +39,8 @@ class BM25Retriever:
     def rank(self, query: str, k: int) -> Ranking:
         """The `k` best rows. Raises ValueError for a blank query or k < 1."""
         check_query(query, k)
-        # Straight from the matrix: bm25s's own retrieve takes the same time to add the scores up, then partitions all
-        # of them, which at a million passages is nine tenths of its time and leaves ties to chance.
+        # Straight from the matrix: bm25s's own `retrieve` adds the scores up in the same way, then partitions all of
+        # them, which is nine tenths of its time and leaves ties to chance.
         return top_k(self._matrix.scores(self._tokeniser.terms(query)), k)
 
     def retrieve(self, query: str, k: int = 5) -> list[Hit]:

@@ -13,6 +13,7 @@ from ras_agent.records import Hit, Passage
 __all__ = ["Ranker", "Ranking", "check_query", "hits", "top_k"]
 
 _BLOCKS = 256
+_LEAST = np.finfo(np.float32).smallest_subnormal
 
 
 class Ranking(NamedTuple):
@@ -68,11 +69,10 @@ def _floor(scores: npt.NDArray[np.float32], k: int) -> np.float32:
     """A positive bound that at least `k` scores reach, if that many are positive.
 
     The k-th highest of the maxima of 256 blocks is such a bound, and few scores reach it. Finding it reads the
-    scores once, where a partition of a million of them costs 70 times as much.
+    scores once; a partition of all of them, most being 0, takes numpy 20 to 100 times as long.
     """
-    least = np.finfo(np.float32).smallest_subnormal
     width = len(scores) // _BLOCKS
     if k > _BLOCKS or width < 2:
-        return least
+        return _LEAST
     maxima = scores[: width * _BLOCKS].reshape(_BLOCKS, width).max(axis=1)
-    return max(np.partition(maxima, -k)[-k], least)
+    return max(np.partition(maxima, -k)[-k], _LEAST)

@@ -11,7 +11,7 @@ __all__ = ["DEMONYM", "JOINTS", "is_name", "name_spans", "names_in"]
 JOINTS = word_set("of the a an and in on at for to from by with de la le du von van der den di da al el y e vs &")
 """Small words that may stand inside a name."""
 DEMONYM = re.compile(
-    r"(?:[A-Z][\w-]*(?:an|ish|ese|ch|eek|ss|wegian|born|based|elsh|utch|raqi|aeli|stani|ic)|[A-Z]\.[A-Z]\.|US|UK)"
+    r"(?:(?:West|East|North|South|Northern|Southern) )?(?:[A-Z][\w-]*(?:an|ish|ese|ch|eek|ss|wegian|born|based|elsh|utch|raqi|aeli|stani|ic)|[A-Z]\.[A-Z]\.|US|UK)"
 )
 """What "American", "Greek", "Swedish-born" look like, by their endings, so that no list of countries is needed."""
 
@@ -20,8 +20,8 @@ _QUOTED = re.compile(r"[\"“”]\s*([^\"“”]{1,80}?)\s*[\"“”]")
 _TOKEN = re.compile(r"[^\W_]+(?:[-–'’./&][^\W_]+)*\.?")
 # words that join the two halves of one name: "Battle of the Bulge", "Ludwig van Beethoven", "Simon & Garfunkel"
 _JOINT = re.compile(
-    r"\s*(?:-|&|\b(?:of|for|de|la|le|du|des|del|della|di|da|do|dos|das|von|van|der|den|ter|zu|bin|ibn|ben|al|el|y|e|and)\b"
-    r"(?:\s+(?:the|la|le|los|las|der|den))?)\s*",
+    r"\s?(?:-|&|\bfor\b|\b(?:of|de|la|le|du|des|del|della|di|da|do|dos|das|von|van|der|den|ter|zu|bin|ibn|ben|al|el|y|e"
+    r"|and)\b(?:\s(?:the|la|le|los|las|der|den))?)\s?",
     re.IGNORECASE,
 )
 _DOTTED = re.compile(r"(?:(?:[A-Z]\.)*[A-Z]|Mr|Mrs|Ms|Dr|St|Jr|Sr|Inc|Ltd|Co|Mt|Ft|No|vs|Lt|Col|Gen|Capt|Prof|Rev)\.")
@@ -73,7 +73,7 @@ def _capitalised(token: str) -> bool:
 
 def _joins(gap: str, before: str) -> bool:
     """Whether the name goes on after `gap`. "the Ems and the Soeste" are two; "Echo and the Bunnymen" is one."""
-    if gap.isspace() or gap == "":
+    if gap in ("", " "):
         return True
     found = _JOINT.fullmatch(gap)
     if not found or not gap.strip():

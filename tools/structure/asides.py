@@ -27,7 +27,7 @@ _ALIAS = re.compile(
     r"|\babbreviated|\bshortened to|\bstylized|\bstylised|\btypeset|\bknown)(?: known| called| named| styled)?"
     r"(?: locally| simply)?(?: as| to)? (?P<name>[^,;]{1,80})"
 )
-_YEAR = re.compile(r"(?:1\d{3}|20\d{2})(?:[–-](?:\d{2,4}|present))?$")
+_YEAR = re.compile(r"(?:1\d{3}|20\d{2})(?:\s?[–-]\s?(?:\d{2,4}|present))?$")
 _MEASURE = re.compile(r"[~$€£]?\d[\d.,]*\s?\S{1,12}(?:\s\S{1,12})?$")
 _VERBS = {"born": "was born on", "b.": "was born on", "died": "died on", "d.": "died on"}
 
@@ -81,7 +81,7 @@ def facts_in(aside: str, subject: str, person: bool = True) -> Iterator[tuple[st
         return
     for part in re.split(r"[,;]\s*", text):
         words = part.split()
-        if 0 < len(words) <= 5 and part[0].isalpha() and part.isascii():
+        if 0 < len(words) <= 5 and words[-1] not in ("born", "died") and part[0].isalpha() and part.isascii():
             yield subject, "is", part.strip(" \"“”'")
         else:
             for start, end in name_spans(part):

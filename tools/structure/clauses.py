@@ -70,6 +70,7 @@ class _Reader:
         self.preposition = ""
         self.last: NounPhrase | None = None  # the noun phrase read last in this clause
         self.listed: tuple[str, str] | None = None  # subject and predicate that a list goes on with
+        self.outer: tuple[str, str] | None = None  # what `listed` was before an apposition
         self.mark = ""  # "," or "and" since the last phrase
 
     # -- clauses ------------------------------------------------------------------------------------------------
@@ -169,6 +170,7 @@ class _Reader:
         partitive = phrase.words == 1 and phrase.tag in ("noun", "number") and self._after(at) == "of"
         if item and mark == "," and last and last.name and (self._describes(phrase) or partitive):
             self.frame = _Frame(self._resolved(last.name), [], "is", copula=True, until_comma=True)
+            self.outer = self.listed
             subject, predicate = self.frame.subject, "is"
         elif item and self.listed and not (mark == "," and phrase.name and last and last.opener and not last.name):
             subject, predicate = self.listed  # else "his wife, Yoko Ono": the noun before leads to the name
@@ -248,6 +250,8 @@ class _Reader:
             self.mark = "," if text == "," else "and"
         if text == "," and self.frame.until_comma:
             self.frame = self.home
+            if self.outer is not None:
+                self.listed, self.outer = self.outer, None
 
     def _relative(self, at: int) -> int:
         """Open the clause of "who", "which", "whose": of the name before it, or further words about the noun before."""

@@ -15,6 +15,7 @@ Fact = tuple[str, str, str]
 
 _YEAR = re.compile(r"(?P<year>(?:1\d|20)\d{2})\s+(?P<rest>.+)")
 _ADJECTIVE = re.compile(r"(?:al|ive|ous|ic|ful|less|able|ible|ish|ary|ern|ed|ing|er|est|by|town)$")
+_PLAIN_ADJECTIVES = frozenset({"same", "first", "late", "great", "young", "then", "main", "near", "second", "third"})
 _COPULAS = frozenset({"is", "are", "was", "were"})
 
 
@@ -32,15 +33,13 @@ def facts_about(subject: str, predicate: str, phrase: NounPhrase, topic: Topic) 
     elif phrase.name and phrase.description:
         yield subject, f"{predicate} {phrase.description}", phrase.name
         if phrase.tag in ("name", "title") and _tells_what(phrase.description):
-            yield phrase.name, "is", phrase.description
+            yield phrase.name, "is", _singular(phrase.description)
     else:
         yield subject, predicate, phrase.text
         if predicate in _COPULAS and not phrase.name:
             yield from _classes(subject, predicate, phrase)
         else:
-            for name in phrase.inner:
-                if not DEMONYM.fullmatch(name):
-                    yield subject, predicate, name
+            yield from _inner(subject, predicate, phrase)
 
 
 def _owned(subject: str, predicate: str, phrase: NounPhrase, topic: Topic) -> Iterator[Fact]:
@@ -72,13 +71,25 @@ def _classes(subject: str, predicate: str, phrase: NounPhrase) -> Iterator[Fact]
         if rest.startswith(name + " ") and DEMONYM.fullmatch(name):
             yield subject, "nationality", name
             rest = rest[len(name) + 1 :]
-        elif not DEMONYM.fullmatch(name):
-            yield subject, predicate, name
     if rest != phrase.text:
         yield subject, predicate, rest
+    yield from _inner(subject, predicate, phrase)
+
+
+def _inner(subject: str, predicate: str, phrase: NounPhrase) -> Iterator[Fact]:
+    """The names that stand before the noun: "a Marvel Comics character" is a character of Marvel Comics."""
+    for name in phrase.inner:
+        if not DEMONYM.fullmatch(name):
+            noun = " ".join(phrase.text.replace(name, " ", 1).split())
+            yield subject, f"{predicate} {noun} of", name
 
 
 def _tells_what(description: str) -> bool:
     """Whether it ends in a noun: "English club" does, "downtown" and "north-western" do not."""
     last = description.split()[-1]
-    return last.isalpha() and len(last) > 2 and not _ADJECTIVE.search(last)
+    return last.isalpha() and len(last) > 3 and not _ADJECTIVE.search(last) and last not in _PLAIN_ADJECTIVES
+
+
+def _singular(description: str) -> str:
+    """ "art directors" as what each of them is."""
+    return description[:-1] if description.endswith(("ors", "ers", "ists", "ians", "sts")) else description

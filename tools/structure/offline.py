@@ -59,8 +59,9 @@ def _facts(sentence: str, topic: Topic, titles: re.Pattern[str] | None, first: b
             yield topic.label, ALIAS, name
         topic = topic.called(bare[:named])
     yield from read_clauses(chunks, topic)
+    verb = next((chunk.start for chunk in chunks if chunk.vg is not None), 0) if named else 0
     for aside in asides:
-        subject = _before(aside, chunks)
+        subject = topic.label if aside.start < verb else _before(aside, chunks)
         if subject:
             label = topic.label if topic.same(subject) else subject
             yield from facts_in(aside.text, label, topic.person or label != topic.label)

@@ -17,6 +17,8 @@ _OPENERS: frozenset[Tag] = frozenset({"det", "poss"})
 _AUXILIARY: frozenset[Tag] = frozenset({"be", "have", "do", "modal"})
 _MAIN: frozenset[Tag] = frozenset({"verb", "participle", "gerund"})
 _ADJECTIVE = re.compile(r"(?:al|ive|ous|ic|ent|ant|ary|ful|less|able|ible|ish|ese|ian|an|est|er|ern|th|st|nd|rd)$")
+# nouns that describe as adjectives do: "a film and television director"
+_MEDIA = frozenset({"film", "television", "tv", "stage", "radio", "theatre", "theater", "music", "video", "opera"})
 _DASHES = frozenset("–—-")
 _DATED = frozenset({"in", "since", "until", "by", "from", "during", "around", "circa", "to", "till"})
 
@@ -163,9 +165,13 @@ def _joins_adjectives(tokens: list[Token], at: int) -> bool:
     if at == 0 or at + 2 >= len(tokens) or tokens[at].low not in ("and", "or"):
         return False
     before, first, second = tokens[at - 1], tokens[at + 1], tokens[at + 2]
-    if at >= 2 and tokens[at - 2].tag == "noun":
+    if at >= 2 and tokens[at - 2].tag == "noun" and before.low not in _MEDIA:
         return False
-    adjective = before.tag == "number" or (before.tag == "noun" and _ADJECTIVE.search(before.low) is not None)
+    adjective = (
+        before.tag == "number"
+        or before.low in _MEDIA
+        or (before.tag == "noun" and _ADJECTIVE.search(before.low) is not None)
+    )
     return (
         adjective and first.tag in ("noun", "number") and second.tag == "noun" and _adjective_then_noun(tokens, at + 1)
     )
@@ -198,8 +204,9 @@ def _noun_phrase(tokens: list[Token], sentence: str) -> Chunk:
     at = len(head)
     while at > 0 and head[at - 1].tag in ("name", "title"):
         at -= 1
-    if at > 0 and all(token.tag in ("name", "title", "date", "number") for token in head) and head[0].tag == "name":
-        at = 0  # "UEFA Euro 1992"
+    named = [token.tag in ("name", "title") for token in head]
+    if any(named) and all(token.tag in ("name", "title", "date", "number") for token in head):
+        at = 0  # "UEFA Euro 1992", "1996 Summer Olympics"
     name, description = text(head[at:]), text(head[:at])
     inner = tuple(token.text for token in head[:at] if token.tag in ("name", "title"))
     tag: Tag = "pronoun" if not body else "name" if name and at == 0 and len(head) > 1 else body[-1].tag

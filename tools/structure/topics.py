@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, replace
 
 from ras_agent.mentions import JOINTS
-from ras_agent.words import fold
+from ras_agent.words import fold, word_set
 
 __all__ = ["Topic", "bare_title", "defined_name", "topic_of"]
 
@@ -15,6 +15,11 @@ _WORD = re.compile(r"\w+")
 _DEFINED = re.compile(
     r"(?:The\s+)?(?P<name>[\"“]?[^\W_].{0,90}?)(?=\s{2,}|,(?!\s(?:Inc|Ltd|Jr|Sr|LLC|Co)\b)|\s(?:is|was|are|were|has|had|refers|who|also|formerly)\s)(?P<rest>.*)",
     re.DOTALL,
+)
+_HONORIFICS = word_set(
+    """mr mrs ms miss dr prof professor sir dame lord lady king queen prince princess president senator judge general
+    colonel captain major admiral lieutenant sergeant field marshal reverend rev father brother sister saint st pope
+    bishop emperor empress sheikh count countess duke duchess baron baroness"""
 )
 _LONGEST_NAME = 14
 _PERSON = re.compile(r"\b(?:he|she|his|her|born)\b", re.IGNORECASE)
@@ -79,9 +84,8 @@ def defined_name(sentence: str, topic: Topic) -> int:
     words = _words(name)
     if len(words) > _LONGEST_NAME or not all(_of_a_name(word) for word in name.split()):
         return 0
-    shared = set(words) & set(topic.words)
-    fuller = set(topic.words) <= set(words) or (topic.person and words[-1] == topic.words[-1])
-    renamed = topic.person and not shared and topic.label in found["rest"]
+    fuller = set(topic.words) <= set(words)
+    renamed = topic.person and (not set(topic.words).isdisjoint(words) or topic.label in found["rest"])
     return found.start("name") + len(name) if fuller or renamed else 0
 
 
@@ -91,4 +95,8 @@ def _of_a_name(word: str) -> bool:
 
 
 def _words(name: str) -> tuple[str, ...]:
-    return tuple(_WORD.findall(fold(name)))
+    """Folded words without a title of respect in front: "Lord Petre" is "Petre"."""
+    words = tuple(_WORD.findall(fold(name)))
+    while len(words) > 1 and words[0] in _HONORIFICS:
+        words = words[1:]
+    return words

@@ -1,14 +1,14 @@
 """The span reader's network: the packaged MiniLM plus a low-rank delta and a start/end head, as plain tensors.
 
-For a base weight W (out, in) the delta holds `up` (out, r) and `down` (r, in); the reader runs with W + up @ down (LoRA,
-arXiv:2106.09685, its scale folded into `up`). The delta is a few megabytes; the 90 MB base stays where pip put it.
+For a base weight W (out, in) the delta holds `up` (out, r) and `down` (r, in); the reader runs with W + up @ down
+(LoRA, arXiv:2106.09685, its scale folded into `up`). The delta is a few megabytes; the base stays where pip put it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -36,7 +36,8 @@ def load_base(folder: Path) -> tuple[Module, dict[str, Tensor]]:
     known = dict(network.named_parameters())
     base = {name: tensor for name, tensor in load_file(folder / "model.safetensors").items() if name in known}
     network.load_state_dict(base)
-    return network.eval(), base
+    network.train(False)
+    return network, base
 
 
 def adapted_names(base: Mapping[str, Tensor]) -> list[str]:
@@ -67,7 +68,7 @@ def pad(pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> dict[str, Tenso
     return {"input_ids": ids, "attention_mask": mask, "token_type_ids": types}
 
 
-def span_logits(network: Module, inputs: Mapping[str, Tensor], head: Mapping[str, Tensor]) -> Tensor:
+def span_logits(network: Callable[..., Any], inputs: Mapping[str, Tensor], head: Mapping[str, Tensor]) -> Tensor:
     """Start and end logits (2, B, T) of padded inputs (B, T): one linear map of the last hidden states."""
     from torch.nn.functional import linear
 

@@ -1,7 +1,7 @@
 """A small extractive reader for the offline mode: the packaged MiniLM with this repository's question-answering delta.
 
 One forward pass over "[CLS] question [SEP] text [SEP]" gives every token a logit of starting and of ending the answer;
-the logits at [CLS] say that the text holds none (as SQuAD 2.0 is read in Devlin et al. 2019, arXiv:1810.04805).
+the logits at [CLS] say that the text holds none (as Devlin et al. 2019 read SQuAD 2.0, arXiv:1810.04805).
 `ras_agent.train.span_reader` made the delta; the JSON card beside it tells from what.
 """
 
@@ -34,8 +34,8 @@ BATCH = 8  # texts of like length go together: little padding, and activations t
 class MiniLMSpanReader:
     """Reads texts for a question; fits `SpanReader`. Weights load at the first use, on a GPU where there is one.
 
-    `delta` names another delta (a .safetensors file with its .json card beside it), `spans` how many answers of a text
-    are told. Raises MissingExtra without the `offline` extra and IndexMismatch where the delta belongs to other weights.
+    delta: another delta than the shipped one, a .safetensors file with its .json card beside it; spans: how many
+    answers of a text are told. Raises MissingExtra without the `offline` extra, IndexMismatch for a delta of other weights.
     """
 
     def __init__(self, delta: Path | str | None = None, spans: int = 5) -> None:
@@ -145,5 +145,5 @@ def best_spans(
     while len(best) < count and np.isfinite(top := scores.max(initial=-np.inf)):
         first, last = divmod(int(scores.argmax()), len(end))
         best.append((first, last, float(top)))
-        scores[: last + 1, first:] = -np.inf  # a span overlaps this one if it begins before its end and ends after its start
+        scores[: last + 1, first:] = -np.inf  # what begins before this span's end and ends after its start overlaps it
     return best

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ras_agent.graphs.plain import plain
 from ras_agent.graphs.state import Inputs
 from ras_agent.records import JSON, Passage
@@ -35,6 +37,8 @@ def _passage(given: Passage | JSON | str, number: int) -> JSON:
     if isinstance(given, str):
         given = {"text": given}
     if not isinstance(given, Passage):
+        if not isinstance(given, Mapping) or not isinstance(given.get("text"), str):
+            raise ValueError(f'given passage {number} is no text, Passage or {{"text": ...}}: {given!r:.200}')
         given = Passage.from_dict({"id": f"given-{number}", **given})
     data: JSON = plain(given.to_dict())
     return data

@@ -48,8 +48,9 @@ def create_ras_agent(
     limits: of every run, unless `invoke(..., context=Limits(...))` gives others. preset "paper": exactly the loop that
     was published; an answerer given as an object decides itself whether it abstains.
 
-    The input's keys are in ras_agent.graphs.state.Inputs, the output's in Outputs. Raises RasError children for specs
-    that cannot be resolved.
+    The input's keys are in ras_agent.graphs.state.Inputs, the output's in Outputs. A tool that fails in a run is told
+    in the output's `failures`; mistakes in wiring and set-up are raised (ras_agent.graphs.node.RAISED has which).
+    Raises RasError children for specs that cannot be resolved.
     """
     chosen, records = preset_named(preset), Records()
     node = node_maker(limits, records, chosen)

@@ -2,11 +2,13 @@
 
 import json
 import os
+import pwd
 import shutil
 import socket
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -55,37 +57,37 @@ def untimed(out):
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory) -> Iterator[str]:
+def postgres() -> Iterator[str]:
     """The URL of a private server on loopback, stopped and removed afterwards."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb")) or [Path(shutil.which("initdb") or "")]
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb")) or [Path(shutil.which("initdb") or "none")]
     binaries = found[-1].parent
-    if not (binaries / "initdb").is_file():
+    if not found[-1].is_file():
         pytest.skip("no PostgreSQL server binaries: apt-get install postgresql")
-    home = tmp_path_factory.mktemp("postgres")
-    data = home / "data"
-    data.mkdir()
-    run_as: dict[str, int] = {}
+    owner: dict[str, int] = {}
     if os.getuid() == 0:  # initdb refuses root
-        import pwd
-
-        owner = pwd.getpwnam("postgres" if "postgres" in {user.pw_name for user in pwd.getpwall()} else "nobody")
-        os.chown(data, owner.pw_uid, owner.pw_gid)
-        os.chown(home, owner.pw_uid, owner.pw_gid)
-        for folder in (home, *home.parents):
-            if folder.stat().st_uid == 0 and folder != Path("/tmp") and Path("/tmp") in folder.parents:
-                folder.chmod(0o755)  # pytest's folders are closed to other users
-        run_as = {"user": owner.pw_uid, "group": owner.pw_gid}
-    with socket.socket() as free:
+        names = {user.pw_name: user for user in pwd.getpwall()}
+        user = names.get("postgres") or names["nobody"]
+        owner = {"user": user.pw_uid, "group": user.pw_gid}
+    with tempfile.TemporaryDirectory(prefix="ras-agent-postgres-") as home, socket.socket() as free:
+        if owner:
+            os.chown(home, owner["user"], owner["group"])
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    quiet = {"check": True, "capture_output": True, "cwd": home, **run_as}
-    subprocess.run([binaries / "initdb", "-D", data, "-A", "trust", "-U", "tester", "-E", "UTF8", "--no-sync"], **quiet)
-    options = f"-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories='' -c fsync=off"
-    subprocess.run([binaries / "pg_ctl", "-D", data, "-w", "-l", home / "log", "-o", options, "start"], **quiet)
-    try:
-        yield f"postgresql://tester@127.0.0.1:{port}/postgres"
-    finally:
-        subprocess.run([binaries / "pg_ctl", "-D", data, "-m", "immediate", "stop"], **quiet)
+        free.close()
+
+        def run(tool: str, *arguments: str) -> None:
+            subprocess.run(
+                [binaries / tool, "-D", f"{home}/data", *arguments],
+                **{"check": True, "stdout": subprocess.DEVNULL, "cwd": home, **owner},
+            )
+
+        run("initdb", "-A", "trust", "-U", "tester", "-E", "UTF8", "--no-sync")
+        options = f"-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories='' -c fsync=off"
+        run("pg_ctl", "-w", "-l", f"{home}/log", "-o", options, "start")
+        try:
+            yield f"postgresql://tester@127.0.0.1:{port}/postgres"
+        finally:
+            run("pg_ctl", "-m", "immediate", "stop")
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])

@@ -1,3 +1,5 @@
+import pytest
+
 from ras_agent.graphs.given import given_passages
 from ras_agent.records import Passage
 
@@ -26,6 +28,12 @@ def test_static_passages_are_spread_evenly_in_order():
 
 def test_there_are_no_more_iterations_than_passages():
     assert ids({"question": "Q?", "static_passages": ["a"], "static_iterations": 5}) == [["given-1"]]
+
+
+@pytest.mark.parametrize("wrong", [{"title": "no text"}, 7, None])
+def test_what_is_no_passage_is_said_with_its_place(wrong):
+    with pytest.raises(ValueError, match="given passage 2 is no text"):
+        given_passages({"question": "Q?", "seed_passages": ["fine", wrong]})
 
 
 def test_nothing_given_is_nothing():

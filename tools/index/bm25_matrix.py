@@ -91,7 +91,7 @@ class BM25Matrix:
 
 
 class _TermIds(Sequence[list[int]]):
-    """Term ids of each passage, flat: a fifth of the memory of a list of lists."""
+    """Term ids of each passage, flat: half the memory of a list of lists."""
 
     def __init__(self) -> None:
         self._flat, self._ends = array("i"), array("q", [0])

@@ -10,7 +10,7 @@ from typing import cast
 
 import numpy as np
 
-from ras_agent.errors import IndexMismatch
+from ras_agent.errors import IndexExists, IndexMismatch
 from ras_agent.tools.index.durable import sync_file
 from ras_agent.tools.index.manifest import NAME, Files, Manifest, read_manifest, write_manifest
 from ras_agent.tools.index.passage_log import FilePassageLog
@@ -21,7 +21,7 @@ from ras_agent.tools.index.vector_log import FileVectorLog
 
 __all__ = ["exists", "open_folder", "start_folder", "write_folder"]
 
-_OURS = re.compile(r"(?:passages|vectors|rows|bm25)-\d+(?:\.\w+)?")
+_OURS = re.compile(r"(?:passages|vectors|rows|bm25)-\d+(?:\.\w+)?|index\.json\.new")
 _SLACK = 1 << 16  # a log is rewritten when more than half of it, and of this, is of deleted passages
 
 
@@ -42,9 +42,14 @@ def open_folder(folder: Path) -> Snapshot:
 
 
 def start_folder(folder: Path, manifest: Manifest) -> None:
-    """Make `folder` and the empty generation that `manifest` describes."""
+    """Make `folder` and the empty generation that `manifest` describes. Raises IndexExists if it holds anything."""
+    if exists(folder):
+        raise IndexExists(f"{folder} holds an index already: open it, or delete it first")
     files = Files(rows="rows-0.npy")
     folder.mkdir(parents=True, exist_ok=True)
+    # files of an index that was never committed may lie there; anything else could one day be cleared away
+    if foreign := [path.name for path in folder.iterdir() if not _OURS.fullmatch(path.name)]:
+        raise IndexExists(f"{folder} holds something else, {foreign[0]!r}: choose another place for the index")
     (folder / files.passages).write_bytes(b"")
     (folder / files.vectors).write_bytes(b"")
     np.save(folder / files.rows, np.empty(0, dtype=ROW), allow_pickle=False)
@@ -111,8 +116,8 @@ def _compact_vectors(path: Path, snapshot: Snapshot, table: Table) -> str:
     if log.size <= 2 * len(table) + _SLACK:
         return log.path.name
     path.write_bytes(b"")
-    first = FileVectorLog(path, log.dimension).append(log.take(table["vector"]))
-    table["vector"] = np.arange(first, len(table))
+    FileVectorLog(path, log.dimension).append(log.take(table["vector"]))
+    table["vector"] = np.arange(len(table))
     return path.name
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,20 +51,15 @@ def merge(
     Raises ValueError for an id given twice, or already there unless `replace_existing`.
     """
     _check_distinct(passages)
-    existing = _existing_rows(snapshot, passages)
-    if not replace_existing and existing.max(initial=-1) >= 0:
-        name = passages[int(np.argmax(existing >= 0))].id
-        raise ValueError(f"passage id {name!r} is already in the index: `upsert` replaces it")
-    written = [
-        (passage, row)
-        for passage, row in zip(passages, existing.tolist(), strict=True)
-        if row < 0 or passage_line(snapshot.passages[row]) != passage_line(passage)
-    ]
-    fresh = [passage for passage, _ in written]
+    existing = find_rows(snapshot.table["id"], _hashes(passage.id for passage in passages))
+    stored = [snapshot.passages[row] if row >= 0 else None for row in existing.tolist()]
+    _check_ids(passages, stored, replace_existing)
+    changed = np.array([not _same(before, now) for before, now in zip(stored, passages, strict=True)], dtype=bool)
+    fresh = [passage for passage, is_changed in zip(passages, changed, strict=True) if is_changed]
     vectors, embedded = _vectors(snapshot, fresh, embedder)
     rows = new_rows(fresh, snapshot.passage_log.append(fresh))
     rows["vector"] = vectors
-    targets = np.array([row for _, row in written], dtype=np.int64)
+    targets = existing[changed]
     old = targets >= 0
     table = snapshot.table.copy()
     table[targets[old]] = rows[old]
@@ -94,19 +89,27 @@ def _check_distinct(passages: Sequence[Passage]) -> None:
         seen.add(passage.id)
 
 
-def _existing_rows(snapshot: Snapshot, passages: Sequence[Passage]) -> Rows:
-    """For each passage the row with its id, -1 for none."""
-    wanted = np.array([hash_of(passage.id) for passage in passages], dtype=np.uint64)
-    rows = find_rows(snapshot.table["id"], wanted)
-    for passage, row in zip(passages, rows.tolist(), strict=True):
-        if row >= 0 and (stored := snapshot.passages[row].id) != passage.id:
-            raise RasError(f"passage ids {stored!r} and {passage.id!r} have the same hash: rename one of them")
-    return rows
+def _check_ids(passages: Sequence[Passage], stored: Sequence[Passage | None], replace_existing: bool) -> None:
+    for passage, before in zip(passages, stored, strict=True):
+        if before is None:
+            continue
+        if before.id != passage.id:
+            raise RasError(f"passage ids {before.id!r} and {passage.id!r} have the same hash: rename one of them")
+        if not replace_existing:
+            raise ValueError(f"passage id {passage.id!r} is already in the index: `upsert` replaces it")
+
+
+def _same(before: Passage | None, now: Passage) -> bool:
+    """Whether nothing has to be written; JSON makes a list of a tuple, which is no change."""
+    return before is not None and (before == now or passage_line(before) == passage_line(now))
+
+
+def _hashes(texts: Iterable[str]) -> npt.NDArray[np.uint64]:
+    return np.array([hash_of(text) for text in texts], dtype=np.uint64)
 
 
 def _rows_of_documents(snapshot: Snapshot, documents: Collection[str]) -> Rows:
-    hashes = np.array([hash_of(document) for document in documents], dtype=np.uint64)
-    candidates = np.flatnonzero(np.isin(snapshot.table["document"], hashes))
+    candidates = np.flatnonzero(np.isin(snapshot.table["document"], _hashes(documents)))
     return np.array([row for row in candidates if snapshot.passages[int(row)].document_id in documents], dtype=np.int64)
 
 
@@ -122,7 +125,7 @@ def _vectors(snapshot: Snapshot, passages: Sequence[Passage], embedder: Embedder
     if log is None or embedder is None:
         return numbers, 0
     texts = [indexed_text(passage) for passage in passages]
-    same = find_rows(snapshot.table["text"], np.array([hash_of(text) for text in texts], dtype=np.uint64))
+    same = find_rows(snapshot.table["text"], _hashes(texts))
     unseen = []
     for position, (text, row) in enumerate(zip(texts, same.tolist(), strict=True)):
         if row >= 0 and indexed_text(snapshot.passages[row]) == text:

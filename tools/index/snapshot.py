@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Lock
+from typing import TypeVar
 
 from ras_agent.errors import IndexMismatch
 from ras_agent.records import Passage
@@ -18,6 +19,8 @@ from ras_agent.tools.index.vector_index import VectorIndex
 from ras_agent.tools.index.vector_log import VectorLog
 
 __all__ = ["Snapshot"]
+
+T = TypeVar("T")
 
 
 class Snapshot:
@@ -44,7 +47,7 @@ class Snapshot:
         """The BM25 matrix, a row for each passage."""
         with self._lock:
             if self._bm25 is None:
-                self._bm25 = self._load_bm25() or build_matrix(
+                self._bm25 = self._saved(BM25Matrix.load, self.manifest.files.bm25) or build_matrix(
                     map(indexed_text, self.passages), self.tokeniser, self.manifest.bm25
                 )
             return self._bm25
@@ -58,25 +61,18 @@ class Snapshot:
                     "PassageIndex.create(path, embedder='minilm')), or retrieve by bm25"
                 )
             if self._vectors is None:
-                self._vectors = self._load_vectors() or VectorIndex.build(
+                self._vectors = self._saved(VectorIndex.load, self.manifest.files.faiss) or VectorIndex.build(
                     self.vector_log.take(self.table["vector"]), self.manifest.vectors
                 )
             return self._vectors
 
-    # A file may be gone because a later generation replaced it: then build anew, the logs are still there.
-
-    def _load_bm25(self) -> BM25Matrix | None:
-        if self._folder is None or not self.manifest.files.bm25:
+    def _saved(self, load: Callable[[Path], T], name: str) -> T | None:
+        """What the file `name` holds; None if there is none to load, and it has to be built from the logs."""
+        if self._folder is None or not name:
             return None
         try:
-            return BM25Matrix.load(self._folder / self.manifest.files.bm25)
+            return load(self._folder / name)
         except FileNotFoundError:
-            return None
-
-    def _load_vectors(self) -> VectorIndex | None:
-        if self._folder is None or not self.manifest.files.faiss:
-            return None
-        try:
-            return VectorIndex.load(self._folder / self.manifest.files.faiss)
-        except FileNotFoundError:
-            return None
+            return None  # a later generation took its place
+        except (ValueError, RuntimeError) as error:
+            raise IndexMismatch(f"{self._folder / name} is damaged ({error}): build the index anew") from error

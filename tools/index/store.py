@@ -15,7 +15,7 @@ from typing import Any, Self, cast
 
 import numpy as np
 
-from ras_agent.errors import IndexExists, IndexMismatch, RasError
+from ras_agent.errors import IndexMismatch, RasError
 from ras_agent.protocols import Embedder, Retriever
 from ras_agent.records import Passage
 from ras_agent.tools.encode.embedders import resolve_embedder
@@ -62,11 +62,9 @@ class PassageIndex:
         """An empty index in the folder `path`, which is made.
 
         embedder: None for BM25 alone, or what resolve_embedder takes. Its name and dimension are kept in the index.
-        Raises IndexExists if there is one already.
+        Raises IndexExists if there is one already, or anything else.
         """
         path = Path(path)
-        if exists(path):
-            raise IndexExists(f"{path} holds an index already: open it, or delete it first")
         resolved, manifest = _begin(embedder, tokeniser, bm25, vectors)
         start_folder(path, manifest)
         return cls(open_folder(path), resolved, path)
@@ -75,7 +73,7 @@ class PassageIndex:
     def open(cls, path: str | Path, embedder: object = None) -> Self:
         """The index in the folder `path`, its files memory-mapped.
 
-        Without `embedder`, the one whose name the index keeps is loaded when first needed.
+        Without `embedder`, the one whose name the index keeps is loaded by that name when first needed.
         Raises IndexNotFound, or IndexMismatch for vectors of another embedder, another version or a damaged index.
         """
         path = Path(path)
@@ -135,10 +133,9 @@ class PassageIndex:
 
         Raises IndexMismatch if the index was built with an embedder that has to be given to `open`.
         """
-        with self._lock:
-            if self._embedder is None and self.snapshot.manifest.embedder:
-                self._embedder = _remembered(self.snapshot.manifest, str(self.path))
-            return self._embedder
+        if self._embedder is None and self.snapshot.manifest.embedder:
+            self._embedder = _remembered(self.snapshot.manifest, str(self.path))
+        return self._embedder
 
     def retriever(self, name: str = "bm25", **options: Any) -> Retriever:
         """A registered retriever over this index as it is now."""

@@ -79,7 +79,5 @@ def _model(corpus: list[list[str]], parameters: BM25Parameters) -> Any:
     model = rank_bm25.BM25Okapi(corpus, k1=k1, b=b, epsilon=0)
     if parameters.method == "lucene":
         holding = Counter(term for counts in model.doc_freqs for term in counts)
-        model.idf = {
-            term: math.log(1 + (len(corpus) - count + 0.5) / (count + 0.5)) for term, count in holding.items()
-        }
+        model.idf = {term: math.log(1 + (len(corpus) - count + 0.5) / (count + 0.5)) for term, count in holding.items()}
     return model

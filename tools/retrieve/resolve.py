@@ -49,6 +49,6 @@ def _open(name: str, index: object, options: dict[str, Any]) -> PassageIndex:
         return index
     if isinstance(index, str | Path):
         return PassageIndex.open(index, embedder=options.pop("embedder", None))
-    if isinstance(index, Sequence):
+    if isinstance(index, Sequence) and all(isinstance(passage, Passage) for passage in index):
         return PassageIndex.in_memory(index, embedder=options.pop("embedder", None))
     raise SettingsError(f"retriever {name!r} needs an index: pass a PassageIndex, the path of one, or passages")

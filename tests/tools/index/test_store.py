@@ -219,6 +219,12 @@ def test_an_index_is_not_created_over_another(tmp_path: Path) -> None:
         PassageIndex.create(tmp_path / "index")
 
 
+def test_an_index_is_not_created_among_other_files(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(IndexExists, match=r"holds something else, 'notes.txt': choose another place"):
+        PassageIndex.create(tmp_path)
+
+
 def test_another_embedder_is_refused_with_both_names(tmp_path: Path, hash_embedder: Any) -> None:
     PassageIndex.create(tmp_path / "index", hash_embedder)
 
@@ -281,6 +287,16 @@ def test_a_log_cut_short_is_noticed(tmp_path: Path) -> None:
     log.write_bytes(log.read_bytes()[:-20])
     with pytest.raises(IndexMismatch, match="does not hold the 2 passages it says"):
         PassageIndex.open(tmp_path / "index")
+
+
+def test_a_damaged_search_structure_is_noticed_when_it_is_needed(tmp_path: Path, hash_embedder: Any) -> None:
+    PassageIndex.create(tmp_path / "index", hash_embedder).add([BELL])
+    (tmp_path / "index" / "bm25-1" / "weights.npy").write_bytes(b"damaged")
+    (tmp_path / "index" / "vectors-1.faiss").write_bytes(b"damaged")
+    index = PassageIndex.open(tmp_path / "index", hash_embedder)
+    for name in ("bm25", "dense"):
+        with pytest.raises(IndexMismatch, match=r"is damaged .*: build the index anew"):
+            index.retriever(name)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

@@ -53,9 +53,10 @@ def test_an_unknown_name_is_told_the_known_ones() -> None:
         resolve_retriever("bm52", CORPUS)
 
 
-def test_a_name_needs_an_index() -> None:
+@pytest.mark.parametrize("index", [None, 3, ["text"]])
+def test_a_name_needs_an_index(index: Any) -> None:
     with pytest.raises(SettingsError, match="retriever 'bm25' needs an index: pass a PassageIndex, the path of one"):
-        resolve_retriever("bm25")
+        resolve_retriever("bm25", index)
 
 
 def test_a_path_must_hold_an_index(tmp_path: Path) -> None:

@@ -11,9 +11,12 @@ __all__ = ["DEMONYM", "JOINTS", "is_name", "name_spans", "names_in"]
 JOINTS = word_set("of the a an and in on at for to from by with de la le du von van der den di da al el y e vs &")
 """Small words that may stand inside a name."""
 DEMONYM = re.compile(
-    r"(?:(?:West|East|North|South|Northern|Southern) )?(?:[A-Z][\w-]*(?:an|ish|ese|ch|eek|ss|wegian|born|based|elsh|utch|raqi|aeli|stani|ic)|[A-Z]\.[A-Z]\.|US|UK)"
+    r"(?:(?:West|East|North|South|Northern|Southern|Anglo|Sino|Indo)[ -])?"
+    r"(?:[A-Z][\w-]*(?:[a-z]{2}(?:ian|ean|ican|ese|ish)|[-–](?:born|based))|(?:Asi|Germ|Rom|Cub|Tex|Afgh|Keny|Liby|Tibet"
+    r"|Ugand|Angol|Morocc|Sri Lank)an|French|Dutch|Greek|Swiss|Welsh|Czech|Thai|Slovak|Filipino|Israeli|Iraqi|Pakistani"
+    r"|Bangladeshi|Saudi|Icelandic|[A-Z]\.[A-Z]\.|US|UK)"
 )
-"""What "American", "Greek", "Swedish-born" look like, by their endings, so that no list of countries is needed."""
+"""What "American", "Greek" and "Swedish-born" look like: by their endings, and the few that end like other names."""
 
 
 _QUOTED = re.compile(r"[\"“”]\s*([^\"“”]{1,80}?)\s*[\"“”]")

@@ -190,7 +190,7 @@ def _question_word(text: str) -> re.Match[str] | None:
             re.IGNORECASE,
         )
     ]
-    return (asking or found or [None])[0]
+    return next(iter(asking or found), None)
 
 
 def _measures(rest: str) -> bool:

@@ -1,4 +1,4 @@
-"""IRCoT's reasoner without a model: it quotes the sentence read that says most of the question and names somebody new."""
+"""IRCoT's reasoner without a model: it quotes the sentence that says most of the question and names something new."""
 
 from __future__ import annotations
 

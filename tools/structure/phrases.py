@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from ras_agent.tools.structure import lexicon
 from ras_agent.tools.structure.tagging import Tag, Token
 
 __all__ = ["Chunk", "ChunkKind", "NounPhrase", "VerbGroup", "chunked"]
@@ -90,7 +91,7 @@ def chunked(tokens: list[Token], sentence: str) -> list[Chunk]:
             chunks.append(Chunk("prep", token.low, token.start, token.end))
         elif token.tag in ("conj", "sub", "rel", "mark"):
             low = "," if token.text in _DASHES else token.low
-            chunks.append(Chunk(token.tag, low, token.start, token.end))  # type: ignore[arg-type]
+            chunks.append(Chunk(token.tag, low, token.start, token.end))
         elif token.tag == "'s":
             chunks.append(Chunk("mark", ",", token.start, token.end))
         at += 1
@@ -149,7 +150,7 @@ def _attributive(tokens: list[Token], at: int, start: int) -> bool:
         # "the following": a noun of its own after an article
         return bool(at > start and tokens[at - 1].tag in _OPENERS and tokens[at].tag == "gerund")
     if at == start:
-        return False
+        return at > 0 and tokens[at - 1].low == "of" and tokens[at].tag == "gerund" and not _common(tokens[at].low)
     before = tokens[at - 1]
     if before.tag in _OPENERS or before.tag in ("'s", "number", "adverb", "date", "conj"):
         return following.tag != "name" or before.tag != "number"
@@ -158,6 +159,12 @@ def _attributive(tokens: list[Token], at: int, start: int) -> bool:
     if tokens[at].tag == "gerund" and before.tag == "name" and tokens[start].low in ("a", "an"):
         return all(token.tag != "noun" for token in tokens[start:at])
     return bool(_ADJECTIVE.search(before.low)) and before.tag in ("noun", "name")
+
+
+def _common(gerund: str) -> bool:
+    """Whether it belongs to one of the commonest verbs: "making" does, "flowering" does not."""
+    root = gerund.removesuffix("ing")
+    return any(base in lexicon.VERBS for base in (root, root + "e", root[:-1]))
 
 
 def _joins_adjectives(tokens: list[Token], at: int) -> bool:

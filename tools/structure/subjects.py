@@ -88,7 +88,7 @@ def _chosen(
         if phrase.tag == "pronoun" and segment != nominal[0]:
             return segment
     opening = phrases[0][1]
-    timing = opening.tag == "date" or (opening.text[:1].isdigit() or opening.opener == "" and opening.tag == "number")
+    timing = opening.tag == "date" or opening.text[:1].isdigit() or (opening.opener == "" and opening.tag == "number")
     introduced = segments[0] != nominal[0] or (timing and len(nominal) > 1)
     if introduced:
         later = phrases[1:] if timing and len(phrases) > 1 and segments[0] == nominal[0] else phrases

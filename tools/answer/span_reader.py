@@ -35,7 +35,7 @@ class MiniLMSpanReader:
     """Reads texts for a question; fits `SpanReader`. Weights load at the first use, on a GPU where there is one.
 
     delta: another delta than the shipped one, a .safetensors file with its .json card beside it; spans: how many
-    answers of a text are told. Raises MissingExtra without the `offline` extra, IndexMismatch for a delta of other weights.
+    answers of a text are told. Raises MissingExtra without the extra `offline`, IndexMismatch for other weights.
     """
 
     def __init__(self, delta: Path | str | None = None, spans: int = 5) -> None:

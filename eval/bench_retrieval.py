@@ -9,10 +9,10 @@ has a process of its own, so that peak memory is that job's:
     bm25s       indexes terms in memory; queries are terms already, answers are row numbers
     rank-bm25   the same, up to 100,000 passages
 
-The ratios are of medians taken query by query in turn, in one process, over the same arrays: ours takes the terms out of
-the query's text and reads the hits' passages from disk; bm25s does neither. Its `retrieve` spends most of its time in
-numpy's argpartition, which is slow where most scores are 0, as here; so ours is put beside its `get_scores` too, which
-adds the scores up and selects nothing.
+The ratios are of medians taken query by query in turn, in one process, over the same arrays. Ours takes the terms out
+of the query's text and reads the hits' passages from disk; bm25s does neither. Its `retrieve` spends most of its time
+in numpy's argpartition, which is slow where most scores are 0, as here; so ours is put beside its `get_scores` too,
+which adds the scores up and selects nothing.
 """
 
 from __future__ import annotations

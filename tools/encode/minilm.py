@@ -117,9 +117,8 @@ class MiniLMEmbedder:
         vectors = np.empty((len(texts), _WIDTH), dtype=np.float32)
         if texts:
             network = _network()
-            clean = [
-                text.encode("utf-8", "replace").decode() for text in texts
-            ]  # the tokenizer takes no lone surrogates
+            # the tokenizer takes no lone surrogates
+            clean = [text.encode("utf-8", "replace").decode() for text in texts]
             tokens = [encoding.ids for encoding in network.tokenizer.encode_batch(clean)]
             for rows in _batches(tokens):
                 vectors[rows] = network([tokens[row] for row in rows])

@@ -118,6 +118,7 @@ def _tell(console: Console, report: IngestReport, out: Path, *, verbose: bool) -
 
     from ras_agent.app.cli.inert import inert
     from ras_agent.app.cli.layout import hang
+    from ras_agent.app.cli.summary import counted
 
     left_out = [item for item in report.skipped if not item.error]
     if left_out:
@@ -126,17 +127,16 @@ def _tell(console: Console, report: IngestReport, out: Path, *, verbose: bool) -
     if report.vanished:
         what = f"{', '.join(report.vanished[:5])}{', …' if len(report.vanished) > 5 else ''}"
         hang(console, Text("gone     "), Text(f"{inert(what)}: still in the index; --prune removes them", "dim"), 9)
-    parts = [f"{report.passages_total:,} passages"]
-    for count, what in (
-        (report.passages_written, "written"),
-        (report.documents_removed, "documents removed"),
-        (report.files_unchanged, "files unchanged"),
-        (len(left_out), "left out"),
-        (len(report.errors), "errors"),
-    ):
-        if count:
-            parts.append(f"{count:,} {what}")
-    hang(console, Text(f"{out} ", "bold"), Text(" · ".join(parts)), len(str(out)) + 1)
+    parts = [
+        counted(report.passages_total, "passage"),
+        f"{report.passages_written:,} written",
+        f"{counted(report.documents_removed, 'document')} removed",
+        f"{counted(report.files_unchanged, 'file')} unchanged",
+        f"{len(left_out):,} left out",
+        counted(len(report.errors), "error"),
+    ]
+    parts[1:] = [part for part in parts[1:] if not part.startswith("0 ")]
+    hang(console, Text(f"{inert(str(out))} ", "bold"), Text(" · ".join(parts)), len(str(out)) + 1)
 
 
 def _tell_errors(report: IngestReport) -> None:

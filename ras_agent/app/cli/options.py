@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ras_agent.settings import Settings, find_config, load_settings
+if TYPE_CHECKING:
+    from ras_agent.settings import Settings
 
 __all__ = ["Config", "Debug", "settings_from"]
 
@@ -25,4 +26,6 @@ Debug = Annotated[bool, typer.Option("--debug", callback=_debug, is_eager=True, 
 
 def settings_from(config: Path | None, **flags: Any) -> Settings:
     """Settings from file, environment and those flags that were given."""
+    from ras_agent.settings import find_config, load_settings
+
     return load_settings(find_config(config), flags=flags)

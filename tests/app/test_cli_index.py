@@ -1,0 +1,122 @@
+"""`ras-agent index`: what it says, and its exit codes."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ras_agent.tools.index.store import PassageIndex
+
+Cli = Callable[..., Any]
+
+
+@pytest.fixture
+def docs(tmp_path: Path) -> Path:
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "bell.txt").write_text("Bell was born in Edinburgh. He patented the telephone.")
+    (folder / "phone.md").write_text("# Telephone\n\nIt carries the voice.")
+    return folder
+
+
+def test_a_good_run_is_one_line(cli: Cli, docs: Path) -> None:
+    result = cli("index", "docs", "--out", "my.index")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout == "my.index 2 passages · 2 written\n"
+
+
+def test_what_was_indexed_can_be_asked(cli: Cli, docs: Path) -> None:
+    cli("index", "docs", "--out", "my.index")
+    result = cli("ask", "Who patented the telephone?", "--index", "my.index", "--graph", "single-shot")
+    assert "hits      bell " in result.stdout
+
+
+def test_a_second_run_leaves_unchanged_files_alone(cli: Cli, docs: Path) -> None:
+    cli("index", "docs", "--out", "my.index")
+    assert cli("index", "docs", "--out", "my.index").stdout == "my.index 2 passages · 2 files unchanged\n"
+
+
+def test_errors_are_listed_one_by_one_and_make_the_exit_code_3(cli: Cli, docs: Path) -> None:
+    (docs / "bad.jsonl").write_text('{"text": \n{"text": "good"}\n[]\n')
+    result = cli("index", "docs", "gone", "--out", "my.index")
+    assert result.exit_code == 3
+    assert result.stderr.splitlines() == [
+        "skipped  gone: no such file or folder",
+        "skipped  docs/bad.jsonl line 1: not JSON: Expecting value at character 9: '{\"text\":'",
+        'skipped  docs/bad.jsonl line 3: expected an object such as {"text": "..."}, got \'[]\'',
+    ]
+    assert result.stdout == "my.index 3 passages · 3 written · 3 errors\n"
+
+
+def test_what_is_left_out_on_purpose_is_told_by_reason(cli: Cli, docs: Path) -> None:
+    for name in ("a.png", "b.png", "c.png", "d.png", ".hidden"):
+        (docs / name).touch()
+    result = cli("index", "docs", "--out", "my.index")
+    assert result.exit_code == 0
+    assert result.stdout.splitlines() == [
+        "left out hidden: docs/.hidden",
+        "         unknown kind of file '.png'; known: .csv, .jsonl, .markdown, .md,",
+        "         .ndjson, .pdf, .text, .tsv, .txt: docs/a.png, docs/b.png, docs/c.png",
+        "         and 1 more",
+        "my.index 2 passages · 2 written · 5 left out",
+    ]
+    assert "d.png: unknown kind" in cli("index", "docs", "--out", "my.index", "--verbose").stdout
+
+
+def test_strict_stops_at_the_first_error_and_writes_nothing(cli: Cli, docs: Path) -> None:
+    (docs / "bad.jsonl").write_text("[]\n")
+    result = cli("index", "docs", "--out", "my.index", "--strict")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == (
+        'ras-agent: docs/bad.jsonl line 1: expected an object such as {"text": "..."}, got \'[]\'\n'
+    )
+    assert not Path("my.index").exists()
+
+
+def test_files_that_are_gone_are_told_and_pruned_when_asked(cli: Cli, docs: Path) -> None:
+    cli("index", "docs", "--out", "my.index")
+    (docs / "phone.md").unlink()
+    assert cli("index", "docs", "--out", "my.index").stdout == (
+        "gone     docs/phone.md: still in the index; --prune removes them\nmy.index 2 passages · 1 file unchanged\n"
+    )
+    assert cli("index", "docs", "--out", "my.index", "--prune").stdout == (
+        "my.index 1 passage · 1 document removed · 1 file unchanged\n"
+    )
+
+
+def test_fields_and_chunks_can_be_set(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("key,name,body\nx,Bell,He lived. He died.\n")
+    cli(
+        "index", "a.csv", "--out", "my.index", "--text-field", "body", "--title-field", "name", "--id-field", "key",
+        "--chunk-size", 10, "--overlap", 0,
+    )  # fmt: skip
+    passages = PassageIndex.open("my.index").passages
+    assert [(passage.document_id, passage.title, passage.text) for passage in passages] == [
+        ("x", "Bell", "He lived."),
+        ("x", "Bell", "He died."),
+    ]
+
+
+def test_ids_can_be_left_aside(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id,text\nx,one\nx,two\n")
+    cli("index", "a.csv", "--out", "my.index", "--id-field", "")
+    assert [passage.id for passage in PassageIndex.open("my.index").passages] == ["a.csv:2", "a.csv:3"]
+
+
+def test_the_place_of_the_index_may_stand_in_the_settings(cli: Cli, docs: Path) -> None:
+    Path("ras-agent.toml").write_text('index = "set.index"')
+    cli("index", "docs")
+    assert PassageIndex.exists("set.index")
+
+
+def test_without_a_place_the_usage_is_wrong(cli: Cli, docs: Path) -> None:
+    result = cli("index", "docs")
+    assert result.exit_code == 2
+    assert "give --out PATH" in result.stderr
+
+
+def test_file_names_cannot_steer_the_terminal(cli: Cli, docs: Path) -> None:
+    (docs / "a\x1b[31m.jsonl").write_text("[]")
+    result = cli("index", "docs", "--out", "my.index")
+    assert result.stderr.startswith("skipped  docs/a[31m.jsonl line 1: ")

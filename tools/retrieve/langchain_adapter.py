@@ -6,6 +6,7 @@ import hashlib
 import sys
 from collections.abc import Iterable
 from itertools import pairwise
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from ras_agent.calling import acall
@@ -90,11 +91,11 @@ def _hits(documents: Iterable[Document], k: int) -> list[Hit]:
     scores: list[Any] = [document.metadata.get("score") for document in found]
     if not _descend(scores):
         scores = [1 / rank for rank in range(1, len(found) + 1)]
-    return [Hit(_passage(document), score) for document, score in zip(found, scores, strict=True)]
+    return [Hit(_passage(document), float(score)) for document, score in zip(found, scores, strict=True)]
 
 
 def _descend(scores: list[Any]) -> bool:
-    numbers = all(isinstance(score, int | float) for score in scores)
+    numbers = all(isinstance(score, int | float) and isfinite(score) for score in scores)
     return numbers and all(before >= after for before, after in pairwise(scores))
 
 

@@ -68,7 +68,7 @@ def test_without_scores_the_order_counts() -> None:
     assert [hit.score for hit in hits_of(Document("a"), Document("b"), Document("c"))] == [1, 1 / 2, 1 / 3]
 
 
-@pytest.mark.parametrize("scores", [[0.1, 0.9], [0.9, None], ["0.9", "0.1"], [float("nan"), 0.1]])
+@pytest.mark.parametrize("scores", [[0.1, 0.9], [0.9, None], ["0.9", "0.1"], [float("nan"), 0.1], [float("inf"), 0.1]])
 def test_scores_that_are_no_descending_numbers_are_not_believed(scores: list[Any]) -> None:
     documents = [Document(str(score), metadata={"score": score}) for score in scores]
     assert [hit.score for hit in hits_of(*documents)] == [1, 1 / 2]

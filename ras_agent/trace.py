@@ -13,15 +13,10 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import (
-    Any,
-    Literal,
-    NotRequired,  # the one of pydantic, before Python 3.12
-    Self,
-)
+from typing import Any, Literal, NotRequired, Self
 
 from pydantic import TypeAdapter, ValidationError
-from typing_extensions import TypedDict
+from typing_extensions import TypedDict  # typing's own will do for pydantic from Python 3.12
 
 from ras_agent.errors import TraceError
 from ras_agent.events import Planned
@@ -138,7 +133,7 @@ class Trace:
 
 def trace_schema() -> JSON:
     """The JSON Schema of a trace."""
-    return {"title": "ras-agent trace", **_shape().json_schema()}
+    return {**_shape().json_schema(), "title": "ras-agent trace"}
 
 
 class _Hit(TypedDict):

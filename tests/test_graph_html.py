@@ -1,0 +1,330 @@
+"""The page of a trace, in a real browser: what it shows, how it grows, and that nothing in it can run."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from fcntl import F_DUPFD, fcntl
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ras_agent.events import Planned
+from ras_agent.graph_html import trace_html
+from ras_agent.question_graph import Alias, QuestionGraph
+from ras_agent.records import Call, Citation, Failure, Hit, Passage, Plan, Source, Step, Triple, Usage
+from ras_agent.trace import Trace
+
+FLAGS = (
+    *("--headless", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--window-size=1280,900"),
+)
+ATTACK = "</script><script>window.hacked=1</script><img src=x onerror='hacked=1'>\u2028'\"`${hacked=1}<!--"
+PASSAGES = {
+    "tel": Passage("tel", "It rang. 😀 The telephone was patented by Bell.", "Telephone"),
+    "bell": Passage("bell", "Bell was born in Edinburgh in 1847.", "Bell"),
+    "bell2": Passage("bell2", "Bell was born in 1850.", "Bell again"),
+    "evil": Passage("evil", f"Evil text {ATTACK}", f"Evil title {ATTACK}"),
+}
+FACTS = (
+    Triple("Telephone", "was patented by", "Bell", (Source("tel", 11, 46, 1, "Who invented it?", "offline"),)),
+    Triple("Bell", "was born in", "Edinburgh", (Source("bell", 0, 35, 2, "Where was Bell born?", "offline"),)),
+    Triple("Bell", "was born in", "1847", (Source("bell", 0, 35, 2, "Where was Bell born?", "offline"),)),
+    Triple("Bell", "was born in", "1850", (Source("bell2", 0, 22, 2, "Where was Bell born?", "offline"),)),
+    Triple(f"Evil {ATTACK}", f"says {ATTACK}", "Bell", (Source("evil", 0, 9, 2, ATTACK, "offline"),)),
+)
+TELEPHONE, BORN, _, CONFLICT, EVIL = (fact.id for fact in FACTS)
+TRACE = Trace(
+    question=f"Where was the inventor of the telephone born? {ATTACK}",
+    answer="Edinburgh",
+    citations=(
+        Citation(1, "tel", "Telephone", 11, 46, "The telephone was patented by Bell.", (TELEPHONE,)),
+        Citation(2, "bell", "Bell", 0, 35, "Bell was born in Edinburgh in 1847.", (BORN,)),
+    ),
+    stop_reason="sufficient",
+    mode="ras",
+    roles={"planner": f"offline {ATTACK}"},
+    seconds=0.25,
+    steps=(
+        Step(1, "Who invented it?", (Hit(PASSAGES["tel"], 2.5),), (TELEPHONE,), (TELEPHONE,)),
+        Step(2, "Where was Bell born?", (Hit(PASSAGES["bell"], 2.25), Hit(PASSAGES["evil"], 1.0)), (BORN,), (BORN,)),
+    ),
+    plans=(Planned(1, Plan("subq", "Who invented it?")), Planned(3, Plan("sufficient", reason=ATTACK))),
+    graph=QuestionGraph(FACTS, aliases=(Alias("1847", "edinburgh", 0.95),)),
+    usage=Usage((Call("planner", 1, "m", 1000, 234),)),
+    failures=(Failure("extractor", f"could not read {ATTACK}", 2, ATTACK),),
+    passages=PASSAGES,
+)
+
+
+class Browser:
+    """A headless Chromium driven over its debugging pipe: JSON messages, each ended by a zero byte."""
+
+    def __init__(self, program: str, profile: Path) -> None:
+        ends = [fcntl(end, F_DUPFD, 10) for pair in (os.pipe(), os.pipe()) for end in pair]
+
+        def plug() -> None:
+            os.dup2(ends[0], 3)  # the browser reads its orders from 3 and answers to 4
+            os.dup2(ends[3], 4)
+
+        command = [program, *FLAGS, f"--user-data-dir={profile}", "about:blank"]
+        quiet = subprocess.DEVNULL
+        self._process = subprocess.Popen(command, stdout=quiet, stderr=quiet, pass_fds=(3, 4), preexec_fn=plug)
+        self._orders, self._answers = os.fdopen(ends[1], "wb", 0), os.fdopen(ends[2], "rb")
+        os.close(ends[0])
+        os.close(ends[3])
+        self._number, self._session = 0, ""
+        self.events: list[dict[str, Any]] = []
+        page = self.send("Target.createTarget", url="about:blank")["targetId"]
+        self._session = self.send("Target.attachToTarget", targetId=page, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.send(f"{domain}.enable")
+
+    def send(self, method: str, **params: Any) -> dict[str, Any]:
+        self._number += 1
+        order = {"id": self._number, "method": method, "params": params}
+        self._orders.write(json.dumps(order | ({"sessionId": self._session} if self._session else {})).encode() + b"\0")
+        while (answer := self._read()).get("id") != self._number:
+            self.events.append(answer)
+        assert "error" not in answer, answer
+        result: dict[str, Any] = answer["result"]
+        return result
+
+    def open(self, url: str) -> None:
+        self.events.clear()
+        self.send("Page.navigate", url=url)
+        while not any(event["method"] == "Page.loadEventFired" for event in self.events):
+            self.events.append(self._read())
+
+    def ask(self, expression: str) -> Any:
+        """The value of a JavaScript expression in the page."""
+        answer = self.send("Runtime.evaluate", expression=expression, returnByValue=True)
+        assert "exceptionDetails" not in answer, answer
+        return answer["result"].get("value")
+
+    def press(self, key: str, text: str = "", code: int = 0) -> None:
+        """`code`: the key's virtual code, which the browser's own controls go by."""
+        for kind in ("keyDown" if text else "rawKeyDown", "keyUp"):
+            self.send("Input.dispatchKeyEvent", type=kind, key=key, text=text, windowsVirtualKeyCode=code)
+
+    def close(self) -> None:
+        self._orders.close()
+        self._process.terminate()
+        self._process.wait()
+        self._answers.close()
+
+    def _read(self) -> dict[str, Any]:
+        message = bytearray()
+        while (byte := self._answers.read(1)) != b"\0":
+            assert byte, "the browser has gone"
+            message += byte
+        answer: dict[str, Any] = json.loads(message)
+        return answer
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+    program = next(filter(None, map(shutil.which, names)), None)
+    if program is None:
+        pytest.skip(f"no browser: none of {', '.join(names)} is installed")
+    running = Browser(program, tmp_path_factory.mktemp("profile"))
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def page(browser: Browser, tmp_path: Path) -> Browser:
+    """The browser at the page of TRACE."""
+    return opened(browser, tmp_path, trace_html(TRACE))
+
+
+def opened(browser: Browser, folder: Path, html: str, fragment: str = "") -> Browser:
+    file = folder / "trace.html"
+    file.write_text(html, encoding="utf-8")
+    browser.open(file.as_uri() + fragment)
+    return browser
+
+
+def shown_facts(page: Browser) -> set[str]:
+    found: list[str] = page.ask("[...document.querySelectorAll('.edge:not(.off)')].map((edge) => edge.dataset.fact)")
+    return set(found)
+
+
+def text(page: Browser, selector: str) -> str:
+    found: str = page.ask(f"document.querySelector({json.dumps(selector)}).innerText")
+    return " ".join(found.split())
+
+
+def click(page: Browser, selector: str) -> None:
+    page.ask(
+        f"document.querySelector({json.dumps(selector)}).dispatchEvent(new MouseEvent('click', {{bubbles: true}}))"
+    )
+
+
+class TestSource:
+    HTML = trace_html(TRACE)
+
+    def test_hostile_text_is_inert_wherever_it_stands(self) -> None:
+        assert "<img" not in self.HTML
+        assert "hacked=1<" not in self.HTML
+        assert "\u2028" not in self.HTML
+        assert self.HTML.count("<script") == self.HTML.count("</script>") == 2
+
+    def test_nothing_is_fetched_and_only_its_own_script_may_run(self) -> None:
+        policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', self.HTML)
+        assert policy is not None
+        assert re.fullmatch(
+            r"default-src 'none'; script-src 'sha256-[\w+/]{43}='; style-src 'sha256-[\w+/]{43}='; "
+            r"base-uri 'none'; form-action 'none'",
+            policy[1],
+        )
+
+    def test_the_page_carries_the_whole_trace(self) -> None:
+        data = re.search(r'<script type="application/json" id="data">(.*?)</script>', self.HTML)
+        assert data is not None
+        assert Trace.from_dict(json.loads(data[1])["trace"]) == TRACE
+
+    def test_the_same_trace_gives_the_same_page(self) -> None:
+        assert trace_html(TRACE) == self.HTML
+
+
+class TestShows:
+    def test_question_answer_and_numbers(self, page: Browser) -> None:
+        assert text(page, "h1").startswith("Where was the inventor of the telephone born?")
+        assert text(page, ".answer") == "Edinburgh 1 2"
+        assert text(page, "#stats") == "5 facts 6 entities 1 conflict 2 hops 1 LLM call 1,234 tokens 0.3 s time"
+
+    def test_the_evidence_with_its_quotes(self, page: Browser) -> None:
+        assert text(page, "[data-citation='2'] h3") == "2 Bell"
+        assert text(page, "[data-citation='2'] blockquote") == "Bell was born in Edinburgh in 1847."
+
+    def test_the_steps(self, page: Browser) -> None:
+        steps = text(page, "#steps")
+        assert "Who invented it? Telephone 2.5 1 new fact of 1" in steps
+        assert "[SUFFICIENT]" in steps
+
+    def test_what_went_wrong(self, page: Browser) -> None:
+        assert "extractor, hop 2: could not read" in text(page, "#rest")
+
+    def test_the_answer_the_cited_and_the_conflicting_are_marked(self, page: Browser) -> None:
+        assert page.ask("document.querySelector('.node.answer').dataset.node") == "edinburgh"
+        assert page.ask("document.querySelector('.node.asked').dataset.node") == "telephone"
+        assert page.ask("[...document.querySelectorAll('.edge.cited')].length") == 2
+        assert page.ask("[...document.querySelectorAll('.edge.conflict')].length") == 2
+
+
+class TestGrows:
+    def test_all_hops_are_shown_at_first(self, page: Browser) -> None:
+        assert shown_facts(page) == {fact.id for fact in FACTS}
+
+    def test_the_first_hop_shows_only_its_facts(self, page: Browser) -> None:
+        click(page, "[data-hop='1']")
+        assert shown_facts(page) == {TELEPHONE}
+        assert text(page, "#caption") == "Hop 1 Who invented it? +1, 1 fact"
+
+    def test_the_start_shows_none(self, page: Browser) -> None:
+        click(page, "[data-hop='0']")
+        assert shown_facts(page) == set()
+        assert page.ask("[...document.querySelectorAll('.node:not(.off)')].length") == 0
+
+    def test_arrow_keys_step(self, page: Browser) -> None:
+        page.press("ArrowLeft")
+        assert shown_facts(page) == {TELEPHONE}
+        page.press("ArrowRight")
+        assert len(shown_facts(page)) == 5
+
+    def test_the_slider_steps(self, page: Browser) -> None:
+        page.ask("document.querySelector('#hop').focus()")
+        page.press("Home", code=36)
+        assert shown_facts(page) == set()
+
+    def test_playing_begins_at_the_start(self, page: Browser) -> None:
+        click(page, "#play")
+        assert shown_facts(page) == set()
+        assert page.ask("document.querySelector('#play').getAttribute('aria-label')") == "Pause"
+
+    def test_a_link_leads_to_a_hop(self, browser: Browser, tmp_path: Path) -> None:
+        assert shown_facts(opened(browser, tmp_path, trace_html(TRACE), "#hop=1")) == {TELEPHONE}
+
+
+class TestTells:
+    def test_a_fact_shows_its_sentence_in_its_passage(self, page: Browser) -> None:
+        click(page, f"[data-fact='{TELEPHONE}']")
+        assert text(page, "#details h3") == "Telephone was patented by Bell"
+        assert text(page, "#details mark") == "The telephone was patented by Bell."
+        assert text(page, "#details .text").startswith("It rang. 😀")
+
+    def test_a_conflicting_fact_names_the_other(self, page: Browser) -> None:
+        click(page, f"[data-fact='{CONFLICT}']")
+        assert "cannot hold together with" in text(page, "#details")
+        assert "Bell was born in 1847" in text(page, "#details .facts")
+
+    def test_an_entity_lists_its_facts_and_leads_to_them(self, page: Browser) -> None:
+        click(page, "[data-node='telephone']")
+        assert text(page, "#details .facts") == "Telephone was patented by Bell"
+        click(page, "#details [data-show]")
+        assert page.ask("document.querySelector('.edge.chosen').dataset.fact") == TELEPHONE
+
+    def test_keys_choose_and_escape_lets_go(self, page: Browser) -> None:
+        page.ask("document.querySelector('[data-node=edinburgh]').focus()")
+        page.press("Enter", "\r")
+        assert text(page, "#details h3") == "Edinburgh"
+        assert "perhaps the same as 1847" in text(page, "#details")
+        page.press("Escape")
+        assert page.ask("document.querySelector('#details').hidden") is True
+
+    def test_evidence_leads_to_its_fact(self, page: Browser) -> None:
+        click(page, "[data-hop='0']")
+        click(page, ".mark")
+        assert shown_facts(page) == {TELEPHONE}
+        assert page.ask("document.querySelector('.edge.chosen').dataset.fact") == TELEPHONE
+
+
+class TestIsSafe:
+    def test_hostile_text_is_shown_as_text_and_does_not_run(self, page: Browser) -> None:
+        click(page, f"[data-fact='{EVIL}']")
+        assert "</script><script>window.hacked=1</script>" in text(page, "#details h3")
+        assert page.ask("typeof window.hacked") == "undefined"
+        assert page.ask("document.images.length + document.querySelectorAll('a, iframe, object, form').length") == 0
+
+    def test_no_error_no_refusal_and_no_request_but_for_itself(self, page: Browser) -> None:
+        click(page, f"[data-fact='{EVIL}']")
+        methods = [event["method"] for event in page.events]
+        assert "Runtime.exceptionThrown" not in methods
+        assert "Log.entryAdded" not in methods
+        assert methods.count("Network.requestWillBeSent") == 1
+
+    def test_the_policy_stops_a_script_that_got_in_after_all(self, browser: Browser, tmp_path: Path) -> None:
+        html = trace_html(TRACE).replace("<main>", "<script>hacked=1</script><img src=x onerror='hacked=1'><main>")
+        page = opened(browser, tmp_path, html)
+        assert page.ask("typeof window.hacked") == "undefined"
+        assert len(shown_facts(page)) == 5
+
+
+class TestFits:
+    def test_a_narrow_screen_needs_no_sideways_scrolling(self, browser: Browser, tmp_path: Path) -> None:
+        browser.send("Emulation.setDeviceMetricsOverride", width=360, height=740, deviceScaleFactor=1, mobile=True)
+        page = opened(browser, tmp_path, trace_html(TRACE))
+        assert page.ask("document.documentElement.scrollWidth") == 360
+        browser.send("Emulation.clearDeviceMetricsOverride")
+
+    def test_no_facts_at_all(self, browser: Browser, tmp_path: Path) -> None:
+        page = opened(browser, tmp_path, trace_html(Trace("Hello?", "Hello.", stop_reason="no_retrieval")))
+        assert text(page, "#nothing") == "No facts were read: the question was answered without retrieval."
+        assert page.ask("document.querySelector('.time').hidden") is True
+
+    def test_a_crowd_labels_what_matters(self, browser: Browser, tmp_path: Path) -> None:
+        facts = tuple(
+            Triple(f"Hub {n % 9}", "is linked to", f"Leaf {n}", (Source("tel", hop=1 + n // 100),)) for n in range(300)
+        )
+        trace = Trace("Which hub?", "Leaf 7", graph=QuestionGraph(facts), passages=PASSAGES)
+        page = opened(browser, tmp_path, trace_html(trace))
+        assert len(shown_facts(page)) == 300
+        labelled = page.ask("[...document.querySelectorAll('.node:not(.minor)')].map((node) => node.dataset.node)")
+        assert sorted(labelled) == [*(f"hub {n}" for n in range(9)), "leaf 7"]

@@ -13,7 +13,7 @@ JOINTS = word_set("of the a an and in on at for to from by with de la le du von 
 DEMONYM = re.compile(
     r"(?:(?:West|East|North|South|Northern|Southern|Anglo|Sino|Indo)[ -])?"
     r"(?:[A-Z][\w-]*(?:[a-z]{2}(?:ian|ean|ican|ese|ish)|[-–](?:born|based))|(?:Asi|Germ|Rom|Cub|Tex|Afgh|Keny|Liby|Tibet"
-    r"|Ugand|Angol|Morocc|Sri Lank)an|French|Dutch|Greek|Swiss|Welsh|Czech|Thai|Slovak|Filipino|Israeli|Iraqi|Pakistani"
+    r"|Ugand|Angol|Morocc|Sri Lank)an|French|Irish|Dutch|Greek|Swiss|Welsh|Czech|Thai|Slovak|Filipino|Israeli|Iraqi|Pakistani"
     r"|Bangladeshi|Saudi|Icelandic|[A-Z]\.[A-Z]\.|US|UK)"
 )
 """What "American", "Greek" and "Swedish-born" look like: by their endings, and the few that end like other names."""

@@ -42,7 +42,7 @@ class OfflinePlanner:
         if explained >= _EXPLAINED:
             return Plan("sufficient", reason=f"two linked passages hold {explained:.0%} of the question")
         if len(steps) > self._most_bridges:
-            return Plan("sufficient", reason=f"{self._most_bridges} bridges have been followed")
+            return Plan("sufficient", reason=f"bridges followed: {self._most_bridges}, the most allowed")
         return _follow(evidence, graph, asked)
 
 

@@ -29,6 +29,7 @@ _ALIAS = re.compile(
 )
 _YEAR = re.compile(r"(?:1\d{3}|20\d{2})(?:\s?[–-]\s?(?:\d{2,4}|present))?$")
 _MEASURE = re.compile(r"[~$€£]?\d[\d.,]*\s?\S{1,12}(?:\s\S{1,12})?$")
+_SHORTEST_LIFE = 15
 _VERBS = {"born": "was born on", "b.": "was born on", "died": "died on", "d.": "died on"}
 
 
@@ -47,12 +48,16 @@ def without_asides(sentence: str) -> tuple[str, list[Aside]]:
 
 
 def facts_in(aside: str, subject: str, person: bool = True) -> Iterator[tuple[str, str, str]]:
-    """Facts about `subject`, which the bracket follows: dates of life, other names, a year, a measure, roles."""
+    """Facts about `subject`, which the bracket follows: dates of life, other names, a year, a measure, roles.
+
+    person: whether it is known to be somebody; two dates far apart are a life in any case.
+    """
     text = aside.strip(" ;,\"“”'")
     life = _LIFE.search(text) or _LIFE_YEARS.match(text)
     if life:
-        yield subject, "was born on" if person else "began on", life["birth"]
-        yield subject, "died on" if person else "ended on", life["death"]
+        alive = person or _years(life["birth"], life["death"]) >= _SHORTEST_LIFE
+        yield subject, "was born on" if alive else "began on", life["birth"]
+        yield subject, "died on" if alive else "ended on", life["death"]
         return
     if _YEAR.match(text):
         yield subject, "is dated", text
@@ -86,3 +91,9 @@ def facts_in(aside: str, subject: str, person: bool = True) -> Iterator[tuple[st
         else:
             for start, end in name_spans(part):
                 yield subject, " ".join(part[:start].split()[-4:]) or "is", part[start:end]
+
+
+def _years(start: str, end: str) -> int:
+    """The years between two dates; 0 where one of them has no year."""
+    first, last = re.search(r"\d{4}", start), re.search(r"\d{4}", end)
+    return int(last[0]) - int(first[0]) if first and last else 0

@@ -8,14 +8,18 @@ from collections.abc import Iterator
 from ras_agent.mentions import DEMONYM
 from ras_agent.tools.structure.phrases import NounPhrase
 from ras_agent.tools.structure.topics import Topic
+from ras_agent.words import word_set
 
 __all__ = ["Fact", "facts_about", "head_of"]
 
 Fact = tuple[str, str, str]
 
 _YEAR = re.compile(r"(?P<year>(?:1\d|20)\d{2})\s+(?P<rest>.+)")
-_ADJECTIVE = re.compile(r"(?:al|ive|ous|ic|ful|less|able|ible|ish|ary|ern|ed|ing|er|est|by|town)$")
-_PLAIN_ADJECTIVES = frozenset({"same", "first", "late", "great", "young", "then", "main", "near", "second", "third"})
+_ADJECTIVE = re.compile(r"(?:al|ive|ous|ic|ful|less|able|ible|ish|ary|ern|ed|ing|est|by|town)$")
+_PLAIN_ADJECTIVES = word_set(
+    """same first second third last late great young then main near former older younger elder larger smaller upper
+    lower inner outer other later earlier greater"""
+)
 _COPULAS = frozenset({"is", "are", "was", "were"})
 
 

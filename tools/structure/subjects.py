@@ -38,7 +38,10 @@ class Subject:
 
 def subject_of(chunks: Sequence[Chunk], start: int, topic: Topic) -> Subject | None:
     """The subject of the clause that begins at chunk `start`; None if no verb heads it."""
-    verb = next((at for at in range(start, len(chunks)) if _heads(chunks, at, start)), None)
+    places = range(start + 1, len(chunks))
+    verb = next((at for at in places if _heads(chunks, at, start)), None)
+    if verb is None:
+        verb = next((at for at in places if _resumes(chunks, at)), None)
     if verb is None:
         return None
     segments = _segments(chunks, start, verb)
@@ -52,7 +55,7 @@ def subject_of(chunks: Sequence[Chunk], start: int, topic: Topic) -> Subject | N
 def _heads(chunks: Sequence[Chunk], at: int, start: int) -> bool:
     """Whether a chunk is the verb of the main clause: finite, outside relative clauses, no participle of a noun."""
     group = chunks[at].vg
-    if group is None or not group.finite or at == start:
+    if group is None or not group.finite:
         return False
     for back in range(at - 1, start - 1, -1):  # "which | the band | released"
         if chunks[back].kind == "rel":
@@ -63,6 +66,13 @@ def _heads(chunks: Sequence[Chunk], at: int, start: int) -> bool:
         return True
     after = chunks[at + 1].text if at + 1 < len(chunks) else ""
     return chunks[at - 1].kind == "np" and after not in ("by", "as")
+
+
+def _resumes(chunks: Sequence[Chunk], at: int) -> bool:
+    """Whether a past form after a comma goes on with a clause: "Bo Day, a lawyer, | married | Ann Lee"."""
+    group, after = chunks[at].vg, chunks[at + 1].np if at + 1 < len(chunks) else None
+    past = group is not None and group.finite and group.bare
+    return past and chunks[at - 1].text == "," and after is not None and after.tag != "date"
 
 
 def _segments(chunks: Sequence[Chunk], start: int, verb: int) -> list[tuple[int, int]]:

@@ -7,7 +7,7 @@ before anything is written.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,31 +34,31 @@ def ingest(
     fields: Fields = USUAL_FIELDS,
     strict: bool = False,
     prune: bool = False,
+    forget: Sequence[str] = (),
     on_progress: Callable[[Progress], None] | None = None,
 ) -> IngestReport:
     """Index files, and folders of them, into the index at `out`, which is made if there is none.
 
-    embedder: as PassageIndex.create takes it. prune: remove the documents of files that were indexed from the named
-    folders and are no longer there.
-    Raises IngestError if there is no file to read, with `strict` for the first thing that cannot be loaded, and while
-    another run writes the same index; IndexMismatch and MissingExtra as PassageIndex does.
+    A file is known by its label, its path from the named folder on ("docs/a.txt" wherever docs/ lies); a record by its
+    id. embedder: as PassageIndex.create takes it. prune: remove the documents of files that were indexed from the named
+    folders and are no longer there. forget: labels of files, or ids of documents, to remove whatever is there.
+    Raises IngestError if there is nothing to do, with `strict` for the first thing that cannot be loaded, and while
+    another run writes the same index; IndexExists, IndexMismatch and MissingExtra as PassageIndex does.
     """
     out = Path(out)
     found = tuple(find_files(paths, LOADERS, exclude=out))
-    files = [item for item in found if isinstance(item, SourceFile)]
-    missing = [item for item in found if isinstance(item, Skipped) and (item.error or not files)]
-    if missing and (strict or not files):
-        raise IngestError(str(missing[0]))
-    if not files:
+    some = bool(forget) or any(isinstance(item, SourceFile) for item in found)
+    problems = [item for item in found if isinstance(item, Skipped) and (item.error or not some)]
+    if problems and (strict or not some):
+        raise IngestError(str(problems[0]))
+    if not some:
         raise IngestError("there is no file to index in the folders named")
 
     known = PassageIndex.exists(out)
-    if not known and out.exists() and (out.is_file() or any(out.iterdir())):
-        raise IngestError(f"{out} holds something else than an index; choose another place for the index")
     if strict:
         with open_journal(out / JOURNAL if known else None) as journal:
-            IngestRun(None, journal, chunking, fields, strict=True).take(found, prune=prune)
-    index = PassageIndex.open(out, embedder) if known else PassageIndex.create(out, embedder)
+            IngestRun(None, journal, chunking, fields, strict=True).take(found, prune=prune, forget=forget)
+    index = PassageIndex.open(out, embedder) if known or not found else PassageIndex.create(out, embedder)
     with open_journal(out / JOURNAL) as journal, index.batch():
         run = IngestRun(index, journal, chunking, fields, strict=strict, on_progress=on_progress)
-        return run.take(found, prune=prune)
+        return run.take(found, prune=prune, forget=forget)

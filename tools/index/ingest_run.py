@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
+from time import monotonic
 
 from ras_agent.errors import IngestError
 from ras_agent.records import Passage
@@ -19,7 +20,10 @@ from ras_agent.tools.index.store import PassageIndex
 
 __all__ = ["IngestReport", "IngestRun", "Progress"]
 
-BATCH = 2048  # passages
+# Passages of the first batch, and of the largest: a batch grows and shrinks until it takes a few seconds to write, so
+# that little is done twice after a kill, whether embedding runs at ten passages a second or at ten thousand.
+FIRST_BATCH, LARGEST_BATCH = 128, 8192
+BATCH_SECONDS = 4.0
 # A file that begins with so many bad records was meant to be read otherwise; a million messages say no more.
 HOPELESS = 1000
 
@@ -79,20 +83,25 @@ class IngestRun:
         self._new: list[Passage] = []
         self._old: list[str] = []
         self._bytes = self._bytes_total = 0
+        self._batch, self._file = FIRST_BATCH, ""
 
-    def take(self, found: Sequence[SourceFile | Skipped], *, prune: bool = False) -> IngestReport:
-        """Index what was found. With `prune`, first remove what vanished, if every folder could be read."""
+    def take(
+        self, found: Sequence[SourceFile | Skipped], *, prune: bool = False, forget: Sequence[str] = ()
+    ) -> IngestReport:
+        """Index what was found; before that, remove what is to be forgotten and, with `prune`, what vanished."""
         files = [item for item in found if isinstance(item, SourceFile)]
         self._bytes_total = sum(_size(file) for file in files)
         for item in found:
             if isinstance(item, Skipped):
                 self._skip(item)
+        for name in forget:
+            self._forget(name)
         labels = {file.label for file in files}
         vanished = [label for label in self._journal.files_under({file.root for file in files}) if label not in labels]
+        # a folder that cannot be read looks as if its files had vanished
         if prune and not any(item.error for item in self._skipped):
             for label in vanished:
-                self._remove(self._journal.documents_of(label))
-                self._journal.drop_file(label)
+                self._forget(label)
             vanished = []
         for file in files:
             self._take_file(file)
@@ -110,7 +119,7 @@ class IngestRun:
         )
 
     def _take_file(self, file: SourceFile) -> None:
-        began = self._bytes
+        self._file, began = file.label, self._bytes
         stamp = self._stamp(file)
         if stamp and self._journal.stamp(file.label) == stamp:
             self._counts["files_unchanged"] += 1
@@ -123,12 +132,12 @@ class IngestRun:
             self._counts["files"] += 1
             if not self._new:
                 self._flush()
-        self._read(file.label, began + _size(file) - self._bytes)
+        self._read(began + _size(file) - self._bytes)
 
     def _take_documents(self, file: SourceFile) -> bool:
         """Whether all of the file could be loaded."""
         good = bad = 0
-        for item in load(file.path, file.label, self._fields, lambda count: self._read(file.label, count)):
+        for item in load(file.path, file.label, self._fields, self._read):
             problem = item if isinstance(item, Skipped) else self._put(item, file.label)
             if problem is None:
                 good += 1
@@ -149,14 +158,22 @@ class IngestRun:
         if known and known.digest == digest:
             self._counts["documents_unchanged"] += 1
         else:
-            passages = list(passages_of(document, self._chunking))
-            self._new += passages
+            self._new += passages_of(document, self._chunking)
             self._counts["documents_written"] += 1
-            self._counts["passages_written"] += len(passages)
         self._journal.put_document(document.id, file, document.place, digest)
-        if len(self._new) >= BATCH:
+        if len(self._new) >= self._batch:
             self._flush()
         return None
+
+    def _forget(self, name: str) -> None:
+        """Remove a file's documents, or the one document of that name."""
+        if self._journal.stamp(name) is not None:
+            self._remove(self._journal.documents_of(name))
+            self._journal.drop_file(name)
+        elif self._journal.document(name):
+            self._remove([name])
+        else:
+            raise IngestError(f"nothing in the index came from {name!r}: give a file as it is called there, or an id")
 
     def _remove(self, documents: Iterable[str]) -> None:
         for name in documents:
@@ -166,14 +183,18 @@ class IngestRun:
 
     def _flush(self) -> None:
         """Write the batch: the index first, then the journal."""
-        if self._index is None:
-            self._new, self._old = [], []
-            return
-        for name in self._old:
-            self._index.delete_document(name)
-        if self._new:
-            self._index.upsert(self._new, whole_documents=True)
-        self._journal.commit()
+        if self._index is not None:
+            began = monotonic()
+            if self._old:
+                self._index.delete_documents(self._old)
+            if self._new:
+                self._index.upsert(self._new, whole_documents=True)
+            self._journal.commit()
+            if len(self._new) >= self._batch:
+                quick = monotonic() - began < BATCH_SECONDS
+                self._batch = min(2 * self._batch, LARGEST_BATCH) if quick else max(self._batch // 2, FIRST_BATCH)
+            self._counts["passages_written"] += len(self._new)
+            self._read(0)
         self._new, self._old = [], []
 
     def _skip(self, item: Skipped) -> None:
@@ -181,11 +202,12 @@ class IngestRun:
             raise IngestError(str(item))
         self._skipped.append(item)
 
-    def _read(self, label: str, count: int) -> None:
+    def _read(self, count: int) -> None:
+        """Note that `count` more bytes were read, and tell how far the run is."""
         self._bytes += count
         if self._on_progress:
-            progress = Progress(label, self._bytes, self._bytes_total, self._counts["passages_written"])
-            self._on_progress(progress)
+            written = self._counts["passages_written"]
+            self._on_progress(Progress(self._file, self._bytes, self._bytes_total, written))
 
     def _stamp(self, file: SourceFile) -> str:
         """The file's size, time of change, and how it is read; empty where it cannot be asked."""

@@ -59,8 +59,6 @@ class Journal:
         return [label for label, root in rows if root in roots]
 
     def drop_file(self, label: str) -> None:
-        """Forget a file and its documents."""
-        self._connection.execute("DELETE FROM documents WHERE file = ?", (label,))
         self._connection.execute("DELETE FROM files WHERE label = ?", (label,))
 
     def document(self, name: str) -> Entry | None:

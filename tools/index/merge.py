@@ -17,7 +17,7 @@ from ras_agent.tools.index.row_table import Table, find_rows, hash_of, new_rows
 from ras_agent.tools.index.snapshot import Snapshot
 from ras_agent.tools.index.vector_log import VectorLog
 
-__all__ = ["Changes", "merge", "without_document"]
+__all__ = ["Changes", "merge", "without_documents"]
 
 Rows = npt.NDArray[np.int64]
 _EMBED_AT_ONCE = 1024
@@ -75,9 +75,9 @@ def merge(
     return table, changes
 
 
-def without_document(snapshot: Snapshot, document_id: str) -> tuple[Table, Changes]:
-    """The rows that remain without a document's passages. Passages without a document belong to none."""
-    gone = _rows_of_documents(snapshot, {document_id} - {""})
+def without_documents(snapshot: Snapshot, document_ids: Collection[str]) -> tuple[Table, Changes]:
+    """The rows that remain without the documents' passages. Passages without a document belong to none."""
+    gone = _rows_of_documents(snapshot, set(document_ids) - {""})
     return np.delete(snapshot.table, gone), Changes(deleted=len(gone))
 
 

@@ -23,7 +23,7 @@ from ras_agent.tools.index.bm25_matrix import BM25Parameters
 from ras_agent.tools.index.durable import writer_lock
 from ras_agent.tools.index.folder import exists, open_folder, start_folder, write_folder
 from ras_agent.tools.index.manifest import EmbedderIdentity, Manifest, read_manifest
-from ras_agent.tools.index.merge import Changes, merge, without_document
+from ras_agent.tools.index.merge import Changes, merge, without_documents
 from ras_agent.tools.index.passage_log import MemoryPassageLog
 from ras_agent.tools.index.row_table import ROW, Table, fingerprint, hash_of
 from ras_agent.tools.index.snapshot import Snapshot
@@ -162,7 +162,12 @@ class PassageIndex:
 
     def delete_document(self, document_id: str) -> Changes:
         """Delete a document's passages; no error if there are none."""
-        return self._write(lambda now: without_document(now, document_id))
+        return self.delete_documents([document_id])
+
+    def delete_documents(self, document_ids: Iterable[str]) -> Changes:
+        """Delete several documents' passages in one write."""
+        names = list(document_ids)
+        return self._write(lambda now: without_documents(now, names))
 
     @contextmanager
     def batch(self) -> Iterator[Self]:

@@ -25,7 +25,9 @@ NAMED = 3
 
 
 def index(
-    paths: Annotated[list[Path], typer.Argument(help="Files, and folders of them: txt, md, jsonl, csv, tsv, pdf.")],
+    paths: Annotated[
+        list[Path] | None, typer.Argument(help="Files, and folders of them: txt, md, jsonl, csv, tsv, pdf.")
+    ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The index to make or to bring up to date.")] = None,
     embedder: Annotated[
         str | None,
@@ -37,6 +39,9 @@ def index(
     prune: Annotated[
         bool, typer.Option("--prune", help="Remove what came from files that are no longer there.")
     ] = False,
+    forget: Annotated[
+        list[str] | None, typer.Option(help="Remove what came from this file, or the document of this id.")
+    ] = None,
     chunk_size: Annotated[
         int | None, typer.Option(help="Longest passage, in characters (1000).", rich_help_panel=CUTTING)
     ] = None,
@@ -64,6 +69,8 @@ def index(
     from ras_agent.tools.index.ingest import ingest
     from ras_agent.tools.index.load_document import Fields
 
+    if not paths and not forget:
+        raise typer.BadParameter("index what? name files or folders")
     settings = settings_from(
         config, index=out, embedder=embedder, chunk_size=chunk_size, overlap=overlap, text_field=text_field,
         title_field=title_field, id_field=id_field,
@@ -73,13 +80,14 @@ def index(
     console = screen(quiet=quiet)
     with _bar(console) as on_progress:
         report = ingest(
-            paths,
+            paths or (),
             settings.index,
             embedder=settings.embedder,
             chunking=Chunking(settings.chunk_size, settings.overlap),
             fields=Fields(settings.text_field, settings.title_field, settings.id_field or None),
             strict=strict,
             prune=prune,
+            forget=forget or (),
             on_progress=on_progress,
         )
     _tell_errors(report)

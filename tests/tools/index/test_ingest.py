@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ras_agent.errors import IndexMismatch, IngestError
+from ras_agent.errors import IndexExists, IndexMismatch, IngestError
 from ras_agent.tools.index import ingest_run
 from ras_agent.tools.index.chunk import Chunking
 from ras_agent.tools.index.ingest import ingest
@@ -184,7 +184,7 @@ class TestErrors:
         assert not out.exists()
 
     def test_a_place_that_holds_something_else_is_refused(self, docs: Path) -> None:
-        with pytest.raises(IngestError, match="holds something else than an index"):
+        with pytest.raises(IndexExists, match="holds something else"):
             ingest([docs / "a.txt"], docs)
 
     def test_a_second_writer_is_refused(self, docs: Path, out: Path) -> None:
@@ -232,7 +232,7 @@ def stop_in_the_third_file(progress):
     if progress.file == "docs/c.txt":
         os.kill(os.getpid(), signal.SIGKILL)
 
-ingest_run.BATCH = 1
+ingest_run.FIRST_BATCH = ingest_run.LARGEST_BATCH = 1
 ingest([sys.argv[1]], sys.argv[2], embedder=EMBEDDER, on_progress=stop_in_the_third_file)
 """
 
@@ -285,3 +285,25 @@ def test_progress_counts_bytes_to_the_end(docs: Path, out: Path) -> None:
     ingest([docs], out, on_progress=seen.append)
     assert (seen[-1].bytes_read, seen[-1].bytes_total, seen[-1].passages) == (40, 40, 4)
     assert [progress.bytes_read for progress in seen] == sorted(progress.bytes_read for progress in seen)
+
+
+class TestForgetting:
+    def test_a_file_is_forgotten_by_its_label_and_a_record_by_its_id(self, docs: Path, out: Path) -> None:
+        records(docs / "e.jsonl", {"id": "x", "text": "one"}, {"id": "y", "text": "two"})
+        ingest([docs], out)
+        report = ingest([], out, forget=["docs/a.txt", "x"])
+        assert (report.documents_removed, report.passages_total) == (2, 4)
+        assert list(stored(out)) == ["docs/b.txt", "docs/c.txt", "docs/d.txt", "y"]
+
+    def test_a_file_that_was_renamed_can_be_indexed_under_its_new_name(self, tmp_path: Path, out: Path) -> None:
+        old = records(tmp_path / "old.jsonl", {"id": "x", "text": "one"})
+        ingest([old], out)
+        new = old.rename(tmp_path / "new.jsonl")
+        assert len(ingest([new], out).errors) == 1
+        assert ingest([new], out, forget=["old.jsonl"]).errors == ()
+        assert stored(out) == {"x": "one"}
+
+    def test_a_name_that_is_not_there_is_an_error(self, docs: Path, out: Path) -> None:
+        ingest([docs], out)
+        with pytest.raises(IngestError, match=r"nothing in the index came from 'a.txt'"):
+            ingest([], out, forget=["a.txt"])

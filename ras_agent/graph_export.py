@@ -8,12 +8,12 @@ import xml.etree.ElementTree as ET
 from typing import TYPE_CHECKING
 
 from ras_agent.canonical import canonical_key
-from ras_agent.records import Triple
+from ras_agent.graph_merge import first_hop
 
 if TYPE_CHECKING:
     from ras_agent.question_graph import QuestionGraph
 
-__all__ = ["first_hop", "to_graphml", "to_mermaid"]
+__all__ = ["to_graphml", "to_mermaid"]
 
 _NAMESPACE = "http://graphml.graphdrawing.org/xmlns"
 _KEYS = {
@@ -35,11 +35,6 @@ _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 _NOT_PLAIN = re.compile(r"[^\w \u00a0-\U0010ffff,.'()/:=!?-]|_|^-")
 _LONGEST_LABEL = 60
 _TINTS = ("#dbeafe", "#dcfce7", "#fef3c7", "#fce7f3", "#ede9fe", "#e2e8f0")
-
-
-def first_hop(fact: Triple) -> int:
-    """The hop that first read the fact; 0 for a given one."""
-    return min((source.hop for source in fact.sources), default=0)
 
 
 def to_graphml(graph: QuestionGraph) -> str:

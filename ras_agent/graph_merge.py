@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ras_agent.canonical import canonical_key
 from ras_agent.records import Source, Triple, fact_id
 
-__all__ = ["Entity", "entities_of", "facts_of", "united"]
+__all__ = ["Entity", "entities_of", "facts_of", "first_hop", "united"]
 
 Place = tuple[int, str, int, int]
 _NOWHERE: Place = (-1, "", 0, 0)
@@ -71,6 +71,11 @@ def entities_of(facts: Mapping[str, tuple[Triple, Sequence[Triple]]]) -> dict[st
             for surface in (reading.subject, reading.object):
                 others.setdefault(canonical_key(surface), set()).add(surface)
     return {key: _entity(key, counts, others.get(key, ())) for key, counts in shown.items()}
+
+
+def first_hop(fact: Triple) -> int:
+    """The hop that first read the fact; 0 for a given one."""
+    return min((source.hop for source in fact.sources), default=0)
 
 
 def _entity(key: str, shown: Mapping[str, int], others: Iterable[str]) -> Entity:

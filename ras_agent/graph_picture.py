@@ -6,8 +6,8 @@ import unicodedata
 from collections.abc import Collection, Iterable, Mapping
 
 from ras_agent.canonical import canonical_key
-from ras_agent.graph_export import first_hop
 from ras_agent.graph_layout import placed
+from ras_agent.graph_merge import first_hop
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import JSON
 from ras_agent.trace import Trace
@@ -18,6 +18,8 @@ __all__ = ["picture"]
 # best connected, up to _LABELS.
 _CROWD = 70
 _LABELS = 48
+# More than this are not drawn at all, only the most supported: the layout takes seconds there.
+_MOST = 600
 _LINE = 24  # characters of a node's line; there are at most two
 _LINE_HEIGHT = 17.0
 _DOT = 12.0
@@ -27,13 +29,14 @@ def picture(trace: Trace) -> JSON:
     """Nodes, edges and aliases with their places, in units of a pixel at scale 1, for the page's script.
 
     Nodes and edges name entities by index and facts by id. `shown` at a node or edge: whether its label is drawn
-    at every scale. An edge bends through its (x, y).
+    at every scale. An edge bends through its (x, y). `left_out`: how many facts are not drawn.
     """
-    graph = trace.graph
     cited: dict[str, list[int]] = {}
     for citation in trace.citations:
         for name in citation.triple_ids:
             cited.setdefault(name, []).append(citation.number)
+    whole = trace.graph
+    graph = whole.bounded(_MOST, trace.question, cited) if len(whole) > _MOST else whole
     disputed = {fact.id for group in graph.conflicts for fact in group}
     crowded = len(graph) > _CROWD
     index = {key: number for number, key in enumerate(graph.entities)}
@@ -57,17 +60,18 @@ def picture(trace: Trace) -> JSON:
             | {"text": text, "hop": first_hop(fact), "conflict": name in disputed, "cited": cited.get(name, [])}
             | {"shown": not crowded or name in cited}
         )
-    _place(nodes, edges, crowded)
+    _place(nodes, edges)
     aliases = [
         {"from": index[alias.one], "to": index[alias.other], "score": alias.score}
         for alias in graph.aliases
         if alias.one in index and alias.other in index
     ]
     hops = max([0, *(step.hop for step in trace.steps), *(edge["hop"] for edge in edges)])
-    return {"nodes": nodes, "edges": edges, "aliases": aliases, "hops": hops, "crowded": crowded}
+    drawn = {"nodes": nodes, "edges": edges, "aliases": aliases}
+    return {**drawn, "hops": hops, "crowded": crowded, "left_out": len(whole) - len(graph)}
 
 
-def _place(nodes: list[JSON], edges: list[JSON], crowded: bool) -> None:
+def _place(nodes: list[JSON], edges: list[JSON]) -> None:
     """Give nodes and edges their x and y. Each label is a box of its own, linked to both ends of its edge."""
     sizes = [(node["w"], node["h"]) for node in nodes]
     links = []

@@ -28,8 +28,13 @@ def test_a_value_that_refines_or_rounds_another_agrees(one: str, other: str) -> 
     assert conflicts_of([fact("Bell", "had", one, "p1"), fact("Bell", "had", other, "p2")]) == ()
 
 
-def test_the_final_preposition_does_not_matter() -> None:
-    assert conflicts_of([fact("Bell", "was born on", "3 March 1847", "p1"), fact("Bell", "was born in", "1850", "p2")])
+@pytest.mark.parametrize("predicate", ["was born in", "born in", "had been born on", "was born"])
+def test_auxiliaries_and_the_final_preposition_do_not_matter(predicate: str) -> None:
+    assert conflicts_of([fact("Bell", "was born on", "3 March 1847", "p1"), fact("Bell", predicate, "1850", "p2")])
+
+
+def test_a_negation_is_another_predicate() -> None:
+    assert conflicts_of([fact("Bell", "left in", "1870", "p1"), fact("Bell", "had not left in", "1850", "p2")]) == ()
 
 
 def test_only_facts_that_disagree_are_in_the_group() -> None:

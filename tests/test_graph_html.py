@@ -206,7 +206,7 @@ class TestShows:
 
     def test_the_steps(self, page: Browser) -> None:
         steps = text(page, "#steps")
-        assert "Who invented it? Telephone 2.5 1 new fact of 1" in steps
+        assert "Who invented it? Telephone 2.5 1 new of 1 fact" in steps
         assert "[SUFFICIENT]" in steps
 
     def test_what_went_wrong(self, page: Browser) -> None:
@@ -318,6 +318,15 @@ class TestFits:
         page = opened(browser, tmp_path, trace_html(Trace("Hello?", "Hello.", stop_reason="no_retrieval")))
         assert text(page, "#nothing") == "No facts were read: the question was answered without retrieval."
         assert page.ask("document.querySelector('.time').hidden") is True
+
+    def test_what_is_too_much_to_draw_is_counted(self, browser: Browser, tmp_path: Path) -> None:
+        facts = tuple(Triple("Hub", "is linked to", f"Leaf {n}", (Source("tel", hop=1),)) for n in range(605))
+        cited = Citation(1, "tel", triple_ids=(facts[-1].id,))
+        trace = Trace("Which hub?", "?", citations=(cited,), graph=QuestionGraph(facts), passages=PASSAGES)
+        page = opened(browser, tmp_path, trace_html(trace))
+        assert len(shown_facts(page)) == 600
+        assert facts[-1].id in shown_facts(page)
+        assert text(page, ".left-out") == "5 facts more, not drawn"
 
     def test_a_crowd_labels_what_matters(self, browser: Browser, tmp_path: Path) -> None:
         facts = tuple(

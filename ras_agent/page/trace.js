@@ -5,8 +5,8 @@
   const $ = (id) => document.getElementById(id);
   const world = $("world");
   const stage = $("stage");
-  const facts = new Map(trace.graph.facts.map((fact) => [fact.id, fact]));
   const edgeOf = new Map(picture.edges.map((edge) => [edge.id, edge]));
+  const facts = new Map(trace.graph.facts.filter((fact) => edgeOf.has(fact.id)).map((fact) => [fact.id, fact]));
   const still = matchMedia("(prefers-reduced-motion: reduce)");
   const state = { hop: picture.hops, chosen: null, timer: 0, x: 0, y: 0, scale: 1 };
 
@@ -308,7 +308,7 @@
         make("button", { class: "subquery", click: () => setHop(step.hop) }, step.subquery),
         step.thought ? make("p", { class: "note" }, step.thought) : "",
         make("p", { class: "note" }, hits || "nothing found"),
-        make("p", { class: "note" }, `${count(step.new_triple_ids.length, "new fact")} of ${step.triple_ids.length}`)));
+        make("p", { class: "note" }, `${step.new_triple_ids.length} new of ${count(step.triple_ids.length, "fact")}`)));
     }
     const plan = trace.plans.at(-1);
     const last = plan && plan.action !== "subq" ? plan : null;
@@ -341,6 +341,7 @@
       $("hops").append(make("button", { hop, "data-hop": hop, click: () => setHop(hop), "aria-label": hop ? `Hop ${hop}` : "Before the first hop" }, hop ? `hop ${hop}` : "start"));
     }
     document.querySelector(".time").hidden = !picture.hops;
+    if (picture.left_out) document.querySelector(".legend").prepend(make("li", { class: "left-out" }, `${count(picture.left_out, "fact")} more, not drawn`));
     $("nothing").hidden = picture.nodes.length > 0;
     document.querySelector(".legend .conflict").parentElement.hidden = !picture.edges.some((edge) => edge.conflict);
     document.querySelector(".legend .cited").parentElement.hidden = !picture.edges.some((edge) => edge.cited.length);
@@ -365,8 +366,8 @@
     const edgeAt = (pick, sign, side, size) => pick(...boxes.map((box) => box[side] + (sign * box[size]) / 2));
     const [left, right] = [edgeAt(Math.min, -1, "x", "w"), edgeAt(Math.max, 1, "x", "w")];
     const [top, bottom] = [edgeAt(Math.min, -1, "y", "h"), edgeAt(Math.max, 1, "y", "h")];
-    // room for the caption above and the time line below
-    const [wide, high] = [width - 48, height - 126];
+    // room for the caption above, the time line below and the buttons at the right
+    const [wide, high] = [width - 84, height - 126];
     state.scale = Math.min(most, wide / (right - left), high / (bottom - top));
     state.x = 24 + (wide - (left + right) * state.scale) / 2;
     state.y = 52 + (high - (top + bottom) * state.scale) / 2;

@@ -1,9 +1,11 @@
 """Dense retrieval."""
 
+import sys
 from typing import Any
 
 import pytest
 
+from ras_agent.errors import MissingExtra
 from ras_agent.records import Passage
 from ras_agent.tools.index.store import PassageIndex
 
@@ -36,3 +38,12 @@ def test_an_embedder_with_a_method_for_queries_is_asked_by_it(hash_embedder: Any
     hash_embedder.embed_query = embed_query
     PassageIndex.in_memory(CORPUS, hash_embedder).retriever("dense").retrieve("blue sea")
     assert asked == ["blue sea"]
+
+
+def test_without_faiss_nothing_is_embedded_and_the_install_line_is_named(
+    hash_embedder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'ras-agent\[faiss\]'"):
+        PassageIndex.in_memory(CORPUS, hash_embedder)
+    assert hash_embedder.texts == []

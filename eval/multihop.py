@@ -16,13 +16,16 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ras_agent.budget import Limits
 from ras_agent.eval.metrics import all_recalled_at, exact_match, normalise_answer, recall_at, token_f1
 from ras_agent.eval.questions import Question, load_passages, load_questions
 from ras_agent.eval.significance import paired_bootstrap
 from ras_agent.records import Passage
+
+if TYPE_CHECKING:
+    from ras_agent.tools.index.store import PassageIndex
 
 __all__ = ["Outcome", "build_agent", "main", "run", "summary", "table"]
 
@@ -57,28 +60,18 @@ class Outcome:
         return normalise_answer(self.answers[0]) in {"yes", "no"}
 
 
-def build_agent(
-    graph: str, passages: Sequence[Passage], *, retriever: str, roles: str, embeddings: bool, limits: Limits
-) -> Respond:
-    """An agent over `passages` as a function from a question to the agent's final output."""
+def build_agent(graph: str, index: PassageIndex, *, retriever: str, roles: str, limits: Limits) -> Respond:
+    """An agent over `index` as a function from a question to the agent's final output."""
     import ras_agent
-    from ras_agent.tools.index.store import PassageIndex
 
-    embedder = None
-    if embeddings:
-        from ras_agent.tools.encode.minilm import MiniLMEmbedder
-
-        embedder = MiniLMEmbedder()
-    index = PassageIndex.in_memory(passages, embedder=embedder)
-    spec = "offline:minilm" if embeddings and roles == "offline" else roles
     builders = {
         "ras": ras_agent.create_ras_agent,
         "ircot": ras_agent.create_ircot_agent,
         "single-shot": ras_agent.create_single_shot_agent,
     }
-    named: dict[str, Any] = {"retriever": retriever, "index": index, "answerer": spec, "limits": limits}
+    named: dict[str, Any] = {"retriever": retriever, "index": index, "answerer": roles, "limits": limits}
     if graph == "ras" or graph == "ircot":
-        named["planner"] = spec
+        named["planner"] = roles
     agent = builders[graph](**named)
     return lambda question: dict(agent.invoke({"question": question}))
 
@@ -161,11 +154,9 @@ def table(rows: dict[str, dict[str, float]]) -> str:
     return "\n".join(lines)
 
 
-def _baselines(passages: Sequence[Passage], k: int) -> dict[str, Respond]:
+def _baselines(index: PassageIndex, k: int) -> dict[str, Respond]:
     """Two systems that know nothing: always "yes"; the title of BM25's best passage."""
-    from ras_agent.tools.retrieve.bm25 import BM25Retriever
-
-    bm25 = BM25Retriever.from_passages(passages)
+    bm25 = index.retriever("bm25")
 
     def respond(answer: Callable[[list[Passage]], str]) -> Respond:
         def inner(question: str) -> dict[str, Any]:
@@ -189,14 +180,17 @@ def _baselines(passages: Sequence[Passage], k: int) -> dict[str, Respond]:
 def main(arguments: Sequence[str] | None = None) -> None:
     """The command line; see the module's docstring."""
     parser = argparse.ArgumentParser(prog="python -m ras_agent.eval.multihop", description=__doc__.splitlines()[0])
-    parser.add_argument("--corpus", required=True, type=Path)
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--corpus", type=Path, help="JSON Lines of passages, indexed in memory for BM25")
+    source.add_argument(
+        "--index", type=Path, help="an index that `ras-agent index` made, for dense and hybrid retrieval"
+    )
     parser.add_argument("--questions", required=True, type=Path)
     parser.add_argument("--first", type=int, default=1, help="first question's line, from 1")
     parser.add_argument("--last", type=int, default=None, help="last question's line")
     parser.add_argument("--graph", choices=("ras", "ircot", "single-shot"), default="ras")
     parser.add_argument("--retriever", default="bm25")
     parser.add_argument("--roles", default="offline", help="planner and answerer, as --planner takes it")
-    parser.add_argument("--embeddings", action="store_true", help="give index and offline roles the packaged MiniLM")
     parser.add_argument("--max-hops", type=int, default=Limits().max_hops)
     parser.add_argument("--k", type=int, default=Limits().k)
     parser.add_argument("--out", type=Path, help="JSON Lines, one question a line")
@@ -204,23 +198,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--baselines", action="store_true")
     options = parser.parse_args(arguments)
 
-    passages = load_passages(options.corpus)
+    from ras_agent.tools.index.store import PassageIndex
+
+    index = PassageIndex.open(options.index) if options.index else PassageIndex.in_memory(load_passages(options.corpus))
     questions = load_questions(options.questions)[options.first - 1 : options.last]
     respond = build_agent(
         options.graph,
-        passages,
+        index,
         retriever=options.retriever,
         roles=options.roles,
-        embeddings=options.embeddings,
         limits=Limits(max_hops=options.max_hops, k=options.k),
     )
     outcomes = run(respond, questions)
     if options.out:
         options.out.parent.mkdir(parents=True, exist_ok=True)
         options.out.write_text("".join(json.dumps(asdict(row), ensure_ascii=False) + "\n" for row in outcomes), "utf-8")
-    rows = {f"{options.graph} {options.retriever}{' + MiniLM' if options.embeddings else ''}": summary(outcomes)}
+    rows = {f"{options.graph} {options.retriever} {options.roles}": summary(outcomes)}
     if options.baselines:
-        rows |= {name: summary(run(ask, questions)) for name, ask in _baselines(passages, options.k).items()}
+        rows |= {name: summary(run(ask, questions)) for name, ask in _baselines(index, options.k).items()}
     print(table(rows))
     if options.against:
         _print_difference(outcomes, options.against)

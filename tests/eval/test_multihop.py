@@ -57,7 +57,7 @@ def test_the_command_answers_a_real_corpus_and_compares_two_runs(
     multihop.main([*common, "--graph", "single-shot", "--out", str(tmp_path / "one.jsonl")])
     multihop.main([*common, "--graph", "ras", "--against", str(tmp_path / "one.jsonl")])
     shown = capsys.readouterr().out
-    assert "| ras bm25 | 1 |" in shown
+    assert "| ras bm25 offline | 1 |" in shown
     assert '| always "yes" |' in shown
     assert "F1 difference to one.jsonl" in shown
     row = json.loads((tmp_path / "one.jsonl").read_text())

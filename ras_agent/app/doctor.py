@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, metadata, requires, version
+from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
 from ras_agent.errors import MissingExtra, RasError
@@ -70,8 +70,16 @@ def _core() -> list[Check]:
     python = Check(
         "core", "python", sys.version_info >= (3, 11), platform.python_version(), "install Python 3.11 or later"
     )
-    needed = [line for line in requires(DISTRIBUTION) or () if not _MARKER.search(line)]
-    return [python, *(_installed(_name(line)) for line in needed)]
+    needed = [_name(line) for line in _requirements() if not _MARKER.search(line)]
+    return [python, *map(_installed, [DISTRIBUTION, *needed])]
+
+
+def _requirements() -> list[str]:
+    """The lines of the distribution's metadata; none for a bare source tree."""
+    try:
+        return requires(DISTRIBUTION) or []
+    except PackageNotFoundError:
+        return []
 
 
 def _installed(name: str) -> Check:
@@ -93,7 +101,8 @@ def _settings(config: Path | None, environment: Mapping[str, str]) -> Check:
 
 def _extras() -> list[Check]:
     checks = []
-    for extra in metadata(DISTRIBUTION).get_all("Provides-Extra") or ():
+    extras = dict.fromkeys(marker[1] for line in _requirements() if (marker := _MARKER.search(line)))
+    for extra in extras:
         if extra in _BUNDLES:
             continue
         found: list[str] = []
@@ -111,7 +120,7 @@ def _extras() -> list[Check]:
 def _packages(extra: str) -> list[str]:
     """What an extra installs, the extras it names included."""
     packages: dict[str, None] = {}
-    for line in requires(DISTRIBUTION) or ():
+    for line in _requirements():
         marker = _MARKER.search(line)
         if marker is None or marker[1] != extra:
             continue

@@ -84,6 +84,13 @@ def test_a_hop_that_taught_nothing_says_so_and_a_failure_is_shown() -> None:
     )
 
 
+def test_what_failed_while_answering_stands_below_the_answer() -> None:
+    failure = Failed(Failure("answerer", "cited [7], which is no evidence shown"))
+    assert drawn(AnswerToken("Edin"), failure, AnswerToken("burgh"), Answered(Answer("Edinburgh"), "sufficient")) == (
+        "answer Edinburgh\n       failed    answerer: cited [7], which is no evidence shown\n"
+    )
+
+
 def test_new_conflicts_are_counted() -> None:
     assert "graph     2 facts, 3 entities, 1 in conflict\n" in drawn(GraphDelta(1, (), 2, 3, 1))
 

@@ -49,13 +49,13 @@ def passages_of(document: Document, chunking: Chunking = DEFAULT_CHUNKING) -> It
 
     Others are called `document#number-hash`, so that the same text always has the same ids, and another text others.
     """
-    spans = chunk_spans(document.text, chunking)
+    text = document.text
+    spans = [(0, len(text))] if len(text) <= chunking.size else chunk_spans(text, chunking)
     if len(spans) == 1:
-        spans = [(0, len(document.text))] if len(document.text) <= chunking.size else spans
         yield _passage(document, spans[0], document.id)
         return
     for number, (start, end) in enumerate(spans, start=1):
-        digest = hashlib.blake2b(document.text[start:end].encode(), digest_size=4).hexdigest()
+        digest = hashlib.blake2b(text[start:end].encode(), digest_size=4).hexdigest()
         yield _passage(document, (start, end), f"{document.id}#{number}-{digest}")
 
 

@@ -18,7 +18,7 @@ from rich.text import Text
 from ras_agent.app.cli.inert import inert, inert_lines
 from ras_agent.app.cli.layout import Hanging, hang, pack
 from ras_agent.events import Answered, AnswerToken, Event, Failed, GraphDelta, Hits, Planned, Thought
-from ras_agent.records import Answer, Citation, Hit, Passage, Triple
+from ras_agent.records import Answer, Citation, Failure, Hit, Passage, Triple
 from ras_agent.sentences import sentence_spans
 from ras_agent.words import stems
 
@@ -50,6 +50,7 @@ class Drawing:
         self._conflicts = 0
         self._answer: Hanging | None = None
         self._streamed = ""
+        self._late: list[Failure] = []
 
     def draw(self, event: Event) -> None:
         """Print what the event says; Triples say nothing that the GraphDelta after them does not."""
@@ -68,8 +69,10 @@ class Drawing:
                 self._draw_token(text)
             case Answered(answer):
                 self._draw_answer(answer)
+            case Failed(failure) if failure.role == "answerer":
+                self._late.append(failure)  # it may come while the answer's line is being written
             case Failed(failure):
-                self._labelled("failed", Text(f"{inert(failure.role)}: {inert(failure.message, limit=300)}", "yellow"))
+                self._draw_failure(failure)
 
     def _draw_plan(self, hop: int, action: str, subquery: str, reason: str) -> None:
         if action == "subq":
@@ -137,6 +140,8 @@ class Drawing:
             hang(self._console, Text("answer", "bold green"), body, MARGIN)
         for citation in answer.citations:
             self._draw_citation(citation)
+        for failure in self._late:
+            self._draw_failure(failure)
 
     def _draw_citation(self, citation: Citation) -> None:
         body = Text.assemble((inert(citation.title) or inert(citation.passage_id), "bold"))
@@ -147,6 +152,9 @@ class Drawing:
             quote = inert(citation.quote, limit=None if self._verbose else LONGEST_QUOTE)
             body.append(": ").append(f"“{quote}”", "dim")
         hang(self._console, Text(" " * MARGIN).append(f"[{citation.number}]", "cyan"), body, MARGIN + 4)
+
+    def _draw_failure(self, failure: Failure) -> None:
+        self._labelled("failed", Text(f"{inert(failure.role)}: {inert(failure.message, limit=300)}", "yellow"))
 
     def _labelled(self, label: str, body: Text) -> None:
         hang(self._console, Text(" " * MARGIN).append(label, "dim"), body, LABELLED)

@@ -97,8 +97,11 @@ def index(
 
 
 @contextmanager
-def _bar(console: Console) -> Iterator[Callable[[Progress], None]]:
+def _bar(console: Console) -> Iterator[Callable[[Progress], None] | None]:
     """A bar on an interactive terminal, nothing elsewhere."""
+    if console.quiet or not console.file.isatty():
+        yield None
+        return
     from rich import progress as rich
 
     from ras_agent.app.cli.inert import inert
@@ -110,11 +113,12 @@ def _bar(console: Console) -> Iterator[Callable[[Progress], None]]:
         rich.TextColumn("{task.fields[passages]:,} passages", markup=False),
         rich.TimeRemainingColumn(),
     )
-    with rich.Progress(*columns, console=console, transient=True, disable=not console.file.isatty()) as bar:
+    with rich.Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("", total=None, file="looking for files", passages=0)
 
         def on_progress(now: Progress) -> None:
-            file = inert(now.file, limit=console.width // 3)
+            # the search structures are built at the very end
+            file = inert(now.file, limit=console.width // 3) if now.bytes_read < now.bytes_total else "building"
             bar.update(task, total=now.bytes_total, completed=now.bytes_read, file=file, passages=now.passages)
 
         yield on_progress

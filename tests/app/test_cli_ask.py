@@ -123,6 +123,13 @@ class TestModels:
         assert result.stdout.startswith("       [NO_RETRIEVAL]\nanswer Four")
         assert "offline" not in result.stdout
 
+    def test_a_trace_holds_no_secret_of_an_address(self, cli: Cli, bell_index: Path, scripted_llm: Any) -> None:
+        scripted_llm.script({"reply": "[NO_RETRIEVAL]"}, {"reply": "Four."})
+        spec = scripted_llm.spec.replace("http://", "http://me:hunter2@")
+        result = cli("ask", "Two and two?", "--index", bell_index, "--llm", spec, "--json")
+        assert Trace.from_json(result.stdout).roles["planner"] == scripted_llm.spec
+        assert "hunter2" not in result.stdout + result.stderr
+
     def test_a_kept_reply_is_replayed(self, cli: Cli, bell_index: Path, scripted_llm: Any) -> None:
         scripted_llm.script({"reply": "[NO_RETRIEVAL]"}, {"reply": "Four."})
         asked = ("ask", "What is two and two?", "--index", bell_index, "--llm", scripted_llm.spec, "--cache", "kept.db")

@@ -167,6 +167,13 @@ class TestStreaming:
         Hanging(Console(file=out, width=15), Text("answer"), 7).add("贝尔生于爱丁堡")
         assert out.getvalue() == "answer 贝尔生于\n       爱丁堡"
 
+    def test_a_run_that_breaks_off_leaves_a_whole_line(self) -> None:
+        out = io.StringIO()
+        drawing = Drawing(Console(file=out, width=80))
+        drawing.draw(AnswerToken("Edinburgh is"))
+        drawing.end()
+        assert out.getvalue() == "answer Edinburgh is\n"
+
     def test_line_ends_of_a_long_answer_are_kept(self) -> None:
         shown = drawn(AnswerToken("First.\n\nSecond."), Answered(Answer("First.\n\nSecond."), "sufficient"))
         assert [line.rstrip() for line in shown.splitlines()] == ["answer First.", "", "       Second."]

@@ -135,6 +135,7 @@ def _run(question: str, settings: Settings, sample: bool, console: Console, verb
     with busy(console) as doing:
         doing("loading")
         from ras_agent.app.agent_from_settings import agent_from_settings, role_specs
+        from ras_agent.tools.roles import role_name
         from ras_agent.trace import Trace
 
         specs = role_specs(settings)
@@ -143,8 +144,12 @@ def _run(question: str, settings: Settings, sample: bool, console: Console, verb
             console.print(note, style="yellow")
         drawing = Drawing(console, verbose=verbose, doing=doing)
         doing("planning")
-        out = asyncio.run(_drawn(agent, question, drawing))
-    return Trace.from_state(out, agent.name, {**specs, "retriever": settings.retriever})
+        try:
+            out = asyncio.run(_drawn(agent, question, drawing))
+        finally:
+            drawing.end()
+    roles = {role: role_name(spec) for role, spec in specs.items()}
+    return Trace.from_state(out, agent.name, {**roles, "retriever": settings.retriever})
 
 
 async def _drawn(agent: Agent, question: str, drawing: Drawing) -> dict[str, Any]:

@@ -74,6 +74,12 @@ class Drawing:
             case Failed(failure):
                 self._draw_failure(failure)
 
+    def end(self) -> None:
+        """End a line that is still being written, wherever the run broke off."""
+        if self._answer is not None:
+            self._answer.close()
+            self._answer = None
+
     def _draw_plan(self, hop: int, action: str, subquery: str, reason: str) -> None:
         if action == "subq":
             self._draw_hop(hop, Text.assemble(("[SUBQ] ", "cyan"), (inert(subquery), "bold")))
@@ -129,10 +135,9 @@ class Drawing:
         marks = "" if _CITED.search(answer.text) else "".join(f"[{citation.number}]" for citation in answer.citations)
         if self._answer is not None and self._streamed == answer.text:
             self._answer.add(f" {marks}" if marks else "")
-            self._answer.close()
+            self.end()
         else:
-            if self._answer is not None:
-                self._answer.close()
+            self.end()
             text = inert_lines(answer.text).strip() or "(no answer)"
             body = Text.assemble(
                 (text, "yellow" if answer.abstained else "bold"), (f" {marks}" if marks else "", "cyan")

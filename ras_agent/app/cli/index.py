@@ -61,8 +61,9 @@ def index(
 ) -> None:
     """Make an index of files and folders, or bring one up to date.
 
-    Unchanged files are not read again, so an interrupted run is resumed by the same command. What cannot be read is
-    skipped, listed, and makes the exit code 3.
+    Unchanged files are not read again: the same command resumes a run
+    that was interrupted. What cannot be read is skipped, listed, and makes
+    the exit code 3.
     """
     from ras_agent.app.cli.screen import screen
     from ras_agent.tools.index.chunk import Chunking

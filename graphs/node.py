@@ -103,7 +103,8 @@ class Node(Runnable[Any, Update]):
     @contextmanager
     def _turn(self, state: Any) -> Iterator[_Turn]:
         runtime = get_runtime(Limits)
-        limits = self._bounds(runtime.context)
+        # inside a bigger graph the context is that graph's own, of whatever type
+        limits = self._bounds(runtime.context if isinstance(runtime.context, Limits) else None)
         began, spent = monotonic(), state.get("seconds", 0.0)
         calls = tuple(map(self._records.call, state["usage"]["calls"])) if "usage" in state else ()
         ledger = Ledger(limits=limits, started=began - spent, earlier=calls)

@@ -2,11 +2,14 @@
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypedDict
 
 import pytest
+from langgraph.graph import START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
-from ras_agent.budget import current_ledger
+from ras_agent.budget import Limits, current_ledger
 from ras_agent.events import Answered, AnswerToken, Failed, GraphDelta, Hits, Planned, Triples, emit, listening
 from ras_agent.records import Answer, Plan
 
@@ -147,3 +150,29 @@ async def test_cancelling_an_asynchronous_run_is_no_failure_of_a_tool(ras):
     run.cancel()
     with pytest.raises(asyncio.CancelledError):
         await run
+
+
+class Notes(TypedDict, total=False):
+    question: str
+    answer: str
+
+
+@dataclass(frozen=True)
+class Reader:
+    name: str
+
+
+@pytest.mark.parametrize("context", [Reader("Ann"), {"name": "Ann"}])
+def test_inside_a_graph_with_a_context_of_its_own_the_agents_limits_hold(ras, context):
+    outer = StateGraph(Notes, context_schema=type(context))
+    outer.add_node("research", ras("q", "b", "c", "d", limits=Limits(max_hops=2)))
+    outer.add_edge(START, "research")
+    out = outer.compile().invoke({"question": "Who?"}, context=context)
+    assert out["answer"] == "4 facts, 4 passages"
+
+
+def test_limits_as_the_outer_graphs_context_reach_the_agent_inside(ras):
+    outer = StateGraph(Notes, context_schema=Limits)
+    outer.add_node("research", ras("q", "b", "c", "d"))
+    outer.add_edge(START, "research")
+    assert outer.compile().invoke({"question": "Who?"}, context={"max_hops": 1})["answer"] == "2 facts, 2 passages"

@@ -72,7 +72,8 @@ def extractor_beside(role: object) -> object:
     if is_chat_model(role):
         return role
     if isinstance(role, str):
-        name = role.partition(":")[0]
-        if name in names("extractor") or name not in names("planner") + names("answerer"):
+        name, colon, _ = role.partition(":")
+        # a name without a model that nobody knows is the role's own mistake, and its resolver says so
+        if name in names("extractor") or (colon and name not in names("planner") + names("answerer")):
             return role
     return "offline"

@@ -7,9 +7,10 @@ makes a thread ready for its next question.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any
 
 from langgraph.managed import RemainingSteps
+from typing_extensions import TypedDict  # typing's own will do for pydantic, which makes JSON schemas, from Python 3.12
 
 from ras_agent.records import JSON, Passage
 

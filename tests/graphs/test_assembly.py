@@ -1,7 +1,9 @@
 """Which extractor goes with which planner, and what a preset asks of an answerer."""
 
+import pytest
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
 
+from ras_agent.errors import UnknownName
 from ras_agent.graphs import ras as ras_module
 from ras_agent.graphs.assembly import extractor_beside, needs_facts
 
@@ -46,3 +48,16 @@ def test_the_paper_preset_asks_for_an_answerer_that_always_answers(ras, monkeypa
     ras("q", answerer="ours")
     ras("q", answerer="published", preset="paper")
     assert asked == {"ours": {"may_abstain": True}, "published": {"may_abstain": False}}
+
+
+def test_a_name_that_nobody_knows_is_told_as_the_planners(ras):
+    with pytest.raises(UnknownName, match="unknown planner 'gpt-4o'; known: <provider>:<model>, offline"):
+        ras(planner="gpt-4o", extractor=None)
+
+
+def test_the_shapes_of_input_and_output_are_there_as_json_schemas(ras):
+    agent = ras("q")
+    assert set(agent.get_input_jsonschema()["properties"]) == {
+        *("question", "seed_passages", "static_passages", "static_iterations"),
+    }
+    assert {"answer", "citations", "graph", "steps"} <= set(agent.get_output_jsonschema()["properties"])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
+from math import isfinite
 
 from ras_agent.budget import Limits, current_ledger
 from ras_agent.events import Answered, GraphDelta, Hits, Triples, emit, listening
@@ -17,7 +18,7 @@ from ras_agent.graphs.rehydrate import Records
 from ras_agent.graphs.state import Beginning, State, Update
 from ras_agent.protocols import Answerer, Extractor, Retriever
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Answer, Extraction, Failure, Hit, Source, Step, Triple, Usage
+from ras_agent.records import Answer, Extraction, Failure, Hit, Passage, Source, Step, Triple, Usage
 
 __all__ = ["answer", "begin", "merge", "retrieve", "structure"]
 
@@ -62,7 +63,7 @@ def retrieve(retriever: Retriever, records: Records) -> Body:
             hits = tuple(Hit(records.passage(data), 1 / rank) for rank, data in enumerate(given[0], start=1))
         else:
             found = yield Ask("retriever", hop, retriever, "retrieve", (subquery, limits.k), Sequence)
-            hits = tuple(Hit(hit.passage, float(hit.score)) for hit in (found or ())[: limits.k])
+            hits = tuple(map(_hit, (found or ())[: limits.k]))
         emit(Hits(hop, subquery, hits))
         update: Update = {"hits": [records.dump_hit(hit) for hit in hits]}
         new = [hit.passage for hit in hits if hit.passage.id not in state["passages"]]
@@ -156,6 +157,14 @@ def answer(answerer: Answerer, records: Records) -> Body:
         }
 
     return body
+
+
+def _hit(found: object) -> Hit:
+    """A retriever's hit, its score a number that JSON knows. Raises TypeError for what is no Hit of a Passage."""
+    if not isinstance(found, Hit) or not isinstance(found.passage, Passage):
+        raise TypeError(f"a retriever must return hits, Hit(Passage(id, text), score), got {found!r:.200}")
+    score = float(found.score)
+    return Hit(found.passage, score if isfinite(score) else 0.0)
 
 
 def _located(triples: Iterable[Triple], passage_ids: Collection[str], hop: int, subquery: str) -> list[Triple]:

@@ -1,9 +1,12 @@
 """What a failing tool does to a run: it is recorded, and the run goes on if it can."""
 
+import json
+
 import pytest
+from langgraph.checkpoint.memory import InMemorySaver
 
 from ras_agent.errors import MissingExtra, ModelCallError, PromptError
-from ras_agent.records import Answer, Extraction, Failure, Plan
+from ras_agent.records import Answer, Extraction, Failure, Hit, Passage, Plan
 
 
 def failures(out):
@@ -126,3 +129,26 @@ def test_a_tool_may_interrupt_the_run_for_a_human(ras, fakes):
     out = agent.invoke(Command(resume="the human's sub-query"), thread)
     assert [step["subquery"] for step in out["steps"]] == ["Who?", "the human's sub-query"]
     assert out["failures"] == []
+
+
+@pytest.mark.parametrize("found", ["a text", Passage("a", "a text"), Hit("a text", 1.0)])
+def test_what_is_no_hit_is_a_mistake_in_the_wiring(ras, found):
+    class Retriever:
+        def retrieve(self, query, k=5):
+            return [found]
+
+    with pytest.raises(TypeError, match=r"a retriever must return hits, Hit\(Passage\(id, text\), score\), got "):
+        ras("q", retriever=Retriever()).invoke({"question": "Who?"})
+
+
+def test_numbers_that_json_does_not_know_stay_out_of_the_state(ras, fakes):
+    class Retriever:
+        def retrieve(self, query, k=5):
+            metadata = {"ratio": float("nan"), "id": 10**30, "year": 1876}
+            return [Hit(Passage("a", "a text", metadata=metadata), score) for score in (float("inf"), 2.5)]
+
+    agent = ras("q", fakes.SUFFICIENT, retriever=Retriever(), checkpointer=InMemorySaver())
+    out = agent.invoke({"question": "Who?"}, {"configurable": {"thread_id": "1"}})
+    json.dumps(out, allow_nan=False)
+    assert [hit["score"] for hit in out["steps"][0]["hits"]] == [0.0, 2.5]
+    assert out["passages"]["a"]["metadata"] == {"ratio": "nan", "id": str(10**30), "year": 1876}

@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from ras_agent.errors import SettingsError
 from ras_agent.prompts import Turn
 
 __all__ = ["ReplyCache"]
@@ -26,11 +27,15 @@ class ReplyCache:
     """
 
     def __init__(self, path: str | Path) -> None:
+        """Makes the file and its folders where there are none. Raises SettingsError for a file of another kind."""
         self.path = Path(path)
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with closing(self._connect()) as connection, connection:
-            connection.execute("PRAGMA journal_mode = WAL")  # readers need not wait for a writer
-            connection.execute(_TABLE)
+        try:
+            with closing(self._connect()) as connection, connection:
+                connection.execute("PRAGMA journal_mode = WAL")  # readers need not wait for a writer
+                connection.execute(_TABLE)
+        except sqlite3.Error as error:
+            raise SettingsError(f"cannot keep replies in {self.path}: {error}; name another file") from error
 
     def get(self, parameters: Mapping[str, Any], turns: Sequence[Turn]) -> dict[str, Any] | None:
         """The reply kept for a request, or None."""

@@ -3,6 +3,9 @@
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
+from ras_agent.errors import SettingsError
 from ras_agent.prompts import Turn
 from ras_agent.tools.encode.chat_cache import ReplyCache
 
@@ -39,3 +42,11 @@ def test_threads_may_write_at_once(tmp_path: Path) -> None:
         list(pool.map(lambda number: cache.put({"seed": number}, TURNS, {"text": str(number)}), range(20)))
     assert len(cache) == 20
     assert cache.get({"seed": 7}, TURNS) == {"text": "7"}
+
+
+def test_a_file_of_another_kind_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    notes = tmp_path / "notes.md"
+    notes.write_text("# Notes, longer than nothing, and no database at all\n" * 20)
+    with pytest.raises(SettingsError, match=r"cannot keep replies in .*notes\.md: file is not a database"):
+        ReplyCache(notes)
+    assert notes.read_text().startswith("# Notes")

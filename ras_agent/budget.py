@@ -71,9 +71,14 @@ class Ledger:
         tokens = sum(call.input_tokens + call.output_tokens for call in (*self.earlier, *self.calls))
         if limits.max_tokens is not None and tokens >= limits.max_tokens and keep_for_answer:
             return "max_tokens"
-        if limits.max_seconds is not None and time.monotonic() - self.started >= limits.max_seconds and keep_for_answer:
+        if self.seconds_left() <= 0 and keep_for_answer:
             return "max_seconds"
         return None
+
+    def seconds_left(self) -> float:
+        """Until max_seconds is used up; infinity without that limit."""
+        limit = self.limits.max_seconds
+        return float("inf") if limit is None else self.started + limit - time.monotonic()
 
     def admit(self) -> None:
         """Reserve a call. Raises BudgetExceeded if a limit forbids it; the answerer may use the call kept for it."""

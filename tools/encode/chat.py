@@ -106,7 +106,7 @@ class Chat:
         with self._metered() as ledger:
             reply = self._kept(request)
             if reply is None:
-                tries = Retrying(sleep=self.settings.clock.sleep, **self._retry_options())
+                tries = Retrying(sleep=self.settings.clock.sleep, **self._retry_options(ledger))
                 with self._errors_named(tries):
                     reply = tries(self._try, request)
                 self._keep(request, reply)
@@ -117,7 +117,7 @@ class Chat:
         with self._metered() as ledger:
             reply = await asyncio.to_thread(self._kept, request) if self._cache is not None else None
             if reply is None:
-                tries = AsyncRetrying(sleep=self.settings.clock.asleep, **self._retry_options())
+                tries = AsyncRetrying(sleep=self.settings.clock.asleep, **self._retry_options(ledger))
                 with self._errors_named(tries):
                     fresh: Reply = await tries(self._atry, request)
                 if self._cache is not None:
@@ -174,8 +174,13 @@ class Chat:
             kept = {name: value for name, value in asdict(reply).items() if name not in ("seconds", "replayed")}
             self._cache.put(sampling_parameters(self.model), request.turns, kept)
 
-    def _retry_options(self) -> dict[str, Any]:
+    def _retry_options(self, ledger: Ledger) -> dict[str, Any]:
         policy = self.settings.retry
+
+        def worth_it(error: BaseException) -> bool:
+            """The answerer may go on past the run's time, as `Ledger.admit` lets it; nobody else waits until then."""
+            in_time = ledger.role == "answerer" or (retry_after(error) or 0.0) < ledger.seconds_left()
+            return in_time and policy.retries(error)
 
         def pause_everybody(state: RetryCallState) -> None:
             error = state.outcome.exception() if state.outcome else None
@@ -183,7 +188,7 @@ class Chat:
 
         return {
             "stop": stop_after_attempt(policy.attempts),
-            "retry": retry_if_exception(policy.retries),
+            "retry": retry_if_exception(worth_it),
             "wait": policy.wait,
             "before_sleep": pause_everybody,
             "reraise": True,

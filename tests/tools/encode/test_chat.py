@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -129,3 +130,25 @@ def test_a_chat_is_taken_as_it_is(scripted_model: Any) -> None:
 def test_what_is_no_model_is_a_type_error() -> None:
     with pytest.raises(TypeError, match="expected a LangChain chat model or a string like 'openai:gpt-4o-mini'"):
         as_chat(42)
+
+
+class Busy(Exception):
+    """A rate limit whose endpoint asks for half a minute of quiet."""
+
+    status_code = 429
+    response = SimpleNamespace(headers={"retry-after": "30"})
+
+
+def test_no_try_is_waited_for_that_would_come_after_the_runs_time(scripted_model: Any, settings: ChatSettings) -> None:
+    model = scripted_model(Busy(), "too late")
+    with metered(Ledger("planner", limits=Limits(max_seconds=20))), pytest.raises(ModelCallError, match="after 1 try"):
+        as_chat(model, settings).complete(REQUEST)
+    assert len(model.prompts) == 1
+
+
+@pytest.mark.parametrize(("role", "seconds"), [("planner", 3600), ("planner", None), ("answerer", 20)])
+def test_a_try_in_time_and_the_answer_are_waited_for(
+    role: str, seconds: float | None, scripted_model: Any, settings: ChatSettings
+) -> None:
+    with metered(Ledger(role, limits=Limits(max_seconds=seconds))):
+        assert as_chat(scripted_model(Busy(), "at last"), settings).complete(REQUEST).text == "at last"

@@ -37,7 +37,7 @@ MONTHS = (
 )
 
 _WORD = re.compile(r"\w+(?:['’]\w+)*")
-_POSSESSIVE = re.compile(r"['’]s?$")
+_POSSESSIVE = re.compile(r"['’]s?(?!\w)")
 # the longest that leaves a stem is cut
 _SUFFIXES = (
     *("ations", "ation", "ators", "ator", "itions", "ition", "ments", "ment", "ings", "ing", "ions", "ion", "ives"),
@@ -51,6 +51,8 @@ def fold(text: str) -> str:
     >>> fold("Émile’s Café")
     'emile’s cafe'
     """
+    if text.isascii():
+        return text.lower()
     apart = unicodedata.normalize("NFKD", text.casefold())
     return "".join(char for char in apart if not unicodedata.combining(char))
 
@@ -61,8 +63,8 @@ def content_words(text: str) -> list[str]:
     >>> content_words("Who is the director of Ed Wood's films?")
     ['director', 'ed', 'wood', 'films']
     """
-    words = (_POSSESSIVE.sub("", word) for word in _WORD.findall(fold(text)))
-    return [word for word in words if word and word not in FUNCTION_WORDS]
+    words = _WORD.findall(_POSSESSIVE.sub("", fold(text)))
+    return [word for word in words if word not in FUNCTION_WORDS]
 
 
 @lru_cache(maxsize=65536)

@@ -33,7 +33,6 @@ class Bridge:
 
     name: str
     fact: Triple
-    passage_id: str
     score: float
     missing: tuple[str, ...]
 
@@ -68,7 +67,7 @@ def bridges(evidence: Evidence, graph: QuestionGraph) -> list[Bridge]:
                 score = _score(evidence, read, sentence, fact, name, other, classes[key])
                 if key not in best or score > best[key].score:
                     missing = evidence.missing(read.words | set(stems(name)))
-                    best[key] = Bridge(name, fact, source.passage_id, score, tuple(missing))
+                    best[key] = Bridge(name, fact, score, tuple(missing))
     return sorted(best.values(), key=lambda bridge: -bridge.score)
 
 
@@ -110,7 +109,7 @@ def _score(
 def _nearness(wanted: frozenset[str] | set[str], order: tuple[str, ...], name: tuple[str, ...]) -> float:
     """The sum over wanted stems in the sentence of 1 / (1 + words between it and the name)."""
     size = len(name)
-    starts = [at for at in range(len(order) - size + 1) if order[at : at + size] == name]
+    starts = [at for at, word in enumerate(order) if word == name[0] and order[at : at + size] == name] if name else []
     if not starts:
         return 0.0
     nearest: dict[str, int] = {}

@@ -65,11 +65,8 @@ def _with_class(name: str, evidence: Evidence, graph: QuestionGraph) -> Iterator
 
 
 def _follow(evidence: Evidence, graph: QuestionGraph, asked: Set[str]) -> Plan:
+    earlier = [f" {subquery} " for subquery in asked - {canonical_key(evidence.asked.question)}]
     for bridge in bridges(evidence, graph):
-        if not any(canonical_key(bridge.name) in earlier for earlier in asked if earlier != _question(evidence)):
+        if not any(f" {canonical_key(bridge.name)} " in subquery for subquery in earlier):
             return Plan("subq", bridge.subquery, f"{bridge.name} is unexplored: {bridge.fact}")
     return Plan("sufficient", reason="nothing promising is unexplored")
-
-
-def _question(evidence: Evidence) -> str:
-    return canonical_key(evidence.asked.question)

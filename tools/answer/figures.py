@@ -20,23 +20,18 @@ _DATE = re.compile(
     rf"|(?P<m2>{_MONTH})\b\.?\s+(?P<d2>{_DAY})\b(?:,?\s+(?P<y2>{_YEAR})\b)?"
     rf"|(?P<m3>{_MONTH})\b\.?,?\s+(?P<y3>{_YEAR})\b)"
 )
-_DECADE = re.compile(rf"\b(?:(?:early|mid|late)[- ])?(?:the )?(?P<y>1\d\d0|20\d0)['’]?s\b", re.IGNORECASE)
+_DECADE = re.compile(r"\b(?:(?:early|mid|late)[- ])?(?:the )?(?P<y>1\d\d0|20\d0)['’]?s\b", re.IGNORECASE)
 _CENTURY = re.compile(
     r"\b(?P<c>\d{1,2}(?:st|nd|rd|th)|(?:nine|eigh|seven|six|fif|four|thir)teenth|twelfth|eleventh|tenth|twentieth|"
     r"twenty[- ]first)[- ](?:century|centuries)\b",
     re.IGNORECASE,
 )
 _YEAR_ALONE = re.compile(rf"(?<![\d,.$£€#-])\b(?P<y>{_YEAR})\b(?![,.]\d|%|[-–]\d{{3}})")
-_WORDS = {
-    **{
-        word: float(value)
-        for value, word in enumerate(
-            "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-            "eighteen nineteen twenty".split(),
-            start=1,
-        )
-    },
-    **{word: 10.0 * value for value, word in enumerate("thirty forty fifty sixty seventy eighty ninety".split(), 3)},
+_UP_TO_TWENTY = """one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
+seventeen eighteen nineteen twenty"""
+_TENS = "thirty forty fifty sixty seventy eighty ninety"
+_WORDS = {word: float(value) for value, word in enumerate(_UP_TO_TWENTY.split(), start=1)} | {
+    word: 10.0 * value for value, word in enumerate(_TENS.split(), start=3)
 }
 _ONCE = {"once": 1.0, "twice": 2.0, "thrice": 3.0}
 _SCALE = {"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12, "dozen": 12.0}
@@ -47,8 +42,8 @@ _NUMBER = re.compile(
     re.IGNORECASE,
 )
 _UNIT = re.compile(
-    r"[- ]?(?:square (?:kilomet(?:er|re)s?|miles?|feet|met(?:er|re)s?)|sq\.? ?(?:mi|km|ft)|(?:k|c|m)?m²?|km2|mi|ft|feet|foot|"
-    r"in(?:ch(?:es)?)?|miles?|met(?:er|re)s?|kilomet(?:er|re)s?|acres?|hectares?|ha|kg|lbs?|pounds?|tons?|tonnes?|mph|"
+    r"[- ]?(?:square (?:kilomet(?:er|re)s?|miles?|feet|met(?:er|re)s?)|sq\.? ?(?:mi|km|ft)|(?:k|c|m)?m²?|km2|mi|ft|feet"
+    r"|foot|in(?:ch(?:es)?)?|miles?|met(?:er|re)s?|kilomet(?:er|re)s?|acres?|hectares?|ha|kg|lbs?|pounds?|tons?|tonnes?|mph|"
     r"km/h|years?|months?|weeks?|days?|hours?|minutes?|seconds?|percent|per cent|dollars?)(?![\w])"
 )
 

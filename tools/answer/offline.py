@@ -1,28 +1,32 @@
-"""An answerer without a model: candidates from the graph and its sentences, ranked; comparisons decided from facts."""
+"""An answerer without a model: it compares, intersects or ranks what was read, and says when it does not know."""
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from collections.abc import Sequence
 
-from ras_agent.canonical import canonical_key
-from ras_agent.mentions import name_spans
 from ras_agent.protocols import Embedder, SpanReader
 from ras_agent.question_analysis import QuestionAnalysis, analyse
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Answer, Citation, Passage, Source
-from ras_agent.tools.answer.reading import Read, plain_title, read
-from ras_agent.tools.answer.figures import figures_in
-from ras_agent.words import stems
+from ras_agent.records import Answer, Passage
+from ras_agent.tools.answer.choice import choose
+from ras_agent.tools.answer.grounds import bridges, cited
+from ras_agent.tools.answer.rank import Ranker, packaged_ranker
+from ras_agent.tools.answer.reading import Read, read
+from ras_agent.tools.answer.shared import Common, common_phrases, spoken
+from ras_agent.tools.answer.sides import Side, sides_of
+from ras_agent.tools.answer.yes_no import decide
 
-__all__ = ["OfflineAnswerer"]
+__all__ = ["I_DO_NOT_KNOW", "OfflineAnswerer"]
 
-_I_DO_NOT_KNOW = "I don't know: the passages found do not hold the answer."
+I_DO_NOT_KNOW = "I don't know: the passages found do not hold the answer."
+_LEAST_CONFIDENCE = 0.06
 
 
 class OfflineAnswerer:
-    """Answers with rules and a small ranker; fits `Answerer`. `may_abstain=False` always gives the best guess."""
+    """Fits `Answerer`. Weights load at the first question; may be used from several threads at once.
+
+    embedder, reader: widen what the ranker sees. may_abstain: False always gives the best guess there is.
+    """
 
     name = "offline"
 
@@ -32,61 +36,66 @@ class OfflineAnswerer:
         self._embedder, self._reader, self._may_abstain = embedder, reader, may_abstain
 
     def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage]) -> Answer:
+        """The answer as the passages write it; `confidence` is the token F1 to expect of it."""
         asked, sentences = analyse(question), read(passages)
-        if asked.kind == "yes_no" and sentences:
-            return Answer("yes", _cite(sentences[:1], passages, graph))
-        best = _best(asked, sentences, passages)
-        if best is None:
-            return Answer(_I_DO_NOT_KNOW, abstained=True)
-        text, sentence = best
-        return Answer(text, _cite([sentence], passages, graph))
+        if not sentences:
+            return Answer(I_DO_NOT_KNOW, abstained=True)
+        sides = sides_of(asked, passages, sentences)
+        known = bool(sides) and all(side.sentences for side in sides)
+        ranker = packaged_ranker()
+        if asked.kind == "yes_no":
+            return self._yes_no(asked, sides, passages, graph)
+        if asked.kind == "choice" and sides:
+            return self._choice(asked, sides, passages, graph)
+        if asked.kind == "shared" and known:
+            common = common_phrases(asked, sides)
+            if common:
+                return self._shared(asked, common, passages, graph, ranker)
+        return self._span(asked, graph, passages, sentences, ranker)
 
+    def _yes_no(
+        self, asked: QuestionAnalysis, sides: Sequence[Side], passages: Sequence[Passage], graph: QuestionGraph
+    ) -> Answer:
+        verdict = decide(asked, sides)
+        if not verdict.grounds and self._may_abstain:
+            return Answer(I_DO_NOT_KNOW, abstained=True)
+        citations = cited(verdict.grounds, passages, graph)
+        return Answer("yes" if verdict.yes else "no", citations, confidence=verdict.confidence)
 
-def _best(asked: QuestionAnalysis, sentences: Sequence[Read], passages: Sequence[Passage]) -> tuple[str, Read] | None:
-    wanted = set(stems(asked.question))
-    spread = Counter(stem for sentence in sentences for stem in sentence.stems)
-    options = [canonical_key(name) for name in asked.compared]
-    known = canonical_key(asked.question)
-    best: tuple[str, Read] | None = None
-    most = -math.inf
-    for sentence in sentences:
-        title = passages[sentence.passage].title
-        seen = sentence.stems | set(stems(title))
-        overlap = sum(math.log(1 + len(sentences) / (1 + spread[word])) for word in wanted & seen)
-        for text in _spans(sentence, title, asked):
-            key = canonical_key(text)
-            bonus = 1.0 if options and key in options else -2.0 if key in known else 0.0
-            if overlap + bonus > most:
-                best, most = (text, sentence), overlap + bonus
-    return best
+    def _choice(
+        self, asked: QuestionAnalysis, sides: Sequence[Side], passages: Sequence[Passage], graph: QuestionGraph
+    ) -> Answer:
+        choice = choose(asked, sides)
+        if not choice.grounds and self._may_abstain:
+            return Answer(I_DO_NOT_KNOW, abstained=True)
+        citations = cited(choice.grounds, passages, graph)
+        return Answer(choice.side.asked, citations, confidence=choice.confidence)
 
+    def _shared(
+        self,
+        asked: QuestionAnalysis,
+        common: Sequence[Common],
+        passages: Sequence[Passage],
+        graph: QuestionGraph,
+        ranker: Ranker,
+    ) -> Answer:
+        told = spoken(asked, common, ranker.types)
+        return Answer(told.text, cited(told.grounds, passages, graph), confidence=0.4)
 
-def _spans(sentence: Read, title: str, asked: QuestionAnalysis) -> list[str]:
-    kind = asked.answer_type
-    values = figures_in(sentence.text)
-    if kind == "date":
-        return [sentence.text[v.start : v.end] for v in values if v.kind not in {"number", "ordinal"}]
-    if kind == "number":
-        return [sentence.text[v.start : v.end] for v in values if v.kind == "number"]
-    return [plain_title(title), *(sentence.text[a:b] for a, b in name_spans(sentence.text))]
-
-
-def _cite(chosen: Sequence[Read], passages: Sequence[Passage], graph: QuestionGraph) -> tuple[Citation, ...]:
-    """One citation for each sentence, with the facts that were read there."""
-    citations = []
-    for number, sentence in enumerate(chosen, start=1):
-        passage = passages[sentence.passage]
-        end = sentence.start + len(sentence.text)
-        ids = [
-            fact.id
-            for fact in graph.facts
-            if any(_inside(source, passage.id, sentence.start, end) for source in fact.sources)
-        ]
-        citations.append(
-            Citation(number, passage.id, passage.title, sentence.start, end, sentence.text, tuple(dict.fromkeys(ids)))
-        )
-    return tuple(citations)
-
-
-def _inside(source: Source, passage_id: str, start: int, end: int) -> bool:
-    return source.passage_id == passage_id and source.start < end and start < source.end
+    def _span(
+        self,
+        asked: QuestionAnalysis,
+        graph: QuestionGraph,
+        passages: Sequence[Passage],
+        sentences: Sequence[Read],
+        ranker: Ranker,
+    ) -> Answer:
+        ranked = ranker.rank(asked, graph, passages, sentences)
+        if not ranked:
+            return Answer(I_DO_NOT_KNOW, abstained=True)
+        best = ranked[0]
+        confidence = ranker.confidence(best.share)
+        if self._may_abstain and confidence < _LEAST_CONFIDENCE:
+            return Answer(I_DO_NOT_KNOW, abstained=True, confidence=confidence)
+        grounds = [best.sentence, *bridges(asked.question, best.sentence, sentences, passages)]
+        return Answer(best.text, cited(grounds, passages, graph), confidence=confidence)

@@ -93,7 +93,8 @@ def analyse(question: str) -> QuestionAnalysis:
     ('choice', ('Lawson', 'Louis XIV'), 'organisation', ('band',))
     """
     text = " ".join(question.split())
-    yes_no = _YES_NO.match(text) is not None
+    # "Both A and B are films?" asks with its mark alone
+    yes_no = _YES_NO.match(text) is not None or (text.startswith("Both ") and not _ASKS.search(text))
     options = _options(text)
     pair = options or _pair(text, yes_no)
     kind: Kind = "open"

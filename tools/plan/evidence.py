@@ -13,10 +13,13 @@ from ras_agent.question_analysis import QuestionAnalysis, analyse
 from ras_agent.records import Passage, Step
 from ras_agent.words import content_words, stem, stems
 
-__all__ = ["Evidence", "ReadPassage", "bare_name", "gather"]
+__all__ = ["ENOUGH", "Evidence", "ReadPassage", "bare_name", "gather"]
 
 # a word inside a name tells more than one outside
 _NAME_WEIGHT = 1.5
+_SHORTEST_TOPIC = 3
+ENOUGH = 0.95
+"""The share of the question's weight that two linked passages must hold to be taken to answer it."""
 _DISAMBIGUATOR = re.compile(r"\s*\([^()]*\)\s*$")
 _WORD = re.compile(r"\w+(?:['’-]\w+)*")
 
@@ -34,7 +37,9 @@ class ReadPassage:
     def named_in(self, text: str) -> bool:
         """Whether another passage's text names this one's topic; its own text does not count."""
         name = bare_name(self.passage.title)
-        return len(name) > 2 and name in text and text is not self.passage.text
+        if len(name) < _SHORTEST_TOPIC or name not in text or text == self.passage.text:
+            return False
+        return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,10 @@ from ras_agent.canonical import canonical_key
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Plan, Step
 from ras_agent.tools.plan.bridges import COPULAS, bridges
-from ras_agent.tools.plan.evidence import Evidence, gather
+from ras_agent.tools.plan.evidence import ENOUGH, Evidence, gather
 
 __all__ = ["OfflinePlanner"]
 
-# two linked passages that hold this share of the question's weight are taken to answer it
-_EXPLAINED = 0.9
 _MOST_BRIDGES = 3
 
 
@@ -39,7 +37,7 @@ class OfflinePlanner:
         if evidence.asked.compared:
             return _compare(evidence, graph, asked)
         explained = evidence.explained()
-        if explained >= _EXPLAINED:
+        if explained >= ENOUGH:
             return Plan("sufficient", reason=f"two linked passages hold {explained:.0%} of the question")
         if len(steps) > self._most_bridges:
             return Plan("sufficient", reason=f"bridges followed: {self._most_bridges}, the most allowed")

@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from ras_agent.mentions import names_in
 from ras_agent.records import Hit, Passage, Step
 from ras_agent.sentences import sentence_spans
-from ras_agent.tools.plan.evidence import Evidence, gather
+from ras_agent.tools.plan.evidence import ENOUGH, Evidence, gather
 from ras_agent.words import stems
 
 __all__ = ["OfflineReasoner"]
-
-_EXPLAINED = 0.9
 
 
 class OfflineReasoner:
@@ -24,7 +22,7 @@ class OfflineReasoner:
     def next_sentence(self, question: str, passages: Sequence[Passage], thoughts: Sequence[str]) -> str:
         """The sentence to search with next, or the one that ends the chain when no sentence leads on."""
         evidence = gather(question, [Step(1, question, tuple(Hit(passage, 0.0) for passage in passages))])
-        if evidence.explained() >= _EXPLAINED:
+        if evidence.explained() >= ENOUGH:
             return "So the answer is in two passages that have been read, one of which names the other."
         for name in evidence.asked.compared:
             thought = f"What about {name}?"

@@ -25,6 +25,7 @@ from ras_agent.eval.significance import paired_bootstrap
 from ras_agent.records import Passage
 
 if TYPE_CHECKING:
+    from ras_agent.graphs.assembly import Agent
     from ras_agent.tools.index.store import PassageIndex
 
 __all__ = ["Outcome", "build_agent", "main", "run", "summary", "table"]
@@ -64,7 +65,7 @@ def build_agent(graph: str, index: PassageIndex, *, retriever: str, roles: str, 
     """An agent over `index` as a function from a question to the agent's final output."""
     import ras_agent
 
-    builders = {
+    builders: dict[str, Callable[..., Agent]] = {
         "ras": ras_agent.create_ras_agent,
         "ircot": ras_agent.create_ircot_agent,
         "single-shot": ras_agent.create_single_shot_agent,

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ras_agent.mentions import name_spans
+from ras_agent.question_analysis import analyse
 from ras_agent.records import Answer, Passage
 from ras_agent.words import FUNCTION_WORDS, stems, word_set
 
@@ -35,6 +36,12 @@ _MOST_PLAIN = 3
 _NAMELESS = word_set("name names type kind sort member members part number list end one ones lot each")
 
 
+# "Bell was born", "the World Wide Web was invented"
+_PASSIVE = re.compile(r"(?P<who>.+?) (?P<be>is|was|are|were) (?P<done>.+)")
+# who does or is something: "librettist", "playwright"; for nouns that no list holds
+_PERSON = re.compile(r"(?:ist|wright|smith|woman|man|ian|ess|owner|maker|finder|ventor|ditor|thor|ctor|tor)$")
+
+
 @dataclass(frozen=True, slots=True)
 class Description:
     """Characters `start` to `end` of a question that describe one entity without naming it. `noun`: what it is."""
@@ -46,13 +53,25 @@ class Description:
 
     @property
     def as_question(self) -> str:
-        """What to ask to find the entity.
+        """What to ask to find the entity, in the words of the description.
 
         >>> innermost("Where was the inventor of the telephone born?").as_question
-        'What is the inventor of the telephone?'
+        'Who is the inventor of the telephone?'
+        >>> innermost("Which river flows through the city where Bell was born?").as_question
+        'In which city was Bell born?'
         """
+        head, _, rest = self.text.partition(f" {self.noun} ")
+        if rest and head.lower() in _DETERMINERS:
+            link, _, clause = rest.partition(" ")
+            if link == "where" and (place := _PASSIVE.fullmatch(clause)):
+                return f"In which {self.noun} {place['be']} {place['who']} {place['done']}?"
+            if link in {"who", "that", "which"}:
+                return f"Which {self.noun} {clause}?"
+            if _participle(link):
+                return f"Which {self.noun} was {rest}?"
+        asks = "Who" if _PERSON.search(self.noun) or analyse(f"Which {self.noun}?").answer_type == "person" else "What"
         text = self.text.removeprefix("The ")
-        return f"What is {self.text}?" if text == self.text else f"What is the {text}?"
+        return f"{asks} is {text}?" if text == self.text else f"{asks} is the {text}?"
 
     def named_by(self, evidence: str) -> bool:
         """Whether `evidence` speaks of what the description hangs on: the names in it, else its words but the noun.

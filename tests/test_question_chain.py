@@ -71,10 +71,22 @@ def test_a_plain_question_holds_no_description(question: str) -> None:
     assert innermost(question) is None
 
 
-def test_the_description_as_a_question() -> None:
-    found = innermost("The director of Rashomon was born where?")
+@pytest.mark.parametrize(
+    ("question", "asked"),
+    [
+        ("The director of Rashomon was born where?", "Who is the director of Rashomon?"),
+        ("In which town was the librettist of The Magic Flute born?", "Who is the librettist of The Magic Flute?"),
+        ("In which town was the sculptor who designed Liberty born?", "Which sculptor designed Liberty?"),
+        ("Which river flows through the city where Bell was born?", "In which city was Bell born?"),
+        ("Who drank the drug discovered by Alexander Fleming?", "Which drug was discovered by Alexander Fleming?"),
+        ("Which river rises near the birthplace of Ada Lovelace?", "What is the birthplace of Ada Lovelace?"),
+        ("What university is Anthony Marten's college part of?", "What is Anthony Marten's college?"),
+    ],
+)
+def test_the_description_as_a_question(question: str, asked: str) -> None:
+    found = innermost(question)
     assert found is not None
-    assert found.as_question == "What is the director of Rashomon?"
+    assert found.as_question == asked
 
 
 @given(st.text(max_size=80))

@@ -7,7 +7,7 @@ from ras_agent.records import Answer, Citation, Passage
 from ras_agent.tools.answer.chain import ChainAnswerer
 
 QUESTION = "In which city was the inventor of the telephone born?"
-INVENTOR = "What is the inventor of the telephone?"
+INVENTOR = "Who is the inventor of the telephone?"
 PASSAGES = [
     Passage("telephone", "Bell made the telephone."),
     Passage("bell", "Bell, of the telephone."),

@@ -7,8 +7,8 @@ from ras_agent.records import Answer, Citation, Hit, Passage, Plan, Step
 from ras_agent.tools.plan.chain import ChainPlanner
 
 QUESTION = "Which river flows through the city where the inventor of the telephone was born?"
-INVENTOR = "What is the inventor of the telephone?"
-CITY = "What is the city where Bell was born?"
+INVENTOR = "Who is the inventor of the telephone?"
+CITY = "In which city was Bell born?"
 
 
 class Known:

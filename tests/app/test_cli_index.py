@@ -85,6 +85,15 @@ def test_files_that_are_gone_are_told_and_pruned_when_asked(cli: Cli, docs: Path
     )
 
 
+def test_what_keeps_pruning_from_its_work_is_told(cli: Cli, docs: Path) -> None:
+    cli("index", "docs", "--out", "my.index")
+    (docs / "phone.md").unlink()
+    (docs / "lost.md").symlink_to("nowhere.md")
+    result = cli("index", "docs", "--out", "my.index", "--prune")
+    assert result.stderr == "skipped  docs/lost.md: a broken link\n"
+    assert result.stdout.startswith("gone     docs/phone.md: still in the index; not pruned while something cannot be")
+
+
 def test_fields_and_chunks_can_be_set(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("key,name,body\nx,Bell,He lived. He died.\n")
     cli(

@@ -92,7 +92,7 @@ def index(
             on_progress=on_progress,
         )
     _tell_errors(report)
-    _tell(console, report, settings.index, verbose=verbose)
+    _tell(console, report, settings.index, prune=prune, verbose=verbose)
     if report.errors:
         raise typer.Exit(INCOMPLETE)
 
@@ -125,7 +125,7 @@ def _bar(console: Console) -> Iterator[Callable[[Progress], None] | None]:
         yield on_progress
 
 
-def _tell(console: Console, report: IngestReport, out: Path, *, verbose: bool) -> None:
+def _tell(console: Console, report: IngestReport, out: Path, *, prune: bool, verbose: bool) -> None:
     """What was left out, what was done. Errors are told by `_tell_errors`."""
     from rich.text import Text
 
@@ -139,7 +139,9 @@ def _tell(console: Console, report: IngestReport, out: Path, *, verbose: bool) -
         hang(console, Text("left out "), Text("\n".join(map(inert, lines)), "dim"), 9)
     if report.vanished:
         what = f"{', '.join(report.vanished[:5])}{', …' if len(report.vanished) > 5 else ''}"
-        hang(console, Text("gone     "), Text(f"{inert(what)}: still in the index; --prune removes them", "dim"), 9)
+        # an unreadable folder hides its files, so nothing was pruned beside one
+        remedy = "not pruned while something cannot be read" if prune else "--prune removes them"
+        hang(console, Text("gone     "), Text(f"{inert(what)}: still in the index; {remedy}", "dim"), 9)
     parts = [
         counted(report.passages_total, "passage"),
         f"{report.passages_written:,} written",

@@ -42,9 +42,11 @@ def open_folder(folder: Path) -> Snapshot:
 
 
 def start_folder(folder: Path, manifest: Manifest) -> None:
-    """Make `folder` and the empty generation that `manifest` describes. Raises IndexExists if it holds anything."""
+    """Make `folder` and the empty generation that `manifest` describes. Raises IndexExists if it holds anything, or is a file."""
     if exists(folder):
         raise IndexExists(f"{folder} holds an index already: open it, or delete it first")
+    if folder.exists() and not folder.is_dir():
+        raise IndexExists(f"{folder} is a file: choose another place for the index")
     files = Files(rows="rows-0.npy")
     folder.mkdir(parents=True, exist_ok=True)
     # files of an index that was never committed may lie there; anything else could one day be cleared away

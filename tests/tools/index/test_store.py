@@ -225,6 +225,12 @@ def test_an_index_is_not_created_among_other_files(tmp_path: Path) -> None:
         PassageIndex.create(tmp_path)
 
 
+def test_an_index_is_not_created_in_place_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(IndexExists, match=r"notes.txt is a file: choose another place for the index"):
+        PassageIndex.create(tmp_path / "notes.txt")
+
+
 def test_another_embedder_is_refused_with_both_names(tmp_path: Path, hash_embedder: Any) -> None:
     PassageIndex.create(tmp_path / "index", hash_embedder)
 

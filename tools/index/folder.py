@@ -42,7 +42,10 @@ def open_folder(folder: Path) -> Snapshot:
 
 
 def start_folder(folder: Path, manifest: Manifest) -> None:
-    """Make `folder` and the empty generation that `manifest` describes. Raises IndexExists if it holds anything, or is a file."""
+    """Make `folder` and the empty generation that `manifest` describes.
+
+    Raises IndexExists if it holds anything, or is a file.
+    """
     if exists(folder):
         raise IndexExists(f"{folder} holds an index already: open it, or delete it first")
     if folder.exists() and not folder.is_dir():

@@ -13,11 +13,10 @@ JOINTS = word_set("of the a an and in on at for to from by with de la le du von 
 DEMONYM = re.compile(
     r"(?:(?:West|East|North|South|Northern|Southern|Anglo|Sino|Indo)[ -])?"
     r"(?:[A-Z][\w-]*(?:[a-z]{2}(?:ian|ean|ican|ese|ish)|[-–](?:born|based))|(?:Asi|Germ|Rom|Cub|Tex|Afgh|Keny|Liby|Tibet"
-    r"|Ugand|Angol|Morocc|Sri Lank)an|French|Irish|Dutch|Greek|Swiss|Welsh|Czech|Thai|Slovak|Filipino|Israeli|Iraqi|Pakistani"
-    r"|Bangladeshi|Saudi|Icelandic|[A-Z]\.[A-Z]\.|US|UK)"
+    r"|Ugand|Angol|Morocc|Sri Lank)an|French|Irish|Dutch|Greek|Swiss|Welsh|Czech|Thai|Slovak|Filipino|Israeli|Iraqi"
+    r"|Pakistani|Bangladeshi|Saudi|Icelandic|[A-Z]\.[A-Z]\.|US|UK)"
 )
 """What "American", "Greek" and "Swedish-born" look like: by their endings, and the few that end like other names."""
-
 
 _QUOTED = re.compile(r"[\"“”]\s*([^\"“”]{1,80}?)\s*[\"“”]")
 _TOKEN = re.compile(r"[^\W_]+(?:[-–'’./&][^\W_]+)*\.?")
@@ -29,6 +28,7 @@ _JOINT = re.compile(
 )
 _DOTTED = re.compile(r"(?:(?:[A-Z]\.)*[A-Z]|Mr|Mrs|Ms|Dr|St|Jr|Sr|Inc|Ltd|Co|Mt|Ft|No|vs|Lt|Col|Gen|Capt|Prof|Rev)\.")
 _SUFFIXES = frozenset({"Jr", "Sr", "Inc", "Ltd", "LLC", "Co", "III", "II"})
+_FARTHEST_STOP = 12
 _ENDS_SENTENCE = re.compile(r"[.!?]\s*$")
 
 
@@ -50,9 +50,8 @@ def name_spans(text: str) -> list[tuple[int, int]]:
             token, right = token[:-1], right - 1
         if not _capitalised(token):
             continue
-        if end >= 0 and (
-            _joins(text[end:left], text[:start]) or (token.rstrip(".") in _SUFFIXES and text[end:left].strip() == ",")
-        ):
+        gap = text[end:left] if end >= 0 else ";"
+        if _joins(gap, text[max(start - 4, 0) : start]) or (gap == ", " and token.rstrip(".") in _SUFFIXES):
             end = right
             continue
         _keep(spans, text, start, end)
@@ -89,7 +88,8 @@ def _keep(spans: list[tuple[int, int]], text: str, start: int, end: int) -> None
     """Add the run of name words from `start` to `end`, without a sentence's first word if that is no name."""
     if start < 0:
         return
-    begins = not text[:start].strip(" \"'“‘(") or _ENDS_SENTENCE.search(text[:start]) is not None
+    before = text[max(start - _FARTHEST_STOP, 0) : start]
+    begins = _ENDS_SENTENCE.search(before) is not None or (len(before) == start and not before.strip(" \"'“‘("))
     for match in _TOKEN.finditer(text, start, end):
         begins = begins or match.end() >= end
         if not begins or match.group().lower() not in FUNCTION_WORDS:
@@ -115,4 +115,4 @@ def is_name(text: str) -> bool:
     if not all(_capitalised(word) or word.lower() in JOINTS for word in words):
         return False
     proper = [word for word in words if word[0].isalpha() and word.lower() not in MONTHS]
-    return bool(proper) and not (len(words) == 1 and DEMONYM.fullmatch(words[0]))
+    return bool(proper) and DEMONYM.fullmatch(" ".join(words)) is None

@@ -11,16 +11,16 @@ from html import unescape
 from ras_agent.canonical import canonical_key
 from ras_agent.question_analysis import QuestionAnalysis, analyse
 from ras_agent.records import Passage, Step
+from ras_agent.titles import bare_title
 from ras_agent.words import content_words, stem, stems
 
-__all__ = ["ENOUGH", "Evidence", "ReadPassage", "bare_name", "gather"]
+__all__ = ["ENOUGH", "Evidence", "ReadPassage", "gather"]
 
 # a word inside a name tells more than one outside
 _NAME_WEIGHT = 1.5
 _SHORTEST_TOPIC = 3
 ENOUGH = 0.95
 """The share of the question's weight that two linked passages must hold to be taken to answer it."""
-_DISAMBIGUATOR = re.compile(r"\s*\([^()]*\)\s*$")
 _WORD = re.compile(r"\w+(?:['’-]\w+)*")
 
 
@@ -36,7 +36,7 @@ class ReadPassage:
 
     def named_in(self, text: str) -> bool:
         """Whether another passage's text names this one's topic; its own text does not count."""
-        name = bare_name(self.passage.title)
+        name = bare_title(self.passage.title)
         if len(name) < _SHORTEST_TOPIC or name not in text or text == self.passage.text:
             return False
         return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
@@ -100,14 +100,8 @@ def gather(question: str, steps: Sequence[Step]) -> Evidence:
     return Evidence(asked, weights, frozenset(weights) - named, passages)
 
 
-def bare_name(title: str) -> str:
-    """A title without its disambiguator: "Alien" for "Alien (film)"."""
-    title = unescape(title)
-    return _DISAMBIGUATOR.sub("", title).strip() or title
-
-
 def _read(passage: Passage, hop: int, rank: int) -> ReadPassage:
-    bare = bare_name(passage.title)
+    bare = bare_title(passage.title)
     forms = (bare, bare.split(", ")[0], unescape(passage.title))
     return ReadPassage(
         passage,

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from html import unescape
 
 from ras_agent.canonical import canonical_key
 from ras_agent.records import Extraction, Passage, Source, Triple
 from ras_agent.sentences import sentence_spans
+from ras_agent.titles import bare_title
 from ras_agent.tools.structure.asides import ALIAS, Aside, facts_in, without_asides
 from ras_agent.tools.structure.clauses import read_clauses
 from ras_agent.tools.structure.objects import Fact
 from ras_agent.tools.structure.phrases import Chunk, chunked
 from ras_agent.tools.structure.tagging import tagged
-from ras_agent.tools.structure.topics import Topic, bare_title, defined_name, topic_of
+from ras_agent.tools.structure.topics import Topic, defined_name, topic_of
 
 __all__ = ["OfflineExtractor"]
 
@@ -32,7 +32,7 @@ class OfflineExtractor:
 
 def _title_pattern(passages: Sequence[Passage]) -> re.Pattern[str] | None:
     """Matches the passages' titles, the longest first: whatever their words look like, they are names."""
-    titles = {bare_title(unescape(passage.title)) for passage in passages}
+    titles = {bare_title(passage.title) for passage in passages}
     known = sorted(
         (title for title in titles if len(title) > 3 and not title.islower()), key=lambda title: (-len(title), title)
     )
@@ -40,7 +40,7 @@ def _title_pattern(passages: Sequence[Passage]) -> re.Pattern[str] | None:
 
 
 def _triples(passage: Passage, titles: re.Pattern[str] | None) -> Iterator[Triple]:
-    topic = topic_of(unescape(passage.title), passage.text)
+    topic = topic_of(passage.title, passage.text)
     for number, (start, end) in enumerate(sentence_spans(passage.text)):
         source = (Source(passage.id, start, end, extractor="offline"),)
         facts = dict.fromkeys(_facts(passage.text[start:end], topic, titles, first=number == 0))

@@ -6,14 +6,15 @@ import re
 from dataclasses import dataclass, replace
 
 from ras_agent.mentions import JOINTS
+from ras_agent.titles import bare_title
 from ras_agent.words import fold, word_set
 
-__all__ = ["Topic", "bare_title", "defined_name", "topic_of"]
+__all__ = ["Topic", "defined_name", "topic_of"]
 
-_DISAMBIGUATOR = re.compile(r"\s*\([^()]*\)\s*$")
 _WORD = re.compile(r"\w+")
 _DEFINED = re.compile(
-    r"(?:The\s+)?(?P<name>[\"“]?[^\W_].{0,90}?)(?=\s{2,}|,(?!\s(?:Inc|Ltd|Jr|Sr|LLC|Co)\b)|\s(?:is|was|are|were|has|had|refers|who|also|formerly)\s)(?P<rest>.*)",
+    r"(?:The\s+)?(?P<name>[\"“]?[^\W_].{0,90}?)"
+    r"(?=\s{2,}|,(?!\s(?:Inc|Ltd|Jr|Sr|LLC|Co)\b)|\s(?:is|was|are|were|has|had|refers|who|also|formerly)\s)(?P<rest>.*)",
     re.DOTALL,
 )
 _HONORIFICS = word_set(
@@ -23,15 +24,6 @@ _HONORIFICS = word_set(
 )
 _LONGEST_NAME = 14
 _PERSON = re.compile(r"\b(?:he|she|his|her|born)\b", re.IGNORECASE)
-
-
-def bare_title(title: str) -> str:
-    """A title without what tells it from its namesakes.
-
-    >>> bare_title("Alien (film)")
-    'Alien'
-    """
-    return _DISAMBIGUATOR.sub("", title).strip() or title.strip()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ description is left. Only closed-class words, capitals and word endings are look
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ras_agent.mentions import name_spans
@@ -18,7 +18,7 @@ from ras_agent.question_analysis import analyse
 from ras_agent.records import Answer, Passage
 from ras_agent.words import FUNCTION_WORDS, stems, word_set
 
-__all__ = ["MOST_LINKS", "Description", "innermost", "names_link"]
+__all__ = ["MOST_LINKS", "Description", "innermost", "names_link", "speaking_of"]
 
 # more than any question that people ask; a found name that holds a description itself must not go on for ever
 MOST_LINKS = 5
@@ -97,6 +97,13 @@ def names_link(answer: Answer, link: Description, passages: Mapping[str, Passage
         return False
     cited = [passages[citation.passage_id] for citation in answer.citations]
     return link.named_by(" ".join(f"{passage.title} {passage.text}" for passage in cited))
+
+
+def speaking_of(name: str, passages: Sequence[Passage]) -> list[Passage]:
+    """The passages that hold every word of `name`, in order; all of them where none does, or for no name."""
+    needed = set(stems(name))
+    found = [passage for passage in passages if needed <= set(stems(f"{passage.title} {passage.text}"))]
+    return found or list(passages)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ras_agent.protocols import Answerer
-from ras_agent.question_chain import MOST_LINKS, innermost, names_link
+from ras_agent.question_chain import MOST_LINKS, innermost, names_link, speaking_of
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Answer, Citation, Passage
 
@@ -27,18 +27,20 @@ class ChainAnswerer:
         self._inner, self._last, self._trust = inner, last or inner, trust
 
     def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage]) -> Answer:
-        rest, evidence = question, list[Citation]()
+        rest, last, name, evidence = question, question, "", list[Citation]()
         known = {passage.id: passage for passage in passages}
         for _ in range(MOST_LINKS):
             link = innermost(rest)
             if link is None:
                 break
-            found = self._inner.answer(link.as_question, graph, passages)
+            found = self._inner.answer(link.as_question, graph, speaking_of(name, passages))
             if not names_link(found, link, known, self._trust):
                 return self._last.answer(question, graph, passages)
-            rest = link.replaced(rest, found.text)
+            # the description stays beside the name: what it speaks of is known, and no answer
+            last = link.replaced(rest, f"{found.text}, {link.text},")
+            rest, name = link.replaced(rest, found.text), found.text
             evidence += found.citations[:1]
-        answer = self._last.answer(rest, graph, passages)
+        answer = self._last.answer(last, graph, speaking_of(name, passages))
         if answer.abstained and rest != question:
             return self._last.answer(question, graph, passages)
         return replace(answer, citations=_numbered([*evidence, *answer.citations])) if evidence else answer

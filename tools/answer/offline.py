@@ -15,11 +15,13 @@ from ras_agent.tools.answer.reading import Read, read
 from ras_agent.tools.answer.shared import Common, common_phrases, spoken
 from ras_agent.tools.answer.sides import Side, sides_of
 from ras_agent.tools.answer.yes_no import decide
+from ras_agent.words import stems
 
 __all__ = ["I_DO_NOT_KNOW", "OfflineAnswerer"]
 
 I_DO_NOT_KNOW = "I don't know: the passages found do not hold the answer."
-_LEAST_CONFIDENCE = 0.06
+# on HotpotQA questions that were not trained on, the answers below it were worth a quarter of a point of F1
+_LEAST_CONFIDENCE = 0.15
 
 
 class OfflineAnswerer:
@@ -93,7 +95,9 @@ class OfflineAnswerer:
         ranked = ranker.rank(asked, graph, passages, sentences)
         if not ranked:
             return Answer(I_DO_NOT_KNOW, abstained=True)
-        best = ranked[0]
+        # what the question names already is rarely what it asks for
+        known = set(stems(asked.question))
+        best = next((one for one in ranked if not set(stems(one.text)) <= known), ranked[0])
         confidence = ranker.confidence(best.share)
         if self._may_abstain and confidence < _LEAST_CONFIDENCE:
             return Answer(I_DO_NOT_KNOW, abstained=True, confidence=confidence)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ras_agent.canonical import canonical_key
 from ras_agent.protocols import Answerer, Planner
-from ras_agent.question_chain import MOST_LINKS, innermost, names_link
+from ras_agent.question_chain import MOST_LINKS, innermost, names_link, speaking_of
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Passage, Plan, Step
 
@@ -43,7 +43,7 @@ class ChainPlanner:
             step = link.as_question
             if name and name in link.text and not _looked_up(name, passages, steps):
                 return Plan("subq", step, reason)
-            found = self._resolver.answer(step, graph, tuple(passages.values()))
+            found = self._resolver.answer(step, graph, speaking_of(name, tuple(passages.values())))
             if not names_link(found, link, passages, self._trust):
                 if canonical_key(step) in asked:
                     return self._otherwise.plan(question, graph, steps)

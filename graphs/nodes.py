@@ -64,10 +64,19 @@ def retrieve(retriever: Retriever, records: Records) -> Body:
         else:
             found = yield Ask("retriever", hop, retriever, "retrieve", (subquery, limits.k), Sequence)
             hits = tuple(map(_hit, (found or ())[: limits.k]))
+        # an id stands for the text that came with it first
+        texts = {hit.passage.id: hit.passage.text for hit in reversed(hits)}
+        texts |= {name: state["passages"][name]["text"] for name in texts if name in state["passages"]}
+        lost = [hit.passage for hit in hits if hit.passage.text != texts[hit.passage.id]]
+        hits = tuple(hit for hit in hits if hit.passage.text == texts[hit.passage.id])
         emit(Hits(hop, subquery, hits))
-        update: Update = {"hits": [records.dump_hit(hit) for hit in hits]}
         new = [hit.passage for hit in hits if hit.passage.id not in state["passages"]]
-        update["passages"] = {passage.id: records.dump(passage) for passage in new}
+        update: Update = {
+            "hits": [records.dump_hit(hit) for hit in hits],
+            "passages": {passage.id: records.dump(passage) for passage in new},
+        }
+        if lost:
+            update["failures"] = recorded(_without_id_of_its_own(passage, hop) for passage in lost)
         return update | {"given": given[1:]} if given else update
 
     return body
@@ -165,6 +174,11 @@ def _hit(found: object) -> Hit:
         raise TypeError(f"a retriever must return hits, Hit(Passage(id, text), score), got {found!r:.200}")
     score = float(found.score)
     return Hit(found.passage, score if isfinite(score) else 0.0)
+
+
+def _without_id_of_its_own(passage: Passage, hop: int) -> Failure:
+    message = f"dropped a passage whose id {passage.id!r} is also that of another text: ids have to be unique"
+    return Failure("retriever", message, hop, passage.text[:200])
 
 
 def _located(triples: Iterable[Triple], passage_ids: Collection[str], hop: int, subquery: str) -> list[Triple]:

@@ -44,7 +44,8 @@ def create_ras_agent(
 
     planner, answerer, extractor: an object that fits the protocol, a chat model, or a string (see
     ras_agent.tools.roles). The extractor follows the planner if it is None and the planner names a model or a
-    registered extractor, else it is the offline one. retriever: an object or a registered name, over `index`.
+    registered extractor, else it is the offline one. retriever: an object, or a registered name over `index` as it is
+    when the agent is made.
     limits: of every run, unless `invoke(..., context=Limits(...))` gives others. preset "paper": exactly the loop that
     was published; an answerer given as an object decides itself whether it abstains.
 

@@ -152,3 +152,25 @@ def test_numbers_that_json_does_not_know_stay_out_of_the_state(ras, fakes):
     json.dumps(out, allow_nan=False)
     assert [hit["score"] for hit in out["steps"][0]["hits"]] == [0.0, 2.5]
     assert out["passages"]["a"]["metadata"] == {"ratio": "nan", "id": str(10**30), "year": 1876}
+
+
+def test_a_second_text_under_one_passage_id_is_told_and_dropped(ras, fakes):
+    class Chunks:
+        """Every text is found under the id of its document."""
+
+        def retrieve(self, query, k=5):
+            return [Hit(Passage("bell", f"{query} {n}"), 1.0) for n in (1, 2)]
+
+    out = ras("q", "b", fakes.SUFFICIENT, retriever=Chunks()).invoke({"question": "Who?"})
+    assert out["passages"]["bell"]["text"] == "Who? 1"
+    assert [len(step["hits"]) for step in out["steps"]] == [1, 0]
+    message = "dropped a passage whose id 'bell' is also that of another text: ids have to be unique"
+    assert failures(out) == [("retriever", 1, message), ("retriever", 2, message), ("retriever", 2, message)]
+    assert [failure["detail"] for failure in out["failures"]] == ["Who? 2", "b 1", "b 2"]
+
+
+def test_a_passage_found_twice_is_no_failure(ras, fakes):
+    out = ras("q", "b", fakes.SUFFICIENT, retriever=fakes.EchoRetriever({"b": ["x", "x", "Who? A"]})).invoke(
+        {"question": "Who?"}
+    )
+    assert out["failures"] == []

@@ -1,0 +1,270 @@
+"""From tagged tokens to chunks: noun phrases, verb groups, and the small words between them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from ras_agent.tools.structure import lexicon
+from ras_agent.tools.structure.tagging import Tag, Token
+
+__all__ = ["Chunk", "ChunkKind", "NounPhrase", "VerbGroup", "chunked"]
+
+ChunkKind = Literal["np", "vg", "prep", "conj", "sub", "rel", "mark"]
+
+_NOMINAL: frozenset[Tag] = frozenset({"noun", "name", "title", "date", "number"})
+_OPENERS: frozenset[Tag] = frozenset({"det", "poss"})
+_AUXILIARY: frozenset[Tag] = frozenset({"be", "have", "do", "modal"})
+_MAIN: frozenset[Tag] = frozenset({"verb", "participle", "gerund"})
+_ADJECTIVE = re.compile(r"(?:al|ive|ous|ic|ent|ant|ary|ful|less|able|ible|ish|ese|ian|an|est|er|ern|th|st|nd|rd)$")
+# nouns that describe as adjectives do: "a film and television director"
+_MEDIA = frozenset({"film", "television", "tv", "stage", "radio", "theatre", "theater", "music", "video", "opera"})
+_DASHES = frozenset("–—-")
+_DATED = frozenset({"in", "since", "until", "by", "from", "during", "around", "circa", "to", "till"})
+
+
+@dataclass(frozen=True, slots=True)
+class NounPhrase:
+    """A noun phrase in its parts, all as written: "the band's" + "American" "singer" + "Ann Lee".
+
+    text: all of it without the article. name: the name or title it ends in. description: what stands before that name.
+    owner: what stands before "'s". inner: a name that it begins with or holds. opener: the folded article, possessive
+    or determiner; empty without one.
+    """
+
+    text: str
+    opener: str
+    owner: str
+    description: str
+    name: str
+    inner: tuple[str, ...]
+    tag: Tag
+
+    @property
+    def words(self) -> int:
+        return len(self.text.split())
+
+
+@dataclass(frozen=True, slots=True)
+class VerbGroup:
+    """A verb with its auxiliaries, adverbs and infinitives.
+
+    finite: it can head a clause. copula: a form of "be" alone. bare: one participle or gerund without auxiliary.
+    """
+
+    text: str
+    finite: bool
+    copula: bool
+    bare: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A piece of a sentence: characters `start` to `end`."""
+
+    kind: ChunkKind
+    text: str
+    start: int
+    end: int
+    np: NounPhrase | None = None
+    vg: VerbGroup | None = None
+
+
+def chunked(tokens: list[Token], sentence: str) -> list[Chunk]:
+    """The chunks of a sentence, in order; adverbs outside verb groups and noun phrases are left out."""
+    chunks: list[Chunk] = []
+    at = 0
+    while at < len(tokens):
+        end = _noun_phrase_end(tokens, at)
+        if end > at:
+            chunks.append(_noun_phrase(tokens[at:end], sentence))
+            at = end
+            continue
+        end = _verb_group_end(tokens, at)
+        if end > at:
+            chunks.append(_verb_group(tokens[at:end], sentence))
+            at = end
+            continue
+        token = tokens[at]
+        if token.tag in ("prep", "to"):
+            chunks.append(Chunk("prep", token.low, token.start, token.end))
+        elif token.tag in ("conj", "sub", "rel", "mark"):
+            low = "," if token.text in _DASHES else token.low
+            chunks.append(Chunk(token.tag, low, token.start, token.end))
+        elif token.tag == "'s":
+            chunks.append(Chunk("mark", ",", token.start, token.end))
+        at += 1
+    return chunks
+
+
+def _noun_phrase_end(tokens: list[Token], start: int) -> int:
+    """Where the noun phrase at `start` ends; `start` if there is none."""
+    at, nouns = start, 0
+    if tokens[at].tag == "pronoun":
+        return at + 1
+    while at < len(tokens):
+        token = tokens[at]
+        following = tokens[at + 1].tag if at + 1 < len(tokens) else "mark"
+        before = tokens[at - 1] if at > 0 else None
+        if token.tag in _OPENERS:
+            if at > start and tokens[at - 1].tag not in _OPENERS:
+                break
+        elif token.tag == "date" and at == start and before is not None and before.low in _DATED:
+            return at + 1
+        elif token.tag in _NOMINAL:
+            nouns += 1
+        elif token.tag == "'s":
+            if not nouns or following not in _NOMINAL | {"participle", "gerund", "adverb"}:
+                break
+        elif token.tag in ("participle", "gerund"):
+            if not _attributive(tokens, at, start):
+                break
+        elif token.tag == "adverb":
+            if (
+                at == start
+                or tokens[at - 1].tag not in _OPENERS | {"'s"}
+                or following not in {"noun", "participle", "gerund"}
+            ):
+                break
+        elif token.tag == "conj":
+            if not _joins_adjectives(tokens, at):
+                break
+        elif token.tag == "mark" and token.text == "," and following == "noun" and before is not None:
+            if not (before.tag == "noun" and _ADJECTIVE.search(before.low) and _adjective_then_noun(tokens, at + 1)):
+                break
+        else:
+            break
+        at += 1
+    if not nouns:
+        if at > start and tokens[start].tag == "det":
+            return at  # "the following", "those": skipped as a phrase of its own
+        return start
+    return at
+
+
+def _attributive(tokens: list[Token], at: int, start: int) -> bool:
+    """Whether a participle or gerund stands before the noun it describes: "an animated film", "pro wrestling show"."""
+    following = tokens[at + 1] if at + 1 < len(tokens) else None
+    if following is None or following.tag not in ("noun", "name", "title", "participle", "gerund"):
+        # "the following": a noun of its own after an article
+        return bool(at > start and tokens[at - 1].tag in _OPENERS and tokens[at].tag == "gerund")
+    if at == start:
+        return at > 0 and tokens[at - 1].low == "of" and tokens[at].tag == "gerund" and not _common(tokens[at].low)
+    before = tokens[at - 1]
+    if before.tag in _OPENERS or before.tag in ("'s", "number", "adverb", "date", "conj"):
+        return following.tag != "name" or before.tag != "number"
+    if following.tag != "noun":
+        return False
+    if tokens[at].tag == "gerund" and before.tag == "name" and tokens[start].low in ("a", "an"):
+        return all(token.tag != "noun" for token in tokens[start:at])
+    return bool(_ADJECTIVE.search(before.low)) and before.tag in ("noun", "name")
+
+
+def _common(gerund: str) -> bool:
+    """Whether it belongs to one of the commonest verbs: "making" does, "flowering" does not."""
+    root = gerund.removesuffix("ing")
+    return any(base in lexicon.VERBS for base in (root, root + "e", root[:-1]))
+
+
+def _joins_adjectives(tokens: list[Token], at: int) -> bool:
+    """Whether "and" stands between two adjectives of one noun: "second and final single"."""
+    if at == 0 or at + 2 >= len(tokens) or tokens[at].low not in ("and", "or"):
+        return False
+    before, first, second = tokens[at - 1], tokens[at + 1], tokens[at + 2]
+    if at >= 2 and tokens[at - 2].tag == "noun" and before.low not in _MEDIA:
+        return False
+    adjective = (
+        before.tag == "number"
+        or before.low in _MEDIA
+        or (before.tag == "noun" and _ADJECTIVE.search(before.low) is not None)
+    )
+    return (
+        adjective and first.tag in ("noun", "number") and second.tag == "noun" and _adjective_then_noun(tokens, at + 1)
+    )
+
+
+def _adjective_then_noun(tokens: list[Token], at: int) -> bool:
+    return (
+        at + 1 < len(tokens)
+        and (_ADJECTIVE.search(tokens[at].low) is not None or tokens[at].tag == "number")
+        and tokens[at + 1].tag == "noun"
+        and tokens[at].tag in ("noun", "number")
+    )
+
+
+def _noun_phrase(tokens: list[Token], sentence: str) -> Chunk:
+    def text(part: list[Token]) -> str:
+        return _slice(part, sentence)
+
+    start, end = tokens[0].start, tokens[-1].end
+    opener, body = "", tokens
+    while body and body[0].tag in _OPENERS:
+        opener, body = body[0].low, body[1:]
+    owner = ""
+    for at in range(len(body) - 2, 0, -1):
+        if body[at].tag == "'s":
+            owner, head = text(body[:at]), body[at + 1 :]
+            break
+    else:
+        head = body
+    at = len(head)
+    while at > 0 and head[at - 1].tag in ("name", "title"):
+        at -= 1
+    named = [token.tag in ("name", "title") for token in head]
+    if any(named) and all(token.tag in ("name", "title", "date", "number") for token in head):
+        at = 0  # "UEFA Euro 1992", "1996 Summer Olympics"
+    name, description = text(head[at:]), text(head[:at])
+    inner = tuple(token.text for token in head[:at] if token.tag in ("name", "title"))
+    tag: Tag = "pronoun" if not body else "name" if name and at == 0 and len(head) > 1 else body[-1].tag
+    phrase = NounPhrase(text(body) or opener, opener, owner, description, name, inner, tag)
+    return Chunk("np", phrase.text, start, end, np=phrase)
+
+
+def _slice(part: list[Token], sentence: str) -> str:
+    """The text of the tokens; quotation marks round a title stay where other words stand beside it."""
+    if not part:
+        return ""
+    start, end = part[0].start, part[-1].end
+    if len(part) > 1 and part[0].tag == "title":
+        start = max(sentence.rfind('"', 0, start), sentence.rfind("“", 0, start), 0)
+    if len(part) > 1 and part[-1].tag == "title":
+        end = min(at for at in (sentence.find('"', end), sentence.find("”", end), len(sentence)) if at >= 0) + 1
+    return " ".join(sentence[start:end].split())
+
+
+def _verb_group_end(tokens: list[Token], start: int) -> int:
+    """Where the verb group at `start` ends; `start` if there is none."""
+    at, main = start, False
+    while at < len(tokens):
+        tag = tokens[at].tag
+        following = tokens[at + 1].tag if at + 1 < len(tokens) else "mark"
+        if tag in _AUXILIARY:
+            if main:
+                break
+        elif tag in _MAIN:
+            if main:
+                break
+            main = True
+        elif tag == "to":
+            if following not in _AUXILIARY | {"verb"}:
+                break
+            main = False
+        elif tag != "adverb" or not (following in _MAIN | _AUXILIARY or (following == "to" and main)):
+            break
+        at += 1
+    while at > start and tokens[at - 1].tag in ("adverb", "to"):
+        at -= 1
+    return at
+
+
+def _verb_group(tokens: list[Token], sentence: str) -> Chunk:
+    start, end = tokens[0].start, tokens[-1].end
+    verbs = [token for token in tokens if token.tag != "adverb"]
+    bare = len(verbs) == 1 and verbs[0].tag in ("participle", "gerund")
+    finite = verbs[0].tag in _AUXILIARY | {"verb"} or (bare and verbs[0].tag == "participle")
+    if verbs[0].low in ("being", "having", "been", "be"):
+        finite = False
+    copula = all(token.tag == "be" for token in verbs)
+    text = " ".join(sentence[start:end].split())
+    return Chunk("vg", text, start, end, vg=VerbGroup(text, finite, copula, bare))

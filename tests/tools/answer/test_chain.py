@@ -13,7 +13,7 @@ PASSAGES = [
     Passage("bell", "Bell, of the telephone."),
     Passage("p", ""),
 ]
-PLAIN = "In which city was Bell born?"
+PLAIN = "In which city was Bell, the inventor of the telephone, born?"
 
 
 class Known:

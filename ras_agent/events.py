@@ -1,6 +1,6 @@
 """What a running agent says about itself, as typed events.
 
-`for event in agent.stream(inputs, stream_mode="custom")` yields these; the command line's live trace is drawn from them.
+`for event in agent.stream(inputs, stream_mode="custom")` yields these; the command line's trace is drawn from them.
 """
 
 from __future__ import annotations

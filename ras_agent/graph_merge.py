@@ -31,13 +31,17 @@ class Entity:
 def united(triples: Iterable[Triple]) -> tuple[Triple, ...]:
     """One reading for each surface form, with the sources of all its mentions, in the order of first reading."""
     known: dict[tuple[str, str, str], Triple] = {}
+    further: dict[tuple[str, str, str], list[Triple]] = {}
     for triple in triples:
         form = triple.subject, triple.predicate, triple.object
-        before = known.get(form)
-        if before is None:
-            known[form] = triple if len(triple.sources) < 2 else _with_sources(triple, triple.sources)
-        elif before is not triple:
-            known[form] = _with_sources(before, (*before.sources, *triple.sources))
+        before = known.setdefault(form, triple)
+        if before is not triple:
+            further.setdefault(form, []).append(triple)
+        elif len(triple.sources) > 1:
+            known[form] = _with_sources(triple, triple.sources)
+    # together, for a fact may be told by very many sources, and each sort of theirs looks at all
+    for form, mentions in further.items():
+        known[form] = _with_sources(known[form], [s for triple in (known[form], *mentions) for s in triple.sources])
     return tuple(sorted(known.values(), key=_order))
 
 

@@ -53,6 +53,18 @@ class TestMerge:
         assert [source.passage_id for source in graph.facts[0].sources] == ["p1", "p2"]
         assert len(graph) == 1
 
+    def test_a_fact_told_very_often_is_merged_in_one_look_at_each_source(self) -> None:
+        looks = []
+
+        class Looked(Source):
+            def __hash__(self) -> int:
+                looks.append(self.start)
+                return hash(self.start)
+
+        often = [Triple("Bell", "saw", "Leith", (Looked("p", start),)) for start in range(300)]
+        assert [source.start for source in graph_of(*often).facts[0].sources] == list(range(300))
+        assert len(looks) <= 3 * 300
+
     def test_a_fact_is_shown_as_most_sources_have_it(self) -> None:
         graph = graph_of(fact("BELL", "saw", "Leith", "p1"), fact("Bell", "saw", "Leith", "p2", "p3"))
         assert shown(graph) == ["(S> Bell | P> saw | O> Leith)"]

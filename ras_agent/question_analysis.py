@@ -6,64 +6,21 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from ras_agent.expected_answer import ASKS, AnswerType, expected_answer
 from ras_agent.mentions import name_spans, names_in
-from ras_agent.words import FUNCTION_WORDS, content_words, word_set
+from ras_agent.words import content_words
 
 __all__ = ["AnswerType", "Kind", "QuestionAnalysis", "analyse"]
 
 Kind = Literal["open", "yes_no", "choice", "shared"]
-AnswerType = Literal["person", "place", "date", "number", "organisation", "work", "nationality", "thing"]
 
 _YES_NO = re.compile(r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|am)\b", re.IGNORECASE)
 _SHARED = re.compile(r"\b(?:in common|both|shared?(?: by)?|share)\b", re.IGNORECASE)
 _OR = re.compile(r"\s+or\s+")
 _AND = re.compile(r"\s+(?:and|than|&)\s+")
 _BETWEEN = re.compile(r"\bbetween\s+(.+?)(?:,|\?|\bwhich\b|\bwho\b)", re.IGNORECASE)
-_ASKS = re.compile(r"\b(?:what|which|who|whom|whose|where|when|how)\b", re.IGNORECASE)
-_RELATIVE = frozenset({"who", "which", "where", "when", "whose"})
-_COPULA = re.compile(r"\s*(?:is|are|was|were|'s)\s+(?:the\s+)?(?:names?\s+of\s+(?:the\s+)?)?", re.IGNORECASE)
 _LEADING = re.compile(r"^(?:(?:the|a|an|both|either|of|in|between)\s+)+", re.IGNORECASE)
 _APPOSITION = re.compile(r",\s+(?:the|a|an|who|which|that|both|is|was|are|were|has|had)\b.*$", re.IGNORECASE)
-_NOUN = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*")
-_LONGEST_NOUN_PHRASE = 6
-_DETERMINERS = frozenset({"the", "a", "an", "other", "this", "same", "most"})
-_SORTS = frozenset({"type", "kind", "sort", "class", "form", "genre", "piece", "brand", "types", "kinds"})
-_COMPARATIVES = frozenset(
-    {"first", "earlier", "later", "older", "younger", "larger", "smaller", "longer", "last", "bigger", "came"}
-)
-
-_NOUNS: dict[AnswerType, frozenset[str]] = {
-    "person": word_set(
-        """person man woman boy girl people actor actress author writer singer musician artist director producer player
-        politician president king queen prince princess emperor governor senator mayor minister leader founder inventor
-        composer poet novelist scientist physicist chemist mathematician philosopher painter architect engineer
-        astronaut coach manager host comedian rapper guitarist drummer bassist vocalist father mother son daughter wife
-        husband brother sister spouse child parent celebrity star judge general commander officer chief owner
-        businessman executive character footballer driver champion winner creator designer developer model journalist
-        filmmaker chef historian"""
-    ),
-    "place": word_set(
-        """place location city town village country state county province region district island islands river lake
-        mountain continent capital area neighborhood neighbourhood borough suburb street road highway airport
-        venue stadium arena park hotel building castle birthplace hometown seat territory nation bay ocean sea canal
-        bridge"""
-    ),
-    "date": word_set("year date day month century decade era birthday birthdate time age"),
-    "number": word_set(
-        """number population percentage amount total length height weight width depth distance area size capacity count
-        score rank ratio record"""
-    ),
-    "organisation": word_set(
-        """company band group team club organization organisation university college school party agency network
-        channel station label studio publisher corporation firm league conference institution institute magazine
-        newspaper army airline brand retailer manufacturer church government"""
-    ),
-    "work": word_set(
-        """film movie song album single book novel series show sitcom play opera musical poem game documentary episode
-        painting story comic manga anime trilogy franchise soundtrack programme program"""
-    ),
-    "nationality": frozenset({"nationality", "ethnicity", "citizenship"}),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +51,7 @@ def analyse(question: str) -> QuestionAnalysis:
     """
     text = " ".join(question.split())
     # "Both A and B are films?" asks with its mark alone
-    yes_no = _YES_NO.match(text) is not None or (text.startswith("Both ") and not _ASKS.search(text))
+    yes_no = _YES_NO.match(text) is not None or (text.startswith("Both ") and not ASKS.search(text))
     options = _options(text)
     pair = options or _pair(text, yes_no)
     kind: Kind = "open"
@@ -105,7 +62,7 @@ def analyse(question: str) -> QuestionAnalysis:
     elif pair and _SHARED.search(text):
         kind = "shared"
     compared = pair if kind != "open" else ()
-    answer_type, answer_noun = (None, ()) if yes_no else _expected(text)
+    answer_type, answer_noun = (None, ()) if yes_no else expected_answer(text)
     mentions = tuple(dict.fromkeys((*compared, *names_in(text))))
     return QuestionAnalysis(
         text, kind, mentions, compared, tuple(dict.fromkeys(content_words(text))), answer_type, answer_noun
@@ -146,7 +103,7 @@ def _pair(text: str, yes_no: bool) -> tuple[str, ...]:
 
 
 def _picks_one(text: str) -> bool:
-    asks = _ASKS.search(text)
+    asks = ASKS.search(text)
     return bool(re.search(r"\bbetween\b.*\b(?:which|who)\b|\bwhich (?:one|of)\b", text, re.IGNORECASE)) and bool(asks)
 
 
@@ -157,75 +114,3 @@ def _last_name(text: str) -> str:
 
 def _clean(name: str) -> str:
     return _LEADING.sub("", name.strip(' \t?.,;:"“”')).strip(' "“”?.,;:')
-
-
-def _expected(text: str) -> tuple[AnswerType | None, tuple[str, ...]]:
-    asks = _question_word(text)
-    if asks is None:
-        return None, ()
-    word, rest = asks.group().lower(), text[asks.end() :]
-    if word in {"who", "whom", "whose"}:
-        return "person", ()
-    if word == "where":
-        return "place", ()
-    if word == "when":
-        return "date", ()
-    if word == "how":
-        return ("number", _noun(re.sub(r"^\s*(?:many|much)\b", "", rest))) if _measures(rest) else (None, ())
-    copula = _COPULA.match(rest)
-    noun = _noun(rest[copula.end() :] if copula else rest)
-    return _type_of(noun), noun
-
-
-def _question_word(text: str) -> re.Match[str] | None:
-    """The word that asks: the first, unless it begins a relative clause and a later one asks."""
-    found = list(_ASKS.finditer(text))
-    asking = [
-        match
-        for match in found
-        if match.start() <= 4
-        or match.group().lower() not in _RELATIVE
-        or re.search(
-            r"(?:^|\b(?:in|of|at|on|by|for|from|to|with|under|as|is|was|are|were)|[,;:])\s*$",
-            text[: match.start()],
-            re.IGNORECASE,
-        )
-    ]
-    return next(iter(asking or found), None)
-
-
-def _measures(rest: str) -> bool:
-    return bool(re.match(r"\s*(?:many|much|long|tall|high|far|old|large|big|deep|wide|heavy|fast|often)\b", rest))
-
-
-def _noun(rest: str) -> tuple[str, ...]:
-    """The noun phrase that `rest` begins with, up to a function word, a participle, a comparative or a mark."""
-    words: list[str] = []
-    end = 0
-    for match in _NOUN.finditer(rest):
-        word = match.group().lower()
-        if rest[end : match.start()].strip(" \"“”'’") or (words and _ends_noun(word)):
-            break
-        if word in FUNCTION_WORDS and not (word in _DETERMINERS or (word == "of" and words and words[-1] in _SORTS)):
-            break
-        if word not in FUNCTION_WORDS:
-            words.append(word)
-        end = match.end()
-        if len(words) == _LONGEST_NOUN_PHRASE:
-            break
-    return tuple(found for word in words for found in content_words(word))
-
-
-def _ends_noun(word: str) -> bool:
-    return word.endswith("ed") or word in _COMPARATIVES
-
-
-def _type_of(noun: tuple[str, ...]) -> AnswerType | None:
-    """By the last two words, the last one first: "New York city" is a place. "name" could name anything."""
-    for word in reversed(noun[-2:]):
-        if word in {"name", "names"}:
-            return None
-        for kind, nouns in _NOUNS.items():
-            if word in nouns or word.removesuffix("s") in nouns:
-                return kind
-    return "thing" if noun else None

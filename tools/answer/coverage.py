@@ -26,6 +26,7 @@ class Coverage:
     sentence (S,), titled (S,): with the passage's title; passage (P,); linked (S,): together with the best passage
     linked by name; chained (S,): together with the best of all passages; before, after (S,): of the neighbours;
     names (S,), others (S,): of the words in names and of the other ones, title included; bare_others (S,): without it;
+    focus, ending (S,): of the worth near the word that asks, and near the end;
     title (P,): how much of a title the question holds; named_by (P,): of the best passage that names it;
     order (S,): the sentences, the most promising first.
     """
@@ -40,6 +41,8 @@ class Coverage:
     names: Floats
     others: Floats
     bare_others: Floats
+    focus: Floats
+    ending: Floats
     title: Floats
     named_by: Floats
     order: npt.NDArray[np.int64]
@@ -73,6 +76,8 @@ def cover(words: QuestionWords, rarity: Rarity, passages: Sequence[Passage], sen
         names=_share(with_title, words.worth * words.named),
         others=_share(with_title, words.worth * ~words.named),
         bare_others=_share(hits, words.worth * ~words.named),
+        focus=with_title @ words.focus,
+        ending=hits @ words.ending,
         title=np.array([_asked(title, words, rarity) for title in titles]),
         named_by=np.where(names_it, passage[:, None], 0.0).max(axis=0),
         order=np.argsort(-(titled + 0.3 * linked), kind="stable"),

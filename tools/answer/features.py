@@ -28,14 +28,29 @@ SENTENCES = 32
 _KINDS = ("name", "part", "place", "date", "number", "phrase", "title")
 _OF_SENTENCE = (
     *("sentence", "titled", "passage", "linked", "chained", "link_gain", "before", "after", "names", "others"),
-    *("bare_others", "rank", "opening", "second", "passage_order", "title", "title_whole", "named_by", "passages"),
+    *(
+        "bare_others",
+        "focus",
+        "ending",
+        "rank",
+        "opening",
+        "second",
+        "passage_order",
+        "title",
+        "title_whole",
+        "named_by",
+        "passages",
+    ),
 )
-_OF_PLACE = ("near", "near_others", "near_names", "near_left", "nearest_other", "nearest_name")
+_OF_PLACE = (
+    *("near", "near_others", "near_names", "near_left", "nearest_other", "nearest_name"),
+    *("near_focus", "near_ending", "led_alike"),
+)
 _OF_SPAN = (
     *("asked", "asked_whole", "own_title", "other_title", "other_passage", "noun_defined", "noun_inside"),
     *("noun_before", "noun_after", "lower", "digit", "first", "one", "two", "three", "long", "in_name", "cuts_name"),
     *("runs_left", "runs_right", "spans", "span_passages", "rarity"),
-    *("fact_relation", "fact_entity", "fact_both", "facts", "node", "distance"),
+    *("fact_relation", "fact_entity", "fact_both", "fact_focus", "fact_noun", "facts", "node", "distance"),
 )
 FEATURES = (*_OF_SENTENCE, *_OF_PLACE, *_OF_SPAN, *_KINDS)
 _LONG = 5
@@ -109,7 +124,14 @@ def _sentence_row(coverage: Coverage, place: int, rank: int, sentence: Read, pas
         *(coverage.sentence[place], coverage.titled[place], coverage.passage[at], coverage.linked[place]),
         *(coverage.chained[place], coverage.linked[place] - coverage.titled[place]),
         *(coverage.before[place], coverage.after[place], coverage.names[place], coverage.others[place]),
-        *(coverage.bare_others[place], 1 / (1 + rank), float(sentence.number == 0), float(sentence.number == 1)),
+        *(
+            coverage.bare_others[place],
+            coverage.focus[place],
+            coverage.ending[place],
+            1 / (1 + rank),
+            float(sentence.number == 0),
+            float(sentence.number == 1),
+        ),
         *(1 / (1 + at), coverage.title[at], float(coverage.title[at] > 0.99), coverage.named_by[at], 1 / passages),
     ]
 
@@ -117,15 +139,17 @@ def _sentence_row(coverage: Coverage, place: int, rank: int, sentence: Read, pas
 def _place_rows(sentence: Read, mentions: Sequence[Mention | None], words: QuestionWords) -> npt.NDArray[np.float64]:
     """(M, len(_OF_PLACE)): how close the question's words stand to each span, itself left out."""
     at = [(place, words.place[token.stem]) for place, token in enumerate(sentence.tokens) if token.stem in words.place]
+    led = np.array([_led(sentence, mention, words.lead) for mention in mentions])
     if not at:
-        return np.zeros((len(mentions), len(_OF_PLACE)))
+        return np.column_stack([np.zeros((len(mentions), len(_OF_PLACE) - 1)), led])
     places, asked = (np.array(column) for column in zip(*at, strict=True))  # (K,)
     worth, named = words.worth[asked], words.named[asked]
     first = np.array([mention.first if mention else 0 for mention in mentions])[:, None]  # (M, 1)
     last = np.array([mention.last if mention else 0 for mention in mentions])[:, None]
     gap = np.maximum(np.maximum(first - places, places - last + 1), 0.0)  # (M, K)
     outside = (places < first) | (places >= last)
-    close = np.exp(-gap / 4) * worth * outside
+    fading = np.exp(-gap / 4) * outside
+    close = fading * worth
     reach = np.exp(-gap / 3) * outside
     others, names = max(words.worth[~words.named].sum(), 1e-6), max(words.worth[words.named].sum(), 1e-6)
     return np.stack(
@@ -136,9 +160,20 @@ def _place_rows(sentence: Read, mentions: Sequence[Mention | None], words: Quest
             (close * (places < first)).sum(axis=1),
             (reach * ~named).max(axis=1),
             (reach * named).max(axis=1),
+            fading @ words.focus[asked],
+            fading @ words.ending[asked],
+            led,
         ],
         axis=1,
     )
+
+
+def _led(sentence: Read, mention: Mention | None, lead: frozenset[str]) -> float:
+    """Whether one of the words in `lead` stands right before the span, or before its article."""
+    before = [token.word for token in sentence.tokens[max(0, mention.first - 2) : mention.first]] if mention else []
+    if before[-1:] in (["the"], ["a"], ["an"]):
+        before.pop()
+    return float(bool(before) and before[-1] in lead)
 
 
 class _Book:
@@ -158,7 +193,7 @@ class _Book:
         self.title_keys = [canonical_key(title) for title in self.titles]
         self.title_stems = [stems(title) for title in self.titles]
         self.noun = [stem(word) for word in asked.answer_noun]
-        self.links = GraphLinks(asked.question, graph, words)
+        self.links = GraphLinks(asked.question, graph, words, frozenset(self.noun))
         self.pages: dict[str, int] = {}
         for place, key in enumerate(self.title_keys):
             self.pages.setdefault(key, place)

@@ -92,7 +92,7 @@ class OfflineAnswerer:
         sentences: Sequence[Read],
         ranker: Ranker,
     ) -> Answer:
-        ranked = ranker.rank(asked, graph, passages, sentences)
+        ranked = ranker.rank(asked, graph, passages, sentences, self._reader)
         if not ranked:
             return Answer(I_DO_NOT_KNOW, abstained=True)
         # what the question names already is rarely what it asks for

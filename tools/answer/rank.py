@@ -13,12 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ras_agent.errors import IndexMismatch
+from ras_agent.protocols import SpanReader
 from ras_agent.question_analysis import QuestionAnalysis
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Passage
 from ras_agent.tools.answer.answer_type import TypeModel
 from ras_agent.tools.answer.features import FEATURES, Candidates, describe
 from ras_agent.tools.answer.question_words import Rarity
+from ras_agent.tools.answer.reader_scores import reader_logits
 from ras_agent.tools.answer.reading import Read
 from ras_agent.tools.answer.weights import read_safetensors
 
@@ -54,13 +56,21 @@ class Ranker:
         self._slope, self._offset = weights.get("confidence", np.array([1.0, 0.0]))
 
     def rank(
-        self, asked: QuestionAnalysis, graph: QuestionGraph, passages: Sequence[Passage], sentences: Sequence[Read]
+        self,
+        asked: QuestionAnalysis,
+        graph: QuestionGraph,
+        passages: Sequence[Passage],
+        sentences: Sequence[Read],
+        reader: SpanReader | None = None,
     ) -> list[Ranked]:
-        """The candidates, best first; none where there is nothing to read."""
+        """The candidates, best first; none where there is nothing to read. A `reader` has its say on each."""
         found = describe(asked, graph, passages, sentences, self.rarity)
         if found is None:
             return []
-        return pooled(found, self.score(self.inputs(asked, found)))
+        logits = self.score(self.inputs(asked, found))
+        if reader is not None:
+            logits = logits + reader_logits(reader, asked.question, passages, found).astype(np.float32)
+        return pooled(found, logits)
 
     def inputs(self, asked: QuestionAnalysis, found: Candidates) -> npt.NDArray[np.float32]:
         """(M, len(INPUTS))"""

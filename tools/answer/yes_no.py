@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from ras_agent.canonical import canonical_key
 from ras_agent.mentions import name_spans
 from ras_agent.question_analysis import QuestionAnalysis
+from ras_agent.tools.answer.candidates import mentions_in
+from ras_agent.tools.answer.choice import choose
 from ras_agent.tools.answer.figures import figures_in
 from ras_agent.tools.answer.reading import Read
 from ras_agent.tools.answer.sides import Side
@@ -17,9 +19,14 @@ from ras_agent.words import stem, stems, word_set
 __all__ = ["Verdict", "decide"]
 
 _SAME = re.compile(r"\b(?:same|different|share[sd]?|common)\b", re.IGNORECASE)
+_THAN = re.compile(r"\b(?:than|before|after)\b", re.IGNORECASE)
 _DIFFERENT = re.compile(r"\bdifferent\b", re.IGNORECASE)
 _EMPTY = frozenset(
     map(stem, word_set("both same type kind sort form considered known called located situated involved"))
+)
+# what is the same is a common noun: "the same profession"
+_CALLED = frozenset(
+    map(stem, word_set("profession occupation job career genre type kind sort field industry instrument category"))
 )
 _WIDEST = frozenset(map(stem, word_set("country nation nationality continent ethnicity origin")))
 
@@ -42,9 +49,18 @@ def decide(asked: QuestionAnalysis, sides: Sequence[Side]) -> Verdict:
     """Yes where every side says it, or where they share what is to be the same."""
     named = {root for side in sides for root in stems(side.name)}
     about = frozenset(stems(asked.question)) - named
-    if _SAME.search(asked.question) and len(sides) == 2:
-        return _shared(asked, sides, about)
+    if len(sides) == 2:
+        if _SAME.search(asked.question):
+            return _shared(asked, sides, about)
+        if _THAN.search(asked.question):
+            return _first_wins(asked, sides)
     return _each(sides, about - _EMPTY)
+
+
+def _first_wins(asked: QuestionAnalysis, sides: Sequence[Side]) -> Verdict:
+    """ "Is A older than B?" is yes where A would be chosen."""
+    choice = choose(asked, sides)
+    return Verdict(choice.side is sides[0] and choice.decided, choice.grounds, 1.0)
 
 
 def _each(sides: Sequence[Side], about: frozenset[str]) -> Verdict:
@@ -82,7 +98,10 @@ def _shared(asked: QuestionAnalysis, sides: Sequence[Side], about: frozenset[str
         if not sentence.stems & wanted:
             sentence = side.sentences[0]
         grounds.append(sentence)
-        found.append(_named(sentence, side, widest=bool(wanted & _WIDEST)))
+        if wanted & _CALLED:
+            found.append(_called(side.sentences[0]))
+        else:
+            found.append(_named(sentence, side, widest=bool(wanted & _WIDEST)))
     common = found[0] & found[1]
     yes = bool(common) != bool(_DIFFERENT.search(asked.question))
     return Verdict(yes, tuple(grounds), 1.0 if grounds else 0.0)
@@ -103,3 +122,9 @@ def _named(sentence: Read, side: Side, *, widest: bool) -> frozenset[str]:
         if widest or not follows or goes_on:
             keys.add(canonical_key(text[start:end]))
     return frozenset(key for key in keys if key not in own and own not in key)
+
+
+def _called(opening: Read) -> frozenset[str]:
+    """Stems of the common nouns that its noun phrases end in: what its subject is called."""
+    last = [opening.tokens[mention.last - 1] for mention in mentions_in(opening) if mention.kind == "phrase"]
+    return frozenset(token.stem for token in last if opening.text[token.start].islower())

@@ -8,46 +8,20 @@ next comma closes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 
+from ras_agent.tools.structure.chunks import Chunk, VerbGroup
+from ras_agent.tools.structure.frames import Frame
+from ras_agent.tools.structure.noun_phrases import NounPhrase
 from ras_agent.tools.structure.objects import Fact, facts_about, head_of
-from ras_agent.tools.structure.phrases import Chunk, NounPhrase, VerbGroup
 from ras_agent.tools.structure.subjects import Subject, subject_of
 from ras_agent.tools.structure.topics import Topic
 
 __all__ = ["read_clauses"]
 
-_LONGEST_PREDICATE = 10
 _PLACING = frozenset({"in", "at", "of", "from", "near", "to", "into", "outside", "around"})
 _REFERRING = frozenset({"he", "she", "it", "they", "him", "her", "them"})
 _AND = frozenset({"and", "or", "&"})
-
-
-@dataclass(slots=True)
-class _Frame:
-    """Whose clause it is, and what its predicates are made of.
-
-    prefix: words between the subject and its verb ("population"). direct: the verb's object. near: the last phrase
-    after a preposition, with it, where that is a common noun. until_comma: the clause ends at the next comma.
-    """
-
-    subject: str
-    prefix: list[str] = field(default_factory=list)
-    verb: str = ""
-    direct: str = ""
-    near: str = ""
-    copula: bool = False
-    until_comma: bool = False
-
-    def predicate(self, preposition: str, *, near: bool = True) -> str:
-        """The words that lead to an object; the longest lose words in the middle, where they say least."""
-        parts = [*self.prefix, self.verb, self.direct, self.near if near else "", preposition]
-        words = " ".join(parts).split()
-        if len(words) > _LONGEST_PREDICATE:
-            head = " ".join([*self.prefix[-1:], self.verb]).split()[:4]
-            words = head + words[len(head) - _LONGEST_PREDICATE :]
-        return " ".join(words)
 
 
 def read_clauses(chunks: Sequence[Chunk], topic: Topic) -> Iterator[Fact]:
@@ -62,7 +36,7 @@ class _Reader:
         self.chunks = chunks
         self.topic = topic
         self.facts: list[Fact] = []
-        self.home = self.frame = _Frame(topic.label)
+        self.home = self.frame = Frame(topic.label)
         self.also: tuple[str, ...] = ()  # further subjects: "A and B"
         self._reset()
 
@@ -106,26 +80,27 @@ class _Reader:
         subject = subject_of(self.chunks, start, self.topic)
         self._reset()
         if subject is None:
-            self.home = self.frame = _Frame(self.topic.label)
+            self.home = self.frame = Frame(self.topic.label)
             return start
-        self.facts.extend(subject.facts)
+        for fact in subject.facts:
+            self._add(*fact)
         self._introduction(start, subject)
         self._apposition(subject)
         self.also = subject.also
-        self.home = self.frame = _Frame(subject.label, list(subject.prefix))
+        self.home = self.frame = Frame(subject.label, list(subject.prefix))
         return subject.verb
 
     def _introduction(self, start: int, subject: Subject) -> None:
         """Read "In 1999, ...", "Born in Ulm, ...": told of the subject, by its verb where they have none."""
         verb = self.chunks[subject.verb].text
-        self.frame = _Frame(subject.label, list(subject.prefix), verb)
+        self.frame = Frame(subject.label, list(subject.prefix), verb)
         at = start
         while at < subject.first:
             chunk = self.chunks[at]
             if chunk.vg is not None:
-                self.frame = _Frame(subject.label, list(subject.prefix))
+                self.frame = Frame(subject.label, list(subject.prefix))
             if chunk.text == "," and chunk.kind == "mark":
-                self.frame = _Frame(subject.label, list(subject.prefix), verb)
+                self.frame = Frame(subject.label, list(subject.prefix), verb)
                 self.mark = ","
                 at += 1
             else:
@@ -138,7 +113,7 @@ class _Reader:
         while at < subject.verb:
             if self.chunks[at].text == ",":
                 self._reset()
-                self.frame = _Frame(subject.label, [], "is", copula=True)
+                self.frame = Frame(subject.label, [], "is", copula=True)
                 at += 1
             else:
                 at = self._step(at, clauses=False)
@@ -169,7 +144,7 @@ class _Reader:
         item = bool(mark) and last is not None and not self.preposition and self.listed is not None
         partitive = phrase.words == 1 and phrase.tag in ("noun", "number") and self._after(at) == "of"
         if item and mark == "," and last and last.name and (self._describes(phrase) or partitive):
-            self.frame = _Frame(self._resolved(last.name), [], "is", copula=True, until_comma=True)
+            self.frame = Frame(self.topic.resolved(last.name), [], "is", copula=True, until_comma=True)
             self.outer = self.listed
             subject, predicate = self.frame.subject, "is"
         elif item and self.listed and not (mark == "," and phrase.name and last and last.opener and not last.name):
@@ -225,12 +200,12 @@ class _Reader:
         """A verb: of this clause, of the name before it ("X directed by Y"), or of the noun before it."""
         last, mark, frame = self.last, self.mark, self.frame
         if self.preposition or group.text.startswith("to "):  # "for winning", "to win"
-            self.frame = _Frame(frame.subject, [frame.predicate(self.preposition)], until_comma=frame.until_comma)
+            self.frame = Frame(frame.subject, [frame.predicate(self.preposition)], until_comma=frame.until_comma)
         elif last is not None and not mark:
             if last.name and (not group.bare or not frame.copula):
-                self.frame = _Frame(self._resolved(last.name), until_comma=True)
+                self.frame = Frame(self.topic.resolved(last.name), until_comma=True)
             elif not frame.copula:
-                self.frame = _Frame(frame.subject, [frame.predicate("")], until_comma=frame.until_comma)
+                self.frame = Frame(frame.subject, [frame.predicate("")], until_comma=frame.until_comma)
         elif mark and frame.until_comma:
             self.frame = self.home
         self.frame.verb, self.frame.copula = group.text, group.copula
@@ -257,11 +232,11 @@ class _Reader:
         """Open the clause of "who", "which", "whose": of the name before it, or further words about the noun before."""
         last, word = self.last, self.chunks[at].text
         if last is not None and last.name:
-            self.frame = _Frame(self._resolved(last.name), until_comma=True)
+            self.frame = Frame(self.topic.resolved(last.name), until_comma=True)
         elif self.frame.copula:
-            self.frame = _Frame(self.frame.subject, until_comma=True)
+            self.frame = Frame(self.frame.subject, until_comma=True)
         else:
-            self.frame = _Frame(self.frame.subject, [self.frame.predicate(""), word], until_comma=True)
+            self.frame = Frame(self.frame.subject, [self.frame.predicate(""), word], until_comma=True)
         self.preposition, self.mark, self.last = "", "", None
         inner = self.chunks[at + 1].np if at + 1 < len(self.chunks) else None
         if inner is None:
@@ -269,7 +244,7 @@ class _Reader:
         if word == "whose":
             if inner.name:
                 self._add(self.frame.subject, inner.description or "has", inner.name)
-                self.frame = _Frame(inner.name, until_comma=True)
+                self.frame = Frame(inner.name, until_comma=True)
             else:
                 self.frame.prefix.append(inner.text)
             return at + 2
@@ -277,18 +252,15 @@ class _Reader:
         if group is None or inner.tag == "date":
             return at + 1
         antecedent = self.frame.subject
-        subject = self.topic.label if inner.tag == "pronoun" else self._resolved(inner.name or inner.text)
+        subject = self.topic.label if inner.tag == "pronoun" else self.topic.resolved(inner.name or inner.text)
         if word != "where" and last is not None and last.name:
             self._add(subject, group.text, antecedent)
-        self.frame = _Frame(subject, until_comma=True)
+        self.frame = Frame(subject, until_comma=True)
         return at + 2
 
     # -- facts --------------------------------------------------------------------------------------------------
 
-    def _resolved(self, name: str) -> str:
-        return self.topic.label if self.topic.same(name) else name
-
     def _add(self, subject: str, predicate: str, object_: str) -> None:
-        subject, object_ = subject.strip(" ,;:-'"), self._resolved(object_.strip(" ,;:-"))
+        subject, object_ = subject.strip(" ,;:-'"), self.topic.resolved(object_.strip(" ,;:-"))
         if subject and any(map(str.isalnum, object_)) and subject.casefold() != object_.casefold():
-            self.facts.append((subject, predicate.strip() or "is linked to", object_))
+            self.facts.append((subject, " ".join(predicate.split()) or "is linked to", object_))

@@ -14,6 +14,7 @@ __all__ = [
     "INCLUDING",
     "IRREGULAR_PAST",
     "IRREGULAR_PARTICIPLES",
+    "KNOWN",
     "MODALS",
     "NUMERALS",
     "OBJECT_PRONOUNS",
@@ -99,3 +100,9 @@ VERBS = word_set(
     take talk teach tell tend think tour trace train translate travel treat try turn use visit vote want win
     work write yield"""
 )
+
+KNOWN = frozenset().union(
+    *(BE, HAVE, DO, MODALS, RELATIVES, POSSESSIVES, PERSONAL, {"to"}, DETERMINERS, CONJUNCTIONS, SUBORDINATORS),
+    *(PREPOSITIONS, INCLUDING, OBJECT_PRONOUNS, ADVERBS, NUMERALS, IRREGULAR_PAST, IRREGULAR_PARTICIPLES, VERBS),
+)
+"""All of them."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from ras_agent.mentions import DEMONYM
-from ras_agent.tools.structure.phrases import NounPhrase
+from ras_agent.tools.structure.noun_phrases import NounPhrase
 from ras_agent.tools.structure.topics import Topic
 from ras_agent.words import word_set
 

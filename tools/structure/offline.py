@@ -10,9 +10,9 @@ from ras_agent.records import Extraction, Passage, Source, Triple
 from ras_agent.sentences import sentence_spans
 from ras_agent.titles import bare_title
 from ras_agent.tools.structure.asides import ALIAS, Aside, facts_in, without_asides
+from ras_agent.tools.structure.chunks import Chunk, chunked
 from ras_agent.tools.structure.clauses import read_clauses
 from ras_agent.tools.structure.objects import Fact
-from ras_agent.tools.structure.phrases import Chunk, chunked
 from ras_agent.tools.structure.tagging import tagged
 from ras_agent.tools.structure.topics import Topic, defined_name, topic_of
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ras_agent.tools.structure.chunks import Chunk
+from ras_agent.tools.structure.noun_phrases import NounPhrase
 from ras_agent.tools.structure.objects import Fact
-from ras_agent.tools.structure.phrases import Chunk, NounPhrase
 from ras_agent.tools.structure.topics import Topic
 
 __all__ = ["Subject", "subject_of"]
@@ -110,62 +111,65 @@ def _chosen(
 
 
 def _read(chunks: Sequence[Chunk], first: int, last: int, verb: int, topic: Topic) -> Subject:
+    """Put the subject in chunks `first` to `last` together."""
     phrase = chunks[first].np
     assert phrase is not None
-    label, prefix, facts = _label(phrase, topic)
-    also: list[str] = []
-    words: list[str] = []
-    joined = False
-    for at in range(first + 1, last):
-        chunk = chunks[at]
-        if chunk.kind == "conj":
-            joined = True
-        elif chunk.np is not None and joined and chunk.np.name:
-            also.append(topic.label if topic.same(chunk.np.name) else chunk.np.name)
-            if chunk.np.description:
-                facts.append((also[-1], "is", chunk.np.description))
-        elif chunk.kind != "mark" and not joined:
-            words.append(chunk.text)
-    of = next((chunks[at].np for at in range(first + 1, last) if chunks[at].np is not None), None)
-    if of is not None and of.name and chunks[first + 1].text == "of" and not phrase.name and phrase.tag == "noun":
-        label = topic.label if topic.same(of.name) else of.name
-        prefix, words = [phrase.text], [f"of {of.description}".strip(), *words[2:]]
-    elif of is not None and of.name and label == topic.label and not joined:
-        lead = " ".join([*prefix, *(word for word in words if word != of.text)])
-        facts.append((label, lead, of.name))
-    before = [chunks[at].np for at in range(first) if chunks[at].text != ","]
-    if first >= 2 and chunks[first - 1].text == "," and (described := before[-1] if before else None):
-        if not described.name and described.tag == "noun" and phrase.name and described.opener in _TOPICAL:
-            facts.append((topic.label, described.text, label))
-        elif not described.name and described.tag == "noun" and phrase.name and first == 2:
-            facts.append((label, "is", described.text))
-    leading = " ".join([*prefix, *words]).split()[:_LONGEST_PREFIX]
-    return Subject(label, (" ".join(leading),) if leading else (), first, last, verb, tuple(also), tuple(facts))
+    head = _head(phrase, topic)
+    facts = [*head.facts, *_introduced(chunks, first, phrase, head.label, topic)]
+    joint = next((at for at in range(first + 1, last) if chunks[at].kind == "conj"), last)
+    words = [chunk.text for chunk in chunks[first + 1 : joint] if chunk.kind != "mark"]
+    also = [np for chunk in chunks[joint:last] if (np := chunk.np) is not None and np.name]
+    facts += [(topic.resolved(np.name), "is", np.description) for np in also if np.description]
+    label, prefix = head.label, [head.words, *words]
+    inside = next((np for chunk in chunks[first + 1 : last] if (np := chunk.np) is not None), None)
+    if inside is not None and inside.name:
+        if chunks[first + 1].text == "of" and phrase.tag == "noun" and not phrase.name:
+            # "the population of Leeds": Leeds is the node, the rest leads from it
+            label, prefix = topic.resolved(inside.name), [phrase.text, "of", inside.description, *words[2:]]
+        elif label == topic.label and joint == last:
+            facts.append((label, " ".join([head.words, *(word for word in words if word != inside.text)]), inside.name))
+    leading = " ".join(" ".join(prefix).split()[:_LONGEST_PREFIX])
+    others = tuple(topic.resolved(np.name) for np in also)
+    return Subject(label, (leading,) if leading else (), first, last, verb, others, tuple(facts))
 
 
-def _label(phrase: NounPhrase, topic: Topic) -> tuple[str, list[str], list[Fact]]:
+def _introduced(chunks: Sequence[Chunk], first: int, name: NounPhrase, label: str, topic: Topic) -> list[Fact]:
+    """What the noun before a name says: "His wife, | Bo Day", "Award-winning actress, | Ann Lee"."""
+    noun = chunks[first - 2].np if first >= 2 and chunks[first - 1].text == "," else None
+    if noun is None or noun.tag != "noun" or noun.name or not name.name:
+        return []
+    if noun.opener in _TOPICAL:
+        return [(topic.label, noun.text, label)]
+    return [(label, "is", noun.text)] if first == 2 else []
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
     """The node that a subject's first phrase names, the words it leaves for the predicate, and its own facts."""
+
+    label: str
+    words: str = ""
+    facts: tuple[Fact, ...] = ()
+
+
+def _head(phrase: NounPhrase, topic: Topic) -> _Head:
     own = topic.label or phrase.text
+    owned = phrase.opener in _TOPICAL and bool(topic.label)
     if phrase.tag == "pronoun":
-        return own, [phrase.text.lower()] if phrase.text.lower() == "there" else [], []
-    if phrase.owner:
-        common = phrase.owner.islower()
-        owner = own if common or topic.same(phrase.owner) else phrase.owner
-        if phrase.name and phrase.description:
-            return phrase.name, [], [(owner, phrase.description, phrase.name)]
-        if phrase.name:
-            return phrase.text, [], []
-        return owner, [phrase.description], []
-    if phrase.opener in _TOPICAL and topic.label:
-        if phrase.name and phrase.description:
-            return phrase.name, [], [(own, phrase.description, phrase.name)]
-        return own, [phrase.text], []
+        return _Head(own, "there" if phrase.text.lower() == "there" else "")
+    if phrase.owner or owned:
+        owner = own if not phrase.owner or phrase.owner.islower() else topic.resolved(phrase.owner)
+        if phrase.name and phrase.description:  # "his wife Bo Day"
+            return _Head(phrase.name, "", ((owner, phrase.description, phrase.name),))
+        if phrase.name and phrase.owner:  # "America's Cup"
+            return _Head(phrase.text)
+        return _Head(owner, phrase.description if phrase.owner else phrase.text)
     if topic.same(phrase.text):
-        return own, [], []
+        return _Head(own)
     if phrase.name:
-        name = own if topic.same(phrase.name) else phrase.name
-        return name, [], [(name, "is", phrase.description)] if phrase.description else []
+        name = topic.resolved(phrase.name)
+        return _Head(name, "", ((name, "is", phrase.description),) if phrase.description else ())
     if not topic.label or phrase.inner:
-        return phrase.text, [], []
-    generic = phrase.opener in _GENERIC and phrase.words == 1
-    return own, [] if generic else [phrase.text], []
+        return _Head(phrase.text)
+    generic = phrase.opener in _GENERIC and phrase.words == 1  # "the film"
+    return _Head(own, "" if generic else phrase.text)

@@ -1,65 +1,15 @@
-"""From a sentence to tagged tokens: names, titles, dates and numbers are one token each, words carry a coarse tag."""
+"""From a sentence to tagged tokens: every word gets the coarse part of speech that its neighbours leave it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal
 
-from ras_agent.mentions import name_spans
 from ras_agent.tools.structure import lexicon
-from ras_agent.words import FUNCTION_WORDS, MONTHS
+from ras_agent.tools.structure.tokens import Tag, Token, fixed_tokens
 
-__all__ = ["DATE", "Tag", "Token", "tagged"]
+__all__ = ["tagged"]
 
-Tag = Literal[
-    "name",
-    "title",  # in quotation marks
-    "date",
-    "number",
-    "noun",  # or adjective: all that is nothing else
-    "det",
-    "poss",  # his, its
-    "'s",
-    "pronoun",
-    "prep",
-    "conj",
-    "sub",  # while, although
-    "rel",  # who, which
-    "be",
-    "have",
-    "do",
-    "modal",
-    "to",
-    "verb",
-    "participle",  # or a regular past: "directed"
-    "gerund",
-    "adverb",
-    "mark",
-]
-
-_MONTH = "(?:" + "|".join(month.capitalize() for month in MONTHS) + ")"
-_YEAR = r"(?:1\d{3}|20\d{2})"
-DATE = (
-    rf"(?:{_MONTH}\s+\d{{1,2}},?\s+{_YEAR}|\d{{1,2}}\s+{_MONTH},?\s+{_YEAR}|{_MONTH},?\s+{_YEAR}|{_MONTH}\s+\d{{1,2}}"
-    rf"|\d{{1,2}}\s+{_MONTH}|(?:(?:early|mid|late)[-\s]+)?(?:the\s+)?{_YEAR}s"
-    r"|(?:(?:early|mid|late)[-\s]+)?(?:\d{1,2}(?:st|nd|rd|th)|\w+(?:th|first|second|third))[-\s](?:century|centuries)"
-    rf"(?:\s+(?:AD|BC|CE|BCE))?"
-    r"|(?:\d{1,2}(?:st|nd|rd|th)|\w+th|first|second|third)\s+(?:and|to|or)\s+(?:the\s+)?"
-    r"(?:\d{1,2}(?:st|nd|rd|th)|\w+th)[-\s]centur(?:y|ies)"
-    rf"|{_YEAR}(?:[–/-]\d{{2,4}})?|\d{{1,4}}\s+(?:AD|BC|BCE|CE))(?!\w)(?![.,]\d)"
-)
-"""The pattern of a date, a year, a decade or a century."""
-_DATE = re.compile(rf"\b{DATE}")
-_QUOTED = re.compile(r"[\"“]\s*([^\"“”]{1,90}?)\s*[\"”]")
-_NUMBER = re.compile(
-    r"(?:[$€£¥]|US\$)?\d[\d,]*(?:\.\d+)?(?:[–/-]\d[\d,]*(?:\.\d+)?)?%?(?![-–]\w)"
-    r"(?:\s(?:million|billion|trillion|thousand|hundred))?(?:\s?(?:km2|sq|km|mi|m|ft|kg|cm|mm|mph|percent))?\b%?"
-)
 _WORD = re.compile(r"[^\W_]+(?:[-–'’./&][^\W_]+)*\.?|[^\w\s]")
-_LEADING_YEAR = re.compile(rf"(?:{_YEAR}(?:[–-]\d{{2,4}})?|\d{{1,3}}(?:,\d{{3}})+)\s+")
-_GENITIVE = re.compile(r"(?:(?<=s)['’]|['’]s)(?=\s)")
 _VERBS: frozenset[Tag] = frozenset({"verb", "be", "have", "do", "modal"})
 _SUBJECTS: frozenset[Tag] = frozenset({"noun", "name", "title", "pronoun", "adverb"})
 _AFTER_VERBS = frozenset({"in", "at", "with", "as", "to", "on", "from", "into", "for"})
@@ -71,98 +21,19 @@ _NOUNS_IN_ING = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
-    """A word, or what counts as one; `text` is characters `start` to `end` of the sentence."""
-
-    text: str
-    start: int
-    end: int
-    tag: Tag
-
-    @property
-    def low(self) -> str:
-        return self.text.lower()
-
-
 def tagged(sentence: str, titles: re.Pattern[str] | None = None, subject: int = 0) -> list[Token]:
     """The tokens of a sentence, in order.
 
     What `titles` matches counts as a name wherever it cuts none in two, and so do the first `subject` characters.
     """
-    fixed = sorted(_fixed(sentence, titles, subject))
     tokens: list[Token] = []
     at = 0
-    for start, end, tag in fixed:
-        _words(tokens, sentence, at, start)
-        tokens.append(Token(sentence[start:end], start, end, tag))
-        at = end
+    for token in fixed_tokens(sentence, titles, subject):
+        _words(tokens, sentence, at, token.start)
+        tokens.append(token)
+        at = token.end
     _words(tokens, sentence, at, len(sentence))
     return _with_rare_verbs([token for token in tokens if token.text not in '"“”'])
-
-
-def _fixed(sentence: str, titles: re.Pattern[str] | None, subject: int) -> Iterator[tuple[int, int, Tag]]:
-    """Spans that are one token each, none inside another: quoted titles, dates, numbers, names, genitive endings."""
-    taken = bytearray(len(sentence))
-
-    def free(start: int, end: int) -> bool:
-        if any(taken[start:end]):
-            return False
-        taken[start:end] = b"\x01" * (end - start)
-        return True
-
-    if subject and free(0, subject):
-        yield 0, subject, "name"
-    for match in _QUOTED.finditer(sentence):
-        if free(*match.span()):
-            yield (*match.span(1), "title")
-    names = list(_names(sentence, taken))
-    if titles is not None:
-        for match in titles.finditer(sentence):
-            start, end = match.span()
-            cut = any(a < start < b or a < end < b for a, b in names)
-            if not cut and free(start, end):
-                yield start, end, "name"
-    for pattern, tag in ((_DATE, "date"), (_GENITIVE, "'s")):
-        for match in pattern.finditer(sentence):
-            if free(*match.span()):
-                yield (*match.span(), tag)  # type: ignore[misc]
-    for start, end in names:
-        if free(start, end):
-            yield start, end, "name"
-    for match in _NUMBER.finditer(sentence):
-        if match.start() == 0 or not sentence[match.start() - 1].isalnum():
-            if match.end() < len(sentence) and sentence[match.end()].isalnum():
-                continue
-            if free(*match.span()):
-                yield (*match.span(), "number")
-
-
-def _names(sentence: str, taken: bytearray) -> Iterator[tuple[int, int]]:
-    """Name spans without dates, years in front, or a first word that is capitalised only for its place."""
-    bare = "".join("," if used else char for char, used in zip(sentence, taken, strict=True))
-    for pattern in (_DATE, _GENITIVE):  # commas part names and keep the offsets
-        bare = pattern.sub(lambda match: "," * len(match.group()), bare)
-    first = len(bare) - len(bare.lstrip(" ,\"'“"))
-    for start, end in name_spans(bare):
-        year = _LEADING_YEAR.match(bare, start, end)
-        if year:
-            start = year.end()
-        if bare[start:end].replace(".", "").replace(",", "").replace("–", "").isdigit():
-            continue
-        if start == first and _ordinary(bare[start:end]):
-            space = bare.find(" ", start, end)
-            if space < 0:
-                continue
-            start = space + 1
-        if any(map(str.isalpha, bare[start:end])) and start < end and not bare[start:end].islower():
-            yield start, end
-
-
-def _ordinary(name: str) -> bool:
-    """Whether the first word of a sentence is an ordinary word there."""
-    word = name.split(" ", 1)[0].lower()
-    return word in FUNCTION_WORDS or word in _KNOWN or (word.endswith(("ed", "ing", "ly")) and " " not in name)
 
 
 def _words(tokens: list[Token], sentence: str, start: int, end: int) -> None:
@@ -276,7 +147,4 @@ _CLOSED: tuple[tuple[frozenset[str], Tag], ...] = (
     (lexicon.OBJECT_PRONOUNS, "pronoun"),
     (lexicon.ADVERBS, "adverb"),
     (lexicon.NUMERALS, "number"),
-)
-_KNOWN = frozenset().union(
-    *(words for words, _ in _CLOSED), lexicon.IRREGULAR_PAST, lexicon.IRREGULAR_PARTICIPLES, lexicon.VERBS
 )

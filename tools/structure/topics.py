@@ -50,6 +50,10 @@ class Topic:
         size = len(words)
         return words == self.words[-size:] or (self.person and words == self.words[:size])
 
+    def resolved(self, name: str) -> str:
+        """The topic's label for a name of the topic, any other name as it is."""
+        return self.label if self.same(name) else name
+
     def called(self, name: str) -> Topic:
         """The topic with one more name."""
         return replace(self, aliases=self.aliases | {_words(name)})

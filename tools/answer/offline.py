@@ -12,7 +12,7 @@ from ras_agent.tools.answer.choice import choose
 from ras_agent.tools.answer.grounds import bridges, cited
 from ras_agent.tools.answer.rank import Ranker, packaged_ranker
 from ras_agent.tools.answer.reading import Read, read
-from ras_agent.tools.answer.shared import Common, common_phrases, spoken
+from ras_agent.tools.answer.shared import Common, common_ground, spoken
 from ras_agent.tools.answer.sides import Side, sides_of
 from ras_agent.tools.answer.yes_no import decide
 from ras_agent.words import stems
@@ -50,7 +50,7 @@ class OfflineAnswerer:
         if asked.kind == "choice" and sides:
             return self._choice(asked, sides, passages, graph)
         if asked.kind == "shared" and known:
-            common = common_phrases(asked, sides)
+            common = common_ground(asked, sides)
             if common:
                 return self._shared(asked, common, passages, graph, ranker)
         return self._span(asked, graph, passages, sentences, ranker)

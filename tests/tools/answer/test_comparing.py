@@ -6,7 +6,7 @@ from ras_agent.question_analysis import QuestionAnalysis, analyse
 from ras_agent.records import Passage
 from ras_agent.tools.answer.choice import Choice, choose
 from ras_agent.tools.answer.reading import read
-from ras_agent.tools.answer.shared import common_phrases
+from ras_agent.tools.answer.shared import common_ground
 from ras_agent.tools.answer.sides import Side, sides_of
 from ras_agent.tools.answer.yes_no import Verdict, decide
 
@@ -73,6 +73,6 @@ def test_a_verdict_needs_every_side(question: str, yes: bool) -> None:
 
 
 def test_what_both_are_called_is_common() -> None:
-    found = common_phrases(*compared("What occupation is shared by both Ada Alder and Ben Birch?"))
+    found = common_ground(*compared("What occupation is shared by both Ada Alder and Ben Birch?"))
     assert "novelist" in [one.text for one in found]
     assert "painter" not in [one.text for one in found]

@@ -1,0 +1,26 @@
+"""HotpotQA (Yang et al., 2018): two-hop questions over Wikipedia's introductions, distractor and full-wiki setting."""
+
+from ras_agent.eval.benchmarks.record import Benchmark, Hub
+from ras_agent.eval.benchmarks.titled_sentences import titled_sentences_question
+
+__all__ = ["HOTPOTQA"]
+
+HOTPOTQA = Benchmark(
+    name="hotpotqa",
+    title="HotpotQA",
+    source="get hotpot_dev_distractor_v1.json from hotpotqa.github.io (CC BY-SA 4.0)",
+    read=titled_sentences_question,
+    metrics=("f1", "em", "recall@2", "recall@5", "all_recall@5", "mrr", "citation_support", "sufficiency_precision"),
+    files={
+        "validation": "hotpot_dev_distractor_v1.json",
+        "fullwiki": "hotpot_dev_fullwiki_v1.json",
+        "train": "hotpot_train_v1.1.json",
+    },
+    counts={
+        "hotpot_dev_distractor_v1.json": 7405,
+        "hotpot_dev_fullwiki_v1.json": 7405,
+        "hotpot_train_v1.1.json": 90447,
+    },
+    gold_by="title",
+    hub=Hub("hotpotqa/hotpot_qa", "distractor"),
+)

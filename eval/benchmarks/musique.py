@@ -1,0 +1,67 @@
+"""MuSiQue (Trivedi et al., 2022): questions of two to four hops with their decompositions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ras_agent.eval.benchmarks.record import Benchmark
+from ras_agent.eval.question_file import Record
+from ras_agent.eval.questions import Question, context_passage
+
+__all__ = ["MUSIQUE"]
+
+
+def _read(record: Record) -> Question:
+    """Gold passages by id: paragraphs of one title are different ones. The id's first part is the question's type."""
+    paragraphs = record.objects("paragraphs")
+    contexts = [
+        context_passage(paragraph.text("title"), paragraph.text("paragraph_text", "text")) for paragraph in paragraphs
+    ]
+    gold = [passage.id for passage, at in zip(contexts, paragraphs, strict=True) if at.data.get("is_supporting")]
+    metadata: dict[str, Any] = {"answerable": record.data.get("answerable", True) is not False}
+    if "question_decomposition" in record:
+        by_index = {
+            at.data.get("idx", number): passage.id
+            for number, (passage, at) in enumerate(zip(contexts, paragraphs, strict=True))
+        }
+        metadata["decomposition"] = [
+            {
+                "question": hop.text("question"),
+                "answer": hop.text("answer") if "answer" in hop else "",
+                "supporting_id": by_index.get(hop.data.get("paragraph_support_idx"), ""),
+            }
+            for hop in record.objects("question_decomposition")
+        ]
+    identity = record.text("id")
+    answer = (record.text("answer"),) if "answer" in record else ()
+    aliases = record.texts("answer_aliases") if "answer_aliases" in record else ()
+    return Question(
+        id=identity,
+        question=record.text("question"),
+        answers=tuple(dict.fromkeys((*answer, *aliases))),
+        supporting=tuple(dict.fromkeys(gold)),
+        type=identity.partition("__")[0],
+        contexts=tuple(contexts),
+        metadata=metadata,
+    )
+
+
+MUSIQUE = Benchmark(
+    name="musique",
+    title="MuSiQue",
+    source="get musique_v1.0.zip as github.com/StonyBrookNLP/musique says (CC BY 4.0); musique_ans_v1.0_dev.jsonl is "
+    "what is reported",
+    read=_read,
+    metrics=("f1", "em", "recall@2", "recall@5", "all_recall@5", "mrr", "citation_support", "sufficiency_precision"),
+    files={
+        "validation": "musique_ans_v1.0_dev.jsonl",
+        "train": "musique_ans_v1.0_train.jsonl",
+        "full_validation": "musique_full_v1.0_dev.jsonl",
+    },
+    counts={
+        "musique_ans_v1.0_dev.jsonl": 2417,
+        "musique_ans_v1.0_train.jsonl": 19938,
+        "musique_full_v1.0_dev.jsonl": 4834,
+    },
+    gold_by="id",
+)

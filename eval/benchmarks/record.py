@@ -1,0 +1,161 @@
+"""What a benchmark is: how to read its files, what to tell the answerer, how to score it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal
+
+from ras_agent.errors import IngestError, MissingExtra, UnknownName
+from ras_agent.eval.outcome import Outcome
+from ras_agent.eval.question_file import Record, read_records
+from ras_agent.eval.questions import Question, is_plain, load_passages, plain_question, union_of_contexts
+from ras_agent.eval.scoring import score
+from ras_agent.records import Passage
+
+__all__ = ["AnswerForm", "Benchmark", "Hub"]
+
+AnswerForm = Literal["short", "multiple_choice", "true_false", "long"]
+_STYLES: dict[AnswerForm, Literal["short", "choice", "boolean", "long"]] = {
+    "short": "short",
+    "multiple_choice": "choice",
+    "true_false": "boolean",
+    "long": "long",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Hub:
+    """Where the `datasets` library finds a benchmark: data set, configuration, and its split that papers report on."""
+
+    dataset: str
+    configuration: str = ""
+    split: str = "validation"
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """A question set.
+
+    source: where to get the files, for a reader.
+    read: one official record to one question. Records in the plain form of one's own JSONL are read by every benchmark.
+    metrics: names of `ras_agent.eval.scoring`. headline: the one that papers report.
+    instructions: the task's own instruction by kind of prompt: "answer" beside the retrieved graph, "answer_baseline"
+    for a model without one. Short-form questions have none (RAS, Table 5).
+    files: official file names by split. counts: how many questions a file of that name holds. sha256: its digest.
+    gold_by: how gold passages are named; a plain file may differ, `Question.by_title` has the last word.
+    under: the key of the array in a JSON file that is an object.
+    """
+
+    name: str
+    title: str
+    source: str
+    read: Callable[[Record], Question]
+    metrics: tuple[str, ...]
+    answer_form: AnswerForm = "short"
+    instructions: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
+    sha256: Mapping[str, str] = field(default_factory=dict)
+    gold_by: Literal["title", "id", "none"] = "none"
+    under: str = ""
+    hub: Hub | None = None
+
+    @property
+    def headline(self) -> str:
+        """The metric that a table of results shows if it shows one."""
+        return self.metrics[0]
+
+    @property
+    def style(self) -> Literal["short", "choice", "boolean", "long"]:
+        """The answerer's `style` for this answer form."""
+        return _STYLES[self.answer_form]
+
+    def load(self, path: str | Path, split: str = "", limit: int | None = None) -> list[Question]:
+        """The questions of a file, or of a folder that holds the official file of `split`.
+
+        A whole official file is held to its known count and checksum. Raises IngestError, which names the line or
+        record that cannot be read and where to get the file.
+        """
+        file = self._file(Path(path), split)
+        questions = list(islice(self._questions(read_records(file, self.under)), limit))
+        if not questions and limit != 0:
+            raise IngestError(f"{file}: no questions in it; {self.source}")
+        if limit is None:
+            self._check(file, len(questions))
+        return questions
+
+    def fetch(self, split: str = "", limit: int | None = None) -> list[Question]:
+        """The questions from a data set hub, through the optional `datasets` library. Needs the network."""
+        if self.hub is None:
+            raise IngestError(f"{self.name} is on no data set hub in a form that is read here; {self.source}")
+        try:
+            from datasets import load_dataset
+        except ImportError as error:
+            raise MissingExtra(f"fetching {self.name}", "datasets") from error
+        split = split or self.hub.split
+        rows: Iterable[Mapping[str, Any]] = load_dataset(
+            self.hub.dataset, self.hub.configuration or None, split=split, streaming=limit is not None
+        )
+        records = (Record(row, f"{self.hub.dataset} {split} row {n}", n) for n, row in enumerate(rows, 1))
+        return list(islice(self._questions(records), limit))
+
+    def corpus(self, source: str | Path | Iterable[Question]) -> list[Passage]:
+        """The passages to search: the union of the questions' contexts, or a file of passages (id, text, title).
+
+        `source`: questions, their file, or a file of passages. Raises IngestError where there are none.
+        """
+        if isinstance(source, str | Path):
+            if (first := next(read_records(source, self.under), None)) and "text" in first and "question" not in first:
+                return load_passages(source)
+            source = self.load(source)
+        if passages := union_of_contexts(source):
+            return passages
+        raise IngestError(
+            f"{self.name}: these questions come without passages; give a corpus file or an index to search"
+        )
+
+    def score(self, question: Question, outcome: Outcome) -> dict[str, float]:
+        """This benchmark's metrics, each in 0..1; one that does not apply to the question is left out."""
+        return score(question, outcome, self.metrics)
+
+    def _questions(self, records: Iterator[Record]) -> Iterator[Question]:
+        seen: dict[str, str] = {}
+        for record in records:
+            question = plain_question(record) if is_plain(record) else self.read(record)
+            if question.id in seen:
+                raise record.error(f"id {question.id!r} is that of {seen[question.id]} too; ids are unique in a file")
+            seen[question.id] = record.where
+            yield question
+
+    def _file(self, path: Path, split: str) -> Path:
+        if split and split not in self.files:
+            raise UnknownName(f"split of {self.name}", split, tuple(self.files))
+        if not path.is_dir():
+            if path.is_file():
+                return path
+            raise IngestError(f"{path}: no such file; {self.source}")
+        names = [self.files[split]] if split else [*self.files.values(), "questions.jsonl"]
+        for name in names:
+            if (path / name).is_file():
+                return path / name
+        raise IngestError(f"{path}: holds none of {', '.join(names)}; {self.source}")
+
+    def _check(self, file: Path, found: int) -> None:
+        """Raises IngestError if a file with an official name is not the official file."""
+        wanted = self.counts.get(file.name, found)
+        if found != wanted:
+            raise IngestError(
+                f"{file}: {found} questions, the official file of that name has {wanted}; get it again, or give a "
+                f"sample of it another name. {self.source}"
+            )
+        if (known := self.sha256.get(file.name)) and known != (digest := _digest(file)):
+            raise IngestError(f"{file}: its sha256 is {digest}, that of the official file is {known}; {self.source}")
+
+
+def _digest(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,0 +1,72 @@
+"""Questions with several right answers, as over knowledge graphs: precision, recall, F1 and hits of answer sets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+
+from ras_agent.eval.metrics.answers import normalise_answer
+from ras_agent.eval.metrics.ranking import hit_at
+
+__all__ = ["SetScore", "answer_hit", "answer_set_score", "contained_set_score", "set_score", "split_answers"]
+
+_BREAK = re.compile(r"\n|;|\s\|\s")
+_BULLET = re.compile(r"^\s*(?:[-*•]|\(?\d{1,3}[.)](?=\s))\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class SetScore:
+    """All in 0..1."""
+
+    precision: float
+    recall: float
+    f1: float
+
+
+def set_score(predicted: Iterable[Hashable], gold: Iterable[Hashable]) -> SetScore:
+    """Precision, recall and F1 of one set against another; a score with nothing to divide by is 0.0."""
+    found, wanted = set(predicted), set(gold)
+    return _score(len(found & wanted), len(found), len(found & wanted), len(wanted))
+
+
+def answer_set_score(predicted: Iterable[str], gold: Iterable[str]) -> SetScore:
+    """`set_score` of normalised answers; one that normalises to nothing counts as it is written."""
+    return set_score(_keys(predicted), _keys(gold))
+
+
+def contained_set_score(predicted: Sequence[str], gold: Iterable[str]) -> SetScore:
+    """The published scripts' looser F1 on WebQSP and CWQ: a gold answer is found if the joined prediction contains it.
+
+    Precision divides the found gold answers by the number of predictions, so it is held to 1.0 here.
+    """
+    wanted, whole = list(_keys(gold)), normalise_answer(" ".join(predicted))
+    found = sum(answer in whole for answer in wanted)
+    return _score(min(found, len(predicted)), len(predicted), found, len(wanted))
+
+
+def answer_hit(k: int, predicted: Sequence[str], gold: Iterable[str]) -> float:
+    """1.0 if one of the first `k` predictions is a gold answer once normalised, else 0.0: Hit@k, HR@k."""
+    return hit_at(k, list(_keys(predicted)), _keys(gold))
+
+
+def split_answers(answer: str) -> list[str]:
+    """The answers that an answer lists, in its order: by lines, semicolons and " | ", or else by commas.
+
+    Bullets and numbers in front are dropped, and repeated answers.
+    """
+    parts = _BREAK.split(answer)
+    if len(parts) == 1:
+        parts = answer.split(", ")
+    bare = (_BULLET.sub("", part).strip() for part in parts)
+    return list(dict.fromkeys(part for part in bare if part))
+
+
+def _keys(answers: Iterable[str]) -> dict[str, None]:
+    return dict.fromkeys(normalise_answer(answer) or answer.strip() for answer in answers)
+
+
+def _score(right: int, predicted: int, found: int, gold: int) -> SetScore:
+    precision, recall = right / predicted if predicted else 0.0, found / gold if gold else 0.0
+    both = precision + recall
+    return SetScore(precision, recall, 2 * precision * recall / both if both else 0.0)

@@ -1,0 +1,169 @@
+"""Records of a question file, each with its place: JSON Lines, a JSON array, an object around one, TSV; gzip or not."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+from ras_agent.errors import IngestError
+
+__all__ = ["Record", "read_records"]
+
+_FORMATS = (".json", ".jsonl", ".ndjson", ".tsv", ".txt")
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One object of a file. `where` names file and line (or record) in errors, `number` counts from 1."""
+
+    data: Mapping[str, Any]
+    where: str
+    number: int = 1
+
+    def __contains__(self, key: str) -> bool:
+        return self.data.get(key) is not None
+
+    def text(self, *keys: str) -> str:
+        """The string (or number, as a string) under the first of `keys` that is there."""
+        value = self._first(keys)
+        if isinstance(value, str):
+            return value
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return str(value)
+        raise self.error(f"{keys[0]!r} should be text, found {value!r:.80}")
+
+    def texts(self, *keys: str) -> tuple[str, ...]:
+        """The strings under the first of `keys` that is there; one string counts as a list of one."""
+        value = self._first(keys)
+        items = [value] if isinstance(value, str) else value
+        if not isinstance(items, list | tuple) or not all(isinstance(item, str | int | float) for item in items):
+            raise self.error(f"{keys[0]!r} should be a list of texts, found {value!r:.80}")
+        return tuple(map(str, items))
+
+    def items(self, *keys: str) -> list[Any]:
+        """The list under the first of `keys` that is there."""
+        value = self._first(keys)
+        if not isinstance(value, list | tuple):
+            raise self.error(f"{keys[0]!r} should be a list, found {value!r:.80}")
+        return list(value)
+
+    def triples(self, key: str) -> list[list[str]]:
+        """The [subject, predicate, object] lists under `key`."""
+        found = self.items(key)
+        for item in found:
+            if not isinstance(item, list | tuple) or len(item) != 3:
+                raise self.error(f"{key!r} should hold [subject, predicate, object], found {item!r:.80}")
+        return [[str(part) for part in item] for item in found]
+
+    def objects(self, *keys: str) -> list[Record]:
+        """The list of objects under the first of `keys` that is there, each a record at a place of its own."""
+        return [self.inside(item, f"{keys[0]} {number}", number) for number, item in enumerate(self.items(*keys), 1)]
+
+    def inside(self, value: Any, place: str, number: int = 1) -> Record:
+        """`value`, an object within this one, as a record."""
+        if not isinstance(value, Mapping):
+            raise self.error(f"{place} should be an object, found {value!r:.80}")
+        return Record(value, f"{self.where}, {place}", number)
+
+    def error(self, message: str) -> IngestError:
+        return IngestError(f"{self.where}: {message}")
+
+    def _first(self, keys: tuple[str, ...]) -> Any:
+        for key in keys:
+            if (value := self.data.get(key)) is not None:
+                return value
+        raise self.error(f"no key {' or '.join(map(repr, keys))}; found {', '.join(map(str, self.data))}")
+
+
+def read_records(path: str | Path, under: str = "") -> Iterator[Record]:
+    """The objects of a file, in its order.
+
+    The name's ending tells the format, `.gz` behind it a compressed one: .jsonl (.ndjson) and .tsv by lines, .json an
+    array or JSON Lines. `under` is the key of the array in a JSON object that holds more.
+    Raises IngestError, which names the line, or the record of an array.
+    """
+    path = Path(path)
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    packed = suffixes[-1:] == [".gz"]
+    ending = suffixes[-2 if packed else -1] if len(suffixes) > packed else ""
+    if not path.is_file():
+        raise IngestError(f"{path}: {'a folder' if path.is_dir() else 'no such file'}; give a question file")
+    if ending not in _FORMATS:
+        raise IngestError(f"{path}: unknown format {ending!r}; known: {', '.join(_FORMATS)}, each also with .gz")
+    with _opened(path, packed) as stream:
+        try:
+            if ending in {".tsv", ".txt"}:
+                yield from _table(stream, path)
+            elif ending == ".json":
+                yield from _array(stream.read(), path, under)
+            else:
+                yield from _lines(stream, path)
+        except UnicodeDecodeError as error:
+            raise IngestError(f"{path}: not UTF-8 ({error}); convert it first") from error
+        except (OSError, EOFError) as error:
+            raise IngestError(f"{path}: cannot be read to its end ({error}); get the file again") from error
+
+
+def _opened(path: Path, packed: bool) -> TextIO:
+    return gzip.open(path, "rt", encoding="utf-8-sig") if packed else path.open(encoding="utf-8-sig", newline="")
+
+
+def _lines(stream: TextIO, path: Path) -> Iterator[Record]:
+    for number, line in enumerate(stream, 1):
+        if line.strip():
+            where = f"{path} line {number}"
+            yield _record(_parsed(line, where), where, number)
+
+
+def _array(text: str, path: Path, under: str) -> Iterator[Record]:
+    try:
+        whole = json.loads(text)
+    except ValueError as error:
+        # "Extra data" behind a first object: JSON Lines under another name
+        if not text.lstrip().startswith("{") or "Extra data" not in str(error):
+            raise IngestError(f"{path}: not JSON ({error})") from error
+        yield from _lines(io.StringIO(text), path)
+        return
+    if isinstance(whole, dict) and under in whole:
+        whole = whole[under]
+    elif isinstance(whole, dict) and not under:
+        whole = [whole]
+    if not isinstance(whole, list):
+        wanted = f"an array, or an object with one under {under!r}" if under else "an array of objects"
+        raise IngestError(f"{path}: expected {wanted}, found {type(whole).__name__}")
+    for number, item in enumerate(whole, 1):
+        where = f"{path} record {number}"
+        yield _record(item, where, number)
+
+
+def _table(stream: TextIO, path: Path) -> Iterator[Record]:
+    rows = csv.reader(stream, delimiter="\t")
+    header = next(rows, None)
+    if header is None:
+        return
+    for row in rows:
+        if not row:
+            continue
+        where = f"{path} line {rows.line_num}"
+        if len(row) != len(header):
+            raise IngestError(f"{where}: expected {len(header)} fields ({', '.join(header)}), found {len(row)}")
+        yield Record(dict(zip(header, row, strict=True)), where, rows.line_num)
+
+
+def _parsed(text: str, where: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise IngestError(f"{where}: not JSON ({error})") from error
+
+
+def _record(value: Any, where: str, number: int) -> Record:
+    if not isinstance(value, dict):
+        raise IngestError(f"{where}: expected a JSON object, found {type(value).__name__}")
+    return Record(value, where, number)

@@ -1,0 +1,164 @@
+"""Metrics by name: what one question's outcome scores. A study averages them; a metric that does not apply is left out.
+
+Names may carry a cutoff, as in `recall@5`. A package of one's own adds metrics through the entry points
+`ras_agent.eval.metrics`, each a function of a question and an outcome to a number in 0..1 or None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from importlib.metadata import entry_points
+
+from ras_agent.errors import UnknownName
+from ras_agent.eval.metrics.answer_sets import answer_hit, answer_set_score, split_answers
+from ras_agent.eval.metrics.answers import answer_coverage, exact_match, golden_match, squad_f1, token_f1
+from ras_agent.eval.metrics.choices import chosen_class, chosen_label, stated_verdict
+from ras_agent.eval.metrics.grounding import answer_support, checkable, citation_precision
+from ras_agent.eval.metrics.ranking import all_recalled_at, hit_at, recall_at, reciprocal_rank
+from ras_agent.eval.metrics.stopping import Stop, judged_stop
+from ras_agent.eval.outcome import Outcome
+from ras_agent.eval.questions import Question
+
+__all__ = ["GROUP", "Metric", "metric", "metric_names", "score"]
+
+GROUP = "ras_agent.eval.metrics"
+Metric = Callable[[Question, Outcome], float | None]
+
+
+def score(question: Question, outcome: Outcome, metrics: Iterable[str]) -> dict[str, float]:
+    """Each metric that applies to the question, in 0..1. Raises UnknownName for a metric that there is not."""
+    scored = ((name, metric(name)(question, outcome)) for name in metrics)
+    return {name: value for name, value in scored if value is not None}
+
+
+def metric(name: str) -> Metric:
+    """The metric called `name`. Raises UnknownName with the names there are."""
+    base, at, cutoff = name.partition("@")
+    if at and base in _RANKED and cutoff.isdigit() and int(cutoff) > 0:
+        return partial(_RANKED[base], int(cutoff))
+    if found := _METRICS.get(name):
+        return found
+    for entry in entry_points(group=GROUP, name=name):
+        loaded: Metric = entry.load()
+        return loaded
+    raise UnknownName("metric", name, metric_names())
+
+
+def metric_names() -> tuple[str, ...]:
+    """All names; `@k` stands for any cutoff."""
+    entries = (entry.name for entry in entry_points(group=GROUP))
+    return tuple(sorted({*_METRICS, *(f"{base}@k" for base in _RANKED), *entries}))
+
+
+def _answered(rule: Callable[[str, Iterable[str]], float], question: Question, outcome: Outcome) -> float | None:
+    return rule(outcome.answer, question.answers) if question.answers else None
+
+
+def _accuracy(question: Question, outcome: Outcome) -> float | None:
+    """The chosen option, verdict or class against the label; without a label the normalised answers must be equal."""
+    if question.choices:
+        return float(chosen_label(outcome.answer, question.choices) == question.label) if question.label else None
+    if question.label in ("true", "false"):
+        return float(stated_verdict(outcome.answer) == question.label)
+    if classes := question.metadata.get("classes"):
+        return float(chosen_class(outcome.answer, classes) == question.label)
+    return _answered(exact_match, question, outcome)
+
+
+def _coverage(question: Question, outcome: Outcome) -> float | None:
+    readings = question.metadata.get("short_answers")
+    return answer_coverage(outcome.answer, readings) if readings else None
+
+
+def _set(part: str, question: Question, outcome: Outcome) -> float | None:
+    if not question.answers:
+        return None
+    listed = [] if outcome.abstained else split_answers(outcome.answer)
+    return float(getattr(answer_set_score(listed, question.answers), part))
+
+
+def _hits(k: int, question: Question, outcome: Outcome) -> float | None:
+    listed = [] if outcome.abstained else split_answers(outcome.answer)
+    return answer_hit(k, listed, question.answers) if question.answers else None
+
+
+def _ranked(
+    rule: Callable[[int, list[str], Iterable[str]], float], k: int, question: Question, outcome: Outcome
+) -> float | None:
+    return rule(k, outcome.ranked(question), question.supporting) if question.supporting else None
+
+
+def _whole(
+    rule: Callable[[int, list[str], Iterable[str]], float], question: Question, outcome: Outcome
+) -> float | None:
+    """A rule of ranked lists, over all that was retrieved."""
+    return _ranked(rule, max(1, len(outcome.passages)), question, outcome)
+
+
+def _mrr(question: Question, outcome: Outcome) -> float | None:
+    return reciprocal_rank(outcome.ranked(question), question.supporting) if question.supporting else None
+
+
+def _cited(outcome: Outcome) -> list[str]:
+    texts = {passage.id: f"{passage.title}. {passage.text}" for passage in outcome.passages}
+    return [texts.get(citation.passage_id, citation.quote) for citation in outcome.citations]
+
+
+def _citation_support(question: Question, outcome: Outcome) -> float | None:
+    if outcome.abstained or not checkable(outcome.answer):
+        return None
+    return answer_support([outcome.answer], _cited(outcome))
+
+
+def _citation_precision(question: Question, outcome: Outcome) -> float | None:
+    if outcome.abstained or not checkable(outcome.answer) or not outcome.citations:
+        return None
+    return citation_precision([outcome.answer], _cited(outcome))
+
+
+def _answer_in_passages(question: Question, outcome: Outcome) -> float | None:
+    golds = [gold for gold in question.answers if checkable(gold)]
+    texts = (f"{passage.title}. {passage.text}" for passage in outcome.passages)
+    return answer_support(golds, texts) if golds else None
+
+
+def _answer_in_facts(question: Question, outcome: Outcome) -> float | None:
+    golds = [gold for gold in question.answers if checkable(gold)]
+    facts = (f"{fact.subject} {fact.predicate} {fact.object}" for fact in outcome.facts.values())
+    return answer_support(golds, facts) if golds else None
+
+
+def _stop(wanted: Stop, question: Question, outcome: Outcome) -> float | None:
+    stop = judged_stop(outcome.stop_reason, outcome.hops, question.hops)
+    return float(stop == wanted) if stop else None
+
+
+_METRICS: dict[str, Metric] = {
+    "accuracy": _accuracy,
+    "answer_coverage": _coverage,
+    "answer_f1": partial(_set, "f1"),
+    "answer_precision": partial(_set, "precision"),
+    "answer_recall": partial(_set, "recall"),
+    "em": partial(_answered, exact_match),
+    "f1": partial(_answered, token_f1),
+    "golden_match": partial(_answered, golden_match),
+    "squad_f1": partial(_answered, squad_f1),
+    "mrr": _mrr,
+    "recall": partial(_whole, recall_at),
+    "all_recall": partial(_whole, all_recalled_at),
+    "hit": partial(_whole, hit_at),
+    "answer_in_facts": _answer_in_facts,
+    "answer_in_passages": _answer_in_passages,
+    "citation_precision": _citation_precision,
+    "citation_support": _citation_support,
+    "stopped_early": partial(_stop, "early"),
+    "stopped_late": partial(_stop, "late"),
+    "sufficiency_precision": partial(_stop, "on_time"),
+}
+_RANKED: dict[str, Callable[[int, Question, Outcome], float | None]] = {
+    "all_recall": partial(_ranked, all_recalled_at),
+    "hit": partial(_ranked, hit_at),
+    "recall": partial(_ranked, recall_at),
+    "hr": _hits,
+}

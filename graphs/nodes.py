@@ -5,20 +5,22 @@ Each factory closes over its tool and returns the body of a node; see ras_agent.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import isfinite
 
 from ras_agent.budget import Limits, current_ledger
 from ras_agent.events import Answered, GraphDelta, Hits, Triples, emit, listening
-from ras_agent.graphs.citing import checked
+from ras_agent.graphs.citing import checked as checked_answer
 from ras_agent.graphs.given import given_passages
 from ras_agent.graphs.node import Ask, Body, Work, recorded
+from ras_agent.graphs.reading import checked as checked_facts
 from ras_agent.graphs.rehydrate import Records
 from ras_agent.graphs.state import Beginning, State, Update
 from ras_agent.protocols import Answerer, Extractor, Retriever
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Answer, Extraction, Failure, Hit, Passage, Source, Step, Triple, Usage
+from ras_agent.records import Answer, Extraction, Failure, Hit, Passage, Step, Usage
+from ras_agent.tools.roles import role_name
 
 __all__ = ["answer", "begin", "merge", "retrieve", "structure"]
 
@@ -84,26 +86,26 @@ def retrieve(retriever: Retriever, records: Records) -> Body:
 
 def structure(extractor: Extractor, records: Records) -> Body:
     """Read facts in this hop's passages. A passage read at an earlier hop is not read again: its facts are known."""
+    name = role_name(extractor)
 
     def body(state: State, limits: Limits) -> Work:
         hop, subquery = len(state["steps"]) + 1, state["subquery"]
-        ids = dict.fromkeys(hit["passage_id"] for hit in state["hits"] if hit["passage_id"] not in state["read"])
-        passages = [records.passage(state["passages"][name]) for name in ids]
+        ids = [hit["passage_id"] for hit in state["hits"] if hit["passage_id"] not in state["read"]]
+        passages = {passage_id: records.passage(state["passages"][passage_id]) for passage_id in ids}
         if not passages:
             return {"triples": []}
-        extraction = yield Ask("extractor", hop, extractor, "extract", (passages, subquery), Extraction)
+        args = (list(passages.values()), subquery)
+        extraction = yield Ask("extractor", hop, extractor, "extract", args, Extraction)
         if extraction is None:
             return {"triples": []}
-        triples = _located(extraction.triples, ids, hop, subquery)
-        failures = [replace(failure, role="extractor", hop=hop) for failure in extraction.failures]
-        if lost := len(extraction.triples) - len(triples):
-            failures.append(Failure("extractor", f"dropped {lost} facts that name no passage they were read in", hop))
-        emit(Triples(hop, tuple(triples)))
-        update: Update = {"triples": [records.dump(triple) for triple in triples], "read": [*state["read"], *ids]}
+        extraction = checked_facts(extraction, passages, name, hop, subquery)
+        triples, failures = extraction.triples, extraction.failures
+        emit(Triples(hop, triples))
+        update: Update = {"triples": [records.dump(triple) for triple in triples], "read": [*state["read"], *passages]}
         if failures:
             # a passage that gave no facts may give some when it is found again
             facts_from = {source.passage_id for triple in triples for source in triple.sources}
-            update["read"] = [*state["read"], *(name for name in ids if name in facts_from)]
+            update["read"] = [*state["read"], *(passage_id for passage_id in passages if passage_id in facts_from)]
             update["failures"] = recorded(failures)
         return update
 
@@ -154,7 +156,7 @@ def answer(answerer: Answerer, records: Records) -> Body:
         if reply is None:
             cause = f"{refused} is used up" if refused else "the answerer failed"
             reply = Answer(f"No answer: {cause}.", abstained=True)
-        reply = checked(reply, passages, graph.by_id, hop)
+        reply = checked_answer(reply, passages, graph.by_id, hop)
         failures = recorded(replace(failure, role="answerer", hop=hop) for failure in reply.failures)
         emit(Answered(reply, refused or state["stop_reason"]))
         return {
@@ -179,17 +181,3 @@ def _hit(found: object) -> Hit:
 def _without_id_of_its_own(passage: Passage, hop: int) -> Failure:
     message = f"dropped a passage whose id {passage.id!r} is also that of another text: ids have to be unique"
     return Failure("retriever", message, hop, passage.text[:200])
-
-
-def _located(triples: Iterable[Triple], passage_ids: Collection[str], hop: int, subquery: str) -> list[Triple]:
-    """Triples with hop and sub-query in every source; without sources that were not given, and those left with none."""
-    located = []
-    for triple in triples:
-        sources = tuple(
-            Source(source.passage_id, source.start, source.end, hop, subquery, source.extractor)
-            for source in triple.sources
-            if source.passage_id in passage_ids
-        )
-        if sources:
-            located.append(Triple(triple.subject, triple.predicate, triple.object, sources))
-    return located

@@ -13,6 +13,7 @@ __all__ = [
     "ParseError",
     "PromptError",
     "RasError",
+    "RunError",
     "SettingsError",
     "TraceError",
     "UnknownName",
@@ -80,3 +81,7 @@ class BudgetExceeded(RasError, RuntimeError):
     def __init__(self, limit: str, message: str) -> None:
         super().__init__(message)
         self.limit = limit
+
+
+class RunError(RasError, ValueError):
+    """An evaluation's folder cannot be used as asked; the message says what stands against it and what to do."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ras_agent.app.cli import agent_options
 from ras_agent.app.cli.exits import INCOMPLETE
 from ras_agent.app.cli.options import Config, Debug, settings_from
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ask"]
 
-AGENT, LIMITS, MODELS, OUTPUT = "Agent", "Limits", "Models", "Output"
+AGENT, OUTPUT = "Agent", "Output"
 
 
 def ask(
@@ -35,43 +36,23 @@ def ask(
     sample: Annotated[
         bool, typer.Option("--sample", help="Search the bundled sample instead of an index.", rich_help_panel=AGENT)
     ] = False,
-    graph: Annotated[
-        str | None, typer.Option(help="ras (default), ircot or single-shot.", rich_help_panel=AGENT)
-    ] = None,
-    preset: Annotated[
-        str | None, typer.Option(help="paper: exactly the published loop.", rich_help_panel=AGENT)
-    ] = None,
-    retriever: Annotated[
-        str | None, typer.Option(help="bm25 (default), dense or hybrid.", rich_help_panel=AGENT)
-    ] = None,
-    llm: Annotated[
-        str | None,
-        typer.Option(help="Model for every role not set itself, e.g. openai:gpt-4o-mini.", rich_help_panel=AGENT),
-    ] = None,
-    planner: Annotated[
-        str | None, typer.Option(help="offline (default) or provider:model.", rich_help_panel=AGENT)
-    ] = None,
-    extractor: Annotated[str | None, typer.Option(help="Likewise; follows the planner.", rich_help_panel=AGENT)] = None,
-    answerer: Annotated[str | None, typer.Option(help="Likewise.", rich_help_panel=AGENT)] = None,
-    k: Annotated[int | None, typer.Option(help="Passages a hop (5).", rich_help_panel=LIMITS)] = None,
-    max_hops: Annotated[int | None, typer.Option(help="Hops (5).", rich_help_panel=LIMITS)] = None,
-    max_facts: Annotated[int | None, typer.Option(help="Facts in the graph (400).", rich_help_panel=LIMITS)] = None,
-    max_llm_calls: Annotated[int | None, typer.Option(help="Model calls.", rich_help_panel=LIMITS)] = None,
-    max_tokens: Annotated[int | None, typer.Option(help="Tokens, in and out.", rich_help_panel=LIMITS)] = None,
-    max_seconds: Annotated[float | None, typer.Option(help="Seconds.", rich_help_panel=LIMITS)] = None,
-    style: Annotated[
-        str | None,
-        typer.Option(
-            help="Form of the answer: short (default), choice, boolean, long, reader.", rich_help_panel=MODELS
-        ),
-    ] = None,
-    few_shot: Annotated[
-        bool | None, typer.Option("--few-shot/--zero-shot", help="Worked examples in prompts.", rich_help_panel=MODELS)
-    ] = None,
-    prompts: Annotated[Path | None, typer.Option(help="Folder of your own prompts.", rich_help_panel=MODELS)] = None,
-    cache: Annotated[
-        Path | None, typer.Option(help="File of kept replies: a run can be replayed.", rich_help_panel=MODELS)
-    ] = None,
+    graph: agent_options.Graph = None,
+    preset: agent_options.Preset = None,
+    retriever: agent_options.Retriever = None,
+    llm: agent_options.Llm = None,
+    planner: agent_options.Planner = None,
+    extractor: agent_options.Extractor = None,
+    answerer: agent_options.Answerer = None,
+    k: agent_options.K = None,
+    max_hops: agent_options.MaxHops = None,
+    max_facts: agent_options.MaxFacts = None,
+    max_llm_calls: agent_options.MaxLlmCalls = None,
+    max_tokens: agent_options.MaxTokens = None,
+    max_seconds: agent_options.MaxSeconds = None,
+    style: agent_options.Style = None,
+    few_shot: agent_options.FewShot = None,
+    prompts: agent_options.Prompts = None,
+    cache: agent_options.Cache = None,
     save: Annotated[
         list[Path] | None,
         typer.Option(help="Save the run: .html, .json, .graphml or .mmd. May be repeated.", rich_help_panel=OUTPUT),

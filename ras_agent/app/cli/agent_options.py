@@ -1,0 +1,60 @@
+"""Options that choose an agent and bound its runs, for all commands that run one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = [
+    "Answerer",
+    "Cache",
+    "Extractor",
+    "FewShot",
+    "Graph",
+    "K",
+    "Llm",
+    "MaxFacts",
+    "MaxHops",
+    "MaxLlmCalls",
+    "MaxSeconds",
+    "MaxTokens",
+    "Planner",
+    "Preset",
+    "Prompts",
+    "Retriever",
+    "Style",
+]
+
+AGENT, LIMITS, MODELS = "Agent", "Limits", "Models"
+
+Graph = Annotated[str | None, typer.Option(help="ras (default), ircot or single-shot.", rich_help_panel=AGENT)]
+Preset = Annotated[str | None, typer.Option(help="paper: exactly the published loop.", rich_help_panel=AGENT)]
+Retriever = Annotated[str | None, typer.Option(help="bm25 (default), dense or hybrid.", rich_help_panel=AGENT)]
+Llm = Annotated[
+    str | None,
+    typer.Option(help="Model for every role not set itself, e.g. openai:gpt-4o-mini.", rich_help_panel=AGENT),
+]
+Planner = Annotated[str | None, typer.Option(help="offline (default) or provider:model.", rich_help_panel=AGENT)]
+Extractor = Annotated[str | None, typer.Option(help="Likewise; follows the planner.", rich_help_panel=AGENT)]
+Answerer = Annotated[str | None, typer.Option(help="Likewise.", rich_help_panel=AGENT)]
+
+K = Annotated[int | None, typer.Option(help="Passages a hop (5).", rich_help_panel=LIMITS)]
+MaxHops = Annotated[int | None, typer.Option(help="Hops (5).", rich_help_panel=LIMITS)]
+MaxFacts = Annotated[int | None, typer.Option(help="Facts in the graph (400).", rich_help_panel=LIMITS)]
+MaxLlmCalls = Annotated[int | None, typer.Option(help="Model calls.", rich_help_panel=LIMITS)]
+MaxTokens = Annotated[int | None, typer.Option(help="Tokens, in and out.", rich_help_panel=LIMITS)]
+MaxSeconds = Annotated[float | None, typer.Option(help="Seconds.", rich_help_panel=LIMITS)]
+
+Style = Annotated[
+    str | None,
+    typer.Option(help="Form of the answer: short (default), choice, boolean, long, reader.", rich_help_panel=MODELS),
+]
+FewShot = Annotated[
+    bool | None, typer.Option("--few-shot/--zero-shot", help="Worked examples in prompts.", rich_help_panel=MODELS)
+]
+Prompts = Annotated[Path | None, typer.Option(help="Folder of your own prompts.", rich_help_panel=MODELS)]
+Cache = Annotated[
+    Path | None, typer.Option(help="File of kept replies: a run can be replayed.", rich_help_panel=MODELS)
+]

@@ -1,0 +1,109 @@
+"""`ras-agent eval` with a real index, offline roles, and models behind real HTTP."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Cli = Callable[..., Any]
+QUESTIONS = [
+    {
+        "id": "q1",
+        "question": "Where was the inventor of the telephone born?",
+        "answers": ["Edinburgh"],
+        "supporting_ids": ["tel", "bell"],
+        "type": "bridge",
+    },
+    {
+        "id": "q2",
+        "question": "Which river flows through Edinburgh?",
+        "answers": ["Water of Leith"],
+        "supporting_ids": ["leith"],
+    },
+]
+
+
+@pytest.fixture
+def questions(tmp_path: Path) -> Path:
+    path = tmp_path / "questions.jsonl"
+    path.write_text("".join(json.dumps(question) + "\n" for question in QUESTIONS))
+    return path
+
+
+def _rows(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "results.jsonl").read_text("utf-8").splitlines()]
+
+
+def test_a_run_is_a_folder_with_manifest_results_and_summary(
+    cli: Cli, questions: Path, passages_file: Path, tmp_path: Path
+) -> None:
+    done = cli("eval", "jsonl", "--data", questions, "--corpus", passages_file, "--out", tmp_path / "run")
+    assert done.exit_code == 0, done.output
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
+    assert (manifest["schema"], manifest["version"], manifest["questions"]) == ("ras-agent/run", 1, 2)
+    assert manifest["roles"] == {
+        "planner": "offline",
+        "answerer": "offline",
+        "extractor": "offline",
+        "retriever": "bm25",
+    }
+    rows = {row["id"]: row for row in _rows(tmp_path / "run")}
+    assert rows["q2"]["scores"]["em"] == 1.0
+    assert rows["q2"]["trace"]["schema"] == "ras-agent/trace"
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert summary["scores"]["em"]["n"] == 2
+    assert "2 questions" in done.stdout
+
+
+def test_the_same_command_finishes_a_run_and_another_one_is_refused(
+    cli: Cli, questions: Path, passages_file: Path, tmp_path: Path
+) -> None:
+    run = ["eval", "jsonl", "--data", questions, "--corpus", passages_file, "--out", tmp_path / "run"]
+    cli(*run)
+    lines = (tmp_path / "run" / "results.jsonl").read_text("utf-8").splitlines(keepends=True)
+    (tmp_path / "run" / "results.jsonl").write_text(lines[0] + lines[1][:40], "utf-8")
+    again = cli(*run)
+    assert "1 of 2 are done" in again.stdout
+    assert sorted(row["id"] for row in _rows(tmp_path / "run")) == ["q1", "q2"]
+    other = cli(*run, "--k", "3")
+    assert (other.exit_code, "limits.k: 5 there, 3 here" in other.stderr) == (1, True)
+
+
+def test_retrieval_alone_needs_no_answerer(cli: Cli, questions: Path, passages_file: Path, tmp_path: Path) -> None:
+    done = cli(
+        "eval", "jsonl", "--data", questions, "--corpus", passages_file, "--out", tmp_path / "run", "--retrieval-only",
+        "--answerer", "unknown:model",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
+    assert (manifest["graph"], manifest["roles"]) == ("none", {"retriever": "bm25"})
+    assert {row["stop_reason"] for row in _rows(tmp_path / "run")} == {"retrieval_only"}
+    assert "em" not in _rows(tmp_path / "run")[0]["scores"]
+
+
+def test_a_question_that_fails_is_recorded_and_asked_again_on_request(
+    cli: Cli, questions: Path, passages_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Moody:
+        broken = True
+
+        def retrieve(self, query: str, k: int = 5) -> list[Any]:
+            if self.broken and "Edinburgh" in query:
+                raise TypeError("a mistake in the wiring")
+            return []
+
+    monkeypatch.setattr("ras_agent.tools.retrieve.bm25.bm25", lambda index: Moody())
+    run = [
+        *("eval", "jsonl", "--data", questions, "--corpus", passages_file, "--out", tmp_path / "run"),
+        *("--graph", "single-shot"),
+    ]
+    failed = cli(*run)
+    assert (failed.exit_code, "1 question ended in an error" in failed.stdout) == (3, True)
+    errors = {row["id"]: row["error"] for row in _rows(tmp_path / "run")}
+    assert errors == {"q1": None, "q2": {"type": "TypeError", "message": "a mistake in the wiring"}}
+    assert cli(*run).exit_code == 3
+    monkeypatch.setattr(Moody, "broken", False)
+    assert cli(*run, "--retry-errors").exit_code == 0
+    assert {row["id"]: row["error"] for row in _rows(tmp_path / "run")} == {"q1": None, "q2": None}

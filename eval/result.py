@@ -102,7 +102,7 @@ def _asked(question: Question) -> dict[str, Any]:
         "answers": tuple(question.answers),
         "supporting": tuple(question.supporting),
         "type": question.type,
-        "gold_hops": getattr(question, "gold_hops", None),
+        "gold_hops": question.hops,
     }
 
 

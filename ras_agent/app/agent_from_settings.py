@@ -20,8 +20,11 @@ __all__ = ["agent_from_settings", "limits_of", "role_specs"]
 OFFLINE = "offline"
 
 
-def agent_from_settings(settings: Settings, index: PassageIndex | Sequence[Passage]) -> Agent:
-    """The agent that `settings` describe, over `index`. Raises RasError children for what cannot be set up."""
+def agent_from_settings(settings: Settings, index: PassageIndex | Sequence[Passage], *, task: str = "") -> Agent:
+    """The agent that `settings` describe, over `index`. Raises RasError children for what cannot be set up.
+
+    task: a task's own instruction for an answerer on a chat model, shown above the question.
+    """
     from ras_agent.graphs.ircot import create_ircot_agent
     from ras_agent.graphs.presets import preset_named
     from ras_agent.graphs.ras import create_ras_agent
@@ -38,6 +41,7 @@ def agent_from_settings(settings: Settings, index: PassageIndex | Sequence[Passa
             **asking,
             # the reader's prompt has no worked examples
             **({} if style == "reader" else examples),
+            **({"task": task} if task else {}),
             style=style,
             may_abstain=preset.may_abstain,
         ),

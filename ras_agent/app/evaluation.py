@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from ras_agent.app.agent_from_settings import agent_from_settings, limits_of, role_specs
 from ras_agent.errors import SettingsError
-from ras_agent.eval.metrics import all_recalled_at, exact_match, recall_at, token_f1
-from ras_agent.eval.questions import Question, load_passages, load_questions
+from ras_agent.eval.benchmarks import Benchmark, benchmark
+from ras_agent.eval.outcome import Outcome
+from ras_agent.eval.questions import Question
 from ras_agent.eval.result import Result
 from ras_agent.eval.run_folder import RunFolder
 from ras_agent.eval.run_manifest import file_sha256, manifest_of
 from ras_agent.eval.runner import System, agent_asker, evaluate, remaining, retrieval_asker
+from ras_agent.eval.scoring import metric, score
 from ras_agent.eval.summarise import summarise
 from ras_agent.records import JSON
 from ras_agent.settings import Settings
@@ -28,6 +30,7 @@ __all__ = ["Evaluation", "prepare"]
 # calls under way at one endpoint, for each question under way: hops of an LLM extractor make five at once
 _CALLS_A_QUESTION = 2
 # how models are asked, beside the limits; where replies are kept and how fast they come changes no figure
+_OF_PASSAGES = frozenset({"recall", "all_recall", "hit", "mrr", "answer_in_passages"})
 _ASKING = ("preset", "style", "few_shot", "temperature")
 
 
@@ -52,7 +55,7 @@ class Evaluation:
 
 
 def prepare(
-    benchmark: str,
+    name: str,
     data: Path,
     out: Path,
     settings: Settings,
@@ -60,36 +63,41 @@ def prepare(
     corpus: Path | None = None,
     first: int = 1,
     limit: int | None = None,
+    metrics: Sequence[str] = (),
     retrieval_only: bool = False,
     retry_errors: bool = False,
     traces: bool = True,
-    name: str | None = None,
+    label: str | None = None,
     seed: int = 0,
     concurrency: int = 32,
 ) -> Evaluation:
     """Load questions and passages, begin or resume the folder `out`, and set the agent up.
 
+    name: the benchmark's. metrics: in place of the benchmark's own. label: the run's name in reports.
     Raises RasError children: for files that cannot be read, a folder that another configuration began, and roles that
     cannot be set up.
     """
-    questions = load_questions(data)[first - 1 :][:limit]
+    asked = benchmark(name)
+    everything = asked.load(data)
+    questions = everything[first - 1 :][:limit]
     if not questions:
-        raise SettingsError(f"{data} has no question from number {first} on; lower --first")
-    index, corpus_sha256 = _corpus(settings, corpus)
+        raise SettingsError(f"{data} has no question number {first}, only {len(everything)}; lower --first")
+    wanted = _metrics(asked, metrics, retrieval_only)
+    settings = settings if settings.style else settings.model_copy(update={"style": _style(settings, asked)})
+    index, corpus_sha256 = _corpus(settings, corpus, asked, everything)
     specs = {} if retrieval_only else role_specs(settings)
     roles = {**{role: role_name(spec) for role, spec in specs.items()}, "retriever": settings.retriever}
-    metrics = RETRIEVAL_METRICS if retrieval_only else METRICS
     manifest = manifest_of(
         questions,
-        name=name or out.name,
-        benchmark=benchmark,
+        name=label or out.name,
+        benchmark=name,
         data=str(data),
-        data_sha256=file_sha256(data),
+        data_sha256=file_sha256(data) if data.is_file() else None,
         corpus_sha256=corpus_sha256,
         graph="none" if retrieval_only else settings.graph,
         roles=roles,
         limits=limits_of(settings),
-        metrics=metrics,
+        metrics=wanted,
         seed=seed,
         retrieval_only=retrieval_only,
         prompts_dir=settings.prompts,
@@ -100,52 +108,52 @@ def prepare(
         folder.forget({result.id for result in folder.results() if result.error})
     settings = _paced(settings, folder, concurrency)
 
-    def score(question: Question, output: Mapping[str, Any]) -> dict[str, float]:
-        scores = _scores(question, output)
-        return {metric: scores[metric] for metric in metrics}
+    def scores(question: Question, output: Mapping[str, Any]) -> dict[str, float]:
+        return score(question, Outcome.from_output(output), wanted)
 
     if retrieval_only:
         ask = retrieval_asker(index.retriever(settings.retriever), settings.k)
     else:
-        ask = agent_asker(agent_from_settings(settings, index))
+        ask = agent_asker(agent_from_settings(settings, index, task=asked.instructions.get("answer", "")))
     left = {question.id for question in remaining(questions, folder)}
     return Evaluation(
-        System(ask, score, settings.graph, roles, traces),
+        System(ask, scores, settings.graph, roles, traces),
         questions,
         folder,
         concurrency,
         tuple(result for result in folder.results() if result.id not in left),
-        metrics[0],
+        wanted[0],
         seed,
     )
 
 
-METRICS = ("f1", "em", "recall@2", "recall@5", "all_recall@5")
-RETRIEVAL_METRICS = METRICS[2:]
+def _metrics(asked: Benchmark, chosen: Sequence[str], retrieval_only: bool) -> tuple[str, ...]:
+    """The names of what is measured; of a bare search only what looks at passages."""
+    names = tuple(chosen) or asked.metrics
+    if retrieval_only and not chosen:
+        names = tuple(name for name in names if name.partition("@")[0] in _OF_PASSAGES) or ("answer_in_passages",)
+    for name in names:
+        metric(name)  # raises UnknownName before anything is asked
+    return names
 
 
-def _scores(question: Question, output: Mapping[str, Any]) -> dict[str, float]:
-    ranked = [
-        passage.get("title", "") if question.by_title else passage["id"] for passage in output["passages"].values()
-    ]
-    return {
-        "f1": token_f1(output["answer"], question.answers),
-        "em": exact_match(output["answer"], question.answers),
-        "recall@2": recall_at(2, ranked, question.supporting),
-        "recall@5": recall_at(5, ranked, question.supporting),
-        "all_recall@5": all_recalled_at(5, ranked, question.supporting),
-    }
+def _style(settings: Settings, asked: Benchmark) -> str:
+    """The form of the answer: IRCoT's reader has one of its own."""
+    return "reader" if settings.graph == "ircot" and asked.style == "short" else asked.style
 
 
-def _corpus(settings: Settings, corpus: Path | None) -> tuple[PassageIndex, str]:
-    """What is searched, and a digest of it."""
+def _corpus(
+    settings: Settings, corpus: Path | None, asked: Benchmark, questions: Sequence[Question]
+) -> tuple[PassageIndex, str]:
+    """What is searched, and a digest of it: a file, an index, or the passages that come with all of the questions."""
     from ras_agent.tools.index.store import PassageIndex
 
     if corpus is not None:
-        return PassageIndex.in_memory(load_passages(corpus)), file_sha256(corpus)
-    if settings.index is None:
-        raise SettingsError("nothing to search: give --corpus PASSAGES.jsonl or --index PATH")
-    index = PassageIndex.open(settings.index)
+        return PassageIndex.in_memory(asked.corpus(corpus)), file_sha256(corpus)
+    if settings.index is not None:
+        index = PassageIndex.open(settings.index)
+    else:
+        index = PassageIndex.in_memory(asked.corpus(questions))
     return index, index.snapshot.manifest.fingerprint
 
 

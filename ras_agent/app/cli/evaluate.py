@@ -24,7 +24,9 @@ def evaluate(
     ],
     corpus: Annotated[
         Path | None,
-        typer.Option(help="Passages to search, JSON Lines of id, text, title.", rich_help_panel=DATA),
+        typer.Option(
+            help="Passages to search, JSON Lines of id, text, title; else those of the questions.", rich_help_panel=DATA
+        ),
     ] = None,
     index: Annotated[
         Path | None, typer.Option("--index", "-i", help="An index to search instead.", rich_help_panel=DATA)
@@ -32,6 +34,9 @@ def evaluate(
     first: Annotated[int, typer.Option(min=1, help="The first question asked, from 1.", rich_help_panel=DATA)] = 1,
     limit: Annotated[int | None, typer.Option(min=1, help="How many are asked (all).", rich_help_panel=DATA)] = None,
     concurrency: Annotated[int, typer.Option(min=1, help="Questions under way at once.", rich_help_panel=RUN)] = 32,
+    metric: Annotated[
+        list[str] | None, typer.Option(help="Measure this instead, e.g. recall@10.", rich_help_panel=RUN)
+    ] = None,
     retrieval_only: Annotated[
         bool, typer.Option("--retrieval-only", help="Search for the question, answer nothing.", rich_help_panel=RUN)
     ] = False,
@@ -86,8 +91,9 @@ def evaluate(
     )  # fmt: skip
     console = screen(quiet=quiet)
     run = prepare(
-        benchmark, data, out, settings, corpus=corpus, first=first, limit=limit, retrieval_only=retrieval_only,
-        retry_errors=retry_errors, traces=traces, name=name, seed=seed, concurrency=concurrency,
+        benchmark, data, out, settings, corpus=corpus, first=first, limit=limit, metrics=metric or (),
+        retrieval_only=retrieval_only, retry_errors=retry_errors, traces=traces, label=name, seed=seed,
+        concurrency=concurrency,
     )  # fmt: skip
     with progress(console, run) as on_end:
         summary = run.finish(on_end)

@@ -17,6 +17,7 @@ __all__ = [
     "SettingsError",
     "TraceError",
     "UnknownName",
+    "WeightsError",
 ]
 
 
@@ -85,3 +86,7 @@ class BudgetExceeded(RasError, RuntimeError):
 
 class RunError(RasError, ValueError):
     """An evaluation's folder cannot be used as asked; the message says what stands against it and what to do."""
+
+
+class WeightsError(RasError, ValueError):
+    """Weights are missing, damaged, or made for another version; the message names the file or the remedy."""

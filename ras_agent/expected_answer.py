@@ -7,7 +7,7 @@ from typing import Literal
 
 from ras_agent.words import FUNCTION_WORDS, content_words, word_set
 
-__all__ = ["ASKS", "AnswerType", "expected_answer"]
+__all__ = ["ASKS", "AnswerType", "expected_answer", "head_type"]
 
 AnswerType = Literal["person", "place", "date", "number", "organisation", "work", "nationality", "thing"]
 
@@ -111,6 +111,11 @@ def _noun(rest: str) -> tuple[str, ...]:
 
 def _ends_noun(word: str) -> bool:
     return word.endswith("ed") or word in _COMPARATIVES
+
+
+def head_type(noun: tuple[str, ...]) -> AnswerType | None:
+    """The type by the last word alone: "song index" is no work."""
+    return _type_of(noun[-1:])
 
 
 def _type_of(noun: tuple[str, ...]) -> AnswerType | None:

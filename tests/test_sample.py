@@ -5,6 +5,10 @@ from collections import Counter
 from importlib.resources import files
 from typing import Any
 
+from ras_agent import create_ras_agent
+from ras_agent.app.sample import sample_passages
+from ras_agent.tools.index.store import PassageIndex
+
 
 def _rows(name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in files("ras_agent.data").joinpath(name).read_text("utf-8").splitlines()]
@@ -29,3 +33,19 @@ def test_every_answer_but_yes_and_no_stands_in_a_supporting_passage() -> None:
         evidence = " ".join(texts[supporting] for supporting in row["supporting_ids"])
         found = [answer for answer in row["answers"] if answer in evidence or answer in {"yes", "no"}]
         assert bool(found) == (row["type"] != "unanswerable"), row["question"]
+
+
+def test_the_demo_question_is_answered_with_evidence_from_every_hop() -> None:
+    question = "Which river flows through the city where the inventor of the telephone was born?"
+    index = PassageIndex.in_memory(sample_passages())
+    agent = create_ras_agent(planner="offline", answerer="offline", retriever="bm25", index=index)
+    out = agent.invoke({"question": question})
+    assert out["answer"] == "Water of Leith"
+    assert out["stop_reason"] == "sufficient"
+    assert len(out["steps"]) == 3
+    assert [citation["title"] for citation in out["citations"]] == [
+        "Telephone",
+        "Alexander Graham Bell",
+        "Water of Leith",
+    ]
+    assert all(citation["quote"] for citation in out["citations"])

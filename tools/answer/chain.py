@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from ras_agent.canonical import canonical_key
 from ras_agent.protocols import Answerer
 from ras_agent.question_chain import MOST_LINKS, innermost, names_link, speaking_of
 from ras_agent.question_graph import QuestionGraph
@@ -27,7 +28,7 @@ class ChainAnswerer:
         self._inner, self._last, self._trust = inner, last or inner, trust
 
     def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage]) -> Answer:
-        rest, last, name, evidence = question, question, "", list[Citation]()
+        rest, last, name, names, evidence = question, question, "", list[str](), list[Citation]()
         known = {passage.id: passage for passage in passages}
         for _ in range(MOST_LINKS):
             link = innermost(rest)
@@ -39,11 +40,18 @@ class ChainAnswerer:
             # the description stays beside the name: what it speaks of is known, and no answer
             last = link.replaced(rest, f"{found.text}, {link.text},")
             rest, name = link.replaced(rest, found.text), found.text
+            names.append(name)
             evidence += found.citations[:1]
         answer = self._last.answer(last, graph, speaking_of(name, passages))
-        if answer.abstained and rest != question:
-            return self._last.answer(question, graph, passages)
+        if answer.abstained and names:
+            asked_plainly = self._last.answer(question, graph, passages)
+            # what only led towards the answer is not the answer
+            return answer if _is_one_of(names, asked_plainly.text) else asked_plainly
         return replace(answer, citations=_numbered([*evidence, *answer.citations])) if evidence else answer
+
+
+def _is_one_of(names: Iterable[str], text: str) -> bool:
+    return canonical_key(text) in map(canonical_key, names)
 
 
 def _numbered(citations: Iterable[Citation]) -> tuple[Citation, ...]:

@@ -14,6 +14,7 @@ from ras_agent.tools.answer.rank import Ranker, packaged_ranker
 from ras_agent.tools.answer.reading import Read, read
 from ras_agent.tools.answer.shared import Common, common_ground, spoken
 from ras_agent.tools.answer.sides import Side, sides_of
+from ras_agent.tools.answer.unheard import unheard_names
 from ras_agent.tools.answer.yes_no import decide
 from ras_agent.words import stems
 
@@ -99,7 +100,8 @@ class OfflineAnswerer:
         known = set(stems(asked.question))
         best = next((one for one in ranked if not set(stems(one.text)) <= known), ranked[0])
         confidence = ranker.confidence(best.share)
-        if self._may_abstain and confidence < _LEAST_CONFIDENCE:
+        missing = unheard_names(asked.question, sentences, [passage.title for passage in passages])
+        if self._may_abstain and (confidence < _LEAST_CONFIDENCE or missing):
             return Answer(I_DO_NOT_KNOW, abstained=True, confidence=confidence)
         grounds = [best.sentence, *bridges(asked.question, best.sentence, sentences, passages)]
         return Answer(best.text, cited(grounds, passages, graph), confidence=confidence)

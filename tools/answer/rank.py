@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.errors import IndexMismatch
+from ras_agent.errors import WeightsError
 from ras_agent.protocols import SpanReader
 from ras_agent.question_analysis import QuestionAnalysis
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Passage
 from ras_agent.tools.answer.answer_type import TypeModel
 from ras_agent.tools.answer.features import FEATURES, Candidates, describe
+from ras_agent.tools.answer.fitting import fitting
 from ras_agent.tools.answer.question_words import Rarity
 from ras_agent.tools.answer.reader_scores import reader_logits
 from ras_agent.tools.answer.reading import Read
@@ -44,9 +45,9 @@ class Ranker:
     """Scores candidates with fixed weights; may be used from several threads at once."""
 
     def __init__(self, weights: dict[str, npt.NDArray[Any]]) -> None:
-        """`weights` as `ras_agent.train.answer_ranker` writes them. Raises IndexMismatch for another layout."""
+        """`weights` as `ras_agent.train.answer_ranker` writes them. Raises WeightsError for another layout."""
         if weights["mean"].shape != (len(INPUTS),):
-            raise IndexMismatch(
+            raise WeightsError(
                 f"the ranker's weights are for {len(weights['mean'])} features, this version has {len(INPUTS)}; "
                 "make them again: python -m ras_agent.train.answer_ranker --help"
             )
@@ -63,14 +64,21 @@ class Ranker:
         sentences: Sequence[Read],
         reader: SpanReader | None = None,
     ) -> list[Ranked]:
-        """The candidates, best first; none where there is nothing to read. A `reader` has its say on each."""
+        """The candidates that have the form of an answer, best first; where none has, all with no share.
+
+        Empty where there is nothing to read. A `reader` has its say on each.
+        """
         found = describe(asked, graph, passages, sentences, self.rarity)
         if found is None:
             return []
         logits = self.score(self.inputs(asked, found))
         if reader is not None:
             logits = logits + reader_logits(reader, asked.question, passages, found).astype(np.float32)
-        return pooled(found, logits)
+        fits = fitting(asked, found.texts, found.sentences, found.mentions)
+        if not fits.any():
+            return [replace(one, share=0.0) for one in pooled(found, logits)]
+        logits[~fits] = -np.inf
+        return [one for one in pooled(found, logits) if one.share > 0]
 
     def inputs(self, asked: QuestionAnalysis, found: Candidates) -> npt.NDArray[np.float32]:
         """(M, len(INPUTS))"""

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.errors import IndexMismatch, MissingExtra
+from ras_agent.errors import MissingExtra, WeightsError
 from ras_agent.records import Span
 from ras_agent.tools.encode.packaged_minilm import MINILM_SHA256, packaged_minilm
 
@@ -35,7 +35,7 @@ class MiniLMSpanReader:
     """Reads texts for a question; fits `SpanReader`. Weights load at the first use, on a GPU where there is one.
 
     delta: another delta than the shipped one, a .safetensors file with its .json card beside it; spans: how many
-    answers of a text are told. Raises MissingExtra without the extra `offline`, IndexMismatch for other weights.
+    answers of a text are told. Raises MissingExtra without the extra `offline`, WeightsError for other weights.
     """
 
     def __init__(self, delta: Path | str | None = None, spans: int = 5) -> None:
@@ -71,7 +71,7 @@ class _Network:
     def __init__(self, delta: Path) -> None:
         made_for = json.loads(delta.with_suffix(".json").read_text(encoding="utf-8"))["base_sha256"]
         if made_for != MINILM_SHA256:
-            raise IndexMismatch(
+            raise WeightsError(
                 f"{delta}: made for base weights {made_for}, but the packaged MiniLM's are {MINILM_SHA256}; "
                 "make it again: python -m ras_agent.train.span_reader --help"
             )

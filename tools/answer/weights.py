@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.errors import IndexMismatch
+from ras_agent.errors import WeightsError
 
 __all__ = ["read_safetensors", "write_safetensors"]
 
@@ -20,8 +20,11 @@ _NAMES = {np.dtype(code): name for name, code in _TYPES.items()}
 
 
 def read_safetensors(path: Path) -> dict[str, npt.NDArray[Any]]:
-    """The arrays of a safetensors file by name. Raises IndexMismatch for a file that is none, or of other types."""
-    data = path.read_bytes()
+    """The arrays of a safetensors file by name. Raises WeightsError for a file that is none, or of other types."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise WeightsError(f"{path}: weights cannot be read ({error.strerror}); install ras-agent again") from error
     try:
         (size,) = struct.unpack_from("<Q", data)
         header = json.loads(data[8 : 8 + size])
@@ -32,7 +35,7 @@ def read_safetensors(path: Path) -> dict[str, npt.NDArray[Any]]:
             for name, entry in header.items()
         }
     except (struct.error, ValueError, KeyError, TypeError) as error:
-        raise IndexMismatch(f"{path}: not a safetensors file of {', '.join(_TYPES)} arrays: {error}") from error
+        raise WeightsError(f"{path}: not a safetensors file of {', '.join(_TYPES)} arrays: {error}") from error
 
 
 def write_safetensors(path: Path, arrays: Mapping[str, npt.NDArray[Any]], metadata: Mapping[str, str]) -> None:

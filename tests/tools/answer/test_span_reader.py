@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ras_agent.errors import IndexMismatch, MissingExtra
+from ras_agent.errors import MissingExtra, WeightsError
 from ras_agent.protocols import SpanReader
 from ras_agent.tools.answer.span_reader import MiniLMSpanReader, best_spans
 from ras_agent.tools.encode import packaged_minilm
@@ -120,7 +120,7 @@ def test_a_delta_of_other_base_weights_is_refused(tmp_path: Path) -> None:
     shipped = files("ras_agent.data") / "span_reader.safetensors"
     shutil.copy(str(shipped), tmp_path / "delta.safetensors")
     (tmp_path / "delta.json").write_text(json.dumps({"base_sha256": "0" * 64}))
-    with pytest.raises(IndexMismatch, match="made for base weights 0000"):
+    with pytest.raises(WeightsError, match="made for base weights 0000"):
         MiniLMSpanReader(tmp_path / "delta.safetensors").read("Who?", ["Somebody."])
 
 

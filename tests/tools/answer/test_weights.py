@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ras_agent.errors import IndexMismatch
+from ras_agent.errors import WeightsError
 from ras_agent.tools.answer.weights import read_safetensors, write_safetensors
 
 ARRAYS = {
@@ -31,5 +31,5 @@ def test_the_safetensors_library_reads_the_same(tmp_path: Path) -> None:
 
 def test_another_file_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "w.safetensors").write_bytes(b"not weights at all")
-    with pytest.raises(IndexMismatch, match=r"w\.safetensors: not a safetensors file"):
+    with pytest.raises(WeightsError, match=r"w\.safetensors: not a safetensors file"):
         read_safetensors(tmp_path / "w.safetensors")

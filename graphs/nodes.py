@@ -48,8 +48,13 @@ def begin(records: Records, *, least_steps: int = LEAST_STEPS, stop_reason: str 
             **dict.fromkeys(("steps", "plans", "passages", "failures"), None),
             **dict.fromkeys(("seed_passages", "static_passages", "static_iterations"), None),
             **{"given": given_passages(state), "static": bool(state.get("static_passages"))},
-            **{"answer": "", "citations": [], "abstained": False, "confidence": None, "stop_reason": stop_reason},
-            **{"graph": records.dump(QuestionGraph()), "usage": Usage().to_dict(), "seconds": 0.0},
+            **{"answer": "", "citations": [], "abstained": False, "failed": "", "confidence": None},
+            **{
+                "graph": records.dump(QuestionGraph()),
+                "usage": Usage().to_dict(),
+                "seconds": 0.0,
+                "stop_reason": stop_reason,
+            },
             **{"subquery": question, "hits": [], "triples": [], "read": []},
         }
 
@@ -155,7 +160,7 @@ def answer(answerer: Answerer, records: Records) -> Body:
         refused = current_ledger().refused
         if reply is None:
             cause = f"{refused} is used up" if refused else "the answerer failed"
-            reply = Answer(f"No answer: {cause}.", abstained=True)
+            reply = Answer(f"No answer: {cause}.", abstained=True, failed=cause)
         reply = checked_answer(reply, passages, graph.by_id, hop)
         failures = recorded(replace(failure, role="answerer", hop=hop) for failure in reply.failures)
         emit(Answered(reply, refused or state["stop_reason"]))
@@ -163,6 +168,7 @@ def answer(answerer: Answerer, records: Records) -> Body:
             "answer": reply.text,
             "citations": [citation.to_dict() for citation in reply.citations],
             "abstained": reply.abstained,
+            "failed": reply.failed,
             "confidence": None if reply.confidence is None else float(reply.confidence),
             "failures": failures,
         }

@@ -53,6 +53,8 @@ class Outputs(TypedDict, total=False):
     answer: str
     citations: list[JSON]
     abstained: bool
+    failed: str
+    """why no answer could be made (Answer.failed); empty where one was, and where the evidence holds none"""
     confidence: float | None
     graph: JSON
     """QuestionGraph.to_dict()"""

@@ -283,13 +283,18 @@ class Citation:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer with its evidence. `abstained` means: the text says that the evidence does not hold the answer."""
+    """An answer with its evidence. `abstained` means: the text is none, for the evidence does not hold it.
+
+    failed: why no answer could be made, whatever the evidence holds: the answerer broke down, a limit forbade its call,
+    its reply was unreadable. Such an answer has abstained too.
+    """
 
     text: str
     citations: tuple[Citation, ...] = ()
     abstained: bool = False
     confidence: float | None = None
     failures: tuple[Failure, ...] = ()
+    failed: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from ras_agent.records import JSON, Action, Call, Citation, Failure, Passage, Pl
 __all__ = ["VERSION", "Trace", "trace_schema"]
 
 VERSION = 1
+Outcome = Literal["answered", "abstained", "failed"]
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -35,7 +36,8 @@ class Trace:
 
     plans: the planner's decisions, each with the hop that it was made for. passages: by id, in the order of retrieval.
     mode: the graph that ran ("ras", "ircot", "single_shot"). roles: what stood behind each role, such as
-    {"planner": "openai:gpt-4o-mini"}. seconds: time spent inside nodes.
+    {"planner": "openai:gpt-4o-mini"}. seconds: time spent inside nodes. failed: why no answer could be made; see
+    `outcome`.
     """
 
     question: str
@@ -53,6 +55,12 @@ class Trace:
     usage: Usage = field(default_factory=Usage)
     failures: tuple[Failure, ...] = ()
     passages: Mapping[str, Passage] = field(default_factory=dict)
+    failed: str = ""
+
+    @property
+    def outcome(self) -> Outcome:
+        """answered; abstained: the evidence held no answer; failed: the answerer gave none, whatever it held."""
+        return "failed" if self.failed else "abstained" if self.abstained else "answered"
 
     @classmethod
     def from_state(cls, out: Mapping[str, Any], mode: str = "", roles: Mapping[str, str] | None = None) -> Self:
@@ -94,6 +102,7 @@ class Trace:
             usage=Usage(tuple(wire["usage"]["calls"])),
             failures=tuple(wire["failures"]),
             passages=passages,
+            failed=wire.get("failed", ""),
         )
 
     def to_dict(self) -> JSON:
@@ -104,6 +113,7 @@ class Trace:
             "question": self.question,
             "answer": self.answer,
             "abstained": self.abstained,
+            "failed": self.failed,
             "confidence": self.confidence,
             "citations": [citation.to_dict() for citation in self.citations],
             "stop_reason": self.stop_reason,
@@ -198,6 +208,7 @@ class _Trace(TypedDict):
     question: str
     answer: str
     abstained: bool
+    failed: NotRequired[str]  # not in traces of the first days
     confidence: float | None
     citations: list[Citation]
     stop_reason: str

@@ -75,6 +75,7 @@ def traces(draw: st.DrawFn) -> Trace:
         usage=st.builds(Usage, st.lists(st.builds(Call, TEXT, counts, TEXT, counts), max_size=2).map(tuple)),
         failures=st.lists(st.builds(Failure, TEXT, TEXT, counts, TEXT), max_size=2).map(tuple),
         passages=st.just(passages),
+        failed=TEXT,
     )
     return draw(built)
 
@@ -94,14 +95,14 @@ def test_each_passage_is_written_once() -> None:
 
 def test_the_keys_of_the_document() -> None:
     assert list(TRACE.to_dict()) == [
-        *("schema", "version", "question", "answer", "abstained", "confidence", "citations", "stop_reason", "mode"),
-        *("roles", "seconds", "steps", "plans", "graph", "usage", "failures", "passages"),
+        *("schema", "version", "question", "answer", "abstained", "failed", "confidence", "citations", "stop_reason"),
+        *("mode", "roles", "seconds", "steps", "plans", "graph", "usage", "failures", "passages"),
     ]
 
 
-def test_the_schema_asks_for_every_key() -> None:
+def test_the_schema_asks_for_every_key_but_the_youngest() -> None:
     schema = trace_schema()
-    assert schema["required"] == list(TRACE.to_dict())
+    assert schema["required"] == [name for name in TRACE.to_dict() if name != "failed"]
     assert schema["properties"]["version"]["const"] == 1
 
 
@@ -114,6 +115,25 @@ def test_an_agents_output_is_a_trace() -> None:
 def test_an_output_may_lack_what_its_graph_never_wrote() -> None:
     out = {"question": "q", "answer": "a", "confidence": None, "stop_reason": "no_retrieval"}
     assert Trace.from_state(out) == Trace("q", "a", stop_reason="no_retrieval")
+
+
+@pytest.mark.parametrize(
+    ("abstained", "failed", "outcome"),
+    [
+        (False, "", "answered"),
+        (True, "", "abstained"),
+        (True, "the answerer failed", "failed"),
+    ],
+)
+def test_an_answerer_that_failed_is_told_from_one_that_abstained(abstained: bool, failed: str, outcome: str) -> None:
+    trace = Trace("q", "a", abstained=abstained, failed=failed)
+    assert Trace.from_json(trace.to_json()).outcome == outcome
+
+
+def test_a_trace_from_before_failed_was_written_is_read() -> None:
+    document = TRACE.to_dict()
+    del document["failed"]
+    assert Trace.from_dict(document) == TRACE
 
 
 def test_numbers_and_characters_that_json_lacks_are_replaced() -> None:

@@ -26,6 +26,8 @@ THREAD = {"configurable": {"thread_id": "t1"}}
 class Roles:
     """Planner, retriever, extractor and answerer that write down every call."""
 
+    name = "roles"
+
     def __init__(self):
         self.calls = []
 

@@ -66,6 +66,18 @@ class TestOffline:
         result = cli("ask", "Zyx qwv?", "--index", bell_index, "--json")
         assert result.exit_code == (3 if json.loads(result.stdout)["abstained"] else 0)
 
+    @pytest.mark.parametrize(
+        ("scripted", "code", "outcome"),
+        [({"status": 400}, 4, "failed"), ({"reply": "Answer: [UNKNOWN]"}, 3, "abstained")],
+    )
+    def test_an_answerer_that_fails_is_told_from_one_that_finds_no_answer(
+        self, cli: Cli, bell_index: Path, scripted_llm: Any, scripted: dict[str, Any], code: int, outcome: str
+    ) -> None:
+        scripted_llm.script(scripted)
+        asked = ("ask", QUESTION, "--index", bell_index, "--graph", "single-shot", "--extractor", "offline", "--json")
+        result = cli(*asked, "--answerer", scripted_llm.spec)
+        assert (result.exit_code, Trace.from_json(result.stdout).outcome) == (code, outcome)
+
 
 class TestSaving:
     def test_a_saved_run_is_shown_as_it_was_drawn_live(self, cli: Cli, bell_index: Path) -> None:

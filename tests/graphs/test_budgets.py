@@ -149,4 +149,5 @@ def test_an_answerer_without_budget_abstains_with_the_limits_name(ras, fakes):
 
     out = ras("q", fakes.SUFFICIENT, answerer=Greedy(), limits=Limits(max_llm_calls=1)).invoke({"question": "Who?"})
     assert (out["answer"], out["abstained"]) == ("No answer: max_llm_calls is used up.", True)
+    assert out["failed"] == "max_llm_calls is used up"
     assert out["stop_reason"] == "max_llm_calls"

@@ -6,7 +6,7 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
 from ras_agent.errors import MissingExtra, ModelCallError, PromptError
-from ras_agent.records import Answer, Extraction, Failure, Hit, Passage, Plan
+from ras_agent.records import Answer, Citation, Extraction, Failure, Hit, Passage, Plan
 
 
 def failures(out):
@@ -78,7 +78,17 @@ def test_a_failing_answerer_abstains_and_says_so(ras, fakes):
     out = ras("q", fakes.SUFFICIENT, answerer=Lost()).invoke({"question": "Who?"})
     assert (out["answer"], out["abstained"], out["citations"]) == ("No answer: the answerer failed.", True, [])
     assert failures(out) == [("answerer", 1, "ConnectionError: refused")]
-    assert out["stop_reason"] == "sufficient"
+    assert (out["stop_reason"], out["failed"]) == ("sufficient", "the answerer failed")
+
+
+def test_an_honest_abstention_is_no_failure_also_where_it_cites_what_is_not_there(ras, fakes):
+    class Honest:
+        def answer(self, question, graph, passages):
+            return Answer("I don't know.", (Citation(1, "nowhere"),), abstained=True)
+
+    out = ras("q", fakes.SUFFICIENT, answerer=Honest()).invoke({"question": "Who?"})
+    assert (out["abstained"], out["failed"]) == (True, "")
+    assert failures(out) == [("answerer", 1, "dropped an invented citation: passage 'nowhere' was not retrieved")]
 
 
 def test_failures_of_an_answer_are_in_the_result(ras, fakes):

@@ -118,7 +118,9 @@ class LLMAnswerer:
             return Answer(I_DO_NOT_KNOW, abstained=True), problem
         cited = read_citations(part, evidence.passage_ids())
         if not bare_words(cited.bare):
-            return Answer(I_DO_NOT_KNOW, abstained=True), "it holds no answer"
+            return Answer(
+                I_DO_NOT_KNOW, abstained=True, failed="the model's reply held no answer"
+            ), "it holds no answer"
         text = self._form.read(cited.numbered if self._form.prose else cited.bare, question)
         citations = evidence.citations(cited.numbers, cited.bare, question) or evidence.supporting(cited.bare, question)
         failures = [_failure(f"cited [{number}], which is no evidence shown", part) for number in cited.invented]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ras_agent.app.cli import agent_options
-from ras_agent.app.cli.exits import INCOMPLETE
+from ras_agent.app.cli.exits import INCOMPLETE, UNANSWERED
 from ras_agent.app.cli.options import Config, Debug, settings_from
 
 if TYPE_CHECKING:
@@ -104,8 +104,8 @@ def ask(
         typer.echo(inert_json(trace.to_json()))
     elif quiet:
         typer.echo(inert_lines(trace.answer))
-    if trace.abstained:
-        raise typer.Exit(INCOMPLETE)
+    if trace.outcome != "answered":
+        raise typer.Exit(UNANSWERED if trace.outcome == "failed" else INCOMPLETE)
 
 
 def _run(question: str, settings: Settings, sample: bool, console: Console, verbose: bool) -> Trace:

@@ -25,7 +25,8 @@ def replayed(trace: Trace) -> Iterator[Event]:
     last = trace.steps[-1].hop if trace.steps else 0
     yield from _decided(trace, last + 1)
     yield from _failed(trace, last, "answerer")
-    yield Answered(Answer(trace.answer, trace.citations, trace.abstained, trace.confidence), trace.stop_reason)
+    answer = Answer(trace.answer, trace.citations, trace.abstained, trace.confidence, failed=trace.failed)
+    yield Answered(answer, trace.stop_reason)
 
 
 def _decided(trace: Trace, hop: int) -> Iterator[Event]:

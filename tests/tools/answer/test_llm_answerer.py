@@ -153,6 +153,7 @@ def test_an_answer_in_another_form_is_repaired_once_and_then_kept_with_a_failure
 def test_no_answer_after_a_repair_abstains_with_a_failure(scripted_model: Any) -> None:
     found = answer(scripted_model("", ""))
     assert (found.text, found.abstained) == ("I don't know.", True)
+    assert found.failed == "the model's reply held no answer"
     assert found.failures == (Failure("answerer", "it holds no answer"),)
 
 

@@ -18,7 +18,8 @@ class Result:
 
     supporting, retrieved: passage ids, or titles where the gold passages are named by title; `retrieved` is ranked by
     hop, then by rank within the hop. scores: metric -> 0..1. seconds: by the clock, from asked to answered. usage: see
-    `token_use`. error: {"type", "message"} of what was raised instead of an answer. trace: `Trace.to_dict()`.
+    `token_use`. error: {"type", "message"} of what was raised instead of an answer, within the agent ("Unanswered") or
+    out of it. trace: `Trace.to_dict()`.
     """
 
     id: str
@@ -66,6 +67,7 @@ def result_of(question: Question, out: Mapping[str, Any], *, seconds: float, tra
         seconds=seconds,
         usage=token_use(calls),
         models=tuple(dict.fromkeys(call["model"] for call in calls)),
+        error=_unanswered(out),
         trace=trace,
     )
 
@@ -93,6 +95,14 @@ def token_use(calls: Iterable[Mapping[str, Any]]) -> JSON:
         "by_role": {role: _sums(part) for role, part in _grouped(calls, "role").items()},
         "by_model": {model: _sums(part) for model, part in _grouped(calls, "model").items()},
     }
+
+
+def _unanswered(out: Mapping[str, Any]) -> JSON | None:
+    """An answerer that failed, which an agent tells in its output: no abstention, but an error like any other."""
+    if not out.get("failed"):
+        return None
+    told = [failure["message"] for failure in out.get("failures", ()) if failure["role"] == "answerer"]
+    return {"type": "Unanswered", "message": "; ".join([out["failed"], *told])[:2000]}
 
 
 def _asked(question: Question) -> dict[str, Any]:

@@ -75,6 +75,19 @@ def test_a_failing_question_is_recorded_and_the_others_are_answered(tmp_path: Pa
     assert [result.scores["em"] for result in results] == [1.0, 0.0, 1.0, 1.0, 1.0, 1.0]
 
 
+def test_an_answerer_that_failed_inside_the_agent_is_an_error_and_no_abstention(tmp_path: Path) -> None:
+    async def ask(question: Question) -> Mapping[str, Any]:
+        failures = [{"role": "retriever", "message": "late"}, {"role": "answerer", "message": "OSError: gone"}]
+        failed = {"abstained": True, "failed": "the answerer failed", "failures": failures}
+        return {**NOTHING, **(failed if question.id == "q1" else {"abstained": True, "failed": "", "failures": []})}
+
+    results = evaluate(System(ask, _score), QUESTIONS[:2], _folder(tmp_path))
+    assert [result.error for result in results] == [
+        None,
+        {"type": "Unanswered", "message": "the answerer failed; OSError: gone"},
+    ]
+
+
 def test_a_metric_that_raises_costs_its_own_score_alone(tmp_path: Path) -> None:
     def score(question: Question, out: Mapping[str, Any]) -> dict[str, float]:
         return {"third": 1 / (len(question.id) - 2)}

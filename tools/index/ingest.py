@@ -39,9 +39,10 @@ def ingest(
 ) -> IngestReport:
     """Index files, and folders of them, into the index at `out`, which is made if there is none.
 
-    A file is known by its label, its path from the named folder on ("docs/a.txt" wherever docs/ lies); a record by its
-    id. embedder: as PassageIndex.create takes it. prune: remove the documents of files that were indexed from the named
-    folders and are no longer there. forget: labels of files, or ids of documents, to remove whatever is there.
+    A file is known by its label, its path from the named folder on ("docs/a.txt" wherever docs/ lies); a record by
+    its id. embedder: as PassageIndex.create takes it. prune: remove the documents of files that were indexed from
+    the named folders and are no longer there; those in a folder that cannot be read stay. forget: labels of files,
+    or ids of documents, to remove whatever is there.
     Raises IngestError if there is nothing to do, with `strict` for the first thing that cannot be loaded, and while
     another run writes the same index; IndexExists, IndexMismatch and MissingExtra as PassageIndex does.
     """

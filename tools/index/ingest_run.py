@@ -40,7 +40,11 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class IngestReport:
-    """What a run did. `vanished`: files once indexed from the folders named now, and no longer there."""
+    """What a run did.
+
+    vanished: files once indexed from the folders named now, and no longer to be seen there; after pruning only those
+    that may stand in a place that cannot be read.
+    """
 
     files: int
     files_unchanged: int
@@ -98,11 +102,13 @@ class IngestRun:
             self._forget(name)
         labels = {file.label for file in files}
         vanished = [label for label in self._journal.files_under({file.root for file in files}) if label not in labels]
-        # a folder that cannot be read looks as if its files had vanished
-        if prune and not any(item.error for item in self._skipped):
+        if prune:
+            # the files of a folder that cannot be read look as if they had vanished
+            hidden = [label for label in vanished if any(_is_in(label, item.hides) for item in self._skipped)]
             for label in vanished:
-                self._forget(label)
-            vanished = []
+                if label not in hidden:
+                    self._forget(label)
+            vanished = hidden
         for file in files:
             self._take_file(file)
         self._flush()
@@ -220,6 +226,11 @@ class IngestRun:
     def _digest(self, document: Document) -> bytes:
         parts = [document.text, document.title, document.metadata, document.pages, self._way]
         return hashlib.blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=16).digest()
+
+
+def _is_in(label: str, place: str) -> bool:
+    """Whether `place` is the file's label, or that of a folder around it."""
+    return bool(place) and (label == place or label.startswith(f"{place}/"))
 
 
 def _size(file: SourceFile) -> int:

@@ -30,11 +30,15 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A file or record that was not loaded. `error`: it should have been (else it is none of ours, or empty)."""
+    """A file or record that was not loaded. `error`: it should have been (else it is none of ours, or empty).
+
+    hides: the label of a file or folder that could not be looked at, so nobody knows whether it is still there.
+    """
 
     place: str
     reason: str
     error: bool = True
+    hides: str = ""
 
     def __str__(self) -> str:
         return f"{self.place}: {self.reason}"

@@ -57,7 +57,7 @@ def _named(paths: Iterable[Path], suffixes: Collection[str], exclude: Path | Non
         if path.is_dir():
             yield from _walk(path, name, suffixes, exclude)
         elif not path.exists():
-            yield Skipped(str(path), "no such file or folder")
+            yield Skipped(str(path), "no such file or folder", hides=name)
         elif path.suffix.lower() not in suffixes:
             yield Skipped(str(path), _unknown_kind(path.suffix, suffixes))
         else:
@@ -68,24 +68,34 @@ def _walk(folder: Path, label: str, suffixes: Collection[str], exclude: Path | N
     try:
         entries = sorted(folder.iterdir(), key=lambda path: path.name)
     except OSError as error:
-        yield Skipped(label, f"cannot be read: {error.strerror}")
+        yield _unreadable(label, error)
         return
     for path in entries:
         inner = f"{label}/{path.name}"
+        try:
+            folder_inside = path.is_dir()
+            file_inside = path.is_file()
+        except OSError as error:  # a folder may let its names be listed and nothing more
+            yield _unreadable(inner, error)
+            continue
         if path.name.startswith("."):
             yield Skipped(inner, "hidden", error=False)
-        elif path.is_dir() and path.resolve() == exclude:
+        elif folder_inside and path.resolve() == exclude:
             yield Skipped(inner, "the index itself", error=False)
-        elif path.is_dir() and path.is_symlink():
+        elif folder_inside and path.is_symlink():
             yield Skipped(inner, "a linked folder; name it to index it", error=False)
-        elif path.is_dir():
+        elif folder_inside:
             yield from _walk(path, inner, suffixes, exclude)
-        elif not path.is_file():
-            yield Skipped(inner, "a broken link" if path.is_symlink() else "not a regular file")
+        elif not file_inside:
+            yield Skipped(inner, "a broken link" if path.is_symlink() else "not a regular file", hides=inner)
         elif path.suffix.lower() not in suffixes:
             yield Skipped(inner, _unknown_kind(path.suffix, suffixes), error=False)
         else:
             yield SourceFile(path, inner, inner.partition("/")[0])
+
+
+def _unreadable(label: str, error: OSError) -> Skipped:
+    return Skipped(label, f"cannot be read: {error.strerror}", hides=label)
 
 
 def _unknown_kind(suffix: str, suffixes: Collection[str]) -> str:

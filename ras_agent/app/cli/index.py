@@ -139,8 +139,7 @@ def _tell(console: Console, report: IngestReport, out: Path, *, prune: bool, ver
         hang(console, Text("left out "), Text("\n".join(map(inert, lines)), "dim"), 9)
     if report.vanished:
         what = f"{', '.join(report.vanished[:5])}{', …' if len(report.vanished) > 5 else ''}"
-        # an unreadable folder hides its files, so nothing was pruned beside one
-        remedy = "not pruned while something cannot be read" if prune else "--prune removes them"
+        remedy = "not pruned, for their place cannot be read" if prune else "--prune removes them"
         hang(console, Text("gone     "), Text(f"{inert(what)}: still in the index; {remedy}", "dim"), 9)
     parts = [
         counted(report.passages_total, "passage"),

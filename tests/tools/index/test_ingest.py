@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,10 @@ from ras_agent.tools.index.store import PassageIndex
 
 LONG = "Bell was born in Edinburgh. He moved to Canada. He patented the telephone."
 HALVES = Chunking(50, 0)
+
+
+def raising(error: OSError) -> NoReturn:
+    raise error
 
 
 @pytest.fixture
@@ -124,11 +129,44 @@ class TestAgain:
         assert (report.vanished, report.documents_removed) == ((), 1)
         assert "docs/b.txt" not in stored(out)
 
-    def test_nothing_is_pruned_while_a_folder_cannot_be_read(self, docs: Path, out: Path) -> None:
+    def test_an_unreadable_folder_keeps_its_own_files_from_pruning_and_no_others(
+        self, docs: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (docs / "in").mkdir()
+        (docs / "in" / "e.txt").write_text("Text of e.")
+        (docs / "in.txt").write_text("Text beside.")
         ingest([docs], out)
         (docs / "b.txt").unlink()
-        ingest([docs, docs.parent / "gone"], out, prune=True)
-        assert "docs/b.txt" in stored(out)
+        (docs / "in.txt").unlink()
+        listed = Path.iterdir
+        closed = PermissionError(13, "Permission denied")
+        monkeypatch.setattr(Path, "iterdir", lambda path: raising(closed) if path.name == "in" else listed(path))
+        report = ingest([docs, docs.parent / "gone"], out, prune=True)
+        assert list(stored(out)) == ["docs/a.txt", "docs/c.txt", "docs/d.txt", "docs/in/e.txt"]
+        assert (report.vanished, report.documents_removed) == (("docs/in/e.txt",), 2)
+        assert [item.place for item in report.errors] == ["docs/in", str(docs.parent / "gone")]
+
+    def test_an_entry_that_cannot_be_looked_at_is_told_and_stays(
+        self, docs: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        ingest([docs], out)
+        (docs / "c.txt").unlink()
+        looked, closed = Path.is_dir, PermissionError(13, "Permission denied")
+        monkeypatch.setattr(Path, "is_dir", lambda path: raising(closed) if path.name == "b.txt" else looked(path))
+        report = ingest([docs], out, prune=True)
+        assert list(stored(out)) == ["docs/a.txt", "docs/b.txt", "docs/d.txt"]
+        assert [str(item) for item in report.errors] == ["docs/b.txt: cannot be read: Permission denied"]
+
+    def test_files_of_a_named_folder_that_is_gone_stay_though_another_of_its_name_is_there(
+        self, docs: Path, out: Path, tmp_path: Path
+    ) -> None:
+        (tmp_path / "other" / "docs").mkdir(parents=True)
+        (tmp_path / "other" / "docs" / "z.txt").write_text("Text of z.")
+        ingest([docs, tmp_path / "other" / "docs"], out)
+        docs.rename(tmp_path / "unmounted")
+        report = ingest([docs, tmp_path / "other" / "docs"], out, prune=True)
+        assert "docs/a.txt" in stored(out)
+        assert (len(report.vanished), report.documents_removed) == (4, 0)
 
 
 class TestErrors:

@@ -247,7 +247,7 @@ class TestFolders:
     def test_what_was_named_and_cannot_be_taken_is_an_error(self, write: Write, tmp_path: Path) -> None:
         photo = write("photo.png", "")
         assert list(find_files([tmp_path / "gone", photo], self.KINDS)) == [
-            Skipped(f"{tmp_path}/gone", "no such file or folder"),
+            Skipped(f"{tmp_path}/gone", "no such file or folder", hides="gone"),
             Skipped(f"{tmp_path}/photo.png", "unknown kind of file '.png'; known: .md, .txt"),
         ]
 

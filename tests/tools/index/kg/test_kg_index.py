@@ -1,0 +1,154 @@
+"""A knowledge graph: what its arrays hold, whatever the order of its facts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ras_agent.errors import IndexMismatch, IndexNotFound
+from ras_agent.records import Source, Triple
+from ras_agent.tools.index.kg.disk import digest_of, write_generation
+from ras_agent.tools.index.kg.equivalence import Equivalence
+from ras_agent.tools.index.kg.facts import PassageFacts, facts_by_passage
+from ras_agent.tools.index.kg.index import KGIndex
+from ras_agent.tools.index.kg.string_table import StringTable
+
+
+def fact(passage: str, subject: str, predicate: str, object_: str, start: int = 0, end: int = 0) -> Triple:
+    return Triple(subject, predicate, object_, (Source(passage, start, end),))
+
+
+BELL = PassageFacts(
+    "bell",
+    (
+        fact("bell", "Alexander Graham Bell", "was born in", "Edinburgh", 0, 20),
+        fact("bell", "Alexander Graham Bell", "patented", "the telephone", 21, 40),
+    ),
+)
+LEITH = PassageFacts("leith", (fact("leith", "Water of Leith", "flows through", "Edinburgh", 3, 9),), ("Scotland",))
+AGAIN = PassageFacts("again", (fact("again", "alexander graham bell", "was born in", "Edinburgh", 5, 6),))
+
+
+@pytest.fixture
+def graph() -> KGIndex:
+    return KGIndex.in_memory([BELL, LEITH, AGAIN], extractor="offline")
+
+
+def test_entities_are_the_commonest_surface_forms_in_the_order_of_their_keys(graph: KGIndex) -> None:
+    assert list(graph.entities) == ["Alexander Graham Bell", "Edinburgh", "Scotland", "the telephone", "Water of Leith"]
+    assert list(graph.keys) == ["alexander graham bell", "edinburgh", "scotland", "telephone", "water of leith"]
+
+
+def test_the_last_relation_is_equivalence(graph: KGIndex) -> None:
+    assert list(graph.relations) == ["flows through", "patented", "was born in", "equivalent"]
+    assert graph.equivalence_relation == 3
+    assert graph.relation_id("equivalent") is None
+
+
+def test_a_fact_stated_twice_is_one_edge_with_two_sources(graph: KGIndex) -> None:
+    assert graph.edges.tolist() == [[0, 1, 3], [0, 2, 1], [4, 0, 1]]
+    assert graph.edges.dtype == np.int32
+    assert graph.triple(1) == Triple(
+        "Alexander Graham Bell",
+        "was born in",
+        "Edinburgh",
+        (Source("again", 5, 6, extractor="offline"), Source("bell", 0, 20, extractor="offline")),
+    )
+
+
+def test_mentions_count_where_an_entity_is_named(graph: KGIndex) -> None:
+    assert list(graph.documents) == ["again", "bell", "leith"]
+    assert graph.mentions.to_scipy().toarray().tolist() == [[1, 2, 0], [1, 1, 1], [0, 0, 1], [0, 1, 0], [0, 0, 1]]
+    assert graph.document_frequency.tolist() == [2, 3, 1, 1, 1]
+    assert graph.documents_to_entities.row(2).tolist() == [1, 2, 4]
+
+
+def test_names_are_looked_up_by_their_canonical_key(graph: KGIndex) -> None:
+    assert graph.entity_id("The  TELEPHONE") == 3
+    assert graph.entity_id("Bell") is None
+    assert (graph.document_id("leith"), graph.document_id("paris")) == (2, None)
+
+
+def test_neighbours_are_one_edge_away_in_either_direction(graph: KGIndex) -> None:
+    assert graph.neighbours(1).tolist() == [0, 4]
+    assert graph.edges_of(0).tolist() == [0, 1]
+    assert graph.neighbours(2).tolist() == []
+
+
+def test_the_order_of_passages_does_not_matter(graph: KGIndex) -> None:
+    other = KGIndex.in_memory([AGAIN, LEITH, BELL], extractor="offline")
+    assert other.fingerprint == graph.fingerprint
+
+
+def test_a_passage_that_states_nothing_is_a_document() -> None:
+    graph = KGIndex.in_memory([PassageFacts("empty")])
+    assert (list(graph.documents), graph.edges.shape, graph.mentions.shape) == (["empty"], (0, 3), (0, 1))
+
+
+def test_equivalences_are_the_last_edges_each_pair_once(hash_embedder: Any) -> None:
+    names = ["Graham Bell", "Bell Graham", "Leith"]
+    facts = [PassageFacts("p", tuple(fact("p", name, "is", "x") for name in names))]
+    graph = KGIndex.in_memory(facts, hash_embedder, equivalence=Equivalence(0.9))
+    assert [graph.triple(edge).subject for edge in graph.equivalences] == ["Bell Graham"]
+    assert [graph.triple(edge).object for edge in graph.equivalences] == ["Graham Bell"]
+    assert graph.edges[graph.equivalences[0], 1] == graph.equivalence_relation
+    assert graph.similarities.tolist() == pytest.approx([1.0])
+    assert graph.entity_vectors is not None
+    assert graph.entity_vectors.shape == (4, 64)
+    assert graph.relation_vectors is not None
+    assert graph.relation_vectors.shape == (2, 64)
+
+
+def test_what_is_written_is_opened_memory_mapped(graph: KGIndex, tmp_path: Path) -> None:
+    write_generation_in(tmp_path / "kg", graph)
+    opened = KGIndex.open(tmp_path)
+    assert opened.fingerprint == graph.fingerprint
+    assert digest_of(opened.arrays) == digest_of(graph.arrays)
+    assert not opened.edges.flags.writeable
+    assert KGIndex.exists(tmp_path)
+
+
+def test_a_folder_without_a_graph_names_the_remedy(tmp_path: Path) -> None:
+    with pytest.raises(IndexNotFound, match="ras-agent kg build"):
+        KGIndex.open(tmp_path)
+    assert not KGIndex.exists(tmp_path)
+
+
+def test_a_damaged_graph_is_told(graph: KGIndex, tmp_path: Path) -> None:
+    write_generation_in(tmp_path, graph)
+    edges = graph.edges.copy()
+    edges[0, 2] = 99
+    np.save(tmp_path / "graph-0" / "edges.npy", edges)
+    with pytest.raises(IndexMismatch, match="do not fit together"):
+        KGIndex.open(tmp_path)
+
+
+def test_another_embedder_is_refused(graph: KGIndex, tmp_path: Path, hash_embedder: Any) -> None:
+    write_generation_in(tmp_path, graph)
+    with pytest.raises(IndexMismatch, match="no embedder"):
+        KGIndex.open(tmp_path, hash_embedder)
+
+
+def test_triples_are_sorted_to_the_passages_of_their_sources() -> None:
+    both = Triple("a", "b", "c", (Source("one"), Source("two")))
+    found = list(facts_by_passage([both, fact("one", "d", "e", "f")], {"three": ["g"]}))
+    assert [(passage.passage_id, len(passage.triples)) for passage in found] == [("three", 0), ("one", 2), ("two", 1)]
+
+
+@given(st.lists(st.text(st.characters())))
+def test_a_string_table_holds_any_strings(strings: list[str]) -> None:
+    table = StringTable.of(strings)
+    assert list(table) == strings
+    ordered = StringTable.of(sorted(set(strings)))
+    assert [ordered.find(string) for string in sorted(set(strings))] == list(range(len(set(strings))))
+    assert ordered.find("not among them, surely") is None
+
+
+def write_generation_in(folder: Path, graph: KGIndex) -> None:
+    folder.mkdir(exist_ok=True)
+    write_generation(folder, graph.arrays, graph.manifest)

@@ -1,0 +1,116 @@
+"""A graph's arrays as files of one generation, memory-mapped when opened."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ras_agent.errors import IndexMismatch
+from ras_agent.tools.index.durable import sync_file
+from ras_agent.tools.index.kg.arrays import SOURCE, KGArrays
+from ras_agent.tools.index.kg.manifest import KGManifest, read_kg_manifest, write_kg_manifest
+from ras_agent.tools.index.kg.sparse_rows import SparseRows
+from ras_agent.tools.index.kg.string_table import StringTable
+
+__all__ = ["digest_of", "load_arrays", "open_generation", "save_arrays", "write_generation"]
+
+_OURS = re.compile(r"graph-\d+")
+_TABLES = ("entities", "keys", "relations", "relation_keys", "documents")
+
+
+def save_arrays(folder: Path, graph: KGArrays) -> None:
+    """Write every array as .npy into `folder`, which is made, and wait until they are on the disk."""
+    folder.mkdir(parents=True, exist_ok=True)
+    arrays = {f"{name}_{part}": getattr(getattr(graph, name), part) for name in _TABLES for part in ("text", "starts")}
+    arrays |= {name: getattr(graph, name) for name in ("edges", "similarities", "source_starts", "sources")}
+    arrays |= {f"mention_{part}": getattr(graph.mentions, part) for part in ("starts", "columns", "values")}
+    for name in ("entity_vectors", "relation_vectors"):
+        if getattr(graph, name) is not None:
+            arrays[name] = getattr(graph, name)
+    for name, array in arrays.items():
+        path = folder / f"{name}.npy"
+        np.save(path, array, allow_pickle=False)
+        sync_file(path)
+
+
+def load_arrays(folder: Path) -> KGArrays:
+    """The saved arrays, memory-mapped. Raises FileNotFoundError, or ValueError for files that do not fit together."""
+
+    def array(name: str) -> Any:  # each has a type of its own
+        # a plain view of the map: slicing a numpy.memmap costs microseconds
+        return np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False).view(np.ndarray)
+
+    tables = {name: StringTable(array(f"{name}_text"), array(f"{name}_starts")) for name in _TABLES}
+    with_vectors = (folder / "entity_vectors.npy").exists()
+    graph = KGArrays(
+        **tables,
+        edges=array("edges"),
+        similarities=array("similarities"),
+        mentions=SparseRows(
+            array("mention_starts"), array("mention_columns"), array("mention_values"), len(tables["documents"])
+        ),
+        source_starts=array("source_starts"),
+        sources=array("sources"),
+        entity_vectors=array("entity_vectors") if with_vectors else None,
+        relation_vectors=array("relation_vectors") if with_vectors else None,
+    )
+    _check(graph)
+    return graph
+
+
+def write_generation(folder: Path, graph: KGArrays, manifest: KGManifest) -> None:
+    """Commit `graph` as what `folder` holds; older generations are cleared away."""
+    name = f"graph-{manifest.generation}"
+    if (folder / name).exists():  # left by a write that was interrupted
+        shutil.rmtree(folder / name)
+    save_arrays(folder / name, graph)
+    write_kg_manifest(folder, manifest)
+    for path in folder.iterdir():
+        if _OURS.fullmatch(path.name) and path.name != name:
+            shutil.rmtree(path, ignore_errors=True)  # in use, where that hinders deletion: the next write tries again
+
+
+def open_generation(folder: Path) -> tuple[KGManifest, KGArrays]:
+    """The current generation. Raises IndexNotFound, or IndexMismatch for a damaged graph or one of another version."""
+    while True:
+        manifest = read_kg_manifest(folder)
+        try:
+            graph = load_arrays(folder / f"graph-{manifest.generation}")
+        except FileNotFoundError as error:
+            if read_kg_manifest(folder).generation == manifest.generation:
+                raise IndexMismatch(f"{error.filename} is missing: build the graph anew") from error
+            continue  # a writer committed and cleared away between our two reads: take its generation
+        except (ValueError, TypeError) as error:
+            raise IndexMismatch(f"{folder} is damaged ({error}): build the graph anew") from error
+        counted = (len(graph.documents), len(graph.entities), len(graph.relations), graph.facts)
+        if counted != (manifest.documents, manifest.entities, manifest.relations, manifest.facts):
+            raise IndexMismatch(f"{folder} does not hold the {manifest.facts} facts it says: build the graph anew")
+        return manifest, graph
+
+
+def digest_of(graph: KGArrays) -> str:
+    """A digest of everything but vectors: equal for equal graphs."""
+    digest = hashlib.blake2b(digest_size=16)
+    tables = [part for name in _TABLES for part in (getattr(graph, name).text, getattr(graph, name).starts)]
+    rest = [graph.edges, graph.similarities, graph.mentions.starts, graph.mentions.columns, graph.mentions.values]
+    for array in [*tables, *rest, graph.source_starts, graph.sources]:
+        digest.update(np.ascontiguousarray(array).view(np.uint8).data)
+    return digest.hexdigest()
+
+
+def _check(graph: KGArrays) -> None:
+    """Raises ValueError if an array would be read beyond its end."""
+    entities, relations, edges = len(graph.entities), len(graph.relations), graph.edges
+    fits = edges.ndim == 2 and edges.shape[1] == 3 and graph.sources.dtype == SOURCE
+    fits = fits and graph.mentions.shape[0] == entities and len(graph.source_starts) == len(edges) + 1
+    if fits and len(edges):
+        fits = int(edges.min()) >= 0 and int(edges[:, [0, 2]].max()) < entities and int(edges[:, 1].max()) < relations
+    for vectors, count in ((graph.entity_vectors, entities), (graph.relation_vectors, relations)):
+        fits = fits and (vectors is None or len(vectors) == count)
+    if not fits:
+        raise ValueError("its arrays do not fit together")

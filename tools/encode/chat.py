@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from ras_agent.budget import Ledger, current_ledger
 from ras_agent.errors import ModelCallError
 from ras_agent.prompts import Turn
 from ras_agent.records import Call
-from ras_agent.tools.encode.chat_cache import ReplyCache
+from ras_agent.tools.encode.chat_cache import KeptReply, ReplyCache
 from ras_agent.tools.encode.chat_limits import Booking, Clock, Limiter, Rates, shared_limiter
 from ras_agent.tools.encode.chat_models import (
     build_chat_model,
@@ -28,6 +28,7 @@ from ras_agent.tools.encode.chat_models import (
     without_secrets,
 )
 from ras_agent.tools.encode.chat_retry import RetryPolicy, retry_after
+from ras_agent.tools.encode.chat_shared import UnderWay
 
 __all__ = ["Chat", "ChatSettings", "Reply", "Request", "as_chat"]
 
@@ -97,6 +98,9 @@ class Chat:
         self.settings = settings or ChatSettings()
         self.limiter = limiter or shared_limiter(self.endpoint, self.settings.rates, self.settings.clock)
         self._cache = ReplyCache(self.settings.cache) if self.settings.cache else None
+        # apart: a thread that waited for a coroutine of its own event loop would wait for ever
+        self._under_way: UnderWay[Reply] = UnderWay()
+        self._aunder_way: UnderWay[Reply] = UnderWay()
 
     def __repr__(self) -> str:
         return f"Chat({self.name!r})"
@@ -104,26 +108,57 @@ class Chat:
     def complete(self, request: Request) -> Reply:
         """The model's reply. Raises BudgetExceeded before, ModelCallError after the last try."""
         with self._metered() as ledger:
-            reply = self._kept(request)
-            if reply is None:
-                tries = Retrying(sleep=self.settings.clock.sleep, **self._retry_options(ledger))
-                with self._errors_named(tries):
-                    reply = tries(self._try, request)
-                self._keep(request, reply)
+            reply = self._fresh(request, ledger) if self._cache is None else self._shared(request, ledger)
             return self._delivered(request, reply, ledger)
 
     async def acomplete(self, request: Request) -> Reply:
         """`complete` for coroutines."""
         with self._metered() as ledger:
-            reply = await asyncio.to_thread(self._kept, request) if self._cache is not None else None
+            asked = self._afresh(request, ledger) if self._cache is None else self._ashared(request, ledger)
+            return self._delivered(request, await asked, ledger)
+
+    def _shared(self, request: Request, ledger: Ledger) -> Reply:
+        """The reply that is kept, the one that an equal request under way gets, or a fresh one, which is then kept."""
+        kept = self._place_of(request)
+        while (ahead := self._under_way.come(kept.key)) is not None:
+            if (found := ahead.result()) is not None:
+                return replace(found, replayed=True, seconds=0.0)
+        reply = None
+        try:
+            reply = _read(kept.get())
             if reply is None:
-                tries = AsyncRetrying(sleep=self.settings.clock.asleep, **self._retry_options(ledger))
-                with self._errors_named(tries):
-                    fresh: Reply = await tries(self._atry, request)
-                if self._cache is not None:
-                    await asyncio.to_thread(self._keep, request, fresh)
-                reply = fresh
-            return self._delivered(request, reply, ledger)
+                reply = self._fresh(request, ledger)
+                kept.put(_written(reply))
+            return reply
+        finally:
+            self._under_way.leave(kept.key, reply)
+
+    async def _ashared(self, request: Request, ledger: Ledger) -> Reply:
+        kept = self._place_of(request)
+        while (ahead := self._aunder_way.come(kept.key)) is not None:
+            # shielded: one that gives up waiting must not cancel what the others wait for
+            if (found := await asyncio.shield(asyncio.wrap_future(ahead))) is not None:
+                return replace(found, replayed=True, seconds=0.0)
+        reply = None
+        try:
+            reply = _read(await asyncio.to_thread(kept.get))
+            if reply is None:
+                reply = await self._afresh(request, ledger)
+                await asyncio.to_thread(kept.put, _written(reply))
+            return reply
+        finally:
+            self._aunder_way.leave(kept.key, reply)
+
+    def _fresh(self, request: Request, ledger: Ledger) -> Reply:
+        tries = Retrying(sleep=self.settings.clock.sleep, **self._retry_options(ledger))
+        with self._errors_named(tries):
+            return tries(self._try, request)
+
+    async def _afresh(self, request: Request, ledger: Ledger) -> Reply:
+        tries = AsyncRetrying(sleep=self.settings.clock.asleep, **self._retry_options(ledger))
+        with self._errors_named(tries):
+            reply: Reply = await tries(self._atry, request)
+        return reply
 
     def _try(self, request: Request) -> Reply:
         with self.limiter.hold(_estimate(request)) as booking:
@@ -165,14 +200,9 @@ class Chat:
         ledger.record(Call(ledger.role, ledger.hop, self.name, *tokens, reply.seconds, reply.replayed))
         return reply
 
-    def _kept(self, request: Request) -> Reply | None:
-        kept = self._cache.get(sampling_parameters(self.model), request.turns) if self._cache is not None else None
-        return Reply(**kept, replayed=True) if kept else None
-
-    def _keep(self, request: Request, reply: Reply) -> None:
-        if self._cache is not None:
-            kept = {name: value for name, value in asdict(reply).items() if name not in ("seconds", "replayed")}
-            self._cache.put(sampling_parameters(self.model), request.turns, kept)
+    def _place_of(self, request: Request) -> KeptReply:
+        assert self._cache is not None
+        return self._cache.place_of(sampling_parameters(self.model), request.turns)
 
     def _retry_options(self, ledger: Ledger) -> dict[str, Any]:
         policy = self.settings.retry
@@ -248,3 +278,12 @@ def _reply(message: Any, seconds: float, booking: Booking) -> Reply:
     )
     booking.tokens = reply.input_tokens + reply.output_tokens or booking.tokens
     return reply
+
+
+def _read(kept: dict[str, Any] | None) -> Reply | None:
+    return None if kept is None else Reply(**kept, replayed=True)
+
+
+def _written(reply: Reply) -> dict[str, Any]:
+    """A reply as it is kept: how long it took is no part of it."""
+    return {name: value for name, value in asdict(reply).items() if name not in ("seconds", "replayed")}

@@ -7,13 +7,14 @@ import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ras_agent.errors import SettingsError
 from ras_agent.prompts import Turn
 
-__all__ = ["ReplyCache"]
+__all__ = ["KeptReply", "ReplyCache"]
 
 _TABLE = "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, request TEXT NOT NULL, reply TEXT NOT NULL)"
 
@@ -31,7 +32,7 @@ class ReplyCache:
         self.path = Path(path)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with closing(self._connect()) as connection, connection:
+            with closing(self.connect()) as connection, connection:
                 connection.execute("PRAGMA journal_mode = WAL")  # readers need not wait for a writer
                 connection.execute(_TABLE)
         except sqlite3.Error as error:
@@ -39,24 +40,45 @@ class ReplyCache:
 
     def get(self, parameters: Mapping[str, Any], turns: Sequence[Turn]) -> dict[str, Any] | None:
         """The reply kept for a request, or None."""
-        key, _ = _request(parameters, turns)
-        with closing(self._connect()) as connection:
-            row = connection.execute("SELECT reply FROM replies WHERE key = ?", (key,)).fetchone()
-        return json.loads(row[0]) if row else None
+        return self.place_of(parameters, turns).get()
 
     def put(self, parameters: Mapping[str, Any], turns: Sequence[Turn], reply: Mapping[str, Any]) -> None:
         """Keep a reply, a mapping of JSON values."""
-        row = (*_request(parameters, turns), json.dumps(dict(reply)))
-        with closing(self._connect()) as connection, connection:
-            connection.execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?)", row)
+        self.place_of(parameters, turns).put(reply)
+
+    def place_of(self, parameters: Mapping[str, Any], turns: Sequence[Turn]) -> KeptReply:
+        """Where a request's reply is kept, or will be."""
+        return KeptReply(self, *_request(parameters, turns))
 
     def __len__(self) -> int:
-        with closing(self._connect()) as connection:
+        with closing(self.connect()) as connection:
             (count,) = connection.execute("SELECT COUNT(*) FROM replies").fetchone()
         return int(count)
 
-    def _connect(self) -> sqlite3.Connection:
+    def connect(self) -> sqlite3.Connection:
+        """A connection of the caller's own, to be closed."""
         return sqlite3.connect(self.path, timeout=30)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptReply:
+    """The place of one request's reply. `key` is its hash, `request` its JSON for a reader."""
+
+    cache: ReplyCache
+    key: str
+    request: str
+
+    def get(self) -> dict[str, Any] | None:
+        """The reply, or None."""
+        with closing(self.cache.connect()) as connection:
+            row = connection.execute("SELECT reply FROM replies WHERE key = ?", (self.key,)).fetchone()
+        return json.loads(row[0]) if row else None
+
+    def put(self, reply: Mapping[str, Any]) -> None:
+        """Keep a reply, a mapping of JSON values."""
+        row = (self.key, self.request, json.dumps(dict(reply)))
+        with closing(self.cache.connect()) as connection, connection:
+            connection.execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?)", row)
 
 
 def _request(parameters: Mapping[str, Any], turns: Sequence[Turn]) -> tuple[str, str]:

@@ -1,5 +1,8 @@
 """A model call: held against the ledger, answered from the cache, its usage kept, its failures named."""
 
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,7 +14,7 @@ from ras_agent.budget import Ledger, Limits, metered
 from ras_agent.errors import BudgetExceeded, ModelCallError
 from ras_agent.prompts import Turn
 from ras_agent.records import Call
-from ras_agent.tools.encode.chat import Chat, ChatSettings, Request, as_chat
+from ras_agent.tools.encode.chat import Chat, ChatSettings, Reply, Request, as_chat
 
 REQUEST = Request((Turn("system", "Be brief."), Turn("user", "Who?")))
 
@@ -119,6 +122,39 @@ def test_a_failure_is_not_kept(scripted_model: Any, tmp_path: Path) -> None:
     with pytest.raises(ModelCallError):
         chat.complete(REQUEST)
     assert chat.complete(REQUEST).text == "Bell."
+
+
+async def test_equal_requests_under_way_at_once_are_one_call(scripted_model: Any, tmp_path: Path) -> None:
+    chat = as_chat(scripted_model("Bell."), ChatSettings(cache=tmp_path / "replies.db"))
+    with metered(Ledger("planner", hop=1)) as ledger:
+        replies = await asyncio.gather(*(chat.acomplete(REQUEST) for _ in range(4)))
+    assert [reply.text for reply in replies] == ["Bell."] * 4
+    assert sorted(call.replayed for call in ledger.calls) == [False, True, True, True]
+
+
+def test_so_it_is_for_threads(scripted_model: Any, tmp_path: Path) -> None:
+    entered = threading.Barrier(2)
+
+    def slow(prompt: str) -> str:
+        entered.wait()
+        return "Bell."
+
+    model = scripted_model((str(REQUEST.turns[-1].text), slow))
+    chat = as_chat(model, ChatSettings(cache=tmp_path / "replies.db"))
+    with ThreadPoolExecutor(3) as pool:
+        replies = [pool.submit(chat.complete, REQUEST) for _ in range(3)]
+        entered.wait()  # the first is inside its call
+        assert [reply.result().text for reply in replies] == ["Bell."] * 3
+    assert len(model.prompts) == 1
+
+
+async def test_a_call_that_fails_leaves_those_who_waited_for_it_to_ask_themselves(
+    scripted_model: Any, tmp_path: Path
+) -> None:
+    chat = as_chat(scripted_model(KeyError("broken"), "Bell."), ChatSettings(cache=tmp_path / "replies.db"))
+    failed, *told = await asyncio.gather(*(chat.acomplete(REQUEST) for _ in range(3)), return_exceptions=True)
+    assert isinstance(failed, ModelCallError)
+    assert [reply.text for reply in told if isinstance(reply, Reply)] == ["Bell.", "Bell."]
 
 
 def test_a_chat_is_taken_as_it_is(scripted_model: Any) -> None:

@@ -29,10 +29,13 @@ from ras_agent.tools.encode.chat_models import (
 )
 from ras_agent.tools.encode.chat_retry import RetryPolicy, retry_after
 from ras_agent.tools.encode.chat_shared import UnderWay
+from ras_agent.tools.encode.chat_unreachable import unreachable
 
 __all__ = ["Chat", "ChatSettings", "Reply", "Request", "as_chat"]
 
 _CUT_SHORT = frozenset({"length", "max_tokens", "MAX_TOKENS", "model_length"})
+# a server that is starting may refuse once; of one that is not there nothing more can be hoped
+UNREACHABLE_TRIES = 2
 _REMEDIES = {
     401: "check the API key",
     403: "check the API key's rights",
@@ -206,11 +209,14 @@ class Chat:
 
     def _retry_options(self, ledger: Ledger) -> dict[str, Any]:
         policy = self.settings.retry
+        knocked = 0
 
         def worth_it(error: BaseException) -> bool:
             """The answerer may go on past the run's time, as `Ledger.admit` lets it; nobody else waits until then."""
+            nonlocal knocked
+            knocked += bool(unreachable(error))
             in_time = ledger.role == "answerer" or (retry_after(error) or 0.0) < ledger.seconds_left()
-            return in_time and policy.retries(error)
+            return in_time and knocked < UNREACHABLE_TRIES and policy.retries(error)
 
         def pause_everybody(state: RetryCallState) -> None:
             error = state.outcome.exception() if state.outcome else None
@@ -233,6 +239,8 @@ class Chat:
             told = without_secrets(str(error), self.model)
             status = getattr(error, "status_code", None)
             remedy = f"; {_REMEDIES[status]}" if status in _REMEDIES else ""
+            if missing := unreachable(error, self.endpoint):
+                remedy = f": {missing}; start the server, or correct its address"
             count = tries.statistics.get("attempt_number", 1)
             where = self.name if self.name.endswith(self.endpoint) else f"{self.name} at {self.endpoint}"
             raise ModelCallError(

@@ -122,6 +122,15 @@ async def test_a_refusal_is_final_names_the_endpoint_and_shows_no_key(
     assert message.endswith(f"no entry with ***; {remedy}")
 
 
-async def test_a_server_that_is_not_there(settings: ChatSettings, complete: Complete) -> None:
-    with pytest.raises(ModelCallError, match=r"^vllm:http://127\.0\.0\.1:9/v1#m failed after 3 tries: "):
-        await complete(as_chat("vllm:http://127.0.0.1:9/v1#m", settings), Request(TURNS))
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+async def test_a_server_that_is_not_there_is_given_up_after_one_short_wait(
+    settings: ChatSettings, passing_time: Any, complete: Complete, host: str
+) -> None:
+    patient = replace(settings, retry=replace(settings.retry, attempts=5))
+    with pytest.raises(ModelCallError) as caught:
+        await complete(as_chat(f"vllm:http://{host}:9/v1#m", patient), Request(TURNS))
+    assert str(caught.value) == (
+        f"vllm:http://{host}:9/v1#m failed after 2 tries: OpenAIConnectionError: Connection error.: "
+        f"nothing listens at http://{host}:9; start the server, or correct its address"
+    )
+    assert passing_time.waits == [0.5]

@@ -1,4 +1,4 @@
-"""Records of a question file, each with its place: JSON Lines, a JSON array, an object around one, TSV; gzip or not."""
+"""Records of a question file, each with its place: JSON Lines, JSON, TSV, CSV, gzipped or not; Parquet."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import csv
 import gzip
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from ras_agent.errors import IngestError
+from ras_agent.errors import IngestError, MissingExtra
 
-__all__ = ["Record", "read_records"]
+__all__ = ["KEY", "Record", "read_records"]
 
-_FORMATS = (".json", ".jsonl", ".ndjson", ".tsv", ".txt")
+KEY = "_key"
+_FORMATS = (".json", ".jsonl", ".ndjson", ".tsv", ".csv", ".txt", ".parquet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,7 @@ class Record:
     number: int = 1
 
     def __contains__(self, key: str) -> bool:
+        """Whether there is something under `key`."""
         return self.data.get(key) is not None
 
     def text(self, *keys: str) -> str:
@@ -39,9 +41,9 @@ class Record:
         raise self.error(f"{keys[0]!r} should be text, found {value!r:.80}")
 
     def texts(self, *keys: str) -> tuple[str, ...]:
-        """The strings under the first of `keys` that is there; one string counts as a list of one."""
+        """The strings (or numbers) under the first of `keys` that is there; a single one counts as a list of one."""
         value = self._first(keys)
-        items = [value] if isinstance(value, str) else value
+        items = [value] if isinstance(value, str | int | float) else value
         if not isinstance(items, list | tuple) or not all(isinstance(item, str | int | float) for item in items):
             raise self.error(f"{keys[0]!r} should be a list of texts, found {value!r:.80}")
         return tuple(map(str, items))
@@ -81,12 +83,16 @@ class Record:
         raise self.error(f"no key {' or '.join(map(repr, keys))}; found {', '.join(map(str, self.data))}")
 
 
-def read_records(path: str | Path, under: str = "") -> Iterator[Record]:
+def read_records(path: str | Path, under: str = "", columns: Sequence[str] = ()) -> Iterator[Record]:
     """The objects of a file, in its order.
 
-    The name's ending tells the format, `.gz` behind it a compressed one: .jsonl (.ndjson) and .tsv by lines, .json an
-    array or JSON Lines. `under` is the key of the array in a JSON object that holds more.
-    Raises IngestError, which names the line, or the record of an array.
+    The name's ending tells the format, `.gz` behind it a compressed one: .jsonl (.ndjson) by lines; .json an array, an
+    object of objects (each then has its key under `KEY`), or JSON Lines; .tsv and .csv with a header; .txt with tabs
+    and without a header, as `columns` names them; .parquet. `under` is the key of the array in a JSON object that holds
+    more.
+
+    Raises IngestError, which names the line, or the record of an array. A table's row of another length is a record
+    without fields, whose error on use says so.
     """
     path = Path(path)
     suffixes = [suffix.lower() for suffix in path.suffixes]
@@ -96,10 +102,15 @@ def read_records(path: str | Path, under: str = "") -> Iterator[Record]:
         raise IngestError(f"{path}: {'a folder' if path.is_dir() else 'no such file'}; give a question file")
     if ending not in _FORMATS:
         raise IngestError(f"{path}: unknown format {ending!r}; known: {', '.join(_FORMATS)}, each also with .gz")
+    if ending == ".parquet":
+        yield from _parquet(path)
+        return
     with _opened(path, packed) as stream:
         try:
-            if ending in {".tsv", ".txt"}:
-                yield from _table(stream, path)
+            if ending in {".tsv", ".csv"}:
+                yield from _table(stream, path, "\t" if ending == ".tsv" else ",")
+            elif ending == ".txt":
+                yield from _columns(stream, path, columns)
             elif ending == ".json":
                 yield from _array(stream.read(), path, under)
             else:
@@ -133,7 +144,8 @@ def _array(text: str, path: Path, under: str) -> Iterator[Record]:
     if isinstance(whole, dict) and under in whole:
         whole = whole[under]
     elif isinstance(whole, dict) and not under:
-        whole = [whole]
+        keyed = whole and all(isinstance(value, dict) for value in whole.values())
+        whole = [{KEY: key, **value} for key, value in whole.items()] if keyed else [whole]
     if not isinstance(whole, list):
         wanted = f"an array, or an object with one under {under!r}" if under else "an array of objects"
         raise IngestError(f"{path}: expected {wanted}, found {type(whole).__name__}")
@@ -142,18 +154,46 @@ def _array(text: str, path: Path, under: str) -> Iterator[Record]:
         yield _record(item, where, number)
 
 
-def _table(stream: TextIO, path: Path) -> Iterator[Record]:
-    rows = csv.reader(stream, delimiter="\t")
-    header = next(rows, None)
-    if header is None:
-        return
-    for row in rows:
-        if not row:
-            continue
-        where = f"{path} line {rows.line_num}"
-        if len(row) != len(header):
-            raise IngestError(f"{where}: expected {len(header)} fields ({', '.join(header)}), found {len(row)}")
-        yield Record(dict(zip(header, row, strict=True)), where, rows.line_num)
+def _table(stream: TextIO, path: Path, delimiter: str) -> Iterator[Record]:
+    rows = csv.reader(stream, delimiter=delimiter)
+    try:
+        header = next(rows, None)
+        for row in rows:
+            if row:
+                yield _row(row, header or (), path, rows.line_num)
+    except csv.Error as error:
+        raise IngestError(f"{path} line {rows.line_num}: not a table ({error})") from error
+
+
+def _columns(stream: TextIO, path: Path, columns: Sequence[str]) -> Iterator[Record]:
+    if not columns:
+        raise IngestError(f"{path}: a .txt file is no question file of this benchmark; known: {', '.join(_FORMATS)}")
+    for number, line in enumerate(stream, 1):
+        if line.strip():
+            yield _row(line.rstrip("\r\n").split("\t"), columns, path, number)
+
+
+def _row(row: Sequence[str], header: Sequence[str], path: Path, number: int) -> Record:
+    where = f"{path} line {number}"
+    if len(row) != len(header):
+        return Record({}, f"{where}: expected {len(header)} fields ({', '.join(header)}), found {len(row)}", number)
+    return Record(dict(zip(header, row, strict=True)), where, number)
+
+
+def _parquet(path: Path) -> Iterator[Record]:
+    try:
+        from pyarrow import ArrowException, parquet
+    except ImportError as error:
+        raise MissingExtra("reading Parquet", "datasets") from error
+    number = 0
+    try:
+        with parquet.ParquetFile(path) as file:
+            for batch in file.iter_batches(batch_size=256):
+                for row in batch.to_pylist():
+                    number += 1
+                    yield Record(row, f"{path} row {number}", number)
+    except ArrowException as error:
+        raise IngestError(f"{path}: not a Parquet file that can be read ({error}); get it again") from error
 
 
 def _parsed(text: str, where: str) -> Any:

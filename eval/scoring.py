@@ -11,14 +11,18 @@ from functools import partial
 from importlib.metadata import entry_points
 
 from ras_agent.errors import UnknownName
-from ras_agent.eval.metrics.answer_sets import answer_hit, answer_set_score, split_answers
+from ras_agent.eval.metrics.answer_sets import answer_hit, answer_set_score, contained_set_score, split_answers
 from ras_agent.eval.metrics.answers import answer_coverage, exact_match, golden_match, squad_f1, token_f1
 from ras_agent.eval.metrics.choices import chosen_class, chosen_label, stated_verdict
+from ras_agent.eval.metrics.cited_graph import read_cited_graph
+from ras_agent.eval.metrics.graphs import GraphValidity, entity_score, graph_validity, triple_score
 from ras_agent.eval.metrics.grounding import answer_support, checkable, citation_precision
 from ras_agent.eval.metrics.ranking import all_recalled_at, hit_at, recall_at, reciprocal_rank
+from ras_agent.eval.metrics.rouge import rouge_lsum
 from ras_agent.eval.metrics.stopping import Stop, judged_stop
 from ras_agent.eval.outcome import Outcome
 from ras_agent.eval.questions import Question
+from ras_agent.eval.textual_graph import TextualGraph
 
 __all__ = ["GROUP", "Metric", "metric", "metric_names", "score"]
 
@@ -76,6 +80,34 @@ def _set(part: str, question: Question, outcome: Outcome) -> float | None:
         return None
     listed = [] if outcome.abstained else split_answers(outcome.answer)
     return float(getattr(answer_set_score(listed, question.answers), part))
+
+
+def _contained(question: Question, outcome: Outcome) -> float | None:
+    if not question.answers:
+        return None
+    return 0.0 if outcome.abstained else contained_set_score(split_answers(outcome.answer), question.answers).f1
+
+
+def _entities(part: str, question: Question, outcome: Outcome) -> float | None:
+    golds = question.metadata.get("answer_entities") or question.answers
+    return float(getattr(entity_score(_triples(outcome), golds), part)) if golds else None
+
+
+def _gold_triples(part: str, question: Question, outcome: Outcome) -> float | None:
+    gold = question.metadata.get("triples") or question.metadata.get("path")
+    return float(getattr(triple_score(_triples(outcome), gold), part)) if gold else None
+
+
+def _triples(outcome: Outcome) -> list[tuple[str, str, str]]:
+    return [(fact.subject, fact.predicate, fact.object) for fact in outcome.facts.values()]
+
+
+def _validity(share: Callable[[GraphValidity], float | None], question: Question, outcome: Outcome) -> float | None:
+    """Of what the answer cites of the question's own graph; a response that cites nothing has only `fully_valid`."""
+    if not (held := question.metadata.get("graph")):
+        return None
+    graph = TextualGraph.from_dict(held)
+    return share(graph_validity(read_cited_graph(outcome.answer), graph.nodes, graph.triples()))
 
 
 def _hits(k: int, question: Question, outcome: Outcome) -> float | None:
@@ -140,9 +172,19 @@ _METRICS: dict[str, Metric] = {
     "answer_f1": partial(_set, "f1"),
     "answer_precision": partial(_set, "precision"),
     "answer_recall": partial(_set, "recall"),
+    "contained_f1": _contained,
+    "entity_f1": partial(_entities, "f1"),
+    "entity_recall": partial(_entities, "recall"),
+    "triple_f1": partial(_gold_triples, "f1"),
+    "triple_precision": partial(_gold_triples, "precision"),
+    "triple_recall": partial(_gold_triples, "recall"),
+    "valid_nodes": partial(_validity, lambda found: found.valid_nodes / found.nodes if found.nodes else None),
+    "valid_edges": partial(_validity, lambda found: found.valid_edges / found.edges if found.edges else None),
+    "fully_valid": partial(_validity, lambda found: float(found.fully_valid)),
     "em": partial(_answered, exact_match),
     "f1": partial(_answered, token_f1),
     "golden_match": partial(_answered, golden_match),
+    "rouge_lsum": partial(_answered, rouge_lsum),
     "squad_f1": partial(_answered, squad_f1),
     "mrr": _mrr,
     "recall": partial(_whole, recall_at),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
@@ -16,9 +17,12 @@ from ras_agent.eval.questions import Question, is_plain, load_passages, plain_qu
 from ras_agent.eval.scoring import score
 from ras_agent.records import Passage
 
-__all__ = ["AnswerForm", "Benchmark", "Hub"]
+__all__ = ["AnswerForm", "Benchmark", "Given", "Hub", "Read"]
 
 AnswerForm = Literal["short", "multiple_choice", "true_false", "long"]
+Given = Literal["corpus", "seed", "static"]
+Read = Callable[[Record], Question | None]
+_STATIC = 5  # passages, as RAS fixes them for ASQA and ELI5
 _STYLES: dict[AnswerForm, Literal["short", "choice", "boolean", "long"]] = {
     "short": "short",
     "multiple_choice": "choice",
@@ -41,27 +45,35 @@ class Benchmark:
     """A question set.
 
     source: where to get the files, for a reader.
-    read: one official record to one question. Records in the plain form of one's own JSONL are read by every benchmark.
+    read: one official record to one question, or to None where the task leaves it out. Records in the plain form of
+    one's own JSONL are read by every benchmark. reader: makes `read` for a file that needs others beside it.
     metrics: names of `ras_agent.eval.scoring`. headline: the one that papers report.
     instructions: the task's own instruction by kind of prompt: "answer" beside the retrieved graph, "answer_baseline"
     for a model without one. Short-form questions have none (RAS, Table 5).
     files: official file names by split. counts: how many questions a file of that name holds. sha256: its digest.
+    answer_tokens: how long an answer may get, in tokens (RAS, appendix F).
+    given: what RAS does with the questions' contexts: the corpus to search is their union, or they are the first hop's
+    passages (`seed`), or all the passages there are (`static`).
     gold_by: how gold passages are named; a plain file may differ, `Question.by_title` has the last word.
-    under: the key of the array in a JSON file that is an object.
+    under: the key of the array in a JSON file that is an object. columns: those of a file of lines without a header.
     """
 
     name: str
     title: str
     source: str
-    read: Callable[[Record], Question]
     metrics: tuple[str, ...]
+    read: Read | None = None
+    reader: Callable[[Path], Read] | None = None
     answer_form: AnswerForm = "short"
+    answer_tokens: int = 100
     instructions: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
     counts: Mapping[str, int] = field(default_factory=dict)
     sha256: Mapping[str, str] = field(default_factory=dict)
     gold_by: Literal["title", "id", "none"] = "none"
+    given: Given = "corpus"
     under: str = ""
+    columns: tuple[str, ...] = ()
     hub: Hub | None = None
 
     @property
@@ -77,11 +89,18 @@ class Benchmark:
     def load(self, path: str | Path, split: str = "", limit: int | None = None) -> list[Question]:
         """The questions of a file, or of a folder that holds the official file of `split`.
 
-        A whole official file is held to its known count and checksum. Raises IngestError, which names the line or
-        record that cannot be read and where to get the file.
+        A whole official file is held to its known count and checksum. Warns of records that the task leaves out.
+        Raises IngestError, which names the line or record that cannot be read and where to get the file.
         """
         file = self._file(Path(path), split)
-        questions = list(islice(self._questions(read_records(file, self.under)), limit))
+        left_out: list[str] = []
+        records = read_records(file, self.under, self.columns)
+        questions = list(islice(_questions(records, self._read_for(file), left_out), limit))
+        if left_out:
+            warnings.warn(
+                f"{len(left_out)} records are no questions of {self.name} and were left out, the first: {left_out[0]}",
+                stacklevel=2,
+            )
         if not questions and limit != 0:
             raise IngestError(f"{file}: no questions in it; {self.source}")
         if limit is None:
@@ -101,7 +120,7 @@ class Benchmark:
             self.hub.dataset, self.hub.configuration or None, split=split, streaming=limit is not None
         )
         records = (Record(row, f"{self.hub.dataset} {split} row {n}", n) for n, row in enumerate(rows, 1))
-        return list(islice(self._questions(records), limit))
+        return list(islice(_questions(records, self._read_for(Path()), []), limit))
 
     def corpus(self, source: str | Path | Iterable[Question]) -> list[Passage]:
         """The passages to search: the union of the questions' contexts, or a file of passages (id, text, title).
@@ -109,7 +128,8 @@ class Benchmark:
         `source`: questions, their file, or a file of passages. Raises IngestError where there are none.
         """
         if isinstance(source, str | Path):
-            if (first := next(read_records(source, self.under), None)) and "text" in first and "question" not in first:
+            first = next(read_records(source, self.under, self.columns), None)
+            if first and "text" in first and "question" not in first:
                 return load_passages(source)
             source = self.load(source)
         if passages := union_of_contexts(source):
@@ -122,14 +142,20 @@ class Benchmark:
         """This benchmark's metrics, each in 0..1; one that does not apply to the question is left out."""
         return score(question, outcome, self.metrics)
 
-    def _questions(self, records: Iterator[Record]) -> Iterator[Question]:
-        seen: dict[str, str] = {}
-        for record in records:
-            question = plain_question(record) if is_plain(record) else self.read(record)
-            if question.id in seen:
-                raise record.error(f"id {question.id!r} is that of {seen[question.id]} too; ids are unique in a file")
-            seen[question.id] = record.where
-            yield question
+    def inputs(self, question: Question) -> dict[str, Any]:
+        """What an agent is given in RAS's setting: the question, and the passages that come with it unless searched."""
+        asked: dict[str, Any] = {"question": question.question}
+        if question.contexts and self.given == "seed":
+            asked["seed_passages"] = [passage.to_dict() for passage in question.contexts[:_STATIC]]
+        elif question.contexts and self.given == "static":
+            asked["static_passages"] = [passage.to_dict() for passage in question.contexts[:_STATIC]]
+        return asked
+
+    def _read_for(self, file: Path) -> Read:
+        read = self.reader(file) if self.reader else self.read
+        if read is None:
+            raise TypeError(f"benchmark {self.name!r} has neither read nor reader")
+        return read
 
     def _file(self, path: Path, split: str) -> Path:
         if split and split not in self.files:
@@ -154,6 +180,20 @@ class Benchmark:
             )
         if (known := self.sha256.get(file.name)) and known != (digest := _digest(file)):
             raise IngestError(f"{file}: its sha256 is {digest}, that of the official file is {known}; {self.source}")
+
+
+def _questions(records: Iterator[Record], read: Read, left_out: list[str]) -> Iterator[Question]:
+    """The records' questions; the places of records that are none go to `left_out`."""
+    seen: dict[str, str] = {}
+    for record in records:
+        question = plain_question(record) if is_plain(record) else read(record)
+        if question is None:
+            left_out.append(record.where)
+            continue
+        if question.id in seen:
+            raise record.error(f"id {question.id!r} is that of {seen[question.id]} too; ids are unique in a file")
+        seen[question.id] = record.where
+        yield question
 
 
 def _digest(file: Path) -> str:

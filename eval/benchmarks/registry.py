@@ -14,9 +14,23 @@ GROUP = "ras_agent.eval.benchmarks"
 _HERE = "ras_agent.eval.benchmarks"
 _TABLE: dict[str, str] = {
     "2wikimultihopqa": f"{_HERE}.two_wiki:TWO_WIKI",
+    "arc-challenge": f"{_HERE}.arc:ARC_CHALLENGE",
+    "asqa": f"{_HERE}.asqa:ASQA",
+    "cwq": f"{_HERE}.kgqa:CWQ",
+    "eli5": f"{_HERE}.eli5:ELI5",
+    "explagraphs": f"{_HERE}.explagraphs:EXPLAGRAPHS",
+    "grailqa": f"{_HERE}.kgqa:GRAILQA",
+    "graphqa-webqsp": f"{_HERE}.kgqa:GRAPHQA_WEBQSP",
     "hotpotqa": f"{_HERE}.hotpotqa:HOTPOTQA",
     "jsonl": f"{_HERE}.plain:PLAIN",
     "musique": f"{_HERE}.musique:MUSIQUE",
+    "pathquestion": f"{_HERE}.pathquestion:PATHQUESTION",
+    "popqa": f"{_HERE}.popqa:POPQA",
+    "pubhealth": f"{_HERE}.pubhealth:PUBHEALTH",
+    "scenegraphs": f"{_HERE}.scene_graphs:SCENE_GRAPHS",
+    "triviaqa": f"{_HERE}.triviaqa:TRIVIAQA",
+    "webqsp": f"{_HERE}.kgqa:WEBQSP",
+    "webquestions": f"{_HERE}.kgqa:WEBQUESTIONS",
 }
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ras_agent.errors import IngestError
-from ras_agent.eval.question_file import Record, read_records
+from ras_agent.eval.question_file import KEY, Record, read_records
 
 
 def _file(folder: Path, name: str, text: str) -> Path:
@@ -42,6 +42,41 @@ def test_a_table_has_a_header_and_may_have_quoted_fields(tmp_path: Path) -> None
     assert [dict(record.data) for record in read_records(file)] == [{"claim": "two\tparts", "label": "true"}]
 
 
+def test_a_row_of_another_length_tells_so_when_it_is_used(tmp_path: Path) -> None:
+    good, short = read_records(_file(tmp_path, "q.csv", "a,b\n1,2\n3\n"))
+    assert good.text("b") == "2"
+    assert "b" not in short
+    with pytest.raises(IngestError, match=r"q.csv line 3: expected 2 fields \(a, b\), found 1: no key 'b'"):
+        short.text("b")
+
+
+def test_lines_without_a_header_have_the_benchmarks_columns(tmp_path: Path) -> None:
+    file = _file(tmp_path, "q.txt", 'who "was\tOrr\r\n\nwhere\tBlair\n')
+    assert [dict(record.data) for record in read_records(file, columns=("question", "answer"))] == [
+        {"question": 'who "was', "answer": "Orr"},
+        {"question": "where", "answer": "Blair"},
+    ]
+
+
+def test_objects_by_key_know_their_key(tmp_path: Path) -> None:
+    file = _file(tmp_path, "q.json", '{"7": {"a": 1}, "8": {"a": 2}}')
+    assert [(record.data[KEY], record.data["a"], record.number) for record in read_records(file)] == [
+        ("7", 1, 1),
+        ("8", 2, 2),
+    ]
+
+
+def test_parquet_is_read_by_row(tmp_path: Path) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(arrow.table({"id": ["a", "b"], "graph": [[["x", "r", "y"]], []]}), tmp_path / "q.parquet")
+    first, second = read_records(tmp_path / "q.parquet")
+    assert first.triples("graph") == [["x", "r", "y"]]
+    assert (second.text("id"), second.items("graph"), second.number) == ("b", [], 2)
+    (tmp_path / "bad.parquet").write_bytes(b"PAR1")
+    with pytest.raises(IngestError, match=r"bad.parquet: not a Parquet file that can be read .* get it again"):
+        list(read_records(tmp_path / "bad.parquet"))
+
+
 def test_a_compressed_file_is_read_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "q.jsonl.gz").write_bytes(gzip.compress(b'{"a": 1}\n'))
     assert [record.data for record in read_records(tmp_path / "q.jsonl.gz")] == [{"a": 1}]
@@ -55,8 +90,8 @@ def test_a_compressed_file_is_read_as_it_is(tmp_path: Path) -> None:
         ("q.json", '[{"a": 1}, 2]', "q.json record 2: expected a JSON object, found int"),
         ("q.json", "[", "q.json: not JSON"),
         ("q.json", "3", "expected an array of objects, found int"),
-        ("q.tsv", "a\tb\n1\t2\n3\n", r"q.tsv line 3: expected 2 fields \(a, b\), found 1"),
-        ("q.parquet", "", "unknown format '.parquet'; known: .json, .jsonl"),
+        ("q.xlsx", "", "unknown format '.xlsx'; known: .json, .jsonl"),
+        ("q.txt", "a\tb", "a .txt file is no question file of this benchmark"),
         ("q", "", "unknown format ''"),
     ],
 )

@@ -1,0 +1,78 @@
+"""ARC-Challenge (Clark et al., 2018): school science with four options, as a rule."""
+
+from __future__ import annotations
+
+from ras_agent.eval.benchmarks.given_passages import given_passages
+from ras_agent.eval.benchmarks.record import Benchmark, Hub
+from ras_agent.eval.question_file import Record
+from ras_agent.eval.questions import Question
+
+__all__ = ["ARC_CHALLENGE"]
+
+_LETTERS = "ABCDEFGH"
+
+
+def _read(record: Record) -> Question:
+    """Options 1, 2, 3, ... of some exams become A, B, C, ...; the question's text holds the options, one a line."""
+    official = isinstance(record.data.get("question"), dict)
+    inner = record.inside(record.data["question"], "question") if official else record
+    options = {_letter(label): text for label, text in _options(inner).items()}
+    key = _letter(record.text("answerKey", "answer_key"))
+    if key not in options:
+        raise record.error(f"the answer {key!r} is none of the options {', '.join(options)}")
+    stem = inner.text("stem", "question")
+    return Question(
+        id=record.text("id") if "id" in record else str(record.number),
+        question="\n".join([stem, *(f"{label}. {text}" for label, text in options.items())]),
+        answers=(options[key],),
+        contexts=given_passages(record, "ctxs"),
+        metadata={"choices": options, "label": key, "stem": stem},
+    )
+
+
+def _options(record: Record) -> dict[str, str]:
+    """Objects with label and text (official), columns of labels and of texts (hubs), or texts by label."""
+    value = record.data.get("choices")
+    if isinstance(value, list):
+        return {option.text("label"): option.text("text") for option in record.objects("choices")}
+    choices = record.inside(value, "choices")
+    if "label" in choices and "text" in choices:
+        labels, texts = choices.texts("label"), choices.texts("text")
+        if len(labels) != len(texts):
+            raise choices.error(f"{len(labels)} labels but {len(texts)} texts")
+        return dict(zip(labels, texts, strict=True))
+    return {label: choices.text(label) for label in choices.data}
+
+
+def _letter(label: str) -> str:
+    return _LETTERS[int(label) - 1] if label.isdigit() and 1 <= int(label) <= len(_LETTERS) else label
+
+
+ARC_CHALLENGE = Benchmark(
+    name="arc-challenge",
+    title="ARC-Challenge",
+    source="get ARC-V1-Feb2018 from allenai.org/data/arc (ARC-Challenge-Test.jsonl), or its questions with retrieved "
+    "passages, arc_challenge_processed.jsonl, from Self-RAG's evaluation data (github.com/AkariAsai/self-rag)",
+    read=_read,
+    metrics=("accuracy", "citation_support"),
+    answer_form="multiple_choice",
+    answer_tokens=50,
+    instructions={
+        "answer": "Which option is right? Reply with its letter, A, B, C or D.",
+        "answer_baseline": "Of the answers A, B, C and D, pick the best one. Reply with its capital letter alone: no "
+        "other words, no full stop.",
+    },
+    files={
+        "test": "ARC-Challenge-Test.jsonl",
+        "test_with_passages": "arc_challenge_processed.jsonl",
+        "validation": "ARC-Challenge-Dev.jsonl",
+        "train": "ARC-Challenge-Train.jsonl",
+    },
+    counts={
+        "ARC-Challenge-Test.jsonl": 1172,
+        "arc_challenge_processed.jsonl": 1172,
+        "ARC-Challenge-Dev.jsonl": 299,
+        "ARC-Challenge-Train.jsonl": 1119,
+    },
+    hub=Hub("allenai/ai2_arc", "ARC-Challenge", "test"),
+)

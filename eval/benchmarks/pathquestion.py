@@ -1,0 +1,81 @@
+"""PathQuestion (Zhou et al., 2018): template questions along two or three relations of a small knowledge base."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from ras_agent.errors import IngestError
+from ras_agent.eval.benchmarks.record import Benchmark
+from ras_agent.eval.question_file import Record
+from ras_agent.eval.questions import Question
+
+__all__ = ["PATHQUESTION", "read_knowledge_base"]
+
+
+def _read(record: Record) -> Question:
+    """A line of the official file, or an object with q_entity, a_entity and gold_path. Hops are its relations."""
+    if "gold_path" in record:
+        path = record.triples("gold_path")
+        answers, start = record.texts("a_entity"), list(record.texts("q_entity"))
+    else:
+        answers, path = _answers(record.text("answer")), _path(record)
+        start = [path[0][0]]
+    return Question(
+        id=record.text("id") if "id" in record else str(record.number),
+        question=record.text("question").strip(),
+        answers=answers,
+        type=f"{len(path)}hop",
+        metadata={"question_entities": start, "answer_entities": list(answers), "path": path, "hops": len(path)},
+    )
+
+
+def _answers(text: str) -> tuple[str, ...]:
+    """ "answer(answer1/answer2/)": the first, then the others."""
+    first, bracket, rest = text.strip().partition("(")
+    others = rest.removesuffix(")").split("/") if bracket else []
+    return tuple(dict.fromkeys(name for name in (first.strip(), *(other.strip() for other in others)) if name))
+
+
+def _path(record: Record) -> list[list[str]]:
+    """ "subject#relation#entity#relation#answer", perhaps with "#<end>#answer" behind it."""
+    steps = record.text("path").strip().partition("#<end>")[0].split("#")
+    if len(steps) < 3 or len(steps) % 2 == 0 or not all(steps):
+        raise record.error(f"'path' should be subject#relation#entity#..., found {record.text('path')!r:.80}")
+    return [steps[at : at + 3] for at in range(0, len(steps) - 2, 2)]
+
+
+def read_knowledge_base(path: str | Path) -> list[tuple[str, str, str]]:
+    """The (head, relation, tail) triples of a knowledge base, in its order, each once.
+
+    A line is the three with tabs between them (one or two), or a JSON list. Raises IngestError with the line's number.
+    """
+    found: dict[tuple[str, str, str], None] = {}
+    for number, line in enumerate(Path(path).read_text("utf-8-sig").splitlines(), 1):
+        if not line.strip():
+            continue
+        parts = _listed(line) if line.startswith("[") else [part.strip() for part in line.split("\t") if part.strip()]
+        if len(parts) != 3:
+            raise IngestError(f"{path} line {number}: expected head, relation, tail with tabs between: {line!r:.80}")
+        found[parts[0], parts[1], parts[2]] = None
+    return list(found)
+
+
+def _listed(line: str) -> list[str]:
+    try:
+        return [str(part) for part in json.loads(line)]
+    except ValueError:
+        return []
+
+
+PATHQUESTION = Benchmark(
+    name="pathquestion",
+    title="PathQuestion",
+    source="get PQ-2H.txt, PQ-3H.txt and their knowledge bases from github.com/zmtkeke/IRN (PathQuestion); there is no "
+    "official split",
+    read=_read,
+    metrics=("hr@1", "golden_match", "answer_f1", "entity_recall", "entity_f1", "sufficiency_precision"),
+    files={"2hop": "PQ-2H.txt", "3hop": "PQ-3H.txt", "long_2hop": "PQL-2H.txt", "long_3hop": "PQL-3H.txt"},
+    counts={"PQ-2H.txt": 1908, "PQ-3H.txt": 5198},
+    columns=("question", "answer", "path"),
+)

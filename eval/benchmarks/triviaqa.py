@@ -1,0 +1,54 @@
+"""TriviaQA, unfiltered (Joshi et al., 2017): trivia with many accepted spellings of each answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ras_agent.eval.benchmarks.given_passages import given_passages
+from ras_agent.eval.benchmarks.record import Benchmark, Hub
+from ras_agent.eval.question_file import Record
+from ras_agent.eval.questions import Question
+
+__all__ = ["TRIVIAQA"]
+
+
+def _read(record: Record) -> Question:
+    """The official record (Question, QuestionId, Answer), a hub's in lower case, or a flat one with its answers."""
+    aliases: tuple[str, ...]
+    if "Answer" in record or isinstance(record.data.get("answer"), dict):
+        key = "Answer" if "Answer" in record else "answer"
+        answer = record.inside(record.data[key], key)
+        aliases = (answer.text("Value", "value"), *answer.texts("Aliases", "aliases"))
+    else:
+        aliases = record.texts("answers", "golden_answers", "answer")
+    metadata: dict[str, Any] = {}
+    if "QuestionSource" in record:
+        metadata["source"] = record.text("QuestionSource")
+    identity = next((record.text(key) for key in ("QuestionId", "question_id", "q_id", "id") if key in record), "")
+    return Question(
+        id=identity or str(record.number),
+        question=record.text("Question", "question"),
+        answers=tuple(dict.fromkeys(aliases)),
+        contexts=given_passages(record, "ctxs"),
+        metadata=metadata,
+    )
+
+
+TRIVIAQA = Benchmark(
+    name="triviaqa",
+    title="TriviaQA (unfiltered)",
+    source="get triviaqa-unfiltered.tar.gz from nlp.cs.washington.edu/triviaqa; unfiltered-web-dev.json is what RAS "
+    "reports on. The same questions with retrieved passages are triviaqa_test.jsonl of Self-RAG's evaluation data "
+    "(github.com/AkariAsai/self-rag)",
+    read=_read,
+    metrics=("golden_match", "em", "f1", "answer_in_passages", "citation_support"),
+    given="seed",
+    files={
+        "validation": "unfiltered-web-dev.json",
+        "test": "triviaqa_test.jsonl",
+        "test_with_passages": "triviaqa_test_w_gs.jsonl",
+    },
+    counts={"unfiltered-web-dev.json": 11313, "triviaqa_test.jsonl": 11313, "triviaqa_test_w_gs.jsonl": 11313},
+    under="Data",
+    hub=Hub("mandarjoshi/trivia_qa", "unfiltered.nocontext"),
+)

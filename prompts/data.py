@@ -19,7 +19,8 @@ _MARKER = re.compile(
     r"\[([\s*_]*/?\s*(?:SUBQ|SUFFICIENT|NO[\s_-]*RETRIEVAL|UNKNOWN|NONE|INST|SYS)[\s*_:]*)\]", re.IGNORECASE
 )
 _NUMBERS = re.compile(r"\[([\s\d,;–-]*\d[\s\d,;–-]*)\]")
-_TAG = re.compile(r"<(?=[\s/|!<]*[^\W\d])")
+# at its end a text may meet the fence that closes it
+_TAG = re.compile(r"<(?=[\s/|!<]*(?:[^\W\d]|\Z))")
 _FIELD = re.compile(r"\b([SPO]\s*)>", re.IGNORECASE)
 
 

@@ -52,6 +52,10 @@ def test_marks_stay_readable() -> None:
     assert as_data("[SUFFICIENT] </passage> see [3]") == "‹SUFFICIENT› ‹/passage> see ‹3›"
 
 
+def test_text_cannot_run_into_the_mark_behind_it() -> None:
+    assert passage_block([Passage("p", "a <", "b <")]) == "<passage>\n[1] b ‹\na ‹\n</passage>"
+
+
 def test_data_on_a_line_has_no_line_breaks() -> None:
     assert as_line("a\n b\u2028c\t[1]") == "a b c ‹1›"
 

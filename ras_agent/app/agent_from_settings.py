@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
 
 from ras_agent.budget import Limits
 from ras_agent.errors import SettingsError
@@ -12,12 +13,30 @@ from ras_agent.settings import Settings
 
 if TYPE_CHECKING:
     from ras_agent.graphs.assembly import Agent
+    from ras_agent.protocols import Answerer, Extractor, Planner, Reasoner, Retriever
     from ras_agent.tools.encode.chat import ChatSettings
     from ras_agent.tools.index.store import PassageIndex
 
-__all__ = ["agent_from_settings", "limits_of", "role_specs"]
+__all__ = ["Roles", "agent_from_settings", "agent_of", "limits_of", "role_specs", "roles_from_settings"]
 
 OFFLINE = "offline"
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """An agent's parts, ready to work: to be put together once, or with some of them replaced.
+
+    planner: IRCoT's reasoner where `graph` is "ircot", None in the single-shot graph. extractor: None where the graph
+    reads no facts.
+    """
+
+    graph: str
+    planner: Planner | Reasoner | None
+    extractor: Extractor | None
+    answerer: Answerer
+    retriever: Retriever
+    limits: Limits
+    preset: str | None = None
 
 
 def agent_from_settings(settings: Settings, index: PassageIndex | Sequence[Passage], *, task: str = "") -> Agent:
@@ -25,18 +44,31 @@ def agent_from_settings(settings: Settings, index: PassageIndex | Sequence[Passa
 
     task: a task's own instruction for an answerer on a chat model, shown above the question.
     """
-    from ras_agent.graphs.ircot import create_ircot_agent
+    return agent_of(roles_from_settings(settings, index, task=task))
+
+
+def roles_from_settings(settings: Settings, index: PassageIndex | Sequence[Passage], *, task: str = "") -> Roles:
+    """The parts of `agent_from_settings`, which see."""
     from ras_agent.graphs.presets import preset_named
-    from ras_agent.graphs.ras import create_ras_agent
-    from ras_agent.graphs.single_shot import create_single_shot_agent
+    from ras_agent.tools.retrieve.resolve import resolve_retriever
     from ras_agent.tools.roles import resolve_answerer, resolve_extractor, resolve_planner, resolve_reasoner
 
+    if settings.preset and settings.graph != "ras":
+        raise SettingsError(f"preset {settings.preset!r} is for graph 'ras', not for {settings.graph!r}")
     preset, specs = preset_named(settings.preset), role_specs(settings)
     asking: dict[str, Any] = {"settings": _chat_settings(settings), "prompts_dir": settings.prompts}
     examples = {"few_shot": settings.few_shot}
     style = settings.style or ("reader" if settings.graph == "ircot" else "short")
-    shared: dict[str, Any] = {
-        "answerer": resolve_answerer(
+    planner: Planner | Reasoner | None = None
+    if settings.graph == "ras":
+        planner = resolve_planner(specs["planner"], **asking, **examples)
+    elif settings.graph == "ircot":
+        planner = resolve_reasoner(specs["planner"], **asking)
+    return Roles(
+        graph=settings.graph,
+        planner=planner,
+        extractor=resolve_extractor(specs["extractor"], **asking, **examples) if "extractor" in specs else None,
+        answerer=resolve_answerer(
             specs["answerer"],
             **asking,
             # the reader's prompt has no worked examples
@@ -45,18 +77,28 @@ def agent_from_settings(settings: Settings, index: PassageIndex | Sequence[Passa
             style=style,
             may_abstain=preset.may_abstain,
         ),
-        "extractor": resolve_extractor(specs["extractor"], **asking, **examples) if "extractor" in specs else None,
-        "retriever": settings.retriever,
-        "index": index,
-        "limits": limits_of(settings),
+        retriever=resolve_retriever(settings.retriever, index),
+        limits=limits_of(settings),
+        preset=settings.preset,
+    )
+
+
+def agent_of(roles: Roles) -> Agent:
+    """The agent that these parts make."""
+    from ras_agent.graphs.ircot import create_ircot_agent
+    from ras_agent.graphs.ras import create_ras_agent
+    from ras_agent.graphs.single_shot import create_single_shot_agent
+
+    shared: dict[str, Any] = {
+        "answerer": roles.answerer,
+        "extractor": roles.extractor,
+        "retriever": roles.retriever,
+        "limits": roles.limits,
     }
-    if settings.graph == "ras":
-        planner = resolve_planner(specs["planner"], **asking, **examples)
-        return create_ras_agent(planner=planner, preset=settings.preset, **shared)
-    if settings.preset:
-        raise SettingsError(f"preset {settings.preset!r} is for graph 'ras', not for {settings.graph!r}")
-    if settings.graph == "ircot":
-        return create_ircot_agent(planner=resolve_reasoner(specs["planner"], **asking), **shared)
+    if roles.graph == "ras":
+        return create_ras_agent(planner=cast(Any, roles.planner), preset=roles.preset, **shared)
+    if roles.graph == "ircot":
+        return create_ircot_agent(planner=cast(Any, roles.planner), **shared)
     return create_single_shot_agent(**shared)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ras_agent.app.agent_from_settings import agent_from_settings, limits_of, role_specs
+from ras_agent.budget import Limits
 from ras_agent.errors import SettingsError
 from ras_agent.eval.benchmarks import Benchmark, benchmark
 from ras_agent.eval.outcome import Outcome
@@ -15,7 +16,7 @@ from ras_agent.eval.questions import Question
 from ras_agent.eval.result import Result
 from ras_agent.eval.run_folder import RunFolder
 from ras_agent.eval.run_manifest import file_sha256, manifest_of
-from ras_agent.eval.runner import System, agent_asker, evaluate, remaining, retrieval_asker
+from ras_agent.eval.runner import Ask, System, agent_asker, evaluate, remaining, retrieval_asker
 from ras_agent.eval.scoring import metric, score
 from ras_agent.eval.summarise import summarise
 from ras_agent.records import JSON
@@ -25,7 +26,7 @@ from ras_agent.tools.roles import role_name
 if TYPE_CHECKING:
     from ras_agent.tools.index.store import PassageIndex
 
-__all__ = ["Evaluation", "prepare"]
+__all__ = ["Configuration", "Evaluation", "Material", "load_material", "prepare", "prepare_run"]
 
 # calls under way at one endpoint, for each question under way: hops of an LLM extractor make five at once
 _CALLS_A_QUESTION = 2
@@ -77,31 +78,90 @@ def prepare(
     Raises RasError children: for files that cannot be read, a folder that another configuration began, and roles that
     cannot be set up.
     """
+    material = load_material(name, data, settings, corpus=corpus, first=first, limit=limit)
+    run = Configuration(
+        label or out.name, settings, metrics=metrics, retrieval_only=retrieval_only, traces=traces, seed=seed
+    )
+    return prepare_run(material, out, run, retry_errors=retry_errors, concurrency=concurrency)
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What is asked, and what is searched: the same for all runs that are compared."""
+
+    asked: Benchmark
+    data: Path
+    questions: Sequence[Question]
+    index: PassageIndex
+    corpus_sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """How a run asks.
+
+    name: in reports. metrics: in place of the benchmark's own. asker: makes what is asked in place of the agent of
+    `settings`; it is given the settings with the run's pace and cache. graph, roles, limits: what the manifest says
+    instead of what `settings` say. variant: what a study changed.
+    """
+
+    name: str
+    settings: Settings
+    metrics: Sequence[str] = ()
+    retrieval_only: bool = False
+    traces: bool = True
+    seed: int = 0
+    asker: Callable[[Material, Settings], Ask] | None = None
+    graph: str | None = None
+    roles: Mapping[str, str] = field(default_factory=dict)
+    limits: Limits | None = None
+    variant: Mapping[str, Any] = field(default_factory=dict)
+
+
+def load_material(
+    name: str,
+    data: Path,
+    settings: Settings,
+    *,
+    corpus: Path | None = None,
+    first: int = 1,
+    limit: int | None = None,
+) -> Material:
+    """Questions `first` (from 1) and on, at most `limit`, and the passages to search. Raises RasError children."""
     asked = benchmark(name)
     everything = asked.load(data)
     questions = everything[first - 1 :][:limit]
     if not questions:
         raise SettingsError(f"{data} has no question number {first}, only {len(everything)}; lower --first")
-    wanted = _metrics(asked, metrics, retrieval_only)
+    return Material(asked, data, questions, *_corpus(settings, corpus, asked, everything))
+
+
+def prepare_run(
+    material: Material, out: Path, run: Configuration, *, retry_errors: bool = False, concurrency: int = 32
+) -> Evaluation:
+    """Begin or resume the folder `out`, and set up what is asked there. Raises RasError children, as `prepare` does."""
+    asked, settings = material.asked, run.settings
+    wanted = _metrics(asked, run.metrics, run.retrieval_only)
     settings = settings if settings.style else settings.model_copy(update={"style": _style(settings, asked)})
-    index, corpus_sha256 = _corpus(settings, corpus, asked, everything)
-    specs = {} if retrieval_only else role_specs(settings)
-    roles = {**{role: role_name(spec) for role, spec in specs.items()}, "retriever": settings.retriever}
+    specs = {} if run.retrieval_only else role_specs(settings)
+    roles = {**{role: role_name(spec) for role, spec in specs.items()}, "retriever": settings.retriever, **run.roles}
+    graph = run.graph or ("none" if run.retrieval_only else settings.graph)
     manifest = manifest_of(
-        questions,
-        name=label or out.name,
-        benchmark=name,
-        data=str(data),
-        data_sha256=file_sha256(data) if data.is_file() else None,
-        corpus_sha256=corpus_sha256,
-        graph="none" if retrieval_only else settings.graph,
+        material.questions,
+        name=run.name,
+        benchmark=asked.name,
+        data=str(material.data),
+        data_sha256=file_sha256(material.data) if material.data.is_file() else None,
+        corpus_sha256=material.corpus_sha256,
+        graph=graph,
         roles=roles,
-        limits=limits_of(settings),
+        limits=run.limits or limits_of(settings),
         metrics=wanted,
-        seed=seed,
-        retrieval_only=retrieval_only,
+        seed=run.seed,
+        retrieval_only=run.retrieval_only,
         prompts_dir=settings.prompts,
         settings=settings.model_dump(include=set(_ASKING)),
+        variant=run.variant,
     )
     folder = RunFolder.begin(out, manifest)
     if retry_errors:
@@ -111,19 +171,21 @@ def prepare(
     def scores(question: Question, output: Mapping[str, Any]) -> dict[str, float]:
         return score(question, Outcome.from_output(output), wanted)
 
-    if retrieval_only:
-        ask = retrieval_asker(index.retriever(settings.retriever), settings.k)
+    if run.asker:
+        ask = run.asker(material, settings)
+    elif run.retrieval_only:
+        ask = retrieval_asker(material.index.retriever(settings.retriever), settings.k)
     else:
-        ask = agent_asker(agent_from_settings(settings, index, task=asked.instructions.get("answer", "")))
-    left = {question.id for question in remaining(questions, folder)}
+        ask = agent_asker(agent_from_settings(settings, material.index, task=asked.instructions.get("answer", "")))
+    left = {question.id for question in remaining(material.questions, folder)}
     return Evaluation(
-        System(ask, scores, settings.graph, roles, traces),
-        questions,
+        System(ask, scores, graph, roles, run.traces),
+        material.questions,
         folder,
         concurrency,
         tuple(result for result in folder.results() if result.id not in left),
         wanted[0],
-        seed,
+        run.seed,
     )
 
 

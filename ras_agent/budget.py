@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields
+from typing import NoReturn
 
 from ras_agent.errors import BudgetExceeded
 from ras_agent.records import Call
@@ -20,7 +21,8 @@ class Limits:
     """What ends the loop. Each limit ends it in an answer with its `stop_reason`, never in an exception.
 
     max_hops and k are RAS's settings (5 hops, 5 passages). max_facts bounds the question graph. max_llm_calls,
-    max_tokens (input plus output) and max_seconds are off where None; one call is kept back for the answer.
+    max_tokens (input plus output) and max_seconds are off where None; one call is kept back for the answer. A model
+    call that is under way when max_seconds are over is given up; the answer's may take its own timeout beyond them.
     stop_on_repeat and stop_on_no_new_facts end a loop that has stopped learning; the paper's loop has neither.
     """
 
@@ -49,7 +51,7 @@ class Ledger:
     """The model calls of one run so far. Thread safe; made anew for each node, seeded with the calls of earlier ones.
 
     started: `time.monotonic()` at the run's start, later by the time it was paused. refused: the limit that a call was
-    refused for; it ends the loop, also where a role has caught the BudgetExceeded and returned what it had.
+    refused or given up for; it ends the loop, also where a role has caught the BudgetExceeded and returned what it had.
     """
 
     role: str = ""
@@ -85,9 +87,13 @@ class Ledger:
         with self._lock:
             limit = self.exceeded(keep_for_answer=0 if self.role == "answerer" else 1)
             if limit:
-                self.refused = limit
-                raise BudgetExceeded(limit, f"{limit} = {getattr(self.limits, limit)} is used up")
+                self.refuse(limit)
             self._open += 1
+
+    def refuse(self, limit: str) -> NoReturn:
+        """Raises BudgetExceeded: `limit` forbids a call, or its end."""
+        self.refused = limit
+        raise BudgetExceeded(limit, f"{limit} = {getattr(self.limits, limit)} is used up")
 
     def record(self, call: Call) -> None:
         """Close a reserved call with what it used."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -13,11 +13,11 @@ from typing import Any
 from tenacity import AsyncRetrying, RetryCallState, Retrying, retry_if_exception, stop_after_attempt
 
 from ras_agent.budget import Ledger, current_ledger
-from ras_agent.errors import ModelCallError
-from ras_agent.prompts import Turn
+from ras_agent.errors import BudgetExceeded, ModelCallError
 from ras_agent.records import Call
 from ras_agent.tools.encode.chat_cache import KeptReply, ReplyCache
-from ras_agent.tools.encode.chat_limits import Booking, Clock, Limiter, Rates, shared_limiter
+from ras_agent.tools.encode.chat_deadline import Deadline
+from ras_agent.tools.encode.chat_limits import Booking, Clock, Limiter, Rates, TooLate, shared_limiter
 from ras_agent.tools.encode.chat_models import (
     build_chat_model,
     endpoint_of,
@@ -27,13 +27,13 @@ from ras_agent.tools.encode.chat_models import (
     sampling_parameters,
     without_secrets,
 )
+from ras_agent.tools.encode.chat_request import Reply, Request, aask, ask, estimated_tokens, reply_in
 from ras_agent.tools.encode.chat_retry import RetryPolicy, retry_after
 from ras_agent.tools.encode.chat_shared import UnderWay
 from ras_agent.tools.encode.chat_unreachable import unreachable
 
 __all__ = ["Chat", "ChatSettings", "Reply", "Request", "as_chat"]
 
-_CUT_SHORT = frozenset({"length", "max_tokens", "MAX_TOKENS", "model_length"})
 # a server that is starting may refuse once; of one that is not there nothing more can be hoped
 UNREACHABLE_TRIES = 2
 _REMEDIES = {
@@ -64,27 +64,6 @@ class ChatSettings:
     clock: Clock = field(default_factory=Clock)
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What to send. `on_text`, if given, is called with the whole reply so far whenever more of it arrives."""
-
-    turns: tuple[Turn, ...]
-    on_text: Callable[[str], None] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """What came back. `truncated`: the model stopped at its token limit."""
-
-    text: str
-    truncated: bool = False
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cached_tokens: int = 0
-    seconds: float = 0.0
-    replayed: bool = False
-
-
 class Chat:
     """A chat model as the roles use it. Thread safe.
 
@@ -109,81 +88,79 @@ class Chat:
         return f"Chat({self.name!r})"
 
     def complete(self, request: Request) -> Reply:
-        """The model's reply. Raises BudgetExceeded before, ModelCallError after the last try."""
+        """The model's reply.
+
+        Raises BudgetExceeded if the budget forbids the call or ends before it, ModelCallError after the last try.
+        """
         with self._metered() as ledger:
-            reply = self._fresh(request, ledger) if self._cache is None else self._shared(request, ledger)
+            deadline = self._deadline(ledger)
+            reply = self._fresh(request, deadline) if self._cache is None else self._shared(request, deadline)
             return self._delivered(request, reply, ledger)
 
     async def acomplete(self, request: Request) -> Reply:
         """`complete` for coroutines."""
         with self._metered() as ledger:
-            asked = self._afresh(request, ledger) if self._cache is None else self._ashared(request, ledger)
+            deadline = self._deadline(ledger)
+            asked = self._afresh(request, deadline) if self._cache is None else self._ashared(request, deadline)
             return self._delivered(request, await asked, ledger)
 
-    def _shared(self, request: Request, ledger: Ledger) -> Reply:
+    def _deadline(self, ledger: Ledger) -> Deadline:
+        return Deadline.of(ledger, self.settings.clock, self.settings.timeout)
+
+    def _shared(self, request: Request, deadline: Deadline) -> Reply:
         """The reply that is kept, the one that an equal request under way gets, or a fresh one, which is then kept."""
         kept = self._place_of(request)
         while (ahead := self._under_way.come(kept.key)) is not None:
-            if (found := ahead.result()) is not None:
+            if (found := deadline.wait(ahead)) is not None:
                 return replace(found, replayed=True, seconds=0.0)
         reply = None
         try:
             reply = _read(kept.get())
             if reply is None:
-                reply = self._fresh(request, ledger)
+                reply = self._fresh(request, deadline)
                 kept.put(_written(reply))
             return reply
         finally:
             self._under_way.leave(kept.key, reply)
 
-    async def _ashared(self, request: Request, ledger: Ledger) -> Reply:
+    async def _ashared(self, request: Request, deadline: Deadline) -> Reply:
         kept = self._place_of(request)
         while (ahead := self._aunder_way.come(kept.key)) is not None:
             # shielded: one that gives up waiting must not cancel what the others wait for
-            if (found := await asyncio.shield(asyncio.wrap_future(ahead))) is not None:
+            if (found := await deadline.arun(asyncio.shield(asyncio.wrap_future(ahead)))) is not None:
                 return replace(found, replayed=True, seconds=0.0)
         reply = None
         try:
             reply = _read(await asyncio.to_thread(kept.get))
             if reply is None:
-                reply = await self._afresh(request, ledger)
+                reply = await self._afresh(request, deadline)
                 await asyncio.to_thread(kept.put, _written(reply))
             return reply
         finally:
             self._aunder_way.leave(kept.key, reply)
 
-    def _fresh(self, request: Request, ledger: Ledger) -> Reply:
-        tries = Retrying(sleep=self.settings.clock.sleep, **self._retry_options(ledger))
-        with self._errors_named(tries):
-            return tries(self._try, request)
+    def _fresh(self, request: Request, deadline: Deadline) -> Reply:
+        tries = Retrying(sleep=self.settings.clock.sleep, **self._retry_options(deadline))
+        with self._errors_named(tries, deadline):
+            return tries(self._try, request, deadline)
 
-    async def _afresh(self, request: Request, ledger: Ledger) -> Reply:
-        tries = AsyncRetrying(sleep=self.settings.clock.asleep, **self._retry_options(ledger))
-        with self._errors_named(tries):
-            reply: Reply = await tries(self._atry, request)
+    async def _afresh(self, request: Request, deadline: Deadline) -> Reply:
+        tries = AsyncRetrying(sleep=self.settings.clock.asleep, **self._retry_options(deadline))
+        with self._errors_named(tries, deadline):
+            reply: Reply = await tries(self._atry, request, deadline)
         return reply
 
-    def _try(self, request: Request) -> Reply:
-        with self.limiter.hold(_estimate(request)) as booking:
-            started, message = time.perf_counter(), None
-            if request.on_text is None:
-                message = self.model.invoke(_messages(request))
-            else:
-                for chunk in self.model.stream(_messages(request)):
-                    message = chunk if message is None else message + chunk
-                    request.on_text(str(message.text))
-            return _reply(message, time.perf_counter() - started, booking)
+    def _try(self, request: Request, deadline: Deadline) -> Reply:
+        with self.limiter.hold(estimated_tokens(request), deadline.left()) as booking:
+            started = time.perf_counter()
+            message = deadline.run(lambda: ask(self.model, request, deadline.left))
+            return _booked(reply_in(message, time.perf_counter() - started), booking)
 
-    async def _atry(self, request: Request) -> Reply:
-        async with self.limiter.ahold(_estimate(request)) as booking:
-            started, message = time.perf_counter(), None
-            if request.on_text is None:
-                message = await self.model.ainvoke(_messages(request))
-            else:
-                async for chunk in self.model.astream(_messages(request)):
-                    message = chunk if message is None else message + chunk
-                    request.on_text(str(message.text))
-            return _reply(message, time.perf_counter() - started, booking)
+    async def _atry(self, request: Request, deadline: Deadline) -> Reply:
+        async with self.limiter.ahold(estimated_tokens(request), deadline.left()) as booking:
+            started = time.perf_counter()
+            message = await deadline.arun(aask(self.model, request))
+            return _booked(reply_in(message, time.perf_counter() - started), booking)
 
     @contextmanager
     def _metered(self) -> Iterator[Ledger]:
@@ -207,15 +184,14 @@ class Chat:
         assert self._cache is not None
         return self._cache.place_of(sampling_parameters(self.model), request.turns)
 
-    def _retry_options(self, ledger: Ledger) -> dict[str, Any]:
+    def _retry_options(self, deadline: Deadline) -> dict[str, Any]:
         policy = self.settings.retry
         knocked = 0
 
         def worth_it(error: BaseException) -> bool:
-            """The answerer may go on past the run's time, as `Ledger.admit` lets it; nobody else waits until then."""
             nonlocal knocked
             knocked += bool(unreachable(error))
-            in_time = ledger.role == "answerer" or (retry_after(error) or 0.0) < ledger.seconds_left()
+            in_time = (retry_after(error) or 0.0) < deadline.left()
             return in_time and knocked < UNREACHABLE_TRIES and policy.retries(error)
 
         def pause_everybody(state: RetryCallState) -> None:
@@ -225,16 +201,20 @@ class Chat:
         return {
             "stop": stop_after_attempt(policy.attempts),
             "retry": retry_if_exception(worth_it),
-            "wait": policy.wait,
+            "wait": lambda state: min(policy.wait(state), deadline.left()),
             "before_sleep": pause_everybody,
             "reraise": True,
         }
 
     @contextmanager
-    def _errors_named(self, tries: Retrying | AsyncRetrying) -> Iterator[None]:
+    def _errors_named(self, tries: Retrying | AsyncRetrying, deadline: Deadline) -> Iterator[None]:
         """Whatever a provider's client raises becomes a ModelCallError without credentials."""
         try:
             yield
+        except BudgetExceeded:
+            raise
+        except TooLate:
+            deadline.ledger.refuse("max_seconds")
         except Exception as error:
             told = without_secrets(str(error), self.model)
             status = getattr(error, "status_code", None)
@@ -264,26 +244,8 @@ def as_chat(model: object, settings: ChatSettings | None = None) -> Chat:
     return Chat(model, settings=settings)
 
 
-def _messages(request: Request) -> list[tuple[str, str]]:
-    return [(turn.role, turn.text) for turn in request.turns]
-
-
-def _estimate(request: Request) -> int:
-    """About four characters a token, and room for a reply."""
-    return sum(len(turn.text) for turn in request.turns) // 4 + 256
-
-
-def _reply(message: Any, seconds: float, booking: Booking) -> Reply:
-    """What came back, its real number of tokens entered in the limiter's booking."""
-    usage, ending = message.usage_metadata or {}, message.response_metadata
-    reply = Reply(
-        text=str(message.text),
-        truncated=any(ending.get(name) in _CUT_SHORT for name in ("finish_reason", "stop_reason", "done_reason")),
-        input_tokens=usage.get("input_tokens", 0),
-        output_tokens=usage.get("output_tokens", 0),
-        cached_tokens=(usage.get("input_token_details") or {}).get("cache_read", 0) or 0,
-        seconds=seconds,
-    )
+def _booked(reply: Reply, booking: Booking) -> Reply:
+    """The reply, its real number of tokens entered in the limiter's booking."""
     booking.tokens = reply.input_tokens + reply.output_tokens or booking.tokens
     return reply
 

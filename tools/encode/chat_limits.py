@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 
-__all__ = ["Booking", "Clock", "Limiter", "Rates", "shared_limiter"]
+__all__ = ["Booking", "Clock", "Limiter", "Rates", "TooLate", "shared_limiter"]
 
 MINUTE = 60.0
 
@@ -48,6 +48,10 @@ class Booking:
     tokens: int
 
 
+class TooLate(Exception):
+    """A call's turn would come later than its caller can wait."""
+
+
 class Limiter:
     """Lets calls through in the order in which they ask. `rates` may be changed while calls wait."""
 
@@ -60,12 +64,18 @@ class Limiter:
         self._slots = _Slots(lambda: self.rates.in_flight)
 
     @contextmanager
-    def hold(self, tokens: int) -> Iterator[Booking]:
-        """Wait for a slot and for the rates, then keep the slot for the block. `tokens` is an estimate."""
-        ticket = self._slots.queue()
+    def hold(self, tokens: int, within: float = float("inf")) -> Iterator[Booking]:
+        """Wait for a slot and for the rates, then keep the slot for the block. `tokens` is an estimate.
+
+        Raises TooLate, as soon as that is known, if the call may not start `within` so many seconds.
+        """
+        ticket, latest = self._slots.queue(), self.clock.now() + within
         try:
-            ticket.result()
-            booking = self._book(tokens)
+            try:
+                ticket.result(None if within == float("inf") else within)
+            except TimeoutError:
+                raise TooLate from None
+            booking = self._book(tokens, latest)
             if (wait := booking.at - self.clock.now()) > 0:
                 self.clock.sleep(wait)
             yield booking
@@ -73,12 +83,15 @@ class Limiter:
             self._slots.give_back(ticket)
 
     @asynccontextmanager
-    async def ahold(self, tokens: int) -> AsyncIterator[Booking]:
+    async def ahold(self, tokens: int, within: float = float("inf")) -> AsyncIterator[Booking]:
         """`hold` for coroutines."""
-        ticket = self._slots.queue()
+        ticket, latest = self._slots.queue(), self.clock.now() + within
         try:
-            await asyncio.wrap_future(ticket)
-            booking = self._book(tokens)
+            try:
+                await asyncio.wait_for(asyncio.wrap_future(ticket), None if within == float("inf") else within)
+            except TimeoutError:
+                raise TooLate from None
+            booking = self._book(tokens, latest)
             if (wait := booking.at - self.clock.now()) > 0:
                 await self.clock.asleep(wait)
             yield booking
@@ -90,14 +103,14 @@ class Limiter:
         with self._lock:
             self._not_before = max(self._not_before, self.clock.now() + seconds)
 
-    def _book(self, tokens: int) -> Booking:
-        """Book the first time that keeps every window of sixty seconds within the rates.
+    def _book(self, tokens: int, latest: float = float("inf")) -> Booking:
+        """Book the first time that keeps every window of sixty seconds within the rates; none after `latest`.
 
         More tokens than a minute's limit wait for an empty window, and then go.
         """
         with self._lock:
             at = max(self.clock.now(), self._not_before)
-            booked = self._last_minute
+            booked = self._last_minute.copy()
             while booked and booked[0].at + MINUTE <= at:
                 booked.popleft()
             spent = sum(earlier.tokens for earlier in booked)
@@ -105,7 +118,9 @@ class Limiter:
                 oldest = booked.popleft()
                 spent -= oldest.tokens
                 at = max(at, oldest.at + MINUTE)
-            self._not_before = at
+            if at > latest:
+                raise TooLate
+            self._not_before, self._last_minute = at, booked
             booked.append(Booking(at, tokens))
             return booked[-1]
 

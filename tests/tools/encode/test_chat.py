@@ -15,6 +15,7 @@ from ras_agent.errors import BudgetExceeded, ModelCallError
 from ras_agent.prompts import Turn
 from ras_agent.records import Call
 from ras_agent.tools.encode.chat import Chat, ChatSettings, Reply, Request, as_chat
+from ras_agent.tools.encode.chat_limits import Limiter
 
 REQUEST = Request((Turn("system", "Be brief."), Turn("user", "Who?")))
 
@@ -178,7 +179,7 @@ class Busy(Exception):
 def test_no_try_is_waited_for_that_would_come_after_the_runs_time(scripted_model: Any, settings: ChatSettings) -> None:
     model = scripted_model(Busy(), "too late")
     with metered(Ledger("planner", limits=Limits(max_seconds=20))), pytest.raises(ModelCallError, match="after 1 try"):
-        as_chat(model, settings).complete(REQUEST)
+        Chat(model, settings=settings, limiter=Limiter(clock=settings.clock)).complete(REQUEST)
     assert len(model.prompts) == 1
 
 
@@ -187,4 +188,6 @@ def test_a_try_in_time_and_the_answer_are_waited_for(
     role: str, seconds: float | None, scripted_model: Any, settings: ChatSettings
 ) -> None:
     with metered(Ledger(role, limits=Limits(max_seconds=seconds))):
-        assert as_chat(scripted_model(Busy(), "at last"), settings).complete(REQUEST).text == "at last"
+        model = scripted_model(Busy(), "at last")
+        chat = Chat(model, settings=replace(settings, timeout=60.0), limiter=Limiter(clock=settings.clock))
+        assert chat.complete(REQUEST).text == "at last"

@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
-import subprocess
-from collections.abc import Iterator
-from fcntl import F_DUPFD, fcntl
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +15,7 @@ from ras_agent.question_graph import Alias, QuestionGraph
 from ras_agent.records import Call, Citation, Failure, Hit, Passage, Plan, Source, Step, Triple, Usage
 from ras_agent.trace import Trace
 
-FLAGS = (
-    *("--headless", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--window-size=1280,900"),
-)
+Browser = Any  # the class of tests/conftest.py
 ATTACK = "</script><script>window.hacked=1</script><img src=x onerror='hacked=1'>\u2028'\"`${hacked=1}<!--"
 PASSAGES = {
     "tel": Passage("tel", "It rang. 😀 The telephone was patented by Bell.", "Telephone"),
@@ -60,82 +52,6 @@ TRACE = Trace(
     failures=(Failure("extractor", f"could not read {ATTACK}", 2, ATTACK),),
     passages=PASSAGES,
 )
-
-
-class Browser:
-    """A headless Chromium driven over its debugging pipe: JSON messages, each ended by a zero byte."""
-
-    def __init__(self, program: str, profile: Path) -> None:
-        ends = [fcntl(end, F_DUPFD, 10) for pair in (os.pipe(), os.pipe()) for end in pair]
-
-        def plug() -> None:
-            os.dup2(ends[0], 3)  # the browser reads its orders from 3 and answers to 4
-            os.dup2(ends[3], 4)
-
-        command = [program, *FLAGS, f"--user-data-dir={profile}", "about:blank"]
-        quiet = subprocess.DEVNULL
-        self._process = subprocess.Popen(command, stdout=quiet, stderr=quiet, pass_fds=(3, 4), preexec_fn=plug)
-        self._orders, self._answers = os.fdopen(ends[1], "wb", 0), os.fdopen(ends[2], "rb")
-        os.close(ends[0])
-        os.close(ends[3])
-        self._number, self._session = 0, ""
-        self.events: list[dict[str, Any]] = []
-        page = self.send("Target.createTarget", url="about:blank")["targetId"]
-        self._session = self.send("Target.attachToTarget", targetId=page, flatten=True)["sessionId"]
-        for domain in ("Page", "Runtime", "Log", "Network"):
-            self.send(f"{domain}.enable")
-
-    def send(self, method: str, **params: Any) -> dict[str, Any]:
-        self._number += 1
-        order = {"id": self._number, "method": method, "params": params}
-        self._orders.write(json.dumps(order | ({"sessionId": self._session} if self._session else {})).encode() + b"\0")
-        while (answer := self._read()).get("id") != self._number:
-            self.events.append(answer)
-        assert "error" not in answer, answer
-        result: dict[str, Any] = answer["result"]
-        return result
-
-    def open(self, url: str) -> None:
-        self.events.clear()
-        self.send("Page.navigate", url=url)
-        while not any(event["method"] == "Page.loadEventFired" for event in self.events):
-            self.events.append(self._read())
-
-    def ask(self, expression: str) -> Any:
-        """The value of a JavaScript expression in the page."""
-        answer = self.send("Runtime.evaluate", expression=expression, returnByValue=True)
-        assert "exceptionDetails" not in answer, answer
-        return answer["result"].get("value")
-
-    def press(self, key: str, text: str = "", code: int = 0) -> None:
-        """`code`: the key's virtual code, which the browser's own controls go by."""
-        for kind in ("keyDown" if text else "rawKeyDown", "keyUp"):
-            self.send("Input.dispatchKeyEvent", type=kind, key=key, text=text, windowsVirtualKeyCode=code)
-
-    def close(self) -> None:
-        self._orders.close()
-        self._process.terminate()
-        self._process.wait()
-        self._answers.close()
-
-    def _read(self) -> dict[str, Any]:
-        message = bytearray()
-        while (byte := self._answers.read(1)) != b"\0":
-            assert byte, "the browser has gone"
-            message += byte
-        answer: dict[str, Any] = json.loads(message)
-        return answer
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-    program = next(filter(None, map(shutil.which, names)), None)
-    if program is None:
-        pytest.skip(f"no browser: none of {', '.join(names)} is installed")
-    running = Browser(program, tmp_path_factory.mktemp("profile"))
-    yield running
-    running.close()
 
 
 @pytest.fixture

@@ -432,7 +432,14 @@
   $("fit").addEventListener("click", () => fit(true));
   $("play").addEventListener("click", play);
   $("hop").addEventListener("input", (event) => setHop(Number(event.target.value)));
-  addEventListener("resize", () => fit());
+  // also when a frame that the page stands in comes into sight, which is no resize of a window
+  let size = "";
+  new ResizeObserver(() => {
+    const { width, height } = stage.getBoundingClientRect();
+    const before = size;
+    size = `${width} ${height}`;
+    if (before && before !== size) fit();
+  }).observe(stage);
   addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, summary")) return;
     const keys = {

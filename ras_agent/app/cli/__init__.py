@@ -1,4 +1,4 @@
-"""The command line: `ras-agent index | ask | show | doctor`."""
+"""The command line: `ras-agent index | ask | show | report | doctor`."""
 
 from ras_agent.app.cli.program import main
 

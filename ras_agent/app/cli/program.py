@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from ras_agent import __version__
-from ras_agent.app.cli import ask, doctor, evaluate, index, show
+from ras_agent.app.cli import ask, doctor, evaluate, index, report, show
 from ras_agent.app.cli.exits import EPILOG, ERROR, INTERRUPTED
 from ras_agent.app.cli.inert import inert
 from ras_agent.errors import RasError
@@ -49,6 +49,7 @@ app.command("index")(index.index)
 app.command("ask")(ask.ask)
 app.command("show")(show.show)
 app.command("eval")(evaluate.evaluate)
+app.command("report")(report.report)
 app.command("doctor")(doctor.doctor)
 
 

@@ -1,0 +1,71 @@
+"""`ras-agent report`: evaluation runs as a page and as Markdown tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ras_agent.app.cli.options import Debug
+
+__all__ = ["report"]
+
+
+def report(
+    runs: Annotated[
+        list[Path], typer.Argument(help="Folders of evaluation runs; the others are compared with the first.")
+    ],
+    out: Annotated[Path | None, typer.Option(help="The page, one self-contained .html file.")] = None,
+    markdown: Annotated[Path | None, typer.Option(help="The tables, .md; - prints them.")] = None,
+    prices: Annotated[
+        Path | None,
+        typer.Option(help='Your prices per million tokens: {"model": {"input": ..., "output": ..., "cached": ...}}.'),
+    ] = None,
+    metric: Annotated[
+        str | None, typer.Option(help="The metric that says right or wrong (em if there is one).")
+    ] = None,
+    traces: Annotated[
+        bool, typer.Option("--traces/--no-traces", help="Whether the page holds the traces: hops, facts, graphs.")
+    ] = True,
+    debug: Debug = False,
+) -> None:
+    """Show evaluation runs: scores with intervals, differences, costs, and every question.
+
+    Without --out and --markdown the tables are printed.
+    """
+    from ras_agent.app.cli.inert import inert, inert_lines
+    from ras_agent.app.cli.screen import busy, screen
+    from ras_agent.errors import SettingsError, UnknownName
+    from ras_agent.eval.prices import load_prices
+    from ras_agent.eval.report_html import make_report, report_html
+    from ras_agent.eval.report_markdown import markdown as tables
+    from ras_agent.eval.report_read import load_runs
+
+    printed = markdown == Path("-") or not (out or markdown)
+    targets = [path for path in (out, None if printed else markdown) if path]
+    for path in targets:
+        if not path.parent.is_dir():
+            raise SettingsError(f"cannot write {path}: there is no folder {path.parent}")
+    console = screen(stderr=True)
+    with busy(console) as doing:
+        doing("reading")
+        table = load_prices(prices)
+        read = load_runs(runs, traces=traces and out is not None)
+        doing("counting")
+        known = tuple(dict.fromkeys(name for run in read for result in run.results for name in result.scores))
+        if metric and metric not in known:
+            raise UnknownName("metric", metric, known)
+        made = make_report(read, table, metric or "", plots=out is not None)
+        text = tables(made.figures, made.differences, made.metrics, made.metric)
+        if out:
+            page = report_html(made, traces=traces, progress=lambda n, of: doing(f"drawing graph {n} of {of}"))
+            out.write_text(page, encoding="utf-8")
+        if markdown and not printed:
+            markdown.write_text(text, encoding="utf-8")
+    if printed:
+        typer.echo(inert_lines(text))
+    if made.missing and out:
+        console.print(inert(f"no plots: {made.missing}"), style="yellow", soft_wrap=True)
+    for path in targets:
+        console.print(inert(f"{path} written, {path.stat().st_size / 1e6:.1f} MB"), style="dim", soft_wrap=True)

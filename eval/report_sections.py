@@ -53,15 +53,11 @@ def _header(report: Report) -> Html:
     said = [", ".join(filter(None, benchmarks)), f"{len({r.id for run in report.runs for r in run.results})} questions"]
     if started := str(first.get("started") or ""):
         said.append(started.replace("T", " ")[:16] + " UTC")
-    title = join(
-        part
-        for number, run in enumerate(report.runs, 1)
-        for part in (
-            (el("span", " against ", class_="soft") if number == 2 else ", ") if number > 1 else "",
-            run_name(report, number),
-        )
-    )
-    return el("header", el("h1", title), el("p", " · ".join(filter(None, said)), class_="soft"), *_warnings(report))
+    title: list[Html] = []
+    for number in [*range(2, len(report.runs) + 1), 1]:  # the others against the first
+        title += [el("span", " against " if number == 1 else ", ", class_="soft")] if title else []
+        title.append(run_name(report, number))
+    return el("header", el("h1", *title), el("p", " · ".join(filter(None, said)), class_="soft"), *_warnings(report))
 
 
 def _warnings(report: Report) -> Iterable[Html]:
@@ -83,7 +79,9 @@ def _scores(report: Report) -> Html:
     ]
     made = table(["metric", *names], rows, caption="Mean scores in percent, with 95 % bootstrap intervals")
     missing = el("p", f"No plots: {report.missing}", class_="warning") if report.missing else Html("")
-    return pair(el("div", made, _verdicts(report), missing), figure(report, "scores"))
+    if len(report.runs) > 2:  # as wide as the page
+        return el("div", made, pair(el("div", _verdicts(report), missing, class_="stack"), figure(report, "scores")))
+    return pair(el("div", made, _verdicts(report), missing, class_="stack"), figure(report, "scores"))
 
 
 def _verdicts(report: Report) -> Html:
@@ -160,14 +158,14 @@ def _retrieval(report: Report) -> Html:
         return Html("")
     deepest = max(len(run.recall) for run in report.figures)
     depths = [k for k in (1, 2, 3, 5, 10, 20, 50) if k <= deepest]
-    rows = [
-        [run_name(report, number), str(run.with_gold), what, *(_depth(run, k, what) for k in depths)]
-        for number, run in enumerate(report.figures, 1)
-        for what in ("share", "all")
-        if run.recall
-    ]
+    rows: list[list[str | Html | None]] = []
+    for number, run in enumerate(report.figures, 1):
+        if run.recall:
+            name = el("th", run_name(report, number), el("small", f" n = {run.with_gold}"), rowspan=2, scope="rowgroup")
+            rows.append([name, "share", *(_depth(run, k, "share") for k in depths)])
+            rows.append([None, "all", *(_depth(run, k, "all") for k in depths)])
     caption = "Gold passages among the first k, in percent: mean share found, and questions with all of them"
-    made = table(["run", "n", "found", *(f"k = {k}" for k in depths)], rows, caption=caption)
+    made = table(["run", "found", *(f"k = {k}" for k in depths)], rows, caption=caption, texts=2)
     return pair(made, figure(report, "recall"))
 
 

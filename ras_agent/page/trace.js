@@ -118,6 +118,17 @@
     world.append(node.element);
   });
 
+  /** Boxes were measured without the face that the reader has: a line that is too long for its box is set narrower. */
+  function squeeze() {
+    for (const node of picture.nodes.filter((one) => one.shown)) {
+      for (const line of node.element.querySelectorAll("tspan")) {
+        if (line.getComputedTextLength() <= node.w - 12) continue;
+        line.setAttribute("textLength", node.w - 12);
+        line.setAttribute("lengthAdjust", "spacingAndGlyphs");
+      }
+    }
+  }
+
   // ---- time
 
   function setHop(hop) {
@@ -433,12 +444,13 @@
   $("play").addEventListener("click", play);
   $("hop").addEventListener("input", (event) => setHop(Number(event.target.value)));
   // also when a frame that the page stands in comes into sight, which is no resize of a window
-  let size = "";
+  const measured = () => `${stage.clientWidth} ${stage.clientHeight}`;
+  let size = measured();
   new ResizeObserver(() => {
-    const { width, height } = stage.getBoundingClientRect();
-    const before = size;
-    size = `${width} ${height}`;
-    if (before && before !== size) fit();
+    if (size === measured()) return;
+    size = measured();
+    squeeze();
+    fit();
   }).observe(stage);
   addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, summary")) return;
@@ -470,6 +482,7 @@
   writeHops();
   setHop(picture.hops);
   for (const element of document.querySelectorAll(".new")) element.classList.remove("new");
+  squeeze();
   fit();
   follow();
 })();

@@ -1,4 +1,4 @@
-"""The command line: `ras-agent index | ask | show | report | doctor`."""
+"""The command line: `ras-agent index | ask | show | eval | report | doctor`."""
 
 from ras_agent.app.cli.program import main
 

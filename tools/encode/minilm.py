@@ -35,9 +35,10 @@ class _Linear:
     bias: Floats
 
     def __call__(self, x: Floats) -> Floats:
-        y: Floats = x @ self.weight
+        # one product: numpy would make one for each of a batch's texts, and read the weights anew for each
+        y: Floats = x.reshape(-1, x.shape[-1]) @ self.weight
         y += self.bias
-        return y
+        return y.reshape(*x.shape[:-1], -1)
 
 
 @dataclass(frozen=True, slots=True)

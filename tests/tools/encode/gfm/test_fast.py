@@ -1,0 +1,106 @@
+"""The fast network gives the plain network's scores."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from ras_agent.tools.encode.gfm import kernel  # noqa: E402
+from ras_agent.tools.encode.gfm.config import GFMConfig  # noqa: E402
+from ras_agent.tools.encode.gfm.fast import FastGFM, Start  # noqa: E402
+from ras_agent.tools.encode.gfm.graph import GFMGraph  # noqa: E402
+from ras_agent.tools.encode.gfm.network import Messages, initial_weights, plain_scores  # noqa: E402
+
+
+def _case(width: int = 16, layers: int = 5, entities: int = 3000) -> dict[str, Any]:
+    """A sparse graph with a few hubs: at the first layers a question reaches little of it, at the last most."""
+    rng = np.random.default_rng(1)
+    facts = np.column_stack(
+        (
+            rng.integers(0, entities, 2 * entities),
+            rng.integers(0, 50, 2 * entities),
+            rng.integers(0, entities, 2 * entities),
+        )
+    )
+    facts[:200, 0] = 7
+    vectors, inverse = rng.normal(size=(2, 50, 24)).astype(np.float32)
+    weights = initial_weights(GFMConfig(text_width=24, width=width, layers=layers), 3)
+    return {
+        "weights": {name: tensor * 1.5 for name, tensor in weights.items()},
+        "graph": GFMGraph.from_edges(entities, facts, vectors, inverse),
+        "questions": rng.normal(size=(4, 24)).astype(np.float32),
+        "starts": [
+            Start(np.array([11]), np.array([1.0])),
+            Start(np.array([7]), np.array([0.01])),
+            Start(np.array([2999, 0, 500]), np.array([0.5, 1.0, 0.25])),
+            Start(np.array([], dtype=np.int64), np.array([])),
+        ],
+    }
+
+
+def _plain(case: dict[str, Any]) -> Any:
+    dense = torch.zeros(len(case["starts"]), case["graph"].entities)
+    for row, start in enumerate(case["starts"]):
+        dense[row, start.entities] = torch.from_numpy(start.weights).float()
+    questions = torch.from_numpy(case["questions"])
+    return plain_scores(case["weights"], Messages.of(case["graph"]), questions, dense).numpy()
+
+
+def _fast(case: dict[str, Any], **options: Any) -> Any:
+    return FastGFM(case["weights"], case["graph"], **options).scores(case["questions"], case["starts"])
+
+
+# what is kept: nothing but relation states; the first layers; all layers, but not the score's part; everything
+@pytest.mark.parametrize("most", [0, 900_000, 1_800_000, 10**9])
+@pytest.mark.parametrize("widely", [0.0, 0.1, 0.6, 1.0])
+def test_scores_equal_the_plain_networks(most: int, widely: float) -> None:
+    case = _case()
+    expected = _plain(case)
+    assert np.ptp(expected) > 0.5
+    assert np.abs(_fast(case, most=most, widely=widely) - expected).max() < 1e-4
+
+
+def test_a_batch_gives_what_its_questions_give_alone() -> None:
+    case = _case()
+    fast = FastGFM(case["weights"], case["graph"], widely=1.0)
+    together = fast.scores(case["questions"], case["starts"])
+    for row in range(4):
+        alone = fast.scores(case["questions"][row : row + 1], case["starts"][row : row + 1])
+        np.testing.assert_allclose(together[row], alone[0], atol=1e-5)
+
+
+def test_without_numba_the_scores_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = _case()
+    monkeypatch.setattr(kernel, "_compiled", lambda: None)
+    assert np.abs(_fast(case, widely=0.5) - _plain(case)).max() < 1e-4
+
+
+@pytest.mark.parametrize("options", [{"half_cache": True}, {"half_products": True}])
+def test_half_precision_stays_within_a_hundredth_of_the_scores_range(options: dict[str, bool]) -> None:
+    case = _case()
+    expected = _plain(case)
+    assert np.abs(_fast(case, **options) - expected).max() < 0.01 * np.ptp(expected)
+
+
+def test_a_half_precision_cache_takes_half_the_memory() -> None:
+    case = _case()
+    whole, half = (FastGFM(case["weights"], case["graph"], half_cache=flag).known.bytes for flag in (False, True))
+    assert half == whole / 2
+
+
+def test_what_is_kept_stays_within_its_bytes() -> None:
+    case = _case()
+    kinds = 5 * 100 * 16 * 4
+    for most in (kinds + 1, 900_000, 1_800_000):
+        known = FastGFM(case["weights"], case["graph"], most=most).known
+        assert kinds <= known.bytes <= most + 2000  # rows that all entities share are not counted
+        assert known.final is None
+
+
+def test_a_graph_without_messages_is_scored_too() -> None:
+    case = _case()
+    vectors = np.zeros((0, 24), dtype=np.float32)
+    case["graph"] = GFMGraph.from_edges(3000, np.zeros((0, 3), dtype=np.int64), vectors, vectors)
+    np.testing.assert_allclose(_fast(case), _plain(case), atol=1e-5)

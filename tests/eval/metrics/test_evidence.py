@@ -1,0 +1,46 @@
+"""Citations and stops: cases worked out by hand."""
+
+import pytest
+
+from ras_agent.eval.metrics import answer_support, checkable, citation_precision, judged_stop, sufficiency_precision
+
+
+def test_support_needs_one_text_that_holds_the_answer() -> None:
+    assert answer_support(["Blair"], ["Orr lived at Fell Mill.", "Orr was born in Blair."]) == 1.0
+    assert answer_support(["Blair"], ["Blairgowrie is near."]) == 0.0
+    assert answer_support(["Blair"], []) == 0.0
+
+
+def test_citation_precision_is_the_share_of_texts_that_hold_the_answer() -> None:
+    assert citation_precision(["Blair", "Blairgowrie"], ["In Blair.", "At the mill.", "In Blairgowrie.", "Far."]) == 0.5
+    assert citation_precision(["Blair"], []) == 0.0
+
+
+@pytest.mark.parametrize("answer", ["yes", "No.", "True", "", "the", "unknown"])
+def test_no_text_holds_a_yes_or_a_no(answer: str) -> None:
+    assert not checkable(answer)
+
+
+def test_a_name_can_be_checked() -> None:
+    assert checkable("Blair")
+
+
+@pytest.mark.parametrize(
+    ("reason", "hops", "gold", "stop"),
+    [
+        ("sufficient", 2, 2, "on_time"),
+        ("sufficient", 1, 2, "early"),
+        ("sufficient", 4, 2, "late"),
+        ("no_retrieval", 0, 1, "early"),
+        ("max_hops", 5, 2, None),
+        ("repeated_subquery", 2, 2, None),
+        ("sufficient", 2, None, None),
+    ],
+)
+def test_only_the_planners_own_stop_is_judged(reason: str, hops: int, gold: int | None, stop: str | None) -> None:
+    assert judged_stop(reason, hops, gold) == stop
+
+
+def test_precision_is_over_the_planners_own_stops() -> None:
+    assert sufficiency_precision(["on_time", "early", None, "late", "on_time", None]) == 0.5
+    assert sufficiency_precision([None]) == 0.0

@@ -56,11 +56,16 @@ def metric_names() -> tuple[str, ...]:
 
 
 def _answered(rule: Callable[[str, Iterable[str]], float], question: Question, outcome: Outcome) -> float | None:
-    return rule(outcome.answer, question.answers) if question.answers else None
+    """A rule of answer strings. An abstention is no answer, whatever its words have in common with the gold ones."""
+    if not question.answers:
+        return None
+    return 0.0 if outcome.abstained else rule(outcome.answer, question.answers)
 
 
 def _accuracy(question: Question, outcome: Outcome) -> float | None:
     """The chosen option, verdict or class against the label; without a label the normalised answers must be equal."""
+    if outcome.abstained:
+        return 0.0 if question.label or question.answers else None
     if question.choices:
         return float(chosen_label(outcome.answer, question.choices) == question.label) if question.label else None
     if question.label in ("true", "false"):
@@ -72,7 +77,9 @@ def _accuracy(question: Question, outcome: Outcome) -> float | None:
 
 def _coverage(question: Question, outcome: Outcome) -> float | None:
     readings = question.metadata.get("short_answers")
-    return answer_coverage(outcome.answer, readings) if readings else None
+    if not readings:
+        return None
+    return 0.0 if outcome.abstained else answer_coverage(outcome.answer, readings)
 
 
 def _set(part: str, question: Question, outcome: Outcome) -> float | None:

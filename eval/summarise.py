@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from ras_agent.eval.result import Result
+from ras_agent.eval.significance import mean_interval
 from ras_agent.records import JSON
 
 __all__ = ["interval", "summarise"]
 
-_SAMPLES = 2000
 _COUNTED = ("calls", "replayed", "input_tokens", "output_tokens", "cached_tokens")
 
 
@@ -42,11 +42,8 @@ def summarise(results: Sequence[Result], seed: int = 0) -> JSON:
 
 def interval(values: Sequence[float], seed: int = 0) -> tuple[float, float]:
     """The 95 % bootstrap interval of the mean of `values`, which must not be empty."""
-    sample = np.asarray(values, dtype=np.float64)
-    rng = np.random.default_rng(seed)
-    means = sample[rng.integers(0, len(sample), (_SAMPLES, len(sample)))].mean(axis=1)
-    low, high = np.percentile(means, [2.5, 97.5])
-    return float(low), float(high)
+    found = mean_interval(values, seed=seed)
+    return found.low, found.high
 
 
 def _scores(results: Iterable[Result], seed: int) -> dict[str, JSON]:

@@ -38,10 +38,11 @@ def answer_set_score(predicted: Iterable[str], gold: Iterable[str]) -> SetScore:
 def contained_set_score(predicted: Sequence[str], gold: Iterable[str]) -> SetScore:
     """The published scripts' looser F1 on WebQSP and CWQ: a gold answer is found if the joined prediction contains it.
 
-    Precision divides the found gold answers by the number of predictions, so it is held to 1.0 here.
+    Precision divides the found gold answers by the number of predictions: where one prediction holds several gold
+    answers it is above 1.0 there, and held to 1.0 here.
     """
-    wanted, whole = list(_keys(gold)), normalise_answer(" ".join(predicted))
-    found = sum(answer in whole for answer in wanted)
+    wanted, whole = [normalise_answer(answer) for answer in gold], normalise_answer(" ".join(predicted))
+    found = sum(answer in whole for answer in wanted) if predicted else 0
     return _score(min(found, len(predicted)), len(predicted), found, len(wanted))
 
 

@@ -89,6 +89,13 @@ def test_answer_sets_are_split_and_abstaining_finds_none() -> None:
     assert list(score(several, abstained, names).values()) == [0.0, 0.0, 0.0, 0.0]
 
 
+def test_an_abstention_scores_nothing() -> None:
+    closed = Question("q", "?", ("no",), metadata={"label": "false"})
+    outcome = _outcome(answer="I don't know.", abstained=True)  # "know" holds "no"
+    scores = score(closed, outcome, ("em", "f1", "golden_match", "rouge_lsum", "accuracy"))
+    assert scores == {"em": 0.0, "f1": 0.0, "golden_match": 0.0, "rouge_lsum": 0.0, "accuracy": 0.0}
+
+
 def test_an_outcome_is_made_of_an_agents_output() -> None:
     out = {
         "answer": "Blair",

@@ -1,8 +1,17 @@
-"""The paired bootstrap on cases whose answer is known."""
+"""Intervals and tests on cases whose answer is known, and against SciPy's."""
 
+from itertools import product
+
+import numpy as np
 import pytest
 
-from ras_agent.eval.significance import paired_bootstrap
+from ras_agent.eval.significance import (
+    Estimate,
+    compare,
+    mean_interval,
+    paired_bootstrap,
+    paired_permutation,
+)
 
 
 def test_equal_systems_have_no_difference() -> None:
@@ -31,3 +40,73 @@ def test_the_same_seed_gives_the_same_interval() -> None:
 def test_unequal_or_empty_lists_are_errors(a: list[float], b: list[float]) -> None:
     with pytest.raises(ValueError, match="equal, non-zero"):
         paired_bootstrap(a, b)
+
+
+def test_a_mean_without_spread_has_no_interval() -> None:
+    assert mean_interval([0.5] * 4) == Estimate(0.5, 0.5, 0.5, 4)
+
+
+def test_the_order_of_the_scores_does_not_matter() -> None:
+    assert mean_interval([0.1, 0.9, 0.4]) == mean_interval([0.9, 0.4, 0.1])
+
+
+def test_a_mean_of_nothing_is_an_error() -> None:
+    with pytest.raises(ValueError, match="at least one score"):
+        mean_interval([])
+
+
+def test_an_interval_is_scipys() -> None:
+    stats = pytest.importorskip("scipy.stats")
+    scores = np.random.default_rng(3).random(150)
+    found = mean_interval(list(scores), samples=20_000)
+    theirs = stats.bootstrap(
+        (scores,), np.mean, n_resamples=20_000, method="percentile", rng=np.random.default_rng(4)
+    ).confidence_interval
+    # two sets of draws: a tenth of the interval's width is far beyond their noise
+    assert (found.low, found.high) == pytest.approx(tuple(theirs), abs=0.1 * (theirs.high - theirs.low))
+    assert found.mean == pytest.approx(scores.mean())
+
+
+def test_few_questions_are_swapped_in_every_way() -> None:
+    a, b = [0.9, 0.4, 0.8, 0.7, 0.6], [0.2, 0.5, 0.1, 0.7, 0.3]
+    differences = [x - y for x, y in zip(a, b, strict=True)]
+    sums = [abs(sum(s * d for s, d in zip(signs, differences, strict=True))) for signs in product((1, -1), repeat=5)]
+    observed = abs(sum(differences))  # 1.6; only 1.8 and 1.6 itself are as far from nought, each with both signs
+    assert sum(found >= observed - 1e-9 for found in sums) / 32 == 0.25
+    assert paired_permutation(a, b) == 0.25
+
+
+def test_many_questions_give_scipys_p_value() -> None:
+    stats = pytest.importorskip("scipy.stats")
+    rng = np.random.default_rng(5)
+    a = rng.random(60)
+    b = a + rng.normal(-0.05, 0.2, 60)
+    theirs = stats.permutation_test(
+        (a, b),
+        lambda x, y, axis: np.mean(x - y, axis=axis),
+        permutation_type="samples",
+        vectorized=True,
+        n_resamples=20_000,
+        rng=np.random.default_rng(6),
+    )
+    assert paired_permutation(list(a), list(b), samples=20_000) == pytest.approx(theirs.pvalue, abs=0.02)
+
+
+def test_equal_systems_are_not_told_apart() -> None:
+    assert paired_permutation([0.5] * 30, [0.5] * 30) == 1.0
+
+
+def test_always_better_is_the_rarest_swap() -> None:
+    assert paired_permutation([1.0] * 40, [0.0] * 40, samples=999) == pytest.approx(1 / 1000)
+
+
+def test_runs_are_compared_on_the_questions_they_share() -> None:
+    found = compare({"q1": 1.0, "q2": 0.0, "q3": 1.0}, {"q3": 0.0, "q1": 1.0, "q4": 1.0, "q5": 0.0})
+    assert (found.n, found.only_a, found.only_b) == (2, 1, 2)
+    assert found.difference.mean == 0.5
+    assert found.permutation_p == 1.0  # one question differs: both of its swaps are as extreme
+
+
+def test_runs_of_different_sets_are_not_compared() -> None:
+    with pytest.raises(ValueError, match="no question was scored in both runs"):
+        compare({"q1": 1.0}, {"q2": 1.0})

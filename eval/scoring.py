@@ -110,7 +110,7 @@ def _triples(outcome: Outcome) -> list[tuple[str, str, str]]:
 
 
 def _validity(share: Callable[[GraphValidity], float | None], question: Question, outcome: Outcome) -> float | None:
-    """Of what the answer cites of the question's own graph; a response that cites nothing has only `fully_valid`."""
+    """Of what the answer cites of the question's own graph; nothing for an answer that cites nothing."""
     if not (held := question.metadata.get("graph")):
         return None
     graph = TextualGraph.from_dict(held)
@@ -187,7 +187,7 @@ _METRICS: dict[str, Metric] = {
     "triple_recall": partial(_gold_triples, "recall"),
     "valid_nodes": partial(_validity, lambda found: found.valid_nodes / found.nodes if found.nodes else None),
     "valid_edges": partial(_validity, lambda found: found.valid_edges / found.edges if found.edges else None),
-    "fully_valid": partial(_validity, lambda found: float(found.fully_valid)),
+    "fully_valid": partial(_validity, lambda found: float(found.fully_valid) if found.cites else None),
     "em": partial(_answered, exact_match),
     "f1": partial(_answered, token_f1),
     "golden_match": partial(_answered, golden_match),

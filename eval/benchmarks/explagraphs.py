@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from ras_agent.eval.benchmarks.citing_graphs import CITING, VALIDITY
 from ras_agent.eval.benchmarks.record import Benchmark
 from ras_agent.eval.question_file import Record
 from ras_agent.eval.questions import Question
@@ -48,8 +49,8 @@ EXPLAGRAPHS = Benchmark(
     title="GraphQA: ExplaGraphs",
     source="get train_dev.tsv from github.com/XiaoxinHe/G-Retriever (dataset/expla_graphs): arg1, arg2, label, graph",
     read=_read,
-    metrics=("accuracy",),
-    instructions={"answer": "Reply with one word: support or counter."},
+    metrics=("accuracy", *VALIDITY),
+    instructions={"answer": "Reply with one word: support or counter.", "answer_citing": CITING},
     files={"all": "train_dev.tsv"},
     counts={"train_dev.tsv": 2766},
 )

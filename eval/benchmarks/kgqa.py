@@ -6,6 +6,7 @@ it, in lower case.
 
 from __future__ import annotations
 
+from ras_agent.eval.benchmarks.citing_graphs import CITING, VALIDITY
 from ras_agent.eval.benchmarks.record import Benchmark, Hub
 from ras_agent.eval.question_file import Record
 from ras_agent.eval.questions import Question
@@ -73,8 +74,8 @@ GRAPHQA_WEBQSP = Benchmark(
     title="GraphQA: WebQSP",
     source=_EXPORT + "rmanluo/RoG-webqsp",
     read=_lower_case,
-    metrics=_METRICS,
-    instructions=WEBQSP.instructions,
+    metrics=(*_METRICS, *VALIDITY),
+    instructions={**WEBQSP.instructions, "answer_citing": CITING},
     files=WEBQSP.files,
     hub=WEBQSP.hub,
 )

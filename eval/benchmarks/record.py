@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
@@ -49,7 +49,8 @@ class Benchmark:
     one's own JSONL are read by every benchmark. reader: makes `read` for a file that needs others beside it.
     metrics: names of `ras_agent.eval.scoring`. headline: the one that papers report.
     instructions: the task's own instruction by kind of prompt: "answer" beside the retrieved graph, "answer_baseline"
-    for a model without one. Short-form questions have none (RAS, Table 5).
+    for a model without one, "answer_citing" to have nodes and edges of the graph listed. Short-form questions have
+    none (RAS, Table 5).
     files: official file names by split. counts: how many questions a file of that name holds. sha256: its digest.
     answer_tokens: how long an answer may get, in tokens (RAS, appendix F).
     given: what RAS does with the questions' contexts: the corpus to search is their union, or they are the first hop's
@@ -190,8 +191,10 @@ def _questions(records: Iterator[Record], read: Read, left_out: list[str]) -> It
         if question is None:
             left_out.append(record.where)
             continue
-        if question.id in seen:
+        if question.id in seen and is_plain(record):
             raise record.error(f"id {question.id!r} is that of {seen[question.id]} too; ids are unique in a file")
+        if question.id in seen:  # MuSiQue-Full: a question and its unanswerable twin
+            question = replace(question, id=f"{question.id}#{record.number}")
         seen[question.id] = record.where
         yield question
 

@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from ras_agent.errors import IngestError
+from ras_agent.eval.benchmarks.citing_graphs import CITING, VALIDITY
 from ras_agent.eval.benchmarks.record import Benchmark
 from ras_agent.eval.question_file import KEY, Record, read_records
 from ras_agent.eval.questions import Question
@@ -76,8 +77,8 @@ SCENE_GRAPHS = Benchmark(
     "GraphQA's sample of 100,000 questions, questions.csv, from github.com/XiaoxinHe/G-Retriever "
     "(dataset/scene_graphs), all files in one folder",
     reader=_beside,
-    metrics=("golden_match", "em"),
-    instructions={"answer": "Reply with a word or a short phrase."},
+    metrics=("golden_match", "em", *VALIDITY),
+    instructions={"answer": "Reply with a word or a short phrase.", "answer_citing": CITING},
     files={
         "all": "questions.csv",
         "train": "train_balanced_questions.json",

@@ -31,10 +31,14 @@ class GraphValidity:
     valid_edges: int
 
     @property
+    def cites(self) -> bool:
+        """Whether anything is cited."""
+        return self.nodes + self.edges > 0
+
+    @property
     def fully_valid(self) -> bool:
         """All that is cited exists, and something is cited."""
-        cited, valid = self.nodes + self.edges, self.valid_nodes + self.valid_edges
-        return 0 < cited == valid
+        return self.cites and (self.nodes, self.edges) == (self.valid_nodes, self.valid_edges)
 
 
 def triple_score(predicted: Iterable[Triple3], gold: Iterable[Triple3]) -> SetScore:
@@ -64,7 +68,10 @@ def graph_validity(cited: CitedGraph, nodes: Iterable[str], edges: Iterable[Trip
 
 
 def pooled_validity(responses: Iterable[GraphValidity]) -> dict[str, float]:
-    """`valid_nodes` and `valid_edges` over all that was cited, `fully_valid` over the responses; 0.0 over nothing."""
+    """`valid_nodes` and `valid_edges` over all that was cited, `fully_valid` over the responses that cite something.
+
+    0.0 over nothing.
+    """
     found = list(responses)
 
     def share(part: int, whole: int) -> float:
@@ -73,7 +80,7 @@ def pooled_validity(responses: Iterable[GraphValidity]) -> dict[str, float]:
     return {
         "valid_nodes": share(sum(each.valid_nodes for each in found), sum(each.nodes for each in found)),
         "valid_edges": share(sum(each.valid_edges for each in found), sum(each.edges for each in found)),
-        "fully_valid": share(sum(each.fully_valid for each in found), len(found)),
+        "fully_valid": share(sum(each.fully_valid for each in found), sum(each.cites for each in found)),
     }
 
 

@@ -98,6 +98,13 @@ def test_explagraphs_has_two_arguments_and_a_graph(tmp_path: Path) -> None:
     assert graph.edges == ((0, "capable of", 1), (1, "causes", 2))
     assert explagraphs.score(questions[1], Outcome("Counter.")) == {"accuracy": 1.0}
     assert explagraphs.score(questions[1], Outcome("It supports it")) == {"accuracy": 0.0}
+    cited = Outcome("counter\nNodes:\n- mills\n- town\nEdges:\n- (feeds town; not desires; go)")
+    assert explagraphs.score(questions[1], cited) == {
+        "accuracy": 1.0,
+        "valid_nodes": 0.5,
+        "valid_edges": 1.0,
+        "fully_valid": 0.0,
+    }
 
 
 @pytest.mark.parametrize(

@@ -99,6 +99,15 @@ def test_musique_tells_paragraphs_of_one_title_apart(tmp_path: Path) -> None:
     }
 
 
+def test_musiques_unanswerable_twin_has_an_id_of_its_own(tmp_path: Path) -> None:
+    twin = {**MUSIQUE, "answerable": False, "paragraphs": MUSIQUE["paragraphs"][:2]}
+    questions = benchmark("musique").load(_write(tmp_path / "full.jsonl", MUSIQUE, twin))
+    assert [(question.id, question.metadata["answerable"]) for question in questions] == [
+        ("2hop__11_22", True),
+        ("2hop__11_22#2", False),
+    ]
+
+
 def test_the_corpus_of_a_closed_set_holds_each_paragraph_once(tmp_path: Path) -> None:
     hotpotqa = benchmark("hotpotqa")
     file = _write(tmp_path / "hotpot.json", HOTPOT, {**HOTPOT, "_id": "h2"})

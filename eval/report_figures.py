@@ -131,9 +131,13 @@ def metric_names(runs: Iterable[Run]) -> list[str]:
 
 
 def deciding_metric(names: Sequence[str]) -> str:
-    """The metric that says right or wrong; "" where there are no scores at all."""
+    """The metric that says right or wrong; "" where there are no scores at all.
+
+    Where nothing was answered, it is whether all gold passages were found.
+    """
     by_lower = {name.lower(): name for name in reversed(names)}
-    return next((by_lower[name] for name in _DECIDING if name in by_lower), names[0] if names else "")
+    answers = [by_lower[name] for name in _DECIDING if name in by_lower]
+    return next(iter([*answers, *(name for name in names if name.startswith("all_recall")), *names]), "")
 
 
 def headline_metrics(names: Sequence[str], deciding: str) -> list[str]:

@@ -6,13 +6,11 @@ A trace stands in the page as gzip in base64, about a third of its JSON; the bro
 
 from __future__ import annotations
 
-import base64
-import gzip
 import html
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 
-from ras_agent.errors import MissingExtra, TraceError
+from ras_agent.errors import MissingExtra
 from ras_agent.eval.prices import Prices, model_tokens
 from ras_agent.eval.report_figures import (
     comparisons,
@@ -26,11 +24,11 @@ from ras_agent.eval.report_pieces import Report
 from ras_agent.eval.report_plots import Plot, drawn_plots
 from ras_agent.eval.report_read import Run
 from ras_agent.eval.report_sections import body
+from ras_agent.eval.report_traces import packed_traces
 from ras_agent.eval.result import Result
-from ras_agent.graph_html import trace_data, trace_frame
+from ras_agent.graph_html import trace_frame
 from ras_agent.page_html import filled, inert_json, page_part, policy
 from ras_agent.records import JSON
-from ras_agent.trace import Trace
 
 __all__ = ["make_report", "report_html"]
 
@@ -52,11 +50,14 @@ def make_report(runs: Sequence[Run], prices: Prices, metric: str = "", *, plots:
     return Report(tuple(runs), tuple(figures), tuple(differences), tuple(metrics), deciding, prices, drawn, missing)
 
 
-def report_html(report: Report, *, traces: bool = True, progress: Callable[[int, int], None] | None = None) -> str:
-    """The page. With `traces`, those that the runs hold can be opened; `progress` is told (done, of how many)."""
+def report_html(
+    report: Report, *, traces: bool = True, workers: int = 1, progress: Callable[[int, int], None] | None = None
+) -> str:
+    """The page. With `traces`, those that the runs hold can be opened; they are drawn in `workers` processes, and
+    `progress` is told (done, of how many)."""
     style, script = page_part("report.css"), page_part("report.js")
     inner = (page_part("trace.js"), page_part("trace.css"))  # an inner page obeys the outer page's policy as well
-    packed = _packed(report.runs, progress) if traces else {}
+    packed = _packed(report.runs, workers, progress) if traces else {}
     slots = {
         "POLICY": policy([script, inner[0]], [style, inner[1]]),
         "TITLE": html.escape(" and ".join(run.name for run in report.runs)[:120].encode(errors="replace").decode()),
@@ -73,25 +74,18 @@ def report_html(report: Report, *, traces: bool = True, progress: Callable[[int,
     return filled(page_part("report.html"), slots)
 
 
-def _packed(runs: Sequence[Run], progress: Callable[[int, int], None] | None) -> dict[tuple[int, int], str]:
+def _packed(
+    runs: Sequence[Run], workers: int, progress: Callable[[int, int], None] | None
+) -> dict[tuple[int, int], str]:
     """Traces by (run, the result's place in it). One that cannot be read is left out; the browser says so."""
-    found = [
-        (number, place, result.trace)
+    found = {
+        (number, place): result.trace
         for number, run in enumerate(runs)
         for place, result in enumerate(run.results)
         if result.trace is not None
-    ]
-    packed = {}
-    for done, (number, place, data) in enumerate(found, 1):
-        try:
-            trace = Trace.from_dict(data, f"{runs[number].name}: {runs[number].results[place].id}")
-        except TraceError:
-            continue
-        text = gzip.compress(trace_data(trace).encode("ascii"), mtime=0)
-        packed[number, place] = base64.b64encode(text).decode("ascii")
-        if progress:
-            progress(done, len(found))
-    return packed
+    }
+    packed = packed_traces(list(found.values()), workers=workers, progress=progress)
+    return {place: text for place, text in zip(found, packed, strict=True) if text}
 
 
 def _data(report: Report, packed: Mapping[tuple[int, int], str]) -> JSON:

@@ -59,6 +59,7 @@ def test_an_answer_to_what_has_none_is_wrong() -> None:
     [
         (["recall@5", "f1", "em"], "em", ["em", "f1"]),
         (["rouge", "recall@5"], "rouge", ["rouge", "recall@5"]),
+        (["recall@5", "all_recall@5", "mrr"], "all_recall@5", ["all_recall@5", "recall@5"]),
         (["accuracy"], "accuracy", ["accuracy"]),
         ([], "", []),
     ],

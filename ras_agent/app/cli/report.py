@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -59,7 +60,10 @@ def report(
         made = make_report(read, table, metric or "", plots=out is not None)
         text = tables(made.figures, made.differences, made.metrics, made.metric)
         if out:
-            page = report_html(made, traces=traces, progress=lambda n, of: doing(f"drawing graph {n} of {of}"))
+            page = report_html(
+                made, traces=traces, workers=os.cpu_count() or 1,
+                progress=lambda done, of: doing(f"drawing graph {done} of {of}"),
+            )  # fmt: skip
             out.write_text(page, encoding="utf-8")
         if markdown and not printed:
             markdown.write_text(text, encoding="utf-8")

@@ -194,14 +194,18 @@ class Browser:
         self.send("Target.setAutoAttach", autoAttach=True, waitForDebuggerOnStart=False, flatten=True)
 
     def send(self, method: str, **params: Any) -> dict[str, Any]:
-        self._number += 1
-        order = {"id": self._number, "method": method, "params": params}
-        self._orders.write(json.dumps(order | ({"sessionId": self._session} if self._session else {})).encode() + b"\0")
-        while (answer := self._read()).get("id") != self._number:
-            self.events.append(answer)
+        answer = self._exchange(method, params, self._session)
         assert "error" not in answer, answer
         result: dict[str, Any] = answer["result"]
         return result
+
+    def _exchange(self, method: str, params: dict[str, Any], session: str) -> dict[str, Any]:
+        self._number += 1
+        order = {"id": self._number, "method": method, "params": params}
+        self._orders.write(json.dumps(order | ({"sessionId": session} if session else {})).encode() + b"\0")
+        while (answer := self._read()).get("id") != self._number:
+            self.events.append(answer)
+        return answer
 
     def open(self, url: str) -> None:
         self.events.clear()
@@ -219,18 +223,20 @@ class Browser:
         """The value, or what its promise comes to, in the sandboxed frame that was the last to be made."""
 
         def frames() -> list[str]:
-            made = [event["params"] for event in self.events if event["method"] == "Target.attachedToTarget"]
-            return [one["sessionId"] for one in made if one["targetInfo"]["type"] == "iframe"]
+            told = [(event["method"], event.get("params", {})) for event in self.events]
+            gone = {params["sessionId"] for method, params in told if method == "Target.detachedFromTarget"}
+            made = [params for method, params in told if method == "Target.attachedToTarget"]
+            names = [one["sessionId"] for one in made if one["targetInfo"]["type"] == "iframe"]
+            return [name for name in names if name not in gone]
 
-        while not frames():
-            self.ask("0")
-        page, self._session = self._session, frames()[-1]
-        try:
-            answer = self.send("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
-        finally:
-            self._session = page
-        assert "exceptionDetails" not in answer, answer
-        return answer["result"].get("value")
+        params = {"expression": expression, "returnByValue": True, "awaitPromise": True}
+        while True:
+            self.ask("0")  # hears what has happened meanwhile
+            answer = self._exchange("Runtime.evaluate", params, frames()[-1]) if frames() else {"error": "no frame yet"}
+            if "error" not in answer:  # else the frame was about to be filled or to be replaced: look again
+                break
+        assert "exceptionDetails" not in answer["result"], answer
+        return answer["result"]["result"].get("value")
 
     def press(self, key: str, text: str = "", code: int = 0) -> None:
         """`code`: the key's virtual code, which the browser's own controls go by."""

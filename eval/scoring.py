@@ -173,6 +173,12 @@ def _stop(wanted: Stop, question: Question, outcome: Outcome) -> float | None:
     return float(stop == wanted) if stop else None
 
 
+def _sufficient_evidence(question: Question, outcome: Outcome) -> float | None:
+    """When the planner stopped by itself, had all gold passages been retrieved?"""
+    own = outcome.stop_reason in ("sufficient", "no_retrieval")
+    return _whole(all_recalled_at, question, outcome) if own else None
+
+
 _METRICS: dict[str, Metric] = {
     "accuracy": _accuracy,
     "answer_coverage": _coverage,
@@ -204,6 +210,7 @@ _METRICS: dict[str, Metric] = {
     "stopped_early": partial(_stop, "early"),
     "stopped_late": partial(_stop, "late"),
     "sufficiency_precision": partial(_stop, "on_time"),
+    "sufficient_evidence": _sufficient_evidence,
 }
 _RANKED: dict[str, Callable[[int, Question, Outcome], float | None]] = {
     "all_recall": partial(_ranked, all_recalled_at),

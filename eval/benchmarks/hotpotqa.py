@@ -1,5 +1,6 @@
 """HotpotQA (Yang et al., 2018): two-hop questions over Wikipedia's introductions, distractor and full-wiki setting."""
 
+from ras_agent.eval.benchmarks.multi_hop import MULTI_HOP
 from ras_agent.eval.benchmarks.record import Benchmark, Hub
 from ras_agent.eval.benchmarks.titled_sentences import titled_sentences_question
 
@@ -10,7 +11,7 @@ HOTPOTQA = Benchmark(
     title="HotpotQA",
     source="get hotpot_dev_distractor_v1.json from hotpotqa.github.io (CC BY-SA 4.0)",
     read=titled_sentences_question,
-    metrics=("f1", "em", "recall@2", "recall@5", "all_recall@5", "mrr", "citation_support", "sufficiency_precision"),
+    metrics=MULTI_HOP,
     files={
         "validation": "hotpot_dev_distractor_v1.json",
         "fullwiki": "hotpot_dev_fullwiki_v1.json",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ras_agent.eval.benchmarks.multi_hop import MULTI_HOP
 from ras_agent.eval.benchmarks.record import Benchmark
 from ras_agent.eval.question_file import Record
 from ras_agent.eval.questions import Question, context_passage
@@ -52,7 +53,7 @@ MUSIQUE = Benchmark(
     source="get musique_v1.0.zip as github.com/StonyBrookNLP/musique says (CC BY 4.0); musique_ans_v1.0_dev.jsonl is "
     "what is reported",
     read=_read,
-    metrics=("f1", "em", "recall@2", "recall@5", "all_recall@5", "mrr", "citation_support", "sufficiency_precision"),
+    metrics=MULTI_HOP,
     files={
         "validation": "musique_ans_v1.0_dev.jsonl",
         "train": "musique_ans_v1.0_train.jsonl",

@@ -1,5 +1,6 @@
 """2WikiMultihopQA (Ho et al., 2020): questions that compare, infer and compose, with their evidence triples."""
 
+from ras_agent.eval.benchmarks.multi_hop import MULTI_HOP
 from ras_agent.eval.benchmarks.record import Benchmark
 from ras_agent.eval.benchmarks.titled_sentences import titled_sentences_question
 
@@ -10,7 +11,7 @@ TWO_WIKI = Benchmark(
     title="2WikiMultihopQA",
     source="get data_ids_april7.zip from github.com/Alab-NII/2wikimultihop (Apache-2.0); dev.json is what is reported",
     read=titled_sentences_question,
-    metrics=("f1", "em", "recall@2", "recall@5", "all_recall@5", "mrr", "citation_support", "sufficiency_precision"),
+    metrics=MULTI_HOP,
     files={"validation": "dev.json", "train": "train.json"},
     counts={"dev.json": 12576, "train.json": 167454},
     gold_by="title",

@@ -13,6 +13,8 @@ Stop = Literal["early", "on_time", "late"]
 def judged_stop(stop_reason: str, hops: int, gold_hops: int | None) -> Stop | None:
     """Where a planner's own stop stands against the gold hops; None if a limit stopped it or gold is unknown.
 
+    One search may find what takes two hops, so beside this stands whether the gold passages were there at the stop.
+
     `[SUFFICIENT]` after fewer retrievals than the question has gold hops is early, after more is late. `[NO_RETRIEVAL]`
     is a claim too, made at hop 0.
     """

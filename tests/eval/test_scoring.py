@@ -54,6 +54,13 @@ def test_a_planners_own_stop_is_judged_by_gold_hops(hops: int, reason: str, expe
     assert score(QUESTION, _outcome(hops=hops, stop_reason=reason), names) == expected
 
 
+def test_a_planners_own_stop_is_judged_by_gold_passages() -> None:
+    assert score(QUESTION, _outcome(hops=1), ("sufficient_evidence",)) == {"sufficient_evidence": 1.0}
+    assert score(QUESTION, _outcome(passages=(ORR, FAR)), ("sufficient_evidence",)) == {"sufficient_evidence": 0.0}
+    assert score(QUESTION, _outcome(passages=()), ("sufficient_evidence",)) == {"sufficient_evidence": 0.0}
+    assert score(QUESTION, _outcome(stop_reason="max_hops"), ("sufficient_evidence",)) == {}
+
+
 def test_citations_are_held_to_what_they_cite() -> None:
     cited = _outcome(citations=(Citation(1, "p1"), Citation(2, "p2")))
     assert score(QUESTION, cited, ("citation_support", "citation_precision")) == {

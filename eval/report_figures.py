@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
 
 import numpy as np
 
@@ -13,21 +12,18 @@ from ras_agent.eval.metrics import all_recalled_at, recall_at
 from ras_agent.eval.prices import Cost, Prices, Tokens, cost_of, model_tokens
 from ras_agent.eval.report_read import Run
 from ras_agent.eval.result import Result
-from ras_agent.eval.significance import PairedDifference, paired_bootstrap
-from ras_agent.eval.summarise import interval
+from ras_agent.eval.significance import Comparison, Estimate, compare, mean_interval
 
 __all__ = [
-    "Comparison",
     "Group",
     "RecallPoint",
     "RunFigures",
-    "Score",
     "Spread",
+    "Versus",
     "comparisons",
     "deciding_metric",
     "figures_of",
     "headline_metrics",
-    "mean_interval",
     "metric_names",
     "verdict",
 ]
@@ -35,16 +31,6 @@ __all__ = [
 # The metric that says right or wrong where none is asked for: the strictest answer metric that a run has.
 _DECIDING = ("em", "exact_match", "golden_match", "accuracy", "acc", "hit", "hr@1", "f1", "token_f1")
 _MOST_K = 50
-
-
-@dataclass(frozen=True, slots=True)
-class Score:
-    """A mean of `n` scores in 0..1 with its 95 % bootstrap interval."""
-
-    mean: float
-    low: float
-    high: float
-    n: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +48,7 @@ class Group:
 
     name: str
     n: int
-    scores: Mapping[str, Score]
+    scores: Mapping[str, Estimate]
     verdicts: Mapping[str, int]
 
 
@@ -81,7 +67,7 @@ class RunFigures:
 
     name: str
     n: int
-    scores: Mapping[str, Score]
+    scores: Mapping[str, Estimate]
     verdicts: Mapping[str, int]
     groups: Mapping[str, tuple[Group, ...]]
     stop_reasons: Mapping[str, int]
@@ -96,14 +82,13 @@ class RunFigures:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
-    """Run `name` minus run `base` in one metric, on the `n` questions that both have scored."""
+class Versus:
+    """Run `name` minus run `base` in one metric, on the questions that both have scored."""
 
     name: str
     base: str
     metric: str
-    n: int
-    difference: PairedDifference
+    found: Comparison
 
 
 def verdict(result: Result, metric: str) -> str:
@@ -146,14 +131,6 @@ def headline_metrics(names: Sequence[str], deciding: str) -> list[str]:
     return [name for name in (deciding, *others[:1]) if name]
 
 
-def mean_interval(values: Sequence[float]) -> Score:
-    """Mean and 95 % percentile bootstrap interval over questions. Raises ValueError for none at all."""
-    if not values:
-        raise ValueError("a mean needs at least one value")
-    ordered = sorted(values)  # as the summary of the run has it: in one order whatever order the questions ended in
-    return Score(fmean(ordered), *interval(ordered), len(ordered))
-
-
 def figures_of(run: Run, metric: str, prices: Prices) -> RunFigures:
     """One run in numbers; `metric` decides right or wrong."""
     results = run.results
@@ -182,25 +159,22 @@ def figures_of(run: Run, metric: str, prices: Prices) -> RunFigures:
     )
 
 
-def comparisons(runs: Sequence[Run], metrics: Sequence[str]) -> list[Comparison]:
+def comparisons(runs: Sequence[Run], metrics: Sequence[str]) -> list[Versus]:
     """Every run but the first against the first, metric by metric, on common questions."""
     found = []
     for run in runs[1:]:
-        base, other = runs[0].by_id, run.by_id
         for metric in metrics:
-            common = [
-                (other[name].scores[metric], base[name].scores[metric])
-                for name in base
-                if name in other and metric in base[name].scores and metric in other[name].scores
-            ]
-            if common:
-                ours, theirs = zip(*common, strict=True)
-                difference = paired_bootstrap(ours, theirs)
-                found.append(Comparison(run.name, runs[0].name, metric, len(common), difference))
+            ours, theirs = _column(run, metric), _column(runs[0], metric)
+            if ours.keys() & theirs.keys():
+                found.append(Versus(run.name, runs[0].name, metric, compare(ours, theirs)))
     return found
 
 
-def _scores(results: Sequence[Result], names: Sequence[str]) -> dict[str, Score]:
+def _column(run: Run, metric: str) -> dict[str, float]:
+    return {result.id: result.scores[metric] for result in run.results if metric in result.scores}
+
+
+def _scores(results: Sequence[Result], names: Sequence[str]) -> dict[str, Estimate]:
     columns = {name: [result.scores[name] for result in results if name in result.scores] for name in names}
     return {name: mean_interval(column) for name, column in columns.items() if column}
 

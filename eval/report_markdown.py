@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ras_agent.eval.prices import Cost
-from ras_agent.eval.report_figures import Comparison, RunFigures, Score, headline_metrics
+from ras_agent.eval.report_figures import RunFigures, Versus, headline_metrics
+from ras_agent.eval.significance import Estimate
 
 __all__ = ["cost_text", "markdown", "money", "percent", "score_text"]
 
 
-def markdown(runs: Sequence[RunFigures], differences: Sequence[Comparison], metrics: Sequence[str], metric: str) -> str:
+def markdown(runs: Sequence[RunFigures], differences: Sequence[Versus], metrics: Sequence[str], metric: str) -> str:
     """The tables; scores in percent with 95 % bootstrap intervals. `metric` decided right or wrong."""
     parts = [_scores(runs, metrics)]
     if differences:
@@ -28,7 +29,7 @@ def percent(value: float) -> str:
     return f"{100 * value:.1f}"
 
 
-def score_text(score: Score | None, n: int) -> str:
+def score_text(score: Estimate | None, n: int) -> str:
     """Mean and interval, in percent; how many questions have the score, if they are not all `n`."""
     if score is None:
         return "–"
@@ -64,13 +65,15 @@ def _scores(runs: Sequence[RunFigures], metrics: Sequence[str]) -> str:
     return _table(["run", "n", *metrics, "errors"], rows)
 
 
-def _differences(differences: Sequence[Comparison]) -> str:
+def _differences(differences: Sequence[Versus]) -> str:
     rows = []
     for one in differences:
-        gap = one.difference
+        gap = one.found.difference
         interval = f"{100 * gap.low:+.1f} to {100 * gap.high:+.1f}"
         pair = f"{one.name} − {one.base}"
-        rows.append([pair, one.metric, str(one.n), f"{100 * gap.mean:+.1f}", interval, f"{gap.p_value:.4f}"])
+        rows.append(
+            [pair, one.metric, str(one.found.n), f"{100 * gap.mean:+.1f}", interval, f"{one.found.permutation_p:.4f}"]
+        )
     return _table(["paired difference", "metric", "n", "mean", "95 % interval", "p"], rows)
 
 

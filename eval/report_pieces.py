@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ras_agent.eval.prices import Prices
-from ras_agent.eval.report_figures import Comparison, RunFigures, Score
+from ras_agent.eval.report_figures import RunFigures, Versus
 from ras_agent.eval.report_markdown import percent
 from ras_agent.eval.report_markup import Html, el
 from ras_agent.eval.report_plots import Plot
 from ras_agent.eval.report_read import Run
+from ras_agent.eval.significance import Estimate
 
 __all__ = ["VERDICTS", "Report", "figure", "pair", "run_name", "score_cell"]
 
@@ -23,7 +24,7 @@ class Report:
 
     runs: tuple[Run, ...]
     figures: tuple[RunFigures, ...]
-    differences: tuple[Comparison, ...]
+    differences: tuple[Versus, ...]
     metrics: tuple[str, ...]
     metric: str
     prices: Prices
@@ -38,7 +39,7 @@ def run_name(report: Report, number: int) -> Html:
     return el("span", key, name, class_="run")
 
 
-def score_cell(score: Score | None, n: int) -> Html:
+def score_cell(score: Estimate | None, n: int) -> Html:
     """Mean and interval, in percent; how many questions have the score, if they are not all `n`."""
     if score is None:
         return Html("–")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 from ras_agent.errors import MissingExtra
-from ras_agent.eval.report_figures import Comparison, RunFigures
+from ras_agent.eval.report_figures import RunFigures, Versus
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -67,7 +67,7 @@ class Plot:
 
 def drawn_plots(
     runs: Sequence[RunFigures],
-    differences: Sequence[Comparison],
+    differences: Sequence[Versus],
     metrics: Sequence[str],
     metric: str,
     seconds: Mapping[str, Sequence[float]],
@@ -159,10 +159,10 @@ def _whiskers(
     _legend(axes, runs)
 
 
-def _differences(axes: Axes, differences: Sequence[Comparison], runs: Sequence[RunFigures]) -> None:
+def _differences(axes: Axes, differences: Sequence[Versus], runs: Sequence[RunFigures]) -> None:
     number = {run.name: index for index, run in enumerate(runs)}
     for row, one in enumerate(differences):
-        gap = one.difference
+        gap = one.found.difference
         error = [[100 * max(0.0, gap.mean - gap.low)], [100 * max(0.0, gap.high - gap.mean)]]
         axes.errorbar([100 * gap.mean], [row], xerr=error, **_look(number[one.name], "none"))
     single = len({one.name for one in differences}) == 1

@@ -113,13 +113,15 @@ def _differences(report: Report) -> Html:
     numbers = {run.name: number for number, run in enumerate(report.runs, 1)}
     rows = []
     for one in report.differences:
-        gap = one.difference
+        gap = one.found.difference
         sure = "sure" if gap.low > 0 or gap.high < 0 else ""
         mean = el("span", el("b", f"{100 * gap.mean:+.1f}", class_=sure), " ",
                   el("small", f"{100 * gap.low:+.1f} to {100 * gap.high:+.1f}"), class_="score")  # fmt: skip
-        rows.append([run_name(report, numbers[one.name]), one.metric, str(one.n), mean, f"{gap.p_value:.4f}"])
+        rows.append(
+            [run_name(report, numbers[one.name]), one.metric, str(one.found.n), mean, f"{one.found.permutation_p:.4f}"]
+        )
     caption = f"Against {report.runs[0].name}, in points, on common questions; 95 % intervals by paired bootstrap"
-    note = "p is two-sided and not corrected for the number of comparisons."
+    note = "p: paired permutation test, two-sided, not corrected for the number of comparisons."
     made = table(["run", "metric", "n", "difference", "p"], rows, caption=caption, texts=2)
     return el("div", el("div", made, el("p", note, class_="note")), figure(report, "differences"), class_="pair")
 

@@ -14,7 +14,6 @@ from ras_agent.eval.report_figures import (
     deciding_metric,
     figures_of,
     headline_metrics,
-    mean_interval,
     metric_names,
     verdict,
 )
@@ -89,11 +88,6 @@ def test_intervals_are_those_of_the_runs_summary(runs: list[Run]) -> None:
         assert {"mean": own.mean, "low": own.low, "high": own.high, "n": own.n} == told
 
 
-def test_equal_values_have_an_interval_of_no_width() -> None:
-    score = mean_interval([0.5] * 4)
-    assert (score.mean, score.low, score.high, score.n) == (0.5, 0.5, 0.5, 4)
-
-
 def test_groups(runs: list[Run]) -> None:
     groups = figures_of(runs[0], "em", NO_PRICES).groups
     assert [(group.name, group.n) for group in groups["gold hops"]] == [("2", 3), ("3", 1), ("not given", 1)]
@@ -132,11 +126,12 @@ def test_the_recall_curve_is_over_questions_with_gold_passages(runs: list[Run]) 
 
 def test_differences_are_paired_by_question(runs: list[Run]) -> None:
     found = comparisons(runs, metric_names(runs))
-    assert [(one.name, one.base, one.metric, one.n) for one in found] == [
+    assert [(one.name, one.base, one.metric, one.found.n) for one in found] == [
         ("run two", "run one", "em", 4), ("run two", "run one", "f1", 4), ("run two", "run one", "recall@2", 4),
     ]  # fmt: skip
-    assert (found[0].difference.mean, found[0].difference.low) == (0.25, 0.0)
-    assert (found[2].difference.mean, found[2].difference.p_value) == (0.0, 1.0)
+    assert (found[0].found.difference.mean, found[0].found.difference.low) == (0.25, 0.0)
+    # one question of four differs: swapped or not, its difference is as large
+    assert (found[0].found.permutation_p, found[2].found.difference.mean) == (1.0, 0.0)
 
 
 def test_runs_without_a_common_question_have_no_difference(runs: list[Run]) -> None:

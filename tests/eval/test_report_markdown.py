@@ -60,7 +60,7 @@ def test_two_runs() -> None:
         """\
 | paired difference | metric | n | mean | 95 % interval | p |
 | --- | --- | --- | --- | --- | --- |
-| b \\| &lt;b> − a | em | 2 | +100.0 | +100.0 to +100.0 | 0.0001 |""",
+| b \\| &lt;b> − a | em | 2 | +100.0 | +100.0 to +100.0 | 0.5000 |""",
         """\
 | run | hops | seconds p50 / p95 | LLM calls | tokens a question p50 / p95 | cost |
 | --- | --- | --- | --- | --- | --- |

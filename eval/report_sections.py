@@ -123,7 +123,7 @@ def _differences(report: Report) -> Html:
     caption = f"Against {report.runs[0].name}, in points, on common questions; 95 % intervals by paired bootstrap"
     note = "p: paired permutation test, two-sided, not corrected for the number of comparisons."
     made = table(["run", "metric", "n", "difference", "p"], rows, caption=caption, texts=2)
-    return el("div", el("div", made, el("p", note, class_="note")), figure(report, "differences"), class_="pair")
+    return pair(el("div", made, el("p", note, class_="note"), class_="stack"), figure(report, "differences"))
 
 
 def _kinds(report: Report) -> Html:

@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from ras_agent.calling import acall
+from ras_agent.calling import acall, raise_if_cancelled
 from ras_agent.errors import RunError
 from ras_agent.eval.questions import Question
 from ras_agent.eval.result import Result, error_dict, failed_result, result_of
@@ -120,6 +120,7 @@ async def ask_one(system: System, question: Question) -> Result:
     began, out = time.perf_counter(), NOTHING
     try:
         out = await system.ask(question)
+        raise_if_cancelled()
         seconds = time.perf_counter() - began
         result = result_of(question, out, seconds=seconds, trace=_trace(system, out))
     except Exception as error:

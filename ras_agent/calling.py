@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-__all__ = ["acall", "call"]
+__all__ = ["acall", "call", "raise_if_cancelled"]
 
 
 def call(role: object, method: str, *args: Any) -> Any:
@@ -19,3 +19,14 @@ async def acall(role: object, method: str, *args: Any) -> Any:
     if twin is not None:
         return await twin(*args)
     return await asyncio.to_thread(getattr(role, method), *args)
+
+
+def raise_if_cancelled() -> None:
+    """Raise CancelledError if the running task was asked to end and went on all the same.
+
+    A library in between may take a cancellation for its own, such as LangGraph for that of a node. Without this, what
+    such a run returns would pass for a result.
+    """
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError

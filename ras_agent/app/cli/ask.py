@@ -12,6 +12,7 @@ import typer
 from ras_agent.app.cli import agent_options
 from ras_agent.app.cli.exits import INCOMPLETE, UNANSWERED
 from ras_agent.app.cli.options import Config, Debug, settings_from
+from ras_agent.calling import raise_if_cancelled
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -142,6 +143,7 @@ async def _drawn(agent: Agent, question: str, drawing: Drawing) -> dict[str, Any
             drawing.draw(payload)
         else:
             out = payload
+    raise_if_cancelled()
     return out
 
 

@@ -6,12 +6,18 @@ Names may carry a cutoff, as in `recall@5`. A package of one's own adds metrics 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from importlib.metadata import entry_points
 
 from ras_agent.errors import UnknownName
-from ras_agent.eval.metrics.answer_sets import answer_hit, answer_set_score, contained_set_score, split_answers
+from ras_agent.eval.metrics.answer_sets import (
+    SetScore,
+    answer_hit,
+    answer_set_score,
+    contained_set_score,
+    split_answers,
+)
 from ras_agent.eval.metrics.answers import answer_coverage, exact_match, golden_match, squad_f1, token_f1
 from ras_agent.eval.metrics.choices import chosen_class, chosen_label, stated_verdict
 from ras_agent.eval.metrics.cited_graph import read_cited_graph
@@ -19,6 +25,7 @@ from ras_agent.eval.metrics.graphs import GraphValidity, entity_score, graph_val
 from ras_agent.eval.metrics.grounding import answer_support, checkable, citation_precision
 from ras_agent.eval.metrics.ranking import all_recalled_at, hit_at, recall_at, reciprocal_rank
 from ras_agent.eval.metrics.rouge import rouge_lsum
+from ras_agent.eval.metrics.soft_triples import ends_score, soft_triple_score
 from ras_agent.eval.metrics.stopping import Stop, judged_stop
 from ras_agent.eval.outcome import Outcome
 from ras_agent.eval.questions import Question
@@ -100,9 +107,14 @@ def _entities(part: str, question: Question, outcome: Outcome) -> float | None:
     return float(getattr(entity_score(_triples(outcome), golds), part)) if golds else None
 
 
-def _gold_triples(part: str, question: Question, outcome: Outcome) -> float | None:
+def _gold_triples(
+    rule: Callable[[Iterable[Sequence[str]], Iterable[Sequence[str]]], SetScore],
+    part: str,
+    question: Question,
+    outcome: Outcome,
+) -> float | None:
     gold = question.metadata.get("triples") or question.metadata.get("path")
-    return float(getattr(triple_score(_triples(outcome), gold), part)) if gold else None
+    return float(getattr(rule(_triples(outcome), gold), part)) if gold else None
 
 
 def _triples(outcome: Outcome) -> list[tuple[str, str, str]]:
@@ -188,9 +200,11 @@ _METRICS: dict[str, Metric] = {
     "contained_f1": _contained,
     "entity_f1": partial(_entities, "f1"),
     "entity_recall": partial(_entities, "recall"),
-    "triple_f1": partial(_gold_triples, "f1"),
-    "triple_precision": partial(_gold_triples, "precision"),
-    "triple_recall": partial(_gold_triples, "recall"),
+    **{
+        f"{name}_{part}": partial(_gold_triples, rule, part)
+        for name, rule in (("triple", triple_score), ("triple_ends", ends_score), ("triple_soft", soft_triple_score))
+        for part in ("precision", "recall", "f1")
+    },
     "valid_nodes": partial(_validity, lambda found: found.valid_nodes / found.nodes if found.nodes else None),
     "valid_edges": partial(_validity, lambda found: found.valid_edges / found.edges if found.edges else None),
     "fully_valid": partial(_validity, lambda found: float(found.fully_valid) if found.cites else None),

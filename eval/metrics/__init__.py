@@ -30,6 +30,7 @@ from ras_agent.eval.metrics.graphs import (
 from ras_agent.eval.metrics.grounding import answer_support, checkable, citation_precision
 from ras_agent.eval.metrics.ranking import all_recalled_at, hit_at, recall_at, reciprocal_rank
 from ras_agent.eval.metrics.rouge import rouge_lsum
+from ras_agent.eval.metrics.soft_triples import ends_score, soft_triple_score
 from ras_agent.eval.metrics.stopping import Stop, judged_stop, sufficiency_precision
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "chosen_label",
     "citation_precision",
     "contained_set_score",
+    "ends_score",
     "entity_score",
     "exact_match",
     "golden_match",
@@ -61,6 +63,7 @@ __all__ = [
     "reciprocal_rank",
     "rouge_lsum",
     "set_score",
+    "soft_triple_score",
     "split_answers",
     "squad_f1",
     "stated_verdict",

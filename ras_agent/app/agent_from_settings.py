@@ -17,7 +17,15 @@ if TYPE_CHECKING:
     from ras_agent.tools.encode.chat import ChatSettings
     from ras_agent.tools.index.store import PassageIndex
 
-__all__ = ["Roles", "agent_from_settings", "agent_of", "limits_of", "role_specs", "roles_from_settings"]
+__all__ = [
+    "Roles",
+    "agent_from_settings",
+    "agent_of",
+    "chat_settings",
+    "limits_of",
+    "role_specs",
+    "roles_from_settings",
+]
 
 OFFLINE = "offline"
 
@@ -56,7 +64,7 @@ def roles_from_settings(settings: Settings, index: PassageIndex | Sequence[Passa
     if settings.preset and settings.graph != "ras":
         raise SettingsError(f"preset {settings.preset!r} is for graph 'ras', not for {settings.graph!r}")
     preset, specs = preset_named(settings.preset), role_specs(settings)
-    asking: dict[str, Any] = {"settings": _chat_settings(settings), "prompts_dir": settings.prompts}
+    asking: dict[str, Any] = {"settings": chat_settings(settings), "prompts_dir": settings.prompts}
     examples = {"few_shot": settings.few_shot}
     style = settings.style or ("reader" if settings.graph == "ircot" else "short")
     planner: Planner | Reasoner | None = None
@@ -126,7 +134,8 @@ def limits_of(settings: Settings) -> Limits:
     return Limits(**chosen)
 
 
-def _chat_settings(settings: Settings) -> ChatSettings:
+def chat_settings(settings: Settings) -> ChatSettings:
+    """How models are asked."""
     from ras_agent.tools.encode.chat import ChatSettings
     from ras_agent.tools.encode.chat_limits import Rates
 

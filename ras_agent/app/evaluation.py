@@ -102,7 +102,7 @@ class Configuration:
 
     name: in reports. metrics: in place of the benchmark's own. asker: makes what is asked in place of the agent of
     `settings`; it is given the settings with the run's pace and cache. graph, roles, limits: what the manifest says
-    instead of what `settings` say. variant: what a study changed.
+    instead of what `settings` say; only_roles: all the roles there are. variant: what a study changed.
     """
 
     name: str
@@ -114,6 +114,7 @@ class Configuration:
     asker: Callable[[Material, Settings], Ask] | None = None
     graph: str | None = None
     roles: Mapping[str, str] = field(default_factory=dict)
+    only_roles: Mapping[str, str] | None = None
     limits: Limits | None = None
     variant: Mapping[str, Any] = field(default_factory=dict)
 
@@ -145,6 +146,7 @@ def prepare_run(
     settings = settings if settings.style else settings.model_copy(update={"style": _style(settings, asked)})
     specs = {} if run.retrieval_only else role_specs(settings)
     roles = {**{role: role_name(spec) for role, spec in specs.items()}, "retriever": settings.retriever, **run.roles}
+    roles = roles if run.only_roles is None else dict(run.only_roles)
     graph = run.graph or ("none" if run.retrieval_only else settings.graph)
     manifest = manifest_of(
         material.questions,

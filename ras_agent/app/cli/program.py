@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from ras_agent import __version__
-from ras_agent.app.cli import ask, doctor, evaluate, index, report, show
+from ras_agent.app.cli import ask, doctor, evaluate, index, report, show, study
 from ras_agent.app.cli.exits import EPILOG, ERROR, INTERRUPTED
 from ras_agent.app.cli.inert import inert
 from ras_agent.errors import RasError
@@ -50,6 +50,7 @@ app.command("ask")(ask.ask)
 app.command("show")(show.show)
 app.command("eval")(evaluate.evaluate)
 app.command("report")(report.report)
+app.command("study")(study.study)
 app.command("doctor")(doctor.doctor)
 
 

@@ -1,0 +1,317 @@
+"""`ras-agent study` with offline roles over a tiny question set in MuSiQue's own format."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+Cli = Callable[..., Any]
+PARAGRAPHS = [
+    ("Norrhamn", "Norrhamn is a fishing village. The lighthouse of Norrhamn was designed by Ida Falk in 1912."),
+    ("Ida Falk", "Ida Falk was a Swedish architect. She was born in Visby and studied in Lund."),
+    ("Visby", "Visby is a town on the island of Gotland. Its wall was built in the 13th century."),
+    ("Lund", "Lund is a city in Scania. The university of Lund was founded in 1666."),
+    ("Karl Ek", "Karl Ek was a painter. He was born in Lund and painted harbours."),
+]
+
+
+def _record(identity: str, question: str, answer: str, steps: list[tuple[str, str, int]]) -> dict[str, Any]:
+    gold = {at for _, _, at in steps}
+    return {
+        "id": identity,
+        "question": question,
+        "answer": answer,
+        "answer_aliases": [],
+        "answerable": True,
+        "paragraphs": [
+            {"idx": number, "title": title, "paragraph_text": text, "is_supporting": number in gold}
+            for number, (title, text) in enumerate(PARAGRAPHS)
+        ],
+        "question_decomposition": [
+            {"id": number, "question": asked, "answer": told, "paragraph_support_idx": at}
+            for number, (asked, told, at) in enumerate(steps)
+        ],
+    }
+
+
+RECORDS = [
+    _record(
+        "2hop__1_2",
+        "Where was the designer of the lighthouse of Norrhamn born?",
+        "Visby",
+        [("Who designed the lighthouse of Norrhamn?", "Ida Falk", 0), ("Where was #1 born?", "Visby", 1)],
+    ),
+    _record(
+        "2hop__3_4",
+        "In which city was the painter Karl Ek born, and which region is it in?",
+        "Scania",
+        [("Where was Karl Ek born?", "Lund", 4), ("Which region is #1 in?", "Scania", 3)],
+    ),
+]
+
+
+@pytest.fixture
+def musique(tmp_path: Path) -> Path:
+    path = tmp_path / "questions.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in RECORDS))
+    return path
+
+
+def _study(folder: Path) -> dict[str, Any]:
+    return dict(json.loads((folder / "study.json").read_text()))
+
+
+def _runs(folder: Path) -> dict[str, dict[str, dict[str, Any]]]:
+    """Results by run name and question."""
+    return {
+        run["name"]: {row["id"]: row for row in map(json.loads, (folder / run["folder"] / "results.jsonl").open())}
+        for run in _study(folder)["runs"]
+    }
+
+
+def _manifest(folder: Path, name: str) -> dict[str, Any]:
+    (run,) = (run for run in _study(folder)["runs"] if run["name"] == name)
+    return dict(json.loads((folder / run["folder"] / "manifest.json").read_text()))
+
+
+def test_oracles_cross_three_roles_and_say_which_loses_the_points(cli: Cli, musique: Path, tmp_path: Path) -> None:
+    done = cli("study", "oracles", "musique", "--data", musique, "--out", tmp_path / "s", "--k", "1")
+    assert done.exit_code == 0, done.output
+    runs = _runs(tmp_path / "s")
+    assert len(runs) == 12
+    planned = runs["oracle planner"]["2hop__1_2"]["trace"]
+    assert [step["subquery"] for step in planned["steps"]] == [
+        "Where was the designer of the lighthouse of Norrhamn born?",
+        "Who designed the lighthouse of Norrhamn?",
+        "Where was Ida Falk born?",
+    ]
+    assert planned["stop_reason"] == "sufficient"
+    assert planned["roles"]["planner"] == "oracle"
+    # with one passage a hop the gold plan finds what the question alone does not
+    found = runs["oracle planner + answerer (facts)"]["2hop__1_2"]
+    assert (found["answer"], found["scores"]["em"], found["scores"]["all_recall"]) == ("Visby", 1.0, 1.0)
+    both = runs["oracle planner + retriever + answerer (passages)"]
+    assert [row["scores"]["em"] for row in both.values()] == [1.0, 1.0]
+    manifest = _manifest(tmp_path / "s", "oracle planner + retriever")
+    assert manifest["roles"] == {
+        "planner": "oracle", "extractor": "offline", "answerer": "offline", "retriever": "oracle",
+    }  # fmt: skip
+    assert manifest["limits"]["stop_on_no_new_facts"] is False
+    assert manifest["variant"] == {"oracles": {"planner": True, "retriever": True, "answerer": ""}}
+    assert "| own roles | 2 |" in done.stdout
+    assert (tmp_path / "s" / "tables.md").read_text() == done.stdout
+
+
+def test_an_oracle_without_annotation_is_left_out_with_its_reason(cli: Cli, tmp_path: Path) -> None:
+    question = {"id": "q", "question": "Where is Lund?", "answers": ["Scania"], "supporting_titles": ["Lund"],
+                "contexts": [{"title": title, "text": text} for title, text in PARAGRAPHS]}  # fmt: skip
+    data = tmp_path / "own.jsonl"
+    data.write_text(json.dumps(question) + "\n")
+    done = cli("study", "oracles", "jsonl", "--data", data, "--out", tmp_path / "s")
+    assert len(_study(tmp_path / "s")["runs"]) == 6
+    assert "Not run: planner oracle: 1 of 1 questions come without a gold decomposition." in done.stdout
+
+
+def test_ablations_take_one_part_away_each(cli: Cli, musique: Path, tmp_path: Path) -> None:
+    done = cli("study", "ablations", "musique", "--data", musique, "--out", tmp_path / "s")
+    assert done.exit_code == 0, done.output
+    runs = _runs(tmp_path / "s")
+    assert list(runs) == ["full loop", "no planning", "no text-to-triples", "no retrieval"]
+    one = {name: results["2hop__1_2"] for name, results in runs.items()}
+    assert (one["no planning"]["hops"], one["no planning"]["stop_reason"]) == (1, "single_shot")
+    assert (one["no retrieval"]["hops"], one["no retrieval"]["retrieved"]) == (0, [])
+    facts = one["no text-to-triples"]["trace"]["graph"]["facts"]
+    assert {fact["predicate"] for fact in facts} == {"text"}
+    assert "She was born in Visby and studied in Lund." in {fact["object"] for fact in facts}
+    assert _manifest(tmp_path / "s", "no planning")["graph"] == "single-shot"
+    assert _manifest(tmp_path / "s", "no text-to-triples")["roles"]["extractor"] == "none"
+    assert "Not run: no graph encoding: the answerer offline reads the graph as text" in done.stdout
+    assert "f1 − full loop" in done.stdout
+
+
+def test_the_graph_encoding_of_an_answerer_that_has_one_is_taken_away(
+    cli: Cli, musique: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ras_agent.records import Answer
+    from ras_agent.tools.registry import FACTORIES
+
+    class Encoding:
+        name = "encoding"
+
+        def __init__(self, tokens: int = 1) -> None:
+            self.tokens = tokens
+
+        def answer(self, question: str, graph: object, passages: object) -> Answer:
+            return Answer(f"{self.tokens} graph tokens")
+
+        def without_graph_tokens(self) -> "Encoding":
+            return Encoding(0)
+
+    monkeypatch.setitem(FACTORIES["answerer"], "encoding", "answerers_of_this_test:Encoding")
+    monkeypatch.setitem(sys.modules, "answerers_of_this_test", SimpleNamespace(Encoding=Encoding))
+    done = cli("study", "ablations", "musique", "--data", musique, "--out", tmp_path / "s", "--answerer", "encoding")
+    assert done.exit_code == 0, done.output
+    runs = _runs(tmp_path / "s")
+    assert runs["full loop"]["2hop__1_2"]["answer"] == "1 graph tokens"
+    assert runs["no graph encoding"]["2hop__1_2"]["answer"] == "0 graph tokens"
+
+
+def test_abundance_answers_from_a_part_of_what_the_loop_read(cli: Cli, musique: Path, tmp_path: Path) -> None:
+    study = ["study", "abundance", "musique", "--data", musique, "--out", tmp_path / "s", "--share", "0.3",
+             "--share", "1", "--shuffles", "2"]  # fmt: skip
+    done = cli(*study)
+    assert done.exit_code == 0, done.output
+    runs = _runs(tmp_path / "s")
+    assert list(runs) == [
+        "full loop",
+        "30 % of the triples, shuffle 1",
+        "30 % of the triples, shuffle 2",
+        "100 % of the triples, shuffle 1",
+        "100 % of the triples, shuffle 2",
+    ]
+    full, part = runs["full loop"]["2hop__1_2"], runs["30 % of the triples, shuffle 1"]["2hop__1_2"]
+    assert part["stop_reason"] == "static"
+    assert set(part["retrieved"]) <= set(full["retrieved"])
+    assert _manifest(tmp_path / "s", "30 % of the triples, shuffle 2")["variant"] == {
+        "abundance": 0.3, "shuffle": 2, "evidence": "kept",
+    }  # fmt: skip
+    assert "| 30 % |" in done.stdout
+    assert (tmp_path / "s" / "abundance.svg").read_text().startswith("<?xml")
+    again = cli(*study)
+    assert again.stdout == done.stdout
+
+
+def test_without_passages_the_answerer_sees_triples_alone(cli: Cli, musique: Path, tmp_path: Path) -> None:
+    done = cli("study", "abundance", "musique", "--data", musique, "--out", tmp_path / "s", "--share", "1",
+               "--shuffles", "1", "--evidence", "facts")  # fmt: skip
+    assert done.exit_code == 0, done.output
+    alone = _runs(tmp_path / "s")["100 % of the triples, shuffle 1"]["2hop__1_2"]
+    # the offline answerer points at passages, so it has nothing to say here
+    assert (alone["abstained"], alone["scores"]["answer_in_facts"]) == (True, 1.0)
+
+
+def test_roles_are_swapped_pair_by_pair_with_one_extractor(
+    cli: Cli, musique: Path, tmp_path: Path, scripted_llm: Any
+) -> None:
+    scripted_llm.script({"reply": "Answer: Visby", "repeat": True})
+    study = ["study", "roles", "musique", "--data", musique, "--out", tmp_path / "s", "--planner", "offline",
+             "--answerer", "offline", "--answerer", scripted_llm.spec]  # fmt: skip
+    done = cli(*study)
+    assert done.exit_code == 0, done.output
+    names = list(_runs(tmp_path / "s"))
+    assert len(names) == 2
+    assert {_manifest(tmp_path / "s", name)["roles"]["extractor"] for name in names} == {"offline"}
+    assert "| planner / answerer | offline | vllm:" in done.stdout
+    assert "planner" in (tmp_path / "s" / "f1.svg").read_text()
+    asked = len(scripted_llm.requests())
+    assert asked == 2
+    cli(*study)
+    assert len(scripted_llm.requests()) == asked
+
+
+def test_what_two_runs_ask_a_model_alike_is_asked_once(
+    cli: Cli, musique: Path, tmp_path: Path, scripted_llm: Any
+) -> None:
+    scripted_llm.script({"reply": "Answer: Visby", "repeat": True})
+    done = cli("study", "oracles", "jsonl", "--data", _plain(tmp_path), "--out", tmp_path / "s", "--answerer",
+               scripted_llm.spec, "--extractor", "offline")  # fmt: skip
+    assert done.exit_code == 0, done.output
+    # own roles and the oracle retriever find the one passage alike; oracle answerers ask no model
+    assert len(scripted_llm.requests()) == 1
+
+
+def _plain(tmp_path: Path) -> Path:
+    contexts = [{"id": "ida", "title": "Ida Falk", "text": PARAGRAPHS[1][1]}]
+    question = {"id": "q", "question": "Where was Ida Falk born?", "answers": ["Visby"], "supporting_ids": ["ida"],
+                "contexts": contexts}  # fmt: skip
+    path = tmp_path / "plain.jsonl"
+    path.write_text(json.dumps(question) + "\n")
+    return path
+
+
+def test_a_sweep_crosses_hops_with_k(cli: Cli, musique: Path, tmp_path: Path) -> None:
+    done = cli("study", "sweep", "musique", "--data", musique, "--out", tmp_path / "s", "--max-hops", "1", "--max-hops",
+               "2", "--k", "1", "--k", "2")  # fmt: skip
+    assert done.exit_code == 0, done.output
+    runs = _runs(tmp_path / "s")
+    assert [len(row["retrieved"]) for row in runs["1 hops, k 2"].values()] == [2, 2]
+    assert _manifest(tmp_path / "s", "2 hops, k 1")["variant"] == {"max_hops": 2, "k": 1}
+    assert "| hops / k | 1 | 2 |" in done.stdout
+    assert (tmp_path / "s" / "all_recall.svg").exists()
+
+
+def test_retrieval_alone_has_recall_curves(cli: Cli, musique: Path, tmp_path: Path) -> None:
+    done = cli(
+        "study", "retrieval", "musique", "--data", musique, "--out", tmp_path / "s", "--retriever", "bm25", "--k", "3"
+    )
+    assert done.exit_code == 0, done.output
+    figures = json.loads((tmp_path / "s" / "tables.json").read_text())
+    curve = figures["curves"]["bm25"]
+    assert [point["k"] for point in curve] == [1, 2, 3]
+    assert curve[0]["recall"][0] == 0.5  # the first passage is one of two
+    assert "| run | n | recall@1 | recall@2 | recall@3 |" in done.stdout
+    assert {row["stop_reason"] for row in _runs(tmp_path / "s")["bm25"].values()} == {"retrieval_only"}
+
+
+def test_extractors_are_held_against_gold_triples_and_tried_in_the_loop(
+    cli: Cli, musique: Path, tmp_path: Path
+) -> None:
+    gold = tmp_path / "gold.jsonl"
+    texts = [{"text": "Ida Falk was born in Visby.", "triples": [["Ida Falk", "was born in", "Visby"]]},
+             {"text": "Lund is a city.", "triples": [["Lund", "country", "Sweden"]]}]  # fmt: skip
+    gold.write_text("".join(json.dumps(text) + "\n" for text in texts))
+    done = cli("study", "extractors", "musique", "--data", musique, "--gold", gold, "--out", tmp_path / "s")
+    assert done.exit_code == 0, done.output
+    runs = _runs(tmp_path / "s")
+    assert list(runs) == ["offline on gold", "offline in the loop"]
+    assert runs["offline on gold"]["1"]["scores"]["triple_f1"] == 1.0
+    assert runs["offline on gold"]["2"]["scores"]["triple_ends_f1"] == 0.0
+    assert _manifest(tmp_path / "s", "offline on gold")["roles"] == {"extractor": "offline"}
+    assert "tokens/s read" in done.stdout
+    alone = cli("study", "extractors", "--gold", gold, "--gold-limit", "1", "--out", tmp_path / "alone")
+    assert list(_runs(tmp_path / "alone")["offline on gold"]) == ["1"]
+    assert "In the loop" not in alone.stdout
+
+
+def test_a_study_that_was_cut_off_is_finished(cli: Cli, musique: Path, tmp_path: Path) -> None:
+    study = ["study", "ablations", "musique", "--data", musique, "--out", tmp_path / "s"]
+    whole = cli(*study).stdout
+    results = tmp_path / "s" / "runs" / "no-planning" / "results.jsonl"
+    lines = results.read_text("utf-8").splitlines(keepends=True)
+    results.write_text(lines[0] + lines[1][:30], "utf-8")
+    kept = (tmp_path / "s" / "runs" / "full-loop" / "results.jsonl").read_bytes()
+    again = cli(*study)
+    assert again.stdout == whole
+    assert "1 of 2 are done" in again.stderr
+    assert (tmp_path / "s" / "runs" / "full-loop" / "results.jsonl").read_bytes() == kept
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (
+            ["dreams"],
+            "unknown study 'dreams'; known: ablations, abundance, extractors, oracles, retrieval, roles, sweep",
+        ),
+        (["ablations", "--k", "3", "--k", "5"], "this study does not vary the k, and was given 2 of them"),
+        (["retrieval", "--k", "3", "--k", "5"], "this study has one depth"),
+        (["abundance", "--share", "1.5"], "a share of the triples is over 0 and at most 1"),
+        (["ablations", "--k", "3"], "limits.k: 5 there, 3 here"),
+    ],
+)
+def test_wrong_choices_are_told_in_one_line(
+    cli: Cli, musique: Path, tmp_path: Path, arguments: list[str], told: str
+) -> None:
+    if told.startswith("limits"):
+        cli("study", "ablations", "musique", "--data", musique, "--out", tmp_path / "s")
+    done = cli("study", arguments[0], "musique", "--data", musique, "--out", tmp_path / "s", *arguments[1:])
+    assert (done.exit_code, told in done.stderr) == (1, True), done.output
+
+
+def test_extractors_without_anything_to_read_and_others_without_questions_are_told(cli: Cli, tmp_path: Path) -> None:
+    assert "give --gold" in cli("study", "extractors", "--out", tmp_path / "s").stderr
+    assert "asks questions: give a benchmark" in cli("study", "roles", "--out", tmp_path / "s").stderr

@@ -13,9 +13,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ras_agent.calling import acall, raise_if_cancelled
 from ras_agent.errors import RunError
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 __all__ = [
     "NOTHING",
     "Ask",
+    "AskOne",
+    "Engine",
     "Score",
     "System",
     "agent_asker",
@@ -50,6 +54,18 @@ Score = Callable[[Question, Mapping[str, Any]], Mapping[str, float]]
 NOTHING: Mapping[str, Any] = {"answer": "", "abstained": False, "passages": {}, "steps": [], "stop_reason": "error"}
 
 
+AskOne = Callable[[Question], Awaitable[Result]]
+"""From a question to its result; raises only if the question could not be asked at all."""
+
+
+class Engine(Protocol):
+    """Where questions are asked: in this process (`System`), in others, on other machines."""
+
+    def opened(self, concurrency: int) -> AbstractAsyncContextManager[AskOne]:
+        """Ready to ask within the block, `concurrency` questions at once."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class System:
     """What is evaluated, and how. `traces`: whether results hold their traces, which `mode` and `roles` head."""
@@ -60,9 +76,14 @@ class System:
     roles: Mapping[str, str] = field(default_factory=dict)
     traces: bool = True
 
+    @asynccontextmanager
+    async def opened(self, concurrency: int) -> AsyncIterator[AskOne]:
+        """Ask in this process, on this event loop."""
+        yield partial(ask_one, self)
+
 
 def evaluate(
-    system: System,
+    engine: Engine,
     questions: Sequence[Question],
     folder: RunFolder,
     *,
@@ -78,7 +99,7 @@ def evaluate(
     _check_ids(questions)
     with folder.writing():
         todo = remaining(questions, folder)
-        asyncio.run(run_questions(system, todo, folder, concurrency=concurrency, on_end=on_end))
+        asyncio.run(run_questions(engine, todo, folder, concurrency=concurrency, on_end=on_end))
     ended = {result.id: result for result in folder.results()}
     return [ended[question.id] for question in questions]
 
@@ -90,7 +111,7 @@ def remaining(questions: Iterable[Question], folder: RunFolder) -> list[Question
 
 
 async def run_questions(
-    system: System,
+    engine: Engine,
     questions: Iterable[Question],
     folder: RunFolder,
     *,
@@ -102,17 +123,21 @@ async def run_questions(
         raise ValueError(f"concurrency must be positive, got {concurrency}")
     waiting = iter(questions)
 
-    async def work() -> None:
+    async def work(ask: AskOne) -> None:
         for question in waiting:  # one iterator for all workers: each takes the next question there is
-            result = await ask_one(system, question)
+            result = await ask(question)
             # the disk makes this worker wait, not the others
             await asyncio.to_thread(folder.append, result)
             if on_end:
                 on_end(result)
 
-    async with asyncio.TaskGroup() as workers:
-        for _ in range(concurrency):
-            workers.create_task(work())
+    async with engine.opened(concurrency) as ask:
+        try:
+            async with asyncio.TaskGroup() as workers:
+                for _ in range(concurrency):
+                    workers.create_task(work(ask))
+        except ExceptionGroup as several:  # of one cause, such as a full disk: one of them tells it
+            raise several.exceptions[0] from several
 
 
 async def ask_one(system: System, question: Question) -> Result:

@@ -11,12 +11,14 @@ from ras_agent.app.agent_from_settings import agent_from_settings, limits_of, ro
 from ras_agent.budget import Limits
 from ras_agent.errors import SettingsError
 from ras_agent.eval.benchmarks import Benchmark, benchmark
+from ras_agent.eval.engine_order import Order
+from ras_agent.eval.engine_processes import Processes
 from ras_agent.eval.outcome import Outcome
 from ras_agent.eval.questions import Question
 from ras_agent.eval.result import Result
 from ras_agent.eval.run_folder import RunFolder
 from ras_agent.eval.run_manifest import file_sha256, manifest_of
-from ras_agent.eval.runner import Ask, System, agent_asker, evaluate, remaining, retrieval_asker
+from ras_agent.eval.runner import Ask, Engine, Score, System, agent_asker, evaluate, remaining, retrieval_asker
 from ras_agent.eval.scoring import metric, score
 from ras_agent.eval.summarise import summarise
 from ras_agent.records import JSON
@@ -26,12 +28,13 @@ from ras_agent.tools.roles import role_name
 if TYPE_CHECKING:
     from ras_agent.tools.index.store import PassageIndex
 
-__all__ = ["Configuration", "Evaluation", "Material", "load_material", "prepare", "prepare_run"]
+__all__ = ["Configuration", "Evaluation", "Material", "load_material", "prepare", "prepare_run", "system_elsewhere"]
 
 # calls under way at one endpoint, for each question under way: hops of an LLM extractor make five at once
 _CALLS_A_QUESTION = 2
 # how models are asked, beside the limits; where replies are kept and how fast they come changes no figure
 _OF_PASSAGES = frozenset({"recall", "all_recall", "hit", "mrr", "answer_in_passages"})
+_RATES = ("in_flight", "requests_per_minute", "tokens_per_minute")
 _ASKING = ("preset", "style", "few_shot", "temperature")
 
 
@@ -39,7 +42,7 @@ _ASKING = ("preset", "style", "few_shot", "temperature")
 class Evaluation:
     """A run that is ready to be finished. `done`: results it had already when it was prepared."""
 
-    system: System
+    engine: Engine
     questions: Sequence[Question]
     folder: RunFolder
     concurrency: int
@@ -49,7 +52,7 @@ class Evaluation:
 
     def finish(self, on_end: Callable[[Result], None] | None = None) -> JSON:
         """Ask what is left, write summary.json and return it."""
-        results = evaluate(self.system, self.questions, self.folder, concurrency=self.concurrency, on_end=on_end)
+        results = evaluate(self.engine, self.questions, self.folder, concurrency=self.concurrency, on_end=on_end)
         summary = summarise(results, seed=self.seed)
         self.folder.write_summary(summary)
         return summary
@@ -71,10 +74,12 @@ def prepare(
     label: str | None = None,
     seed: int = 0,
     concurrency: int = 32,
+    processes: int = 0,
 ) -> Evaluation:
     """Load questions and passages, begin or resume the folder `out`, and set the agent up.
 
-    name: the benchmark's. metrics: in place of the benchmark's own. label: the run's name in reports.
+    name: the benchmark's. metrics: in place of the benchmark's own. label: the run's name in reports. processes: how
+    many share the questions; 0 asks them all in this one.
     Raises RasError children: for files that cannot be read, a folder that another configuration began, and roles that
     cannot be set up.
     """
@@ -82,7 +87,7 @@ def prepare(
     run = Configuration(
         label or out.name, settings, metrics=metrics, retrieval_only=retrieval_only, traces=traces, seed=seed
     )
-    return prepare_run(material, out, run, retry_errors=retry_errors, concurrency=concurrency)
+    return prepare_run(material, out, run, retry_errors=retry_errors, concurrency=concurrency, processes=processes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +99,7 @@ class Material:
     questions: Sequence[Question]
     index: PassageIndex
     corpus_sha256: str
+    corpus: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,13 +140,21 @@ def load_material(
     questions = everything[first - 1 :][:limit]
     if not questions:
         raise SettingsError(f"{data} has no question number {first}, only {len(everything)}; lower --first")
-    return Material(asked, data, questions, *_corpus(settings, corpus, asked, everything))
+    return Material(asked, data, questions, *_corpus(settings, corpus, asked, everything), corpus)
 
 
 def prepare_run(
-    material: Material, out: Path, run: Configuration, *, retry_errors: bool = False, concurrency: int = 32
+    material: Material,
+    out: Path,
+    run: Configuration,
+    *,
+    retry_errors: bool = False,
+    concurrency: int = 32,
+    processes: int = 0,
 ) -> Evaluation:
     """Begin or resume the folder `out`, and set up what is asked there. Raises RasError children, as `prepare` does."""
+    if processes and run.asker:
+        raise SettingsError("this run asks something that no other process can make; leave --processes away")
     asked, settings = material.asked, run.settings
     wanted = _metrics(asked, run.metrics, run.retrieval_only)
     settings = settings if settings.style else settings.model_copy(update={"style": _style(settings, asked)})
@@ -168,20 +182,21 @@ def prepare_run(
     folder = RunFolder.begin(out, manifest)
     if retry_errors:
         folder.forget({result.id for result in folder.results() if result.error})
-    settings = _paced(settings, folder, concurrency)
-
-    def scores(question: Question, output: Mapping[str, Any]) -> dict[str, float]:
-        return score(question, Outcome.from_output(output), wanted)
-
-    if run.asker:
-        ask = run.asker(material, settings)
-    elif run.retrieval_only:
-        ask = retrieval_asker(material.index.retriever(settings.retriever), settings.k)
+    settings = _paced(settings, folder, concurrency, max(1, processes))
+    asking = {"graph": graph, "roles": roles, "metrics": wanted, "retrieval_only": run.retrieval_only}
+    engine: Engine
+    if processes:
+        order = {
+            **{"name": asked.name, "data": str(material.data), "corpus": material.corpus and str(material.corpus)},
+            **{"settings": settings.model_dump(mode="json"), "traces": run.traces, **asking},
+        }
+        engine = Processes(Order("ras_agent.app.evaluation:system_elsewhere", order), processes)
     else:
-        ask = agent_asker(agent_from_settings(settings, material.index, task=asked.instructions.get("answer", "")))
+        ask = run.asker(material, settings) if run.asker else _asker(material, settings, run.retrieval_only)
+        engine = System(ask, _scorer(wanted), graph, roles, run.traces)
     left = {question.id for question in remaining(material.questions, folder)}
     return Evaluation(
-        System(ask, scores, graph, roles, run.traces),
+        engine,
         material.questions,
         folder,
         concurrency,
@@ -189,6 +204,38 @@ def prepare_run(
         wanted[0],
         run.seed,
     )
+
+
+def system_elsewhere(
+    *,
+    name: str,
+    data: str,
+    corpus: str | None,
+    settings: Mapping[str, Any],
+    graph: str,
+    roles: Mapping[str, str],
+    metrics: Sequence[str],
+    retrieval_only: bool,
+    traces: bool,
+) -> System:
+    """What `prepare_run` sets up, in another process: plain values in, its own index and clients out."""
+    known = Settings.model_validate(settings)
+    material = load_material(name, Path(data), known, corpus=Path(corpus) if corpus else None)
+    return System(_asker(material, known, retrieval_only), _scorer(metrics), graph, roles, traces)
+
+
+def _asker(material: Material, settings: Settings, retrieval_only: bool) -> Ask:
+    if retrieval_only:
+        return retrieval_asker(material.index.retriever(settings.retriever), settings.k)
+    task = material.asked.instructions.get("answer", "")
+    return agent_asker(agent_from_settings(settings, material.index, task=task))
+
+
+def _scorer(metrics: Sequence[str]) -> Score:
+    def scores(question: Question, output: Mapping[str, Any]) -> dict[str, float]:
+        return score(question, Outcome.from_output(output), metrics)
+
+    return scores
 
 
 def _metrics(asked: Benchmark, chosen: Sequence[str], retrieval_only: bool) -> tuple[str, ...]:
@@ -221,11 +268,16 @@ def _corpus(
     return index, index.snapshot.manifest.fingerprint
 
 
-def _paced(settings: Settings, folder: RunFolder, concurrency: int) -> Settings:
-    """Replies kept with the run, and as many calls at once as its concurrency means, where nothing else was set."""
+def _paced(settings: Settings, folder: RunFolder, concurrency: int, processes: int) -> Settings:
+    """Replies kept with the run, and as many calls at once as its concurrency means, where nothing else was set.
+
+    Each of several processes gets its share of the rates, for a limiter knows only its own process.
+    """
     update: dict[str, Any] = {}
     if settings.cache is None:
-        update["cache"] = folder.replies_path
+        update["cache"] = folder.replies_path.resolve()
     if "in_flight" not in settings.model_fields_set:
         update["in_flight"] = max(settings.in_flight, _CALLS_A_QUESTION * concurrency)
+    rates = {name: update.get(name, getattr(settings, name)) for name in _RATES}
+    update |= {name: max(1, rate // processes) for name, rate in rates.items() if rate is not None}
     return settings.model_copy(update=update)

@@ -34,6 +34,10 @@ def evaluate(
     first: Annotated[int, typer.Option(min=1, help="The first question asked, from 1.", rich_help_panel=DATA)] = 1,
     limit: Annotated[int | None, typer.Option(min=1, help="How many are asked (all).", rich_help_panel=DATA)] = None,
     concurrency: Annotated[int, typer.Option(min=1, help="Questions under way at once.", rich_help_panel=RUN)] = 32,
+    processes: Annotated[
+        int,
+        typer.Option(min=0, help="Processes that share the questions (0: this one).", rich_help_panel=RUN),
+    ] = 0,
     metric: Annotated[
         list[str] | None, typer.Option(help="Measure this instead, e.g. recall@10.", rich_help_panel=RUN)
     ] = None,
@@ -93,7 +97,7 @@ def evaluate(
     run = prepare(
         benchmark, data, out, settings, corpus=corpus, first=first, limit=limit, metrics=metric or (),
         retrieval_only=retrieval_only, retry_errors=retry_errors, traces=traces, label=name, seed=seed,
-        concurrency=concurrency,
+        concurrency=concurrency, processes=processes,
     )  # fmt: skip
     with progress(console, run) as on_end:
         summary = run.finish(on_end)

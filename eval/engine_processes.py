@@ -1,0 +1,164 @@
+"""Questions spread over processes of this machine: one interpreter drives one processor core, whatever it waits for.
+
+This process hands out questions, writes results and shows how far it is; each worker makes its own System and asks on
+an event loop of its own. A worker that dies ends the run, which can be resumed; when this process dies, the workers
+notice it at their pipes and end too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from typing import Any
+
+from ras_agent.errors import RunError
+from ras_agent.eval.engine_order import Order
+from ras_agent.eval.questions import Question
+from ras_agent.eval.result import Result
+from ras_agent.eval.runner import AskOne, ask_one
+
+__all__ = ["Processes"]
+
+READY = -1
+
+
+class Processes:
+    """An Engine of `count` processes that fill the same order."""
+
+    def __init__(self, order: Order, count: int) -> None:
+        if count < 1:
+            raise ValueError(f"count must be positive, got {count}")
+        self._order, self._count = order, count
+
+    @asynccontextmanager
+    async def opened(self, concurrency: int) -> AsyncIterator[AskOne]:
+        """Start the workers, and end them with the block. Raises RunError for one that cannot start."""
+        workers = [_Worker(self._order) for _ in range(min(self._count, concurrency))]
+        try:
+            for told in await asyncio.gather(*(worker.ready for worker in workers), return_exceptions=True):
+                if isinstance(told, BaseException):
+                    raise told
+
+            async def ask(question: Question) -> Result:
+                return await min(workers, key=lambda worker: len(worker.waiting)).ask(question)
+
+            yield ask
+        finally:
+            for worker in workers:
+                worker.end()
+
+
+class _Worker:
+    """A process, seen from the event loop that hands out questions."""
+
+    def __init__(self, order: Order) -> None:
+        context = get_context("spawn")  # a fork would copy locks that threads of this process hold
+        self._loop = asyncio.get_running_loop()
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(theirs, order), daemon=True)
+        self._process.start()
+        theirs.close()
+        self.ready: asyncio.Future[Any] = self._loop.create_future()
+        self.waiting: dict[int, asyncio.Future[Any]] = {READY: self.ready}
+        self._asked = 0
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    async def ask(self, question: Question) -> Result:
+        number, self._asked = self._asked, self._asked + 1
+        self.waiting[number] = future = self._loop.create_future()
+        try:
+            self._pipe.send((number, question))
+            result: Result = await future
+            return result
+        except OSError as error:
+            raise self._died() from error
+        finally:
+            self.waiting.pop(number, None)
+
+    def end(self) -> None:
+        """Tell it to end; if it has not after a moment, make it."""
+        with suppress(OSError):
+            self._pipe.send(None)
+        self._process.join(2)
+        if self._process.is_alive():
+            self._process.kill()
+
+    def _listen(self) -> None:
+        try:
+            while True:
+                number, result = self._pipe.recv()
+                self._loop.call_soon_threadsafe(self._settle, number, result)
+        except (OSError, EOFError, RuntimeError):  # the pipe or the event loop is closed
+            if not self._loop.is_closed():
+                self._loop.call_soon_threadsafe(self._lose)
+
+    def _settle(self, number: int, result: Any) -> None:
+        future = self.waiting.get(number)
+        if future is None or future.done():
+            return
+        if isinstance(result, BaseException):
+            future.set_exception(result)
+        else:
+            future.set_result(result)
+
+    def _lose(self) -> None:
+        self._process.join(1)
+        for future in self.waiting.values():
+            if not future.done():
+                future.set_exception(self._died())
+
+    def _died(self) -> RunError:
+        return RunError(
+            f"a worker process ended (exit code {self._process.exitcode}); the same command resumes the run, "
+            "with fewer --workers if memory is short"
+        )
+
+
+def _serve(pipe: Connection, order: Order) -> None:
+    """A worker's whole life."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the other process's to act on
+    try:
+        system = order.fill()
+    except Exception as error:
+        pipe.send((READY, RunError(f"a worker process could not start: {type(error).__name__}: {error}")))
+        return
+    pipe.send((READY, None))
+    asyncio.run(_answer(pipe, system))
+
+
+async def _answer(pipe: Connection, system: Any) -> None:
+    loop, sending, tasks = asyncio.get_running_loop(), threading.Lock(), set()
+    closed = asyncio.Event()
+
+    async def one(number: int, question: Question) -> None:
+        result = await ask_one(system, question)
+        await asyncio.to_thread(send, number, result)
+
+    def send(number: int, result: Result) -> None:
+        with sending:
+            pipe.send((number, result))
+
+    def start(number: int, question: Question) -> None:
+        task = loop.create_task(one(number, question))
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+
+    def listen() -> None:
+        try:
+            while True:
+                if (asked := pipe.recv()) is None:
+                    break
+                loop.call_soon_threadsafe(start, *asked)
+        except (OSError, EOFError):  # the process that asks is gone
+            pass
+        loop.call_soon_threadsafe(closed.set)
+
+    threading.Thread(target=listen, daemon=True).start()
+    await closed.wait()
+    for task in tasks:
+        task.cancel()

@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 DEMO   ?= Which river flows through the city where the inventor of the telephone was born?
 
-.PHONY: demo test lint types bench clean
+.PHONY: demo test lint types bench results clean
 
 demo: $(VENV)/.core  ## Answer a bundled 3-hop question step by step: no key, no model, no network
 	$(BIN)/ras-agent ask --sample --save trace.html "$(DEMO)"
@@ -24,6 +24,9 @@ types: $(VENV)/.dev  ## mypy --strict
 bench: $(VENV)/.dev  ## Speed, as ratios to a named peer in the same run
 	$(BIN)/python -m ras_agent.eval.bench_overhead
 	$(BIN)/python -m ras_agent.eval.bench_retrieval --sizes 10000,100000
+
+results: $(VENV)/.dev  ## Measure docs/results.md anew: make results DATA=folder
+	PATH="$(abspath $(BIN)):$$PATH" eval/results.sh "$(DATA)"
 
 clean:  ## Remove the environment and everything built
 	rm -rf $(VENV) build dist *.egg-info

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from ras_agent.budget import Ledger, metered
@@ -24,13 +25,22 @@ _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
 def _read(record: Record) -> Question:
-    """`text` and `triples`; optional `id` and `title`, the heading that the text stands under."""
-    title = record.text("title") if "title" in record else ""
+    """`text` and `triples`; optional `id` and `title`, the heading that the text stands under.
+
+    Annotations by models hold lists of two or four parts too: these are left out, and counted as `unusable`.
+    """
+    found = record.items("triples")
+    triples = [item for item in found if isinstance(item, list) and len(item) == 3]
+    usable = replace(record, data={**record.data, "triples": triples})
     return Question(
         id=record.text("id") if "id" in record else str(record.number),
         question=record.text("text"),
         answers=(),
-        metadata={"triples": record.triples("triples"), "title": title},
+        metadata={
+            "triples": usable.triples("triples"),
+            "unusable": len(found) - len(triples),
+            "title": record.text("title") if "title" in record else "",
+        },
     )
 
 

@@ -8,14 +8,12 @@ from statistics import fmean
 from typing import Any
 
 from ras_agent.eval.result import Result
-from ras_agent.eval.significance import PairedDifference, paired_bootstrap
-from ras_agent.eval.summarise import interval
+from ras_agent.eval.significance import Comparison, Estimate, compare, mean_interval
 from ras_agent.records import JSON
 
 __all__ = [
     "Matrix",
     "Row",
-    "Score",
     "Table",
     "compared",
     "markdown_matrix",
@@ -29,26 +27,16 @@ Results = Mapping[str, Sequence[Result]]
 
 
 @dataclass(frozen=True, slots=True)
-class Score:
-    """A mean of `n` scores in 0..1 with its 95 % bootstrap interval."""
-
-    mean: float
-    low: float
-    high: float
-    n: int
-
-
-@dataclass(frozen=True, slots=True)
 class Row:
-    """One run: its scores, hops a question, and how far its headline metric is from that of the base run."""
+    """One run: its scores, hops a question, and its headline metric against that of the base run."""
 
     name: str
     n: int
-    scores: Mapping[str, Score]
+    scores: Mapping[str, Estimate]
     hops: float
     abstained: int
     errors: int
-    difference: PairedDifference | None = None
+    difference: Comparison | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +46,7 @@ class Matrix:
     metric: str
     rows: tuple[str, ...]
     columns: tuple[str, ...]
-    cells: tuple[tuple[Score | None, ...], ...]
+    cells: tuple[tuple[Estimate | None, ...], ...]
     row_title: str = ""
     column_title: str = ""
 
@@ -75,12 +63,9 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
 
 
-def mean_score(values: Sequence[float], seed: int = 0) -> Score | None:
+def mean_score(values: Sequence[float]) -> Estimate | None:
     """Mean and interval; None for no values."""
-    if not values:
-        return None
-    ordered = sorted(values)  # one order whatever order the questions ended in: a resumed run has the same interval
-    return Score(fmean(ordered), *interval(ordered, seed), len(ordered))
+    return mean_interval(values) if values else None
 
 
 def compared(
@@ -108,7 +93,7 @@ def matrix(
     rows = tuple(dict.fromkeys(row for row, _ in cells))
     columns = tuple(dict.fromkeys(column for _, column in cells))
 
-    def cell(row: str, column: str) -> Score | None:
+    def cell(row: str, column: str) -> Estimate | None:
         results = runs.get(cells.get((row, column), ""), ())
         return mean_score([one.scores[metric] for one in results if metric in one.scores])
 
@@ -129,7 +114,7 @@ def markdown_rows(
         columns["errors"] = lambda row: str(row.errors)
     if any(row.difference for row in rows):
         columns[f"{headline} − {base}"] = lambda row: difference_text(row.difference)
-        columns["p"] = lambda row: f"{row.difference.p_value:.4f}" if row.difference else ""
+        columns["p"] = lambda row: f"{row.difference.permutation_p:.4f}" if row.difference else ""
     return markdown_table(list(columns), [[tell(row) for tell in columns.values()] for row in rows])
 
 
@@ -146,7 +131,7 @@ def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(map(_cell, line)) + " |" for line in (head, alignment, *rows))
 
 
-def score_text(score: Score | None, n: int | None = None) -> str:
+def score_text(score: Estimate | None, n: int | None = None) -> str:
     """Mean and interval in percent; how many questions have the score, if they are not all `n`."""
     if score is None:
         return "–"
@@ -154,22 +139,21 @@ def score_text(score: Score | None, n: int | None = None) -> str:
     return text if n is None or score.n == n else f"{text}, n={score.n}"
 
 
-def difference_text(gap: PairedDifference | None) -> str:
+def difference_text(found: Comparison | None) -> str:
     """A paired difference in points with its interval; nothing for none."""
-    return f"{100 * gap.mean:+.1f} ({100 * gap.low:+.1f} to {100 * gap.high:+.1f})" if gap else ""
+    if found is None:
+        return ""
+    gap = found.difference
+    return f"{100 * gap.mean:+.1f} ({100 * gap.low:+.1f} to {100 * gap.high:+.1f})"
 
 
 def _row(
     name: str, results: Sequence[Result], metrics: Sequence[str], headline: str, beside: Mapping[str, float]
 ) -> Row:
     scores = {metric: mean_score([one.scores[metric] for one in results if metric in one.scores]) for metric in metrics}
-    common = [one for one in results if one.id in beside and headline in one.scores]
-    common.sort(key=lambda one: one.id)
-    gap = (
-        paired_bootstrap([one.scores[headline] for one in common], [beside[one.id] for one in common])
-        if common
-        else None
-    )
+    # by id, so that the order in which questions ended has no say in the resampling
+    own = {one.id: one.scores[headline] for one in sorted(results, key=lambda one: one.id) if headline in one.scores}
+    gap = compare(own, beside) if own.keys() & beside.keys() else None
     return Row(
         name,
         len(results),

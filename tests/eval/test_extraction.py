@@ -40,7 +40,10 @@ def test_a_gold_file_is_texts_with_triples(tmp_path: Path) -> None:
         "Ida Falk was born in Visby.",
         "Ida Falk",
     )
-    path.write_text('{"text": "x", "triples": [["a", "b"]]}\n')
+    path.write_text('{"text": "x", "triples": [["a", "b"], ["a", "b", "c"]]}\n')
+    (question,) = GOLD_TRIPLES.load(path)
+    assert (question.metadata["triples"], question.metadata["unusable"]) == ([["a", "b", "c"]], 1)
+    path.write_text('{"text": "x", "triples": "none"}\n')
     with pytest.raises(IngestError, match=r"gold\.jsonl line 1"):
         GOLD_TRIPLES.load(path)
 

@@ -25,8 +25,9 @@ def test_runs_are_held_against_the_base_question_by_question() -> None:
     assert (full.name, full.n, full.scores["f1"].mean, full.abstained, full.hops) == ("full", 4, 0.75, 1, 2.0)
     assert full.difference is None
     assert less.difference is not None
-    assert less.difference.mean == -0.5
-    assert less.difference.low == -1.0
+    assert (less.difference.n, less.difference.difference.mean, less.difference.difference.low) == (4, -0.5, -1.0)
+    # of the four ways to swap the two questions that differ, two are as far apart
+    assert less.difference.permutation_p == 0.5
 
 
 def test_the_order_in_which_questions_ended_changes_nothing() -> None:
@@ -47,7 +48,7 @@ def test_rows_as_markdown() -> None:
         "| run | n | f1 | hops | abstained | f1 − full | p |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
         "| full | 2 | 100.0 (100.0–100.0) | 2.0 | 0 |  |  |",
-        "| less | 2 | 0.0 (0.0–0.0) | 2.0 | 2 | -100.0 (-100.0 to -100.0) | 0.0001 |",
+        "| less | 2 | 0.0 (0.0–0.0) | 2.0 | 2 | -100.0 (-100.0 to -100.0) | 0.5000 |",
     ]
 
 

@@ -41,13 +41,13 @@ def study(
             help="ablations, abundance, extractors, oracles, retrieval, roles or sweep.", show_default=False
         ),
     ],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="The study's folder; the same command resumes it.", rich_help_panel=RUN)
+    ],
     benchmark: Annotated[
         str, typer.Argument(help="hotpotqa, musique, ..., or jsonl for your own questions.", show_default=False)
     ] = "",
     data: Annotated[Path | None, typer.Option("--data", help="The question file.", rich_help_panel=DATA)] = None,
-    out: Annotated[
-        Path, typer.Option("--out", "-o", help="The study's folder; the same command resumes it.", rich_help_panel=RUN)
-    ] = Path("study"),
     corpus: Annotated[
         Path | None,
         typer.Option(

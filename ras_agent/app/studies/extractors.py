@@ -15,7 +15,8 @@ from ras_agent.errors import SettingsError
 from ras_agent.eval.extraction import GOLD_TRIPLES, bare_triples, counted_tokens, extraction_asker
 from ras_agent.eval.result import Result
 from ras_agent.eval.runner import Ask
-from ras_agent.eval.study_tables import Score, markdown_table, mean_score
+from ras_agent.eval.significance import Estimate
+from ras_agent.eval.study_tables import markdown_table, mean_score
 from ras_agent.records import JSON
 from ras_agent.settings import Settings
 from ras_agent.tools.index.store import PassageIndex
@@ -35,10 +36,12 @@ def extractors_design(material: Material | None, settings: Settings, choices: Ch
     names = {spec: role_name(spec) for spec in specs}
     runs: list[tuple[Material, Configuration]] = []
     alone: dict[str, dict[str, str]] = {}
+    unusable: dict[str, int] = {}
     for path in choices.gold:
         texts = _texts(path, choices.gold_limit)
         label = _label(path, alone)
         alone[label] = {}
+        unusable[label] = sum(question.metadata["unusable"] for question in texts.questions)
         for spec in specs:
             alone[label][names[spec]] = name = f"{names[spec]} on {label}"
             runs.append((texts, _extraction(name, spec, names[spec], settings, label, concurrency)))
@@ -54,6 +57,7 @@ def extractors_design(material: Material | None, settings: Settings, choices: Ch
         _show,
         alone=alone,
         within=within,
+        unusable=unusable,
         concurrency=concurrency,
         metrics=extended(material.asked.metrics[:2], "answer_in_facts") if material else (),
     )
@@ -97,6 +101,7 @@ def _show(
     *,
     alone: Mapping[str, Mapping[str, str]],
     within: Mapping[str, str],
+    unusable: Mapping[str, int],
     concurrency: int,
     metrics: Sequence[str],
 ) -> Shown:
@@ -106,6 +111,8 @@ def _show(
         rows = {extractor: _measured(runs[name], concurrency) for extractor, name in named.items()}
         figures["gold"][label] = rows
         parts.append(f"## {label}: triples against gold ones, %\n\n{_gold_table(rows)}\n")
+        if unusable[label]:
+            parts.append(f"{unusable[label]} gold items that do not have three parts are left out.\n")
     if within:
         base = next(iter(within.values()))
         inside = side_by_side({name: runs[name] for name in within.values()}, metrics, metrics[0], base)
@@ -154,7 +161,7 @@ def _gold_table(rows: Mapping[str, JSON]) -> str:
     return markdown_table(head, lines)
 
 
-def _dict(score: Score | None) -> JSON | None:
+def _dict(score: Estimate | None) -> JSON | None:
     return {"mean": score.mean, "low": score.low, "high": score.high, "n": score.n} if score else None
 
 

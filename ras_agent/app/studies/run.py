@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -9,7 +10,7 @@ from pathlib import Path
 
 from ras_agent.app.evaluation import Evaluation, prepare_run
 from ras_agent.app.studies.design import Design, Shown
-from ras_agent.errors import MissingExtra
+from ras_agent.errors import MissingExtra, RunError
 from ras_agent.eval.result import Result
 from ras_agent.eval.study_folder import StudyFolder
 
@@ -42,6 +43,11 @@ def run_study(
     Model replies are kept in the study's folder and shared by its runs, unless the settings name a cache.
     Raises RasError children as `prepare_run` does.
     """
+    names = [run.name for _, run in design.runs]
+    if twice := [name for name, count in Counter(names).items() if count > 1]:
+        raise RunError(
+            f"several runs would be called {twice[0]!r}: their roles have one printable name; try them apart"
+        )
     folder = StudyFolder.begin(
         out,
         design.study,

@@ -30,6 +30,7 @@ from ras_agent.trace import Trace
 
 if TYPE_CHECKING:
     from ras_agent.graphs.assembly import Agent
+    from ras_agent.graphs.state import Inputs
 
 __all__ = [
     "NOTHING",
@@ -156,11 +157,11 @@ async def ask_one(system: System, question: Question) -> Result:
         return replace(result, error=result.error or error_dict(error))
 
 
-def agent_asker(agent: Agent) -> Ask:
-    """Asks a compiled agent."""
+def agent_asker(agent: Agent, inputs: Callable[[Question], Inputs] | None = None) -> Ask:
+    """Asks a compiled agent. `inputs`: what it is given for a question; the question alone unless said."""
 
     async def ask(question: Question) -> Mapping[str, Any]:
-        return await agent.ainvoke({"question": question.question})
+        return await agent.ainvoke(inputs(question) if inputs else {"question": question.question})
 
     return ask
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from ras_agent.eval.metrics import normalise_answer
+from ras_agent.eval.prices import Cost, Prices, cost_of, model_tokens
 from ras_agent.eval.result import Result
 from ras_agent.eval.significance import mean_interval
 from ras_agent.records import JSON
@@ -18,11 +20,11 @@ __all__ = ["interval", "summarise"]
 _COUNTED = ("calls", "replayed", "input_tokens", "output_tokens", "cached_tokens")
 
 
-def summarise(results: Sequence[Result], seed: int = 0) -> JSON:
+def summarise(results: Sequence[Result], seed: int = 0, prices: Prices | None = None) -> JSON:
     """The content of summary.json.
 
     A question that ended in an error counts with the scores it has, which is 0 for an answer. Seconds are by the
-    clock.
+    clock; `retrieved` is how many passages a question had.
     """
     seconds = [result.seconds for result in results]
     return {
@@ -30,13 +32,15 @@ def summarise(results: Sequence[Result], seed: int = 0) -> JSON:
         "scores": _scores(results, seed),
         "by_type": _by(results, lambda result: result.type, seed),
         "by_hops": _by(results, lambda result: "" if result.gold_hops is None else str(result.gold_hops), seed),
+        "by_answer": _by(results, _kind_of_answer, seed),
         "stop_reasons": dict(Counter(result.stop_reason for result in results).most_common()),
         "abstained": sum(result.abstained for result in results),
+        "retrieved": fmean(len(result.retrieved) for result in results) if results else 0.0,
         "hops": fmean(result.hops for result in results) if results else 0.0,
         "seconds": {**_percentiles(seconds), "mean": fmean(seconds) if seconds else 0.0},
         "tokens": _tokens(results),
         "errors": sum(result.error is not None for result in results),
-        "cost": None,
+        "cost": _cost(results, prices or Prices()),
     }
 
 
@@ -44,6 +48,15 @@ def interval(values: Sequence[float], seed: int = 0) -> tuple[float, float]:
     """The 95 % bootstrap interval of the mean of `values`, which must not be empty."""
     found = mean_interval(values, seed=seed)
     return found.low, found.high
+
+
+def _cost(results: Iterable[Result], prices: Prices) -> JSON | None:
+    """All calls at their price, kept replies as if they had been asked; `unknown` are models without a price.
+
+    None where no model was called, or none has a price.
+    """
+    cost = sum((cost_of(model_tokens(result.usage), prices) for result in results), Cost())
+    return {"total": cost.known, "unknown": list(cost.unknown)} if cost.known else None
 
 
 def _scores(results: Iterable[Result], seed: int) -> dict[str, JSON]:
@@ -66,6 +79,12 @@ def _by(results: Sequence[Result], key: Callable[[Result], str], seed: int) -> d
         if name := key(result):
             groups.setdefault(name, []).append(result)
     return {name: {"n": len(groups[name]), "scores": _scores(groups[name], seed)} for name in sorted(groups)}
+
+
+def _kind_of_answer(result: Result) -> str:
+    """Guessing gets a closed question right half of the time, an open one never: figures of both apart say more."""
+    gold = {normalise_answer(answer) for answer in result.answers}
+    return "" if not gold else "yes or no" if gold <= {"yes", "no"} else "open"
 
 
 def _percentiles(values: Sequence[float]) -> dict[str, float]:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ras_agent.app.agent_from_settings import agent_from_settings, limits_of, role_specs
 from ras_agent.budget import Limits
-from ras_agent.errors import SettingsError
+from ras_agent.errors import SettingsError, UnknownName
+from ras_agent.eval.baselines import BASELINES
+from ras_agent.eval.baselines import baseline as baseline_asker
 from ras_agent.eval.benchmarks import Benchmark, benchmark
 from ras_agent.eval.engine_order import Order
 from ras_agent.eval.engine_processes import Processes
 from ras_agent.eval.outcome import Outcome
+from ras_agent.eval.prices import Prices
 from ras_agent.eval.questions import Question
 from ras_agent.eval.result import Result
 from ras_agent.eval.run_folder import RunFolder
@@ -26,6 +30,7 @@ from ras_agent.settings import Settings
 from ras_agent.tools.roles import role_name
 
 if TYPE_CHECKING:
+    from ras_agent.graphs.state import Inputs
     from ras_agent.tools.index.store import PassageIndex
 
 __all__ = ["Configuration", "Evaluation", "Material", "load_material", "prepare", "prepare_run", "system_elsewhere"]
@@ -50,10 +55,10 @@ class Evaluation:
     headline: str
     seed: int = 0
 
-    def finish(self, on_end: Callable[[Result], None] | None = None) -> JSON:
-        """Ask what is left, write summary.json and return it."""
+    def finish(self, on_end: Callable[[Result], None] | None = None, prices: Prices | None = None) -> JSON:
+        """Ask what is left, write summary.json and return it. `prices`: for its cost."""
         results = evaluate(self.engine, self.questions, self.folder, concurrency=self.concurrency, on_end=on_end)
-        summary = summarise(results, seed=self.seed)
+        summary = summarise(results, seed=self.seed, prices=prices)
         self.folder.write_summary(summary)
         return summary
 
@@ -69,6 +74,7 @@ def prepare(
     limit: int | None = None,
     metrics: Sequence[str] = (),
     retrieval_only: bool = False,
+    baseline: str | None = None,
     retry_errors: bool = False,
     traces: bool = True,
     label: str | None = None,
@@ -78,15 +84,17 @@ def prepare(
 ) -> Evaluation:
     """Load questions and passages, begin or resume the folder `out`, and set the agent up.
 
-    name: the benchmark's. metrics: in place of the benchmark's own. label: the run's name in reports. processes: how
+    name: the benchmark's. baseline: a name of ras_agent.eval.baselines in place of the agent. metrics: in place of the
+    benchmark's own. label: the run's name in reports. processes: how
     many share the questions; 0 asks them all in this one.
     Raises RasError children: for files that cannot be read, a folder that another configuration began, and roles that
     cannot be set up.
     """
     material = load_material(name, data, settings, corpus=corpus, first=first, limit=limit)
     run = Configuration(
-        label or out.name, settings, metrics=metrics, retrieval_only=retrieval_only, traces=traces, seed=seed
-    )
+        label or out.name, settings, metrics=metrics, retrieval_only=retrieval_only, traces=traces, seed=seed,
+        **(_baseline(baseline) if baseline else {}),
+    )  # fmt: skip
     return prepare_run(material, out, run, retry_errors=retry_errors, concurrency=concurrency, processes=processes)
 
 
@@ -224,11 +232,31 @@ def system_elsewhere(
     return System(_asker(material, known, retrieval_only), _scorer(metrics), graph, roles, traces)
 
 
+def _baseline(name: str) -> dict[str, Any]:
+    """What differs in the configuration of a baseline."""
+    if name not in BASELINES:
+        raise UnknownName("baseline", name, BASELINES)
+
+    def asker(material: Material, settings: Settings) -> Ask:
+        return baseline_asker(name, material.index.retriever(settings.retriever), settings.k)
+
+    roles = {"planner": "none", "extractor": "none", "answerer": f"always {name}"}
+    return {"asker": asker, "graph": "none", "roles": roles}
+
+
 def _asker(material: Material, settings: Settings, retrieval_only: bool) -> Ask:
     if retrieval_only:
         return retrieval_asker(material.index.retriever(settings.retriever), settings.k)
     task = material.asked.instructions.get("answer", "")
-    return agent_asker(agent_from_settings(settings, material.index, task=task))
+    return agent_asker(agent_from_settings(settings, material.index, task=task), partial(_inputs, material, settings))
+
+
+def _inputs(material: Material, settings: Settings, question: Question) -> Inputs:
+    """What the agent is given; graphs without a static mode take the given passages for their first hop."""
+    given = material.asked.inputs(question)
+    if settings.graph != "ras" and "static_passages" in given:
+        given["seed_passages"] = given.pop("static_passages")
+    return cast("Inputs", given)
 
 
 def _scorer(metrics: Sequence[str]) -> Score:

@@ -107,3 +107,32 @@ def test_a_question_that_fails_is_recorded_and_asked_again_on_request(
     monkeypatch.setattr(Moody, "broken", False)
     assert cli(*run, "--retry-errors").exit_code == 0
     assert {row["id"]: row["error"] for row in _rows(tmp_path / "run")} == {"q1": None, "q2": None}
+
+
+@pytest.mark.parametrize(("name", "right"), [("yes", 0.0), ("top-title", 0.5)])
+def test_a_baseline_knows_nothing(
+    cli: Cli, questions: Path, passages_file: Path, tmp_path: Path, name: str, right: float
+) -> None:
+    run = ["eval", "jsonl", "--data", questions, "--corpus", passages_file, "--out", tmp_path / "run"]
+    done = cli(*run, "--baseline", name)
+    assert done.exit_code == 0, done.output
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
+    assert (manifest["graph"], manifest["roles"]["answerer"]) == ("none", f"always {name}")
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["scores"]["em"]["mean"] == right
+    assert cli(*run, "--baseline", "maybe").exit_code == 1
+
+
+def test_a_price_table_puts_a_cost_on_the_calls(
+    cli: Cli, questions: Path, passages_file: Path, tmp_path: Path, scripted_llm: Any
+) -> None:
+    prices = tmp_path / "prices.json"
+    prices.write_text('{"scripted": {"input": 1000000, "output": 0}}')
+    scripted_llm.script({"reply": "Answer: Edinburgh [1]", "repeat": True})
+    done = cli(
+        "eval", "jsonl", "--data", questions, "--corpus", passages_file, "--out", tmp_path / "run", "--prices", prices,
+        "--graph", "single-shot", "--extractor", "offline", "--answerer", scripted_llm.spec,
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert summary["tokens"]["calls"] == 2
+    assert summary["cost"] == {"total": float(summary["tokens"]["input_tokens"]), "unknown": []}

@@ -42,3 +42,15 @@ def test_an_interval_holds_the_mean_and_narrows_with_more_questions() -> None:
 def test_no_results_give_a_summary_without_scores() -> None:
     summary = summarise([])
     assert (summary["scores"], summary["questions"], summary["seconds"]["p95"]) == ({}, 0, 0.0)
+
+
+def test_closed_questions_are_told_apart_from_open_ones() -> None:
+    summary = summarise(
+        [
+            _result("a", 1.0, answers=("yes",)),
+            _result("b", 0.0, answers=("No.",)),
+            _result("c", 0.25, answers=("Hull",)),
+        ]
+    )
+    means = {kind: (part["n"], part["scores"]["f1"]["mean"]) for kind, part in summary["by_answer"].items()}
+    assert means == {"yes or no": (2, 0.5), "open": (1, 0.25)}

@@ -10,7 +10,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+from ras_agent.app.cli.inert import inert
 from ras_agent.app.cli.summary import counted
+from ras_agent.eval.prices import Cost, Prices, cost_of, model_tokens
 
 if TYPE_CHECKING:
     from ras_agent.app.evaluation import Evaluation
@@ -21,9 +23,9 @@ __all__ = ["progress", "show"]
 
 
 @contextmanager
-def progress(console: Console, run: Evaluation) -> Iterator[Callable[[Result], None]]:
-    """A bar that is told each result: how far, the headline score so far, errors, tokens, time left."""
-    tally = _Tally(run.headline)
+def progress(console: Console, run: Evaluation, prices: Prices | None = None) -> Iterator[Callable[[Result], None]]:
+    """A bar that is told each result: how far, the headline score so far, errors, tokens, cost, time left."""
+    tally = _Tally(run.headline, prices or Prices())
     for result in run.done:
         tally.add(result)
     if run.done:
@@ -57,15 +59,25 @@ def show(console: Console, summary: JSON, run: Evaluation) -> None:
     for metric, score in summary["scores"].items():
         interval = f"{100 * score['low']:.1f} to {100 * score['high']:.1f}"
         shown.add_row(metric, f"{100 * score['mean']:.1f}", interval, str(score["n"]))
+    if len(summary["by_answer"]) > 1:
+        for kind, part in summary["by_answer"].items():
+            for metric in sorted({"em", "f1"} & part["scores"].keys()):
+                score = part["scores"][metric]
+                interval = f"{100 * score['low']:.1f} to {100 * score['high']:.1f}"
+                shown.add_row(f"  {metric}, {kind}", f"{100 * score['mean']:.1f}", interval, str(score["n"]))
     tokens = summary["tokens"]
     parts = [
         counted(summary["questions"], "question"),
-        f"{summary['hops']:.1f} hops",
+        f"{summary['hops']:.1f} hops and {summary['retrieved']:.1f} passages each",
         f"{summary['seconds']['p50']:.2f} s each (95 %: {summary['seconds']['p95']:.2f} s)",
         counted(tokens["calls"], "LLM call"),
     ]
     if tokens["calls"]:
         parts.append(f"{tokens['input_tokens']:,} + {tokens['output_tokens']:,} tokens")
+    if cost := summary["cost"]:
+        parts.append(
+            f"cost {cost['total']:.4g}{' without ' + inert(', '.join(cost['unknown'])) if cost['unknown'] else ''}"
+        )
     parts.append(f"{run.folder.path} written")
     stops = ", ".join(f"{reason} {count}" for reason, count in summary["stop_reasons"].items())
     console.print(shown)
@@ -79,8 +91,9 @@ def show(console: Console, summary: JSON, run: Evaluation) -> None:
 class _Tally:
     """Sums so far, without a pass over all results each time."""
 
-    def __init__(self, headline: str) -> None:
-        self._headline, self._total, self._scored, self._errors, self._tokens = headline, 0.0, 0, 0, 0
+    def __init__(self, headline: str, prices: Prices) -> None:
+        self._headline, self._prices, self._cost = headline, prices, Cost()
+        self._total, self._scored, self._errors, self._tokens = 0.0, 0, 0, 0
 
     def add(self, result: Result) -> None:
         if self._headline in result.scores:
@@ -88,6 +101,7 @@ class _Tally:
             self._scored += 1
         self._errors += result.error is not None
         self._tokens += result.usage.get("input_tokens", 0) + result.usage.get("output_tokens", 0)
+        self._cost += cost_of(model_tokens(result.usage), self._prices)
 
     @property
     def score(self) -> str:
@@ -95,5 +109,6 @@ class _Tally:
 
     @property
     def spent(self) -> str:
+        cost = f" · cost {self._cost.known:.2f}" if self._cost.known else ""
         errors = f" · {counted(self._errors, 'error')}" if self._errors else ""
-        return f"{self._tokens:,} tokens{errors}"
+        return f"{self._tokens:,} tokens{cost}{errors}"

@@ -44,12 +44,20 @@ def evaluate(
     retrieval_only: Annotated[
         bool, typer.Option("--retrieval-only", help="Search for the question, answer nothing.", rich_help_panel=RUN)
     ] = False,
+    baseline: Annotated[
+        str | None,
+        typer.Option(help="Answer yes, no, or top-title (of one search) instead of asking.", rich_help_panel=RUN),
+    ] = None,
     retry_errors: Annotated[
         bool, typer.Option("--retry-errors", help="Ask again what ended in an error.", rich_help_panel=RUN)
     ] = False,
     traces: Annotated[
         bool, typer.Option("--traces/--no-traces", help="Keep each question's trace.", rich_help_panel=RUN)
     ] = True,
+    prices: Annotated[
+        Path | None,
+        typer.Option(help='Prices per million tokens: {"model": {"input": 1, "output": 2}}.', rich_help_panel=RUN),
+    ] = None,
     name: Annotated[str | None, typer.Option(help="The run's name in reports.", rich_help_panel=RUN)] = None,
     seed: Annotated[int, typer.Option(help="Of the intervals' bootstrap.", rich_help_panel=RUN)] = 0,
     graph: agent_options.Graph = None,
@@ -84,6 +92,7 @@ def evaluate(
     from ras_agent.app.cli.eval_screen import progress, show
     from ras_agent.app.cli.screen import screen
     from ras_agent.app.evaluation import prepare
+    from ras_agent.eval.prices import load_prices
 
     if corpus and index:
         raise typer.BadParameter("give --corpus or --index, not both")
@@ -93,14 +102,15 @@ def evaluate(
         max_llm_calls=max_llm_calls, max_tokens=max_tokens, max_seconds=max_seconds, style=style, few_shot=few_shot,
         prompts=prompts, cache=cache,
     )  # fmt: skip
+    table = load_prices(prices)
     console = screen(quiet=quiet)
     run = prepare(
         benchmark, data, out, settings, corpus=corpus, first=first, limit=limit, metrics=metric or (),
-        retrieval_only=retrieval_only, retry_errors=retry_errors, traces=traces, label=name, seed=seed,
-        concurrency=concurrency, processes=processes,
+        baseline=baseline, retrieval_only=retrieval_only, retry_errors=retry_errors, traces=traces, label=name,
+        seed=seed, concurrency=concurrency, processes=processes,
     )  # fmt: skip
-    with progress(console, run) as on_end:
-        summary = run.finish(on_end)
+    with progress(console, run, table) as on_end:
+        summary = run.finish(on_end, table)
     show(console, summary, run)
     if summary["errors"]:
         raise typer.Exit(INCOMPLETE)

@@ -19,7 +19,7 @@ from ras_agent.sentences import sentence_spans
 from ras_agent.train.reading_examples import Example, occurrences, titled
 from ras_agent.words import word_set
 
-__all__ = ["answer_spans", "pseudo_examples"]
+__all__ = ["answer_spans", "pseudo_examples", "supported_questions"]
 
 _MONTH = "(?:January|February|March|April|May|June|July|August|September|October|November|December)"
 _DATE = re.compile(rf"\b(?:\d{{1,2}} {_MONTH},? \d{{4}}|{_MONTH} \d{{1,2}},? \d{{4}}|{_MONTH} \d{{4}})\b")
@@ -72,6 +72,34 @@ class _Mention:
 def pseudo_examples(passages: Sequence[Passage], per_passage: int, seed: int) -> Iterator[Example]:
     """At most `per_passage` examples a passage; the same for the same passages and seed."""
     rng = random.Random(seed)
+    for cloze in _clozes(passages, per_passage, _TWO_HOP, rng):
+        yield _example(cloze, rng)
+
+
+def supported_questions(
+    passages: Sequence[Passage], per_passage: int, two_hop: float, seed: int
+) -> Iterator[tuple[str, tuple[Passage, ...]]]:
+    """At most `per_passage` questions a passage, each with the passages that it takes to answer it.
+
+    two_hop: the share of questions that name their subject by what another passage says, where one mentions it.
+    """
+    for cloze in _clozes(passages, per_passage, two_hop, random.Random(seed)):
+        other = () if cloze.other is None else (cloze.other.passage,)
+        yield cloze.question, (cloze.passage, *other)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cloze:
+    """A question of a sentence of `passage`; where `other` is given, it names the passage's subject."""
+
+    question: str
+    answer: str
+    sentence: str
+    passage: Passage
+    other: _Mention | None
+
+
+def _clozes(passages: Sequence[Passage], per_passage: int, two_hop: float, rng: random.Random) -> Iterator[_Cloze]:
     kinds = {passage.title: kind for passage in passages if (kind := _kind(passage)) is not None}
     mentions = _mentions(passages)
     for passage in passages:
@@ -83,12 +111,12 @@ def pseudo_examples(passages: Sequence[Passage], per_passage: int, seed: int) ->
             if len(asked) == per_passage:
                 break
             others = mentions.get(passage.title)
-            other = rng.choice(others) if others and rng.random() < _TWO_HOP else None
+            other = rng.choice(others) if others and rng.random() < two_hop else None
             subject = _described(passage.title, other.sentence, kinds) if other else plain(passage.title)
             question = _question(sentence, start, end, plain(passage.title), subject, kinds, rng)
             if sentence[start:end] not in asked and len(question.split()) >= 4:
                 asked.add(sentence[start:end])
-                yield _example(question, sentence[start:end], sentence, passage, other, rng)
+                yield _Cloze(question, sentence[start:end], sentence, passage, other)
 
 
 def answer_spans(sentence: str) -> list[tuple[int, int]]:
@@ -202,17 +230,16 @@ def _ordered(phrase: str, before: str, after: str, rng: random.Random) -> str:
     return f"{phrase} {after} {before}"
 
 
-def _example(
-    question: str, answer: str, sentence: str, passage: Passage, other: _Mention | None, rng: random.Random
-) -> Example:
+def _example(cloze: _Cloze, rng: random.Random) -> Example:
+    passage, other = cloze.passage, cloze.other
     text = titled(passage.title, passage.text) if rng.random() < 0.85 else passage.text
     if other is not None:
         second, way = titled(other.passage.title, other.passage.text), rng.random()
-        if way < _UNANSWERABLE and answer not in second:
-            return Example(question, second, (), "pseudo")
+        if way < _UNANSWERABLE and cloze.answer not in second:
+            return Example(cloze.question, second, (), "pseudo")
         if way < _UNANSWERABLE + _BOTH_TEXTS:
             text = f"{text} {second}" if rng.random() < 0.5 else f"{second} {text}"
-    at = text.find(sentence)
-    spans = occurrences([answer], text)
-    asked = tuple(span for span in spans if at <= span[0] < at + len(sentence))
-    return Example(question, text, asked or spans, "pseudo")
+    at = text.find(cloze.sentence)
+    spans = occurrences([cloze.answer], text)
+    asked = tuple(span for span in spans if at <= span[0] < at + len(cloze.sentence))
+    return Example(cloze.question, text, asked or spans, "pseudo")

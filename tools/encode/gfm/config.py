@@ -23,6 +23,8 @@ class GFMConfig:
     text_model: the sentence encoder that the weights were trained with; empty where nobody said.
     toward: the end of a triple that hears its relation's message; the other end hears the inverse relation's. The
         published weights were trained with a compiled kernel that sends from tail to head: "head".
+    inverse: what the sentence vector of an inverse relation is: "text", that of "inverse_" and the relation, as the
+        published weights know it; or "negated", the relation's own times -1, which no sentence has to be encoded for.
     """
 
     text_width: int = 768
@@ -30,12 +32,15 @@ class GFMConfig:
     layers: int = 6
     text_model: str = ""
     toward: str = "head"
+    inverse: str = "text"
 
     def __post_init__(self) -> None:
         if min(self.text_width, self.width, self.layers) < 1:
             raise WeightsError(f"a GFM network's widths and layers have to be at least 1, got {self}")
         if self.toward not in ("head", "tail"):
             raise WeightsError(f"toward is 'head' or 'tail', got {self.toward!r}")
+        if self.inverse not in ("text", "negated"):
+            raise WeightsError(f"inverse is 'text' or 'negated', got {self.inverse!r}")
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Every weight's name and shape, in the published names."""

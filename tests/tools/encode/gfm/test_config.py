@@ -34,12 +34,12 @@ def test_the_parameters_are_as_many_as_the_paper_counts(width: int, parameters: 
 
 
 def test_the_published_configuration_is_understood() -> None:
-    expected = GFMConfig(768, 512, 6, "sentence-transformers/all-mpnet-base-v2", "head")
+    expected = GFMConfig(768, 512, 6, "sentence-transformers/all-mpnet-base-v2", "head", "text")
     assert GFMConfig.from_dict(PUBLISHED) == expected
 
 
 def test_a_configuration_survives_its_own_json() -> None:
-    config = GFMConfig(384, 64, 4, "minilm", "tail")
+    config = GFMConfig(384, 64, 4, "minilm", "tail", "negated")
     assert GFMConfig.from_dict(config.to_dict()) == config
 
 
@@ -53,7 +53,9 @@ def test_another_architecture_is_refused_by_its_field(field: str, value: object)
         GFMConfig.from_dict(data)
 
 
-@pytest.mark.parametrize("data", [{"width": 8, "depth": 3}, {"model_config": {}}, {"width": 0}, {"toward": "both"}])
+@pytest.mark.parametrize(
+    "data", [{"width": 8, "depth": 3}, {"model_config": {}}, {"width": 0}, {"toward": "both"}, {"inverse": "none"}]
+)
 def test_what_is_no_configuration_is_refused(data: dict[str, object]) -> None:
     with pytest.raises(WeightsError):
         GFMConfig.from_dict(data)

@@ -1,0 +1,37 @@
+"""Documents ranked by the entities they name."""
+
+import numpy as np
+import pytest
+
+from ras_agent.tools.index.kg.sparse_rows import SparseRows
+from ras_agent.tools.retrieve.document_ranker import DocumentRanker, document_scores
+
+# entity 0 in documents 0, 1; entity 1 in 1 (twice); entity 2 in none; entity 3 in 0, 1, 2, 3
+MENTIONS = SparseRows.counted(np.array([0, 0, 1, 1, 3, 3, 3, 3]), np.array([0, 1, 1, 1, 0, 1, 2, 3]), (4, 5))
+PROBABILITIES = np.array([0.5, 0.25, 0.9, 0.125], dtype=np.float32)
+
+
+@pytest.mark.parametrize(
+    ("ranker", "expected"),
+    [
+        (DocumentRanker(), [0.75, 1.75, 0.25, 0.25, 0]),
+        (DocumentRanker(top=2), [0.5, 1.5, 0, 0, 0]),
+        (DocumentRanker(top=1), [0.5, 0.5, 0, 0, 0]),
+        (DocumentRanker(top=0, weight="one"), [2, 3, 1, 1, 0]),
+        (DocumentRanker(top=0, weight="score"), [0.625, 0.875, 0.125, 0.125, 0]),
+        (DocumentRanker(top=2, weight="score-rarity"), [0.25, 0.5, 0, 0, 0]),
+    ],
+)
+def test_documents_add_up_what_their_entities_weigh(ranker: DocumentRanker, expected: list[float]) -> None:
+    assert document_scores(PROBABILITIES, MENTIONS, ranker).tolist() == expected
+
+
+def test_equal_entities_are_taken_in_their_order() -> None:
+    equal = np.full(4, 0.5, dtype=np.float32)
+    assert document_scores(equal, MENTIONS, DocumentRanker(top=1, weight="one")).tolist() == [1, 1, 0, 0, 0]
+
+
+@pytest.mark.parametrize("ranker", [{"top": -1}, {"weight": "idf"}])
+def test_an_unknown_way_to_rank_is_refused(ranker: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="a document ranker has"):
+        DocumentRanker(**ranker)  # type: ignore[arg-type]

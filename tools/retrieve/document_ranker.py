@@ -1,0 +1,59 @@
+"""From scores of entities to scores of the documents that name them (GFM-RAG, eq. 14 to 16, and its variants)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from ras_agent.tools.index.kg.sparse_rows import SparseRows
+
+__all__ = ["DocumentRanker", "EntityWeight", "document_scores"]
+
+Floats = npt.NDArray[np.float32]
+EntityWeight = Literal["rarity", "one", "score", "score-rarity"]
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentRanker:
+    """How documents are scored.
+
+    top: only the `top` best entities count; 0 for all. weight: what a counted entity adds to each document that names
+    it, however often: "rarity", 1 / its number of documents (eq. 15, with top 20); "one"; "score", its probability; or
+    "score-rarity", the product. With top 0, "score" and "score-rarity" are the published code's other rankers.
+    """
+
+    top: int = 20
+    weight: EntityWeight = "rarity"
+
+    def __post_init__(self) -> None:
+        if self.top < 0 or self.weight not in get_args(EntityWeight):
+            raise ValueError(f"a document ranker has top >= 0 and a weight of {get_args(EntityWeight)}, got {self}")
+
+
+def document_scores(
+    probabilities: Floats,
+    mentions: SparseRows,
+    ranker: DocumentRanker = DocumentRanker(),
+) -> Floats:
+    """Scores (D,), at least 0, of the documents, from the entities' `probabilities` (N,) and `mentions` N x D.
+
+    Entities that no document names count for nothing, and take no place among the top.
+    """
+    frequency = mentions.row_sizes()
+    named = np.flatnonzero(frequency)
+    if ranker.top and ranker.top < len(named):
+        # the order decides ties: the best first, then the first
+        named = named[np.argsort(-probabilities[named], kind="stable")[: ranker.top]]
+    weights = np.ones(len(named), dtype=np.float64)
+    if ranker.weight in ("score", "score-rarity"):
+        weights *= probabilities[named]
+    if ranker.weight in ("rarity", "score-rarity"):
+        weights /= frequency[named]
+    sizes = frequency[named]
+    cells = np.arange(sizes.sum()) + np.repeat(mentions.starts[named] - (np.cumsum(sizes) - sizes), sizes)
+    totals = np.bincount(mentions.columns[cells], weights=np.repeat(weights, sizes), minlength=mentions.width)
+    scores: Floats = totals.astype(np.float32)
+    return scores

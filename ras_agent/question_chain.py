@@ -13,7 +13,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ras_agent.mentions import name_spans
+from ras_agent.expected_answer import head_type
+from ras_agent.mentions import DEMONYM, name_spans
 from ras_agent.question_analysis import analyse
 from ras_agent.records import Answer, Passage
 from ras_agent.words import FUNCTION_WORDS, stems, word_set
@@ -69,6 +70,9 @@ class Description:
                 return f"Which {self.noun} {clause}?"
             if _participle(link):
                 return f"Which {self.noun} was {rest}?"
+        agent = re.fullmatch(rf"[Tt]he (?P<what>.+) {re.escape(self.noun)}", self.text)
+        if agent and name_spans(agent["what"]) == [(0, len(agent["what"]))]:
+            return f"Who is the {self.noun} of {agent['what']}?"
         asks = "Who" if _PERSON.search(self.noun) or analyse(f"Which {self.noun}?").answer_type == "person" else "What"
         text = self.text.removeprefix("The ")
         return f"{asks} is {text}?" if text == self.text else f"{asks} is the {text}?"
@@ -146,6 +150,8 @@ def _described(question: str, tokens: list[_Token], head: int) -> Description | 
     noun = tokens[head]
     if noun.name or not noun.word.isalpha() or noun.word in FUNCTION_WORDS | _NAMELESS or head + 1 >= len(tokens):
         return None
+    if (named := _acts_on(question, tokens, head)) is not None:
+        return named
     start, owner = _phrase_start(question, tokens, head)
     if start is None:
         return None
@@ -155,6 +161,8 @@ def _described(question: str, tokens: list[_Token], head: int) -> Description | 
     if tokens[head + 1].name:
         return None
     if link == "of":
+        if _says_of_what_sort(tokens, head + 2) and not _does_something(noun.word):
+            return None
         last = _object_end(tokens, head + 2)
     elif link in _RELATIVES:
         last = _clause_end(tokens, head + 2, place=link == "where")
@@ -174,16 +182,35 @@ def _phrase_start(question: str, tokens: list[_Token], head: int) -> tuple[int |
         if token.word in _DETERMINERS and not token.name:
             # "what is the length of ..." seeks the length
             before = tokens[:i]
-            if len(before) >= 2 and before[-1].word in {"is", "was", "are", "were"} and before[-2].word in _ASKING:
+            if len(before) >= 2 and before[-1].word in _BE and before[-2].word in _ASKING:
                 return None, False
             return i, False
-        if question[token.end : token.end + 2] in {"'s", "’s"}:
+        if question[token.end : token.end + 2] in {"'s", "’s", "' ", "’ "}:
             return i, True
+        # "the body of water in which": a noun that says of what sort stands between
+        if token.word == "of" and i > 0 and not tokens[i - 1].name and not tokens[i + 1].name:
+            continue
         if token.name or token.word in FUNCTION_WORDS or not token.word.isalpha():
             return None, False
     return None, False
 
 
+def _acts_on(question: str, tokens: list[_Token], head: int) -> Description | None:
+    """The description "the SS.11 manufacturer", "the Psycho director": a name between the article and who acts."""
+    noun, after = tokens[head].word, tokens[head + 1]
+    if not _does_something(noun) or after.name or after.word in _RELATIVES | {"of", ","} or _participle(after.word):
+        return None
+    if head < 2 or not tokens[head - 1].name or tokens[head - 2].word != "the" or tokens[head - 2].name:
+        return None
+    if DEMONYM.fullmatch(question[tokens[head - 1].start : tokens[head - 1].end]):
+        return None
+    before = [token.word for token in tokens[: head - 2]]
+    if len(before) >= 2 and before[-1] in _BE and before[-2] in _ASKING:
+        return None
+    return _made(question, tokens, head - 2, head)
+
+
+_BE = word_set("is was are were")
 _ASKING = word_set("what which who")
 
 
@@ -193,7 +220,7 @@ def _object_end(tokens: list[_Token], start: int) -> int | None:
     for i in range(start, len(tokens)):
         token = tokens[i]
         if token.name:
-            return i
+            return _trailing(tokens, i)
         if token.word in _DETERMINERS and i == start:
             continue
         if not token.word.isalpha() or token.word in FUNCTION_WORDS or _verbal(token.word) or plain == _MOST_PLAIN:
@@ -209,8 +236,12 @@ def _clause_end(tokens: list[_Token], start: int, *, place: bool) -> int | None:
     """
     for i in range(start, len(tokens)):
         token = tokens[i]
+        if token.word.isdigit() and i > start:
+            return _trailing(tokens, i)
         if not token.name and (not token.word.isalpha() or (i > start + 1 and _verbal(token.word))):
-            return i - 1 if i > start + 1 and not place else None
+            if place:
+                return _happening_end(tokens, i)
+            return i - 1 if i > start + 1 else None
         if not token.name:
             continue
         last = i
@@ -218,6 +249,14 @@ def _clause_end(tokens: list[_Token], start: int, *, place: bool) -> int | None:
             last = _verb_group_end(tokens, i)
         return _trailing(tokens, last)
     return None
+
+
+def _happening_end(tokens: list[_Token], verb: int) -> int | None:
+    """What happened somewhere, told without a name: "... where the torch event was held in Vietnam"; else None."""
+    if not _verbal(tokens[verb].word):
+        return None
+    last = _verb_group_end(tokens, verb - 1)
+    return told if (told := _trailing(tokens, last)) > last else None
 
 
 def _verb_group_end(tokens: list[_Token], name: int) -> int:
@@ -234,10 +273,24 @@ def _verb_group_end(tokens: list[_Token], name: int) -> int:
 
 
 def _trailing(tokens: list[_Token], last: int) -> int:
-    """Over prepositional phrases that end in a name: "... who lived in Bath"."""
-    while last + 2 < len(tokens) and tokens[last + 1].word in _PREPOSITIONS and tokens[last + 2].name:
-        last += 2
+    """Over prepositional phrases that end in a name or a year: "... who lived in Bath", "... of Train to Pakistan"."""
+    while last + 2 < len(tokens) and tokens[last + 1].word in _PREPOSITIONS:
+        end = last + 3 if tokens[last + 2].word in _DETERMINERS and last + 3 < len(tokens) else last + 2
+        if not tokens[end].name and not tokens[end].word.isdigit():
+            break
+        last = end
     return last
+
+
+def _says_of_what_sort(tokens: list[_Token], start: int) -> bool:
+    """Whether the noun from `start` is bare: "of water", "of ethics" tell a sort, and no one thing."""
+    return start < len(tokens) and not tokens[start].name and tokens[start].word not in _DETERMINERS
+
+
+def _does_something(noun: str) -> bool:
+    """Whether the noun is someone or something that acts: "director", "librettist", "manufacturer"."""
+    acts = noun.endswith(("er", "or", "ist", "ian", "ress"))
+    return _PERSON.search(noun) is not None or (acts and head_type((noun,)) in {"person", "organisation"})
 
 
 def _participle(word: str) -> bool:

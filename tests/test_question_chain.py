@@ -47,6 +47,21 @@ def test_a_three_hop_question_comes_apart_link_by_link() -> None:
         ("Which river rises near the birthplace of Ada Lovelace?", "the birthplace of Ada Lovelace", "birthplace"),
         ("Who drank the drug discovered by Alexander Fleming?", "the drug discovered by Alexander Fleming", "drug"),
         ("What university is Anthony Marten's college part of?", "Anthony Marten's college", "college"),
+        ("When did St James' organist die?", "St James' organist", "organist"),
+        ("Where was the author of A Walk to the Sea born?", "the author of A Walk to the Sea", "author"),
+        ("When did the council that met in 1921 end?", "the council that met in 1921", "council"),
+        ("When did the Model B manufacturer close?", "the Model B manufacturer", "manufacturer"),
+        ("Which port lies on the body of water in which Gozo lies?", "the body of water in which Gozo lies", "body"),
+        (
+            "How large is the city where the opening race was held in Wales?",
+            "the city where the opening race was held in Wales",
+            "city",
+        ),
+        (
+            "Who led the society that wrote the code of ethics for nurses in Norway?",
+            "the society that wrote the code of ethics for nurses in Norway",
+            "society",
+        ),
     ],
 )
 def test_a_description_is_found_whole_with_its_noun(question: str, described: str, noun: str) -> None:
@@ -64,6 +79,10 @@ def test_a_description_is_found_whole_with_its_noun(question: str, described: st
         "Who was the mother of Mary Shelley?",  # what is sought is not described
         "What is the length of the Salzach?",
         "Are Cypress and Ajuga genera?",
+        "Who signed the declaration of independence?",  # of what sort, not of what thing
+        "Where was the German composer Wagner born?",
+        "Where did the German composer die?",
+        "Who is the Model B manufacturer?",
         "",
     ],
 )
@@ -81,6 +100,7 @@ def test_a_plain_question_holds_no_description(question: str) -> None:
         ("Who drank the drug discovered by Alexander Fleming?", "Which drug was discovered by Alexander Fleming?"),
         ("Which river rises near the birthplace of Ada Lovelace?", "What is the birthplace of Ada Lovelace?"),
         ("What university is Anthony Marten's college part of?", "What is Anthony Marten's college?"),
+        ("When did the Model B manufacturer close?", "Who is the manufacturer of Model B?"),
     ],
 )
 def test_the_description_as_a_question(question: str, asked: str) -> None:

@@ -50,7 +50,7 @@ def begin(records: Records, *, least_steps: int = LEAST_STEPS, stop_reason: str 
             **{"given": given_passages(state), "static": bool(state.get("static_passages"))},
             **{"answer": "", "citations": [], "abstained": False, "failed": "", "confidence": None},
             **{
-                "graph": records.dump(QuestionGraph()),
+                "graph": records.dump_graph(QuestionGraph()),
                 "usage": Usage().to_dict(),
                 "seconds": 0.0,
                 "stop_reason": stop_reason,
@@ -106,7 +106,7 @@ def structure(extractor: Extractor, records: Records) -> Body:
         extraction = checked_facts(extraction, passages, name, hop, subquery)
         triples, failures = extraction.triples, extraction.failures
         emit(Triples(hop, triples))
-        update: Update = {"triples": [records.dump(triple) for triple in triples], "read": [*state["read"], *passages]}
+        update: Update = {"triples": records.dump_triples(triples), "read": [*state["read"], *passages]}
         if failures:
             # a passage that gave no facts may give some when it is found again
             facts_from = {source.passage_id for triple in triples for source in triple.sources}
@@ -126,24 +126,25 @@ def merge(records: Records, *, thinking: bool = False) -> Body:
     def body(state: State, limits: Limits) -> Update:
         hop, hits = len(state["steps"]) + 1, state["hits"]
         before = records.graph(state["graph"])
-        triples = [records.triple(data) for data in state["triples"]]
+        triples = records.triples(state["triples"])
         graph = before.merge(triples).bounded(limits.max_facts, state["question"]) if triples else before
         found = {hit["passage_id"] for hit in hits}
-        ids = [name for name, fact in graph.by_id.items() if any(source.passage_id in found for source in fact.sources)]
-        new = [name for name in ids if name not in before.by_id]
+        told = (name for name, fact in graph.by_id.items() for source in fact.sources if source.passage_id in found)
+        ids = tuple(dict.fromkeys(told))
+        new = tuple(name for name in ids if name not in before.by_id)
         step = Step(
             hop,
             state["subquery"],
             tuple(records.hit(hit, state["passages"]) for hit in hits),
-            tuple(ids),
-            tuple(new),
+            ids,
+            new,
             thought=state["subquery"] if thinking and state["steps"] else "",
             seconds=round(state["seconds"] - sum(step["seconds"] for step in state["steps"]), 6),
         )
         if listening():  # counting entities and conflicts costs as much as the merge
             added = tuple(graph.by_id[name] for name in new)
             emit(GraphDelta(hop, added, len(graph), len(graph.entities), len(graph.conflicts)))
-        changed = {} if graph is before else {"graph": records.dump(graph)}
+        changed = {} if graph is before else {"graph": records.dump_graph(graph)}
         return {**changed, "steps": [records.dump(step)]}
 
     return body

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from operator import index
-from typing import Any
 
 from ras_agent.records import Extraction, Failure, Passage, Source, Triple
 
@@ -31,46 +30,46 @@ def checked(
     triples: list[Triple] = []
     wrong: dict[str, list[Triple]] = {}
     for triple in extraction.triples:
-        problems = _unusable(triple)
-        if not problems:
-            found = [source for source in triple.sources if source.passage_id in passages]
-            if len(found) < len(triple.sources) or not found:
-                problems.add(ELSEWHERE if found else NOWHERE)
-            sources = []
-            for source in found:
-                span = _span(source, passages[source.passage_id])
-                if span is None:
-                    problems.add(NO_SUCH_PLACE)
-                sources.append(
-                    Source(source.passage_id, *(span or (0, 0)), hop, subquery, source.extractor or extractor)
-                )
-            if sources:
-                triples.append(Triple(triple.subject, triple.predicate, triple.object, tuple(sources)))
-        for problem in sorted(problems):
+        try:
+            problems, sources = _located(triple, passages, extractor, hop, subquery)
+        except (TypeError, AttributeError):  # a canonical key is made of strings alone, and a Source has its fields
+            problems, sources = [NO_TRIPLE], ()
+        if sources:
+            triples.append(Triple(triple.subject, triple.predicate, triple.object, sources))
+        for problem in set(problems) if problems else ():
             wrong.setdefault(problem, []).append(triple)
     failures = [replace(failure, role="extractor", hop=hop) for failure in extraction.failures]
-    for problem, facts in wrong.items():
+    for problem, facts in sorted(wrong.items()):
         message = f"{extractor}: {len(facts)} {'fact' if len(facts) == 1 else 'facts'} {problem}"
         failures.append(Failure("extractor", message, hop, "\n".join(f"{fact!r:.300}" for fact in facts[:_SHOWN])))
     return Extraction(tuple(triples), tuple(failures))
 
 
-def _unusable(triple: Any) -> set[str]:
-    """Why a fact cannot be used at all."""
-    if not isinstance(triple, Triple) or not isinstance(triple.sources, (tuple, list)):
-        return {NO_TRIPLE}
-    texts = [triple.subject, triple.predicate, triple.object]
+def _located(
+    triple: Triple, passages: Mapping[str, Passage], extractor: str, hop: int, subquery: str
+) -> tuple[list[str], tuple[Source, ...]]:
+    """What is wrong with a fact, and its sources in `passages`; none for a fact that cannot be used."""
+    if "" in triple.key:
+        return [BLANK], ()
+    problems, sources = [], []
     for source in triple.sources:
-        texts += [source.passage_id, source.extractor] if isinstance(source, Source) else [None]
-    if not all(isinstance(text, str) for text in texts):
-        return {NO_TRIPLE}
-    return {BLANK} if "" in triple.key else set()
+        passage = passages.get(source.passage_id)
+        if passage is None:
+            continue
+        start, end = _span(source, len(passage.text))
+        if start < 0:
+            problems.append(NO_SUCH_PLACE)
+            start = end = 0
+        sources.append(Source(passage.id, start, end, hop, subquery, str(source.extractor or extractor)))
+    if len(sources) < len(triple.sources) or not sources:
+        problems.append(ELSEWHERE if sources else NOWHERE)
+    return problems, tuple(sources)
 
 
-def _span(source: Source, passage: Passage) -> tuple[int, int] | None:
-    """Where in its passage a fact stands, if there is such a place."""
+def _span(source: Source, length: int) -> tuple[int, int]:
+    """Where in a passage of `length` characters a fact stands; (-1, -1) if there is no such place."""
     try:
         start, end = index(source.start), index(source.end)  # numpy's integers are no JSON
     except TypeError:
-        return None
-    return (start, end) if 0 <= start <= end <= len(passage.text) else None
+        return -1, -1
+    return (start, end) if 0 <= start <= end <= length else (-1, -1)

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from ras_agent.graph_json import dump_fact
 from ras_agent.graphs.plain import plain
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import JSON, Call, Hit, Passage, Step, Triple
 
 __all__ = ["Records"]
 
+Data = TypeVar("Data")
 Record = TypeVar("Record")
 
 
 class Records:
-    """Remembers which record a JSON value stands for, by the value's identity.
+    """Remembers which record a JSON value stands for, and which JSON a fact became, by their identity.
 
     State values keep their identity from node to node, so within one process nothing is parsed twice; a value loaded
     from a checkpoint is a new one and parsed once. It relies on state values never being changed in place. Thread
@@ -24,14 +26,27 @@ class Records:
 
     def __init__(self, most: int = 2048) -> None:
         self._most = most
-        self._known: dict[int, tuple[JSON, Any]] = {}
+        self._known: dict[int, tuple[object, Any]] = {}
+        self._dumped: dict[int, tuple[Triple, JSON]] = {}
 
-    def dump(self, record: Passage | QuestionGraph | Step | Triple) -> JSON:
+    def dump(self, record: Passage | Step) -> JSON:
         """The record as plain JSON, for the state."""
         data: JSON = record.to_dict()
         if data.get("metadata"):  # the one part of a record that comes from elsewhere
             data["metadata"] = plain(data["metadata"])
         self._keep(data, record)
+        return data
+
+    def dump_graph(self, graph: QuestionGraph) -> JSON:
+        """A graph; facts that a merge left as they were keep the JSON that they had."""
+        data = graph.to_dict(self._dump_fact)
+        self._keep(data, graph)
+        return data
+
+    def dump_triples(self, triples: tuple[Triple, ...]) -> list[JSON]:
+        """What was read at a hop."""
+        data = [triple.to_dict() for triple in triples]
+        self._keep(data, triples)
         return data
 
     def dump_hit(self, hit: Hit) -> JSON:
@@ -46,8 +61,8 @@ class Records:
     def passage(self, data: JSON) -> Passage:
         return self._load(data, Passage.from_dict)
 
-    def triple(self, data: JSON) -> Triple:
-        return self._load(data, Triple.from_dict)
+    def triples(self, data: list[JSON]) -> tuple[Triple, ...]:
+        return self._load(data, lambda triples: tuple(map(Triple.from_dict, triples)))
 
     def call(self, data: JSON) -> Call:
         return self._load(data, Call.from_dict)
@@ -62,7 +77,17 @@ class Records:
 
         return self._load(data, parse)
 
-    def _load(self, data: JSON, parse: Callable[[JSON], Record]) -> Record:
+    def _dump_fact(self, name: str, fact: Triple, readings: tuple[Triple, ...]) -> JSON:
+        if len(readings) > 1:
+            return dump_fact(name, fact, readings)
+        known = self._dumped.get(id(fact))
+        if known is None or known[0] is not fact:
+            if len(self._dumped) >= self._most:
+                self._dumped = {}
+            self._dumped[id(fact)] = known = (fact, dump_fact(name, fact, readings))
+        return known[1]
+
+    def _load(self, data: Data, parse: Callable[[Data], Record]) -> Record:
         known = self._known.get(id(data))
         if known is not None and known[0] is data:
             record: Record = known[1]
@@ -71,7 +96,7 @@ class Records:
             self._keep(data, record)
         return record
 
-    def _keep(self, data: JSON, record: object) -> None:
+    def _keep(self, data: object, record: object) -> None:
         if len(self._known) >= self._most:
             self._known = {}
         # `data` is kept too, lest its id be given to another value

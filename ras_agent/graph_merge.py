@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ras_agent.canonical import canonical_key
-from ras_agent.records import Source, Triple, fact_id
+from ras_agent.records import Source, Triple
 
-__all__ = ["Entity", "entities_of", "facts_of", "first_hop", "united"]
+__all__ = ["Entity", "Readings", "entities_of", "facts_of", "first_hop", "united"]
 
 Place = tuple[int, str, int, int]
 _NOWHERE: Place = (-1, "", 0, 0)
@@ -28,8 +28,20 @@ class Entity:
     forms: tuple[str, ...]
 
 
-def united(triples: Iterable[Triple]) -> tuple[Triple, ...]:
+class Readings(tuple[Triple, ...]):
+    """Triples that are united: they need not be united again."""
+
+    __slots__ = ()
+
+    def followed_by(self, others: Readings) -> bool:
+        """Whether all of `others` were read after all of these."""
+        return not self or not others or _place(self[-1]) < _place(others[0])
+
+
+def united(triples: Iterable[Triple]) -> Readings:
     """One reading for each surface form, with the sources of all its mentions, in the order of first reading."""
+    if isinstance(triples, Readings):
+        return triples
     known: dict[tuple[str, str, str], Triple] = {}
     further: dict[tuple[str, str, str], list[Triple]] = {}
     for triple in triples:
@@ -42,7 +54,8 @@ def united(triples: Iterable[Triple]) -> tuple[Triple, ...]:
     # together, for a fact may be told by very many sources, and each sort of theirs looks at all
     for form, mentions in further.items():
         known[form] = _with_sources(known[form], [s for triple in (known[form], *mentions) for s in triple.sources])
-    return tuple(sorted(known.values(), key=_order))
+    # no two have one form, so readings are never compared themselves
+    return Readings(known[form] for _, form in sorted((_place(reading), form) for form, reading in known.items()))
 
 
 def facts_of(readings: Iterable[Triple]) -> dict[str, tuple[Triple, tuple[Triple, ...]]]:
@@ -50,17 +63,10 @@ def facts_of(readings: Iterable[Triple]) -> dict[str, tuple[Triple, tuple[Triple
 
     A fact is shown as most of its sources have it; ties go to the longest form, then to the first in the alphabet.
     """
-    grouped: dict[tuple[str, str, str], list[Triple]] = {}
+    grouped: dict[str, list[Triple]] = {}
     for reading in readings:
-        grouped.setdefault(reading.key, []).append(reading)
-    found = {}
-    for key, alike in grouped.items():
-        fact = alike[0]
-        if len(alike) > 1:
-            shown = min(alike, key=lambda reading: (-len(reading.sources), *_preferred(_form(reading))))
-            fact = _with_sources(shown, [source for reading in alike for source in reading.sources])
-        found[fact_id(key)] = (fact, tuple(alike))
-    return found
+        grouped.setdefault(reading.id, []).append(reading)
+    return {name: (alike[0] if len(alike) == 1 else _shown(alike), tuple(alike)) for name, alike in grouped.items()}
 
 
 def entities_of(facts: Mapping[str, tuple[Triple, Sequence[Triple]]]) -> dict[str, Entity]:
@@ -90,6 +96,11 @@ def _entity(key: str, shown: Mapping[str, int], others: Iterable[str]) -> Entity
     return Entity(key, label, tuple(sorted({*shown, *others})))
 
 
+def _shown(alike: Sequence[Triple]) -> Triple:
+    best = min(alike, key=lambda reading: (-len(reading.sources), *_preferred(_form(reading))))
+    return _with_sources(best, [source for reading in alike for source in reading.sources])
+
+
 def _form(triple: Triple) -> tuple[str, str, str]:
     return triple.subject, triple.predicate, triple.object
 
@@ -98,15 +109,14 @@ def _preferred(form: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
     return -sum(map(len, form)), form
 
 
-def _order(reading: Triple) -> tuple[Place, tuple[str, str, str]]:
+def _place(reading: Triple) -> Place:
     """By hop, then as the passages run; readings without a source come first."""
     if len(reading.sources) == 1:  # nearly always, and this runs for every reading at every merge
-        return _place(reading.sources[0]), _form(reading)
-    return min(map(_place, reading.sources), default=_NOWHERE), _form(reading)
-
-
-def _place(source: Source) -> Place:
-    return source.hop, source.passage_id, source.start, source.end
+        (source,) = reading.sources
+        return source.hop, source.passage_id, source.start, source.end
+    return min(
+        ((source.hop, source.passage_id, source.start, source.end) for source in reading.sources), default=_NOWHERE
+    )
 
 
 def _with_sources(triple: Triple, sources: Iterable[Source]) -> Triple:

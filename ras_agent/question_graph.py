@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
@@ -13,8 +13,8 @@ from ras_agent.graph_aliases import Alias, aliases_of
 from ras_agent.graph_bound import least_useful
 from ras_agent.graph_conflicts import conflicts_of
 from ras_agent.graph_json import dump_fact, dump_reading, load_fact, load_reading
-from ras_agent.graph_merge import Entity, entities_of, facts_of, united
-from ras_agent.records import Triple
+from ras_agent.graph_merge import Entity, Readings, entities_of, facts_of, united
+from ras_agent.records import JSON, Triple
 
 if TYPE_CHECKING:
     from ras_agent.protocols import Embedder
@@ -46,9 +46,15 @@ class QuestionGraph:
         Merging twice changes nothing, and in whatever order hops are merged, the result is equal (where bounds came
         between them: after `bounded`). To merge a whole graph, merge its `readings`.
         """
-        added = tuple(triples)
+        added = united(triples)
         shelf = self.shelf.difference(triple.id for triple in added) if self.shelf else self.shelf
-        return replace(self, readings=(*self.readings, *added), shelf=shelf)
+        readings = united(self.readings)
+        if not readings.followed_by(added) or any(triple.id in self._held for triple in added):
+            return replace(self, readings=(*readings, *added), shelf=shelf)
+        # a hop brings mostly what is new, and then nothing that is held changes its words, sources or place
+        grown = replace(self, readings=Readings((*readings, *added)), shelf=shelf)
+        grown.__dict__["_held"] = self._held | facts_of(added)
+        return grown
 
     @cached_property
     def _held(self) -> dict[str, tuple[Triple, tuple[Triple, ...]]]:
@@ -145,10 +151,13 @@ class QuestionGraph:
         """For Markdown; see ras_agent.graph_export."""
         return graph_export.to_mermaid(self, max_facts)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON: facts with their ids, conflicts as groups of ids, aliases, the shelf in a short form."""
+    def to_dict(self, dump: Callable[[str, Triple, tuple[Triple, ...]], JSON] = dump_fact) -> JSON:
+        """Plain JSON: facts with their ids, conflicts as groups of ids, aliases, the shelf in a short form.
+
+        dump: what `dump_fact` does, for a caller that has kept the JSON of facts it knows.
+        """
         return {
-            "facts": [dump_fact(name, fact, readings) for name, (fact, readings) in self._seen.items()],
+            "facts": [dump(name, fact, readings) for name, (fact, readings) in self._seen.items()],
             "conflicts": [[fact.id for fact in group] for group in self.conflicts],
             "aliases": [[alias.one, alias.other, alias.score] for alias in self.aliases],
             "shelf": [dump_reading(reading) for name in sorted(self.shelf) for reading in self._held[name][1]],

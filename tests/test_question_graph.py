@@ -30,6 +30,7 @@ TRIPLES = st.builds(
     st.sampled_from(SURFACES),
     st.lists(SOURCES, max_size=3).map(tuple),
 )
+NAMES = st.sampled_from(["Bell", "BELL", "Watt", "Leith", "Bath", "Wells", "Stoke", "Frome"])
 HOPS = st.lists(st.lists(TRIPLES, max_size=6), max_size=4)
 
 
@@ -126,6 +127,17 @@ class TestMerge:
         assert in_order.facts == shuffled.facts
         assert list(in_order.entities.items()) == list(shuffled.entities.items())
         assert in_order.conflicts == shuffled.conflicts
+
+    @given(st.lists(st.lists(st.tuples(NAMES, NAMES, st.sampled_from(["p1", "p2"])), max_size=4), max_size=4))
+    def test_a_graph_that_grew_hop_by_hop_is_the_one_that_is_made_at_once(
+        self, hops: list[list[tuple[str, str, str]]]
+    ) -> None:
+        grown = QuestionGraph()
+        for hop, read in enumerate(hops, start=1):
+            grown = grown.merge(fact(one, "saw", other, passage_id, hop=hop) for one, other, passage_id in read)
+            at_once = QuestionGraph(tuple(grown.readings))
+            assert list(grown.by_id.items()) == list(at_once.by_id.items())
+            assert (grown, grown.to_dict()) == (at_once, at_once.to_dict())
 
     @given(st.lists(TRIPLES, max_size=5), st.lists(TRIPLES, max_size=5), st.lists(TRIPLES, max_size=5))
     def test_merging_graphs_is_associative(self, one: list[Triple], two: list[Triple], three: list[Triple]) -> None:

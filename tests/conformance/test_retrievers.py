@@ -12,7 +12,10 @@ import pytest
 
 from ras_agent.calling import acall
 from ras_agent.protocols import Retriever
-from ras_agent.records import Passage
+from ras_agent.records import Passage, Triple
+from ras_agent.tools.index.kg.facts import PassageFacts
+from ras_agent.tools.index.kg.index import FOLDER, KGIndex
+from ras_agent.tools.index.kg.writer import open_writer
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.retrieve.bm25 import BM25Retriever
 from ras_agent.tools.retrieve.langchain_adapter import LangChainRetriever, as_langchain
@@ -30,6 +33,11 @@ PASSAGES = (
 )
 
 
+def _words_of(passage: Passage) -> PassageFacts:
+    words = dict.fromkeys(passage.text.split())
+    return PassageFacts(passage.id, tuple(Triple(passage.title or passage.text, "says", word) for word in words))
+
+
 @pytest.fixture(
     params=[
         "bm25",
@@ -39,6 +47,9 @@ PASSAGES = (
         "hybrid",
         "bm25-reopened",
         "hybrid-reopened",
+        "ppr",
+        "ppr-reopened",
+        "ppr+dense",
         "bm25-through-langchain",
         "langchain-vector-store",
     ]
@@ -51,6 +62,21 @@ def build(request: pytest.FixtureRequest, tmp_path: Path, hash_embedder: Any) ->
         folder = tmp_path / str(next(number))
         PassageIndex.create(folder, hash_embedder).add(passages)
         return PassageIndex.open(folder, hash_embedder).retriever(name)
+
+    def graph_of(passages: Sequence[Passage]) -> KGIndex:
+        # every title and every word states something of its passage, so that there is a graph in any script
+        return KGIndex.in_memory((_words_of(passage) for passage in passages), hash_embedder)
+
+    def with_graph(passages: Sequence[Passage], name: str) -> Retriever:
+        return PassageIndex.in_memory(passages, hash_embedder).retriever(name, graph=graph_of(passages))
+
+    def with_graph_reopened(passages: Sequence[Passage]) -> Retriever:
+        folder = tmp_path / str(next(number))
+        PassageIndex.create(folder, hash_embedder).add(passages)
+        with open_writer(folder / FOLDER, hash_embedder) as writer:
+            writer.put(map(_words_of, passages))
+            graph = writer.write()
+        return PassageIndex.open(folder, hash_embedder).retriever("ppr", graph=graph)
 
     def through_langchain(passages: Sequence[Passage]) -> Retriever:
         return LangChainRetriever(as_langchain(BM25Retriever.from_passages(passages), k=10))
@@ -81,6 +107,9 @@ def build(request: pytest.FixtureRequest, tmp_path: Path, hash_embedder: Any) ->
         "hybrid": lambda passages: PassageIndex.in_memory(passages, hash_embedder).retriever("hybrid"),
         "bm25-reopened": lambda passages: reopened(passages, "bm25"),
         "hybrid-reopened": lambda passages: reopened(passages, "hybrid"),
+        "ppr": lambda passages: with_graph(passages, "ppr"),
+        "ppr-reopened": with_graph_reopened,
+        "ppr+dense": lambda passages: with_graph(passages, "ppr+dense"),
         "bm25-through-langchain": through_langchain,
         "langchain-vector-store": vector_store,
     }

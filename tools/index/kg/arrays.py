@@ -32,6 +32,7 @@ class KGArrays:
     source_starts, sources: edge `e` was read at `sources[source_starts[e]:source_starts[e + 1]]`, equivalences nowhere.
     documents: passage ids, ascending.
     entity_vectors: (N, d), relation_vectors: (R, d), unit length; None without an embedder.
+    near: N x N, the nearest entities that equivalences were chosen from; None without an embedder.
     """
 
     entities: StringTable
@@ -46,6 +47,7 @@ class KGArrays:
     documents: StringTable
     entity_vectors: Vectors | None = None
     relation_vectors: Vectors | None = None
+    near: SparseRows | None = None
 
     @property
     def facts(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -102,19 +103,11 @@ def with_equivalences(graph: KGArrays, pairs: npt.NDArray[np.int32], similaritie
     relation = np.full(len(pairs), len(graph.relations) - 1, dtype=np.int32)
     added = np.stack([pairs[order, 0], relation, pairs[order, 1]], axis=1).astype(np.int32)
     facts, starts = graph.edges[: graph.facts], graph.source_starts[: graph.facts + 1]
-    return KGArrays(
-        graph.entities,
-        graph.keys,
-        graph.relations,
-        graph.relation_keys,
-        np.concatenate([facts, added]),
-        np.asarray(similarities, dtype=np.float32)[order],
-        graph.mentions,
-        np.concatenate([starts, np.full(len(pairs), starts[-1])]),
-        graph.sources,
-        graph.documents,
-        graph.entity_vectors,
-        graph.relation_vectors,
+    return replace(
+        graph,
+        edges=np.concatenate([facts, added]),
+        similarities=np.asarray(similarities, dtype=np.float32)[order],
+        source_starts=np.concatenate([starts, np.full(len(pairs), starts[-1])]),
     )
 
 

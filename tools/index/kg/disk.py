@@ -29,9 +29,9 @@ def save_arrays(folder: Path, graph: KGArrays) -> None:
     arrays = {f"{name}_{part}": getattr(getattr(graph, name), part) for name in _TABLES for part in ("text", "starts")}
     arrays |= {name: getattr(graph, name) for name in ("edges", "similarities", "source_starts", "sources")}
     arrays |= {f"mention_{part}": getattr(graph.mentions, part) for part in ("starts", "columns", "values")}
-    for name in ("entity_vectors", "relation_vectors"):
-        if getattr(graph, name) is not None:
-            arrays[name] = getattr(graph, name)
+    if graph.entity_vectors is not None and graph.relation_vectors is not None and graph.near is not None:
+        arrays |= {"entity_vectors": graph.entity_vectors, "relation_vectors": graph.relation_vectors}
+        arrays |= {f"near_{part}": getattr(graph.near, part) for part in ("starts", "columns", "values")}
     for name, array in arrays.items():
         path = folder / f"{name}.npy"
         np.save(path, array, allow_pickle=False)
@@ -47,17 +47,20 @@ def load_arrays(folder: Path) -> KGArrays:
 
     tables = {name: StringTable(array(f"{name}_text"), array(f"{name}_starts")) for name in _TABLES}
     with_vectors = (folder / "entity_vectors.npy").exists()
+
+    def rows(name: str, width: int) -> SparseRows:
+        return SparseRows(array(f"{name}_starts"), array(f"{name}_columns"), array(f"{name}_values"), width)
+
     graph = KGArrays(
         **tables,
         edges=array("edges"),
         similarities=array("similarities"),
-        mentions=SparseRows(
-            array("mention_starts"), array("mention_columns"), array("mention_values"), len(tables["documents"])
-        ),
+        mentions=rows("mention", len(tables["documents"])),
         source_starts=array("source_starts"),
         sources=array("sources"),
         entity_vectors=array("entity_vectors") if with_vectors else None,
         relation_vectors=array("relation_vectors") if with_vectors else None,
+        near=rows("near", len(tables["entities"])) if with_vectors else None,
     )
     _check(graph)
     return graph

@@ -19,7 +19,7 @@ from ras_agent.tools.encode.embedders import resolve_embedder
 from ras_agent.tools.index.kg.arrays import Edges, KGArrays, Vectors
 from ras_agent.tools.index.kg.assemble import assemble, occurrences_of, with_equivalences
 from ras_agent.tools.index.kg.disk import digest_of, open_generation
-from ras_agent.tools.index.kg.equivalence import Equivalence, equivalent_pairs
+from ras_agent.tools.index.kg.equivalence import Equivalence, comparable, mutual, near_lists
 from ras_agent.tools.index.kg.facts import PassageFacts
 from ras_agent.tools.index.kg.manifest import NAME, KGManifest
 from ras_agent.tools.index.kg.sparse_rows import SparseRows
@@ -74,7 +74,7 @@ class KGIndex:
         equivalence: Equivalence | None = None,
         extractor: str = "",
     ) -> Self:
-        """The graph of what `passages` state. With an embedder it has vectors, and with FAISS equivalence edges."""
+        """The graph of what `passages` state. With an embedder it has vectors and equivalence edges."""
         how = equivalence or Equivalence()
         graph = assemble(occurrences_of(passages))
         resolved = None if embedder is None else resolve_embedder(embedder)
@@ -82,7 +82,8 @@ class KGIndex:
             entities = resolved.embed(list(graph.entities))
             relations = resolved.embed(list(graph.relations))
             graph = replace(graph, entity_vectors=entities, relation_vectors=relations)
-            graph = with_equivalences(graph, *equivalent_pairs(entities, how))
+            lists = near_lists(entities, comparable(graph.entities), how)
+            graph = with_equivalences(replace(graph, near=lists), *mutual(lists))
         return cls(graph, described(graph, resolved, extractor, how), resolved)
 
     @staticmethod

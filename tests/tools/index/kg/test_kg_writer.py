@@ -1,0 +1,213 @@
+"""Bringing a graph on disk up to date: what is read once, what is erased, what survives a kill."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ras_agent.errors import IngestError, ModelCallError
+from ras_agent.records import Extraction, Failure, Passage, Source, Triple
+from ras_agent.tools.index.kg.equivalence import Equivalence
+from ras_agent.tools.index.kg.facts import PassageFacts
+from ras_agent.tools.index.kg.index import KGIndex
+from ras_agent.tools.index.kg.writer import ReadReport, open_writer
+from ras_agent.tools.structure.bulk import one_by_one
+
+BELL = Passage("bell", "Bell | was born in | Edinburgh\nBell | patented | telephone")
+LEITH = Passage("leith", "Leith | flows through | Edinburgh")
+PARIS = Passage("paris", "Paris | is capital of | France", title="Paris (city)")
+
+
+class LineExtractor:
+    """Every line is a fact; counts what it reads."""
+
+    name = "lines"
+
+    def __init__(self, broken: Sequence[str] = ()) -> None:
+        self.seen: list[str] = []
+        self.broken = set(broken)
+
+    def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
+        triples = []
+        for passage in passages:
+            self.seen.append(passage.id)
+            if passage.id in self.broken:
+                raise ModelCallError("no reply")
+            for line in passage.text.splitlines():
+                subject, predicate, object_ = line.split(" | ")
+                triples.append(Triple(subject, predicate, object_, (Source(passage.id, extractor=self.name),)))
+        return Extraction(tuple(triples))
+
+
+def build(folder: Path, passages: Sequence[Passage], extractor: LineExtractor | None = None, **options: Any) -> KGIndex:
+    with open_writer(folder, **options) as writer:
+        writer.read(passages, one_by_one(extractor or LineExtractor()), "lines", whole=True)
+        return writer.write()
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    (generation,) = folder.glob("graph-*")
+    return {path.name: path.read_bytes() for path in sorted(generation.iterdir())}
+
+
+def test_each_passage_is_read_once(tmp_path: Path) -> None:
+    extractor = LineExtractor()
+    build(tmp_path, [BELL, LEITH], extractor)
+    graph = build(tmp_path, [BELL, LEITH, PARIS], extractor)
+    assert extractor.seen == ["bell", "leith", "paris"]
+    assert list(graph.documents) == ["bell", "leith", "paris"]
+
+
+def test_a_title_names_an_entity(tmp_path: Path) -> None:
+    graph = build(tmp_path, [PARIS])
+    assert graph.mentions.row_values(graph.entity_id("Paris") or 0).tolist() == [2]
+
+
+def test_a_changed_passage_is_read_anew_and_its_old_facts_are_gone(tmp_path: Path) -> None:
+    extractor = LineExtractor()
+    build(tmp_path, [BELL, LEITH], extractor)
+    graph = build(tmp_path, [Passage("bell", "Bell | moved to | Canada"), LEITH], extractor)
+    assert extractor.seen == ["bell", "leith", "bell"]
+    assert list(graph.entities) == ["Bell", "Canada", "Edinburgh", "Leith"]
+
+
+def test_another_reader_reads_everything(tmp_path: Path) -> None:
+    build(tmp_path, [BELL])
+    extractor = LineExtractor()
+    with open_writer(tmp_path) as writer:
+        report = writer.read([BELL], one_by_one(extractor), "another")
+    assert (report, extractor.seen) == (ReadReport(read=1), ["bell"])
+
+
+def test_a_fact_lives_as_long_as_a_passage_states_it(tmp_path: Path) -> None:
+    again = Passage("again", "Bell | was born in | Edinburgh")
+    build(tmp_path, [BELL, again])
+    with open_writer(tmp_path) as writer:
+        assert writer.erase(["bell"]) == 1
+        graph = writer.write()
+    assert [str(graph.triple(edge)) for edge in graph.facts] == ["(S> Bell | P> was born in | O> Edinburgh)"]
+    with open_writer(tmp_path) as writer:
+        assert writer.erase(["again", "never there"]) == 1
+        assert len(writer.write().entities) == 0
+
+
+def test_nothing_of_a_deleted_passage_is_left_in_any_file(tmp_path: Path, hash_embedder: Any) -> None:
+    build(tmp_path, [BELL, PARIS], embedder=hash_embedder)
+    with open_writer(tmp_path, hash_embedder) as writer:
+        writer.erase(["bell"])
+        writer.write()
+    for path in tmp_path.rglob("*"):
+        assert path.is_dir() or b"telephone" not in path.read_bytes().lower()
+
+
+def test_deleting_and_adding_again_gives_the_same_files(tmp_path: Path, hash_embedder: Any) -> None:
+    passages = [BELL, LEITH, PARIS]
+    build(tmp_path, passages, embedder=hash_embedder, equivalence=Equivalence(0.5))
+    before = files_of(tmp_path)
+    with open_writer(tmp_path, hash_embedder) as writer:
+        writer.erase(["leith"])
+        writer.write()
+    assert files_of(tmp_path) != before
+    build(tmp_path, passages, embedder=hash_embedder)
+    assert files_of(tmp_path) == before
+
+
+def test_only_new_names_are_embedded(tmp_path: Path, hash_embedder: Any) -> None:
+    build(tmp_path, [BELL], embedder=hash_embedder)
+    first = len(hash_embedder.texts)
+    graph = build(tmp_path, [BELL, LEITH], embedder=hash_embedder)
+    assert sorted(hash_embedder.texts[first:]) == ["Leith", "flows through"]
+    assert graph.entity_vectors is not None
+    expected = hash_embedder.embed(list(graph.entities)).astype(np.float16)
+    assert np.array_equal(graph.entity_vectors, expected)
+
+
+def test_a_passage_that_cannot_be_read_is_told_and_tried_again(tmp_path: Path) -> None:
+    with open_writer(tmp_path) as writer:
+        report = writer.read([BELL, LEITH], one_by_one(LineExtractor(["bell"])), "lines")
+        assert report == ReadReport(read=1, failures=(Failure("extractor", "no reply (passage bell)"),))
+        assert list(writer.write().documents) == ["leith"]
+    extractor = LineExtractor()
+    build(tmp_path, [BELL, LEITH], extractor)
+    assert extractor.seen == ["bell"]
+
+
+def test_facts_of_a_text_that_cannot_be_read_any_more_are_erased(tmp_path: Path) -> None:
+    build(tmp_path, [BELL, LEITH])
+    with open_writer(tmp_path) as writer:
+        changed = Passage("bell", "Bell | moved to | Canada")
+        writer.read([changed, LEITH], one_by_one(LineExtractor(["bell"])), "lines")
+        assert list(writer.write().documents) == ["leith"]
+
+
+def test_imported_facts_are_not_extracted_again(tmp_path: Path) -> None:
+    extractor = LineExtractor()
+    with open_writer(tmp_path) as writer:
+        writer.put([PassageFacts("bell", (Triple("Bell", "invented", "telephone"),), ("Scotland",))], {"bell": BELL})
+        writer.read([BELL, LEITH], one_by_one(extractor), "lines", whole=True)
+        graph = writer.write()
+    assert extractor.seen == ["leith"]
+    assert list(graph.entities) == ["Bell", "Edinburgh", "Leith", "Scotland", "telephone"]
+
+
+def test_a_second_writer_is_refused(tmp_path: Path) -> None:
+    with open_writer(tmp_path), pytest.raises(IngestError, match="another run"), open_writer(tmp_path):
+        pass
+
+
+def test_nothing_new_writes_nothing(tmp_path: Path) -> None:
+    assert build(tmp_path, [BELL]).manifest.generation == 0
+    assert build(tmp_path, [BELL]).manifest.generation == 0
+    assert build(tmp_path, [LEITH]).manifest.generation == 1
+
+
+_KILLED = """
+import os, signal, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+import test_kg_writer as tests
+from ras_agent.tools.index.kg import writer as module
+from ras_agent.tools.index.kg.writer import open_writer
+from ras_agent.tools.structure.bulk import one_by_one
+
+module._COMMIT_SECONDS = 0
+folder, stage = Path(sys.argv[1]), sys.argv[3]
+kill = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+
+class Killed(tests.LineExtractor):
+    def extract(self, passages, subquery=""):
+        if stage == "reading" and passages[0].id == "paris":
+            kill()
+        return super().extract(passages, subquery)
+
+if stage == "arrays":
+    module.write_generation = kill
+if stage == "manifest":
+    from ras_agent.tools.index.kg import disk
+    disk.write_kg_manifest = kill
+with open_writer(folder) as writer:
+    writer.read([tests.BELL, tests.LEITH, tests.PARIS], one_by_one(Killed()), "lines", whole=True)
+    writer.write()
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+@pytest.mark.parametrize(("stage", "left"), [("reading", ["paris"]), ("arrays", []), ("manifest", [])])
+def test_a_killed_build_loses_nothing_and_reads_nothing_twice(stage: str, left: list[str], tmp_path: Path) -> None:
+    folder = tmp_path / "kg"
+    build(folder, [LEITH])
+    command = [sys.executable, "-P", "-c", _KILLED, str(folder), str(Path(__file__).parent), stage]
+    killed = subprocess.run(command, capture_output=True, text=True)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert list(KGIndex.open(folder).documents) == ["leith"]
+    extractor = LineExtractor()
+    after = build(folder, [BELL, LEITH, PARIS], extractor)
+    assert extractor.seen == left
+    assert after.fingerprint == build(tmp_path / "fresh", [BELL, LEITH, PARIS]).fingerprint

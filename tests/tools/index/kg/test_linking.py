@@ -1,0 +1,85 @@
+"""From a question to entities: mentions, then candidates with weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ras_agent.records import Triple
+from ras_agent.tools.index.kg.facts import PassageFacts
+from ras_agent.tools.index.kg.index import KGIndex
+from ras_agent.tools.index.kg.linking import EntityLinker, Linking
+from ras_agent.tools.index.kg.query_mentions import query_mentions
+
+NAMES = (
+    "Alexander Graham Bell",
+    "first practical telephone",
+    "telephone",
+    "Graham Bell Museum",
+    "University of Oxford",
+)
+
+
+def graph_of(*names: str, embedder: Any = None) -> KGIndex:
+    return KGIndex.in_memory([PassageFacts("p", tuple(Triple(name, "is", "thing") for name in names))], embedder)
+
+
+def mentions(question: str, *names: str) -> list[str]:
+    graph = graph_of(*(names or NAMES))
+    return [found.text for found in query_mentions(question, lambda text: graph.entity_id(text) is not None)]
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("Where was Alexander Graham Bell born?", ["Alexander Graham Bell"]),
+        ("who made the first practical telephone?", ["first practical telephone"]),
+        (
+            "Did alexander graham bell study at the University of Oxford?",
+            ["alexander graham bell", "University of Oxford"],
+        ),
+        ("Where is the Graham Bell Museum of Baddeck?", ["Graham Bell Museum"]),
+        ("Who was Ada Lovelace?", ["Ada Lovelace"]),
+        ("what is a telephone?", ["telephone"]),
+        ("what is that?", []),
+    ],
+)
+def test_names_and_phrases_that_are_entities(question: str, expected: list[str]) -> None:
+    assert mentions(question) == expected
+
+
+def test_a_name_is_linked_by_its_letters() -> None:
+    graph = graph_of(*NAMES)
+    (link,) = EntityLinker(graph).link("Where was Alexander Graham Bell born?")
+    assert (graph.entities[link.entity], link.weight, link.exact) == ("Alexander Graham Bell", 1.0, True)
+
+
+def test_a_name_that_is_no_entity_means_its_nearest_with_weights_that_add_up_to_1(hash_embedder: Any) -> None:
+    graph = graph_of("Alexander Bell", "Bell Canada", "Leith", embedder=hash_embedder)
+    linker = EntityLinker(graph, hash_embedder, linking=Linking(candidates=2, threshold=0.1))
+    links = linker.link("Who is Alexander Graham Bell?")
+    assert [graph.entities[link.entity] for link in links] == ["Alexander Bell", "Bell Canada"]
+    assert links[0].weight > links[1].weight
+    assert sum(link.weight for link in links) == pytest.approx(1)
+
+
+def test_without_an_embedder_an_unknown_name_is_nothing() -> None:
+    assert EntityLinker(graph_of(*NAMES)).link("Who was Ada Lovelace?") == ()
+
+
+def test_a_question_without_a_mention_is_linked_as_a_whole(hash_embedder: Any) -> None:
+    graph = graph_of("river water", "mountain", embedder=hash_embedder)
+    links = EntityLinker(graph, hash_embedder, linking=Linking(candidates=1)).link("where does water flow?")
+    assert [graph.entities[link.entity] for link in links] == ["river water"]
+
+
+def test_mentions_can_be_found_by_someone_else() -> None:
+    graph = graph_of(*NAMES)
+    linker = EntityLinker(graph, mentions=lambda question: ["telephone", "Telephone", ""])
+    assert [graph.entities[link.entity] for link in linker.link("anything")] == ["telephone"]
+
+
+def test_an_empty_graph_links_nothing(hash_embedder: Any) -> None:
+    graph = KGIndex.in_memory([], hash_embedder)
+    assert EntityLinker(graph, hash_embedder).link("Who was Ada Lovelace?") == ()

@@ -1,0 +1,130 @@
+"""PageRank retrieval: what a walk finds that words do not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ras_agent.errors import IndexMismatch
+from ras_agent.records import Passage, Triple
+from ras_agent.tools.index.kg.facts import PassageFacts
+from ras_agent.tools.index.kg.index import FOLDER, KGIndex
+from ras_agent.tools.index.kg.writer import open_writer
+from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.offline import offline_extractor
+from ras_agent.tools.retrieve.mix import MixedRetriever, mixed
+from ras_agent.tools.retrieve.ppr import PPRRetriever
+from ras_agent.tools.retrieve.ranking import Ranking
+from ras_agent.tools.structure.bulk import one_by_one
+
+PASSAGES = [
+    Passage("paris", "Paris is the capital of France.", "Paris"),
+    Passage("leith", "The Water of Leith flows through Edinburgh.", "Water of Leith"),
+    Passage("bell", "Alexander Graham Bell was born in Edinburgh.", "Alexander Graham Bell"),
+]
+
+
+def built(folder: Path, passages: list[Passage], embedder: Any = None) -> PassageIndex:
+    """An index with its graph, read by the offline extractor."""
+    index = PassageIndex.create(folder, embedder)
+    index.add(passages)
+    with open_writer(folder / FOLDER, embedder) as writer:
+        writer.read(index.passages, one_by_one(offline_extractor()), "offline", whole=True)
+        writer.write()
+    return index
+
+
+def ids(index: PassageIndex, query: str, name: str = "ppr", k: int = 5, **options: Any) -> list[str]:
+    return [hit.passage.id for hit in index.retriever(name, **options).retrieve(query, k)]
+
+
+def test_a_walk_finds_the_second_hop(tmp_path: Path) -> None:
+    index = built(tmp_path / "i", PASSAGES)
+    assert ids(index, "Which river flows through the birthplace of Alexander Graham Bell?") == ["bell", "leith"]
+
+
+def test_an_entity_that_many_passages_name_counts_less_as_a_start(tmp_path: Path) -> None:
+    many = [Passage(f"scot-{n}", f"Person {n} was born in Scotland.", f"Person {n}") for n in range(5)]
+    rare = Passage("rare", "Baddeck is a village.", "Baddeck")
+    index = built(tmp_path / "i", [*many, rare])
+    ratios = []
+    for specificity in (True, False):
+        retriever = index.retriever("ppr", specificity=specificity)
+        assert isinstance(retriever, PPRRetriever)
+        scores = retriever.entity_scores("What links Scotland and Baddeck?")
+        assert scores is not None
+        graph = retriever.graph
+        ratios.append(scores[graph.entity_id("Baddeck") or 0] / scores[graph.entity_id("Scotland") or 0])
+    assert ratios == pytest.approx([5 * ratios[1], ratios[1]], rel=0.2)
+
+
+def test_what_no_walk_reaches_is_no_hit(tmp_path: Path) -> None:
+    assert "paris" not in ids(built(tmp_path / "i", PASSAGES), "Where was Alexander Graham Bell born?")
+
+
+def test_a_deleted_passage_is_no_hit_before_the_graph_knows(tmp_path: Path) -> None:
+    index = built(tmp_path / "i", [Passage(p.id, p.text, p.title, document_id=p.id) for p in PASSAGES])
+    index.delete_document("bell")
+    assert ids(index, "Where was Alexander Graham Bell born?") == ["leith"]
+
+
+def test_passages_that_the_graph_does_not_know_are_told(tmp_path: Path) -> None:
+    index = built(tmp_path / "i", PASSAGES)
+    index.add([Passage("new", "Leith is a port.", "Leith")])
+    with pytest.warns(UserWarning, match=r"1 of 4 passages are not in the knowledge graph.*ras-agent kg build"):
+        index.retriever("ppr")
+
+
+def test_an_index_without_a_graph_names_the_remedy(tmp_path: Path) -> None:
+    index = PassageIndex.create(tmp_path / "i")
+    with pytest.raises(IndexMismatch, match=r"ras-agent kg build .*i"):
+        index.retriever("ppr")
+    with pytest.raises(IndexMismatch, match="in memory"):
+        PassageIndex.in_memory(PASSAGES).retriever("ppr")
+
+
+def test_the_mix_ranks_by_both(tmp_path: Path, hash_embedder: Any) -> None:
+    built(tmp_path / "i", PASSAGES, hash_embedder)
+    graph = KGIndex.open(tmp_path / "i", hash_embedder)
+    index = PassageIndex.open(tmp_path / "i", hash_embedder)
+    query = "capital of the country of Alexander Graham Bell"
+    found = ids(index, query, "ppr+dense", graph=graph)
+    assert found[0] == "bell"
+    assert set(found) == {"bell", "leith", "paris"}
+
+
+def test_scores_are_brought_to_one_scale_before_they_are_mixed() -> None:
+    one = Ranking.empty()._replace(rows=_rows(0, 1, 2), scores=_scores(100, 60, 0))
+    other = Ranking.empty()._replace(rows=_rows(1, 3), scores=_scores(0.2, 0.1))
+    found = mixed([one, other], [0.5, 0.5], 4, 4)
+    assert found.rows.tolist() == [1, 0, 2, 3]
+    assert found.scores.tolist() == pytest.approx([0.8, 0.5, 0, 0], abs=1e-5)
+
+
+def test_a_mix_of_different_passages_is_refused() -> None:
+    one, two = (PassageIndex.in_memory(PASSAGES[:n]).retriever("bm25") for n in (1, 2))
+    with pytest.raises(ValueError, match="same passages"):
+        MixedRetriever([one, two], [1, 1])  # type: ignore[list-item]  # rankers, by the registry's word
+    with pytest.raises(ValueError, match="weights"):
+        MixedRetriever([one], [0])  # type: ignore[list-item]
+
+
+def test_entities_that_a_question_starts_from_can_be_asked_for(tmp_path: Path) -> None:
+    graph = KGIndex.in_memory([PassageFacts("bell", (Triple("Bell", "born in", "Edinburgh"),))])
+    retriever = PassageIndex.in_memory(PASSAGES[2:]).retriever("ppr", graph=graph)
+    assert isinstance(retriever, PPRRetriever)
+    assert [graph.entities[link.entity] for link in retriever.linked("Where is Edinburgh?")] == ["Edinburgh"]
+
+
+def _rows(*numbers: int) -> Any:
+    import numpy as np
+
+    return np.array(numbers, dtype=np.int64)
+
+
+def _scores(*numbers: float) -> Any:
+    import numpy as np
+
+    return np.array(numbers, dtype=np.float32)

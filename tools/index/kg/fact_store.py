@@ -1,0 +1,206 @@
+"""What every passage states, in one SQLite file: the journal of a build, and what the graph's arrays are made from.
+
+A passage's facts are committed soon after they are read, so a killed build reads next to nothing twice. Facts refer to
+names; a name that no fact refers to any more is erased.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from ras_agent.errors import IndexMismatch, IngestError
+from ras_agent.tools.index.kg.assemble import Occurrences
+from ras_agent.tools.index.kg.facts import PassageFacts
+
+__all__ = ["FactStore", "Known", "open_fact_store"]
+
+_VERSION = 1
+# names are bytes: text may hold lone surrogates, which SQLite's text cannot
+_TABLES = """
+CREATE TABLE IF NOT EXISTS names (no INTEGER PRIMARY KEY, name BLOB NOT NULL UNIQUE);
+CREATE TABLE IF NOT EXISTS documents (
+    no INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, digest BLOB NOT NULL, reader TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS facts (
+    document INTEGER NOT NULL, subject INTEGER NOT NULL, predicate INTEGER NOT NULL, object INTEGER NOT NULL,
+    start INTEGER NOT NULL, end INTEGER NOT NULL
+);
+CREATE TABLE IF NOT EXISTS mentions (document INTEGER NOT NULL, name INTEGER NOT NULL, count INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS pending_vectors (name BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS facts_of_document ON facts (document);
+CREATE INDEX IF NOT EXISTS mentions_of_document ON mentions (document);
+CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+"""
+
+Vectors = npt.NDArray[np.float16]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A passage whose facts are kept: a digest of what was read, and who read it."""
+
+    digest: bytes
+    reader: str
+
+
+class FactStore:
+    """Facts by passage. Nothing is kept before `commit`."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        connection.executescript(_TABLES)
+        self._names: dict[str, int] = {}
+
+    @property
+    def revision(self) -> int:
+        """Rises with every change, so that a graph can say which facts it was made from."""
+        return int(self.setting("revision") or 0)
+
+    def known(self) -> dict[str, Known]:
+        """All passages."""
+        rows = self._connection.execute("SELECT id, digest, reader FROM documents ORDER BY no")
+        return {_text(name): Known(digest, reader) for name, digest, reader in rows}
+
+    def put(self, facts: PassageFacts, known: Known) -> None:
+        """Replace what is kept of a passage."""
+        self._erase(facts.passage_id)
+        document = self._connection.execute(
+            "INSERT INTO documents (id, digest, reader) VALUES (?, ?, ?)",
+            (_bytes(facts.passage_id), known.digest, known.reader),
+        ).lastrowid
+        rows = []
+        for triple in facts.triples:
+            numbers = self._name(triple.subject), self._name(triple.predicate), self._name(triple.object)
+            own = [source for source in triple.sources if source.passage_id == facts.passage_id]
+            spans = [(source.start, source.end) for source in own] or [(0, 0)]
+            rows += [(document, *numbers, start, end) for start, end in spans]
+        self._connection.executemany("INSERT INTO facts VALUES (?, ?, ?, ?, ?, ?)", rows)
+        mentions = [(document, self._name(entity), 1) for entity in facts.entities]
+        self._connection.executemany("INSERT INTO mentions VALUES (?, ?, ?)", mentions)
+        self._changed()
+
+    def drop(self, passage_ids: Iterable[str]) -> int:
+        """Erase passages with their facts; how many there were."""
+        dropped = sum(self._erase(passage_id) for passage_id in passage_ids)
+        if dropped:
+            self._changed()
+        return dropped
+
+    def erase_unused_names(self) -> None:
+        """Erase names that no fact and no mention refers to, and vectors of such names."""
+        self._connection.execute(
+            "DELETE FROM names WHERE no NOT IN (SELECT subject FROM facts UNION SELECT predicate FROM facts "
+            "UNION SELECT object FROM facts UNION SELECT name FROM mentions)"
+        )
+        self._connection.execute("DELETE FROM pending_vectors WHERE name NOT IN (SELECT name FROM names)")
+        self._names.clear()
+
+    def occurrences(self) -> Occurrences:
+        """Everything, numbered anew."""
+        names = self._connection.execute("SELECT no, name FROM names ORDER BY no").fetchall()
+        documents = self._connection.execute("SELECT no, id FROM documents ORDER BY no").fetchall()
+        facts = _table(self._connection.execute("SELECT * FROM facts"), 6)
+        mentions = _table(self._connection.execute("SELECT * FROM mentions"), 3)
+        name_numbers, document_numbers = _numbers(names), _numbers(documents)
+        for table, columns in ((facts, (1, 2, 3)), (mentions, (1,))):
+            table[:, 0] = np.searchsorted(document_numbers, table[:, 0])
+            for column in columns:
+                table[:, column] = np.searchsorted(name_numbers, table[:, column])
+        return Occurrences([_text(name) for _, name in names], [_text(name) for _, name in documents], facts, mentions)
+
+    def keep_vectors(self, names: Sequence[str], vectors: Vectors) -> None:
+        """Keep vectors (len(names), d) until the graph that holds them is written."""
+        rows = [(_bytes(name), vector.tobytes()) for name, vector in zip(names, vectors, strict=True)]
+        self._connection.executemany("INSERT OR REPLACE INTO pending_vectors VALUES (?, ?)", rows)
+
+    def kept_vectors(self) -> Iterator[tuple[str, Vectors]]:
+        """Names and vectors (d,) that were kept."""
+        for name, vector in self._connection.execute("SELECT name, vector FROM pending_vectors"):
+            yield _text(name), np.frombuffer(vector, dtype=np.float16)
+
+    def drop_vectors(self) -> None:
+        self._connection.execute("DELETE FROM pending_vectors")
+
+    def setting(self, name: str) -> str | None:
+        """What was remembered as `name`."""
+        row = self._connection.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()
+        return row[0] if row else None
+
+    def remember(self, settings: Mapping[str, str]) -> None:
+        self._connection.executemany("INSERT OR REPLACE INTO settings VALUES (?, ?)", settings.items())
+
+    def commit(self) -> None:
+        self._connection.commit()
+
+    def _erase(self, passage_id: str) -> bool:
+        row = self._connection.execute("SELECT no FROM documents WHERE id = ?", (_bytes(passage_id),)).fetchone()
+        if row is None:
+            return False
+        for statement in (
+            "DELETE FROM facts WHERE document = ?",
+            "DELETE FROM mentions WHERE document = ?",
+            "DELETE FROM documents WHERE no = ?",
+        ):
+            self._connection.execute(statement, row)
+        return True
+
+    def _name(self, name: str) -> int:
+        number = self._names.get(name)
+        if number is None:
+            data = (_bytes(name),)
+            row = self._connection.execute("SELECT no FROM names WHERE name = ?", data).fetchone()
+            number = row[0] if row else self._connection.execute("INSERT INTO names (name) VALUES (?)", data).lastrowid
+            assert number is not None
+            self._names[name] = number
+        return number
+
+    def _changed(self) -> None:
+        self.remember({"revision": str(self.revision + 1)})
+
+
+@contextmanager
+def open_fact_store(path: Path) -> Iterator[FactStore]:
+    """The store in the file `path`, for this process alone.
+
+    Raises IngestError while another process holds it, IndexMismatch for a damaged file or one of another version.
+    """
+    connection = sqlite3.connect(path, timeout=0)
+    try:
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        connection.execute("PRAGMA secure_delete = ON")  # what was deleted is not to be found in the file
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version not in (0, _VERSION):
+            raise IndexMismatch(f"{path} has version {version}, this ras-agent reads {_VERSION}: build the graph anew")
+        connection.execute(f"PRAGMA user_version = {_VERSION}")
+        yield FactStore(connection)
+    except sqlite3.OperationalError as error:
+        if "locked" not in str(error):
+            raise IngestError(f"{path}: {error}") from error
+        raise IngestError(f"{path}: another run is writing this graph; wait for it to end") from error
+    except sqlite3.DatabaseError as error:
+        raise IndexMismatch(f"{path} is damaged ({error}): delete it and build the graph anew") from error
+    finally:
+        connection.close()
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogatepass")
+
+
+def _numbers(rows: Sequence[tuple[int, bytes]]) -> npt.NDArray[np.int64]:
+    return np.array([number for number, _ in rows], dtype=np.int64)
+
+
+def _table(rows: Iterable[tuple[int, ...]], width: int) -> npt.NDArray[np.int64]:
+    return np.fromiter((number for row in rows for number in row), dtype=np.int64).reshape(-1, width)

@@ -1,0 +1,106 @@
+"""From a question to entities of the graph, with weights: by name, then by meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from ras_agent.protocols import Embedder
+from ras_agent.tools.index.kg.index import KGIndex
+from ras_agent.tools.index.kg.query_mentions import query_mentions
+
+__all__ = ["EntityLinker", "LinkedEntity", "Linking", "Mentions"]
+
+Mentions = Callable[[str], Sequence[str]]
+"""Finds the names in a question: a model's say, in place of capitals and n-grams."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedEntity:
+    """An entity that a question is about; the weights of one mention's candidates add up to 1."""
+
+    entity: int
+    weight: float
+    mention: str
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Linking:
+    """A mention that is no entity's name means up to `candidates` entities with a cosine of at least `threshold`.
+
+    Their weights are as exp(cosine / temperature).
+    """
+
+    candidates: int = 3
+    threshold: float = 0.6
+    temperature: float = 0.05
+
+
+class EntityLinker:
+    """Finds the entities that questions name. May be used from several threads at once."""
+
+    def __init__(
+        self,
+        graph: KGIndex,
+        embedder: Embedder | None = None,
+        *,
+        linking: Linking | None = None,
+        mentions: Mentions | None = None,
+    ) -> None:
+        """embedder: of the graph's vectors; without one names are linked by their letters alone.
+
+        mentions: how names are found; by default by capitals and the graph's own names.
+        """
+        self.graph = graph
+        self._embedder = embedder if graph.entity_vectors is not None else None
+        self._how, self._mentions = linking or Linking(), mentions
+        self._vectors: npt.NDArray[np.float32] | None = None
+        self.link = lru_cache(1024)(self._link)
+
+    def _link(self, question: str) -> tuple[LinkedEntity, ...]:
+        """The entities of all mentions, each mention's likeliest first; a question without a mention is one itself."""
+        names = self._names(question)
+        found: list[LinkedEntity] = []
+        unknown = []
+        for name in names:
+            entity = self.graph.entity_id(name)
+            if entity is None:
+                unknown.append(name)
+            elif all(link.entity != entity for link in found):
+                found.append(LinkedEntity(entity, 1.0, name, True))
+        found += self._nearest(unknown)
+        if not found:
+            found = self._nearest([question], least=-1.0)
+        return tuple(found)
+
+    def _names(self, question: str) -> list[str]:
+        if self._mentions is not None:
+            return list(dict.fromkeys(name for name in self._mentions(question) if name.strip()))
+        spans = query_mentions(question, lambda text: self.graph.entity_id(text) is not None)
+        return list(dict.fromkeys(mention.text for mention in spans))
+
+    def _nearest(self, names: Sequence[str], least: float | None = None) -> list[LinkedEntity]:
+        """Candidates by meaning for each of `names`."""
+        if not names or self._embedder is None or not len(self.graph.entities):
+            return []
+        if self._vectors is None:
+            self._vectors = np.asarray(self.graph.entity_vectors, dtype=np.float32)
+        cosines = self._embedder.embed(list(names)) @ self._vectors.T  # (names, N)
+        least = self._how.threshold if least is None else least
+        found = []
+        for name, row in zip(names, cosines, strict=True):
+            count = min(self._how.candidates, len(row))
+            best = np.argpartition(-row, count - 1)[:count]
+            best = best[np.lexsort((best, -row[best]))]
+            best = best[row[best] >= least]
+            weights = np.exp((row[best] - row[best].max(initial=0)) / self._how.temperature)
+            found += [
+                LinkedEntity(int(entity), float(weight), name, False)
+                for entity, weight in zip(best, weights / weights.sum(), strict=True)
+            ]
+        return found

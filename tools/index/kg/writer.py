@@ -1,0 +1,237 @@
+"""Bringing a graph on disk up to date: read what is new, erase what is gone, then write the next generation.
+
+Facts are committed to the store as they are read; replacing kg.json commits the arrays made from them. So a killed
+build leaves the graph as it was, and the next one goes on where it ended.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import monotonic
+
+import numpy as np
+
+from ras_agent.canonical import canonical_key
+from ras_agent.errors import IndexNotFound
+from ras_agent.protocols import Embedder
+from ras_agent.records import Extraction, Failure, Passage
+from ras_agent.titles import bare_title
+from ras_agent.tools.encode.embedders import resolve_embedder
+from ras_agent.tools.index.kg.arrays import KGArrays
+from ras_agent.tools.index.kg.assemble import assemble, with_equivalences
+from ras_agent.tools.index.kg.disk import open_generation, write_generation
+from ras_agent.tools.index.kg.equivalence import Equivalence, comparable, mutual, near_lists, near_lists_after
+from ras_agent.tools.index.kg.fact_store import FactStore, Known, open_fact_store
+from ras_agent.tools.index.kg.facts import PassageFacts
+from ras_agent.tools.index.kg.index import KGIndex, described
+from ras_agent.tools.index.kg.manifest import KGManifest
+from ras_agent.tools.index.kg.vectors import vectors_of
+from ras_agent.tools.index.manifest import EmbedderIdentity
+
+__all__ = ["GIVEN", "Extract", "KGProgress", "KGWriter", "ReadReport", "open_writer"]
+
+STORE = "facts.sqlite"
+GIVEN = "given"
+"""The reader of facts that were imported, not extracted."""
+_COMMIT_SECONDS = 0.5  # about how much reading a kill can cost
+
+Extract = Callable[[Iterable[Passage]], Iterator[tuple[Passage, Extraction]]]
+"""Reads passages, and yields each with its facts as they come, in any order."""
+
+
+@dataclass(frozen=True, slots=True)
+class KGProgress:
+    """How far a build is: `done` of `total` steps of a stage ("reading", "embedding")."""
+
+    stage: str
+    done: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadReport:
+    """What reading did, in passages. A passage that gave nothing but failures is read again the next time."""
+
+    read: int = 0
+    unchanged: int = 0
+    erased: int = 0
+    failures: tuple[Failure, ...] = ()
+
+
+class KGWriter:
+    """The one writer of a graph's folder; made by `open_writer`."""
+
+    def __init__(
+        self,
+        folder: Path,
+        store: FactStore,
+        embedder: Embedder | None,
+        equivalence: Equivalence,
+        on_progress: Callable[[KGProgress], None] | None = None,
+    ) -> None:
+        self.folder = folder
+        self._store, self._embedder, self._equivalence = store, embedder, equivalence
+        self._on_progress = on_progress
+
+    def read(
+        self, passages: Iterable[Passage], extract: Extract, reader: str, *, whole: bool = False, total: int = 0
+    ) -> ReadReport:
+        """Read the facts of passages that are new, have changed, or were read by another reader.
+
+        reader: names who extracts. Imported facts stay as long as their passage's text does.
+        whole: these are all passages there are; others are erased. total: how many there are, for the progress.
+        """
+        known, seen, read = self._store.known(), 0, 0
+        failures: list[Failure] = []
+        there: set[str] = set()
+
+        def stale() -> Iterator[Passage]:
+            nonlocal seen
+            for passage in passages:
+                there.add(passage.id)
+                entry = known.get(passage.id)
+                if entry and entry.digest == digest_of(passage) and entry.reader in (reader, GIVEN):
+                    seen += 1
+                else:
+                    yield passage
+
+        committed = monotonic()
+        for passage, extraction in extract(stale()):
+            failures += extraction.failures
+            digest = digest_of(passage)
+            if extraction.failures and not extraction.triples:
+                if passage.id in known and known[passage.id].digest != digest:
+                    self._store.drop([passage.id])  # its facts are of a text that is gone
+                continue
+            self._store.put(_facts_of(passage, extraction), Known(digest, reader))
+            read += 1
+            if monotonic() - committed > _COMMIT_SECONDS:
+                self._store.commit()
+                committed = monotonic()
+            if self._on_progress:
+                self._on_progress(KGProgress("reading", seen + read, total))
+        erased = self._store.drop(name for name in known if name not in there) if whole else 0
+        self._store.commit()
+        return ReadReport(read, seen, erased, tuple(failures))
+
+    def put(self, facts: Iterable[PassageFacts], texts: Mapping[str, Passage] | None = None) -> int:
+        """Import ready facts, replacing what was kept of their passages; how many passages.
+
+        texts: the passages themselves, where there are any: their facts stay until the text changes.
+        """
+        count = 0
+        for passage in facts:
+            text = (texts or {}).get(passage.passage_id)
+            self._store.put(passage, Known(digest_of(text) if text else b"", GIVEN))
+            count += 1
+        self._store.commit()
+        return count
+
+    def erase(self, passage_ids: Iterable[str]) -> int:
+        """Erase what passages state; how many of them there were."""
+        erased = self._store.drop(passage_ids)
+        self._store.commit()
+        return erased
+
+    def known(self) -> dict[str, Known]:
+        """All passages whose facts are kept."""
+        return self._store.known()
+
+    def write(self) -> KGIndex:
+        """Write the graph of all that was read, unless that is what the folder holds, and open it."""
+        before = self._before()
+        made = f"{self._store.revision} {self._embedder.name if self._embedder else ''} {self._equivalence}"
+        if before is None or self._store.setting("made") != made:
+            self._store.erase_unused_names()
+            found = self._store.occurrences()
+            graph = assemble(found)
+            if self._embedder is not None:
+                graph = self._with_vectors(graph, before)
+            readers = sorted({known.reader for known in self._store.known().values()})
+            generation = before[0].generation + 1 if before else 0
+            manifest = described(graph, self._embedder, ", ".join(readers), self._equivalence, generation)
+            write_generation(self.folder, graph, manifest)
+            self._store.drop_vectors()
+            self._store.remember({"made": made})
+            self._store.commit()
+        return KGIndex.open(self.folder, self._embedder)
+
+    def _before(self) -> tuple[KGManifest, KGArrays] | None:
+        try:
+            return open_generation(self.folder)
+        except IndexNotFound:
+            return None
+
+    def _with_vectors(self, graph: KGArrays, before: tuple[KGManifest, KGArrays] | None) -> KGArrays:
+        embedder, how = self._embedder, self._equivalence
+        assert embedder
+        same = before is not None and before[0].embedder == EmbedderIdentity(embedder.name, embedder.dimension)
+        old = before[1] if before is not None and same else None
+        entities, relations = list(graph.entities), list(graph.relations)
+        names = list(dict.fromkeys(entities + relations))
+
+        def tell(done: int) -> None:
+            if self._on_progress:
+                self._on_progress(KGProgress("embedding", done, len(names)))
+
+        vectors = vectors_of(names, embedder, old, self._store, tell)
+        place = {name: number for number, name in enumerate(names)}
+        of_entities = vectors[: len(entities)]
+        of_relations = vectors[[place[name] for name in relations]]
+        classes = comparable(entities)
+        if old is not None and old.near is not None and before is not None and before[0].equivalence == how:
+            numbers = {name: number for number, name in enumerate(old.entities)}
+            came_from = np.array([numbers.get(name, -1) for name in entities], dtype=np.int64)
+            lists = near_lists_after(old.near, came_from, of_entities, classes, how)
+        else:
+            lists = near_lists(of_entities, classes, how)
+        graph = replace(graph, entity_vectors=of_entities, relation_vectors=of_relations, near=lists)
+        return with_equivalences(graph, *mutual(lists))
+
+
+@contextmanager
+def open_writer(
+    folder: str | Path,
+    embedder: object = None,
+    equivalence: Equivalence | None = None,
+    on_progress: Callable[[KGProgress], None] | None = None,
+) -> Iterator[KGWriter]:
+    """The writer of the graph in `folder`, which is made if it is not there; of a passage index, the folder inside it.
+
+    embedder, equivalence: None for those of the graph that is there. Raises IngestError while another process writes.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    with open_fact_store(folder / STORE) as store:
+        resolved = None if embedder is None else resolve_embedder(embedder)
+        try:
+            manifest, _ = open_generation(folder)
+        except IndexNotFound:
+            manifest = None
+        if manifest and resolved is None and manifest.embedder:
+            resolved = resolve_embedder(manifest.embedder.name)
+        how = equivalence or (manifest.equivalence if manifest else Equivalence())
+        kept = store.setting("vectors of")
+        name = f"{resolved.name} {resolved.dimension}" if resolved else ""
+        if kept != name:
+            store.drop_vectors()
+            store.remember({"vectors of": name})
+            store.commit()
+        yield KGWriter(folder, store, resolved, how, on_progress)
+
+
+def _facts_of(passage: Passage, extraction: Extraction) -> PassageFacts:
+    """What was read in a passage; its title names something, too."""
+    title = bare_title(passage.title)
+    return PassageFacts(passage.id, extraction.triples, (title,) if canonical_key(title) else ())
+
+
+def digest_of(passage: Passage) -> bytes:
+    """A digest of what an extractor sees of a passage."""
+    seen = json.dumps([passage.title, passage.text, passage.metadata.get("facts")], sort_keys=True)
+    return hashlib.blake2b(seen.encode(), digest_size=16).digest()

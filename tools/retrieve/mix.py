@@ -1,0 +1,60 @@
+"""Several rankings of one corpus mixed by their scores, each brought to 0..1 first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ras_agent.records import Hit
+from ras_agent.tools.retrieve.ranking import Ranker, Ranking, check_query, hits, top_k
+
+__all__ = ["MixedRetriever", "mixed"]
+
+
+_TRIFLE = np.float32(1e-6)
+
+
+def mixed(rankings: Sequence[Ranking], weights: Sequence[float], size: int, k: int) -> Ranking:
+    """The `k` best of `size` rows by the weighted mean of scores; a ranking's best row scores 1 there, its last 0.
+
+    A row that a ranking does not hold scores 0 in it; where all it holds are equal, they score 1.
+    """
+    scores = np.zeros(size, dtype=np.float32)
+    for ranking, weight in zip(rankings, weights, strict=True):
+        if not len(ranking.rows):
+            continue
+        lowest, highest = ranking.scores.min(), ranking.scores.max()
+        # what is held scores a trifle more than what is not, so that it stays a hit
+        span = max(float(highest - lowest), float(_TRIFLE))
+        scores[ranking.rows] += np.float32(weight) * ((ranking.scores - lowest) / np.float32(span) + _TRIFLE)
+        if highest == lowest:
+            scores[ranking.rows] += np.float32(weight)
+    return top_k(scores, k)
+
+
+class MixedRetriever:
+    """Mixes rankers of the same passages by score."""
+
+    def __init__(
+        self, rankers: Sequence[Ranker], weights: Sequence[float], *, name: str = "", depth: int = 1000
+    ) -> None:
+        """depth: how far down each ranking counts, at least k. Raises ValueError for rankers of different passages."""
+        if not rankers or any(len(ranker.passages) != len(rankers[0].passages) for ranker in rankers):
+            raise ValueError("a mix needs rankers over the same passages")
+        if len(weights) != len(rankers) or min(weights) < 0 or not sum(weights) > 0:
+            raise ValueError(f"a mix of {len(rankers)} needs as many weights, none negative, got {list(weights)}")
+        self.name = name or "+".join(getattr(ranker, "name", type(ranker).__name__) for ranker in rankers)
+        self.passages = rankers[0].passages
+        self._rankers, self._depth = tuple(rankers), depth
+        self._weights = [weight / sum(weights) for weight in weights]
+
+    def rank(self, query: str, k: int) -> Ranking:
+        """The `k` best rows. Raises ValueError for a blank query or k < 1."""
+        check_query(query, k)
+        rankings = [ranker.rank(query, max(k, self._depth)) for ranker in self._rankers]
+        return mixed(rankings, self._weights, len(self.passages), k)
+
+    def retrieve(self, query: str, k: int = 5) -> list[Hit]:
+        """At most `k` hits, best first, ties in corpus order. Raises ValueError for a blank query or k < 1."""
+        return hits(self.passages, self.rank(query, k))

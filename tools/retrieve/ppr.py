@@ -1,0 +1,155 @@
+"""PageRank retrieval: which passages name entities that the question's entities lead to? (HippoRAG's idea, 2024)"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ras_agent.errors import IndexMismatch
+from ras_agent.protocols import Embedder
+from ras_agent.records import Hit, Passage
+from ras_agent.tools.index.kg.index import KGIndex
+from ras_agent.tools.index.kg.linking import EntityLinker, LinkedEntity, Linking, Mentions
+from ras_agent.tools.index.kg.page_rank import PageRank, walk_matrix
+from ras_agent.tools.index.manifest import EmbedderIdentity
+from ras_agent.tools.index.row_table import find_rows, hash_of
+from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.retrieve.dense import dense
+from ras_agent.tools.retrieve.mix import MixedRetriever
+from ras_agent.tools.retrieve.ranking import Ranking, check_query, hits, top_k
+
+__all__ = ["PPRRetriever", "graph_beside", "linker_for", "ppr", "ppr_dense", "rows_of_documents"]
+
+
+class PPRRetriever:
+    """Ranks passages by the PageRank of the entities they name, walks starting at the question's entities.
+
+    A passage that no walk reaches is no hit.
+    """
+
+    name = "ppr"
+
+    def __init__(
+        self,
+        passages: Sequence[Passage],
+        graph: KGIndex,
+        rows: npt.NDArray[np.int64],
+        linker: EntityLinker,
+        *,
+        damping: float = 0.5,
+        specificity: bool = True,
+        equivalence: float = 1.0,
+    ) -> None:
+        """rows: (D,) the place in `passages` of each of the graph's documents, -1 for none.
+
+        specificity: an entity that many passages name counts less as a start, as one over their number.
+        """
+        self.passages, self.graph, self._linker = passages, graph, linker
+        self._rank = PageRank(walk_matrix(graph, equivalence=equivalence), damping=damping)
+        self._specificity = specificity
+        there = np.flatnonzero(rows >= 0)
+        by_document = graph.mentions.to_scipy().T.tocsr()[there]
+        self._naming, self._rows = by_document, rows[there]
+
+    def linked(self, query: str) -> tuple[LinkedEntity, ...]:
+        """The entities that walks start from."""
+        return self._linker.link(query)
+
+    def entity_scores(self, query: str) -> npt.NDArray[np.float32] | None:
+        """PageRank of every entity, shape (N,); None if the query leads to none."""
+        seeds = np.zeros(len(self.graph.entities), dtype=np.float32)
+        frequency = self.graph.document_frequency
+        for link in self.linked(query):
+            share = 1 / max(int(frequency[link.entity]), 1) if self._specificity else 1.0
+            seeds[link.entity] += link.weight * share
+        return self._rank.scores(seeds) if seeds.any() else None
+
+    def rank(self, query: str, k: int) -> Ranking:
+        """The `k` best rows. Raises ValueError for a blank query or k < 1."""
+        check_query(query, k)
+        entities = self.entity_scores(query)
+        if entities is None:
+            return Ranking.empty()
+        scores = np.zeros(len(self.passages), dtype=np.float32)
+        scores[self._rows] = self._naming @ entities
+        return top_k(scores, k)
+
+    def retrieve(self, query: str, k: int = 5) -> list[Hit]:
+        """At most `k` hits, best first, ties in corpus order. Raises ValueError for a blank query or k < 1."""
+        return hits(self.passages, self.rank(query, k))
+
+
+def graph_beside(index: PassageIndex) -> KGIndex:
+    """The graph that lies in the index's folder. Raises IndexMismatch without one, naming the remedy."""
+    if index.path is None:
+        raise IndexMismatch(
+            "an index in memory has no knowledge graph beside it: give one, retriever('ppr', graph=...), or make an "
+            "index on disk, and its graph with `ras-agent kg build`"
+        )
+    if not KGIndex.exists(index.path):
+        raise IndexMismatch(f"{index.path} has no knowledge graph: make it with `ras-agent kg build {index.path}`")
+    return KGIndex.open(index.path)
+
+
+def linker_for(
+    index: PassageIndex, graph: KGIndex, linking: Linking | None = None, mentions: Mentions | None = None
+) -> EntityLinker:
+    """A linker that shares the index's embedder where the graph's vectors are of the same."""
+    identity = index.snapshot.manifest.embedder
+    own = graph.manifest.embedder
+    embedder: Embedder | None = None
+    if own is not None:
+        embedder = index.embedder if identity == own else graph.embedder
+    if embedder is not None and EmbedderIdentity(embedder.name, embedder.dimension) != own:
+        raise IndexMismatch(f"the graph's vectors are of {own}, not of {embedder.name!r}: build the graph anew")
+    return EntityLinker(graph, embedder, linking=linking, mentions=mentions)
+
+
+def rows_of_documents(index: PassageIndex, graph: KGIndex) -> npt.NDArray[np.int64]:
+    """The row of each of the graph's documents, shape (D,), -1 where the passage is gone.
+
+    Warns if passages of the index are not in the graph: they cannot be found through it.
+    """
+    table = index.snapshot.table
+    wanted = np.array([hash_of(name) for name in graph.documents], dtype=np.uint64)
+    rows = find_rows(table["id"], wanted)
+    missing = len(table) - np.count_nonzero(rows >= 0)
+    if missing:
+        where = index.path or "INDEX"
+        warnings.warn(
+            f"{missing:,} of {len(table):,} passages are not in the knowledge graph and cannot be found through it: "
+            f"`ras-agent kg build {where}` brings it up to date",
+            stacklevel=3,
+        )
+    return rows
+
+
+def ppr(
+    index: PassageIndex,
+    *,
+    graph: KGIndex | None = None,
+    damping: float = 0.5,
+    specificity: bool = True,
+    equivalence: float = 1.0,
+    linking: Linking | None = None,
+    mentions: Mentions | None = None,
+) -> PPRRetriever:
+    """The retriever registered as "ppr", over the graph beside the index, or `graph`."""
+    graph = graph or graph_beside(index)
+    return PPRRetriever(
+        index.snapshot.passages,
+        graph,
+        rows_of_documents(index, graph),
+        linker_for(index, graph, linking, mentions),
+        damping=damping,
+        specificity=specificity,
+        equivalence=equivalence,
+    )
+
+
+def ppr_dense(index: PassageIndex, *, share: float = 0.5, graph: KGIndex | None = None) -> MixedRetriever:
+    """The retriever registered as "ppr+dense": the mean of both, `share` of it PageRank's."""
+    return MixedRetriever([ppr(index, graph=graph), dense(index)], [share, 1 - share])

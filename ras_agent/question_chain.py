@@ -16,6 +16,16 @@ from dataclasses import dataclass
 from ras_agent.expected_answer import head_type
 from ras_agent.mentions import DEMONYM, name_spans
 from ras_agent.question_analysis import analyse
+from ras_agent.question_phrases import (
+    DETERMINERS,
+    PREPOSITIONS,
+    RELATIVES,
+    QuestionToken,
+    clause_end,
+    object_end,
+    participle,
+    question_tokens,
+)
 from ras_agent.records import Answer, Passage
 from ras_agent.words import FUNCTION_WORDS, stems, word_set
 
@@ -24,16 +34,6 @@ __all__ = ["MOST_LINKS", "Description", "innermost", "names_link", "speaking_of"
 # more than any question that people ask; a found name that holds a description itself must not go on for ever
 MOST_LINKS = 5
 
-_TOKEN = re.compile(r"[^\W_]+(?:[-'’.&][^\W_]+)*['’]?|[,;:?!]")
-_DETERMINERS = word_set("the a an this his her its their")
-_RELATIVES = word_set("who that which whom where")
-_PREPOSITIONS = word_set("of in on at by for with from to under near during after before through into as")
-_FINITE = word_set(
-    "is are was were has have had did does do can could will would won wrote made led met began became held found sang "
-    "lies stands runs flows takes took came comes went goes gave gives died"
-)
-_PARTICIPLES = word_set("born known held won made built written led based located set sung shown taken found begun")
-_MOST_PLAIN = 3
 _NAMELESS = word_set("name names type kind sort member members part number list end one ones lot each")
 
 
@@ -62,13 +62,13 @@ class Description:
         'In which city was Bell born?'
         """
         head, _, rest = self.text.partition(f" {self.noun} ")
-        if rest and head.lower() in _DETERMINERS:
+        if rest and head.lower() in DETERMINERS:
             link, _, clause = rest.partition(" ")
             if link == "where" and (place := _PASSIVE.fullmatch(clause)):
                 return f"In which {self.noun} {place['be']} {place['who']} {place['done']}?"
             if link in {"who", "that", "which"}:
                 return f"Which {self.noun} {clause}?"
-            if _participle(link):
+            if participle(link):
                 return f"Which {self.noun} was {rest}?"
         agent = re.fullmatch(rf"[Tt]he (?P<what>.+) {re.escape(self.noun)}", self.text)
         if agent and name_spans(agent["what"]) == [(0, len(agent["what"]))]:
@@ -110,21 +110,13 @@ def speaking_of(name: str, passages: Sequence[Passage]) -> list[Passage]:
     return found or list(passages)
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
-    start: int
-    end: int
-    word: str
-    name: bool
-
-
 def innermost(question: str) -> Description | None:
     """The first description that holds a name or a plain noun but no other description; None if there is none.
 
     What the question itself asks for ("Which river ...", "the length of ...") is not described but sought, and is
     never returned when nothing precedes it but question words.
     """
-    tokens = _tokens(question)
+    tokens = question_tokens(question)
     found = [
         description
         for head in range(len(tokens))
@@ -135,17 +127,7 @@ def innermost(question: str) -> Description | None:
     return inner[0] if inner else None
 
 
-def _tokens(text: str) -> list[_Token]:
-    """Words and marks; a name, with its article, is one token."""
-    names = name_spans(text)
-    tokens = [_Token(start, end, text[start:end], True) for start, end in names]
-    for match in _TOKEN.finditer(text):
-        if not any(start <= match.start() < end for start, end in names):
-            tokens.append(_Token(match.start(), match.end(), match.group().lower(), False))
-    return sorted(tokens, key=lambda token: token.start)
-
-
-def _described(question: str, tokens: list[_Token], head: int) -> Description | None:
+def _described(question: str, tokens: list[QuestionToken], head: int) -> Description | None:
     """The description whose head noun is token `head`."""
     noun = tokens[head]
     if noun.name or not noun.word.isalpha() or noun.word in FUNCTION_WORDS | _NAMELESS or head + 1 >= len(tokens):
@@ -163,23 +145,23 @@ def _described(question: str, tokens: list[_Token], head: int) -> Description | 
     if link == "of":
         if _says_of_what_sort(tokens, head + 2) and not _does_something(noun.word):
             return None
-        last = _object_end(tokens, head + 2)
-    elif link in _RELATIVES:
-        last = _clause_end(tokens, head + 2, place=link == "where")
-    elif link in _PREPOSITIONS and head + 2 < len(tokens) and tokens[head + 2].word == "which":
-        last = _clause_end(tokens, head + 3, place=True)
-    elif _participle(link) and head + 2 < len(tokens) and tokens[head + 2].word in _PREPOSITIONS:
-        last = _object_end(tokens, head + 3)
+        last = object_end(tokens, head + 2)
+    elif link in RELATIVES:
+        last = clause_end(tokens, head + 2, place=link == "where")
+    elif link in PREPOSITIONS and head + 2 < len(tokens) and tokens[head + 2].word == "which":
+        last = clause_end(tokens, head + 3, place=True)
+    elif participle(link) and head + 2 < len(tokens) and tokens[head + 2].word in PREPOSITIONS:
+        last = object_end(tokens, head + 3)
     else:
         return None
     return None if last is None else _made(question, tokens, start, last)
 
 
-def _phrase_start(question: str, tokens: list[_Token], head: int) -> tuple[int | None, bool]:
+def _phrase_start(question: str, tokens: list[QuestionToken], head: int) -> tuple[int | None, bool]:
     """The token that the noun phrase begins with, and whether an owner does: "the first novel", "Beethoven's opera"."""
     for i in range(head - 1, max(head - 5, -1), -1):
         token = tokens[i]
-        if token.word in _DETERMINERS and not token.name:
+        if token.word in DETERMINERS and not token.name:
             # "what is the length of ..." seeks the length
             before = tokens[:i]
             if len(before) >= 2 and before[-1].word in _BE and before[-2].word in _ASKING:
@@ -195,10 +177,10 @@ def _phrase_start(question: str, tokens: list[_Token], head: int) -> tuple[int |
     return None, False
 
 
-def _acts_on(question: str, tokens: list[_Token], head: int) -> Description | None:
+def _acts_on(question: str, tokens: list[QuestionToken], head: int) -> Description | None:
     """The description "the SS.11 manufacturer", "the Psycho director": a name between the article and who acts."""
     noun, after = tokens[head].word, tokens[head + 1]
-    if not _does_something(noun) or after.name or after.word in _RELATIVES | {"of", ","} or _participle(after.word):
+    if not _does_something(noun) or after.name or after.word in RELATIVES | {"of", ","} or participle(after.word):
         return None
     if head < 2 or not tokens[head - 1].name or tokens[head - 2].word != "the" or tokens[head - 2].name:
         return None
@@ -214,77 +196,9 @@ _BE = word_set("is was are were")
 _ASKING = word_set("what which who")
 
 
-def _object_end(tokens: list[_Token], start: int) -> int | None:
-    """The last token of the noun phrase from `start`: up to a name's end, or a few plain words."""
-    plain = 0
-    for i in range(start, len(tokens)):
-        token = tokens[i]
-        if token.name:
-            return _trailing(tokens, i)
-        if token.word in _DETERMINERS and i == start:
-            continue
-        if not token.word.isalpha() or token.word in FUNCTION_WORDS or _verbal(token.word) or plain == _MOST_PLAIN:
-            return _trailing(tokens, i - 1) if plain else None
-        plain += 1
-    return len(tokens) - 1 if plain else None
-
-
-def _clause_end(tokens: list[_Token], start: int, *, place: bool) -> int | None:
-    """The last token of a relative clause: its first name, and the verb group behind it where the name is subject.
-
-    A clause without a name ("the team that developed penicillin") ends before the next verb.
-    """
-    for i in range(start, len(tokens)):
-        token = tokens[i]
-        if token.word.isdigit() and i > start:
-            return _trailing(tokens, i)
-        if not token.name and (not token.word.isalpha() or (i > start + 1 and _verbal(token.word))):
-            if place:
-                return _happening_end(tokens, i)
-            return i - 1 if i > start + 1 else None
-        if not token.name:
-            continue
-        last = i
-        if place or i == start:
-            last = _verb_group_end(tokens, i)
-        return _trailing(tokens, last)
-    return None
-
-
-def _happening_end(tokens: list[_Token], verb: int) -> int | None:
-    """What happened somewhere, told without a name: "... where the torch event was held in Vietnam"; else None."""
-    if not _verbal(tokens[verb].word):
-        return None
-    last = _verb_group_end(tokens, verb - 1)
-    return told if (told := _trailing(tokens, last)) > last else None
-
-
-def _verb_group_end(tokens: list[_Token], name: int) -> int:
-    """From a subject's name over auxiliaries, adverbs and one verb: "... was first performed"."""
-    last = name
-    for i in range(name + 1, len(tokens)):
-        word = tokens[i].word
-        if tokens[i].name or word in _PREPOSITIONS or not word.isalpha():
-            break
-        last = i
-        if word not in FUNCTION_WORDS and (_participle(word) or word in _FINITE):
-            break
-    return last
-
-
-def _trailing(tokens: list[_Token], last: int) -> int:
-    """Over prepositional phrases that end in a name or a year: "... who lived in Bath", "... of Train to Pakistan"."""
-    while last + 2 < len(tokens) and tokens[last + 1].word in _PREPOSITIONS:
-        end = last + 3 if tokens[last + 2].word in _DETERMINERS and last + 3 < len(tokens) else last + 2
-        if not tokens[end].name and not tokens[end].word.isdigit():
-            break
-        last = end
-    return last
-
-
-def _says_of_what_sort(tokens: list[_Token], start: int) -> bool:
+def _says_of_what_sort(tokens: list[QuestionToken], start: int) -> bool:
     """Whether the noun from `start` is bare: "of water", "of ethics" tell a sort, and no one thing."""
-    return start < len(tokens) and not tokens[start].name and tokens[start].word not in _DETERMINERS
+    return start < len(tokens) and not tokens[start].name and tokens[start].word not in DETERMINERS
 
 
 def _does_something(noun: str) -> bool:
@@ -293,15 +207,7 @@ def _does_something(noun: str) -> bool:
     return _PERSON.search(noun) is not None or (acts and head_type((noun,)) in {"person", "organisation"})
 
 
-def _participle(word: str) -> bool:
-    return word.endswith("ed") or word in _PARTICIPLES
-
-
-def _verbal(word: str) -> bool:
-    return _participle(word) or word in _FINITE or word.endswith("ing")
-
-
-def _made(question: str, tokens: list[_Token], first: int, last: int) -> Description | None:
+def _made(question: str, tokens: list[QuestionToken], first: int, last: int) -> Description | None:
     start, end = tokens[first].start, tokens[last].end
     head = next((t.word for t in reversed(tokens[first : last + 1]) if not t.name), "")
     for i in range(first, last + 1):
@@ -309,6 +215,6 @@ def _made(question: str, tokens: list[_Token], first: int, last: int) -> Descrip
         if not token.name and token.word not in FUNCTION_WORDS and not token.word.endswith("'s"):
             head = token.word
             following = tokens[i + 1] if i + 1 <= last else None
-            if following is None or following.name or following.word in FUNCTION_WORDS or _participle(following.word):
+            if following is None or following.name or following.word in FUNCTION_WORDS or participle(following.word):
                 break
     return Description(start, end, question[start:end], head)

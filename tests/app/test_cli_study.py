@@ -106,6 +106,21 @@ def test_oracles_cross_three_roles_and_say_which_loses_the_points(cli: Cli, musi
     assert (tmp_path / "s" / "tables.md").read_text() == done.stdout
 
 
+def test_oracles_are_also_told_by_gold_hops_where_these_differ(cli: Cli, tmp_path: Path) -> None:
+    contexts = [{"id": title, "title": title, "text": text} for title, text in PARAGRAPHS]
+    questions = [
+        {"id": "one", "question": "Where was Karl Ek born?", "answers": ["Lund"], "supporting_ids": ["Karl Ek"]},
+        {"id": "two", "question": "Which region was Karl Ek born in?", "answers": ["Scania"],
+         "supporting_ids": ["Karl Ek", "Lund"], "contexts": contexts},
+    ]  # fmt: skip
+    data = tmp_path / "own.jsonl"
+    data.write_text("".join(json.dumps(question) + "\n" for question in questions))
+    done = cli("study", "oracles", "jsonl", "--data", data, "--out", tmp_path / "s")
+    table = done.stdout.partition("## em by gold hops")[2]
+    assert "| run | 1 hops | 2 hops |" in table
+    assert "| oracle retriever + answerer (passages) | 100.0 (100.0–100.0) | 100.0 (100.0–100.0) |" in table
+
+
 def test_an_oracle_without_annotation_is_left_out_with_its_reason(cli: Cli, tmp_path: Path) -> None:
     question = {"id": "q", "question": "Where is Lund?", "answers": ["Scania"], "supporting_titles": ["Lund"],
                 "contexts": [{"title": title, "text": text} for title, text in PARAGRAPHS]}  # fmt: skip
@@ -113,6 +128,7 @@ def test_an_oracle_without_annotation_is_left_out_with_its_reason(cli: Cli, tmp_
     data.write_text(json.dumps(question) + "\n")
     done = cli("study", "oracles", "jsonl", "--data", data, "--out", tmp_path / "s")
     assert len(_study(tmp_path / "s")["runs"]) == 6
+    assert "by gold hops" not in done.stdout
     assert "Not run: planner oracle: 1 of 1 questions come without a gold decomposition." in done.stdout
 
 

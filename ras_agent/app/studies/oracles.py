@@ -20,7 +20,7 @@ from ras_agent.eval.oracles import OracleAnswerer, OraclePlanner, OracleRetrieve
 from ras_agent.eval.questions import Question
 from ras_agent.eval.result import Result
 from ras_agent.eval.study_folder import LeftOut
-from ras_agent.eval.study_tables import compared, markdown_rows
+from ras_agent.eval.study_tables import compared, markdown_matrix, markdown_rows, matrix
 from ras_agent.settings import Settings
 
 __all__ = ["oracles_design"]
@@ -107,16 +107,30 @@ def _unhurried(limits: Limits) -> Limits:
 def _show(
     runs: Mapping[str, Sequence[Result]], *, metrics: Sequence[str], headline: str, left_out: Sequence[LeftOut]
 ) -> Shown:
-    """Two tables: all questions, and those whose answer a text can state, which alone an oracle answerer can get."""
+    """All questions; those whose answer a text can state, which alone an oracle answerer can get; by gold hops."""
     parts: list[str] = []
     figures: dict[str, Any] = {}
-    stated = sum(any(map(checkable, one.answers)) for one in next(iter(runs.values()), ()))
-    total = len(next(iter(runs.values()), ()))
+    asked = next(iter(runs.values()), ())
     subsets: dict[str, Callable[[Result], bool] | None] = {"all questions": None}
-    if 0 < stated < total:
-        subsets["answers that a text can state (not yes or no)"] = lambda one: any(map(checkable, one.answers))
+    if 0 < sum(map(_stated, asked)) < len(asked):
+        subsets["answers that a text can state (not yes or no)"] = _stated
     for title, keep in subsets.items():
         rows = compared(runs, metrics, headline, OWN, keep=keep)
         parts.append(f"## {title[0].upper()}{title[1:]}\n\n{markdown_rows(rows, metrics, headline, OWN)}\n")
         figures[title] = [asdict(row) for row in rows]
+    hops = sorted({one.gold_hops for one in asked if one.gold_hops is not None})
+    if len(hops) > 1:
+        cells = {(name, f"{count} hops"): f"{name}/{count}" for name in runs for count in hops}
+        parted = {
+            f"{name}/{count}": [one for one in results if one.gold_hops == count]
+            for name, results in runs.items()
+            for count in hops
+        }
+        found = matrix(parted, cells, headline, "run")
+        parts.append(f"## {headline} by gold hops\n\n{markdown_matrix(found)}\n")
+        figures["by gold hops"] = found.to_dict()
     return Shown("\n".join(parts) + left_out_lines(left_out), figures)
+
+
+def _stated(result: Result) -> bool:
+    return any(map(checkable, result.answers))

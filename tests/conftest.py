@@ -15,6 +15,10 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+# Read when numpy is imported. OpenBLAS's threads spin while they wait for each other: beside other programs two of them
+# take half a minute for what one does in a second, and a fixture runs into the time limit.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import numpy as np
 import numpy.typing as npt
 import pytest

@@ -24,6 +24,8 @@ types: $(VENV)/.dev  ## mypy --strict
 bench: $(VENV)/.dev  ## Speed, as ratios to a named peer in the same run
 	$(BIN)/python -m ras_agent.eval.bench_overhead
 	$(BIN)/python -m ras_agent.eval.bench_retrieval --sizes 10000,100000
+	$(BIN)/python -m ras_agent.eval.bench_graph
+	$(BIN)/python -m ras_agent.eval.bench_throughput
 
 results: $(VENV)/.dev  ## Measure docs/results.md anew: make results DATA=folder
 	PATH="$(abspath $(BIN)):$$PATH" eval/results.sh "$(DATA)"

@@ -44,8 +44,8 @@ class Records:
         return data
 
     def dump_triples(self, triples: tuple[Triple, ...]) -> list[JSON]:
-        """What was read at a hop."""
-        data = [triple.to_dict() for triple in triples]
+        """What was read at a hop, in the form that it will have in the graph, where nothing else states the same."""
+        data = [self._dump_fact(triple.id, triple, (triple,)) for triple in triples]
         self._keep(data, triples)
         return data
 

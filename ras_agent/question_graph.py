@@ -48,12 +48,12 @@ class QuestionGraph:
         """
         added = united(triples)
         shelf = self.shelf.difference(triple.id for triple in added) if self.shelf else self.shelf
-        readings = united(self.readings)
-        if not readings.followed_by(added) or any(triple.id in self._held for triple in added):
+        readings, new = united(self.readings), facts_of(added)
+        if not readings.followed_by(added) or not self._held.keys().isdisjoint(new):
             return replace(self, readings=(*readings, *added), shelf=shelf)
         # a hop brings mostly what is new, and then nothing that is held changes its words, sources or place
         grown = replace(self, readings=Readings((*readings, *added)), shelf=shelf)
-        grown.__dict__["_held"] = self._held | facts_of(added)
+        grown.__dict__["_held"] = self._held | new
         return grown
 
     @cached_property

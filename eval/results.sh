@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Measures what docs/results.md shows, and writes it anew:
 #
-#     eval/results.sh DATA [OUT] [half ...]
+#     eval/results.sh DATA [OUT] [part ...]
 #
 # DATA holds hotpotqa/{questions,corpus}.jsonl, musique/{questions.jsonl,corpus_openie.jsonl} and text_to_triples/*.jsonl.
-# OUT is where the studies are kept; begun there by the same version, they are resumed. half: tune (HotpotQA's first 150
-# questions, what rules may be chosen on), report (the others: to be run once, at the end), musique, extractors, more
-# (slower ones on the tuning half); tune and musique unless told. A part whose tables OUT already holds is shown again.
+# OUT is where the studies are kept; begun there by the same version, they are resumed. part: tune (HotpotQA's first 150
+# questions, what rules may be chosen on), report (the others: to be run once, at the end), musique, extractors, and on
+# the tuning half retrieval, sweep, abundance; tune and musique unless told. Parts that OUT holds already are shown again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -18,12 +18,12 @@ wanted=" ${*:-tune musique} "
 mkdir -p "$out" docs
 cd "$data"
 
-run() { # NAME TITLE ARGUMENTS...: one study, unless it is not wanted now, and its command beside it
+run() { # NAME TITLE ARGUMENTS...: one study, with its title, command and date beside it
   local name=$1 title=$2
   shift 2
   ras-agent study "$@" --out "$out/$name" >/dev/null
   printf '%s' "$title" >"$out/$name/title"
-  printf 'ras-agent study %s' "$*" >"$out/$name/command"
+  printf 'ras-agent study %s --out studies/%s' "$*" "$name" >"$out/$name/command"
   printf '%s (%s)' "$(date -u +%Y-%m-%d)" "$commit" >"$out/$name/measured"
 }
 hotpotqa="hotpotqa --data hotpotqa/questions.jsonl --corpus hotpotqa/corpus.jsonl"
@@ -47,9 +47,13 @@ tune="--first 1 --limit 150" report="--first 151 --limit 150"
     run 40-extractors "Extractors against gold triples" extractors --gold text_to_triples/genwiki_test.jsonl \
       --gold text_to_triples/carb.jsonl --gold musique/corpus_openie.jsonl --extractor offline --concurrency 1
   fi
-  if [[ $wanted == *" more "* ]]; then
+  if [[ $wanted == *" retrieval "* ]]; then
     run 50-hotpotqa-tune-retrieval "HotpotQA, tuning half: retrieval alone" retrieval $hotpotqa $tune
+  fi
+  if [[ $wanted == *" sweep "* ]]; then
     run 51-hotpotqa-tune-sweep "HotpotQA, tuning half: hops and k" sweep $hotpotqa $tune
+  fi
+  if [[ $wanted == *" abundance "* ]]; then
     run 52-hotpotqa-tune-abundance "HotpotQA, tuning half: graph abundance" abundance $hotpotqa $tune
   fi
 }

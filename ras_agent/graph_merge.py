@@ -58,15 +58,19 @@ def united(triples: Iterable[Triple]) -> Readings:
     return Readings(known[form] for _, form in sorted((_place(reading), form) for form, reading in known.items()))
 
 
-def facts_of(readings: Iterable[Triple]) -> dict[str, tuple[Triple, tuple[Triple, ...]]]:
-    """Fact id -> (the fact, its readings), in the order of `readings`, which must be united.
+def facts_of(readings: Readings) -> dict[str, tuple[Triple, tuple[Triple, ...]]]:
+    """Fact id -> (the fact, its readings), in the order of first reading; of one place, by the forms that are shown.
 
     A fact is shown as most of its sources have it; ties go to the longest form, then to the first in the alphabet.
     """
     grouped: dict[str, list[Triple]] = {}
     for reading in readings:
         grouped.setdefault(reading.id, []).append(reading)
-    return {name: (alike[0] if len(alike) == 1 else _shown(alike), tuple(alike)) for name, alike in grouped.items()}
+    facts = {name: (alike[0] if len(alike) == 1 else _shown(alike), tuple(alike)) for name, alike in grouped.items()}
+    if len(facts) == len(readings):
+        return facts
+    # the form that was read first is not always the one that is shown
+    return dict(sorted(facts.items(), key=lambda item: (_place(item[1][0]), _form(item[1][0]))))
 
 
 def entities_of(facts: Mapping[str, tuple[Triple, Sequence[Triple]]]) -> dict[str, Entity]:

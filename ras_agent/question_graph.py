@@ -59,7 +59,7 @@ class QuestionGraph:
     @cached_property
     def _held(self) -> dict[str, tuple[Triple, tuple[Triple, ...]]]:
         """Fact id -> (fact, its readings), those on the shelf too."""
-        return facts_of(self.readings)
+        return facts_of(united(self.readings))
 
     @cached_property
     def _seen(self) -> dict[str, tuple[Triple, tuple[Triple, ...]]]:

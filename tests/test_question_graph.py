@@ -6,7 +6,7 @@ from random import Random
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ras_agent.canonical import canonical_key
@@ -110,6 +110,13 @@ class TestMerge:
         assert once.merge(once.readings) == once
 
     @given(st.lists(TRIPLES, max_size=6))
+    @example(
+        [
+            fact("Bell", "born in", "Bell", "p1"),
+            fact("BELL", "born in", "Bell", "p1", hop=2),
+            fact("BELL", "born on", "Bell", "p1"),
+        ]
+    )
     def test_merging_its_own_facts_changes_nothing_that_is_shown(self, triples: list[Triple]) -> None:
         once = QuestionGraph().merge(triples)
         twice = once.merge(once.facts)

@@ -20,6 +20,7 @@ from ras_agent.graphs.state import Beginning, State, Update
 from ras_agent.protocols import Answerer, Extractor, Retriever
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Answer, Extraction, Failure, Hit, Passage, Step, Usage
+from ras_agent.tools.index.kg.textualise import stated_facts
 from ras_agent.tools.roles import role_name
 
 __all__ = ["answer", "begin", "merge", "retrieve", "structure"]
@@ -99,10 +100,19 @@ def structure(extractor: Extractor, records: Records) -> Body:
         passages = {passage_id: records.passage(state["passages"][passage_id]) for passage_id in ids}
         if not passages:
             return {"triples": []}
-        args = (list(passages.values()), subquery)
-        extraction = yield Ask("extractor", hop, extractor, "extract", args, Extraction)
-        if extraction is None:
-            return {"triples": []}
+        # passages of a knowledge graph come with their facts
+        stated = {passage_id: facts for passage_id, passage in passages.items() if (facts := stated_facts(passage))}
+        unread = [passage for passage_id, passage in passages.items() if passage_id not in stated]
+        extraction = Extraction()
+        if unread:
+            asked = yield Ask("extractor", hop, extractor, "extract", (unread, subquery), Extraction)
+            if asked is None and not stated:
+                return {"triples": []}
+            if asked is None:
+                passages = {passage_id: passages[passage_id] for passage_id in stated}  # the others are still unread
+            extraction = asked or extraction
+        given = tuple(fact for facts in stated.values() for fact in facts)
+        extraction = Extraction(given + extraction.triples, extraction.failures)
         extraction = checked_facts(extraction, passages, name, hop, subquery)
         triples, failures = extraction.triples, extraction.failures
         emit(Triples(hop, triples))

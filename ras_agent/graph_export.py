@@ -13,7 +13,7 @@ from ras_agent.graph_merge import first_hop
 if TYPE_CHECKING:
     from ras_agent.question_graph import QuestionGraph
 
-__all__ = ["to_graphml", "to_mermaid"]
+__all__ = ["NOT_XML", "to_graphml", "to_mermaid"]
 
 _NAMESPACE = "http://graphml.graphdrawing.org/xmlns"
 _KEYS = {
@@ -29,7 +29,7 @@ _KEYS = {
     },
 }
 # what XML 1.0 cannot hold, escaped or not
-_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 # what Mermaid could read as its own mark or as Markdown; it becomes an entity code
 _NOT_PLAIN = re.compile(r"[^\w \u00a0-\U0010ffff,.'()/:=!?-]|_|^-")
@@ -103,7 +103,7 @@ def _edge(body: ET.Element, name: str, source: str, target: str) -> ET.Element:
 
 def _data(element: ET.Element, **values: str | int | float | bool) -> None:
     for name, value in values.items():
-        text = str(value).lower() if isinstance(value, bool) else _NOT_XML.sub("\ufffd", str(value))
+        text = str(value).lower() if isinstance(value, bool) else NOT_XML.sub("\ufffd", str(value))
         ET.SubElement(element, "data", {"key": f"{element.tag}-{name}"}).text = text
 
 

@@ -9,6 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from ras_agent.errors import RasError
 from ras_agent.protocols import Extractor
 from ras_agent.records import Extraction, Failure, Passage
+from ras_agent.tools.index.kg.textualise import stated_facts
 
 __all__ = ["each_read", "one_by_one"]
 
@@ -18,7 +19,8 @@ def each_read(
 ) -> Iterator[tuple[Passage, Extraction]]:
     """Each passage with what it states, in order, `at_once` calls of the extractor under way.
 
-    `passages` is read no further ahead than that. A call that raises a RasError is a Failure of its passage.
+    `passages` is read no further ahead than that. A passage that comes with its facts states those. A call that raises
+    a RasError is a Failure of its passage.
     """
     if at_once < 1:
         raise ValueError(f"at_once must be positive, got {at_once}")
@@ -50,6 +52,9 @@ def one_by_one(
 
 
 def _read(extractor: Extractor, passage: Passage) -> Extraction:
+    stated = stated_facts(passage)
+    if stated is not None:
+        return Extraction(stated)
     try:
         found = extractor.extract([passage])
     except RasError as error:

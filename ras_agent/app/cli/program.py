@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from ras_agent import __version__
-from ras_agent.app.cli import ask, doctor, evaluate, index, report, show, study
+from ras_agent.app.cli import ask, doctor, evaluate, index, kg, report, show, study
 from ras_agent.app.cli.exits import EPILOG, ERROR, INTERRUPTED
 from ras_agent.app.cli.inert import inert
 from ras_agent.errors import RasError
@@ -48,6 +48,7 @@ app = typer.Typer(
 app.command("index")(index.index)
 app.command("ask")(ask.ask)
 app.command("show")(show.show)
+app.add_typer(kg.kg)
 app.command("eval")(evaluate.evaluate)
 app.command("report")(report.report)
 app.command("study")(study.study)

@@ -16,7 +16,7 @@ from ras_agent.tools.index.kg.near import Cells, NearLists, approximate_cells, c
 from ras_agent.tools.index.kg.sparse_rows import SparseRows
 from ras_agent.words import MONTHS
 
-__all__ = ["Equivalence", "Pairs", "comparable", "mutual", "near_lists", "near_lists_after"]
+__all__ = ["DEFAULT_EQUIVALENCE", "Equivalence", "Pairs", "comparable", "mutual", "near_lists", "near_lists_after"]
 
 # Exact search of so many takes about a minute on two cores, no longer than an approximate index takes to build, and
 # does not depend on the order in which entities came.
@@ -44,6 +44,9 @@ class Equivalence:
                 f"equivalence needs a threshold above 0 and up to 1, neighbours from 0 on, and as kind one of "
                 f"{', '.join(known)}; got {self.threshold}, {self.neighbours}, {self.kind!r}"
             )
+
+
+DEFAULT_EQUIVALENCE = Equivalence()
 
 
 class Pairs(NamedTuple):

@@ -1,0 +1,99 @@
+"""`ras-agent kg`: what it says, and its exit codes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ras_agent.tools.index.store import PassageIndex
+
+Cli = Callable[..., Any]
+
+
+def test_a_build_is_one_line_and_the_next_has_nothing_to_do(cli: Cli, bell_index: Path) -> None:
+    first = cli("kg", "build", "bell.index")
+    assert (first.exit_code, first.stderr) == (0, "")
+    assert first.stdout == "bell.index 6 facts of 4 passages · 8 entities · 0 equivalences · 4 passages read\n"
+    again = cli("kg", "build", "bell.index")
+    assert again.stdout == "bell.index 6 facts of 4 passages · 8 entities · 0 equivalences\n"
+
+
+def test_ppr_and_the_graph_s_index_answer(cli: Cli, bell_index: Path) -> None:
+    cli("kg", "build", "bell.index")
+    result = cli("ask", "Where was Alexander Graham Bell born?", "--index", "bell.index", "--retriever", "ppr", "-q")
+    assert (result.exit_code, result.stdout) == (0, "Edinburgh\n")
+
+
+def test_ppr_without_a_graph_names_the_remedy(cli: Cli, bell_index: Path) -> None:
+    result = cli("ask", "Where was Bell born?", "--index", "bell.index", "--retriever", "ppr")
+    assert result.exit_code == 1
+    assert result.stderr == (
+        "ras-agent: bell.index has no knowledge graph: make it with `ras-agent kg build bell.index`\n"
+    )
+
+
+def test_triples_are_added_and_deleted_by_their_file(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "bell.tsv").write_text("Bell\tborn in\tEdinburgh\nbroken\n")
+    added = cli("kg", "add", "my.index", "bell.tsv")
+    assert added.exit_code == 3
+    assert (
+        added.stderr == "skipped  bell.tsv line 2: expected head, relation and tail between tabs, found 1: 'broken'\n"
+    )
+    assert added.stdout == (
+        "my.index 1 fact of 1 passage · 2 entities · 0 equivalences · 1 imported · 1\n         skipped\n"
+    )
+    deleted = cli("kg", "delete", "my.index", "bell.tsv")
+    assert deleted.stdout == "my.index 0 facts of 0 passages · 0 entities · 0 equivalences · 1 erased\n"
+    assert len(PassageIndex.open(tmp_path / "my.index")) == 0
+
+
+def test_stats_tell_what_there_is(cli: Cli, bell_index: Path) -> None:
+    cli("kg", "build", "bell.index")
+    found = json.loads(cli("kg", "stats", "bell.index", "--json").stdout)
+    assert (found["passages"], found["extractor"], found["embedder"]) == (4, "offline", "none")
+    assert "entities            8\n" in cli("kg", "stats", "bell.index").stdout
+    about = cli("kg", "stats", "bell.index", "--entity", "edinburgh").stdout.splitlines()
+    assert about[0].split(maxsplit=1) == ["entity", "Edinburgh"]
+    assert "Alexander Graham Bell | was born in | Edinburgh [bell]" in about[1]
+
+
+def test_stats_of_an_entity_that_is_not_there(cli: Cli, bell_index: Path) -> None:
+    cli("kg", "build", "bell.index")
+    result = cli("kg", "stats", "bell.index", "--entity", "Nobody")
+    assert (result.exit_code, result.stderr) == (1, "ras-agent: bell.index has no entity 'Nobody'\n")
+
+
+@pytest.mark.parametrize("name", ["g.graphml", "g.nt", "g.tsv", "g.jsonl", "g.html", "folder"])
+def test_every_format_is_written(name: str, cli: Cli, bell_index: Path, tmp_path: Path) -> None:
+    cli("kg", "build", "bell.index")
+    result = cli("kg", "export", "bell.index", name)
+    assert (result.exit_code, result.stdout) == (0, f"{name} written\n")
+    written = tmp_path / name
+    assert "Edinburgh" in (written / "edges.csv" if written.is_dir() else written).read_text()
+
+
+def test_an_unknown_format_names_the_known_ones(cli: Cli, bell_index: Path) -> None:
+    cli("kg", "build", "bell.index")
+    result = cli("kg", "export", "bell.index", "g.png")
+    assert result.exit_code == 1
+    assert "known: .graphml, .nt, .tsv, .jsonl, .html, or a folder" in result.stderr
+
+
+def test_a_picture_around_an_entity(cli: Cli, bell_index: Path, tmp_path: Path) -> None:
+    cli("kg", "build", "bell.index")
+    assert cli("kg", "export", "bell.index", "g.html", "--around", "Edinburgh", "--nodes", "3").exit_code == 0
+    page = (tmp_path / "g.html").read_text()
+    assert "Around Edinburgh" in page
+    assert "Paris" not in page
+
+
+def test_a_build_without_an_index_names_the_remedy(cli: Cli) -> None:
+    result = cli("kg", "build", "none.index")
+    assert (result.exit_code, result.stderr) == (
+        1,
+        "ras-agent: no index at none.index: make one with `ras-agent index`\n",
+    )

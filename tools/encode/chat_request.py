@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from ras_agent.prompts import Turn
+from ras_agent.tools.encode.chat_unreachable import causes
 
 __all__ = ["Reply", "Request", "aask", "ask", "estimated_tokens", "reply_in"]
 
+MOST_KEPT_CONNECTIONS = 1000
+_LOOP_IS_OVER = "Event loop is closed"
 _CUT_SHORT = frozenset({"length", "max_tokens", "MAX_TOKENS", "model_length"})
 
 
@@ -48,7 +51,21 @@ def ask(model: Any, request: Request, wanted: Callable[[], object]) -> Any:
 
 
 async def aask(model: Any, request: Request) -> Any:
-    """`ask` for coroutines, which are cancelled when their reply is not wanted any more."""
+    """`ask` for coroutines, which are cancelled when their reply is not wanted any more.
+
+    The providers' clients live as long as the process and keep their connections, also those of an event loop that is
+    over (`asyncio.run` twice). Whoever is given such a connection fails, and it is dropped: so ask again.
+    """
+    for _ in range(MOST_KEPT_CONNECTIONS):
+        try:
+            return await _aask(model, request)
+        except Exception as error:
+            if not any(isinstance(cause, RuntimeError) and _LOOP_IS_OVER in str(cause) for cause in causes(error)):
+                raise
+    return await _aask(model, request)
+
+
+async def _aask(model: Any, request: Request) -> Any:
     if request.on_text is None:
         return await model.ainvoke(_messages(request))
     message = None

@@ -9,7 +9,7 @@ import socket
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-__all__ = ["unreachable"]
+__all__ = ["causes", "unreachable"]
 
 _NO_SUCH_HOST = (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
 
@@ -20,7 +20,7 @@ def unreachable(error: BaseException, endpoint: str = "") -> str:
     The providers' clients wrap what the socket said in errors of their own, so the chain of causes is searched. Where
     none of them names the address, it is `endpoint`.
     """
-    chain = list(_chain(error))
+    chain = list(causes(error))
     if any(map(_refuses, chain)):
         return f"nothing listens at {_address(chain) or endpoint}"
     if any(isinstance(link, socket.gaierror) and link.errno in _NO_SUCH_HOST for link in chain):
@@ -28,7 +28,7 @@ def unreachable(error: BaseException, endpoint: str = "") -> str:
     return ""
 
 
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
+def causes(error: BaseException | None) -> Iterator[BaseException]:
     """The error and what caused it, also where it was raised `from None`."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
@@ -40,7 +40,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 def _refuses(error: BaseException) -> bool:
     """A host may have several addresses; all of them have to refuse."""
     if isinstance(error, BaseExceptionGroup):
-        return all(any(map(_refuses, _chain(one))) for one in error.exceptions)
+        return all(any(map(_refuses, causes(one))) for one in error.exceptions)
     return isinstance(error, ConnectionRefusedError)
 
 

@@ -1,5 +1,6 @@
 """Model calls over real HTTP, through langchain-openai, to a server process with scripted behaviour."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
@@ -94,6 +95,22 @@ async def test_a_broken_stream_is_begun_anew(scripted_llm: Any, settings: ChatSe
     reply = await complete(as_chat(scripted_llm.spec, settings), Request(TURNS, heard.append))
     assert reply.text == "Bell did."
     assert list(dict.fromkeys(heard)) == ["Elisha", "Elisha Gray", "Bell", "Bell did."]
+
+
+@pytest.mark.parametrize("on_text", [None, lambda text: None], ids=["whole", "streamed"])
+def test_a_later_event_loop_does_not_stumble_over_the_connections_of_an_earlier_one(
+    scripted_llm: Any, settings: ChatSettings, passing_time: Any, on_text: Callable[[str], None] | None
+) -> None:
+    scripted_llm.script({"reply": "Bell.", "repeat": True})
+    chat = as_chat(scripted_llm.spec, settings)
+
+    async def ask(times: int) -> list[str]:
+        replies = await asyncio.gather(*(chat.acomplete(Request(TURNS, on_text)) for _ in range(times)))
+        return [reply.text for reply in replies]
+
+    assert asyncio.run(ask(8)) == ["Bell."] * 8
+    assert asyncio.run(ask(1)) + asyncio.run(ask(2)) == ["Bell."] * 3
+    assert passing_time.waits == []
 
 
 async def test_a_timeout_is_tried_again(scripted_llm: Any, settings: ChatSettings, complete: Complete) -> None:

@@ -31,7 +31,9 @@ AGENT, LIMITS, MODELS = "Agent", "Limits", "Models"
 
 Graph = Annotated[str | None, typer.Option(help="ras (default), ircot or single-shot.", rich_help_panel=AGENT)]
 Preset = Annotated[str | None, typer.Option(help="paper: exactly the published loop.", rich_help_panel=AGENT)]
-Retriever = Annotated[str | None, typer.Option(help="bm25 (default), dense or hybrid.", rich_help_panel=AGENT)]
+Retriever = Annotated[
+    str | None, typer.Option(help="bm25 (default), dense, hybrid, ppr or ppr+dense.", rich_help_panel=AGENT)
+]
 Llm = Annotated[
     str | None,
     typer.Option(help="Model for every role not set itself, e.g. openai:gpt-4o-mini.", rich_help_panel=AGENT),

@@ -34,6 +34,7 @@ FACTORIES: dict[str, dict[str, str]] = {
         "hybrid": "ras_agent.tools.retrieve.hybrid:hybrid",
         "ppr": "ras_agent.tools.retrieve.ppr:ppr",
         "ppr+dense": "ras_agent.tools.retrieve.ppr:ppr_dense",
+        "paths": "ras_agent.tools.subgraph.retriever:paths",
     },
 }
 

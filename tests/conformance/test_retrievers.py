@@ -50,6 +50,8 @@ def _words_of(passage: Passage) -> PassageFacts:
         "ppr",
         "ppr-reopened",
         "ppr+dense",
+        "paths",
+        "paths-bm25",
         "bm25-through-langchain",
         "langchain-vector-store",
     ]
@@ -67,8 +69,8 @@ def build(request: pytest.FixtureRequest, tmp_path: Path, hash_embedder: Any) ->
         # every title and every word states something of its passage, so that there is a graph in any script
         return KGIndex.in_memory((_words_of(passage) for passage in passages), hash_embedder)
 
-    def with_graph(passages: Sequence[Passage], name: str) -> Retriever:
-        return PassageIndex.in_memory(passages, hash_embedder).retriever(name, graph=graph_of(passages))
+    def with_graph(passages: Sequence[Passage], name: str, **options: Any) -> Retriever:
+        return PassageIndex.in_memory(passages, hash_embedder).retriever(name, graph=graph_of(passages), **options)
 
     def with_graph_reopened(passages: Sequence[Passage]) -> Retriever:
         folder = tmp_path / str(next(number))
@@ -110,6 +112,8 @@ def build(request: pytest.FixtureRequest, tmp_path: Path, hash_embedder: Any) ->
         "ppr": lambda passages: with_graph(passages, "ppr"),
         "ppr-reopened": with_graph_reopened,
         "ppr+dense": lambda passages: with_graph(passages, "ppr+dense"),
+        "paths": lambda passages: with_graph(passages, "paths"),
+        "paths-bm25": lambda passages: with_graph(passages, "paths", composition="ego+bm25>complete>bm25"),
         "bm25-through-langchain": through_langchain,
         "langchain-vector-store": vector_store,
     }

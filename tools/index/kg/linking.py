@@ -57,7 +57,7 @@ class EntityLinker:
         mentions: how names are found; by default by capitals and the graph's own names.
         """
         self.graph = graph
-        self._embedder = embedder if graph.entity_vectors is not None else None
+        self.embedder = embedder if graph.entity_vectors is not None else None
         self._how, self._mentions = linking or Linking(), mentions
         self._vectors: npt.NDArray[np.float32] | None = None
         self.link = lru_cache(1024)(self._link)
@@ -86,11 +86,11 @@ class EntityLinker:
 
     def _nearest(self, names: Sequence[str], least: float | None = None) -> list[LinkedEntity]:
         """Candidates by meaning for each of `names`."""
-        if not names or self._embedder is None or not len(self.graph.entities):
+        if not names or self.embedder is None or not len(self.graph.entities):
             return []
         if self._vectors is None:
             self._vectors = np.asarray(self.graph.entity_vectors, dtype=np.float32)
-        cosines = self._embedder.embed(list(names)) @ self._vectors.T  # (names, N)
+        cosines = self.embedder.embed(list(names)) @ self._vectors.T  # (names, N)
         least = self._how.threshold if least is None else least
         found = []
         for name, row in zip(names, cosines, strict=True):

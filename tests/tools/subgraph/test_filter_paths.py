@@ -1,0 +1,144 @@
+"""Which paths there are: against igraph's own counts, and led by a scorer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import igraph
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ras_agent.tools.subgraph.extract import Extraction
+from ras_agent.tools.subgraph.filter_paths import PathLimits, beam, complete, shortest
+from ras_agent.tools.subgraph.graph import Graph, Subgraph
+from ras_agent.tools.subgraph.path import Path
+from ras_agent.tools.subgraph.refine import at_random, by_score, prune
+from ras_agent.tools.subgraph.scoring import Scored
+
+EDGES = st.lists(
+    st.tuples(st.integers(0, 6), st.integers(0, 1), st.integers(0, 6)).filter(lambda e: e[0] != e[2]),
+    unique_by=lambda edge: frozenset((edge[0], edge[2])),  # igraph tells paths by their nodes
+    min_size=1,
+    max_size=12,
+)
+
+
+class Liking:
+    """Scores a text by how many of some words it holds. Keeps what it was asked."""
+
+    name = "liking"
+
+    def __init__(self, *words: str) -> None:
+        self.words, self.asked = words, list[str]()
+
+    def score(self, question: str, texts: Sequence[str]) -> Scored:
+        self.asked += texts
+        return Scored(np.array([sum(word in text for word in self.words) for text in texts], dtype=np.float32))
+
+
+def graph_of(edges: list[tuple[int, int, int]]) -> Graph:
+    return Graph([str(n) for n in range(7)], ["r", "s"], np.array(edges, np.int32))
+
+
+def texts(graph: Graph, paths: Sequence[Path]) -> list[str]:
+    return [path.text(graph) for path in paths]
+
+
+@given(EDGES)
+def test_shortest_paths_are_those_igraph_finds(edges: list[tuple[int, int, int]]) -> None:
+    found = shortest(Subgraph.whole(graph_of(edges)), [0], PathLimits(longest=0)).paths
+    network = igraph.Graph(n=7, edges=[(head, tail) for head, _, tail in edges])
+    wanted = [tuple(path) for path in network.get_all_shortest_paths(0) if len(path) > 1]
+    assert sorted(path.nodes for path in found) == sorted(wanted)
+
+
+@given(EDGES, st.integers(1, 4))
+def test_complete_paths_are_those_igraph_finds(edges: list[tuple[int, int, int]], longest: int) -> None:
+    found = complete(Subgraph.whole(graph_of(edges)), [0], PathLimits(longest=longest)).paths
+    network = igraph.Graph(n=7, edges=[(head, tail) for head, _, tail in edges])
+    wanted = [tuple(path) for path in network.get_all_simple_paths(0) if len(path) <= longest + 1]
+    assert sorted(path.nodes for path in found) == sorted(wanted)
+
+
+def test_parallel_edges_are_paths_of_their_own_and_short_ones_come_first(family: Graph) -> None:
+    found = shortest(Subgraph.whole(family), [0])
+    assert texts(family, found.paths) == [
+        "frederica → spouse → ernest_augustus",
+        "frederica → parents → charles_ii",
+        "frederica ← children ← charles_ii",
+        "frederica → spouse → ernest_augustus → nationality → united_kingdom",
+        "frederica → spouse → ernest_augustus ← parents ← george_v",
+        "frederica → parents → charles_ii → nationality → germany",
+        "frederica ← children ← charles_ii → nationality → germany",
+    ]
+    assert not found.truncated
+
+
+def test_a_limit_cuts_the_longest_and_says_so(family: Graph) -> None:
+    found = shortest(Subgraph.whole(family), [0], PathLimits(most=3))
+    assert [len(path) for path in found.paths] == [1, 1, 1]
+    assert found.truncated
+
+
+def test_complete_paths_need_a_length_cap(family: Graph) -> None:
+    with pytest.raises(ValueError, match="length cap"):
+        complete(Subgraph.whole(family), [0], PathLimits(longest=0))
+
+
+def test_a_start_outside_the_subgraph_has_no_paths(family: Graph) -> None:
+    part = Subgraph.of_edges(family, [7])
+    for filtering in (shortest, complete):
+        assert filtering(part, [0]).paths == ()
+    assert beam(part, [0], Liking("spouse"), "?").paths == ()
+
+
+def test_a_beam_follows_what_its_scorer_likes_and_judges_each_edge_once(family: Graph) -> None:
+    scorer = Liking("spouse", "nationality")
+    found = beam(Subgraph.whole(family), [0], scorer, "which nationality?", PathLimits(longest=2, width=1))
+    assert texts(family, found.paths) == [
+        "frederica → spouse → ernest_augustus",
+        "frederica → spouse → ernest_augustus → nationality → united_kingdom",
+    ]
+    assert len(scorer.asked) == len(set(scorer.asked)) == 5
+
+
+def test_a_wide_enough_beam_keeps_every_path(family: Graph) -> None:
+    part, limits = Subgraph.whole(family), PathLimits(longest=4, width=128)
+    led = beam(part, [0], Liking("parents"), "?", limits).paths
+    assert set(led) == set(complete(part, [0], limits).paths)
+
+
+def test_pruning_keeps_the_best_edges_their_ends_and_the_starts(family: Graph) -> None:
+    part = prune(Subgraph.whole(family), [0], Liking("nationality", "germany"), "?", window=2).subgraph
+    assert [family.edge_text(edge) for edge in part.edges.tolist()] == [
+        "charles ii nationality germany",
+        "george v nationality germany",
+    ]
+    assert 0 in part.nodes
+
+
+def test_a_random_choice_is_seeded_and_keeps_the_order(family: Graph) -> None:
+    paths = complete(Subgraph.whole(family), [0]).paths
+    first, again, other = at_random(paths, 3, 1), at_random(paths, 3, 1), at_random(paths, 3, 2)
+    assert first == again != other
+    places = [paths.index(one.path) for one in first.paths]
+    assert places == sorted(places)
+    assert len(places) == 3
+
+
+def test_refinement_puts_the_best_path_first_and_reads_equal_texts_once(family: Graph) -> None:
+    paths = shortest(Subgraph.whole(family), [0]).paths
+    scorer = Liking("germany", "parents")
+    kept = by_score(family, [*paths, *paths], 2, scorer, "?").paths
+    assert [(one.path.text(family), one.score) for one in kept] == [
+        ("frederica → parents → charles_ii → nationality → germany", 2.0),
+        ("frederica → parents → charles_ii → nationality → germany", 2.0),
+    ]
+    assert len(scorer.asked) == len(paths)
+
+
+def test_the_published_sizes_are_the_defaults() -> None:
+    how = Extraction()
+    assert (how.max_ent, how.damping, how.walks, PathLimits().width) == (2000, 0.8, 64, 128)

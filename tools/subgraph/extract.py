@@ -1,0 +1,90 @@
+"""First module: the surroundings of a question's entities, by PageRank, random walks or distance."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+
+import numpy as np
+
+from ras_agent.tools.subgraph.graph import Graph, Subgraph
+
+__all__ = ["EXTRACTIONS", "Extraction", "ego", "ppr", "rwr"]
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """How much is taken. Defaults are LEGO-GraphRAG's (section 5.1).
+
+    max_ent: at most so many nodes, the entities the question starts from first.
+    damping: the chance that a walk goes on, as igraph means it; with the rest, the teleport, it is back at its start.
+        The paper writes 0.8 and calls it damping in 5.1 and teleport in 4.1; here it is damping.
+    walks: random walks from each start; steps: the longest of one; seed: of their dice.
+    hops: radius of an ego network.
+    """
+
+    max_ent: int = 2000
+    damping: float = 0.8
+    walks: int = 64
+    steps: int = 32
+    seed: int = 0
+    hops: int = 3
+
+    def __post_init__(self) -> None:
+        if self.max_ent < 1 or not 0 <= self.damping < 1 or min(self.walks, self.steps, self.hops) < 1:
+            raise ValueError(f"max_ent, walks, steps and hops are at least 1 and damping is in 0..1, got {self}")
+
+
+def ppr(graph: Graph, starts: Sequence[int], how: Extraction = Extraction()) -> Subgraph:
+    """The nodes of highest personalised PageRank (igraph's PRPACK), ties by number, and all edges between them.
+
+    Walks ignore directions. Nodes that no walk reaches are left out.
+    """
+    if not starts:
+        return Subgraph.induced(graph, ())
+    scores = np.asarray(
+        graph.undirected.personalized_pagerank(
+            directed=False, damping=how.damping, reset_vertices=sorted(set(starts)), implementation="prpack"
+        )
+    )
+    best = np.argsort(-scores, kind="stable")[: how.max_ent]
+    return _around(graph, starts, best[scores[best] > 0].tolist(), how)
+
+
+def rwr(graph: Graph, starts: Sequence[int], how: Extraction = Extraction()) -> Subgraph:
+    """The nodes that random walks with restart visit most, ties by number, and all edges between them.
+
+    `walks` walks leave each start; after every step one ends with a chance of 1 - damping.
+    """
+    dice, visits, steps = Random(how.seed), Counter[int](), Subgraph.whole(graph).steps
+    for start in sorted(set(starts)):
+        for _ in range(how.walks):
+            node = start
+            for _ in range(how.steps):
+                if node not in steps:
+                    break
+                node = dice.choice(steps[node]).node
+                visits[node] += 1
+                if dice.random() >= how.damping:
+                    break
+    return _around(graph, starts, sorted(visits, key=lambda node: (-visits[node], node)), how)
+
+
+def ego(graph: Graph, starts: Sequence[int], how: Extraction = Extraction()) -> Subgraph:
+    """The nodes at most `hops` edges away, the nearest first, then by number, and all edges between them."""
+    found: dict[int, int] = {}
+    for start in sorted(set(starts)):
+        for distance in range(1, how.hops + 1):
+            for node in graph.undirected.neighborhood(start, order=distance, mindist=distance):
+                found[node] = min(distance, found.get(node, distance))
+    return _around(graph, starts, sorted(found, key=lambda node: (found[node], node)), how)
+
+
+EXTRACTIONS: Mapping[str, Callable[[Graph, Sequence[int], Extraction], Subgraph]] = {"ppr": ppr, "rwr": rwr, "ego": ego}
+
+
+def _around(graph: Graph, starts: Sequence[int], ranked: Sequence[int], how: Extraction) -> Subgraph:
+    """The starts and then the first of `ranked`, up to max_ent in all."""
+    return Subgraph.induced(graph, list(dict.fromkeys([*sorted(set(starts)), *ranked]))[: how.max_ent])

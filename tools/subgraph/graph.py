@@ -1,0 +1,186 @@
+"""A plain graph of named nodes and edges, whatever it was made from, and a part of one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from ras_agent.canonical import canonical_key
+from ras_agent.errors import MissingExtra
+from ras_agent.records import Triple
+from ras_agent.tools.index.kg.sparse_rows import SparseRows
+
+if TYPE_CHECKING:
+    from ras_agent.question_graph import QuestionGraph
+    from ras_agent.tools.index.kg.index import KGIndex
+
+__all__ = ["Graph", "Step", "Subgraph", "plain_name"]
+
+Ints = npt.NDArray[np.int64]
+
+
+class Step(NamedTuple):
+    """Over an edge to the node at its other end; `forward`: from its head to its tail."""
+
+    edge: int
+    node: int
+    forward: bool
+
+
+@dataclass(frozen=True)
+class Graph:
+    """N nodes, E directed edges, R relations; everything refers to them by number.
+
+    nodes: N names. relations: R names. edges: (E, 3) head, relation, tail.
+    origin: where edges and vectors are looked up again, for a graph made from a KGIndex; its numbers are the same.
+    """
+
+    nodes: Sequence[str]
+    relations: Sequence[str]
+    edges: npt.NDArray[np.int32]
+    origin: KGIndex | None = None
+    facts: tuple[Triple, ...] = field(default=(), repr=False)
+
+    @classmethod
+    def from_triples(cls, triples: Iterable[Triple | Sequence[str]]) -> Self:
+        """Nodes and relations in the order of first mention; names with one canonical key are one node.
+
+        A fact stated twice is one edge, with the sources of both.
+        """
+        nodes: dict[str, tuple[int, str]] = {}
+        relations: dict[str, tuple[int, str]] = {}
+        edges: dict[tuple[int, int, int], Triple] = {}
+
+        def number(table: dict[str, tuple[int, str]], name: str) -> int:
+            return table.setdefault(canonical_key(name), (len(table), name))[0]
+
+        for one in triples:
+            triple = one if isinstance(one, Triple) else Triple(one[0], one[1], one[2])
+            head, tail = number(nodes, triple.subject), number(nodes, triple.object)
+            key = head, number(relations, triple.predicate), tail
+            known = edges.get(key)
+            if known is not None:
+                triple = Triple(*_parts(known), tuple(dict.fromkeys((*known.sources, *triple.sources))))
+            edges[key] = triple
+        names, labels = [name for _, name in nodes.values()], [name for _, name in relations.values()]
+        return cls(names, labels, np.array(list(edges), np.int32).reshape(-1, 3), facts=tuple(edges.values()))
+
+    @classmethod
+    def from_question_graph(cls, graph: QuestionGraph) -> Self:
+        """The graph of a question: its facts with their sources."""
+        return cls.from_triples(graph.facts)
+
+    @classmethod
+    def from_index(cls, index: KGIndex) -> Self:
+        """The graph of a corpus, equivalences among its edges; nothing is copied."""
+        return cls(index.entities, index.relations, index.edges, index)
+
+    def find(self, name: str) -> int | None:
+        """The node with the canonical key of `name`."""
+        if self.origin is not None:
+            return self.origin.entity_id(name)
+        return self._by_key.get(canonical_key(name))
+
+    def triple(self, edge: int) -> Triple:
+        """An edge as a fact, with the passages it was read in where they are known."""
+        if self.origin is not None:
+            return self.origin.triple(edge)
+        if self.facts:
+            return self.facts[edge]
+        head, relation, tail = self.edges[edge].tolist()
+        return Triple(self.nodes[head], self.relations[relation], self.nodes[tail])
+
+    def edge_text(self, edge: int) -> str:
+        """An edge as scorers read it: "frederica spouse ernest"."""
+        head, relation, tail = self.edges[edge].tolist()
+        return " ".join(map(plain_name, (self.nodes[head], self.relations[relation], self.nodes[tail])))
+
+    @cached_property
+    def incident(self) -> SparseRows:
+        """N x E: the edges that touch each node, ascending; a loop stands once."""
+        heads, tails = self.edges[:, 0], self.edges[:, 2]
+        numbers = np.arange(len(self.edges))
+        other = heads != tails
+        rows = np.concatenate([heads, tails[other]])
+        return SparseRows.counted(rows, np.concatenate([numbers, numbers[other]]), (len(self.nodes), len(self.edges)))
+
+    @cached_property
+    def undirected(self) -> Any:
+        """The igraph graph of nodes and edges, without directions. Raises MissingExtra without igraph."""
+        return require_igraph().Graph(n=len(self.nodes), edges=self.edges[:, [0, 2]], directed=False)
+
+    @cached_property
+    def _by_key(self) -> dict[str, int]:
+        return {canonical_key(name): number for number, name in enumerate(self.nodes)}
+
+
+@dataclass(frozen=True)
+class Subgraph:
+    """Some nodes and edges of `graph`, ascending; an edge's ends are among the nodes."""
+
+    graph: Graph = field(repr=False)
+    nodes: Ints
+    edges: Ints
+
+    @classmethod
+    def whole(cls, graph: Graph) -> Self:
+        return cls(graph, np.arange(len(graph.nodes)), np.arange(len(graph.edges)))
+
+    @classmethod
+    def induced(cls, graph: Graph, nodes: Iterable[int]) -> Self:
+        """`nodes` and every edge between them."""
+        chosen = np.unique(np.fromiter(nodes, np.int64))
+        cells = np.concatenate([graph.incident.row(node) for node in chosen.tolist()] or [np.empty(0, np.int64)])
+        edges = np.unique(cells).astype(np.int64)
+        inside = np.isin(graph.edges[edges][:, [0, 2]], chosen).all(axis=1)
+        return cls(graph, chosen, edges[inside])
+
+    @classmethod
+    def of_edges(cls, graph: Graph, edges: Iterable[int], nodes: Iterable[int] = ()) -> Self:
+        """`edges` with their ends, and `nodes`."""
+        chosen = np.unique(np.fromiter(edges, np.int64))
+        ends = graph.edges[chosen][:, [0, 2]].ravel()
+        return cls(graph, np.unique(np.concatenate([ends.astype(np.int64), np.fromiter(nodes, np.int64)])), chosen)
+
+    @property
+    def triples(self) -> tuple[Triple, ...]:
+        return tuple(map(self.graph.triple, self.edges.tolist()))
+
+    @cached_property
+    def steps(self) -> dict[int, tuple[Step, ...]]:
+        """What one can do at each node that has an edge, in the order of the edges; loops lead nowhere."""
+        found: dict[int, list[Step]] = {}
+        rows = self.graph.edges[self.edges]
+        for edge, head, tail in zip(self.edges.tolist(), rows[:, 0].tolist(), rows[:, 2].tolist(), strict=True):
+            if head != tail:
+                found.setdefault(head, []).append(Step(edge, tail, True))
+                found.setdefault(tail, []).append(Step(edge, head, False))
+        return {node: tuple(steps) for node, steps in found.items()}
+
+
+def plain_name(name: str) -> str:
+    """A name as a sentence has it: the last part of a dotted relation, blanks for underscores.
+
+    >>> plain_name("people.person.place_of_birth"), plain_name("J. S. Bach")
+    ('place of birth', 'J. S. Bach')
+    """
+    dotted = "." in name and " " not in name and not name.startswith(".") and not name.endswith(".")
+    return (name.rsplit(".", 1)[-1] if dotted else name).replace("_", " ")
+
+
+def require_igraph() -> Any:
+    """The module igraph. Raises MissingExtra without it."""
+    try:
+        import igraph
+    except ImportError as error:
+        raise MissingExtra("subgraphs and paths", "graph") from error
+    return igraph
+
+
+def _parts(triple: Triple) -> tuple[str, str, str]:
+    return triple.subject, triple.predicate, triple.object

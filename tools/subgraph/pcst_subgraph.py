@@ -1,0 +1,97 @@
+"""G-Retriever's subgraph of a question: prizes by meaning, a neighbourhood of a large graph, the Steiner tree in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ras_agent.records import Failure
+from ras_agent.tools.encode.embedders import query_vector
+from ras_agent.tools.subgraph.extract import Extraction, ppr
+from ras_agent.tools.subgraph.graph import Graph, Subgraph, plain_name
+from ras_agent.tools.subgraph.pcst import prizes_of, steiner_tree
+from ras_agent.tools.subgraph.scoring import Scorer, best
+
+__all__ = ["PCSTFinder", "PCSTSettings", "QuestionSubgraph"]
+
+Floats = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class PCSTSettings:
+    """nodes, edges: how many have prizes, the best getting as much; cost: of an edge. As in the paper for WebQSP.
+
+    nodes 0 and edges 0: the whole neighbourhood, as the paper has it for small graphs.
+    neighbourhood: of a graph with more than its `max_ent` nodes only those of highest PageRank from the best nodes, and
+        from the question's own where they are known, are looked at.
+    """
+
+    nodes: int = 3
+    edges: int = 5
+    cost: float = 0.5
+    neighbourhood: Extraction = field(default_factory=Extraction)
+
+    def __post_init__(self) -> None:
+        if min(self.nodes, self.edges) < 0 or self.cost < 0:
+            raise ValueError(f"nodes, edges and cost are at least 0, got {self}")
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionSubgraph:
+    """The subgraph, and how many nodes and edges were looked at."""
+
+    subgraph: Subgraph
+    nodes: int
+    edges: int
+    failures: tuple[Failure, ...] = ()
+
+
+class PCSTFinder:
+    """Subgraphs of one graph. A graph from a KGIndex with vectors is judged by them, any other by `scorer`."""
+
+    def __init__(self, graph: Graph, scorer: Scorer | None = None, settings: PCSTSettings | None = None) -> None:
+        """scorer: judges names of nodes and relations; without one the graph's own vectors do.
+
+        Raises ValueError for a graph without vectors and no scorer.
+        """
+        self.graph, self._scorer, self._settings = graph, scorer, settings or PCSTSettings()
+        if scorer is None and (graph.origin is None or graph.origin.entity_vectors is None):
+            raise ValueError("PCST needs to know what fits a question: a scorer, or a KGIndex with vectors")
+
+    def find(self, question: str, starts: Sequence[int] = ()) -> QuestionSubgraph:
+        """starts: nodes that the question names, which keep their surroundings within reach; they win no prize."""
+        how, graph, failures = self._settings, self.graph, list[Failure]()
+        node_scores, relation_scores = self._scores(question, failures)
+        around = Subgraph.whole(graph)
+        if len(graph.nodes) > how.neighbourhood.max_ent:
+            around = ppr(graph, [*starts, *best(node_scores, max(how.nodes, 1))], how.neighbourhood)
+        looked_at = len(around.nodes), len(around.edges)
+        if how.nodes or how.edges:
+            prizes = prizes_of(
+                node_scores[around.nodes],
+                relation_scores[graph.edges[around.edges, 1]],
+                nodes=how.nodes,
+                edges=how.edges,
+                cost=how.cost,
+            )
+            around = steiner_tree(around, prizes)
+        return QuestionSubgraph(around, *looked_at, tuple(failures))
+
+    def _scores(self, question: str, failures: list[Failure]) -> tuple[Floats, Floats]:
+        """Of every node (N,) and every relation (R,)."""
+        graph, origin = self.graph, self.graph.origin
+        if self._scorer is not None:
+            scored = [
+                self._scorer.score(question, [*map(plain_name, names)]) for names in (graph.nodes, graph.relations)
+            ]
+            failures += [failure for one in scored for failure in one.failures]
+            return scored[0].values, scored[1].values
+        embedder: Any = origin.embedder if origin is not None else None
+        asked = query_vector(embedder, question)
+        vectors: Any = (origin.entity_vectors, origin.relation_vectors) if origin is not None else ()
+        nodes, relations = (np.asarray(part, dtype=np.float32) @ asked for part in vectors)
+        return nodes, relations

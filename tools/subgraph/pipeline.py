@@ -1,0 +1,107 @@
+"""The three modules one after another: subgraph, candidate paths, the paths that are kept."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ras_agent.records import Failure, Triple
+from ras_agent.tools.subgraph.composition import Composition, parse_composition
+from ras_agent.tools.subgraph.extract import EXTRACTIONS, Extraction
+from ras_agent.tools.subgraph.filter_paths import PathLimits, beam, complete, shortest
+from ras_agent.tools.subgraph.graph import Graph, Subgraph
+from ras_agent.tools.subgraph.path import Path
+from ras_agent.tools.subgraph.refine import RankedPath, at_random, by_score, prune
+from ras_agent.tools.subgraph.scorers.resolve import ScorerModels, Scorers
+
+__all__ = ["FoundPaths", "PathFinder", "PathSettings"]
+
+
+@dataclass(frozen=True, slots=True)
+class PathSettings:
+    """window: edges that a scorer keeps of a subgraph; top_k: paths kept in the end; seed: of random choices."""
+
+    extraction: Extraction = field(default_factory=Extraction)
+    window: int = 24
+    limits: PathLimits = field(default_factory=PathLimits)
+    top_k: int = 64
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if min(self.window, self.top_k) < 1:
+            raise ValueError(f"window and top_k are at least 1, got {self.window} and {self.top_k}")
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPaths:
+    """What each module made of a question.
+
+    subgraph: after pruning, where there is any. candidates: the filtered paths; paths: those kept, best first.
+    seconds: of extraction (with pruning), filtering and refinement. truncated: there were more candidates.
+    """
+
+    graph: Graph
+    subgraph: Subgraph
+    candidates: tuple[Path, ...]
+    paths: tuple[RankedPath, ...]
+    seconds: tuple[float, float, float]
+    truncated: bool = False
+    failures: tuple[Failure, ...] = ()
+
+    @property
+    def triples(self) -> tuple[Triple, ...]:
+        """The facts of the kept paths, each once, in their order, with their sources: evidence for an answerer."""
+        edges = dict.fromkeys(edge for one in self.paths for edge in one.path.edges)
+        return tuple(map(self.graph.triple, edges))
+
+
+class PathFinder:
+    """Finds reasoning paths in one graph. May be used from several threads at once."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        composition: Composition | str | int = 0,
+        scorers: Scorers | ScorerModels | None = None,
+        settings: PathSettings | None = None,
+    ) -> None:
+        """composition: such as "ppr+st>beam:st>rerank", or an instance's number.
+
+        Raises CompositionError, and at once SettingsError for a scorer whose model is not given.
+        """
+        self.composition = composition if isinstance(composition, Composition) else parse_composition(composition)
+        self.graph, self.settings = graph, settings or PathSettings()
+        self._scorers = scorers if isinstance(scorers, Scorers) else Scorers(scorers)
+        for name in self.composition.scorers:
+            self._scorers[name]
+
+    def find(self, question: str, starts: Sequence[int]) -> FoundPaths:
+        """Paths from the nodes `starts`; none without a start."""
+        plan, how = self.composition, self.settings
+        starts = list(dict.fromkeys(starts))
+        times = [time.perf_counter()]
+        subgraph = EXTRACTIONS[plan.extraction](self.graph, starts, how.extraction)
+        failures: list[Failure] = []
+        if plan.pruning:
+            pruned = prune(subgraph, starts, self._scorers[plan.pruning], question, how.window)
+            subgraph = pruned.subgraph
+            failures += pruned.failures
+        times.append(time.perf_counter())
+        if plan.filtering == "beam":
+            filtered = beam(subgraph, starts, self._scorers[plan.guide], question, how.limits)
+        else:
+            filtered = (shortest if plan.filtering == "shortest" else complete)(subgraph, starts, how.limits)
+        failures += filtered.failures
+        times.append(time.perf_counter())
+        if plan.refinement == "random":
+            refined = at_random(filtered.paths, how.top_k, how.seed)
+        else:
+            scorer = self._scorers[plan.refinement]
+            refined = by_score(self.graph, filtered.paths, how.top_k, scorer, question)
+        failures += refined.failures
+        times.append(time.perf_counter())
+        seconds = times[1] - times[0], times[2] - times[1], times[3] - times[2]
+        return FoundPaths(
+            self.graph, subgraph, filtered.paths, refined.paths, seconds, filtered.truncated, tuple(failures)
+        )

@@ -1,0 +1,98 @@
+"""Reasoning paths as a retriever: passages whose facts make paths from the question's entities."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ras_agent.errors import ModelCallError
+from ras_agent.records import Hit, Passage
+from ras_agent.tools.index.kg.beside import graph_beside, linker_for, rows_of_documents
+from ras_agent.tools.index.kg.index import KGIndex
+from ras_agent.tools.index.kg.linking import EntityLinker, Linking, Mentions
+from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.subgraph.composition import Composition
+from ras_agent.tools.subgraph.evidence import hits_of
+from ras_agent.tools.subgraph.extract import Extraction
+from ras_agent.tools.subgraph.filter_paths import PathLimits
+from ras_agent.tools.subgraph.graph import Graph
+from ras_agent.tools.subgraph.pipeline import FoundPaths, PathFinder, PathSettings
+from ras_agent.tools.subgraph.scorers.resolve import ScorerModels, Scorers
+
+__all__ = ["INTERACTIVE", "PathRetriever", "paths"]
+
+INTERACTIVE = PathSettings(Extraction(max_ent=500), limits=PathLimits(longest=3, width=32))
+"""Smaller than the paper's, so that a question takes well under a second on a graph of text."""
+
+
+class PathRetriever:
+    """Ranks passages by the best path that has a fact from them."""
+
+    name = "paths"
+
+    def __init__(
+        self,
+        passages: Sequence[Passage],
+        index: KGIndex,
+        rows: npt.NDArray[np.int64],
+        linker: EntityLinker,
+        finder: PathFinder,
+    ) -> None:
+        """rows: (D,) the place in `passages` of each of the graph's documents, -1 for none; `finder` is of `index`."""
+        self.passages, self.index, self.finder = passages, index, finder
+        self._rows, self._linker = rows, linker
+
+    def paths(self, query: str) -> FoundPaths:
+        """The paths themselves, with the subgraph and the time of each module."""
+        return self.finder.find(query, [link.entity for link in self._linker.link(query)])
+
+    def retrieve(self, query: str, k: int = 5) -> list[Hit]:
+        """At most `k` hits, best first, ties in corpus order.
+
+        Raises ValueError for a blank query or k < 1, and ModelCallError if a chat model judged nothing. Where it judged
+        in part, that is told in a RuntimeWarning.
+        """
+        if not query.strip():
+            raise ValueError("the query is blank")
+        if k < 1:
+            raise ValueError(f"k must be at least 1, got {k}")
+        found = self.paths(query)
+        hits = hits_of(self.finder.graph, found.paths, self._passage, k)
+        if found.failures:
+            told = f"{len(found.failures)} failures while paths were judged, the first: {found.failures[0].message}"
+            if not hits:
+                raise ModelCallError(told)
+            warnings.warn(told, RuntimeWarning, stacklevel=2)
+        return hits
+
+    def _passage(self, passage_id: str) -> tuple[int, Passage] | None:
+        document = self.index.document_id(passage_id)
+        row = -1 if document is None else int(self._rows[document])
+        return None if row < 0 else (row, self.passages[row])
+
+
+def paths(
+    index: PassageIndex,
+    *,
+    graph: KGIndex | None = None,
+    composition: Composition | str | int = "",
+    models: ScorerModels | None = None,
+    settings: PathSettings | None = None,
+    linking: Linking | None = None,
+    mentions: Mentions | None = None,
+) -> PathRetriever:
+    """The retriever registered as "paths", over the graph beside the index, or `graph`.
+
+    composition: of the three modules; by default PageRank, a beam search and a choice by the graph's own embedder, or
+        by BM25 for a graph without one.
+    """
+    known = graph or graph_beside(index)
+    linker = linker_for(index, known, linking, mentions)
+    own = linker.embedder
+    chosen = composition if composition != "" else ("ppr>beam:st>st" if own else "ppr>beam:bm25>bm25")
+    scorers = Scorers(models or (ScorerModels(embedder=own) if own else ScorerModels()))
+    finder = PathFinder(Graph.from_index(known), chosen, scorers, settings or INTERACTIVE)
+    return PathRetriever(index.snapshot.passages, known, rows_of_documents(index, known), linker, finder)

@@ -1,0 +1,29 @@
+"""BM25: which texts share the question's rare words?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ras_agent.tools.index.bm25_matrix import build_matrix
+from ras_agent.tools.index.tokenise import Tokeniser
+from ras_agent.tools.subgraph.graph import plain_name
+from ras_agent.tools.subgraph.scoring import Scored
+
+__all__ = ["BM25Scorer"]
+
+
+class BM25Scorer:
+    """Words are rare or common among the texts of one call."""
+
+    name = "bm25"
+
+    def __init__(self, tokeniser: Tokeniser | None = None) -> None:
+        self._tokeniser = tokeniser or Tokeniser()
+
+    def score(self, question: str, texts: Sequence[str]) -> Scored:
+        if not texts:
+            return Scored(np.empty(0, dtype=np.float32))
+        matrix = build_matrix(texts, self._tokeniser)
+        return Scored(matrix.scores(self._tokeniser.terms(plain_name(question))))

@@ -1,0 +1,113 @@
+"""A chat model, plain or fine-tuned, that grades texts from 0 to 10."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ras_agent.budget import current_ledger
+from ras_agent.errors import BudgetExceeded, ModelCallError
+from ras_agent.prompts import as_data, as_line, load
+from ras_agent.records import Failure
+from ras_agent.tools.encode.chat import ChatSettings, Request, as_chat
+from ras_agent.tools.encode.chat_dialogue import Dialogue, converse_all, repair
+from ras_agent.tools.encode.thinking import without_thinking
+from ras_agent.tools.subgraph.scorers.bm25 import BM25Scorer
+from ras_agent.tools.subgraph.scoring import Scored, Scorer, best
+
+__all__ = ["LLMScorer", "read_grades"]
+
+_FORM = "one line for each candidate, its number, a colon and its grade from 0 to 10, as in '3: 8'"
+_GRADE = re.compile(r"^[\s*\-•#(\[]*(\d{1,5})[\])*]{0,3}\s*[:=|]\s*\**(\d{1,2}(?:\.\d+)?)\b")
+Grades = dict[int, float]
+
+
+class LLMScorer:
+    """Grades with a chat model, one call for every `per_call` texts, `at_once` calls under way.
+
+    model: a LangChain chat model, a string such as "openai:gpt-4o-mini" or "vllm:http://host:port/v1#tuned", or a Chat.
+    first: who chooses the `at_most` texts that the model reads, so that a thousand facts do not become fifty calls;
+        the others score below all that are read, in its order. The paper has a sentence encoder there.
+    prompts_dir: a folder whose files override the packaged prompts (grade-facts, repair).
+    """
+
+    def __init__(
+        self,
+        model: object,
+        *,
+        first: Scorer | None = None,
+        at_most: int = 128,
+        per_call: int = 32,
+        at_once: int = 4,
+        prompts_dir: str | Path | None = None,
+        settings: ChatSettings | None = None,
+    ) -> None:
+        if min(at_most, per_call, at_once) < 1:
+            raise ValueError(f"at_most, per_call and at_once must be positive, got {at_most}, {per_call}, {at_once}")
+        self._chat = as_chat(model, settings)
+        self._first = first or BM25Scorer()
+        self._at_most, self._per_call, self._at_once = at_most, per_call, at_once
+        self._prompt, self._repair = load("grade-facts", prompts_dir), load("repair", prompts_dir)
+
+    @property
+    def name(self) -> str:
+        return self._chat.name
+
+    def score(self, question: str, texts: Sequence[str]) -> Scored:
+        """Grades, 0 to 10; a text that was read but not graded has -1, and one that was not read is below -1.
+
+        A call that fails, or a reply that stays unreadable after one repair, costs the grades of its texts alone and
+        is a Failure.
+        """
+        if not texts:
+            return Scored(np.empty(0, dtype=np.float32))
+        first = self._first.score(question, texts)
+        ranked = best(first.values, len(texts))
+        values = np.empty(len(texts), dtype=np.float32)
+        values[ranked] = -2 - np.arange(len(texts), dtype=np.float32) / len(texts)
+        read = sorted(ranked[: self._at_most])
+        values[read] = -1
+        batches = [read[at : at + self._per_call] for at in range(0, len(read), self._per_call)]
+        dialogues = [self._dialogue(question, [texts[place] for place in batch]) for batch in batches]
+        failures = list(first.failures)
+        for batch, (grades, failed) in zip(batches, converse_all(self._chat, dialogues, self._at_once), strict=True):
+            failures += failed
+            for number, grade in grades.items():
+                values[batch[number - 1]] = grade
+        return Scored(values, tuple(failures))
+
+    def _dialogue(self, question: str, texts: Sequence[str]) -> Dialogue[tuple[Grades, list[Failure]]]:
+        lines = "\n".join(f"{number}. {as_line(text)}" for number, text in enumerate(texts, 1))
+        request = Request(self._prompt.fill(question=as_data(question), candidates=lines))
+        grades: Grades = {}
+        failures: list[Failure] = []
+        try:
+            reply = yield request
+            grades = read_grades(reply.text, len(texts))
+            if len(grades) < len(texts):
+                missing = f"it grades {len(grades)} of {len(texts)} candidates"
+                reply = yield repair(request, reply, self._repair, missing, _FORM)
+                grades |= read_grades(reply.text, len(texts))
+            if len(grades) < len(texts):
+                missing = f"{len(texts) - len(grades)} of {len(texts)} facts got no grade, also after a repair"
+                failures.append(Failure("scorer", missing, current_ledger().hop, reply.text[:500]))
+        except (BudgetExceeded, ModelCallError) as error:
+            failures.append(Failure("scorer", str(error), current_ledger().hop))
+        return grades, failures
+
+
+def read_grades(reply: str, count: int) -> Grades:
+    """Grades by number, of lines such as "3: 8"; other lines, numbers beyond 1..count and grades above 10 are left.
+
+    >>> read_grades("1: 9\\n**2**: 4\\n- 3: 7.5 because", 3)
+    {1: 9.0, 2: 4.0, 3: 7.5}
+    """
+    found: Grades = {}
+    for line in without_thinking(reply).splitlines():
+        match = _GRADE.match(line)
+        if match and 1 <= int(match[1]) <= count and float(match[2]) <= 10:
+            found.setdefault(int(match[1]), float(match[2]))
+    return found

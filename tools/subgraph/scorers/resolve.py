@@ -1,0 +1,101 @@
+"""From a scorer's name in a composition to the scorer, made once and when first needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+from ras_agent.errors import SettingsError, UnknownName
+from ras_agent.tools.encode.chat import ChatSettings
+from ras_agent.tools.subgraph.composition import SCORERS
+from ras_agent.tools.subgraph.scorers.bm25 import BM25Scorer
+from ras_agent.tools.subgraph.scorers.cross_encoder import CrossEncoderScorer
+from ras_agent.tools.subgraph.scorers.encoder import EncoderScorer
+from ras_agent.tools.subgraph.scorers.llm import LLMScorer
+from ras_agent.tools.subgraph.scorers.path_head import PathHead
+from ras_agent.tools.subgraph.scoring import Scorer
+
+__all__ = ["ScorerModels", "Scorers"]
+
+
+@dataclass(frozen=True, slots=True)
+class ScorerModels:
+    """Which models play the scorers.
+
+    embedder: for st and st-ft, what resolve_embedder takes. path_encoder: the folder of a trained PathHead, for st-ft.
+    reranker: a CrossEncoder, or its name or folder. llm, tuned_llm: chat models, or strings that name them.
+    at_most: how many texts a chat model reads a call of `score`; an encoder chooses them.
+    """
+
+    embedder: object = "minilm"
+    path_encoder: str | Path | PathHead | None = None
+    reranker: Any = None
+    llm: object = None
+    tuned_llm: object = None
+    at_most: int = 128
+    prompts_dir: str | Path | None = None
+    settings: ChatSettings | None = None
+
+
+class Scorers:
+    """The scorers by name. May be used from several threads at once."""
+
+    def __init__(self, models: ScorerModels | None = None, given: Mapping[str, Scorer] | None = None) -> None:
+        """given: scorers of your own in place of those named so."""
+        self._models = models or ScorerModels()
+        self._made: dict[str, Scorer] = dict(given or {})
+        self._lock = RLock()
+
+    def __getitem__(self, name: str) -> Scorer:
+        """Raises UnknownName, and SettingsError for a scorer whose model is not given."""
+        with self._lock:
+            if name not in self._made:
+                self._made[name] = self._make(name)
+            return self._made[name]
+
+    def _make(self, name: str) -> Scorer:
+        if name not in _MAKERS:
+            raise UnknownName("scorer", name, SCORERS)
+        return _MAKERS[name](self._models, self)
+
+
+def _tuned_encoder(models: ScorerModels, _: Scorers) -> Scorer:
+    head = _given("st-ft", models.path_encoder, "path_encoder", "a folder made by ras_agent.train.path_encoder")
+    return EncoderScorer(models.embedder, head if isinstance(head, PathHead) else PathHead.load(head))
+
+
+def _reranker(models: ScorerModels, _: Scorers) -> Scorer:
+    return CrossEncoderScorer(_given("rerank", models.reranker, "reranker", "a cross-encoder's name or folder"))
+
+
+def _chat(name: str, option: str) -> Callable[[ScorerModels, Scorers], Scorer]:
+    def make(models: ScorerModels, scorers: Scorers) -> Scorer:
+        model = _given(name, getattr(models, option), option, "a chat model, such as vllm:http://host:8000/v1#name")
+        return LLMScorer(
+            model,
+            first=scorers["st"],
+            at_most=models.at_most,
+            prompts_dir=models.prompts_dir,
+            settings=models.settings,
+        )
+
+    return make
+
+
+_MAKERS: dict[str, Callable[[ScorerModels, Scorers], Scorer]] = {
+    "bm25": lambda models, scorers: BM25Scorer(),
+    "st": lambda models, scorers: EncoderScorer(models.embedder),
+    "st-ft": _tuned_encoder,
+    "rerank": _reranker,
+    "llm": _chat("llm", "llm"),
+    "llm-ft": _chat("llm-ft", "tuned_llm"),
+}
+
+
+def _given(scorer: str, value: Any, option: str, what: str) -> Any:
+    if value is None:
+        raise SettingsError(f"scorer {scorer!r} has no model: give {option}, {what}")
+    return value

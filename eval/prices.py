@@ -28,6 +28,11 @@ class Price:
     output: float
     cached: float
 
+    def cost(self, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> float:
+        """What these tokens cost; `cached_tokens` are part of `input_tokens`."""
+        fresh = max(0, input_tokens - cached_tokens)
+        return (fresh * self.input + cached_tokens * self.cached + output_tokens * self.output) / _MILLION
+
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
@@ -103,9 +108,7 @@ def cost_of(tokens: Mapping[str, Tokens], prices: Prices) -> Cost:
         if price is None:
             total += Cost(unknown=(model,))
             continue
-        fresh = max(0, used.input - used.cached)
-        sum_ = fresh * price.input + used.cached * price.cached + used.output * price.output
-        total += Cost(sum_ / _MILLION)
+        total += Cost(price.cost(used.input, used.output, used.cached))
     return total
 
 

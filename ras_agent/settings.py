@@ -67,6 +67,7 @@ class Settings(BaseModel):
     few_shot: bool = False
     prompts: Path | None = None
     cache: Path | None = None
+    triple_cache: Path | None = None
     temperature: float | None = None
     timeout: PositiveFloat = 60.0
     requests_per_minute: PositiveInt | None = None
@@ -146,7 +147,7 @@ def _from_file(path: Path) -> dict[str, Any]:
         raise SettingsError(f"{path}: not TOML: {error}") from error
     except OSError as error:
         raise SettingsError(f"{path}: cannot be read: {error.strerror}") from error
-    for key in ("index", "prompts", "cache"):
+    for key in ("index", "prompts", "cache", "triple_cache"):
         if isinstance(table.get(key), str):
             table[key] = path.parent / Path(table[key]).expanduser()
     return table

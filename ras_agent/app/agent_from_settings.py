@@ -21,6 +21,7 @@ __all__ = [
     "Roles",
     "agent_from_settings",
     "agent_of",
+    "extractor_from_settings",
     "chat_settings",
     "limits_of",
     "role_specs",
@@ -59,7 +60,7 @@ def roles_from_settings(settings: Settings, index: PassageIndex | Sequence[Passa
     """The parts of `agent_from_settings`, which see."""
     from ras_agent.graphs.presets import preset_named
     from ras_agent.tools.retrieve.resolve import resolve_retriever
-    from ras_agent.tools.roles import resolve_answerer, resolve_extractor, resolve_planner, resolve_reasoner
+    from ras_agent.tools.roles import resolve_answerer, resolve_planner, resolve_reasoner
 
     if settings.preset and settings.graph != "ras":
         raise SettingsError(f"preset {settings.preset!r} is for graph 'ras', not for {settings.graph!r}")
@@ -75,7 +76,7 @@ def roles_from_settings(settings: Settings, index: PassageIndex | Sequence[Passa
     return Roles(
         graph=settings.graph,
         planner=planner,
-        extractor=resolve_extractor(specs["extractor"], **asking, **examples) if "extractor" in specs else None,
+        extractor=extractor_from_settings(settings, specs["extractor"]) if "extractor" in specs else None,
         answerer=resolve_answerer(
             specs["answerer"],
             **asking,
@@ -89,6 +90,18 @@ def roles_from_settings(settings: Settings, index: PassageIndex | Sequence[Passa
         limits=limits_of(settings),
         preset=settings.preset,
     )
+
+
+def extractor_from_settings(settings: Settings, spec: str) -> Extractor:
+    """The extractor that `spec` names, over the triple cache if the settings name one. Raises RasError children."""
+    from ras_agent.tools.roles import resolve_extractor
+    from ras_agent.tools.structure.cached import CachedExtractor
+    from ras_agent.tools.structure.triple_cache import TripleCache
+
+    extractor = resolve_extractor(
+        spec, settings=chat_settings(settings), prompts_dir=settings.prompts, few_shot=settings.few_shot
+    )
+    return CachedExtractor(extractor, TripleCache(settings.triple_cache)) if settings.triple_cache else extractor
 
 
 def agent_of(roles: Roles) -> Agent:

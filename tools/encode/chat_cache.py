@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import sqlite3
-import threading
-import weakref
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ras_agent.errors import SettingsError
 from ras_agent.prompts import Turn
+from ras_agent.tools.encode.sqlite_file import SqliteFile
 
 __all__ = ["KeptReply", "ReplyCache"]
 
@@ -34,14 +29,7 @@ class ReplyCache:
     def __init__(self, path: str | Path) -> None:
         """Makes the file and its folders where there are none. Raises SettingsError for a file of another kind."""
         self.path = Path(path)
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._lock = threading.Lock()
-        self._opened: tuple[int, sqlite3.Connection] | None = None
-        try:
-            with self.transaction() as connection:
-                connection.execute(_TABLE)
-        except sqlite3.Error as error:
-            raise SettingsError(f"cannot keep replies in {self.path}: {error}; name another file") from error
+        self.file = SqliteFile(path, _TABLE, "replies")
 
     def get(self, parameters: Mapping[str, Any], turns: Sequence[Turn]) -> dict[str, Any] | None:
         """The reply kept for a request, or None."""
@@ -53,50 +41,32 @@ class ReplyCache:
 
     def place_of(self, parameters: Mapping[str, Any], turns: Sequence[Turn]) -> KeptReply:
         """Where a request's reply is kept, or will be."""
-        return KeptReply(self, *_request(parameters, turns))
+        return KeptReply(self.file, *_request(parameters, turns))
 
     def __len__(self) -> int:
-        with self.transaction() as connection:
+        with self.file.transaction() as connection:
             (count,) = connection.execute("SELECT COUNT(*) FROM replies").fetchone()
         return int(count)
-
-    @contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
-        """The connection, for this thread alone; committed at the end of the block, rolled back by an exception."""
-        with self._lock:
-            connection = self._connection()
-            with connection:
-                yield connection
-
-    def _connection(self) -> sqlite3.Connection:
-        """One for each process: SQLite's connections do not survive a fork."""
-        if self._opened is None or self._opened[0] != os.getpid():
-            connection = sqlite3.connect(self.path, timeout=30, check_same_thread=False)
-            self._opened = (os.getpid(), connection)
-            weakref.finalize(self, connection.close)
-            connection.execute("PRAGMA journal_mode = WAL")  # readers need not wait for a writer
-            connection.execute("PRAGMA synchronous = NORMAL")  # no wait for the disk at each reply
-        return self._opened[1]
 
 
 @dataclass(frozen=True, slots=True)
 class KeptReply:
     """The place of one request's reply. `key` is its hash, `request` its JSON for a reader."""
 
-    cache: ReplyCache
+    file: SqliteFile
     key: str
     request: str
 
     def get(self) -> dict[str, Any] | None:
         """The reply, or None."""
-        with self.cache.transaction() as connection:
+        with self.file.transaction() as connection:
             row = connection.execute("SELECT reply FROM replies WHERE key = ?", (self.key,)).fetchone()
         return json.loads(row[0]) if row else None
 
     def put(self, reply: Mapping[str, Any]) -> None:
         """Keep a reply, a mapping of JSON values."""
         row = (self.key, self.request, json.dumps(dict(reply)))
-        with self.cache.transaction() as connection:
+        with self.file.transaction() as connection:
             connection.execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?)", row)
 
 

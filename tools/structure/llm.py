@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +14,7 @@ from ras_agent.prompts import as_line, load, passage_block
 from ras_agent.records import Extraction, Failure, Passage, Source, Triple
 from ras_agent.tools.encode.chat import ChatSettings, Reply, Request, as_chat
 from ras_agent.tools.encode.chat_dialogue import Dialogue, aconverse_all, converse_all, repair
+from ras_agent.tools.encode.chat_models import model_name, sampling_parameters
 from ras_agent.tools.encode.overlap import Sentence, best_sentence, sentences_of
 from ras_agent.tools.encode.thinking import without_thinking
 from ras_agent.tools.structure.parse_triples import FORM, ParsedTriples, parse_triples
@@ -52,6 +55,15 @@ class LLMExtractor:
     @property
     def name(self) -> str:
         return self._chat.name
+
+    @property
+    def fingerprint(self) -> str:
+        """What decides which facts are read in a passage: model, sampling, prompts; not where the model runs."""
+        parameters = {**sampling_parameters(self._chat.model), "endpoint": None}
+        prompts = [[turn.role, turn.text] for prompt in (self._prompt, self._repair) for turn in prompt.turns]
+        identity = [model_name(self._chat.model), parameters, prompts, self._passages_per_call]
+        digest = hashlib.sha256(json.dumps(identity, sort_keys=True, default=str).encode()).hexdigest()
+        return f"{model_name(self._chat.model)} {digest[:16]}"
 
     def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
         """Facts in the order of the passages."""

@@ -25,6 +25,7 @@ __all__ = [
     "Prompts",
     "Retriever",
     "Style",
+    "TripleCache",
 ]
 
 AGENT, LIMITS, MODELS = "Agent", "Limits", "Models"
@@ -59,4 +60,7 @@ FewShot = Annotated[
 Prompts = Annotated[Path | None, typer.Option(help="Folder of your own prompts.", rich_help_panel=MODELS)]
 Cache = Annotated[
     Path | None, typer.Option(help="File of kept replies: a run can be replayed.", rich_help_panel=MODELS)
+]
+TripleCache = Annotated[
+    Path | None, typer.Option(help="File of facts by passage, read once for all runs.", rich_help_panel=MODELS)
 ]

@@ -54,6 +54,7 @@ def ask(
     few_shot: agent_options.FewShot = None,
     prompts: agent_options.Prompts = None,
     cache: agent_options.Cache = None,
+    triple_cache: agent_options.TripleCache = None,
     save: Annotated[
         list[Path] | None,
         typer.Option(help="Save the run: .html, .json, .graphml or .mmd. May be repeated.", rich_help_panel=OUTPUT),
@@ -90,7 +91,7 @@ def ask(
         config, index=index, graph=graph, preset=preset, retriever=retriever, llm=llm, planner=planner,
         extractor=extractor, answerer=answerer, k=k, max_hops=max_hops, max_facts=max_facts,
         max_llm_calls=max_llm_calls, max_tokens=max_tokens, max_seconds=max_seconds, style=style, few_shot=few_shot,
-        prompts=prompts, cache=cache,
+        prompts=prompts, cache=cache, triple_cache=triple_cache,
     )  # fmt: skip
     if not sample and settings.index is None:
         raise typer.BadParameter("no index: give --index PATH, or --sample to try the bundled one")

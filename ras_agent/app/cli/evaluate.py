@@ -77,6 +77,7 @@ def evaluate(
     few_shot: agent_options.FewShot = None,
     prompts: agent_options.Prompts = None,
     cache: agent_options.Cache = None,
+    triple_cache: agent_options.TripleCache = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors alone.")] = False,
     config: Config = None,
     debug: Debug = False,
@@ -100,7 +101,7 @@ def evaluate(
         config, index=index, graph=graph, preset=preset, retriever=retriever, llm=llm, planner=planner,
         extractor=extractor, answerer=answerer, k=k, max_hops=max_hops, max_facts=max_facts,
         max_llm_calls=max_llm_calls, max_tokens=max_tokens, max_seconds=max_seconds, style=style, few_shot=few_shot,
-        prompts=prompts, cache=cache,
+        prompts=prompts, cache=cache, triple_cache=triple_cache,
     )  # fmt: skip
     table = load_prices(prices)
     console = screen(quiet=quiet)

@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from ras_agent import __version__
-from ras_agent.app.cli import ask, doctor, evaluate, index, kg, report, show, study
+from ras_agent.app.cli import ask, doctor, eval_cost, evaluate, index, kg, report, show, structure, study
 from ras_agent.app.cli.exits import EPILOG, ERROR, INTERRUPTED
 from ras_agent.app.cli.inert import inert
 from ras_agent.errors import RasError
@@ -52,6 +52,8 @@ app.add_typer(kg.kg)
 app.command("eval")(evaluate.evaluate)
 app.command("report")(report.report)
 app.command("study")(study.study)
+app.command("eval-cost")(eval_cost.eval_cost)
+app.command("structure")(structure.structure)
 app.command("doctor")(doctor.doctor)
 
 

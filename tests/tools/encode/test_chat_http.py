@@ -151,3 +151,15 @@ async def test_a_server_that_is_not_there_is_given_up_after_one_short_wait(
         f"nothing listens at http://{host}:9; start the server, or correct its address"
     )
     assert passing_time.waits == [0.5]
+
+
+def test_one_process_may_use_several_event_loops_one_after_the_other(scripted_llm: Any) -> None:
+    scripted_llm.script({"reply": "Bell.", "repeat": True})
+
+    async def several(number: int) -> list[str]:
+        chat = as_chat(scripted_llm.spec)
+        asked = [Request((Turn("user", f"loop {number}, question {place}"),)) for place in range(4)]
+        return [reply.text for reply in await asyncio.gather(*map(chat.acomplete, asked))]
+
+    assert [asyncio.run(several(number)) for number in range(3)] == [["Bell."] * 4] * 3
+    assert len(scripted_llm.requests()) == 12

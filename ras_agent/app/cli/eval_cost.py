@@ -1,0 +1,121 @@
+"""`ras-agent eval-cost`: indexing a corpus beforehand against structuring what each question retrieves."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ras_agent.app.cli.options import Debug
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ras_agent.eval.index_cost import Comparison, Reading
+    from ras_agent.eval.prices import Price
+    from ras_agent.records import Passage
+
+__all__ = ["eval_cost"]
+
+
+def eval_cost(
+    run: Annotated[Path, typer.Argument(help="The folder of an evaluation run.")],
+    corpus: Annotated[Path, typer.Option(help="The passages it searched, JSON Lines of id, text, title.")],
+    triple_cache: Annotated[
+        Path | None, typer.Option(help="Measure a passage by what is kept there of this corpus.")
+    ] = None,
+    extractor: Annotated[
+        str | None, typer.Option(help="Whose facts in the triple cache, as ask and structure take it.")
+    ] = None,
+    prices: Annotated[Path | None, typer.Option(help="Your prices per million tokens.")] = None,
+    model: Annotated[str | None, typer.Option(help="The model of the price table that reads.")] = None,
+    output_ratio: Annotated[
+        float, typer.Option(min=0.0, help="Tokens of facts for each token of text, where nothing was measured.")
+    ] = 1.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Compare what text to triples costs: the corpus once, or each question's passages.
+
+    Tokens are measured where a model read passages in the run or into a
+    triple cache, else estimated from the texts' lengths.
+    """
+    from ras_agent.app.cli.screen import screen
+    from ras_agent.errors import SettingsError
+    from ras_agent.eval.index_cost import compare, published_ranges
+    from ras_agent.eval.prices import load_prices
+    from ras_agent.eval.questions import load_passages
+    from ras_agent.eval.run_folder import RunFolder
+
+    if (triple_cache is None) != (extractor is None):
+        raise typer.BadParameter("--triple-cache and --extractor go together")
+    passages = load_passages(corpus)
+    results = list(RunFolder(run).results())
+    ids = {passage.id for passage in passages}
+    # gold passages named by title have the retrieved ones named so too
+    by_title = any(result.retrieved and ids.isdisjoint(result.retrieved) for result in results)
+    named = {passage.title if by_title else passage.id: passage for passage in passages}
+    measured = _measured(passages, triple_cache, extractor) if triple_cache and extractor else None
+    found = compare(results, named, measured, output_ratio=output_ratio, by_title=by_title)
+    price = load_prices(prices).of(model) if model else None
+    if model and price is None:
+        raise SettingsError(f"the price table has no model {model!r}; add it to the file given with --prices")
+    ranges = published_ranges(passages)
+    if as_json:
+        costs = {name: getattr(found, name).cost(price) for name in _ROWS} if price else None
+        typer.echo(json.dumps({**found.to_dict(), "cost": costs, "published_usd": ranges}, indent=2))
+    else:
+        _show(screen(), found, price, ranges)
+
+
+_ROWS = {
+    "static": "the whole corpus, once",
+    "a_question": "a question's passages",
+    "all_questions": "all questions, each read anew",
+    "kept": "all questions, with a triple cache",
+}
+
+
+def _measured(passages: list[Passage], path: Path, spec: str) -> Reading:
+    from ras_agent.app.agent_from_settings import extractor_from_settings
+    from ras_agent.errors import SettingsError
+    from ras_agent.eval.index_cost import a_passage
+    from ras_agent.settings import load_settings
+    from ras_agent.tools.structure.triple_cache import TripleCache, facts_key
+
+    if not path.is_file():
+        raise SettingsError(f"there is no triple cache {path}; ras-agent structure makes one")
+    fingerprint = getattr(
+        extractor_from_settings(load_settings(None, {}, {"triple_cache": path}), spec), "fingerprint", ""
+    )
+    cache = TripleCache(path)
+    kept = [cache.get(facts_key(fingerprint, passage)) for passage in passages]
+    calls = [one.calls for one in kept if one is not None]
+    if not calls:
+        raise SettingsError(f"{path} holds no facts that {spec} read in this corpus; run ras-agent structure first")
+    return a_passage(calls)
+
+
+def _show(console: Console, found: Comparison, price: Price | None, ranges: dict[str, Any]) -> None:
+    from rich.table import Table
+
+    shown = Table("read for facts", "passages", "calls", "tokens in", "tokens out", box=None, header_style="dim")
+    if price:
+        shown.add_column("cost")
+    for column in shown.columns[1:]:
+        column.justify = "right"
+    for name, label in _ROWS.items():
+        reading: Reading = getattr(found, name)
+        figures = (reading.passages, reading.calls, reading.input_tokens, reading.output_tokens)
+        cost = [f"{reading.cost(price):,.4f}"] if price else []
+        shown.add_row(label, *(f"{figure:,.0f}" if figure >= 100 else f"{figure:,.1f}" for figure in figures), *cost)
+    console.print(shown)
+    how = "measured by calls that were made" if found.static.measured else "estimated from the texts' lengths"
+    told = f"{found.questions} questions · tokens {how}"
+    if found.break_even:
+        told += f" · the corpus pays after {found.break_even:,} questions, if nothing is kept"
+    console.print(told, style="dim", soft_wrap=True)
+    others = ", ".join(f"{name} {low:,.2f} to {high:,.2f} USD" for name, (low, high) in ranges.items())
+    console.print(f"extraction of this corpus at published rates: {others}", style="dim", soft_wrap=True)

@@ -1,0 +1,146 @@
+"""`ras-agent structure`: the facts of a whole corpus into a triple cache."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ras_agent.app.cli import agent_options
+from ras_agent.app.cli.exits import INCOMPLETE
+from ras_agent.app.cli.options import Config, Debug, settings_from
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ras_agent.eval.prices import Prices
+    from ras_agent.records import Failure, Passage
+    from ras_agent.settings import Settings
+    from ras_agent.tools.structure.bulk_facts import ReadPassage
+
+__all__ = ["structure"]
+
+NAMED = 3
+_CALLS_A_PASSAGE = 1
+
+
+def structure(
+    triple_cache: Annotated[Path, typer.Option("--triple-cache", "-o", help="The file of facts to fill.")],
+    corpus: Annotated[Path | None, typer.Option(help="Passages, JSON Lines of id, text, title.")] = None,
+    index: Annotated[Path | None, typer.Option("--index", "-i", help="An index instead.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="How many passages (all).")] = None,
+    concurrency: Annotated[int, typer.Option(min=1, help="Passages under way at once.")] = 32,
+    llm: agent_options.Llm = None,
+    extractor: agent_options.Extractor = None,
+    few_shot: agent_options.FewShot = None,
+    prompts: agent_options.Prompts = None,
+    prices: Annotated[
+        Path | None, typer.Option(help='Prices per million tokens: {"model": {"input": 1, "output": 2}}.')
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors alone.")] = False,
+    config: Config = None,
+    debug: Debug = False,
+) -> None:
+    """Read the facts of a corpus once, for all runs to come.
+
+    `ask` and `eval` with the same --triple-cache and extractor find them
+    there. The same command resumes a run that was interrupted, and reads
+    again what failed; failures make the exit code 3.
+    """
+    from ras_agent.app.agent_from_settings import extractor_from_settings
+    from ras_agent.app.cli.screen import screen
+    from ras_agent.eval.prices import load_prices
+    from ras_agent.tools.structure.bulk_facts import passage_reader, read_all
+
+    settings = settings_from(
+        config, index=index, llm=llm, extractor=extractor, few_shot=few_shot, prompts=prompts,
+        triple_cache=triple_cache,
+    )  # fmt: skip
+    spec = settings.extractor or settings.llm
+    if spec is None:
+        raise typer.BadParameter("read by whom? give --extractor, such as --extractor openai:gpt-4o-mini")
+    if "in_flight" not in settings.model_fields_set:
+        settings = settings.model_copy(update={"in_flight": max(settings.in_flight, _CALLS_A_PASSAGE * concurrency)})
+    table, console = load_prices(prices), screen(quiet=quiet)
+    passages = _passages(corpus, settings)[:limit]
+    reader = passage_reader(extractor_from_settings(settings, spec))
+    tally = _Tally(table)
+    with _bar(console, len(passages), tally) as on_end:
+        asyncio.run(read_all(reader, passages, concurrency=concurrency, on_end=on_end))
+    console.print(tally.told(triple_cache), style="dim", soft_wrap=True)
+    _tell_failures(tally.failures)
+    if tally.failures:
+        raise typer.Exit(INCOMPLETE)
+
+
+def _passages(corpus: Path | None, settings: Settings) -> Sequence[Passage]:
+    from ras_agent.eval.questions import load_passages
+    from ras_agent.tools.index.store import PassageIndex
+
+    if corpus is not None:
+        return load_passages(corpus)
+    if settings.index is None:
+        raise typer.BadParameter("read what? give --corpus PASSAGES.jsonl or --index PATH")
+    return PassageIndex.open(settings.index).passages
+
+
+@dataclass
+class _Tally:
+    """What has been read so far."""
+
+    prices: Prices
+    passages: int = 0
+    known: int = 0
+    facts: int = 0
+    tokens: int = 0
+    cost: float = 0.0
+    failures: list[Failure] = field(default_factory=list)
+
+    def add(self, read: ReadPassage) -> None:
+        self.passages += 1
+        self.known += not (read.calls or read.failures)
+        self.facts += read.facts
+        self.failures += read.failures
+        for call in read.calls:
+            self.tokens += call.input_tokens + call.output_tokens
+            if price := self.prices.of(call.model):
+                self.cost += price.cost(call.input_tokens, call.output_tokens, call.cached_tokens)
+
+    def told(self, path: Path) -> str:
+        """For example "90 passages, 60 of them known · 1,204 facts · 40,300 tokens · facts.sqlite written"."""
+        from ras_agent.app.cli.summary import counted
+
+        known = f", {self.known:,} of them known" if self.known else ""
+        cost = f" · cost {self.cost:.4g}" if self.cost else ""
+        facts, tokens = counted(self.facts, "fact"), counted(self.tokens, "token")
+        return f"{counted(self.passages, 'passage')}{known} · {facts} · {tokens}{cost} · {path} written"
+
+
+@contextmanager
+def _bar(console: Console, total: int, tally: _Tally) -> Iterator[Callable[[ReadPassage], None]]:
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[spent]}"), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("", total=total, spent="")
+
+        def on_end(read: ReadPassage) -> None:
+            tally.add(read)
+            bar.update(task, advance=1, spent=f"{tally.facts:,} facts · {tally.tokens:,} tokens")
+
+        yield on_end
+
+
+def _tell_failures(failures: Sequence[Failure]) -> None:
+    from ras_agent.app.cli.inert import inert
+    from ras_agent.app.cli.summary import counted
+
+    for failure in failures[:NAMED]:
+        typer.echo(f"ras-agent: {inert(failure.message, limit=300)}", err=True)
+    if len(failures) > NAMED:
+        typer.echo(f"ras-agent: and {counted(len(failures) - NAMED, 'failure')} more", err=True)

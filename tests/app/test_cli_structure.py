@@ -1,0 +1,87 @@
+"""`ras-agent structure`, the triple cache in `ask` and `eval`, and `ras-agent eval-cost`, with a model over HTTP."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+Cli = Callable[..., Any]
+FACTS = {"when": "<passage>", "reply": "(S> The telephone | P> was patented by | O> Bell)", "repeat": True}
+
+
+def _questions(tmp_path: Path) -> Path:
+    path = tmp_path / "questions.jsonl"
+    asked = {"id": "q1", "question": "Who patented the telephone?", "answers": ["Bell"], "supporting_ids": ["tel"]}
+    path.write_text(json.dumps(asked) + "\n")
+    return path
+
+
+def test_a_corpus_is_read_once_and_the_same_command_reads_nothing_again(
+    cli: Cli, passages_file: Path, tmp_path: Path, scripted_llm: Any
+) -> None:
+    scripted_llm.script(FACTS)
+    command = ["structure", "--corpus", passages_file, "--extractor", scripted_llm.spec, "--triple-cache"]
+    first = cli(*command, tmp_path / "facts.sqlite", "--limit", 3)
+    assert first.exit_code == 0, first.output
+    assert first.stdout.startswith("3 passages · 3 facts · ")
+    again = cli(*command, tmp_path / "facts.sqlite")
+    assert again.stdout.startswith("4 passages, 3 of them known · 4 facts · ")
+    assert len(scripted_llm.requests()) == 4
+
+
+def test_an_evaluation_finds_the_facts_there(cli: Cli, passages_file: Path, tmp_path: Path, scripted_llm: Any) -> None:
+    scripted_llm.script(FACTS)
+    facts = tmp_path / "facts.sqlite"
+    cli("structure", "--corpus", passages_file, "--extractor", scripted_llm.spec, "--triple-cache", facts)
+    read = len(scripted_llm.requests())
+    asked = cli(
+        *("eval", "jsonl", "--data", _questions(tmp_path), "--corpus", passages_file, "--out", tmp_path / "run"),
+        *("--extractor", scripted_llm.spec, "--triple-cache", facts),
+    )
+    assert asked.exit_code == 0, asked.output
+    row = json.loads((tmp_path / "run" / "results.jsonl").read_text())
+    told = {fact["subject"] for fact in row["trace"]["graph"]["facts"]}
+    assert (told, row["usage"]["calls"], len(scripted_llm.requests())) == ({"The telephone"}, 0, read)
+
+
+def test_a_passage_that_fails_is_told_and_read_again_the_next_time(
+    cli: Cli, passages_file: Path, tmp_path: Path, scripted_llm: Any
+) -> None:
+    scripted_llm.script({"when": "Paris", "status": 400, "reply": "no"}, FACTS)
+    command = ["structure", "--corpus", passages_file, "--extractor", scripted_llm.spec, "--triple-cache"]
+    first = cli(*command, tmp_path / "facts.sqlite")
+    assert (first.exit_code, "(passage paris)" in first.stderr) == (3, True)
+    again = cli(*command, tmp_path / "facts.sqlite")
+    assert (again.exit_code, "4 passages, 3 of them known" in again.stdout) == (0, True)
+
+
+def test_structure_needs_a_model_that_reads(cli: Cli, passages_file: Path, tmp_path: Path) -> None:
+    command = ["structure", "--corpus", passages_file, "--triple-cache", tmp_path / "facts.sqlite"]
+    assert "read by whom?" in cli(*command).stderr
+    refused = cli(*command, "--extractor", "offline")
+    assert (refused.exit_code, "cannot be kept passage by passage" in refused.stderr) == (1, True)
+
+
+def test_eval_cost_measures_by_the_triple_cache_or_estimates(
+    cli: Cli, passages_file: Path, tmp_path: Path, scripted_llm: Any
+) -> None:
+    scripted_llm.script(FACTS)
+    facts = tmp_path / "facts.sqlite"
+    cli("structure", "--corpus", passages_file, "--extractor", scripted_llm.spec, "--triple-cache", facts)
+    cli("eval", "jsonl", "--data", _questions(tmp_path), "--corpus", passages_file, "--out", tmp_path / "run", "--k", 2)
+    (tmp_path / "prices.json").write_text('{"m": {"input": 1000000, "output": 0}}')
+    command = ["eval-cost", tmp_path / "run", "--corpus", passages_file, "--json"]
+    measured = json.loads(
+        cli(
+            *command, "--triple-cache", facts, "--extractor", scripted_llm.spec, "--prices", tmp_path / "prices.json",
+            "--model", "m",
+        ).stdout
+    )  # fmt: skip
+    assert (measured["static"]["passages"], measured["static"]["measured"]) == (4, True)
+    assert measured["cost"]["static"] == measured["static"]["input_tokens"]
+    estimated = json.loads(cli(*command).stdout)
+    assert (estimated["static"]["measured"], estimated["cost"]) == (False, None)
+    table = cli("eval-cost", tmp_path / "run", "--corpus", passages_file).stdout
+    assert "the whole corpus, once" in table
+    missing = cli(*command, "--model", "unknown")
+    assert "the price table has no model 'unknown'" in missing.stderr

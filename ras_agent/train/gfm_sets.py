@@ -1,0 +1,131 @@
+"""Steps' examples, drawn from sets of questions over knowledge graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ras_agent.tools.encode.gfm.config import GFMConfig
+from ras_agent.tools.encode.gfm.graph import GFMGraph
+from ras_agent.tools.index.kg.index import KGIndex
+from ras_agent.tools.retrieve.gfm_start import inverse_vectors
+from ras_agent.train.gfm_graphs import Asked, Part, part_of, picked_documents
+from ras_agent.train.gfm_linked import read_linked
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = ["Example", "Set", "completion", "load_sets", "retrieval"]
+
+Floats = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """B questions over a graph of N entities: vectors (B, text width), start and targets (B, N).
+
+    chosen: (B, C), the entities that the loss looks at, where it does not look at all. shares: sparse (D, N), and
+    wanted: (B, D), for the loss for documents.
+    """
+
+    name: str
+    graph: GFMGraph
+    vectors: Floats
+    start: Floats
+    targets: Floats
+    chosen: Ints | None = None
+    shares: Tensor | None = None
+    wanted: Floats | None = None
+
+
+class Set:
+    """A knowledge graph with questions, already linked and embedded."""
+
+    def __init__(self, name: str, kg: KGIndex, asked: dict[str, list[Asked]], config: GFMConfig) -> None:
+        """asked: the questions by kind, "labelled" and "pseudo"; those without an entity are left out."""
+        self.name, self.kg, self.config = name, kg, config
+        self.inverse = inverse_vectors(kg, config)
+        kept = {kind: [one for one in some if len(one.entities)] for kind, some in asked.items()}
+        self.labelled, self.pseudo = kept.get("labelled", []), kept.get("pseudo", [])
+
+
+def load_sets(folders: Sequence[Path], config: GFMConfig) -> list[Set]:
+    """The sets that ras_agent.train.gfm_examples wrote."""
+    return [Set(folder.name, KGIndex.open(folder / "graph"), read_linked(folder), config) for folder in folders]
+
+
+def retrieval(
+    sets: Sequence[Set], batch: int, documents: int, labelled: float, dropout: float, rng: np.random.Generator
+) -> Example:
+    """Questions of one set, asked of the part of its graph that `documents` documents state."""
+    with_labels = [one for one in sets if one.labelled]
+    use_labels = bool(with_labels) and rng.random() < labelled
+    candidates = with_labels if use_labels else [one for one in sets if one.pseudo]
+    chances = np.array([len(one.labelled if use_labels else one.pseudo) for one in candidates], dtype=np.float64)
+    chosen = candidates[int(rng.choice(len(candidates), p=chances / chances.sum()))]
+    pool = chosen.labelled if use_labels else chosen.pseudo
+    asked = [_thinned(pool[at], dropout, rng) for at in rng.choice(len(pool), min(batch, len(pool)), replace=False)]
+    part = part_of(chosen.kg, picked_documents(chosen.kg, asked, documents, rng), chosen.inverse, chosen.config.toward)
+    start, targets, wanted = part.rows(asked)
+    vectors = np.stack([one.vector for one in asked])
+    return Example(chosen.name, part.graph, vectors, start, targets, None, _shares(part), wanted)
+
+
+def completion(sets: Sequence[Set], batch: int, documents: int, negatives: int, rng: np.random.Generator) -> Example:
+    """Facts to complete: each one's relation asks, one end starts, the other is the target among `negatives` others.
+
+    The asked facts are taken out of the graph, in both directions.
+    """
+    chosen = sets[int(rng.integers(len(sets)))]
+    some = np.sort(rng.permutation(len(chosen.kg.documents))[:documents]).astype(np.int64)
+    part = part_of(chosen.kg, some, chosen.inverse, chosen.config.toward)
+    graph = part.graph
+    kinds = len(graph.vectors) // 2
+    forward = np.flatnonzero(graph.relation < kinds)
+    picked = rng.choice(forward, min(batch, len(forward)), replace=False)
+    hearer, source, relation = graph.hearer[picked], graph.source[picked], graph.relation[picked]
+    # the other end of a fact is asked for by its inverse relation
+    turned = rng.random(len(picked)) < 0.5
+    start = np.zeros((len(picked), graph.entities), dtype=np.float32)
+    targets = np.zeros_like(start)
+    rows = np.arange(len(picked))
+    ends = np.where(turned, source, hearer), np.where(turned, hearer, source)
+    start[rows, ends[0]] = 1
+    targets[rows, ends[1]] = 1
+    others = rng.integers(0, graph.entities, (len(picked), negatives))
+    vectors = graph.vectors[np.where(turned, relation + kinds, relation)]
+    examined = np.concatenate((ends[1][:, None], others), axis=1)
+    return Example(chosen.name, _without(graph, hearer, source), vectors, start, targets, examined)
+
+
+def _without(graph: GFMGraph, first: Ints, second: Ints) -> GFMGraph:
+    """The graph without any message between the pairs of entities given."""
+    key = np.minimum(graph.hearer, graph.source) * graph.entities + np.maximum(graph.hearer, graph.source)
+    kept = ~np.isin(key, np.minimum(first, second) * graph.entities + np.maximum(first, second))
+    indptr = np.concatenate(([0], np.cumsum(kept)))[graph.indptr]
+    return replace(graph, indptr=indptr, source=graph.source[kept], relation=graph.relation[kept])
+
+
+def _thinned(asked: Asked, dropout: float, rng: np.random.Generator) -> Asked:
+    kept = rng.random(len(asked.entities)) >= dropout
+    if not kept.any():
+        kept[rng.integers(len(kept))] = True
+    return replace(asked, entities=asked.entities[kept], weights=asked.weights[kept])
+
+
+def _shares(part: Part) -> Any:
+    """Sparse (D, N): 1 / an entity's number of documents, for each document that names it."""
+    import torch
+
+    columns = part.mentions.columns.astype(np.int64)
+    rows = np.repeat(np.arange(len(part.documents)), part.mentions.row_sizes())
+    frequency = np.bincount(columns, minlength=len(part.entities)).astype(np.float32)
+    values = torch.from_numpy(1 / frequency[columns])
+    shape = (len(part.documents), len(part.entities))
+    return torch.sparse_coo_tensor(torch.from_numpy(np.stack((rows, columns))), values, shape, check_invariants=False)

@@ -1,0 +1,115 @@
+"""GFM retrieval over a graph that the offline extractor read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+
+from ras_agent.errors import IndexMismatch, WeightsError
+from ras_agent.records import Passage
+from ras_agent.tools.encode.gfm.config import GFMConfig
+from ras_agent.tools.index.kg.index import FOLDER, KGIndex
+from ras_agent.tools.index.kg.linking import LinkedEntity
+from ras_agent.tools.index.kg.writer import open_writer
+from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.offline import offline_extractor
+from ras_agent.tools.retrieve.document_ranker import DocumentRanker
+from ras_agent.tools.retrieve.gfm import GFMRetriever
+from ras_agent.tools.retrieve.gfm_start import inverse_vectors, start_of
+from ras_agent.tools.structure.bulk import one_by_one
+
+PASSAGES = [
+    Passage("paris", "Paris is the capital of France.", "Paris"),
+    Passage("leith", "The Water of Leith flows through Edinburgh.", "Water of Leith"),
+    Passage("bell", "Alexander Graham Bell was born in Edinburgh.", "Alexander Graham Bell"),
+]
+GFMFolder = Callable[[int], Path]
+QUESTION = "Which river flows through the birthplace of Alexander Graham Bell?"
+
+
+def _built(folder: Path, embedder: Any) -> PassageIndex:
+    index = PassageIndex.create(folder, embedder)
+    index.add(PASSAGES)
+    with open_writer(folder / FOLDER, embedder) as writer:
+        writer.read(index.passages, one_by_one(offline_extractor()), "offline", whole=True)
+        writer.write()
+    return index
+
+
+@pytest.fixture
+def index(tmp_path: Path, hash_embedder: Any) -> PassageIndex:
+    return _built(tmp_path / "index", hash_embedder)
+
+
+def _retriever(index: PassageIndex, gfm_folder: GFMFolder) -> GFMRetriever:
+    assert index.embedder is not None
+    weights = gfm_folder(index.embedder.dimension)
+    retriever = index.retriever("gfm", weights=weights, ranker=DocumentRanker(20, "score-rarity"))
+    assert isinstance(retriever, GFMRetriever)
+    return retriever
+
+
+def test_what_the_network_reaches_within_its_layers_is_found(index: PassageIndex, gfm_folder: GFMFolder) -> None:
+    found = [hit.passage.id for hit in _retriever(index, gfm_folder).retrieve(QUESTION, 2)]
+    assert sorted(found) == ["bell", "leith"]
+
+
+def test_entity_scores_are_probabilities_highest_near_the_question(index: PassageIndex, gfm_folder: GFMFolder) -> None:
+    retriever = _retriever(index, gfm_folder)
+    scores = retriever.entity_scores(QUESTION)
+    assert scores is not None
+    assert scores.shape == (len(retriever.graph.entities),)
+    assert 0 < scores.min() <= scores.max() < 1
+    near, far = (retriever.graph.entity_id(name) for name in ("Water of Leith", "France"))
+    assert near is not None
+    assert far is not None
+    assert scores[near] > scores[far]
+
+
+def test_weights_for_another_encoder_are_refused_with_both_widths(index: PassageIndex, gfm_folder: GFMFolder) -> None:
+    weights = gfm_folder(768)
+    with pytest.raises(IndexMismatch, match=r"width 768.*encoder"):
+        index.retriever("gfm", weights=weights)
+
+
+def test_a_graph_without_vectors_says_how_to_get_them(tmp_path: Path, gfm_folder: GFMFolder) -> None:
+    index = _built(tmp_path / "plain", None)
+    with pytest.raises(IndexMismatch, match=r"no vectors.*--embedder"):
+        index.retriever("gfm", weights=gfm_folder(4))
+
+
+def test_an_index_without_a_graph_says_how_to_make_one(
+    tmp_path: Path, hash_embedder: Any, gfm_folder: GFMFolder
+) -> None:
+    index = PassageIndex.create(tmp_path / "bare", hash_embedder)
+    with pytest.raises(IndexMismatch, match="ras-agent kg build"):
+        index.retriever("gfm", weights=gfm_folder(hash_embedder.dimension))
+
+
+def test_a_folder_without_weights_is_named(index: PassageIndex, tmp_path: Path) -> None:
+    with pytest.raises(WeightsError, match=r"config\.json"):
+        index.retriever("gfm", weights=tmp_path / "nowhere")
+
+
+def test_entities_start_with_their_link_over_the_number_of_their_documents() -> None:
+    links = [LinkedEntity(4, 0.5, "x", False), LinkedEntity(1, 1.0, "y", True), LinkedEntity(4, 0.25, "z", False)]
+    start = start_of(links, np.array([9, 2, 9, 9, 0]))
+    assert start.entities.tolist() == [1, 4]
+    assert start.weights.tolist() == [0.5, 0.75]
+
+
+def test_inverse_relations_are_read_as_text_or_negated(index: PassageIndex, hash_embedder: Any) -> None:
+    assert index.path is not None
+    graph = KGIndex.open(index.path, hash_embedder)
+    width = hash_embedder.dimension
+    as_text = inverse_vectors(graph, GFMConfig(text_width=width))
+    expected = hash_embedder.embed([f"inverse_{name}" for name in graph.relations])
+    np.testing.assert_array_equal(as_text, expected)
+    negated = inverse_vectors(graph, GFMConfig(text_width=width, inverse="negated"))
+    np.testing.assert_array_equal(negated, -np.asarray(graph.relation_vectors))

@@ -1,0 +1,167 @@
+"""GFM training: parts of graphs, drawn examples, going on where it stopped, and that it learns."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("safetensors")
+
+from ras_agent.errors import WeightsError  # noqa: E402
+from ras_agent.records import Source, Triple  # noqa: E402
+from ras_agent.tools.encode.gfm.config import GFMConfig  # noqa: E402
+from ras_agent.tools.encode.gfm.weights import load_gfm  # noqa: E402
+from ras_agent.tools.index.kg.disk import write_generation  # noqa: E402
+from ras_agent.tools.index.kg.facts import PassageFacts  # noqa: E402
+from ras_agent.tools.index.kg.index import KGIndex  # noqa: E402
+from ras_agent.train.gfm import Config, train  # noqa: E402
+from ras_agent.train.gfm_graphs import part_of, picked_documents  # noqa: E402
+from ras_agent.train.gfm_linked import Question, linked, read_linked, write_linked  # noqa: E402
+from ras_agent.train.gfm_sets import completion, load_sets, retrieval  # noqa: E402
+
+PEOPLE = 30
+
+
+def _facts() -> list[PassageFacts]:
+    """Person n was born in town n, which lies on river n; both speak of a country."""
+    facts = []
+    for n in range(PEOPLE):
+        for name, triple in (
+            (f"person-{n}", (f"Person {n}", "was born in", f"Town {n}")),
+            (f"town-{n}", (f"Town {n}", "lies on", f"River {n}")),
+        ):
+            also = Triple(triple[0], "belongs to", f"Country {n % 3}", (Source(name),))
+            facts.append(PassageFacts(name, (Triple(*triple, (Source(name),)), also)))
+    return facts
+
+
+@pytest.fixture
+def graph(hash_embedder: Any) -> KGIndex:
+    return KGIndex.in_memory(_facts(), hash_embedder)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, graph: KGIndex) -> Path:
+    """A set of two-hop questions."""
+    folder = tmp_path / "people"
+    (folder / "graph").mkdir(parents=True)
+    write_generation(folder / "graph", graph.arrays, graph.manifest)
+    questions = [
+        Question(f"Which river flows where Person {n} was born?", (f"person-{n}", f"town-{n}")) for n in range(PEOPLE)
+    ]
+    pseudo = [Question(f"where was Person {n} born", (f"person-{n}",), "pseudo") for n in range(PEOPLE)]
+    write_linked(folder, graph, [*questions, *pseudo])
+    return folder
+
+
+def _config(folder: Path, out: Path, **options: Any) -> Config:
+    given = {
+        "width": 12,
+        "layers": 3,
+        "batch": 4,
+        "documents": 20,
+        "save_every": 4,
+        "steps": 8,
+        "warmup": 2,
+        "rate": 5e-3,
+    }
+    width = json.loads((folder / "graph" / "kg.json").read_text())["embedder"]["dimension"]
+    return Config((folder,), out, text_width=width, **{**given, **options})
+
+
+def test_a_part_holds_what_its_documents_state(graph: KGIndex) -> None:
+    documents = np.sort([graph.document_id("person-4") or 0, graph.document_id("town-4") or 0])
+    inverse = -np.asarray(graph.relation_vectors)
+    part = part_of(graph, documents, inverse)
+    names = [graph.entities[entity] for entity in part.entities.tolist()]
+    assert sorted(names) == ["Country 1", "Person 4", "River 4", "Town 4"]
+    relations = {
+        (names[part.graph.source[m]], names[part.graph.hearer[m]]): part.graph.vectors[part.graph.relation[m]]
+        for m in range(part.graph.messages)
+    }
+    assert len(relations) == 8  # four facts and their inverses
+    born = np.asarray(graph.relation_vectors)[graph.relation_id("was born in") or 0]
+    np.testing.assert_array_equal(relations["Town 4", "Person 4"], born)
+    np.testing.assert_array_equal(relations["Person 4", "Town 4"], -born)
+    assert [part.mentions.row(document).tolist() for document in range(2)] == [
+        sorted(names.index(one) for one in some)
+        for some in (["Country 1", "Person 4", "Town 4"], ["Country 1", "River 4", "Town 4"])
+    ]
+
+
+def test_a_questions_documents_are_always_picked_and_its_entities_others_too(graph: KGIndex) -> None:
+    asked = linked(graph, [Question("Which river flows where Person 4 was born?", ("person-4", "town-4"))])
+    for seed in range(5):
+        documents = picked_documents(graph, asked, 10, np.random.default_rng(seed))
+        assert len(documents) == 10
+        assert set(asked[0].supporting) <= set(documents)
+
+
+def test_questions_come_back_from_disk_as_they_were_linked(folder: Path, graph: KGIndex) -> None:
+    stored = read_linked(folder)
+    assert [len(stored[kind]) for kind in ("labelled", "pseudo")] == [PEOPLE, PEOPLE]
+    fresh = linked(graph, [Question("Which river flows where Person 7 was born?", ("person-7", "town-7"))])[0]
+    assert stored["labelled"][7].entities.tolist() == fresh.entities.tolist() == [graph.entity_id("Person 7")]
+    assert stored["labelled"][7].supporting.tolist() == fresh.supporting.tolist()
+    np.testing.assert_allclose(stored["labelled"][7].vector, fresh.vector, atol=1e-3)
+
+
+def test_a_passage_that_the_graph_does_not_know_is_named(graph: KGIndex) -> None:
+    with pytest.raises(ValueError, match="nowhere"):
+        linked(graph, [Question("Where is Person 1?", ("nowhere",))])
+
+
+def test_an_example_targets_all_entities_of_what_supports(folder: Path, hash_embedder: Any) -> None:
+    sets = load_sets([folder], GFMConfig(hash_embedder.dimension, 8, 2, inverse="negated"))
+    example = retrieval(sets, 3, 20, 1.0, 0.0, np.random.default_rng(0))
+    assert example.start.shape == example.targets.shape == (3, example.graph.entities)
+    assert example.targets.sum(1).tolist() == [4, 4, 4]  # person, town, river, country
+    assert example.wanted is not None
+    assert example.wanted.sum(1).tolist() == [2, 2, 2]
+    assert ((example.start > 0).sum(1) == 1).all()
+
+
+def test_a_fact_to_complete_is_not_in_the_graph(folder: Path, hash_embedder: Any) -> None:
+    sets = load_sets([folder], GFMConfig(hash_embedder.dimension, 8, 2, inverse="negated"))
+    example = completion(sets, 5, 20, 7, np.random.default_rng(0))
+    said = set(zip(example.graph.source.tolist(), example.graph.hearer.tolist(), strict=True))
+    for row in range(5):
+        ends = int(example.start[row].argmax()), int(example.targets[row].argmax())
+        assert ends not in said
+        assert ends[::-1] not in said
+        assert example.chosen is not None
+        assert ends[1] in example.chosen[row]
+    assert example.chosen is not None
+    assert example.chosen.shape == (5, 8)
+
+
+def test_a_training_that_stopped_goes_on_as_if_it_had_not(folder: Path, tmp_path: Path) -> None:
+    whole = _config(folder, tmp_path / "whole", completion=2, document=0.5, dropout=0.2)
+    train(whole)
+    parts = replace(whole, out=tmp_path / "parts", minutes=1e-9)
+    steps = [train(parts)["step"] for _ in range(10)]
+    assert steps == list(range(1, 11))
+    expected, found = (load_gfm(tmp_path / name)[1] for name in ("whole", "parts"))
+    assert all(torch.equal(expected[name], found[name]) for name in expected)
+    lines = [json.loads(line) for line in (tmp_path / "parts" / "metrics.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in lines] == list(range(1, 11))
+    assert {"entity", "ranking", "document", "loss", "norm"} <= set(lines[-1])
+
+
+def test_a_folder_with_another_networks_training_is_refused(folder: Path, tmp_path: Path) -> None:
+    train(_config(folder, tmp_path / "out", steps=1))
+    with pytest.raises(WeightsError, match="choose another folder"):
+        train(_config(folder, tmp_path / "out", steps=1, width=8))
+
+
+@pytest.mark.parametrize("options", [{}, {"bf16": True}, {"document": 1.0}])
+def test_it_learns(folder: Path, tmp_path: Path, options: dict[str, Any]) -> None:
+    train(_config(folder, tmp_path / "out", steps=30, save_every=30, **options))
+    losses = [json.loads(line)["ranking"] for line in (tmp_path / "out" / "metrics.jsonl").read_text().splitlines()]
+    assert np.mean(losses[-5:]) < 0.8 * np.mean(losses[:5])

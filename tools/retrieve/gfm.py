@@ -1,0 +1,145 @@
+"""GFM retrieval: which passages name the entities that a graph neural network finds relevant? (GFM-RAG, 2502.01113)"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ras_agent.errors import MissingExtra
+from ras_agent.protocols import Embedder
+from ras_agent.records import Hit, Passage
+from ras_agent.tools.encode.embedders import query_vector
+from ras_agent.tools.encode.gfm.config import GFMConfig
+from ras_agent.tools.encode.gfm.fast import MOST, FastGFM
+from ras_agent.tools.encode.gfm.weights import load_gfm
+from ras_agent.tools.index.kg.index import KGIndex
+from ras_agent.tools.index.kg.linking import EntityLinker, LinkedEntity, Linking, Mentions
+from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.retrieve.dense import dense
+from ras_agent.tools.retrieve.document_ranker import DocumentRanker, document_scores
+from ras_agent.tools.retrieve.gfm_start import messages_of, start_of
+from ras_agent.tools.retrieve.mix import MixedRetriever
+from ras_agent.tools.retrieve.ppr import graph_beside, linker_for, rows_of_documents
+from ras_agent.tools.retrieve.ranking import Ranking, check_query, hits, top_k
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = ["GFMRetriever", "gfm", "gfm_dense", "weights_of"]
+
+Floats = npt.NDArray[np.float32]
+
+
+class GFMRetriever:
+    """Ranks passages by the entities they name, entities by the network's probability that they help.
+
+    A question that names no entity of the graph has no hits.
+    """
+
+    name = "gfm"
+
+    def __init__(
+        self,
+        passages: Sequence[Passage],
+        graph: KGIndex,
+        rows: npt.NDArray[np.int64],
+        linker: EntityLinker,
+        network: FastGFM,
+        embedder: Embedder,
+        *,
+        ranker: DocumentRanker | None = None,
+        cache_size: int = 1024,
+    ) -> None:
+        """rows: (D,) the place in `passages` of each of the graph's documents, -1 for none.
+
+        embedder: what the graph's vectors were made with. The vectors of `cache_size` queries are remembered.
+        """
+        self.passages, self.graph, self.network = passages, graph, network
+        self._linker, self._ranker, self._rows = linker, ranker or DocumentRanker(), rows
+        self._embed = lru_cache(cache_size)(lambda query: query_vector(embedder, query))
+
+    def linked(self, query: str) -> tuple[LinkedEntity, ...]:
+        """The entities that the network starts from."""
+        return self._linker.link(query)
+
+    def vector(self, query: str) -> Floats:
+        """The query's sentence vector (text width,)."""
+        return self._embed(query)
+
+    def entity_scores(self, query: str) -> Floats | None:
+        """Eq. 10: every entity's probability (N,); None if the query leads to no entity."""
+        start = start_of(self.linked(query), self.graph.document_frequency)
+        if not len(start.entities):
+            return None
+        logits = self.network.scores(self.vector(query)[None], [start])[0]
+        probabilities: Floats = 1 / (1 + np.exp(-logits))
+        return probabilities
+
+    def rank(self, query: str, k: int) -> Ranking:
+        """The `k` best rows. Raises ValueError for a blank query or k < 1."""
+        check_query(query, k)
+        entities = self.entity_scores(query)
+        if entities is None:
+            return Ranking.empty()
+        found = document_scores(entities, self.graph.mentions, self._ranker)
+        scores = np.zeros(len(self.passages), dtype=np.float32)
+        there = self._rows >= 0
+        scores[self._rows[there]] = found[there]
+        return top_k(scores, k)
+
+    def retrieve(self, query: str, k: int = 5) -> list[Hit]:
+        """At most `k` hits, best first, ties in corpus order. Raises ValueError for a blank query or k < 1."""
+        return hits(self.passages, self.rank(query, k))
+
+
+def gfm(
+    index: PassageIndex,
+    *,
+    graph: KGIndex | None = None,
+    weights: str | Path | None = None,
+    linking: Linking | None = None,
+    mentions: Mentions | None = None,
+    ranker: DocumentRanker | None = None,
+    most: int = MOST,
+    half_cache: bool = False,
+    half_products: bool = False,
+) -> GFMRetriever:
+    """The retriever registered as "gfm", over the graph beside the index, or `graph`.
+
+    weights: a folder of weights, this package's or published ones; by default those that come with the package, which
+        read vectors of the packaged MiniLM. most, half_cache, half_products: see FastGFM.
+    Raises IndexMismatch where there is no graph, or its vectors are not of the network's encoder; WeightsError;
+    MissingExtra.
+    """
+    try:
+        import torch  # noqa: F401
+    except ImportError as error:
+        raise MissingExtra("retriever 'gfm'", "gnn") from error
+    graph = graph or graph_beside(index)
+    config, tensors = weights_of(weights)
+    network = FastGFM(
+        tensors, messages_of(graph, config), most=most, half_cache=half_cache, half_products=half_products
+    )
+    linker = linker_for(index, graph, linking, mentions)
+    shared = index.snapshot.manifest.embedder == graph.manifest.embedder
+    embedder = index.embedder if shared else graph.embedder
+    assert embedder is not None  # messages_of has checked that the graph holds vectors
+    return GFMRetriever(
+        index.snapshot.passages, graph, rows_of_documents(index, graph), linker, network, embedder, ranker=ranker
+    )
+
+
+def gfm_dense(index: PassageIndex, *, share: float = 0.5, **options: Any) -> MixedRetriever:
+    """The retriever registered as "gfm+dense": the mean of both, `share` of it the network's, with its `options`."""
+    return MixedRetriever([gfm(index, **options), dense(index)], [share, 1 - share])
+
+
+def weights_of(folder: str | Path | None = None) -> tuple[GFMConfig, dict[str, Tensor]]:
+    """Configuration and weights of a folder, or of the network that comes with the package. Raises WeightsError."""
+    return load_gfm(Path(str(files("ras_agent.data"))) / "gfm" if folder is None else Path(folder))

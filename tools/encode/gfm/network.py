@@ -106,7 +106,8 @@ def plain_scores(
     from torch.nn.functional import linear, relu
 
     asked = linear(questions, weights["question_mlp.weight"], weights["question_mlp.bias"])  # (B, d)
-    initial = start[..., None] * asked[:, None]  # (B, N, d)
+    # entities first: an entity's states of all questions lie together, and are gathered and added up as one row
+    initial = start.t()[..., None] * asked  # (N, B, d)
     inputs = relation_inputs(weights, graph.vectors) if relations is None else None
     state = initial
     for layer in range(layer_count(weights)):
@@ -115,12 +116,12 @@ def plain_scores(
         else:
             assert relations is not None
             kinds = relations[layer]
-        spoken = kinds[graph.relation]  # (M, d)
+        spoken = kinds.index_select(0, graph.relation)  # (M, d)
         if edge_weights is not None:
             spoken = spoken * edge_weights[layer][:, None]
-        said = state[:, graph.source] * spoken  # (B, M, d)
-        total = initial.index_add(1, graph.hearer, said)
+        said = state.index_select(0, graph.source) * spoken[:, None]  # (M, B, d)
+        total = initial.index_add(0, graph.hearer, said.to(initial.dtype))
         state = update(weights, layer, state, total)
-    features = torch.cat((state, asked[:, None].expand_as(state)), dim=-1)  # (B, N, 2d)
+    features = torch.cat((state, asked.expand_as(state)), dim=-1)  # (N, B, 2d)
     hidden = relu(linear(features, weights["entity_model.mlp.0.weight"], weights["entity_model.mlp.0.bias"]))
-    return linear(hidden, weights["entity_model.mlp.2.weight"], weights["entity_model.mlp.2.bias"]).squeeze(-1)
+    return linear(hidden, weights["entity_model.mlp.2.weight"], weights["entity_model.mlp.2.bias"]).squeeze(-1).t()

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from time import monotonic
 
 import numpy as np
 
@@ -38,7 +37,6 @@ __all__ = ["GIVEN", "Extract", "KGProgress", "KGWriter", "ReadReport", "open_wri
 STORE = "facts.sqlite"
 GIVEN = "given"
 """The reader of facts that were imported, not extracted."""
-_COMMIT_SECONDS = 0.5  # about how much reading a kill can cost
 
 Extract = Callable[[Iterable[Passage]], Iterator[tuple[Passage, Extraction]]]
 """Reads passages, and yields each with its facts as they come, in any order."""
@@ -100,7 +98,6 @@ class KGWriter:
                 else:
                     yield passage
 
-        committed = monotonic()
         for passage, extraction in extract(stale()):
             failures += extraction.failures
             digest = digest_of(passage)
@@ -109,10 +106,8 @@ class KGWriter:
                     self._store.drop([passage.id])  # its facts are of a text that is gone
                 continue
             self._store.put(_facts_of(passage, extraction), Known(digest, reader))
+            self._store.commit()
             read += 1
-            if monotonic() - committed > _COMMIT_SECONDS:
-                self._store.commit()
-                committed = monotonic()
             if self._on_progress:
                 self._on_progress(KGProgress("reading", seen + read, total))
         erased = self._store.drop(name for name in known if name not in there) if whole else 0

@@ -177,7 +177,6 @@ from ras_agent.tools.index.kg import writer as module
 from ras_agent.tools.index.kg.writer import open_writer
 from ras_agent.tools.structure.bulk import one_by_one
 
-module._COMMIT_SECONDS = 0
 folder, stage = Path(sys.argv[1]), sys.argv[3]
 kill = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 

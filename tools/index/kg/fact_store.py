@@ -174,7 +174,7 @@ def open_fact_store(path: Path) -> Iterator[FactStore]:
     connection = sqlite3.connect(path, timeout=0)
     try:
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-        # a commit then waits for no disk, so that each passage can have its own; only a failing machine may lose the last
+        # a commit then waits for no disk, so each passage can have its own; only a machine that fails may lose the last
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA secure_delete = ON")  # what was deleted is not to be found in the file

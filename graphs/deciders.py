@@ -11,6 +11,7 @@ from dataclasses import replace
 from ras_agent.budget import Limits
 from ras_agent.events import Planned, Thought, emit
 from ras_agent.graphs.node import Ask, Body, Work, recorded
+from ras_agent.graphs.plain import whole
 from ras_agent.graphs.rehydrate import Records
 from ras_agent.graphs.state import State, Update
 from ras_agent.graphs.stops import budget_end, loop_end, repeats
@@ -43,6 +44,7 @@ def plan(planner: Planner, records: Records) -> Body:
             chosen = Plan("subq", question, "no plan came back: the question itself comes first")
         elif chosen.action == "subq" and not hop:
             chosen = replace(chosen, subquery=question)
+        chosen = _storable(chosen)
         emit(Planned(hop + 1, chosen))
         update = {"plans": [_dated(chosen, hop + 1)]}
         if chosen.action != "subq":
@@ -71,9 +73,10 @@ def reason(reasoner: Reasoner, records: Records, *, structured: bool) -> Body:
         thoughts = [step["thought"] for step in state["steps"] if step["thought"]]
         args = (question, passages, thoughts)
         sentence = yield Ask("reasoner", hop + 1, reasoner, "next_sentence", args, str)
-        if not sentence:
+        if sentence is None or not sentence.strip():
             wordless = [] if sentence is None else [Failure("reasoner", "wrote an empty sentence", hop + 1)]
             return _stop("planner_failed") | {"failures": recorded(wordless)}
+        sentence = whole(sentence)
         emit(Thought(hop + 1, sentence))
         if _ANSWER_IS.search(sentence):
             return {"plans": [_dated(Plan("sufficient", reason=sentence), hop + 1)]} | _stop("sufficient")
@@ -83,6 +86,11 @@ def reason(reasoner: Reasoner, records: Records, *, structured: bool) -> Body:
         return update | {"subquery": sentence}
 
     return body
+
+
+def _storable(plan: Plan) -> Plan:
+    texts = whole(plan.subquery), whole(str(plan.reason or ""))
+    return plan if texts == (plan.subquery, plan.reason) else replace(plan, subquery=texts[0], reason=texts[1])
 
 
 def _settled(state: State, limits: Limits) -> Update | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ras_agent.graphs.found import passage_of
 from ras_agent.graphs.plain import plain
 from ras_agent.graphs.state import Inputs
 from ras_agent.records import JSON, Passage
@@ -40,5 +41,7 @@ def _passage(given: Passage | JSON | str, number: int) -> JSON:
         if not isinstance(given, Mapping) or not isinstance(given.get("text"), str):
             raise ValueError(f'given passage {number} is no text, Passage or {{"text": ...}}: {given!r:.200}')
         given = Passage.from_dict({"id": f"given-{number}", **given})
-    data: JSON = plain(given.to_dict())
+    if (passage := passage_of(given)) is None:
+        raise ValueError(f"given passage {number}: id, text, title and document_id must be texts, got {given!r:.200}")
+    data: JSON = plain(passage.to_dict())
     return data

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic
 from types import FunctionType
 from typing import Any
@@ -28,6 +28,7 @@ from ras_agent.budget import Ledger, Limits, metered
 from ras_agent.calling import acall, call
 from ras_agent.errors import BudgetExceeded, IndexMismatch, PromptError, SettingsError, UnknownName
 from ras_agent.events import Failed, emit, emitting
+from ras_agent.graphs.plain import whole
 from ras_agent.graphs.rehydrate import Records
 from ras_agent.graphs.state import Update
 from ras_agent.records import JSON, Failure, Usage
@@ -70,7 +71,7 @@ Body = Callable[[Any, Limits], Work | Update]
 
 def recorded(failures: Iterable[Failure]) -> list[JSON]:
     """Failures for the state, told to whoever listens."""
-    failures = tuple(failures)
+    failures = tuple(replace(one, message=whole(str(one.message)), detail=whole(str(one.detail))) for one in failures)
     for failure in failures:
         emit(Failed(failure))
     return [failure.to_dict() for failure in failures]

@@ -12,8 +12,10 @@ from math import isfinite
 from ras_agent.budget import Limits, current_ledger
 from ras_agent.events import Answered, GraphDelta, Hits, Triples, emit, listening
 from ras_agent.graphs.citing import checked as checked_answer
+from ras_agent.graphs.found import hit_of
 from ras_agent.graphs.given import given_passages
 from ras_agent.graphs.node import Ask, Body, Work, recorded
+from ras_agent.graphs.plain import whole
 from ras_agent.graphs.reading import checked as checked_facts
 from ras_agent.graphs.rehydrate import Records
 from ras_agent.graphs.state import Beginning, State, Update
@@ -56,7 +58,7 @@ def begin(records: Records, *, least_steps: int = LEAST_STEPS, stop_reason: str 
                 "seconds": 0.0,
                 "stop_reason": stop_reason,
             },
-            **{"subquery": question, "hits": [], "triples": [], "read": []},
+            **{"question": whole(question), "subquery": whole(question), "hits": [], "triples": [], "read": []},
         }
 
     return body
@@ -71,7 +73,7 @@ def retrieve(retriever: Retriever, records: Records) -> Body:
             hits = tuple(Hit(records.passage(data), 1 / rank) for rank, data in enumerate(given[0], start=1))
         else:
             found = yield Ask("retriever", hop, retriever, "retrieve", (subquery, limits.k), Sequence)
-            hits = tuple(map(_hit, (found or ())[: limits.k]))
+            hits = tuple(map(hit_of, (found or ())[: limits.k]))
         # an id stands for the text that came with it first
         texts = {hit.passage.id: hit.passage.text for hit in reversed(hits)}
         texts |= {name: state["passages"][name]["text"] for name in texts if name in state["passages"]}
@@ -176,23 +178,20 @@ def answer(answerer: Answerer, records: Records) -> Body:
         failures = recorded(replace(failure, role="answerer", hop=hop) for failure in reply.failures)
         emit(Answered(reply, refused or state["stop_reason"]))
         return {
-            "answer": reply.text,
+            "answer": whole(reply.text),
             "citations": [citation.to_dict() for citation in reply.citations],
             "abstained": reply.abstained,
             "failed": reply.failed,
-            "confidence": None if reply.confidence is None else float(reply.confidence),
+            "confidence": _finite(reply.confidence),
             "failures": failures,
         }
 
     return body
 
 
-def _hit(found: object) -> Hit:
-    """A retriever's hit, its score a number that JSON knows. Raises TypeError for what is no Hit of a Passage."""
-    if not isinstance(found, Hit) or not isinstance(found.passage, Passage):
-        raise TypeError(f"a retriever must return hits, Hit(Passage(id, text), score), got {found!r:.200}")
-    score = float(found.score)
-    return Hit(found.passage, score if isfinite(score) else 0.0)
+def _finite(confidence: float | None) -> float | None:
+    """A number that JSON knows; not-a-number says as little as None."""
+    return float(confidence) if confidence is not None and isfinite(confidence) else None
 
 
 def _without_id_of_its_own(passage: Passage, hop: int) -> Failure:

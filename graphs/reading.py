@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from operator import index
 
+from ras_agent.graphs.plain import place_in, whole
 from ras_agent.records import Extraction, Failure, Passage, Source, Triple
 
 __all__ = ["checked"]
@@ -35,7 +35,7 @@ def checked(
         except (TypeError, AttributeError):  # a canonical key is made of strings alone, and a Source has its fields
             problems, sources = [NO_TRIPLE], ()
         if sources:
-            triples.append(Triple(triple.subject, triple.predicate, triple.object, sources))
+            triples.append(Triple(whole(triple.subject), whole(triple.predicate), whole(triple.object), sources))
         for problem in set(problems) if problems else ():
             wrong.setdefault(problem, []).append(triple)
     failures = [replace(failure, role="extractor", hop=hop) for failure in extraction.failures]
@@ -56,20 +56,11 @@ def _located(
         passage = passages.get(source.passage_id)
         if passage is None:
             continue
-        start, end = _span(source, len(passage.text))
-        if start < 0:
+        place = place_in(passage.text, source.start, source.end)
+        if place is None:
             problems.append(NO_SUCH_PLACE)
-            start = end = 0
-        sources.append(Source(passage.id, start, end, hop, subquery, str(source.extractor or extractor)))
+            place = (0, 0)
+        sources.append(Source(passage.id, *place, hop, subquery, str(source.extractor or extractor)))
     if len(sources) < len(triple.sources) or not sources:
         problems.append(ELSEWHERE if sources else NOWHERE)
     return problems, tuple(sources)
-
-
-def _span(source: Source, length: int) -> tuple[int, int]:
-    """Where in a passage of `length` characters a fact stands; (-1, -1) if there is no such place."""
-    try:
-        start, end = index(source.start), index(source.end)  # numpy's integers are no JSON
-    except TypeError:
-        return -1, -1
-    return (start, end) if 0 <= start <= end <= length else (-1, -1)

@@ -52,7 +52,8 @@ ANSWERS = st.one_of(
     ERRORS,
     st.builds(
         lambda places, ends: Answer(
-            "An answer.", tuple(Citation(n, p, 0, end) for n, (p, end) in enumerate(zip(places, ends, strict=False), 1))
+            "An answer.",
+            tuple(Citation(n, p, "", 0, end) for n, (p, end) in enumerate(zip(places, ends, strict=False), 1)),
         ),
         st.lists(NAMES),
         st.lists(st.integers(-1, 20)),

@@ -1,0 +1,75 @@
+"""What a run keeps can be stored and sent, whatever characters and numbers its tools come up with."""
+
+import json
+
+import numpy as np
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+
+from ras_agent import create_ircot_agent, create_ras_agent
+from ras_agent.records import Answer, Citation, Extraction, Failure, Hit, Passage, Plan, Source, Triple
+
+HALF = "\ud83d"
+
+
+class Halves:
+    """Every role; each of its texts holds half a character, as a reply that was cut inside one does."""
+
+    def plan(self, question, graph, steps):
+        return Plan("subq", f"more {HALF}") if len(steps) < 2 else Plan("sufficient", reason=f"enough {HALF}")
+
+    def next_sentence(self, question, passages, thoughts):
+        return f"So the answer is {HALF}." if thoughts else f"A thought {HALF}."
+
+    def retrieve(self, query, k=5):
+        found = Passage(f"p {HALF} {len(query)}", f"A text {HALF}.", f"A title {HALF}", metadata={HALF: [HALF]})
+        return [Hit(found, 1.0)]
+
+    def extract(self, passages, subquery=""):
+        sources = tuple(Source(passage.id, np.int64(0), np.int64(6)) for passage in passages)
+        return Extraction((Triple(f"A {HALF}", "is", "a thing", sources),), (Failure("", f"half {HALF}", detail=HALF),))
+
+    def answer(self, question, graph, passages):
+        cited = Citation(1, passages[0].id, f"A title {HALF}", np.int64(0), np.int64(6), f"A text {HALF}")
+        return Answer(f"An answer {HALF}", (cited,), confidence=float("nan"))
+
+
+ROLES = Halves()
+
+
+@pytest.mark.parametrize("make", [create_ras_agent, create_ircot_agent])
+def test_halves_of_characters_are_replaced_and_odd_numbers_plain(make):
+    agent = make(planner=ROLES, retriever=ROLES, extractor=ROLES, answerer=ROLES, checkpointer=InMemorySaver())
+    asked = {"question": f"Who {HALF}?"}
+    out = agent.invoke(asked, {"configurable": {"thread_id": "1"}})
+    json.dumps(out, allow_nan=False, ensure_ascii=False).encode()
+    assert (out["answer"], out["confidence"]) == ("An answer \ufffd", None)
+    assert (out["steps"][0]["subquery"], out["question"]) == ("Who \ufffd?", "Who \ufffd?")
+    assert out["graph"]["facts"][0]["subject"] == "A \ufffd"
+    assert (out["citations"][0]["start"], out["citations"][0]["quote"]) == (0, "A text \ufffd")
+    assert "half \ufffd" in [failure["message"] for failure in out["failures"]]
+
+
+@pytest.mark.parametrize("passage", [Passage(7, "text"), Passage("p", None), Passage("p", "text", None)])
+def test_a_passage_of_anything_but_texts_is_a_mistake_in_the_wiring(passage):
+    class Retriever:
+        def retrieve(self, query, k=5):
+            return [Hit(passage, 1.0)]
+
+    with pytest.raises(TypeError, match=r"a retriever must return hits, Hit\(Passage\(id, text\), score\), got "):
+        create_ras_agent(retriever=Retriever()).invoke({"question": "Who?"})
+
+
+def test_a_given_passage_of_anything_but_texts_is_named():
+    agent = create_ras_agent(retriever=ROLES)
+    with pytest.raises(ValueError, match=r"^given passage 2: id, text, title and document_id must be texts, got "):
+        agent.invoke({"question": "Who?", "seed_passages": ["one", {"text": "two", "title": None}]})
+
+
+def test_a_blank_sentence_ends_a_chain_of_thought_like_an_empty_one():
+    class Blank(Halves):
+        def next_sentence(self, question, passages, thoughts):
+            return " \n"
+
+    out = create_ircot_agent(planner=Blank(), retriever=ROLES, answerer=ROLES).invoke({"question": "Who?"})
+    assert (out["stop_reason"], len(out["steps"])) == ("planner_failed", 1)

@@ -32,6 +32,7 @@ import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import urlsplit
 
 LOCK = threading.Lock()
 SCRIPTS: dict[str, list[dict[str, Any]]] = {}
@@ -42,19 +43,19 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        name = self.path.split("/")[1]
+        name = self.name()
         with LOCK:
             log = list(LOGS.get(name, []))
         self.send(200, json.dumps(log))
 
     def do_PUT(self) -> None:
-        name = self.path.split("/")[1]
+        name = self.name()
         with LOCK:
             SCRIPTS.setdefault(name, []).extend(self.received())
         self.send(200, "{}")
 
     def do_POST(self) -> None:
-        name, body = self.path.split("/")[1], self.received()
+        name, body = self.name(), self.received()
         entry = take(name, body)
         if entry.get("hang"):
             self.rfile.read(1)  # until the client closes the connection
@@ -66,6 +67,10 @@ class Handler(BaseHTTPRequestHandler):
             self.send(status, entry.get("body", json.dumps(told)), entry.get("headers"), entry.get("cut"))
         else:
             self.stream(pieces(body, entry), entry.get("cut"))
+
+    def name(self) -> str:
+        """The first part of the path; a client that takes this server for a proxy sends a whole URL."""
+        return urlsplit(self.path).path.split("/")[1]
 
     def received(self) -> Any:
         return json.loads(self.rfile.read(int(self.headers["Content-Length"])))

@@ -108,11 +108,31 @@ class TestSaving:
         [
             ("run.txt", "cannot save to run.txt: its name must end in one of .html, .json, .graphml, .mmd"),
             ("gone/run.json", "cannot save to gone/run.json: there is no folder gone"),
+            ("folder.json", "cannot save to folder.json: it is a folder"),
         ],
     )
     def test_a_bad_target_is_told_before_the_run(self, cli: Cli, bell_index: Path, target: str, message: str) -> None:
+        Path("folder.json").mkdir()
         result = cli("ask", QUESTION, "--index", bell_index, "--save", target)
         assert (result.exit_code, result.stdout, result.stderr) == (1, "", f"ras-agent: {message}\n")
+
+    def test_a_target_that_fails_takes_neither_the_answer_nor_the_others_along(
+        self, cli: Cli, bell_index: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        written = Path.write_text
+
+        def write(path: Path, *args: Any, **kwargs: Any) -> int:
+            if path.name == "full.html":
+                raise OSError(28, "No space left on device", str(path))
+            return written(path, *args, **kwargs)
+
+        monkeypatch.setattr(Path, "write_text", write)
+        result = cli("ask", QUESTION, "--index", bell_index, "--json", "--save", "full.html", "--save", "run.json")
+        assert Trace.from_json(result.stdout) == Trace.from_json(Path("run.json").read_text())
+        assert (result.exit_code, result.stderr.splitlines()[-1]) == (
+            1,
+            "ras-agent: [Errno 28] No space left on device: 'full.html'",
+        )
 
 
 class TestModels:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ras_agent.errors import MissingExtra, SettingsError
-from ras_agent.tools.encode.loop_clients import openai_client
+from ras_agent.tools.encode.loop_clients import openai_options
 
 __all__ = [
     "build_chat_model",
@@ -136,7 +136,5 @@ def _client_options(provider: str, timeout: float) -> dict[str, Any]:
         return {"client_kwargs": {"timeout": timeout}}
     if provider.startswith("bedrock"):
         return {}
-    options: dict[str, Any] = {"timeout": timeout, "max_retries": 0}
-    if provider == "openai" and (client := openai_client()) is not None:
-        options["http_async_client"] = client
-    return options
+    options = openai_options() if provider == "openai" else {}
+    return {"timeout": timeout, "max_retries": 0, **options}

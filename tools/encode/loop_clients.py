@@ -12,16 +12,20 @@ from functools import cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
-__all__ = ["openai_client"]
+__all__ = ["openai_options"]
 
 
 @cache
-def openai_client() -> Any | None:
-    """An `httpx.AsyncClient` as OpenAI's package makes it, with connections of each loop's own; None without openai."""
+def openai_options() -> dict[str, Any]:
+    """ChatOpenAI's `http_async_client`, as OpenAI's package makes it but with connections of each loop's own.
+
+    Nothing without langchain-openai.
+    """
     try:
+        from langchain_openai import ChatOpenAI
         from openai import DefaultAsyncHttpxClient
     except ImportError:
-        return None
+        return {}
 
     class ClientOfEachLoop(DefaultAsyncHttpxClient):
         """Hands each request to the client of the loop that is running."""
@@ -39,4 +43,8 @@ def openai_client() -> Any | None:
                     client = self._of_loop[loop] = DefaultAsyncHttpxClient()
             return await client.send(request, **options)
 
-    return ClientOfEachLoop()
+    options: dict[str, Any] = {"http_async_client": ClientOfEachLoop()}
+    if "http_socket_options" in ChatOpenAI.model_fields:
+        # beside a client that it did not make, ChatOpenAI tunes the sockets of the other, which then knows no proxy
+        options["http_socket_options"] = ()
+    return options

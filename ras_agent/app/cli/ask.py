@@ -99,13 +99,13 @@ def ask(
 
     console = screen(stderr=as_json, quiet=quiet)
     trace = _run(question, settings, sample, console, verbose)
-    for path in targets:
-        save_trace(trace, path)
-    console.print(summary(trace, targets), style="dim", soft_wrap=True)
+    # the answer first: a disk that is full must not take it along
     if as_json:
         typer.echo(inert_json(trace.to_json()))
     elif quiet:
         typer.echo(inert_lines(trace.answer))
+    save_trace(trace, targets)
+    console.print(summary(trace, targets), style="dim", soft_wrap=True)
     if trace.outcome != "answered":
         raise typer.Exit(UNANSWERED if trace.outcome == "failed" else INCOMPLETE)
 

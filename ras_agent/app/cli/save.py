@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ras_agent.errors import SettingsError
@@ -32,9 +33,20 @@ def check_target(path: Path) -> Path:
         raise SettingsError(f"cannot save to {path}: its name must end in one of {', '.join(SUFFIXES)}")
     if not path.parent.is_dir():
         raise SettingsError(f"cannot save to {path}: there is no folder {path.parent}")
+    if path.is_dir():
+        raise SettingsError(f"cannot save to {path}: it is a folder")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise SettingsError(f"cannot save to {path}: it may not be written")
     return path
 
 
-def save_trace(trace: Trace, path: Path) -> None:
-    """Write the trace, or its graph for .graphml and .mmd."""
-    path.write_text(_FORMS[path.suffix.lower()](trace), encoding="utf-8")
+def save_trace(trace: Trace, paths: Sequence[Path]) -> None:
+    """Write the trace, or its graph for .graphml and .mmd. Raises the first OSError, when all have been tried."""
+    errors: list[OSError] = []
+    for path in paths:
+        try:
+            path.write_text(_FORMS[path.suffix.lower()](trace), encoding="utf-8")
+        except OSError as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]

@@ -35,6 +35,5 @@ def show(
     drawing = Drawing(console, verbose=verbose)
     for event in replayed(run):
         drawing.draw(event)
-    for path in targets:
-        save_trace(run, path)
+    save_trace(run, targets)
     console.print(summary(run, targets), style="dim", soft_wrap=True)

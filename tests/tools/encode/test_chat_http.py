@@ -1,16 +1,18 @@
 """Model calls over real HTTP, through langchain-openai, to a server process with scripted behaviour."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from langchain_openai import ChatOpenAI
 
 from ras_agent.budget import Ledger, metered
 from ras_agent.errors import ModelCallError
 from ras_agent.prompts import Turn
 from ras_agent.tools.encode.chat import Chat, ChatSettings, Reply, Request, as_chat
+from ras_agent.tools.encode.loop_clients import openai_options
 
 TURNS = (Turn("user", "Who invented the telephone?"),)
 
@@ -98,11 +100,11 @@ async def test_a_broken_stream_is_begun_anew(scripted_llm: Any, settings: ChatSe
 
 
 @pytest.mark.parametrize("on_text", [None, lambda text: None], ids=["whole", "streamed"])
-def test_a_later_event_loop_does_not_stumble_over_the_connections_of_an_earlier_one(
+def test_a_users_own_model_does_not_stumble_over_the_connections_of_an_earlier_event_loop(
     scripted_llm: Any, settings: ChatSettings, passing_time: Any, on_text: Callable[[str], None] | None
 ) -> None:
     scripted_llm.script({"reply": "Bell.", "repeat": True})
-    chat = as_chat(scripted_llm.spec, settings)
+    chat = as_chat(ChatOpenAI(model="scripted", base_url=scripted_llm.base_url, api_key="any", max_retries=0), settings)
 
     async def ask(times: int) -> list[str]:
         replies = await asyncio.gather(*(chat.acomplete(Request(TURNS, on_text)) for _ in range(times)))
@@ -151,6 +153,24 @@ async def test_a_server_that_is_not_there_is_given_up_after_one_short_wait(
         f"nothing listens at http://{host}:9; start the server, or correct its address"
     )
     assert passing_time.waits == [0.5]
+
+
+@pytest.fixture
+def fresh_clients() -> Iterator[None]:
+    """Clients that read the environment anew: they do so when they are made."""
+    openai_options.cache_clear()
+    yield
+    openai_options.cache_clear()
+
+
+@pytest.mark.usefixtures("fresh_clients")
+async def test_a_systems_proxy_is_used(scripted_llm: Any, monkeypatch: pytest.MonkeyPatch, complete: Complete) -> None:
+    scripted_llm.script({"reply": "Bell."})
+    proxy, _, name = scripted_llm.root.rpartition("/")
+    monkeypatch.setenv("HTTP_PROXY", proxy)
+    monkeypatch.delenv("NO_PROXY")
+    reply = await complete(as_chat(f"vllm:http://model.invalid/{name}/v1#m"), Request(TURNS))
+    assert reply.text == "Bell."
 
 
 def test_one_process_may_use_several_event_loops_one_after_the_other(scripted_llm: Any) -> None:

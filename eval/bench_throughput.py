@@ -23,18 +23,17 @@ import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from ras_agent.budget import Limits
-from ras_agent.eval.engine_order import Order
-from ras_agent.eval.engine_processes import Processes
 from ras_agent.eval.loopback_model import Loopback, serving
 from ras_agent.eval.outcome import Outcome
 from ras_agent.eval.questions import Question
 from ras_agent.eval.run_folder import RunFolder
-from ras_agent.eval.runner import AskOne, Engine, System, agent_asker, evaluate
+from ras_agent.eval.runner import System, agent_asker, ask_one, evaluate
 from ras_agent.eval.scoring import score
 from ras_agent.graphs.ras import create_ras_agent
 from ras_agent.records import Passage
@@ -43,9 +42,11 @@ from ras_agent.tools.encode.chat import ChatSettings
 from ras_agent.tools.encode.chat_limits import Rates
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.plan.llm import LLMPlanner
+from ras_agent.tools.spread.order import Do, Order, Pool
+from ras_agent.tools.spread.processes import Processes
 from ras_agent.tools.structure.llm import LLMExtractor
 
-__all__ = ["Throughput", "main", "measure", "system"]
+__all__ = ["Throughput", "asks", "main", "measure"]
 
 _WORDS = 400
 _CALLS_A_QUESTION = 2
@@ -90,16 +91,16 @@ def measure(
 
 @dataclass
 class _Warm:
-    """An engine that has asked `first` before its clock starts: processes are up, clients are connected."""
+    """A pool that has asked `first` before its clock starts: processes are up, clients are connected."""
 
-    engine: Engine
+    pool: Pool
     first: Sequence[Question]
     began: float = 0.0
     spent: float = 0.0
 
     @asynccontextmanager
-    async def opened(self, concurrency: int) -> AsyncIterator[AskOne]:
-        async with self.engine.opened(concurrency) as ask:
+    async def opened(self, concurrency: int) -> AsyncIterator[Do]:
+        async with self.pool.opened(concurrency) as ask:
             await asyncio.gather(*map(ask, self.first))
             self.began, self.spent = time.perf_counter(), time.process_time()
             yield ask
@@ -123,7 +124,7 @@ def _timed(
         for question in questions:
             agent.invoke({"question": question.question})
     else:
-        warm = _Warm(_engine(model, concurrency, processes, out), first)
+        warm = _Warm(_pool(model, concurrency, processes, out), first)
         evaluate(warm, questions, RunFolder(out), concurrency=concurrency)
         began, spent = warm.began, warm.spent
     seconds, cpu = time.perf_counter() - began, time.process_time() - spent
@@ -131,15 +132,20 @@ def _timed(
     return {"seconds": seconds, "a_second": len(questions) / seconds, "calls": calls, "cpu": cpu / len(questions)}
 
 
-def _engine(model: Loopback, concurrency: int, processes: int, out: Path) -> Engine:
+def _pool(model: Loopback, concurrency: int, processes: int, out: Path) -> Pool:
     folder = RunFolder.begin(out, {"name": out.name})
     in_flight = max(1, _CALLS_A_QUESTION * concurrency // max(1, processes))
-    asking = {"root": model.root, "replies": str(folder.replies_path.resolve()), "in_flight": in_flight}
-    order = Order("ras_agent.eval.bench_throughput:system", asking)
-    return Processes(order, processes) if processes else order.fill()
+    asking: dict[str, Any] = {"root": model.root, "replies": str(folder.replies_path.resolve()), "in_flight": in_flight}
+    order = Order("ras_agent.eval.bench_throughput:asks", asking)
+    return Processes(order, processes) if processes else _system(**asking)
 
 
-def system(root: str, replies: str, in_flight: int) -> System:
+def asks(**asking: Any) -> Do:
+    """What a worker does."""
+    return partial(ask_one, _system(**asking))
+
+
+def _system(root: str, replies: str, in_flight: int) -> System:
     """What is measured, wherever it runs."""
     settings = ChatSettings(cache=replies, rates=Rates(in_flight=in_flight))
     agent = _agent(root, PassageIndex.in_memory(_passages()), settings)

@@ -14,10 +14,10 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ras_agent.calling import acall, raise_if_cancelled
 from ras_agent.errors import RunError
@@ -26,6 +26,7 @@ from ras_agent.eval.result import Result, error_dict, failed_result, result_of
 from ras_agent.eval.run_folder import RunFolder
 from ras_agent.protocols import Retriever
 from ras_agent.records import JSON
+from ras_agent.tools.spread.order import Do, Pool
 from ras_agent.trace import Trace
 
 if TYPE_CHECKING:
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 __all__ = [
     "NOTHING",
     "Ask",
-    "AskOne",
-    "Engine",
     "Score",
     "System",
     "agent_asker",
@@ -55,21 +54,12 @@ Score = Callable[[Question, Mapping[str, Any]], Mapping[str, float]]
 NOTHING: Mapping[str, Any] = {"answer": "", "abstained": False, "passages": {}, "steps": [], "stop_reason": "error"}
 
 
-AskOne = Callable[[Question], Awaitable[Result]]
-"""From a question to its result; raises only if the question could not be asked at all."""
-
-
-class Engine(Protocol):
-    """Where questions are asked: in this process (`System`), in others, on other machines."""
-
-    def opened(self, concurrency: int) -> AbstractAsyncContextManager[AskOne]:
-        """Ready to ask within the block, `concurrency` questions at once."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class System:
-    """What is evaluated, and how. `traces`: whether results hold their traces, which `mode` and `roles` head."""
+    """What is evaluated, and how; a Pool that asks in this process.
+
+    traces: whether results hold their traces, which `mode` and `roles` head.
+    """
 
     ask: Ask
     score: Score
@@ -78,13 +68,13 @@ class System:
     traces: bool = True
 
     @asynccontextmanager
-    async def opened(self, concurrency: int) -> AsyncIterator[AskOne]:
+    async def opened(self, concurrency: int) -> AsyncIterator[Do]:
         """Ask in this process, on this event loop."""
         yield partial(ask_one, self)
 
 
 def evaluate(
-    engine: Engine,
+    pool: Pool,
     questions: Sequence[Question],
     folder: RunFolder,
     *,
@@ -100,7 +90,7 @@ def evaluate(
     _check_ids(questions)
     with folder.writing():
         todo = remaining(questions, folder)
-        asyncio.run(run_questions(engine, todo, folder, concurrency=concurrency, on_end=on_end))
+        asyncio.run(run_questions(pool, todo, folder, concurrency=concurrency, on_end=on_end))
     ended = {result.id: result for result in folder.results()}
     return [ended[question.id] for question in questions]
 
@@ -112,7 +102,7 @@ def remaining(questions: Iterable[Question], folder: RunFolder) -> list[Question
 
 
 async def run_questions(
-    engine: Engine,
+    pool: Pool,
     questions: Iterable[Question],
     folder: RunFolder,
     *,
@@ -124,7 +114,7 @@ async def run_questions(
         raise ValueError(f"concurrency must be positive, got {concurrency}")
     waiting = iter(questions)
 
-    async def work(ask: AskOne) -> None:
+    async def work(ask: Do) -> None:
         for question in waiting:  # one iterator for all workers: each takes the next question there is
             result = await ask(question)
             # the disk makes this worker wait, not the others
@@ -132,7 +122,7 @@ async def run_questions(
             if on_end:
                 on_end(result)
 
-    async with engine.opened(concurrency) as ask:
+    async with pool.opened(concurrency) as ask:
         try:
             async with asyncio.TaskGroup() as workers:
                 for _ in range(concurrency):

@@ -9,37 +9,34 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ras_agent.app.agent_from_settings import agent_from_settings, limits_of, role_specs
+from ras_agent.app.spread import HERE, Spread
 from ras_agent.budget import Limits
 from ras_agent.errors import SettingsError, UnknownName
 from ras_agent.eval.baselines import BASELINES
 from ras_agent.eval.baselines import baseline as baseline_asker
 from ras_agent.eval.benchmarks import Benchmark, benchmark
-from ras_agent.eval.engine_order import Order
-from ras_agent.eval.engine_processes import Processes
 from ras_agent.eval.outcome import Outcome
 from ras_agent.eval.prices import Prices
 from ras_agent.eval.questions import Question
 from ras_agent.eval.result import Result
 from ras_agent.eval.run_folder import RunFolder
 from ras_agent.eval.run_manifest import file_sha256, manifest_of
-from ras_agent.eval.runner import Ask, Engine, Score, System, agent_asker, evaluate, remaining, retrieval_asker
+from ras_agent.eval.runner import Ask, Score, System, agent_asker, ask_one, evaluate, remaining, retrieval_asker
 from ras_agent.eval.scoring import metric, score
 from ras_agent.eval.summarise import summarise
 from ras_agent.records import JSON
 from ras_agent.settings import Settings
 from ras_agent.tools.roles import role_name
+from ras_agent.tools.spread.order import Do, Order, Pool
 
 if TYPE_CHECKING:
     from ras_agent.graphs.state import Inputs
     from ras_agent.tools.index.store import PassageIndex
 
-__all__ = ["Configuration", "Evaluation", "Material", "load_material", "prepare", "prepare_run", "system_elsewhere"]
+__all__ = ["Configuration", "Evaluation", "Material", "load_material", "prepare", "prepare_run", "asks_elsewhere"]
 
-# calls under way at one endpoint, for each question under way: hops of an LLM extractor make five at once
-_CALLS_A_QUESTION = 2
 # how models are asked, beside the limits; where replies are kept and how fast they come changes no figure
 _OF_PASSAGES = frozenset({"recall", "all_recall", "hit", "mrr", "answer_in_passages"})
-_RATES = ("in_flight", "requests_per_minute", "tokens_per_minute")
 _ASKING = ("preset", "style", "few_shot", "temperature")
 
 
@@ -47,7 +44,7 @@ _ASKING = ("preset", "style", "few_shot", "temperature")
 class Evaluation:
     """A run that is ready to be finished. `done`: results it had already when it was prepared."""
 
-    engine: Engine
+    pool: Pool
     questions: Sequence[Question]
     folder: RunFolder
     concurrency: int
@@ -57,7 +54,7 @@ class Evaluation:
 
     def finish(self, on_end: Callable[[Result], None] | None = None, prices: Prices | None = None) -> JSON:
         """Ask what is left, write summary.json and return it. `prices`: for its cost."""
-        results = evaluate(self.engine, self.questions, self.folder, concurrency=self.concurrency, on_end=on_end)
+        results = evaluate(self.pool, self.questions, self.folder, concurrency=self.concurrency, on_end=on_end)
         summary = summarise(results, seed=self.seed, prices=prices)
         self.folder.write_summary(summary)
         return summary
@@ -80,13 +77,13 @@ def prepare(
     label: str | None = None,
     seed: int = 0,
     concurrency: int = 32,
-    processes: int = 0,
+    spread: Spread = HERE,
 ) -> Evaluation:
     """Load questions and passages, begin or resume the folder `out`, and set the agent up.
 
     name: the benchmark's. baseline: a name of ras_agent.eval.baselines in place of the agent. metrics: in place of the
-    benchmark's own. label: the run's name in reports. processes: how
-    many share the questions; 0 asks them all in this one.
+    benchmark's own. label: the run's name in reports. spread: over
+    what the questions are spread.
     Raises RasError children: for files that cannot be read, a folder that another configuration began, and roles that
     cannot be set up.
     """
@@ -95,7 +92,7 @@ def prepare(
         label or out.name, settings, metrics=metrics, retrieval_only=retrieval_only, traces=traces, seed=seed,
         **(_baseline(baseline) if baseline else {}),
     )  # fmt: skip
-    return prepare_run(material, out, run, retry_errors=retry_errors, concurrency=concurrency, processes=processes)
+    return prepare_run(material, out, run, retry_errors=retry_errors, concurrency=concurrency, spread=spread)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,11 +155,11 @@ def prepare_run(
     *,
     retry_errors: bool = False,
     concurrency: int = 32,
-    processes: int = 0,
+    spread: Spread = HERE,
 ) -> Evaluation:
     """Begin or resume the folder `out`, and set up what is asked there. Raises RasError children, as `prepare` does."""
-    if processes and run.asker:
-        raise SettingsError("this run asks something that no other process can make; leave --processes away")
+    if spread.elsewhere and run.asker:
+        raise SettingsError("this run asks something that no other process can make; leave --engine away")
     asked, settings = material.asked, run.settings
     wanted = _metrics(asked, run.metrics, run.retrieval_only)
     settings = settings if settings.style else settings.model_copy(update={"style": _style(settings, asked)})
@@ -190,21 +187,25 @@ def prepare_run(
     folder = RunFolder.begin(out, manifest)
     if retry_errors:
         folder.forget({result.id for result in folder.results() if result.error})
-    settings = _paced(settings, folder, concurrency, max(1, processes))
+    settings = spread.paced(_kept_beside(settings, folder), concurrency)
     asking = {"graph": graph, "roles": roles, "metrics": wanted, "retrieval_only": run.retrieval_only}
-    engine: Engine
-    if processes:
+    pool: Pool
+    if spread.elsewhere:
         order = {
-            **{"name": asked.name, "data": str(material.data), "corpus": material.corpus and str(material.corpus)},
+            **{"name": asked.name, "data": _path(material.data), "corpus": _path(material.corpus)},
             **{"settings": settings.model_dump(mode="json"), "traces": run.traces, **asking},
         }
-        engine = Processes(Order("ras_agent.app.evaluation:system_elsewhere", order), processes)
+        kept = {"replies": (settings.cache, "replies"), "facts": (settings.triple_cache, "facts")}
+        pool = spread.pool(
+            Order("ras_agent.app.evaluation:asks_elsewhere", order),
+            {name: (path, holds) for name, (path, holds) in kept.items() if path},
+        )
     else:
         ask = run.asker(material, settings) if run.asker else _asker(material, settings, run.retrieval_only)
-        engine = System(ask, _scorer(wanted), graph, roles, run.traces)
+        pool = System(ask, _scorer(wanted), graph, roles, run.traces)
     left = {question.id for question in remaining(material.questions, folder)}
     return Evaluation(
-        engine,
+        pool,
         material.questions,
         folder,
         concurrency,
@@ -214,7 +215,7 @@ def prepare_run(
     )
 
 
-def system_elsewhere(
+def asks_elsewhere(
     *,
     name: str,
     data: str,
@@ -225,11 +226,17 @@ def system_elsewhere(
     metrics: Sequence[str],
     retrieval_only: bool,
     traces: bool,
-) -> System:
-    """What `prepare_run` sets up, in another process: plain values in, its own index and clients out."""
-    known = Settings.model_validate(settings)
+    replies: str | None = None,
+    facts: str | None = None,
+) -> Do:
+    """What `prepare_run` sets up, in another process: plain values in, its own index and clients out.
+
+    replies, facts: where they are kept, if not in the files of `settings`.
+    """
+    kept = {"cache": replies, "triple_cache": facts}
+    known = Settings.model_validate({**settings, **{name: place for name, place in kept.items() if place}})
     material = load_material(name, Path(data), known, corpus=Path(corpus) if corpus else None)
-    return System(_asker(material, known, retrieval_only), _scorer(metrics), graph, roles, traces)
+    return partial(ask_one, System(_asker(material, known, retrieval_only), _scorer(metrics), graph, roles, traces))
 
 
 def _baseline(name: str) -> dict[str, Any]:
@@ -296,16 +303,11 @@ def _corpus(
     return index, index.snapshot.manifest.fingerprint
 
 
-def _paced(settings: Settings, folder: RunFolder, concurrency: int, processes: int) -> Settings:
-    """Replies kept with the run, and as many calls at once as its concurrency means, where nothing else was set.
+def _kept_beside(settings: Settings, folder: RunFolder) -> Settings:
+    """Replies kept with the run, if no other place was named."""
+    return settings if settings.cache else settings.model_copy(update={"cache": folder.replies_path.resolve()})
 
-    Each of several processes gets its share of the rates, for a limiter knows only its own process.
-    """
-    update: dict[str, Any] = {}
-    if settings.cache is None:
-        update["cache"] = folder.replies_path.resolve()
-    if "in_flight" not in settings.model_fields_set:
-        update["in_flight"] = max(settings.in_flight, _CALLS_A_QUESTION * concurrency)
-    rates = {name: update.get(name, getattr(settings, name)) for name in _RATES}
-    update |= {name: max(1, rate // processes) for name, rate in rates.items() if rate is not None}
-    return settings.model_copy(update=update)
+
+def _path(path: Path | None) -> str | None:
+    """As another process finds it."""
+    return str(path.resolve()) if path else None

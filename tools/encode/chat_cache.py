@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from ras_agent.prompts import Turn
-from ras_agent.tools.encode.sqlite_file import SqliteFile
+from ras_agent.tools.spread.kept_rows import Rows, open_rows
 
-__all__ = ["KeptReply", "ReplyCache"]
+__all__ = ["REPLY_COLUMNS", "KeptReply", "ReplyCache"]
 
-_TABLE = "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, request TEXT NOT NULL, reply TEXT NOT NULL)"
+REPLY_COLUMNS = ("key", "request", "reply")
 
 
 class ReplyCache:
-    """One SQLite file: hash of a model's parameters and the messages -> reply.
+    """Hash of a model's parameters and the messages -> reply; in one SQLite file, or elsewhere (see `open_rows`).
 
     Each operation is a transaction: safe between threads, processes and event loops, and a killed run leaves no half a
     reply. What was put is there after the process is killed; only the machine's own end may cost the last few. The
@@ -29,7 +29,7 @@ class ReplyCache:
     def __init__(self, path: str | Path) -> None:
         """Makes the file and its folders where there are none. Raises SettingsError for a file of another kind."""
         self.path = Path(path)
-        self.file = SqliteFile(path, _TABLE, "replies")
+        self.rows = open_rows(path, REPLY_COLUMNS, "replies")
 
     def get(self, parameters: Mapping[str, Any], turns: Sequence[Turn]) -> dict[str, Any] | None:
         """The reply kept for a request, or None."""
@@ -41,33 +41,28 @@ class ReplyCache:
 
     def place_of(self, parameters: Mapping[str, Any], turns: Sequence[Turn]) -> KeptReply:
         """Where a request's reply is kept, or will be."""
-        return KeptReply(self.file, *_request(parameters, turns))
+        return KeptReply(self.rows, *_request(parameters, turns))
 
     def __len__(self) -> int:
-        with self.file.transaction() as connection:
-            (count,) = connection.execute("SELECT COUNT(*) FROM replies").fetchone()
-        return int(count)
+        return len(self.rows)
 
 
 @dataclass(frozen=True, slots=True)
 class KeptReply:
     """The place of one request's reply. `key` is its hash, `request` its JSON for a reader."""
 
-    file: SqliteFile
+    rows: Rows
     key: str
     request: str
 
     def get(self) -> dict[str, Any] | None:
         """The reply, or None."""
-        with self.file.transaction() as connection:
-            row = connection.execute("SELECT reply FROM replies WHERE key = ?", (self.key,)).fetchone()
-        return json.loads(row[0]) if row else None
+        row = self.rows.get(self.key)
+        return json.loads(row[2]) if row else None
 
     def put(self, reply: Mapping[str, Any]) -> None:
         """Keep a reply, a mapping of JSON values."""
-        row = (self.key, self.request, json.dumps(dict(reply)))
-        with self.file.transaction() as connection:
-            connection.execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?)", row)
+        self.rows.put((self.key, self.request, json.dumps(dict(reply))))
 
 
 def _request(parameters: Mapping[str, Any], turns: Sequence[Turn]) -> tuple[str, str]:

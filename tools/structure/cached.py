@@ -93,7 +93,7 @@ class CachedExtractor:
                 return Extraction(found.of(passage))
         kept = None
         try:
-            kept = self._cache.get(key)
+            kept = self._cache.get(key) if self._cache.near else await asyncio.to_thread(self._cache.get, key)
             if kept is not None:
                 return Extraction(kept.of(passage))
             with _noted() as calls:

@@ -9,14 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from ras_agent.records import Call, Passage, Source, Triple
-from ras_agent.tools.encode.sqlite_file import SqliteFile
+from ras_agent.tools.spread.kept_rows import open_rows
 
-__all__ = ["KeptFacts", "TripleCache", "facts_key"]
+__all__ = ["FACT_COLUMNS", "KeptFacts", "TripleCache", "facts_key"]
 
-_TABLES = (
-    "CREATE TABLE IF NOT EXISTS facts "
-    "(key TEXT PRIMARY KEY, extractor TEXT NOT NULL, title TEXT NOT NULL, facts TEXT NOT NULL, calls TEXT NOT NULL)"
-)
+FACT_COLUMNS = ("key", "extractor", "title", "facts", "calls")
 
 
 def facts_key(fingerprint: str, passage: Passage) -> str:
@@ -44,34 +41,37 @@ class KeptFacts:
 
 
 class TripleCache:
-    """One SQLite file of facts by `facts_key`. Safe between threads and processes; the first facts for a key stay.
+    """Facts by `facts_key`, in one SQLite file. Safe between threads and processes; the first facts for a key stay.
 
     A killed run leaves no half a passage. The file holds facts and titles, no passage's text, and no credentials.
     """
 
     def __init__(self, path: str | Path) -> None:
-        """Makes the file and its folders where there are none. Raises SettingsError for a file of another kind."""
+        """Makes the file and its folders where there are none; "ray:NAME" is kept elsewhere (see `open_rows`).
+
+        Raises SettingsError for a file of another kind.
+        """
         self.path = Path(path)
-        self._file = SqliteFile(path, _TABLES, "facts")
+        self._rows = open_rows(path, FACT_COLUMNS, "facts")
+
+    @property
+    def near(self) -> bool:
+        """Whether `get` takes less than handing it to a thread would."""
+        return self._rows.near
 
     def get(self, key: str) -> KeptFacts | None:
         """The facts under a key, or None."""
-        with self._file.transaction() as connection:
-            row = connection.execute("SELECT facts, calls FROM facts WHERE key = ?", (key,)).fetchone()
-        return _kept(row) if row else None
+        row = self._rows.get(key)
+        return _kept(row[3], row[4]) if row else None
 
     def put(self, key: str, extractor: str, title: str, kept: KeptFacts) -> None:
         """Keep a passage's facts. extractor, title: for a reader of the file."""
         facts = [[fact.subject, fact.predicate, fact.object, *map(_span, fact.sources[:1])] for fact in kept.triples]
         calls = [call.to_dict() for call in kept.calls]
-        row = (key, extractor, title, _json(facts), _json(calls))
-        with self._file.transaction() as connection:
-            connection.execute("INSERT OR IGNORE INTO facts VALUES (?, ?, ?, ?, ?)", row)
+        self._rows.put((key, extractor, _text(title), _json(facts), _json(calls)))
 
     def __len__(self) -> int:
-        with self._file.transaction() as connection:
-            (count,) = connection.execute("SELECT COUNT(*) FROM facts").fetchone()
-        return int(count)
+        return len(self._rows)
 
 
 def _span(source: Source) -> list[Any]:
@@ -82,9 +82,8 @@ def _moved(source: Source, passage: Passage) -> Source:
     return Source(passage.id, source.start, source.end, extractor=source.extractor)
 
 
-def _kept(row: tuple[str, str]) -> KeptFacts:
-    facts, calls = map(json.loads, row)
-    return KeptFacts(tuple(map(_fact, facts)), tuple(map(Call.from_dict, calls)))
+def _kept(facts: str, calls: str) -> KeptFacts:
+    return KeptFacts(tuple(map(_fact, json.loads(facts))), tuple(map(Call.from_dict, json.loads(calls))))
 
 
 def _fact(item: list[Any]) -> Triple:
@@ -93,4 +92,9 @@ def _fact(item: list[Any]) -> Triple:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode()
+    return _text(json.dumps(value, ensure_ascii=False))
+
+
+def _text(text: str) -> str:
+    """Without lone surrogates, which UTF-8 has no form for."""
+    return text.encode("utf-8", "replace").decode()

@@ -10,6 +10,7 @@ import typer
 __all__ = [
     "Answerer",
     "Cache",
+    "Engine",
     "Extractor",
     "FewShot",
     "Graph",
@@ -23,12 +24,14 @@ __all__ = [
     "Planner",
     "Preset",
     "Prompts",
+    "RayAddress",
     "Retriever",
     "Style",
     "TripleCache",
+    "Workers",
 ]
 
-AGENT, LIMITS, MODELS = "Agent", "Limits", "Models"
+AGENT, LIMITS, MODELS, WORK = "Agent", "Limits", "Models", "The run"
 
 Graph = Annotated[str | None, typer.Option(help="ras (default), ircot or single-shot.", rich_help_panel=AGENT)]
 Preset = Annotated[str | None, typer.Option(help="paper: exactly the published loop.", rich_help_panel=AGENT)]
@@ -63,4 +66,12 @@ Cache = Annotated[
 ]
 TripleCache = Annotated[
     Path | None, typer.Option(help="File of facts by passage, read once for all runs.", rich_help_panel=MODELS)
+]
+
+Engine = Annotated[str, typer.Option(help="Where the work is done: here, processes, or ray.", rich_help_panel=WORK)]
+Workers = Annotated[
+    int | None, typer.Option(min=1, help="Workers of --engine (one a processor core).", rich_help_panel=WORK)
+]
+RayAddress = Annotated[
+    str | None, typer.Option(help="A Ray cluster (RAY_ADDRESS, or one started here).", rich_help_panel=WORK)
 ]

@@ -34,10 +34,9 @@ def evaluate(
     first: Annotated[int, typer.Option(min=1, help="The first question asked, from 1.", rich_help_panel=DATA)] = 1,
     limit: Annotated[int | None, typer.Option(min=1, help="How many are asked (all).", rich_help_panel=DATA)] = None,
     concurrency: Annotated[int, typer.Option(min=1, help="Questions under way at once.", rich_help_panel=RUN)] = 32,
-    processes: Annotated[
-        int,
-        typer.Option(min=0, help="Processes that share the questions (0: this one).", rich_help_panel=RUN),
-    ] = 0,
+    engine: agent_options.Engine = "here",
+    workers: agent_options.Workers = None,
+    ray_address: agent_options.RayAddress = None,
     metric: Annotated[
         list[str] | None, typer.Option(help="Measure this instead, e.g. recall@10.", rich_help_panel=RUN)
     ] = None,
@@ -93,6 +92,7 @@ def evaluate(
     from ras_agent.app.cli.eval_screen import progress, show
     from ras_agent.app.cli.screen import screen
     from ras_agent.app.evaluation import prepare
+    from ras_agent.app.spread import Spread
     from ras_agent.eval.prices import load_prices
 
     if corpus and index:
@@ -108,7 +108,7 @@ def evaluate(
     run = prepare(
         benchmark, data, out, settings, corpus=corpus, first=first, limit=limit, metrics=metric or (),
         baseline=baseline, retrieval_only=retrieval_only, retry_errors=retry_errors, traces=traces, label=name,
-        seed=seed, concurrency=concurrency, processes=processes,
+        seed=seed, concurrency=concurrency, spread=Spread(engine, workers, ray_address),
     )  # fmt: skip
     with progress(console, run, table) as on_end:
         summary = run.finish(on_end, table)

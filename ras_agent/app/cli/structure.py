@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 __all__ = ["structure"]
 
 NAMED = 3
-_CALLS_A_PASSAGE = 1
 
 
 def structure(
@@ -35,6 +33,9 @@ def structure(
     index: Annotated[Path | None, typer.Option("--index", "-i", help="An index instead.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="How many passages (all).")] = None,
     concurrency: Annotated[int, typer.Option(min=1, help="Passages under way at once.")] = 32,
+    engine: agent_options.Engine = "here",
+    workers: agent_options.Workers = None,
+    ray_address: agent_options.RayAddress = None,
     llm: agent_options.Llm = None,
     extractor: agent_options.Extractor = None,
     few_shot: agent_options.FewShot = None,
@@ -52,10 +53,10 @@ def structure(
     there. The same command resumes a run that was interrupted, and reads
     again what failed; failures make the exit code 3.
     """
-    from ras_agent.app.agent_from_settings import extractor_from_settings
     from ras_agent.app.cli.screen import screen
+    from ras_agent.app.spread import Spread
+    from ras_agent.app.structuring import read_corpus
     from ras_agent.eval.prices import load_prices
-    from ras_agent.tools.structure.bulk_facts import passage_reader, read_all
 
     settings = settings_from(
         config, index=index, llm=llm, extractor=extractor, few_shot=few_shot, prompts=prompts,
@@ -64,14 +65,11 @@ def structure(
     spec = settings.extractor or settings.llm
     if spec is None:
         raise typer.BadParameter("read by whom? give --extractor, such as --extractor openai:gpt-4o-mini")
-    if "in_flight" not in settings.model_fields_set:
-        settings = settings.model_copy(update={"in_flight": max(settings.in_flight, _CALLS_A_PASSAGE * concurrency)})
     table, console = load_prices(prices), screen(quiet=quiet)
     passages = _passages(corpus, settings)[:limit]
-    reader = passage_reader(extractor_from_settings(settings, spec))
-    tally = _Tally(table)
+    spread, tally = Spread(engine, workers, ray_address), _Tally(table)
     with _bar(console, len(passages), tally) as on_end:
-        asyncio.run(read_all(reader, passages, concurrency=concurrency, on_end=on_end))
+        read_corpus(passages, settings, spec, concurrency=concurrency, spread=spread, on_end=on_end)
     console.print(tally.told(triple_cache), style="dim", soft_wrap=True)
     _tell_failures(tally.failures)
     if tally.failures:

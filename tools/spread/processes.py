@@ -1,8 +1,7 @@
-"""Questions spread over processes of this machine: one interpreter drives one processor core, whatever it waits for.
+"""Work spread over processes of this machine: one interpreter drives one processor core, whatever it waits for.
 
-This process hands out questions, writes results and shows how far it is; each worker makes its own System and asks on
-an event loop of its own. A worker that dies ends the run, which can be resumed; when this process dies, the workers
-notice it at their pipes and end too.
+This process hands out the items and takes the results; each worker fills the order for itself and works on an event
+loop of its own. A worker that dies ends the run; when this process dies, the workers notice it at their pipes and end.
 """
 
 from __future__ import annotations
@@ -17,10 +16,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from ras_agent.errors import RunError
-from ras_agent.eval.engine_order import Order
-from ras_agent.eval.questions import Question
-from ras_agent.eval.result import Result
-from ras_agent.eval.runner import AskOne, ask_one
+from ras_agent.tools.spread.order import Do, Order
 
 __all__ = ["Processes"]
 
@@ -28,7 +24,7 @@ READY = -1
 
 
 class Processes:
-    """An Engine of `count` processes that fill the same order."""
+    """A Pool of `count` processes that fill the same order."""
 
     def __init__(self, order: Order, count: int) -> None:
         if count < 1:
@@ -36,7 +32,7 @@ class Processes:
         self._order, self._count = order, count
 
     @asynccontextmanager
-    async def opened(self, concurrency: int) -> AsyncIterator[AskOne]:
+    async def opened(self, concurrency: int) -> AsyncIterator[Do]:
         """Start the workers, and end them with the block. Raises RunError for one that cannot start."""
         workers = [_Worker(self._order) for _ in range(min(self._count, concurrency))]
         try:
@@ -44,17 +40,17 @@ class Processes:
                 if isinstance(told, BaseException):
                     raise told
 
-            async def ask(question: Question) -> Result:
-                return await min(workers, key=lambda worker: len(worker.waiting)).ask(question)
+            async def do(item: Any) -> Any:
+                return await min(workers, key=lambda worker: len(worker.waiting)).do(item)
 
-            yield ask
+            yield do
         finally:
             for worker in workers:
                 worker.end()
 
 
 class _Worker:
-    """A process, seen from the event loop that hands out questions."""
+    """A process, seen from the event loop that hands out items."""
 
     def __init__(self, order: Order) -> None:
         context = get_context("spawn")  # a fork would copy locks that threads of this process hold
@@ -65,16 +61,15 @@ class _Worker:
         theirs.close()
         self.ready: asyncio.Future[Any] = self._loop.create_future()
         self.waiting: dict[int, asyncio.Future[Any]] = {READY: self.ready}
-        self._asked = 0
+        self._given = 0
         threading.Thread(target=self._listen, daemon=True).start()
 
-    async def ask(self, question: Question) -> Result:
-        number, self._asked = self._asked, self._asked + 1
+    async def do(self, item: Any) -> Any:
+        number, self._given = self._given, self._given + 1
         self.waiting[number] = future = self._loop.create_future()
         try:
-            self._pipe.send((number, question))
-            result: Result = await future
-            return result
+            self._pipe.send((number, item))
+            return await future
         except OSError as error:
             raise self._died() from error
         finally:
@@ -123,38 +118,41 @@ def _serve(pipe: Connection, order: Order) -> None:
     """A worker's whole life."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the other process's to act on
     try:
-        system = order.fill()
+        work = order.fill()
     except Exception as error:
         pipe.send((READY, RunError(f"a worker process could not start: {type(error).__name__}: {error}")))
         return
     pipe.send((READY, None))
-    asyncio.run(_answer(pipe, system))
+    asyncio.run(_work(pipe, work))
 
 
-async def _answer(pipe: Connection, system: Any) -> None:
+async def _work(pipe: Connection, work: Do) -> None:
     loop, sending, tasks = asyncio.get_running_loop(), threading.Lock(), set()
     closed = asyncio.Event()
 
-    async def one(number: int, question: Question) -> None:
-        result = await ask_one(system, question)
+    async def one(number: int, item: Any) -> None:
+        try:
+            result = await work(item)
+        except Exception as error:  # told in words, for not every exception survives the way back
+            result = RunError(f"{type(error).__name__}: {error}")
         await asyncio.to_thread(send, number, result)
 
-    def send(number: int, result: Result) -> None:
+    def send(number: int, result: Any) -> None:
         with sending:
             pipe.send((number, result))
 
-    def start(number: int, question: Question) -> None:
-        task = loop.create_task(one(number, question))
+    def start(number: int, item: Any) -> None:
+        task = loop.create_task(one(number, item))
         tasks.add(task)
         task.add_done_callback(tasks.discard)
 
     def listen() -> None:
         try:
             while True:
-                if (asked := pipe.recv()) is None:
+                if (given := pipe.recv()) is None:
                     break
-                loop.call_soon_threadsafe(start, *asked)
-        except (OSError, EOFError):  # the process that asks is gone
+                loop.call_soon_threadsafe(start, *given)
+        except (OSError, EOFError):  # the process that hands out is gone
             pass
         loop.call_soon_threadsafe(closed.set)
 

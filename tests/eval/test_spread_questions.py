@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from ras_agent.errors import RunError
-from ras_agent.eval.engine_order import Order
-from ras_agent.eval.engine_processes import Processes
 from ras_agent.eval.questions import Question
 from ras_agent.eval.result import Result
 from ras_agent.eval.run_folder import RunFolder
 from ras_agent.eval.runner import evaluate
 from ras_agent.settings import Settings
+from ras_agent.tools.spread.order import Order
+from ras_agent.tools.spread.processes import Processes
 
 QUESTIONS = [
     Question("q1", "Where was Alexander Graham Bell born?", ("Edinburgh",), ("bell",)),
@@ -37,7 +37,7 @@ def order(tmp_path: Path) -> Order:
         **{"settings": Settings().model_dump(mode="json"), "graph": "ras", "roles": {}, "metrics": ["em", "recall@2"]},
         **{"retrieval_only": False, "traces": False},
     }
-    return Order("ras_agent.app.evaluation:system_elsewhere", arguments)
+    return Order("ras_agent.app.evaluation:asks_elsewhere", arguments)
 
 
 def _untimed(result: Result) -> tuple[Any, ...]:
@@ -45,7 +45,8 @@ def _untimed(result: Result) -> tuple[Any, ...]:
 
 
 def test_processes_give_the_results_of_one_process(tmp_path: Path, order: Order) -> None:
-    alone = evaluate(order.fill(), QUESTIONS, RunFolder.begin(tmp_path / "alone", {}))
+    (alone_system,) = order.fill().args  # type: ignore[attr-defined]
+    alone = evaluate(alone_system, QUESTIONS, RunFolder.begin(tmp_path / "alone", {}))
     shared = evaluate(Processes(order, 2), QUESTIONS, RunFolder.begin(tmp_path / "shared", {}))
     assert list(map(_untimed, shared)) == list(map(_untimed, alone))
     assert shared[0].answer == "Edinburgh"

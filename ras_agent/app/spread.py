@@ -1,0 +1,76 @@
+"""Which pool a command spreads its work over: `--engine` and `--workers`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ras_agent.errors import SettingsError, UnknownName
+from ras_agent.settings import Settings
+from ras_agent.tools.spread.order import Order, Pool
+
+__all__ = ["ENGINES", "HERE", "Spread"]
+
+ENGINES = ("here", "processes", "ray")
+_RATES = ("in_flight", "requests_per_minute", "tokens_per_minute")
+_CALLS = 2  # under way at one endpoint for each item under way, where nothing was set
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """engine: a name of ENGINES. workers: how many; None for one a processor core. address: of a Ray cluster."""
+
+    engine: str = "here"
+    workers: int | None = None
+    address: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.engine not in ENGINES:
+            raise UnknownName("engine", self.engine, ENGINES)
+        if self.engine == "here" and self.workers:
+            raise SettingsError("--workers share the work only with --engine processes or --engine ray")
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether the work is done in other processes."""
+        return self.engine != "here"
+
+    def pool(self, order: Order, kept: Mapping[str, tuple[Path, str]] | None = None) -> Pool:
+        """The pool that fills `order`.
+
+        kept: argument of the order -> (file, what it holds: "replies" or "facts"), for workers that cannot reach it.
+        """
+        if self.engine == "processes":
+            from ras_agent.tools.spread.processes import Processes
+
+            return Processes(order, self.workers or os.cpu_count() or 1)
+        from ras_agent.tools.encode.chat_cache import REPLY_COLUMNS
+        from ras_agent.tools.spread.cluster import Cluster, KeptFile
+        from ras_agent.tools.structure.triple_cache import FACT_COLUMNS
+
+        columns = {"replies": REPLY_COLUMNS, "facts": FACT_COLUMNS}
+        shared = {name: KeptFile(path, columns[holds], holds) for name, (path, holds) in (kept or {}).items()}
+        return Cluster(order, self.workers, self.address, shared)
+
+    def paced(self, settings: Settings, concurrency: int) -> Settings:
+        """Settings with as many calls at once as `concurrency` means, and each worker's share of the rates.
+
+        A limiter knows only its own process. Raises SettingsError for rates that unknown numbers would share.
+        """
+        update: dict[str, Any] = {}
+        if "in_flight" not in settings.model_fields_set:
+            update["in_flight"] = max(settings.in_flight, _CALLS * concurrency)
+        rates = {name: update.get(name, getattr(settings, name)) for name in _RATES}
+        if self.engine == "ray" and not self.workers:
+            if rates["requests_per_minute"] or rates["tokens_per_minute"]:
+                raise SettingsError("how many workers share the requests a minute? give --workers")
+            return settings.model_copy(update=update)
+        count = (self.workers or os.cpu_count() or 1) if self.elsewhere else 1
+        update |= {name: max(1, rate // count) for name, rate in rates.items() if rate is not None}
+        return settings.model_copy(update=update)
+
+
+HERE = Spread()

@@ -1,0 +1,73 @@
+"""Work on a Ray cluster that the test starts, and rows that an actor keeps beside the driver."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ras_agent.errors import RunError, SettingsError
+from ras_agent.records import Passage
+from ras_agent.tools.spread.cluster import NAMESPACE, Cluster, KeptFile, RowsElsewhere
+from ras_agent.tools.spread.kept_rows import KeptRows, open_rows
+from ras_agent.tools.spread.order import Order
+
+ray = pytest.importorskip("ray", reason="the extra ray is not installed")
+pytestmark = pytest.mark.timeout(300)
+READER = "ras_agent.app.structuring:reads_elsewhere"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Two cores of a local Ray. Away from this folder, which Ray would put on its workers' path."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("cluster"))
+        ray.init(num_cpus=2, namespace=NAMESPACE, log_to_driver=False, include_dashboard=False)
+        yield
+        ray.shutdown()
+
+
+async def test_items_are_done_by_workers_in_the_order_asked_for(tmp_path: Path) -> None:
+    order = Order(READER, {"settings": {}, "spec": "offline"})
+    passages = [Passage(f"p{n}", f"Hull {n} was built by Ann Rowe.", f"Hull {n}") for n in range(5)]
+    async with Cluster(order, workers=2).opened(4) as do:
+        read = [await do(passage) for passage in passages]
+    assert [one.passage_id for one in read] == ["p0", "p1", "p2", "p3", "p4"]
+    assert all(one.facts > 0 for one in read)
+    assert ray.is_initialized()  # a cluster that was there before stays
+
+
+async def test_a_worker_that_cannot_start_says_why() -> None:
+    with pytest.raises(RunError, match=r"a Ray worker could not start: .*unknown extractor 'nobody'"):
+        async with Cluster(Order(READER, {"settings": {}, "spec": "nobody"}), workers=1).opened(1):
+            pass
+
+
+async def test_workers_reach_a_file_beside_the_driver(tmp_path: Path, scripted_llm: Any) -> None:
+    scripted_llm.script({"reply": "(S> Hull | P> was built by | O> Ann Rowe)", "repeat": True})
+    file = KeptFile(tmp_path / "facts.sqlite", ("key", "extractor", "title", "facts", "calls"), "facts")
+    order = Order(READER, {"settings": {}, "spec": scripted_llm.spec})
+    hull = Passage("p", "Hull was built by Ann Rowe.", "Hull")
+    for _ in range(2):
+        async with Cluster(order, workers=1, shared={"facts": file}).opened(1) as do:
+            assert (await do(hull)).facts == 1
+    assert len(scripted_llm.requests()) == 1
+    assert len(KeptRows(file.path, file.columns, file.holds)) == 1
+
+
+def test_rows_elsewhere_are_rows(tmp_path: Path) -> None:
+    from ras_agent.tools.spread.cluster import _keeper
+
+    place, actor = _keeper(ray, KeptFile(tmp_path / "x.sqlite", ("key", "said"), "things"))
+    rows = open_rows(place, ("key", "said"), "things")
+    assert isinstance(rows, RowsElsewhere)
+    assert rows.get("a") is None
+    rows.put(("a", "first ☎"))
+    rows.put(("a", "second"))
+    assert (rows.get("a"), len(rows)) == (("a", "first ☎"), 1)
+    ray.kill(actor)
+
+
+def test_an_actor_that_is_not_there_is_told() -> None:
+    with pytest.raises(SettingsError, match="there is no actor 'nobody' on this Ray cluster"):
+        open_rows("ray:nobody", ("key",), "things")

@@ -1,0 +1,1 @@
+"""Work spread over processes and machines, and what they share on disk."""

@@ -1,0 +1,178 @@
+"""Work spread over a Ray cluster, or over a Ray of this machine's own if there is no cluster.
+
+The driver hands out the items, takes the results, and keeps on its own disk what workers should find again: an actor
+beside it answers for a file, and workers reach it as "ray:NAME" (see ras_agent.tools.spread.kept_rows).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from ras_agent.errors import MissingExtra, RunError, SettingsError
+from ras_agent.tools.spread.kept_rows import REMOTE, KeptRows
+from ras_agent.tools.spread.order import Do, Order
+
+__all__ = ["Cluster", "KeptFile", "RowsElsewhere", "ray_library"]
+
+NAMESPACE = "ras-agent"
+
+
+@dataclass(frozen=True, slots=True)
+class KeptFile:
+    """A file of rows that all workers share; see `KeptRows`."""
+
+    path: Path
+    columns: Sequence[str]
+    holds: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A Pool of `workers` actors, one processor core each; as many as the cluster has cores if None.
+
+    address: of the cluster, as `ray.init` takes it; None is RAY_ADDRESS, or else a Ray started here and ended after.
+    shared: argument of the order -> file that its workers reach through the driver. The argument then holds "ray:NAME".
+    """
+
+    order: Order
+    workers: int | None = None
+    address: str | None = None
+    shared: Mapping[str, KeptFile] = field(default_factory=dict)
+
+    @asynccontextmanager
+    async def opened(self, concurrency: int) -> AsyncIterator[Do]:
+        """Start the actors, and end them with the block. Raises RunError for one that cannot start."""
+        ray = ray_library()
+        ours = not ray.is_initialized()
+        if ours:
+            ray.init(self.address, namespace=NAMESPACE, log_to_driver=False, logging_level=logging.ERROR)
+        actors: list[Any] = []
+        try:
+            rows = {name: _keeper(ray, file) for name, file in self.shared.items()}
+            actors += [actor for _, actor in rows.values()]
+            order = replace(
+                self.order, arguments={**self.order.arguments, **{name: place for name, (place, _) in rows.items()}}
+            )
+            count = min(self.workers or max(1, int(ray.cluster_resources().get("CPU", 1))), concurrency)
+            workers = [_worker(ray, order, -(-concurrency // count)) for _ in range(count)]
+            actors += workers
+            await _started(ray, workers)
+            free = asyncio.Queue[Any]()
+            for _ in range(-(-concurrency // count)):
+                for worker in workers:
+                    free.put_nowait(worker)
+
+            async def do(item: Any) -> Any:
+                worker = await free.get()
+                try:
+                    return await worker.do.remote(item)
+                except ray.exceptions.RayActorError as error:
+                    raise RunError(f"a Ray worker ended ({error}); the same command resumes the run") from error
+                finally:
+                    free.put_nowait(worker)
+
+            yield do
+        finally:
+            for actor in actors:
+                ray.kill(actor)
+            if ours:
+                ray.shutdown()
+
+
+class RowsElsewhere:
+    """Rows that an actor keeps beside the driver."""
+
+    near = False
+
+    def __init__(self, name: str) -> None:
+        """Raises SettingsError for an actor that is not there."""
+        self._ray = ray_library()
+        try:
+            self._actor = self._ray.get_actor(name, namespace=NAMESPACE)
+        except ValueError as error:
+            raise SettingsError(f"there is no actor {name!r} on this Ray cluster: {error}; name a file") from error
+
+    def get(self, key: str) -> tuple[str, ...] | None:
+        row: tuple[str, ...] | None = self._ray.get(self._actor.get.remote(key))
+        return row
+
+    def put(self, row: Sequence[str]) -> None:
+        self._ray.get(self._actor.put.remote(tuple(row)))  # on the disk before anybody goes on
+
+    def __len__(self) -> int:
+        return int(self._ray.get(self._actor.count.remote()))
+
+
+def ray_library() -> Any:
+    """The module `ray`. Raises MissingExtra."""
+    try:
+        import ray
+    except ImportError as error:
+        raise MissingExtra("--engine ray", "ray") from error
+    return ray
+
+
+class _Worker:
+    """Fills an order and does what it is given, several items at once on one event loop."""
+
+    def __init__(self, order: Order) -> None:
+        self._problem = ""
+        try:
+            self._work = order.fill()
+        except Exception as error:  # told in words, for not every exception survives the way back
+            self._problem = f"{type(error).__name__}: {error}"
+
+    async def do(self, item: Any) -> Any:
+        return await self._work(item)
+
+    async def ready(self) -> str:
+        """What is wrong, or nothing, once the order is filled."""
+        return self._problem
+
+
+class _Keeper:
+    """A file's rows, for those who cannot reach the file."""
+
+    def __init__(self, file: KeptFile) -> None:
+        self._rows = KeptRows(file.path, file.columns, file.holds)
+
+    def get(self, key: str) -> tuple[str, ...] | None:
+        return self._rows.get(key)
+
+    def put(self, row: tuple[str, ...]) -> None:
+        self._rows.put(row)
+
+    def count(self) -> int:
+        return len(self._rows)
+
+
+def _worker(ray: Any, order: Order, at_once: int) -> Any:
+    return ray.remote(_Worker).options(num_cpus=1, max_concurrency=at_once + 1).remote(order)
+
+
+def _keeper(ray: Any, file: KeptFile) -> tuple[str, Any]:
+    """An actor on the driver's own machine, where the file is, and its place for workers."""
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    name = f"{file.holds}-{uuid4().hex}"
+    here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+    actor = ray.remote(_Keeper).options(
+        name=name, namespace=NAMESPACE, num_cpus=0, max_concurrency=32, scheduling_strategy=here
+    ).remote(replace(file, path=file.path.resolve()))  # fmt: skip
+    return f"{REMOTE}{name}", actor
+
+
+async def _started(ray: Any, workers: Sequence[Any]) -> None:
+    try:
+        problems = await asyncio.gather(*(worker.ready.remote() for worker in workers))
+    except ray.exceptions.RayError as error:
+        problems = [f"{type(error).__name__}: {error}"]
+    for problem in filter(None, problems):
+        raise RunError(f"a Ray worker could not start: {problem}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect, bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -258,7 +259,9 @@ class _Book:
             self.names[place] = name_spans(sentence.text)
         names = self.names[place]
         start, end = mention.start, mention.end
-        touching = [(a, b) for a, b in names if a < end and start < b]
+        # names do not overlap: of those that begin before it, only the last can reach it
+        nearest = names[max(0, bisect(names, (start, start)) - 1) : bisect_left(names, (end, 0))]
+        touching = [(a, b) for a, b in nearest if start < b]
         inside = any(a <= start and end <= b and b - a > end - start for a, b in touching)
         cuts = any(not (start <= a and b <= end) and not (a <= start and end <= b) for a, b in touching)
         tokens = sentence.tokens

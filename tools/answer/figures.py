@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect
 from dataclasses import dataclass
 from typing import Literal
 
@@ -73,9 +74,11 @@ def figures_in(text: str) -> list[Figure]:
 
     def keep(match: re.Match[str], kind: FigureKind, order: float, end: int | None = None) -> None:
         end = match.end() if end is None else end
-        if all(match.start() >= b or end <= a for a, b in taken):
-            taken.append((match.start(), end))
-            found.append(Figure(match.start(), end, kind, order))
+        place = bisect(taken, (match.start(), end))  # what is taken does not overlap, so its neighbours tell
+        if (place and taken[place - 1][1] > match.start()) or (place < len(taken) and taken[place][0] < end):
+            return
+        taken.insert(place, (match.start(), end))
+        found.append(Figure(match.start(), end, kind, order))
 
     for match in _DATE.finditer(text):
         month = _month(match["m1"] or match["m2"] or match["m3"])

@@ -14,7 +14,7 @@ from ras_agent.tools.structure.chunks import Chunk, VerbGroup
 from ras_agent.tools.structure.frames import Frame
 from ras_agent.tools.structure.noun_phrases import NounPhrase
 from ras_agent.tools.structure.objects import Fact, facts_about, head_of
-from ras_agent.tools.structure.subjects import Subject, subject_of
+from ras_agent.tools.structure.subjects import Subject, finite_verbs, subject_of
 from ras_agent.tools.structure.topics import Topic
 
 __all__ = ["read_clauses"]
@@ -34,6 +34,7 @@ def read_clauses(chunks: Sequence[Chunk], topic: Topic) -> Iterator[Fact]:
 class _Reader:
     def __init__(self, chunks: list[Chunk], topic: Topic) -> None:
         self.chunks = chunks
+        self.verbs = finite_verbs(chunks)
         self.topic = topic
         self.facts: list[Fact] = []
         self.home = self.frame = Frame(topic.label)
@@ -68,7 +69,7 @@ class _Reader:
         elif chunk.kind == "rel":
             return self._relative(at)
         elif chunk.kind == "sub" or chunk.text in (";", ":"):
-            if clauses and subject_of(self.chunks, at + 1, self.topic):
+            if clauses and subject_of(self.chunks, self.verbs, at + 1, self.topic):
                 return self._begin(at + 1)
             self.mark = ","
         else:
@@ -77,7 +78,7 @@ class _Reader:
 
     def _begin(self, start: int) -> int:
         """Find the subject of the clause that begins at `start`, read what stands before its verb."""
-        subject = subject_of(self.chunks, start, self.topic)
+        subject = subject_of(self.chunks, self.verbs, start, self.topic)
         self._reset()
         if subject is None:
             self.home = self.frame = Frame(self.topic.label)

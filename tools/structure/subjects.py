@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,7 +14,7 @@ from ras_agent.tools.structure.noun_phrases import NounPhrase
 from ras_agent.tools.structure.objects import Fact
 from ras_agent.tools.structure.topics import Topic
 
-__all__ = ["Subject", "subject_of"]
+__all__ = ["Subject", "finite_verbs", "subject_of"]
 
 _GENERIC = frozenset({"the", "this", "that", "these"})
 _TOPICAL = frozenset({"his", "her", "its", "their"})
@@ -37,9 +38,14 @@ class Subject:
     facts: tuple[Fact, ...] = ()
 
 
-def subject_of(chunks: Sequence[Chunk], start: int, topic: Topic) -> Subject | None:
-    """The subject of the clause that begins at chunk `start`; None if no verb heads it."""
-    places = range(start + 1, len(chunks))
+def finite_verbs(chunks: Sequence[Chunk]) -> list[int]:
+    """The chunks that may head a clause."""
+    return [at for at, chunk in enumerate(chunks) if chunk.vg is not None and chunk.vg.finite]
+
+
+def subject_of(chunks: Sequence[Chunk], verbs: Sequence[int], start: int, topic: Topic) -> Subject | None:
+    """The subject of the clause that begins at chunk `start`; None if none of its finite `verbs` heads it."""
+    places = verbs[bisect_right(verbs, start) :]
     verb = next((at for at in places if _heads(chunks, at, start)), None)
     if verb is None:
         verb = next((at for at in places if _resumes(chunks, at)), None)
@@ -54,9 +60,9 @@ def subject_of(chunks: Sequence[Chunk], start: int, topic: Topic) -> Subject | N
 
 
 def _heads(chunks: Sequence[Chunk], at: int, start: int) -> bool:
-    """Whether a chunk is the verb of the main clause: finite, outside relative clauses, no participle of a noun."""
+    """Whether a finite verb is that of the main clause: outside relative clauses, no participle of a noun."""
     group = chunks[at].vg
-    if group is None or not group.finite:
+    if group is None:
         return False
     for back in range(at - 1, start - 1, -1):  # "which | the band | released"
         if chunks[back].kind == "rel":
@@ -70,9 +76,9 @@ def _heads(chunks: Sequence[Chunk], at: int, start: int) -> bool:
 
 
 def _resumes(chunks: Sequence[Chunk], at: int) -> bool:
-    """Whether a past form after a comma goes on with a clause: "Bo Day, a lawyer, | married | Ann Lee"."""
+    """Whether a finite past form after a comma goes on with a clause: "Bo Day, a lawyer, | married | Ann Lee"."""
     group, after = chunks[at].vg, chunks[at + 1].np if at + 1 < len(chunks) else None
-    past = group is not None and group.finite and group.bare
+    past = group is not None and group.bare
     return past and chunks[at - 1].text == "," and after is not None and after.tag != "date"
 
 

@@ -30,3 +30,10 @@ def test_later_dates_have_a_greater_order() -> None:
 
 def test_number_words_and_scales_count() -> None:
     assert [figure.order for figure in figures_in("three acts, 1.5 million copies, twice")] == [3.0, 1.5e6, 2.0]
+
+
+def test_a_table_of_numbers_gives_each_once_in_order() -> None:
+    table = " ".join(f"{year} 3 May {year + 1}" for year in range(1700, 2000))
+    assert told(table) == [
+        found for year in range(1700, 2000) for found in ((str(year), "year"), (f"3 May {year + 1}", "date"))
+    ]

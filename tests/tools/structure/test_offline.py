@@ -146,3 +146,13 @@ def test_no_fact_is_about_itself_and_none_is_repeated() -> None:
 @pytest.mark.parametrize("text", ["", "   ", "!!! ??? ...", "东京是日本的首都。", "Ма́сква — столица.", "((((", '"'])
 def test_text_it_cannot_read_gives_few_facts_and_no_error(text: str) -> None:
     assert len(read(text, "Title")) < 5
+
+
+def test_a_long_list_is_looked_through_for_verbs_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    from ras_agent.tools.structure import subjects
+
+    looks: list[int] = []
+    heads = subjects._heads
+    monkeypatch.setattr(subjects, "_heads", lambda chunks, at, start: looks.append(at) or heads(chunks, at, start))
+    read("alpha; beta; " * 200)
+    assert len(looks) <= 400

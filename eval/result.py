@@ -18,8 +18,8 @@ class Result:
 
     supporting, retrieved: passage ids, or titles where the gold passages are named by title; `retrieved` is ranked by
     hop, then by rank within the hop. scores: metric -> 0..1. seconds: by the clock, from asked to answered. usage: see
-    `token_use`. error: {"type", "message"} of what was raised instead of an answer, within the agent ("Unanswered") or
-    out of it. trace: `Trace.to_dict()`.
+    `token_use`. failures: what went wrong in the run without ending it. error: {"type", "message"} of what was raised
+    instead of an answer, within the agent ("Unanswered") or out of it. trace: `Trace.to_dict()`.
     """
 
     id: str
@@ -37,6 +37,7 @@ class Result:
     seconds: float = 0.0
     usage: JSON = field(default_factory=dict)
     models: tuple[str, ...] = ()
+    failures: tuple[JSON, ...] = ()
     error: JSON | None = None
     trace: JSON | None = None
 
@@ -66,6 +67,7 @@ def result_of(question: Question, out: Mapping[str, Any], *, seconds: float, tra
         hops=len(out.get("steps", ())),
         seconds=seconds,
         usage=token_use(calls),
+        failures=tuple(_told(failure) for failure in out.get("failures") or ()),
         models=tuple(dict.fromkeys(call["model"] for call in calls)),
         error=_unanswered(out),
         trace=trace,
@@ -103,6 +105,10 @@ def _unanswered(out: Mapping[str, Any]) -> JSON | None:
         return None
     told = [failure["message"] for failure in out.get("failures", ()) if failure["role"] == "answerer"]
     return {"type": "Unanswered", "message": "; ".join([out["failed"], *told])[:2000]}
+
+
+def _told(failure: Mapping[str, Any]) -> JSON:
+    return {name: failure.get(name, "") for name in ("role", "hop", "message")}
 
 
 def _asked(question: Question) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from typing import Any, Self
 
 from ras_agent.errors import RunError
 from ras_agent.eval.result import Result
-from ras_agent.eval.run_manifest import differences
+from ras_agent.eval.run_manifest import VERSIONS, differences
 from ras_agent.records import JSON
 from ras_agent.tools.index.durable import replace_file
 
@@ -65,6 +65,7 @@ class RunFolder:
                     f"{folder.path} was begun with another configuration: {'; '.join(told)}. Resume it with the "
                     "configuration it has, or give this run a folder of its own with --out"
                 )
+            folder._note_sitting(manifest)
             return folder
         half_begun = {folder.manifest_path.with_name("manifest.json.new")}
         if folder.path.is_dir() and set(folder.path.iterdir()) - half_begun:
@@ -82,6 +83,14 @@ class RunFolder:
         except ValueError as error:
             raise RunError(f"{self.manifest_path}: not JSON ({error}); take it from a copy, or start anew") from error
         return found
+
+    def _note_sitting(self, now: Mapping[str, Any]) -> None:
+        """Write down that the run goes on under other versions, if it does."""
+        begun = self.manifest()
+        last = {**begun, **(begun.get("resumed") or [{}])[-1]}
+        if changed := {name: now[name] for name in VERSIONS if name in now and now[name] != last.get(name)}:
+            noted = [*(begun.get("resumed") or ()), {"started": now.get("started"), **changed}]
+            replace_file(self.manifest_path, _json({**begun, "resumed": noted}, indent=2))
 
     @contextmanager
     def writing(self) -> Iterator[None]:

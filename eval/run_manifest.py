@@ -19,13 +19,14 @@ from ras_agent.eval.questions import Question
 from ras_agent.prompts import load, prompt_names
 from ras_agent.records import JSON
 
-__all__ = ["SCHEMA", "VERSION", "differences", "file_sha256", "git_commit", "manifest_of", "prompt_hashes"]
+__all__ = ["SCHEMA", "VERSION", "VERSIONS", "differences", "file_sha256", "git_commit", "manifest_of", "prompt_hashes"]
 
 SCHEMA, VERSION = "ras-agent/run", 1
 
 _PACKAGES = ("ras-agent", "langgraph", "langchain-core", "langchain", "langchain-openai", "bm25s", "numpy", "torch")
 # when and where a run took place: these may differ between its sittings
-_CIRCUMSTANCES = frozenset({"name", "data", "packages", "python", "git_commit", "started"})
+VERSIONS = ("packages", "python", "git_commit")
+_CIRCUMSTANCES = frozenset({"name", "data", *VERSIONS, "started", "resumed"})
 
 
 def manifest_of(
@@ -80,7 +81,8 @@ def manifest_of(
 def differences(begun: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """What in `now` would give other results than `begun`, each as "key: there, here"; nested keys as "limits.k".
 
-    Packages, the commit, the time and the path of the data do not count: a run may be finished elsewhere.
+    Packages, the commit, the time and the path of the data do not count: a run may be finished elsewhere, and its
+    manifest then lists what changed under "resumed".
     """
     there, here = _flat(_as_json(begun)), _flat(_as_json(now))
     return [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean
@@ -17,6 +18,8 @@ from ras_agent.records import JSON
 
 __all__ = ["interval", "summarise"]
 
+_MOST_FAILURES = 20
+_PASSAGE_IDS = re.compile(r" \(passage [^()]*\)$")
 _COUNTED = ("calls", "replayed", "input_tokens", "output_tokens", "cached_tokens")
 
 
@@ -39,6 +42,7 @@ def summarise(results: Sequence[Result], seed: int = 0, prices: Prices | None = 
         "hops": fmean(result.hops for result in results) if results else 0.0,
         "seconds": {**_percentiles(seconds), "mean": fmean(seconds) if seconds else 0.0},
         "tokens": _tokens(results),
+        "failures": _failures(results),
         "errors": sum(result.error is not None for result in results),
         "cost": _cost(results, prices or Prices()),
     }
@@ -48,6 +52,14 @@ def interval(values: Sequence[float], seed: int = 0) -> tuple[float, float]:
     """The 95 % bootstrap interval of the mean of `values`, which must not be empty."""
     found = mean_interval(values, seed=seed)
     return found.low, found.high
+
+
+def _failures(results: Iterable[Result]) -> dict[str, int]:
+    """What went wrong inside runs, the most frequent first, each told as "role: message" without the passages' ids."""
+    told = (
+        f"{one['role']}: {_PASSAGE_IDS.sub('', str(one['message']))}" for result in results for one in result.failures
+    )
+    return dict(Counter(told).most_common(_MOST_FAILURES))
 
 
 def _cost(results: Iterable[Result], prices: Prices) -> JSON | None:

@@ -136,3 +136,17 @@ def test_a_price_table_puts_a_cost_on_the_calls(
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
     assert summary["tokens"]["calls"] == 2
     assert summary["cost"] == {"total": float(summary["tokens"]["input_tokens"]), "unknown": []}
+
+
+def test_a_model_that_refuses_is_told_with_its_remedy(
+    cli: Cli, questions: Path, passages_file: Path, tmp_path: Path, scripted_llm: Any
+) -> None:
+    scripted_llm.script({"status": 401, "reply": "no such key", "repeat": True})
+    done = cli(
+        "eval", "jsonl", "--data", questions, "--corpus", passages_file, "--out", tmp_path / "run",
+        "--extractor", scripted_llm.spec, "--no-traces",
+    )  # fmt: skip
+    assert "failures inside runs" in done.stdout
+    assert "check the API key" in done.stdout
+    (first, *_) = _rows(tmp_path / "run")
+    assert first["failures"][0]["role"] == "extractor"

@@ -100,3 +100,23 @@ def test_a_killed_run_is_finished_without_asking_anything_twice(
     assert {row["id"]: _untimed(row) for row in rows} == whole
     summaries = [json.loads((tmp_path / name / "summary.json").read_text()) for name in ("whole", "broken")]
     assert summaries[0]["scores"] == summaries[1]["scores"]
+
+
+def test_ctrl_c_leaves_a_run_that_can_be_finished(tmp_path: Path, files: tuple[Path, Path]) -> None:
+    started: Any = {"env": {**os.environ, "NO_PROXY": "127.0.0.1"}, "cwd": tmp_path}
+    with serving() as model:
+        command = _command(files, model, tmp_path / "run", 2, "here")
+        model.gate(30)
+        interrupted = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, **started)
+        while not _rows(tmp_path / "run"):
+            assert interrupted.poll() is None
+            time.sleep(0.02)
+        interrupted.send_signal(signal.SIGINT)
+        _, told = interrupted.communicate(timeout=60)
+        assert (interrupted.returncode, "ras-agent: interrupted" in told) == (130, True)
+        ended = [row["id"] for row in _rows(tmp_path / "run")]
+        model.gate(None)
+        subprocess.run(command, check=True, **started)
+    rows = [row["id"] for row in _rows(tmp_path / "run")]
+    assert rows[: len(ended)] == ended
+    assert sorted(rows) == sorted(f"q{n}" for n in range(12))

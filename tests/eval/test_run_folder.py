@@ -68,6 +68,8 @@ def test_time_place_and_versions_may_differ_between_sittings(tmp_path: Path) -> 
     RunFolder.begin(tmp_path / "run", MANIFEST)
     again = RunFolder.begin(tmp_path / "run", {**MANIFEST, "started": "later", "packages": {"numpy": "3"}, "name": "b"})
     assert again.manifest()["name"] == "one"
+    RunFolder.begin(tmp_path / "run", {**MANIFEST, "started": "later still", "packages": {"numpy": "3"}})
+    assert again.manifest()["resumed"] == [{"started": "later", "packages": {"numpy": "3"}}]
 
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:

@@ -54,3 +54,13 @@ def test_closed_questions_are_told_apart_from_open_ones() -> None:
     )
     means = {kind: (part["n"], part["scores"]["f1"]["mean"]) for kind, part in summary["by_answer"].items()}
     assert means == {"yes or no": (2, 0.5), "open": (1, 0.25)}
+
+
+def test_failures_inside_runs_are_counted_by_what_they_say() -> None:
+    refused = {"role": "extractor", "hop": 1, "message": "m failed after 1 try: 401"}
+    results = [
+        _result("a", 0.0, failures=({**refused, "message": f"{refused['message']} (passage p1)"},)),
+        _result("b", 0.0, failures=(refused, {"role": "planner", "hop": 2, "message": "no plan"})),
+    ]
+    failures = {"extractor: m failed after 1 try: 401": 2, "planner: no plan": 1}
+    assert summarise(results)["failures"] == failures

@@ -83,6 +83,10 @@ def show(console: Console, summary: JSON, run: Evaluation) -> None:
     console.print(shown)
     console.print(f"stopped by: {stops}", style="dim", soft_wrap=True)
     console.print(" · ".join(parts), style="dim", soft_wrap=True)
+    if failures := summary["failures"]:
+        message, most = next(iter(failures.items()))
+        told = f"{counted(sum(failures.values()), 'failure')} inside runs, {most} of them: {inert(message, limit=300)}"
+        console.print(told, style="yellow", soft_wrap=True)
     if summary["errors"]:
         told = f"{counted(summary['errors'], 'question')} ended in an error; --retry-errors asks again"
         console.print(told, style="red", soft_wrap=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,9 @@ from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.retrieve.dense import dense
 from ras_agent.tools.retrieve.mix import MixedRetriever
 from ras_agent.tools.retrieve.ranking import Ranking, check_query, hits, top_k
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 __all__ = ["PPRRetriever", "graph_beside", "linker_for", "ppr", "ppr_dense", "rows_of_documents"]
 
@@ -38,17 +42,18 @@ class PPRRetriever:
         damping: float = 0.5,
         specificity: bool = True,
         equivalence: float = 1.0,
+        length: float = 0.5,
     ) -> None:
         """rows: (D,) the place in `passages` of each of the graph's documents, -1 for none.
 
         specificity: an entity that many passages name counts less as a start, as one over their number.
+        length: how far it counts against a passage that it names much: from 0, not at all, to 1, in full.
         """
         self.passages, self.graph, self._linker = passages, graph, linker
         self._rank = PageRank(walk_matrix(graph, equivalence=equivalence), damping=damping)
         self._specificity = specificity
         there = np.flatnonzero(rows >= 0)
-        by_document = graph.mentions.to_scipy().T.tocsr()[there]
-        self._naming, self._rows = by_document, rows[there]
+        self._naming, self._rows = _weights(graph, length)[there], rows[there]
 
     def linked(self, query: str) -> tuple[LinkedEntity, ...]:
         """The entities that walks start from."""
@@ -78,6 +83,15 @@ class PPRRetriever:
         return hits(self.passages, self.rank(query, k))
 
 
+def _weights(graph: KGIndex, length: float) -> csr_matrix:
+    """How strongly each document (D, N) names each entity: the logarithm of how often, by a power of their sum."""
+    named = graph.mentions.to_scipy().T.tocsr()
+    named.data = np.log1p(named.data)
+    sums = np.asarray(named.sum(axis=1), dtype=np.float32).ravel()
+    named.data /= np.repeat(sums**length, np.diff(named.indptr))
+    return named
+
+
 def ppr(
     index: PassageIndex,
     *,
@@ -85,6 +99,7 @@ def ppr(
     damping: float = 0.5,
     specificity: bool = True,
     equivalence: float = 1.0,
+    length: float = 0.5,
     linking: Linking | None = None,
     mentions: Mentions | None = None,
 ) -> PPRRetriever:
@@ -98,6 +113,7 @@ def ppr(
         damping=damping,
         specificity=specificity,
         equivalence=equivalence,
+        length=length,
     )
 
 

@@ -60,6 +60,16 @@ def test_an_entity_that_many_passages_name_counts_less_as_a_start(tmp_path: Path
     assert ratios == pytest.approx([5 * ratios[1], ratios[1]], rel=0.2)
 
 
+def test_a_passage_that_names_much_is_not_better_for_it() -> None:
+    long = PassageFacts("long", (Triple("Bell", "knew", "Edison"),), tuple(f"Person {n}" for n in range(30)))
+    short = PassageFacts("short", (Triple("Bell", "knew", "Edison"),))
+    passages = [Passage("long", "About many."), Passage("short", "About two.")]
+    index, graph = PassageIndex.in_memory(passages), KGIndex.in_memory([long, short])
+    query = "Whom did Bell know?"
+    assert ids(index, query, graph=graph) == ["short", "long"]
+    assert ids(index, query, graph=graph, length=0.0) == ["long", "short"]
+
+
 def test_what_no_walk_reaches_is_no_hit(tmp_path: Path) -> None:
     assert "paris" not in ids(built(tmp_path / "i", PASSAGES), "Where was Alexander Graham Bell born?")
 

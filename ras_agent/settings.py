@@ -103,7 +103,8 @@ def find_config(
         if not path.is_file():
             raise SettingsError(f"the settings file {str(path)!r} does not exist")
         return path
-    home = Path(environment.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    # not Path.home(), which raises for a user without one, as containers have them
+    home = Path(environment.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config"))
     candidates = ((folder or Path()) / LOCAL_CONFIG, home / "ras-agent" / "config.toml")
     return next((path for path in candidates if path.is_file()), None)
 

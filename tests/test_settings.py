@@ -106,3 +106,14 @@ def test_the_given_file_counts_then_the_variable_then_here_then_home(tmp_path: P
 def test_a_named_file_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"gone.toml' does not exist"):
         find_config(tmp_path / "gone.toml", {})
+
+
+def test_a_user_without_a_home_has_no_settings_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import pwd
+
+    def unknown(uid: int) -> None:
+        raise KeyError(uid)
+
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    assert find_config(None, {}, tmp_path) is None

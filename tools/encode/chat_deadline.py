@@ -33,7 +33,10 @@ class Deadline:
     def of(cls, ledger: Ledger, clock: Clock, timeout: float) -> Deadline:
         """The end of the ledger's run. The answer, for which a call is kept, may take `timeout` seconds beyond it."""
         left = ledger.seconds_left()
-        return cls(ledger, clock, clock.now() + (max(left, 0.0) + timeout if ledger.role == "answerer" else left))
+        if ledger.role == "answerer":
+            left = max(left, 0.0) + timeout
+        # no lock waits for centuries
+        return cls(ledger, clock, clock.now() + left if left < threading.TIMEOUT_MAX / 2 else float("inf"))
 
     def left(self) -> float:
         """Seconds until then, 0 if it has passed."""

@@ -134,8 +134,9 @@ def test_a_result_that_is_there_is_taken_however_late() -> None:
     assert Deadline(ledger_of(5), Clock(), float("-inf")).wait(done) == "in time"
 
 
-def test_without_a_limit_the_callers_own_thread_asks() -> None:
-    deadline = Deadline.of(Ledger("planner"), Clock(), 60.0)
+@pytest.mark.parametrize("limits", [Limits(), Limits(max_seconds=1e300), Limits(max_seconds=float("inf"))])
+def test_without_a_limit_or_with_an_endless_one_the_callers_own_thread_asks(limits: Limits) -> None:
+    deadline = Deadline.of(Ledger("planner", limits=limits), Clock(), 60.0)
     assert deadline.run(threading.current_thread) is threading.current_thread()
 
 

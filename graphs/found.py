@@ -16,7 +16,7 @@ def hit_of(found: object) -> Hit:
     if not isinstance(found, Hit) or (passage := passage_of(found.passage)) is None:
         raise TypeError(f"a retriever must return hits, Hit(Passage(id, text), score), got {found!r:.200}")
     score = float(found.score)
-    return Hit(passage, score if isfinite(score) else 0.0)
+    return Hit(passage, score if isfinite(score) else 0.0, tuple(whole(str(line)) for line in found.why))
 
 
 def passage_of(found: object) -> Passage | None:

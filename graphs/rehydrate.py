@@ -51,7 +51,7 @@ class Records:
 
     def dump_hit(self, hit: Hit) -> JSON:
         """A hit as a Step's JSON holds it: the passage is named, not repeated."""
-        data: JSON = {"passage_id": hit.passage.id, "title": hit.passage.title, "score": hit.score}
+        data = hit.to_dict()
         self._keep(data, hit)
         return data
 
@@ -68,7 +68,10 @@ class Records:
         return self._load(data, Call.from_dict)
 
     def hit(self, data: JSON, passages: Mapping[str, JSON]) -> Hit:
-        return self._load(data, lambda hit: Hit(self.passage(passages[hit["passage_id"]]), hit["score"]))
+        def parse(hit: JSON) -> Hit:
+            return Hit(self.passage(passages[hit["passage_id"]]), hit["score"], tuple(hit.get("why", ())))
+
+        return self._load(data, parse)
 
     def step(self, data: JSON, passages: Mapping[str, JSON]) -> Step:
         def parse(step: JSON) -> Step:

@@ -83,10 +83,19 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A retrieved passage; the higher the score the better, comparable within one query only."""
+    """A retrieved passage; the higher the score the better, comparable within one query only.
+
+    `why`: reasons to read, a line each, where a retriever gives any: for instance the chain of facts that led there.
+    """
 
     passage: Passage
     score: float
+    why: tuple[str, ...] = ()
+
+    def to_dict(self) -> JSON:
+        """As a step's JSON holds it: the passage is named, not repeated."""
+        data: JSON = {"passage_id": self.passage.id, "title": self.passage.title, "score": self.score}
+        return {**data, "why": list(self.why)} if self.why else data
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -230,9 +239,7 @@ class Step:
         return {
             "hop": self.hop,
             "subquery": self.subquery,
-            "hits": [
-                {"passage_id": hit.passage.id, "title": hit.passage.title, "score": hit.score} for hit in self.hits
-            ],
+            "hits": [hit.to_dict() for hit in self.hits],
             "triple_ids": list(self.triple_ids),
             "new_triple_ids": list(self.new_triple_ids),
             "thought": self.thought,
@@ -245,7 +252,7 @@ class Step:
         return cls(
             data["hop"],
             data["subquery"],
-            tuple(Hit(passages[hit["passage_id"]], hit["score"]) for hit in data["hits"]),
+            tuple(Hit(passages[hit["passage_id"]], hit["score"], tuple(hit.get("why", ()))) for hit in data["hits"]),
             tuple(data["triple_ids"]),
             tuple(data["new_triple_ids"]),
             data.get("thought", ""),

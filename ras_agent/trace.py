@@ -150,6 +150,7 @@ class _Hit(TypedDict):
     passage_id: str
     title: str
     score: float
+    why: NotRequired[list[str]]
 
 
 class _Step(TypedDict):

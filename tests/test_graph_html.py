@@ -44,7 +44,13 @@ TRACE = Trace(
     seconds=0.25,
     steps=(
         Step(1, "Who invented it?", (Hit(PASSAGES["tel"], 2.5),), (TELEPHONE,), (TELEPHONE,)),
-        Step(2, "Where was Bell born?", (Hit(PASSAGES["bell"], 2.25), Hit(PASSAGES["evil"], 1.0)), (BORN,), (BORN,)),
+        Step(
+            2,
+            "Where was Bell born?",
+            (Hit(PASSAGES["bell"], 2.25, (f"0.75  (Telephone | {ATTACK} | Bell)",)), Hit(PASSAGES["evil"], 1.0)),
+            (BORN,),
+            (BORN,),
+        ),
     ),
     plans=(Planned(1, Plan("subq", "Who invented it?")), Planned(3, Plan("sufficient", reason=ATTACK))),
     graph=QuestionGraph(FACTS, aliases=(Alias("1847", "edinburgh", 0.95),)),
@@ -124,6 +130,11 @@ class TestShows:
         steps = text(page, "#steps")
         assert "Who invented it? Telephone 2.5 1 new of 1 fact" in steps
         assert "[SUFFICIENT]" in steps
+
+    def test_why_a_passage_was_found(self, page: Browser) -> None:
+        assert text(page, "#steps details summary").lower() == "why bell"
+        page.ask("document.querySelector('#steps details').open = true")
+        assert text(page, "#steps details p").startswith("0.75 (Telephone | </script>")
 
     def test_what_went_wrong(self, page: Browser) -> None:
         assert "extractor, hop 2: could not read" in text(page, "#rest")

@@ -55,7 +55,7 @@ def traces(draw: st.DrawFn) -> Trace:
     names, counts = st.sampled_from(sorted(passages)), st.integers(0, 99)
     sources = st.builds(Source, names, counts, counts, counts, TEXT, TEXT)
     triples = st.builds(Triple, TEXT, TEXT, TEXT, st.lists(sources, max_size=2).map(tuple))
-    hits = st.builds(Hit, st.sampled_from([*passages.values()]), NUMBERS)
+    hits = st.builds(Hit, st.sampled_from([*passages.values()]), NUMBERS, st.lists(TEXT, max_size=2).map(tuple))
     ids = st.lists(TEXT, max_size=2).map(tuple)
     plans = st.builds(Planned, counts, st.builds(Plan, st.just("sufficient"), TEXT, TEXT))
     built = st.builds(

@@ -319,6 +319,8 @@
         make("button", { class: "subquery", click: () => setHop(step.hop) }, step.subquery),
         step.thought ? make("p", { class: "note" }, step.thought) : "",
         make("p", { class: "note" }, hits || "nothing found"),
+        step.hits.filter((hit) => hit.why).map((hit) => make("details", { class: "note" },
+          make("summary", {}, `why ${hit.title || hit.passage_id}`), hit.why.map((line) => make("p", {}, line)))),
         make("p", { class: "note" }, `${step.new_triple_ids.length} new of ${count(step.triple_ids.length, "fact")}`)));
     }
     const plan = trace.plans.at(-1);

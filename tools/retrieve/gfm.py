@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
@@ -17,12 +18,14 @@ from ras_agent.records import Hit, Passage
 from ras_agent.tools.encode.embedders import query_vector
 from ras_agent.tools.encode.gfm.config import GFMConfig
 from ras_agent.tools.encode.gfm.fast import MOST, FastGFM
+from ras_agent.tools.encode.gfm.paths import best_paths
 from ras_agent.tools.encode.gfm.weights import load_gfm
 from ras_agent.tools.index.kg.index import KGIndex
 from ras_agent.tools.index.kg.linking import EntityLinker, LinkedEntity, Linking, Mentions
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.retrieve.dense import dense
 from ras_agent.tools.retrieve.document_ranker import DocumentRanker, document_scores
+from ras_agent.tools.retrieve.gfm_paths import FactPath, fact_path
 from ras_agent.tools.retrieve.gfm_start import messages_of, start_of
 from ras_agent.tools.retrieve.mix import MixedRetriever
 from ras_agent.tools.retrieve.ppr import graph_beside, linker_for, rows_of_documents
@@ -54,14 +57,19 @@ class GFMRetriever:
         embedder: Embedder,
         *,
         ranker: DocumentRanker | None = None,
+        toward: str = "head",
+        paths: int = 0,
         cache_size: int = 1024,
     ) -> None:
         """rows: (D,) the place in `passages` of each of the graph's documents, -1 for none.
+
+        toward: of the network's GFMConfig. paths: how many chains of facts each hit of `retrieve` is explained by.
 
         embedder: what the graph's vectors were made with. The vectors of `cache_size` queries are remembered.
         """
         self.passages, self.graph, self.network = passages, graph, network
         self._linker, self._ranker, self._rows = linker, ranker or DocumentRanker(), rows
+        self._toward, self._paths = toward, paths
         self._embed = lru_cache(cache_size)(lambda query: query_vector(embedder, query))
 
     def linked(self, query: str) -> tuple[LinkedEntity, ...]:
@@ -95,7 +103,36 @@ class GFMRetriever:
 
     def retrieve(self, query: str, k: int = 5) -> list[Hit]:
         """At most `k` hits, best first, ties in corpus order. Raises ValueError for a blank query or k < 1."""
-        return hits(self.passages, self.rank(query, k))
+        found = hits(self.passages, self.rank(query, k))
+        if not self._paths:
+            return found
+        return [replace(hit, why=self._why(query, hit.passage.id)) for hit in found]
+
+    def _why(self, query: str, passage_id: str) -> tuple[str, ...]:
+        return tuple(path.to_text() for path in self.explain(query, passage_id))
+
+    def explain(self, query: str, passage_id: str, count: int | None = None, beam: int = 10) -> list[FactPath]:
+        """Eq. 19: the `count` (`paths`, or 3) chains of facts that the passage's rank depends on most, heaviest first.
+
+        They lead from the question's entities to the entity that adds most to the passage's score and is none of them.
+        None where the passage names nothing else. Takes a plain pass of the network and its gradient.
+        """
+        document = self.graph.document_id(passage_id)
+        entities = self.entity_scores(query)
+        if document is None or entities is None:
+            return []
+        start = start_of(self.linked(query), self.graph.document_frequency)
+        named = self.graph.documents_to_entities.row(document)
+        others = named[~np.isin(named, start.entities)]
+        if not len(others):
+            return []
+        target = int(others[np.argmax(entities[others] / self.graph.document_frequency[others])])
+        network, wanted = self.network, count or self._paths or 3
+        kinds = network.known.kinds
+        found = best_paths(
+            network.weights, network.graph, self.vector(query), start, target, kinds=kinds, count=wanted, beam=beam
+        )
+        return [fact_path(self.graph, network.graph, path, self._toward) for path in found]
 
 
 def gfm(
@@ -106,6 +143,7 @@ def gfm(
     linking: Linking | None = None,
     mentions: Mentions | None = None,
     ranker: DocumentRanker | None = None,
+    paths: int = 0,
     most: int = MOST,
     half_cache: bool = False,
     half_products: bool = False,
@@ -113,7 +151,7 @@ def gfm(
     """The retriever registered as "gfm", over the graph beside the index, or `graph`.
 
     weights: a folder of weights, this package's or published ones; by default those that come with the package, which
-        read vectors of the packaged MiniLM. most, half_cache, half_products: see FastGFM.
+        read vectors of the packaged MiniLM. paths: see GFMRetriever. most, half_cache, half_products: see FastGFM.
     Raises IndexMismatch where there is no graph, or its vectors are not of the network's encoder; WeightsError;
     MissingExtra.
     """
@@ -131,7 +169,15 @@ def gfm(
     embedder = index.embedder if shared else graph.embedder
     assert embedder is not None  # messages_of has checked that the graph holds vectors
     return GFMRetriever(
-        index.snapshot.passages, graph, rows_of_documents(index, graph), linker, network, embedder, ranker=ranker
+        index.snapshot.passages,
+        graph,
+        rows_of_documents(index, graph),
+        linker,
+        network,
+        embedder,
+        ranker=ranker,
+        toward=config.toward,
+        paths=paths,
     )
 
 

@@ -14,6 +14,8 @@ pytest.importorskip("torch")
 from ras_agent.errors import IndexMismatch, WeightsError
 from ras_agent.records import Passage
 from ras_agent.tools.encode.gfm.config import GFMConfig
+from ras_agent.tools.encode.gfm.graph import GFMGraph
+from ras_agent.tools.encode.gfm.paths import MessagePath
 from ras_agent.tools.index.kg.index import FOLDER, KGIndex
 from ras_agent.tools.index.kg.linking import LinkedEntity
 from ras_agent.tools.index.kg.writer import open_writer
@@ -21,6 +23,7 @@ from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.offline import offline_extractor
 from ras_agent.tools.retrieve.document_ranker import DocumentRanker
 from ras_agent.tools.retrieve.gfm import GFMRetriever
+from ras_agent.tools.retrieve.gfm_paths import fact_path
 from ras_agent.tools.retrieve.gfm_start import inverse_vectors, start_of
 from ras_agent.tools.structure.bulk import one_by_one
 
@@ -47,10 +50,10 @@ def index(tmp_path: Path, hash_embedder: Any) -> PassageIndex:
     return _built(tmp_path / "index", hash_embedder)
 
 
-def _retriever(index: PassageIndex, gfm_folder: GFMFolder) -> GFMRetriever:
+def _retriever(index: PassageIndex, gfm_folder: GFMFolder, **options: Any) -> GFMRetriever:
     assert index.embedder is not None
     weights = gfm_folder(index.embedder.dimension)
-    retriever = index.retriever("gfm", weights=weights, ranker=DocumentRanker(20, "score-rarity"))
+    retriever = index.retriever("gfm", weights=weights, ranker=DocumentRanker(20, "score-rarity"), **options)
     assert isinstance(retriever, GFMRetriever)
     return retriever
 
@@ -113,3 +116,37 @@ def test_inverse_relations_are_read_as_text_or_negated(index: PassageIndex, hash
     np.testing.assert_array_equal(as_text, expected)
     negated = inverse_vectors(graph, GFMConfig(text_width=width, inverse="negated"))
     np.testing.assert_array_equal(negated, -np.asarray(graph.relation_vectors))
+
+
+def test_a_passage_is_explained_by_the_facts_that_lead_to_it(index: PassageIndex, gfm_folder: GFMFolder) -> None:
+    best = _retriever(index, gfm_folder).explain(QUESTION, "leith")[0]
+    assert best.facts == (("Alexander Graham Bell", "was born in", "Edinburgh"),)
+    assert best.to_text() == f"{best.weight:.3f}  (Alexander Graham Bell | was born in | Edinburgh)"
+
+
+@pytest.mark.parametrize("toward", ["head", "tail"])
+def test_a_fact_walked_from_its_object_is_marked(index: PassageIndex, toward: str) -> None:
+    assert index.path is not None
+    kg = KGIndex.open(index.path)
+    names = [kg.entity_id(name) for name in ("Alexander Graham Bell", "Edinburgh", "Water of Leith")]
+    vectors = np.zeros((len(kg.relations), 2), dtype=np.float32)
+    graph = GFMGraph.from_edges(len(kg.entities), np.asarray(kg.edges), vectors, vectors, toward)
+    said = list(zip(graph.source.tolist(), graph.hearer.tolist(), strict=True))
+    chain = (said.index((names[0], names[1])), said.index((names[1], names[2])))
+    path = fact_path(kg, graph, MessagePath(chain, 1.0956), toward)
+    assert path.to_text() == (
+        "1.096  (Alexander Graham Bell | was born in | Edinburgh) → (Edinburgh | flows through^-1 | Water of Leith)"
+    )
+
+
+def test_hits_carry_their_paths_where_asked_for(index: PassageIndex, gfm_folder: GFMFolder) -> None:
+    retriever = _retriever(index, gfm_folder, paths=1)
+    found = {hit.passage.id: hit.why for hit in retriever.retrieve(QUESTION, 2)}
+    assert found["leith"] == (retriever.explain(QUESTION, "leith")[0].to_text(),)
+    assert all(hit.why == () for hit in _retriever(index, gfm_folder).retrieve(QUESTION, 2))
+
+
+def test_what_the_question_does_not_lead_to_has_no_paths(index: PassageIndex, gfm_folder: GFMFolder) -> None:
+    retriever = _retriever(index, gfm_folder)
+    assert retriever.explain(QUESTION, "paris") == []
+    assert retriever.explain(QUESTION, "nowhere") == []

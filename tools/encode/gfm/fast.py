@@ -62,7 +62,7 @@ class FastGFM:
         """
         import torch
 
-        self.graph, self._weights, self._widely = graph, weights, widely
+        self.graph, self.weights, self._widely = graph, weights, widely
         self._outgoing = Outgoing.of(graph)
         with torch.inference_mode():
             self.known: IndexStates = prepare(weights, graph, most, torch.bfloat16 if half_cache else torch.float32)
@@ -81,7 +81,7 @@ class FastGFM:
 
         with torch.inference_mode():
             given = torch.from_numpy(np.ascontiguousarray(questions, dtype=np.float32))
-            asked = linear(given, self._weights["question_mlp.weight"], self._weights["question_mlp.bias"])
+            asked = linear(given, self.weights["question_mlp.weight"], self.weights["question_mlp.bias"])
             keys, initial = self._initial(asked, starts)
             return self._spread(asked, keys, initial)
 
@@ -173,7 +173,7 @@ class FastGFM:
                 mixed += self._product(state[begin:end], layer.of_state)
                 torch.add(rectified(mixed, layer), state[begin:end], out=following[begin:end])
             state, following = following, state
-        part = asked @ self._score_question + self._weights["entity_model.mlp.0.bias"]
+        part = asked @ self._score_question + self.weights["entity_model.mlp.0.bias"]
         return self._read(state, part)
 
     def _read(self, state: Tensor, part: Tensor) -> Floats:
@@ -182,7 +182,7 @@ class FastGFM:
         for begin in range(0, len(state), ROWS):
             hidden = self._product(state[begin : begin + ROWS], self._score_state).add_(part).relu_()
             scores[begin : begin + ROWS] = (hidden @ self._score_out).numpy()
-        return scores + float(self._weights["entity_model.mlp.2.bias"])
+        return scores + float(self.weights["entity_model.mlp.2.bias"])
 
     def _read_changes(self, asked: Tensor, keys: Ints, changed: Tensor) -> Floats:
         """Logits (B, N) of changes (H, d) on top of the background."""
@@ -190,7 +190,7 @@ class FastGFM:
 
         final, count = self.known.final, self.graph.entities
         assert final is not None
-        parts = asked @ self._score_question + self._weights["entity_model.mlp.0.bias"]  # (B, 2d)
+        parts = asked @ self._score_question + self.weights["entity_model.mlp.0.bias"]  # (B, 2d)
         scores = np.empty((len(asked), count), dtype=np.float32)
         for begin in range(0, count, ROWS):
             block = final[begin : begin + ROWS].float()
@@ -203,7 +203,7 @@ class FastGFM:
             hidden += final[rows]
             hidden += parts[torch.from_numpy(some // count)]
             scores.reshape(-1)[some] = (hidden.relu_() @ self._score_out).numpy()
-        return scores + float(self._weights["entity_model.mlp.2.bias"])
+        return scores + float(self.weights["entity_model.mlp.2.bias"])
 
     def _product(self, left: Tensor, right: Tensor) -> Tensor:
         """left @ right in the products' precision, as float32."""

@@ -54,9 +54,14 @@ def find_files(
 def _named(paths: Iterable[Path], suffixes: Collection[str], exclude: Path | None) -> Iterator[SourceFile | Skipped]:
     for path in paths:
         name = Path(os.path.abspath(path)).name  # `.` and `..` have names of their own
-        if path.is_dir():
+        try:
+            folder, there = path.is_dir(), path.exists()
+        except OSError as error:
+            yield Skipped(str(path), f"cannot be read: {error.strerror}", hides=name)
+            continue
+        if folder:
             yield from _walk(path, name, suffixes, exclude)
-        elif not path.exists():
+        elif not there:
             yield Skipped(str(path), "no such file or folder", hides=name)
         elif path.suffix.lower() not in suffixes:
             yield Skipped(str(path), _unknown_kind(path.suffix, suffixes))
@@ -72,15 +77,16 @@ def _walk(folder: Path, label: str, suffixes: Collection[str], exclude: Path | N
         return
     for path in entries:
         inner = f"{label}/{path.name}"
+        if path.name.startswith("."):
+            yield Skipped(inner, "hidden", error=False)
+            continue
         try:
             folder_inside = path.is_dir()
             file_inside = path.is_file()
         except OSError as error:  # a folder may let its names be listed and nothing more
             yield _unreadable(inner, error)
             continue
-        if path.name.startswith("."):
-            yield Skipped(inner, "hidden", error=False)
-        elif folder_inside and path.resolve() == exclude:
+        if folder_inside and path.resolve() == exclude:
             yield Skipped(inner, "the index itself", error=False)
         elif folder_inside and path.is_symlink():
             yield Skipped(inner, "a linked folder; name it to index it", error=False)

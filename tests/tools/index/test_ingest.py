@@ -157,6 +157,15 @@ class TestAgain:
         assert list(stored(out)) == ["docs/a.txt", "docs/b.txt", "docs/d.txt"]
         assert [str(item) for item in report.errors] == ["docs/b.txt: cannot be read: Permission denied"]
 
+    def test_a_named_folder_that_cannot_be_looked_at_is_told(
+        self, docs: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        looked, closed = Path.is_dir, PermissionError(13, "Permission denied")
+        monkeypatch.setattr(Path, "is_dir", lambda path: raising(closed) if path.name == "closed" else looked(path))
+        report = ingest([docs, docs / "closed"], out)
+        assert [str(item) for item in report.errors] == [f"{docs}/closed: cannot be read: Permission denied"]
+        assert len(stored(out)) == 4
+
     def test_files_of_a_named_folder_that_is_gone_stay_though_another_of_its_name_is_there(
         self, docs: Path, out: Path, tmp_path: Path
     ) -> None:

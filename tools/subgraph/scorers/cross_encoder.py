@@ -37,9 +37,14 @@ class CrossEncoderScorer:
         with self._lock:
             if self._model is None:
                 self._model = _loaded(self._path)
-            pairs = [(plain_name(question), text) for text in texts]
+            pairs = [(_clean(plain_name(question)), _clean(text)) for text in texts]
             values = self._model.predict(pairs, batch_size=self._batch_size, show_progress_bar=False)
         return Scored(np.asarray(values, dtype=np.float32).reshape(len(texts)))
+
+
+def _clean(text: str) -> str:
+    """Tokenisers take no lone surrogates."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _loaded(path: str) -> Any:

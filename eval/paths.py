@@ -137,6 +137,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--max-ent", type=int, default=2000)
     parser.add_argument("--longest", type=int, default=4, help="edges of a path")
+    parser.add_argument("--wording", choices=("facts", "relations"), default="facts", help="what scorers read")
     parser.add_argument("--embedder", default="minilm")
     parser.add_argument("--path-encoder", help="folder of a fine-tuned encoder, for st-ft")
     parser.add_argument("--reranker", help="a cross-encoder's name or folder, for rerank")
@@ -150,7 +151,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         questions = Random(given.seed).sample(questions, given.sample)
     models = ScorerModels(given.embedder, given.path_encoder, given.reranker, given.llm, given.tuned_llm)
     scorers = Scorers(models)  # one for all, so that vectors are made once
-    settings = PathSettings(Extraction(max_ent=given.max_ent), limits=PathLimits(longest=given.longest))
+    settings = PathSettings(
+        Extraction(max_ent=given.max_ent), limits=PathLimits(longest=given.longest), wording=given.wording
+    )
     rows = []
     for name in numbers_in(given.instances):
         started = time.perf_counter()

@@ -17,6 +17,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from ras_agent.protocols import Embedder
 from ras_agent.tools.encode.embedders import resolve_embedder
 from ras_agent.tools.subgraph.graph import Graph
 from ras_agent.tools.subgraph.scorers.path_head import PARTS, PathHead
+from ras_agent.tools.subgraph.scoring import Wording
 from ras_agent.train.path_examples import PathExample, path_examples
 
 if TYPE_CHECKING:
@@ -40,7 +42,10 @@ Floats = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """rank: of the maps; margin: of the loss; rate: of AdamW; batch: triplets a step; negatives: a positive."""
+    """rank: of the maps; margin: of the loss; rate: of AdamW; batch: triplets a step; negatives: a positive.
+
+    wording: what scorers will read. sample: of each set's part, at most so many questions; 0 for all.
+    """
 
     rank: int = 64
     margin: float = 0.2
@@ -50,6 +55,8 @@ class Config:
     epochs: int = 12
     negatives: int = 8
     seed: int = 0
+    wording: Wording = "facts"
+    sample: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +120,10 @@ def train(
     for kb, questions in sets:
         graph, asked = Graph.from_triples(read_knowledge_base(kb)), PATHQUESTION.load(questions)
         for part, examples in parts.items():
-            examples += path_examples(graph, of_part(asked, part), config.negatives, config.seed)
+            own = of_part(asked, part)
+            if config.sample and config.sample < len(own):
+                own = Random(config.seed).sample(own, config.sample)
+            examples += path_examples(graph, own, config.negatives, config.seed, config.wording)
     head = fit(parts["train"], parts["dev"], resolve_embedder(embedder), config)
     head.about["data"] = [path.name for pair in sets for path in pair]
     head.about["seconds"] = round(time.monotonic() - began)
@@ -128,12 +138,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--questions", type=Path, action="append", required=True)
     parser.add_argument("--out", type=Path, required=True, help="a folder")
     parser.add_argument("--embedder", default="minilm")
-    parser.add_argument("--epochs", type=int, default=Config.epochs)
+    parser.add_argument("--epochs", type=int, default=Config().epochs)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--wording", choices=("facts", "relations"), default="facts", help="what scorers will read")
+    parser.add_argument("--sample", type=int, default=0, help="at most so many questions of each part; 0 for all")
     given = parser.parse_args(arguments)
     if len(given.kb) != len(given.questions):
         parser.error("give --kb once for each --questions, in the same order")
-    config = Config(epochs=given.epochs, seed=given.seed)
+    config = Config(epochs=given.epochs, seed=given.seed, wording=given.wording, sample=given.sample)
     train(list(zip(given.kb, given.questions, strict=True)), given.out, given.embedder, config)
 
 

@@ -11,6 +11,8 @@ from ras_agent.eval.questions import Question
 from ras_agent.tools.subgraph.filter_paths import PathLimits, complete
 from ras_agent.tools.subgraph.graph import Graph, Subgraph, plain_name
 from ras_agent.tools.subgraph.path import Path
+from ras_agent.tools.subgraph.pipeline import without_names
+from ras_agent.tools.subgraph.scoring import Wording
 
 __all__ = ["PathExample", "path_examples"]
 
@@ -24,7 +26,9 @@ class PathExample:
     negatives: tuple[str, ...]
 
 
-def path_examples(graph: Graph, questions: Iterable[Question], negatives: int = 8, seed: int = 0) -> list[PathExample]:
+def path_examples(
+    graph: Graph, questions: Iterable[Question], negatives: int = 8, seed: int = 0, wording: Wording = "facts"
+) -> list[PathExample]:
     """For each question its gold path against other paths from the same start, and each gold fact against other facts
     that touch the gold path. Paths that end in an answer and gold facts are never negatives.
 
@@ -39,23 +43,27 @@ def path_examples(graph: Graph, questions: Iterable[Question], negatives: int = 
         if path.edges not in known:  # many questions ask for one path in other words
             right = {canonical_key(answer) for answer in question.answers}
             others = [
-                other.scored_text(graph)
+                other.scored_text(graph, wording)
                 for other in complete(whole, [path.start], PathLimits(len(path), 2000)).paths
                 if canonical_key(graph.nodes[other.end]) not in right and other.edges != path.edges[: len(other)]
             ]
             beside = {edge for node in path.nodes for edge in graph.incident.row(node).tolist()} - set(path.edges)
-            facts = [graph.edge_text(edge) for edge in sorted(beside)]
+            gold = [graph.edge_text(edge, wording) for edge in path.edges]
+            facts = [graph.edge_text(edge, wording) for edge in sorted(beside)]
+            whole_path = path.scored_text(graph, wording)
             known[path.edges] = [
-                (path.scored_text(graph), _some(others, negatives, dice)),
-                *((graph.edge_text(edge), _some(facts, negatives, dice)) for edge in path.edges),
+                (whole_path, _some(others, {whole_path}, negatives, dice)),
+                *((fact, _some(facts, set(gold), negatives, dice)) for fact in gold),
             ]
         text = plain_name(question.question)
+        if wording == "relations":
+            text = without_names(text, [graph.nodes[path.start]])
         found += [PathExample(text, positive, wrong) for positive, wrong in known[path.edges] if wrong]
     return found
 
 
-def _some(texts: Sequence[str], most: int, dice: Random) -> tuple[str, ...]:
-    distinct = list(dict.fromkeys(texts))
+def _some(texts: Sequence[str], but: set[str], most: int, dice: Random) -> tuple[str, ...]:
+    distinct = [text for text in dict.fromkeys(texts) if text not in but]
     return tuple(dice.sample(distinct, min(most, len(distinct))))
 
 

@@ -47,6 +47,17 @@ def test_right_texts_are_the_gold_path_and_its_facts_and_wrong_ones_lie_beside_t
     assert set(first.negatives) == {"bob gender male", "ann gender female", "ann parents carl"}
 
 
+def test_relations_alone_teach_without_names() -> None:
+    path, *facts = path_examples(Graph.from_triples(KB), [ASKED], negatives=20, wording="relations")
+    assert path.question == "what nation is someone 's husband from ?"
+    assert path.positive == "→ spouse → nationality"
+    assert set(path.negatives) == {"→ spouse → gender", "→ gender", "→ parents", "→ parents → nationality"}
+    assert [(fact.positive, set(fact.negatives)) for fact in facts] == [
+        ("spouse", {"gender", "parents"}),
+        ("nationality", {"gender", "parents"}),
+    ]
+
+
 def test_a_gold_path_that_the_graph_lacks_teaches_nothing() -> None:
     unknown = question("?", ("ann", "spouse", "zoe"), answer="zoe")
     broken = question("?", KB[0], KB[5], answer="spain")

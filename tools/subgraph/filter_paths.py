@@ -11,7 +11,7 @@ import numpy as np
 from ras_agent.records import Failure
 from ras_agent.tools.subgraph.graph import Subgraph, require_igraph
 from ras_agent.tools.subgraph.path import Path
-from ras_agent.tools.subgraph.scoring import Scorer, best
+from ras_agent.tools.subgraph.scoring import Scorer, Wording, best, score_distinct
 
 __all__ = ["Filtered", "PathLimits", "beam", "complete", "shortest"]
 
@@ -68,7 +68,12 @@ def complete(subgraph: Subgraph, starts: Sequence[int], limits: PathLimits = Pat
 
 
 def beam(
-    subgraph: Subgraph, starts: Sequence[int], scorer: Scorer, question: str, limits: PathLimits = PathLimits()
+    subgraph: Subgraph,
+    starts: Sequence[int],
+    scorer: Scorer,
+    question: str,
+    limits: PathLimits = PathLimits(),
+    wording: Wording = "facts",
 ) -> Filtered:
     """Paths grown edge by edge from each start, the `width` best kept at every length; all that were kept.
 
@@ -89,7 +94,8 @@ def beam(
             ]
             fresh = list(dict.fromkeys(path.edges[-1] for _, path in grown if path.edges[-1] not in values))
             if fresh:
-                scored = scorer.score(question, [subgraph.graph.edge_text(edge) for edge in fresh])
+                texts = [subgraph.graph.edge_text(edge, wording) for edge in fresh]
+                scored = score_distinct(scorer, question, texts)
                 values.update(zip(fresh, scored.values.tolist(), strict=True))
                 failures += scored.failures
             grown = [(total + values[path.edges[-1]], path) for total, path in grown]

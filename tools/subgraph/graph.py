@@ -14,6 +14,7 @@ from ras_agent.canonical import canonical_key
 from ras_agent.errors import MissingExtra
 from ras_agent.records import Triple
 from ras_agent.tools.index.kg.sparse_rows import SparseRows
+from ras_agent.tools.subgraph.scoring import Wording
 
 if TYPE_CHECKING:
     from ras_agent.question_graph import QuestionGraph
@@ -95,9 +96,11 @@ class Graph:
         head, relation, tail = self.edges[edge].tolist()
         return Triple(self.nodes[head], self.relations[relation], self.nodes[tail])
 
-    def edge_text(self, edge: int) -> str:
-        """An edge as scorers read it: "frederica spouse ernest"."""
+    def edge_text(self, edge: int, wording: Wording = "facts") -> str:
+        """An edge as scorers read it: "frederica spouse ernest", or "spouse"."""
         head, relation, tail = self.edges[edge].tolist()
+        if wording == "relations":
+            return plain_name(self.relations[relation])
         return " ".join(map(plain_name, (self.nodes[head], self.relations[relation], self.nodes[tail])))
 
     @cached_property

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ras_agent.records import Triple
 from ras_agent.tools.subgraph.graph import Graph, Step, plain_name
+from ras_agent.tools.subgraph.scoring import Wording
 
 __all__ = ["Path"]
 
@@ -37,17 +38,20 @@ class Path:
 
     def text(self, graph: Graph) -> str:
         """For readers: "frederica → spouse → ernest ← parents ← george"."""
-        return self._drawn(graph, plain=False)
+        return " ".join(self._drawn(graph, plain=False))
 
-    def scored_text(self, graph: Graph) -> str:
-        """For scorers: the same with plain names, which have no underscores and no dotted prefixes."""
-        return self._drawn(graph, plain=True)
+    def scored_text(self, graph: Graph, wording: Wording = "facts") -> str:
+        """For scorers: the same with plain names, which have no underscores and no dotted prefixes; or "→ spouse ←
+        parents"."""
+        if wording == "relations":
+            return " ".join(self._drawn(graph, plain=True, names=False))
+        return " ".join(self._drawn(graph, plain=True))
 
-    def _drawn(self, graph: Graph, plain: bool) -> str:
+    def _drawn(self, graph: Graph, plain: bool, names: bool = True) -> list[str]:
         shown = plain_name if plain else str
-        parts = [shown(graph.nodes[self.start])]
+        parts = [shown(graph.nodes[self.start])] if names else []
         for before, after, edge in zip(self.nodes, self.nodes[1:], self.edges, strict=False):
             arrow = "→" if int(graph.edges[edge, 0]) == before else "←"
             relation = shown(graph.relations[int(graph.edges[edge, 1])])
-            parts += [arrow, relation, arrow, shown(graph.nodes[after])]
-        return " ".join(parts)
+            parts += [arrow, relation, arrow, shown(graph.nodes[after])] if names else [arrow, relation]
+        return parts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,23 +11,28 @@ from ras_agent.records import Failure, Triple
 from ras_agent.tools.subgraph.composition import Composition, parse_composition
 from ras_agent.tools.subgraph.extract import EXTRACTIONS, Extraction
 from ras_agent.tools.subgraph.filter_paths import PathLimits, beam, complete, shortest
-from ras_agent.tools.subgraph.graph import Graph, Subgraph
+from ras_agent.tools.subgraph.graph import Graph, Subgraph, plain_name
 from ras_agent.tools.subgraph.path import Path
 from ras_agent.tools.subgraph.refine import RankedPath, at_random, by_score, prune
 from ras_agent.tools.subgraph.scorers.resolve import ScorerModels, Scorers
+from ras_agent.tools.subgraph.scoring import Wording
 
-__all__ = ["FoundPaths", "PathFinder", "PathSettings"]
+__all__ = ["FoundPaths", "PathFinder", "PathSettings", "without_names"]
 
 
 @dataclass(frozen=True, slots=True)
 class PathSettings:
-    """window: edges that a scorer keeps of a subgraph; top_k: paths kept in the end; seed: of random choices."""
+    """window: edges that a scorer keeps of a subgraph; top_k: paths kept in the end; seed: of random choices.
+
+    wording: what scorers read.
+    """
 
     extraction: Extraction = field(default_factory=Extraction)
     window: int = 24
     limits: PathLimits = field(default_factory=PathLimits)
     top_k: int = 64
     seed: int = 0
+    wording: Wording = "facts"
 
     def __post_init__(self) -> None:
         if min(self.window, self.top_k) < 1:
@@ -56,6 +62,18 @@ class FoundPaths:
         return tuple(map(self.graph.triple, edges))
 
 
+def without_names(question: str, names: Sequence[str]) -> str:
+    """The question with "someone" for the names it starts from, as its relations are asked for.
+
+    >>> without_names("who is ann_lee 's husband ?", ["ann_lee"])
+    "who is someone 's husband ?"
+    """
+    question = plain_name(question)
+    for name in sorted(map(plain_name, names), key=len, reverse=True):
+        question = re.sub(re.escape(name), "someone", question, flags=re.IGNORECASE)
+    return question
+
+
 class PathFinder:
     """Finds reasoning paths in one graph. May be used from several threads at once."""
 
@@ -80,16 +98,18 @@ class PathFinder:
         """Paths from the nodes `starts`; none without a start."""
         plan, how = self.composition, self.settings
         starts = list(dict.fromkeys(starts))
+        if how.wording == "relations":
+            question = without_names(question, [self.graph.nodes[start] for start in starts])
         times = [time.perf_counter()]
         subgraph = EXTRACTIONS[plan.extraction](self.graph, starts, how.extraction)
         failures: list[Failure] = []
         if plan.pruning:
-            pruned = prune(subgraph, starts, self._scorers[plan.pruning], question, how.window)
+            pruned = prune(subgraph, starts, self._scorers[plan.pruning], question, how.window, how.wording)
             subgraph = pruned.subgraph
             failures += pruned.failures
         times.append(time.perf_counter())
         if plan.filtering == "beam":
-            filtered = beam(subgraph, starts, self._scorers[plan.guide], question, how.limits)
+            filtered = beam(subgraph, starts, self._scorers[plan.guide], question, how.limits, how.wording)
         else:
             filtered = (shortest if plan.filtering == "shortest" else complete)(subgraph, starts, how.limits)
         failures += filtered.failures
@@ -98,7 +118,7 @@ class PathFinder:
             refined = at_random(filtered.paths, how.top_k, how.seed)
         else:
             scorer = self._scorers[plan.refinement]
-            refined = by_score(self.graph, filtered.paths, how.top_k, scorer, question)
+            refined = by_score(self.graph, filtered.paths, how.top_k, scorer, question, how.wording)
         failures += refined.failures
         times.append(time.perf_counter())
         seconds = times[1] - times[0], times[2] - times[1], times[3] - times[2]

@@ -9,7 +9,7 @@ from random import Random
 from ras_agent.records import Failure
 from ras_agent.tools.subgraph.graph import Graph, Subgraph
 from ras_agent.tools.subgraph.path import Path
-from ras_agent.tools.subgraph.scoring import Scorer, best
+from ras_agent.tools.subgraph.scoring import Scorer, Wording, best, score_distinct
 
 __all__ = ["Pruned", "RankedPath", "Refined", "at_random", "by_score", "prune"]
 
@@ -34,10 +34,17 @@ class Refined:
     failures: tuple[Failure, ...] = ()
 
 
-def prune(subgraph: Subgraph, starts: Sequence[int], scorer: Scorer, question: str, window: int = 24) -> Pruned:
+def prune(
+    subgraph: Subgraph,
+    starts: Sequence[int],
+    scorer: Scorer,
+    question: str,
+    window: int = 24,
+    wording: Wording = "facts",
+) -> Pruned:
     """The `window` edges that fit the question best, with their ends, and the starts. The published window is 24."""
     edges = subgraph.edges.tolist()
-    scored = scorer.score(question, [subgraph.graph.edge_text(edge) for edge in edges])
+    scored = score_distinct(scorer, question, [subgraph.graph.edge_text(edge, wording) for edge in edges])
     kept = [edges[place] for place in best(scored.values, window)]
     inside = [start for start in starts if start in set(subgraph.nodes.tolist())]
     return Pruned(Subgraph.of_edges(subgraph.graph, kept, inside), scored.failures)
@@ -49,11 +56,10 @@ def at_random(paths: Sequence[Path], top_k: int, seed: int = 0) -> Refined:
     return Refined(tuple(RankedPath(paths[place], 0.0) for place in places))
 
 
-def by_score(graph: Graph, paths: Sequence[Path], top_k: int, scorer: Scorer, question: str) -> Refined:
-    """The `top_k` paths that fit the question best, best first, ties in their order. Texts that agree are read once."""
-    texts = [path.scored_text(graph) for path in paths]
-    distinct = list(dict.fromkeys(texts))
-    scored = scorer.score(question, distinct)
-    values = dict(zip(distinct, scored.values.tolist(), strict=True))
-    order = sorted(range(len(paths)), key=lambda place: (-values[texts[place]], place))[:top_k]
-    return Refined(tuple(RankedPath(paths[place], values[texts[place]]) for place in order), scored.failures)
+def by_score(
+    graph: Graph, paths: Sequence[Path], top_k: int, scorer: Scorer, question: str, wording: Wording = "facts"
+) -> Refined:
+    """The `top_k` paths that fit the question best, best first, ties in their order."""
+    scored = score_distinct(scorer, question, [path.scored_text(graph, wording) for path in paths])
+    kept = best(scored.values, top_k)
+    return Refined(tuple(RankedPath(paths[place], float(scored.values[place])) for place in kept), scored.failures)

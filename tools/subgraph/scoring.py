@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from ras_agent.records import Failure
 
-__all__ = ["Scored", "Scorer", "best"]
+__all__ = ["Scored", "Scorer", "Wording", "best", "score_distinct"]
 
 Floats = npt.NDArray[np.float32]
+Wording = Literal["facts", "relations"]
+"""What scorers read: whole facts and paths; or their relations alone, and the question without the names it starts
+from. Relations alone say what a knowledge base's names do not add to, and a graph has few of them, so models read each
+once; in text, names matter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,14 @@ class Scorer(Protocol):
     def score(self, question: str, texts: Sequence[str]) -> Scored:
         """One value a text, in their order; for no texts, none. The same texts get the same values."""
         ...
+
+
+def score_distinct(scorer: Scorer, question: str, texts: Sequence[str]) -> Scored:
+    """`scorer.score`, equal texts being read once."""
+    distinct = list(dict.fromkeys(texts))
+    scored = scorer.score(question, distinct)
+    values = dict(zip(distinct, scored.values.tolist(), strict=True))
+    return Scored(np.array([values[text] for text in texts], dtype=np.float32), scored.failures)
 
 
 def best(values: Floats, k: int) -> list[int]:

@@ -139,6 +139,17 @@ def test_refinement_puts_the_best_path_first_and_reads_equal_texts_once(family: 
     assert len(scorer.asked) == len(paths)
 
 
+def test_relations_alone_are_read_once_for_all_their_facts(family: Graph) -> None:
+    scorer = Liking("parents")
+    found = beam(Subgraph.whole(family), [0], scorer, "?", PathLimits(longest=4), "relations")
+    assert sorted(scorer.asked) == sorted(set(scorer.asked)) == ["children", "nationality", "parents", "spouse"]
+    best = by_score(family, found.paths, 1, Liking("→ spouse ← parents"), "?", "relations").paths[0]
+    assert best.path.text(family) == "frederica → spouse → ernest_augustus ← parents ← george_v"
+    assert best.path.scored_text(family, "relations") == "→ spouse ← parents"
+    part = prune(Subgraph.whole(family), [0], Liking("nationality"), "?", 3, "relations").subgraph
+    assert {family.edge_text(edge, "relations") for edge in part.edges.tolist()} == {"nationality"}
+
+
 def test_the_published_sizes_are_the_defaults() -> None:
     how = Extraction()
     assert (how.max_ent, how.damping, how.walks, PathLimits().width) == (2000, 0.8, 64, 128)

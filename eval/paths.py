@@ -85,7 +85,9 @@ def evaluate(finder: PathFinder, questions: Sequence[Question]) -> InstanceScore
     return InstanceScore(
         str(finder.composition),
         len(questions),
-        *modules,
+        modules[0],
+        modules[1],
+        modules[2],
         hr_at_1=fmean(ends),
         paths=fmean(len(one.paths) for one in found),
         truncated=sum(one.truncated for one in found),

@@ -100,7 +100,7 @@ def fit(
             batch = rows[order[start : start + config.batch]]
             loss = _loss(vectors, batch, weights, config.margin)
             optimiser.zero_grad()
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call]
             optimiser.step()
             total += float(loss.detach()) * len(batch)
         history.append(_measured(held, weights, config) | {"epoch": epoch, "train_loss": round(total / len(order), 5)})

@@ -11,7 +11,7 @@ import numpy as np
 from ras_agent.records import Failure
 from ras_agent.tools.subgraph.graph import Subgraph, require_igraph
 from ras_agent.tools.subgraph.path import Path
-from ras_agent.tools.subgraph.scoring import Scorer, Wording, best, score_distinct
+from ras_agent.tools.subgraph.scoring import Scorer, Wording, best
 
 __all__ = ["Filtered", "PathLimits", "beam", "complete", "shortest"]
 
@@ -77,10 +77,10 @@ def beam(
 ) -> Filtered:
     """Paths grown edge by edge from each start, the `width` best kept at every length; all that were kept.
 
-    A path's score is the mean of its edges' scores, so that lengths compare. An edge is judged once a question. Paths
+    A path's score is the mean of its edges' scores, so that lengths compare. A text is judged once a question. Paths
     come best first. `longest` 0 means as long as paths grow.
     """
-    values: dict[int, float] = {}
+    values: dict[str, float] = {}  # by text
     failures: list[Failure] = []
     kept: list[tuple[float, Path]] = []
     for start in dict.fromkeys(starts):
@@ -92,13 +92,13 @@ def beam(
                 for step in subgraph.steps.get(path.end, ())
                 if step.node not in path.nodes
             ]
-            fresh = list(dict.fromkeys(path.edges[-1] for _, path in grown if path.edges[-1] not in values))
+            texts = [subgraph.graph.edge_text(path.edges[-1], wording) for _, path in grown]
+            fresh = [text for text in dict.fromkeys(texts) if text not in values]
             if fresh:
-                texts = [subgraph.graph.edge_text(edge, wording) for edge in fresh]
-                scored = score_distinct(scorer, question, texts)
+                scored = scorer.score(question, fresh)
                 values.update(zip(fresh, scored.values.tolist(), strict=True))
                 failures += scored.failures
-            grown = [(total + values[path.edges[-1]], path) for total, path in grown]
+            grown = [(total + values[text], path) for (total, path), text in zip(grown, texts, strict=True)]
             means = np.array([total / len(path) for total, path in grown], dtype=np.float32)
             front = [grown[place] for place in best(means, limits.width)]
             kept += [(total / len(path), path) for total, path in front]

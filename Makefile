@@ -21,11 +21,12 @@ types: $(VENV)/.dev  ## mypy --strict
 	$(BIN)/python scripts/link_types.py
 	$(BIN)/mypy
 
-bench: $(VENV)/.dev  ## Speed, as ratios to a named peer in the same run
-	$(BIN)/python -m ras_agent.eval.bench_overhead
-	$(BIN)/python -m ras_agent.eval.bench_retrieval --sizes 10000,100000
-	$(BIN)/python -m ras_agent.eval.bench_graph
-	$(BIN)/python -m ras_agent.eval.bench_throughput
+bench: $(VENV)/.dev  ## Speed, as ratios to a named peer in the same run; also appended to build/bench.jsonl
+	mkdir -p build
+	$(BIN)/python -m ras_agent.eval.bench_overhead --json build/bench.jsonl
+	$(BIN)/python -m ras_agent.eval.bench_retrieval --sizes 10000,100000 --json build/bench.jsonl
+	$(BIN)/python -m ras_agent.eval.bench_graph --json build/bench.jsonl
+	$(BIN)/python -m ras_agent.eval.bench_throughput --json build/bench.jsonl
 
 results: $(VENV)/.dev  ## Measure docs/results.md anew: make results DATA=folder
 	PATH="$(abspath $(BIN)):$$PATH" eval/results.sh "$(DATA)"

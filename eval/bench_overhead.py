@@ -13,10 +13,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
+import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from statistics import median, quantiles
 from typing import Any, TypedDict
 
@@ -181,6 +183,16 @@ def _arun(runner: asyncio.Runner, graph: Any, inputs: dict[str, Any]) -> tuple[f
     return runner.run(timed())
 
 
+def records(costs: dict[str, Cost]) -> Iterator[dict[str, Any]]:
+    """One record a loop: quartiles, and for ours the ratio of processor time to the bare graph before it."""
+    bare = 1.0
+    for position, (name, cost) in enumerate(costs.items()):
+        bare = bare if position % 2 else median(cost.processor)
+        ratio = {"peer": "bare LangGraph", "ratio": median(cost.processor) / bare} if position % 2 else {}
+        times = {"clock_ms": quantiles(cost.clock, n=4), "processor_ms": quantiles(cost.processor, n=4)}
+        yield {"benchmark": "overhead", "loop": name, **times, **ratio}
+
+
 def report(costs: dict[str, Cost]) -> str:
     """A Markdown table: medians with quartiles, and the ratio to the bare graph of the line above."""
     lines = [
@@ -206,7 +218,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         prog="python -m ras_agent.eval.bench_overhead", description=__doc__.splitlines()[0]
     )
     parser.add_argument("--runs", type=int, default=100)
-    print(report(measure(parser.parse_args(arguments).runs)))
+    parser.add_argument("--json", type=Path, help="one JSON object a loop, in milliseconds a hop")
+    options = parser.parse_args(arguments)
+    costs = measure(options.runs)
+    if options.json:
+        with options.json.open("a", encoding="utf-8") as file:
+            file.writelines(json.dumps(record) + "\n" for record in records(costs))
+    print(report(costs))
 
 
 if __name__ == "__main__":

@@ -124,15 +124,17 @@ def train(config: Config) -> dict[str, Any]:
             norm = float(torch.nn.utils.clip_grad_norm_(list(weights.values()), config.clip))
             optimiser.step()
             progress = {"step": step + 1, "seconds": before + time.monotonic() - began}
-            late = bool(config.minutes) and time.monotonic() - began > 60 * config.minutes
+            late = bool(config.minutes) and _anywhere(time.monotonic() - began > 60 * config.minutes, world, device)
             if metrics:
                 told = {name: round(float(value.detach()), 5) for name, value in found.items()}
                 metrics.write(json.dumps({**progress, "set": example.name, **told, "norm": round(norm, 4)}) + "\n")
                 if late or (step + 1) % config.save_every == 0 or step + 1 == config.completion + config.steps:
                     metrics.flush()
                     save(config.out, shape, weights, optimiser, progress)
-            if late and world == 1:
+            if late:
                 break
+    if world > 1:
+        torch.distributed.destroy_process_group()
     return progress
 
 
@@ -185,6 +187,17 @@ def _average(weights: Sequence[Tensor], world: int) -> None:
     flat /= world
     for weight, part in zip(weights, flat.split([grad.numel() for grad in grads]), strict=True):  # type: ignore[no-untyped-call]
         weight.grad = part.view_as(weight)
+
+
+def _anywhere(here: bool, world: int, device: str) -> bool:
+    """Whether it holds in any process: all of them have to stop at one step."""
+    import torch
+
+    if world == 1:
+        return here
+    flag = torch.tensor(int(here), device=device)
+    torch.distributed.all_reduce(flag, torch.distributed.ReduceOp.MAX)
+    return bool(flag.item())
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
+from socket import socket
 from typing import Any
 
 import numpy as np
@@ -13,14 +17,17 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("safetensors")
 
+from safetensors.torch import load_file  # noqa: E402
+
 from ras_agent.errors import WeightsError  # noqa: E402
 from ras_agent.records import Source, Triple  # noqa: E402
 from ras_agent.tools.encode.gfm.config import GFMConfig  # noqa: E402
+from ras_agent.tools.encode.gfm.network import initial_weights  # noqa: E402
 from ras_agent.tools.encode.gfm.weights import load_gfm  # noqa: E402
 from ras_agent.tools.index.kg.disk import write_generation  # noqa: E402
 from ras_agent.tools.index.kg.facts import PassageFacts  # noqa: E402
 from ras_agent.tools.index.kg.index import KGIndex  # noqa: E402
-from ras_agent.train.gfm import Config, train  # noqa: E402
+from ras_agent.train.gfm import Config, losses, train  # noqa: E402
 from ras_agent.train.gfm_graphs import part_of, picked_documents  # noqa: E402
 from ras_agent.train.gfm_linked import Question, linked, read_linked, write_linked  # noqa: E402
 from ras_agent.train.gfm_sets import completion, load_sets, retrieval  # noqa: E402
@@ -165,3 +172,39 @@ def test_it_learns(folder: Path, tmp_path: Path, options: dict[str, Any]) -> Non
     train(_config(folder, tmp_path / "out", steps=30, save_every=30, **options))
     losses = [json.loads(line)["ranking"] for line in (tmp_path / "out" / "metrics.jsonl").read_text().splitlines()]
     assert np.mean(losses[-5:]) < 0.8 * np.mean(losses[:5])
+
+
+def test_two_processes_average_what_each_learns(folder: Path, tmp_path: Path) -> None:
+    one = _config(folder, tmp_path / "one", steps=1)
+    train(one)
+    code = f"from ras_agent.train.gfm import main; main({_arguments(folder, tmp_path / 'two')!r})"
+    with socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    common = {**os.environ, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    processes = [
+        subprocess.Popen([sys.executable, "-P", "-c", code], env={**common, "RANK": str(rank), "OMP_NUM_THREADS": "1"})
+        for rank in range(2)
+    ]
+    assert [process.wait(100) for process in processes] == [0, 0]
+    # AdamW's first moment after one step is a tenth of the gradient
+    width = json.loads((folder / "graph" / "kg.json").read_text())["embedder"]["dimension"]
+    shape = GFMConfig(width, 12, 3, "minilm", inverse="negated")
+    sets = load_sets([folder], shape)
+    gradients = []
+    for rank in range(2):
+        weights = {name: tensor.requires_grad_() for name, tensor in initial_weights(shape, 0).items()}
+        example = retrieval(sets, 4, 20, 0.5, 0.0, np.random.default_rng((0, 0, rank)))
+        losses(weights, example, replace(one, clip=1e9))["loss"].backward()  # type: ignore[no-untyped-call]
+        gradients.append(weights["question_mlp.weight"].grad)
+    moments = load_file(tmp_path / "two" / "training.safetensors")
+    found = moments["exp_avg:question_mlp.weight"]
+    expected = (gradients[0] + gradients[1]) / 20
+    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-7)
+
+
+def _arguments(folder: Path, out: Path) -> list[str]:
+    config = _config(folder, out, steps=1, clip=1e9)
+    names = ("width", "layers", "text_width", "batch", "documents", "steps", "warmup", "rate", "clip")
+    pairs = [(f"--{name.replace('_', '-')}", str(getattr(config, name))) for name in names]
+    return ["--sets", str(folder), "--out", str(out), *(word for pair in pairs for word in pair)]

@@ -77,7 +77,8 @@ def build_graph(
         report = writer.read(
             passages.passages,
             one_by_one(role, at_once),
-            role_name(role),
+            # where an extractor says what decides its facts, another prompt is another reader
+            getattr(role, "fingerprint", "") or role_name(role),
             whole=True,
             total=len(passages),
         )

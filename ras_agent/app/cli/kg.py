@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ras_agent.app.cli import agent_options
 from ras_agent.app.cli.exits import INCOMPLETE
 from ras_agent.app.cli.options import Config, Debug, settings_from
 
@@ -40,7 +41,12 @@ Embedder = Annotated[
 @kg.command("build")
 def build(
     index: Index,
-    extractor: Annotated[str | None, typer.Option(help="offline (default) or provider:model.")] = None,
+    llm: agent_options.Llm = None,
+    extractor: agent_options.Extractor = None,
+    few_shot: agent_options.FewShot = None,
+    prompts: agent_options.Prompts = None,
+    cache: agent_options.Cache = None,
+    triple_cache: agent_options.TripleCache = None,
     embedder: Embedder = None,
     openie: Annotated[
         Path | None,
@@ -55,7 +61,7 @@ def build(
     neighbours: Annotated[
         int | None, typer.Option(min=0, help="Most such names a name can have.", rich_help_panel=SAME)
     ] = None,
-    at_once: Annotated[int, typer.Option(min=1, help="Passages being read at a time, for a model.")] = 1,
+    concurrency: Annotated[int, typer.Option(min=1, help="Passages under way at once, if a model reads them.")] = 16,
     quiet: Quiet = False,
     config: Config = None,
     debug: Debug = False,
@@ -68,23 +74,27 @@ def build(
     """
     from dataclasses import replace
 
+    from ras_agent.app.agent_from_settings import extractor_from_settings
     from ras_agent.app.cli.screen import screen
     from ras_agent.tools.index.kg.equivalence import DEFAULT_EQUIVALENCE
     from ras_agent.tools.knowledge import build_graph
 
-    settings = settings_from(config, extractor=extractor)
+    settings = settings_from(
+        config, llm=llm, extractor=extractor, few_shot=few_shot, prompts=prompts, cache=cache, triple_cache=triple_cache
+    )
+    spec = settings.extractor or settings.llm or "offline"
     chosen: dict[str, Any] = {"threshold": threshold, "neighbours": neighbours}
     chosen = {name: value for name, value in chosen.items() if value is not None}
     console = screen(quiet=quiet)
     with _bar(console) as on_progress:
         report = build_graph(
             index,
-            extractor=settings.extractor or settings.llm or "offline",
+            extractor=extractor_from_settings(settings, spec),
             openie=openie,
             gfm=gfm,
             embedder=embedder,
             equivalence=replace(DEFAULT_EQUIVALENCE, **chosen) if chosen else None,
-            at_once=at_once,
+            at_once=1 if spec.partition(":")[0] == "offline" else concurrency,
             on_progress=on_progress,
         )
     _tell(console, index, report)

@@ -236,6 +236,11 @@ class TestErrors:
         assert cli("show", "gone.json").exit_code == 1
 
 
+def _heed_ctrl_c() -> None:
+    """A shell's background jobs are deaf to Ctrl-C, and hand that on to what they start."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class TestProcess:
     def test_the_installed_program_prints_only_text_into_a_pipe(self, bell_index: Path) -> None:
         environment = os.environ | {"XDG_CONFIG_HOME": str(bell_index)}
@@ -249,7 +254,8 @@ class TestProcess:
     def test_ctrl_c_ends_a_run_with_130_and_one_line(self, bell_index: Path, scripted_llm: Any) -> None:
         scripted_llm.script({"hang": True})
         command = [*COMMAND, "ask", QUESTION, "--index", str(bell_index), "--llm", scripted_llm.spec]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        with subprocess.Popen(command, **pipes, preexec_fn=_heed_ctrl_c) as process:
             while not scripted_llm.requests():
                 assert process.poll() is None
             process.send_signal(signal.SIGINT)

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +108,9 @@ def test_ctrl_c_leaves_a_run_that_can_be_finished(tmp_path: Path, files: tuple[P
     with serving() as model:
         command = _command(files, model, tmp_path / "run", 2, "here")
         model.gate(30)
-        interrupted = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, **started)
+        # a shell's background jobs are deaf to Ctrl-C, and hand that on to what they start
+        heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+        interrupted = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=heed, **started)
         while not _rows(tmp_path / "run"):
             assert interrupted.poll() is None
             time.sleep(0.02)

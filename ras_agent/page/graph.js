@@ -54,7 +54,8 @@
 
   const around = (i, each) => { for (let n = starts[i]; n < starts[i + 1]; n++) each(incident[n]); };
   const other = (e, i) => (edges[3 * e] === i ? edges[3 * e + 1] : edges[3 * e]);
-  const size = (i) => Math.max(0.8, Math.min(radius[i] * Math.sqrt(scale * 5), 22));
+  // by how far nodes stand from each other on the screen, so that few are large and many do not cover each other
+  const size = (i) => Math.max(0.8, Math.min((radius[i] * 800 * scale) / Math.sqrt(count), 4 + radius[i], 22));
 
   function draw() {
     queued = false;

@@ -8,6 +8,6 @@ DONE, ERROR, USAGE, INCOMPLETE, UNANSWERED, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
 EPILOG = (
     "Exit codes: 0 done; 1 error; 2 wrong usage; 3 done, but `ask` found no answer in the text, "
-    "or `index` could not read all of its input; 4 `ask` searched, but its answerer failed "
-    "or a limit forbade its call; 130 interrupted."
+    "`index` or `structure` could not read all of its input, or a question of `eval` failed; "
+    "4 `ask` searched, but its answerer failed or a limit forbade its call; 130 interrupted."
 )

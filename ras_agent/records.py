@@ -130,10 +130,14 @@ def _fact_key(subject: str, predicate: str, object_: str) -> tuple[str, str, str
     return canonical_key(subject), canonical_key(predicate), canonical_key(object_)
 
 
-@lru_cache(maxsize=65536)
 def fact_id(key: tuple[str, str, str]) -> str:
     """The id of the fact with this key; stable across runs."""
     return "t" + hashlib.blake2b("\x1f".join(key).encode(errors="surrogatepass"), digest_size=6).hexdigest()
+
+
+@lru_cache(maxsize=65536)
+def _fact_id(subject: str, predicate: str, object_: str) -> str:
+    return fact_id(_fact_key(subject, predicate, object_))
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +156,7 @@ class Triple:
     @property
     def id(self) -> str:
         """Stable across runs: a hash of the key."""
-        return fact_id(self.key)
+        return _fact_id(self.subject, self.predicate, self.object)
 
     def __str__(self) -> str:
         return f"(S> {self.subject} | P> {self.predicate} | O> {self.object})"

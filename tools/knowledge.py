@@ -20,6 +20,7 @@ from ras_agent.tools.index.load_document import Skipped
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.roles import resolve_extractor, role_name
 from ras_agent.tools.structure.bulk import one_by_one
+from ras_agent.tools.structure.in_processes import in_processes
 
 __all__ = ["KGReport", "add_triples", "build_graph", "delete_documents"]
 
@@ -48,15 +49,17 @@ def build_graph(
     embedder: object = None,
     equivalence: Equivalence | None = None,
     at_once: int = 1,
+    workers: int = 1,
     on_progress: OnProgress = None,
 ) -> KGReport:
     """Bring the graph beside the index at `index` up to date: read passages that are new or changed, erase others.
 
     extractor: as resolve_extractor takes it. openie, gfm: ready facts of passages, which are then not read; without an
     index, one is made of the passages in `openie`. embedder: for the vectors of a new graph, by default the index's; ""
-    for none. at_once: passages being read at a time. Passages of a graph that is there (see `add_triples`) state their
+    for none. at_once: passages being read at a time, for an extractor that waits for a model. workers: processes that
+    read, for one that computes. Passages of a graph that is there (see `add_triples`) state their
     own facts. A killed call is taken up by the same call. Raises IndexNotFound, IngestError, IndexMismatch,
-    MissingExtra, and what `resolve_extractor` raises.
+    MissingExtra, RunError for a worker that died, and what `resolve_extractor` raises.
     """
     path, skipped = Path(index), []
     ready: list[ReadyPassage] = []
@@ -76,7 +79,7 @@ def build_graph(
         imported = _import(writer, passages, given, skipped, str(openie or gfm))
         report = writer.read(
             passages.passages,
-            one_by_one(role, at_once),
+            in_processes(role, workers) if workers > 1 else one_by_one(role, at_once),
             # where an extractor says what decides its facts, another prompt is another reader
             getattr(role, "fingerprint", "") or role_name(role),
             whole=True,

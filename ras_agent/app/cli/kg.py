@@ -62,6 +62,7 @@ def build(
         int | None, typer.Option(min=0, help="Most such names a name can have.", rich_help_panel=SAME)
     ] = None,
     concurrency: Annotated[int, typer.Option(min=1, help="Passages under way at once, if a model reads them.")] = 16,
+    workers: Annotated[int, typer.Option(min=1, help="Processes that read, if no model does.")] = 1,
     quiet: Quiet = False,
     config: Config = None,
     debug: Debug = False,
@@ -76,6 +77,7 @@ def build(
 
     from ras_agent.app.agent_from_settings import extractor_from_settings
     from ras_agent.app.cli.screen import screen
+    from ras_agent.errors import SettingsError
     from ras_agent.tools.index.kg.equivalence import DEFAULT_EQUIVALENCE
     from ras_agent.tools.knowledge import build_graph
 
@@ -83,6 +85,9 @@ def build(
         config, llm=llm, extractor=extractor, few_shot=few_shot, prompts=prompts, cache=cache, triple_cache=triple_cache
     )
     spec = settings.extractor or settings.llm or "offline"
+    computes = spec.partition(":")[0] == "offline"
+    if workers > 1 and not computes:
+        raise SettingsError("--workers share the reading of the offline extractor; for a model there is --concurrency")
     chosen: dict[str, Any] = {"threshold": threshold, "neighbours": neighbours}
     chosen = {name: value for name, value in chosen.items() if value is not None}
     console = screen(quiet=quiet)
@@ -94,7 +99,8 @@ def build(
             gfm=gfm,
             embedder=embedder,
             equivalence=replace(DEFAULT_EQUIVALENCE, **chosen) if chosen else None,
-            at_once=1 if spec.partition(":")[0] == "offline" else concurrency,
+            at_once=1 if computes else concurrency,
+            workers=workers,
             on_progress=on_progress,
         )
     _tell(console, index, report)

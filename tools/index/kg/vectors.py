@@ -21,12 +21,13 @@ def vectors_of(
     embedder: Embedder,
     before: KGArrays | None,
     store: FactStore,
-    on_progress: Callable[[int], None] | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
 ) -> Vectors:
     """Unit vectors (len(names), d) float16, in the order of `names`, which are distinct.
 
     What is embedded is kept in `store` as it comes, so that a killed build embeds nothing twice.
-    on_progress: told how many names were embedded so far. Raises IndexMismatch for an embedder of another width.
+    on_progress: told how many names were embedded so far, and how many are to be. Raises IndexMismatch for an embedder
+    of another width.
     """
     found = np.zeros((len(names), embedder.dimension), dtype=np.float16)
     place = {name: number for number, name in enumerate(names)}
@@ -42,6 +43,8 @@ def vectors_of(
     _copy(found, missing, place, [name for name, _ in kept], [vector for _, vector in kept])
     # texts of one length share a batch: less padding
     left = sorted(np.flatnonzero(missing).tolist(), key=lambda number: len(names[number]))
+    if on_progress:
+        on_progress(0, len(left))
     for start in range(0, len(left), _AT_ONCE):
         batch = left[start : start + _AT_ONCE]
         fresh = np.asarray(embedder.embed([names[number] for number in batch]), dtype=np.float16)
@@ -54,7 +57,7 @@ def vectors_of(
         store.keep_vectors([names[number] for number in batch], fresh)
         store.commit()
         if on_progress:
-            on_progress(min(start + _AT_ONCE, len(left)))
+            on_progress(min(start + _AT_ONCE, len(left)), len(left))
     return found
 
 

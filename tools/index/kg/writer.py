@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -44,7 +45,10 @@ Extract = Callable[[Iterable[Passage]], Iterator[tuple[Passage, Extraction]]]
 
 @dataclass(frozen=True, slots=True)
 class KGProgress:
-    """How far a build is: `done` of `total` steps of a stage ("reading", "embedding")."""
+    """How far a build is: `done` of `total` steps of a stage.
+
+    Stages are "reading" (passages), "embedding" (names), "comparing" (entities), "writing" (edges); each begins at 0.
+    """
 
     stage: str
     done: int
@@ -87,6 +91,7 @@ class KGWriter:
         known, seen, read = self._store.known(), 0, 0
         failures: list[Failure] = []
         there: set[str] = set()
+        self._tell("reading", 0, total)
 
         def stale() -> Iterator[Passage]:
             nonlocal seen
@@ -108,8 +113,7 @@ class KGWriter:
             self._store.put(_facts_of(passage, extraction), Known(digest, reader))
             self._store.commit()
             read += 1
-            if self._on_progress:
-                self._on_progress(KGProgress("reading", seen + read, total))
+            self._tell("reading", seen + read, total)
         erased = self._store.drop(name for name in known if name not in there) if whole else 0
         self._store.commit()
         return ReadReport(read, seen, erased, tuple(failures))
@@ -150,11 +154,17 @@ class KGWriter:
             readers = sorted({known.reader for known in self._store.known().values()})
             generation = before[0].generation + 1 if before else 0
             manifest = described(graph, self._embedder, ", ".join(readers), self._equivalence, generation)
+            self._tell("writing", 0, len(graph.edges))
             write_generation(self.folder, graph, manifest)
             self._store.drop_vectors()
             self._store.remember({"made": made})
             self._store.commit()
+            self._tell("writing", len(graph.edges), len(graph.edges))
         return KGIndex.open(self.folder, self._embedder)
+
+    def _tell(self, stage: str, done: int, total: int) -> None:
+        if self._on_progress:
+            self._on_progress(KGProgress(stage, done, total))
 
     def _before(self) -> tuple[KGManifest, KGArrays] | None:
         try:
@@ -169,15 +179,11 @@ class KGWriter:
         old = before[1] if before is not None and same else None
         entities, relations = list(graph.entities), list(graph.relations)
         names = list(dict.fromkeys(entities + relations))
-
-        def tell(done: int) -> None:
-            if self._on_progress:
-                self._on_progress(KGProgress("embedding", done, len(names)))
-
-        vectors = vectors_of(names, embedder, old, self._store, tell)
+        vectors = vectors_of(names, embedder, old, self._store, partial(self._tell, "embedding"))
         place = {name: number for number, name in enumerate(names)}
         of_entities = vectors[: len(entities)]
         of_relations = vectors[[place[name] for name in relations]]
+        self._tell("comparing", 0, len(entities))
         classes = comparable(entities)
         if old is not None and old.near is not None and before is not None and before[0].equivalence == how:
             numbers = {name: number for number, name in enumerate(old.entities)}

@@ -1,24 +1,61 @@
-"""The benchmark of building graphs measures what it says."""
+"""Building over the bundled sample: killed and resumed, deleted and added again, it is the same graph."""
 
 from __future__ import annotations
 
 import json
+import signal
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
+from ras_agent.app.sample import sample_passages
 from ras_agent.eval.bench_kg import main
 
+SAME = {"entities": 0, "relations": 0, "documents": 0, "facts": 0, "mentions": 0, "equivalences": 0}
 
-def test_it_builds_kills_deletes_and_compares(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    corpus = tmp_path / "corpus.jsonl"
-    lines = [
-        {"id": f"p{n}", "title": f"Person {n}", "text": f"Person {n} was born in City {n % 7}."} for n in range(20)
-    ]
-    corpus.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    main([str(corpus), "--sizes", "12", "20", "--embedder", "", "--kills", "1", "--work", str(tmp_path / "work")])
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    path = tmp_path / "corpus.jsonl"
+    path.write_text("".join(json.dumps(asdict(passage)) + "\n" for passage in sample_passages()))
+    return path
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+def test_a_killed_build_and_a_changed_one_end_as_the_unbroken_one(
+    corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    count = len(sample_passages())
+    sizes = ["--sizes", "40", str(count), "--embedder", "", "--work", str(tmp_path / "work")]
+    main([str(corpus), *sizes, "--kills", "reading:0.3", "reading:0.7", "writing:0", "--delete", "12"])
     small, large, killed, deleted = map(json.loads, capsys.readouterr().out.splitlines())
-    assert (small["passages"], large["passages"], large["facts"]) == (12, 20, 20)
-    assert large["peak"] > 10
-    assert (killed["killed"]["passages"], killed["killed"]["same graph"]) == (12, True)
-    assert (deleted["deleted"]["documents"], deleted["deleted"]["same graph"]) == (10, True)
+    assert (small["built"]["passages"], large["built"]["passages"]) == (40, count)
+    assert large["built"]["facts"] > 2 * small["built"]["facts"] / 40 * 20
+    first, second, third, last = killed["killed"]["calls of the extractor so far"]
+    assert 0 < first < second < third == last == killed["killed"]["passages read"] == count
+    assert killed["killed"]["passages read twice"] == 0
+    assert deleted["deleted"]["entities gone in between"] > 12
+    assert deleted["deleted"]["their names searched for in all files"] > 5
+    assert deleted["deleted"]["of these found"] == 0
+    for told in (killed, deleted):
+        assert told["compared"]["same fingerprint"]
+        assert told["compared"]["differences"] == SAME
+        assert told["compared"]["largest difference of PPR scores"] < 1e-6
+
+
+def test_a_build_that_ends_before_its_kill_is_told(corpus: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="not killed at embedding"):
+        main(
+            [
+                str(corpus),
+                "--sizes",
+                "5",
+                "--embedder",
+                "",
+                "--kills",
+                "embedding:0.5",
+                "--work",
+                str(tmp_path / "work"),
+            ]
+        )

@@ -47,7 +47,8 @@ Extract = Callable[[Iterable[Passage]], Iterator[tuple[Passage, Extraction]]]
 class KGProgress:
     """How far a build is: `done` of `total` steps of a stage.
 
-    Stages are "reading" (passages), "embedding" (names), "comparing" (entities), "writing" (edges); each begins at 0.
+    Stages are "reading" and "assembling" (passages), "embedding" (names), "comparing" (entities), "writing" (edges); each
+    begins at 0.
     """
 
     stage: str
@@ -146,6 +147,7 @@ class KGWriter:
         before = self._before()
         made = f"{self._store.revision} {self._embedder.name if self._embedder else ''} {self._equivalence}"
         if before is None or self._store.setting("made") != made:
+            self._tell("assembling", 0, len(self._store.known()))
             self._store.erase_unused_names()
             found = self._store.occurrences()
             graph = assemble(found)

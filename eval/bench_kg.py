@@ -18,7 +18,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
@@ -67,7 +67,7 @@ class _Stages:
         stage, _, share = die_at.partition(":")
         self._die_at = (stage, float(share or 0)) if stage else None
         self._stage, self._since = "opening", _processor()
-        self.seconds: Counter[str] = Counter()
+        self.seconds: defaultdict[str, float] = defaultdict(float)
 
     def __call__(self, now: KGProgress) -> None:
         if now.stage != self._stage:

@@ -47,8 +47,8 @@ Extract = Callable[[Iterable[Passage]], Iterator[tuple[Passage, Extraction]]]
 class KGProgress:
     """How far a build is: `done` of `total` steps of a stage.
 
-    Stages are "reading" and "assembling" (passages), "embedding" (names), "comparing" (entities), "writing" (edges); each
-    begins at 0.
+    Stages are "reading" and "assembling" (passages), "embedding" (names), "comparing" (entities), "writing" (edges);
+    each begins at 0.
     """
 
     stage: str

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ras_agent.protocols import Embedder
 from ras_agent.tools.index.kg.index import KGIndex
-from ras_agent.tools.index.kg.query_mentions import query_mentions
+from ras_agent.tools.index.kg.query_mentions import query_mentions, split_mention
 
 __all__ = ["EntityLinker", "LinkedEntity", "Linking", "Mentions"]
 
@@ -64,24 +64,33 @@ class EntityLinker:
 
     def _link(self, question: str) -> tuple[LinkedEntity, ...]:
         """The entities of all mentions, each mention's likeliest first; a question without a mention is one itself."""
-        names = self._names(question)
-        found: list[LinkedEntity] = []
+        exact: dict[int, LinkedEntity] = {}
         unknown = []
-        for name in names:
-            entity = self.graph.entity_id(name)
-            if entity is None:
+        for name in self._names(question):
+            if not self._put(exact, name):
                 unknown.append(name)
-            elif all(link.entity != entity for link in found):
-                found.append(LinkedEntity(entity, 1.0, name, True))
-        found += self._nearest(unknown)
-        if not found:
-            found = self._nearest([question], least=-1.0)
+        near = self._nearest(unknown)
+        nowhere = set(unknown).difference(link.mention for link in near)
+        for name in unknown:
+            for part in split_mention(name, self._is_entity) if name in nowhere else ():
+                self._put(exact, part)
+        found = [*exact.values(), *near] or self._nearest([question], least=-1.0)
         return tuple(found)
+
+    def _put(self, links: dict[int, LinkedEntity], name: str) -> bool:
+        """Link an entity's name; False if it is none."""
+        entity = self.graph.entity_id(name)
+        if entity is not None:
+            links.setdefault(entity, LinkedEntity(entity, 1.0, name, True))
+        return entity is not None
+
+    def _is_entity(self, text: str) -> bool:
+        return self.graph.entity_id(text) is not None
 
     def _names(self, question: str) -> list[str]:
         if self._mentions is not None:
             return list(dict.fromkeys(name for name in self._mentions(question) if name.strip()))
-        spans = query_mentions(question, lambda text: self.graph.entity_id(text) is not None)
+        spans = query_mentions(question, self._is_entity)
         return list(dict.fromkeys(mention.text for mention in spans))
 
     def _nearest(self, names: Sequence[str], least: float | None = None) -> list[LinkedEntity]:

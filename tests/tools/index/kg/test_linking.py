@@ -10,7 +10,7 @@ from ras_agent.records import Triple
 from ras_agent.tools.index.kg.facts import PassageFacts
 from ras_agent.tools.index.kg.index import KGIndex
 from ras_agent.tools.index.kg.linking import EntityLinker, Linking
-from ras_agent.tools.index.kg.query_mentions import query_mentions
+from ras_agent.tools.index.kg.query_mentions import query_mentions, split_mention
 
 NAMES = (
     "Alexander Graham Bell",
@@ -47,6 +47,59 @@ def mentions(question: str, *names: str) -> list[str]:
 )
 def test_names_and_phrases_that_are_entities(question: str, expected: list[str]) -> None:
     assert mentions(question) == expected
+
+
+@pytest.mark.parametrize(
+    ("question", "entities", "expected"),
+    [
+        # longer than a name that is an entity, too
+        ("Where is the Beaver and Erie Canal?", ["Beaver and Erie Canal", "Erie Canal"], ["Beaver and Erie Canal"]),
+        ("Who sang the song Against the Wind?", ["Against the Wind", "wind"], ["Against the Wind"]),
+        # but a phrase that is no name takes nothing from a name
+        ("Which is the capital of France?", ["capital of France", "France"], ["France"]),
+        ('Who is in the "Mary Poppins" scene?', ["Mary Poppins", "Mary Poppins scene"], ["Mary Poppins"]),
+        # what an entity leaves of a name
+        (
+            "Is James Norman Hall Argentinian?",
+            ["James Norman Hall", "Argentinian"],
+            ["James Norman Hall", "Argentinian"],
+        ),
+        ("Is James Norman Hall of Iowa dead?", ["James Norman Hall", "Iowa"], ["James Norman Hall", "Iowa"]),
+        ("When did the 1974 Texas Tech Raiders play?", ["Texas Tech", "1974"], ["1974", "Texas Tech"]),
+    ],
+)
+def test_phrases_and_names_that_overlap(question: str, entities: list[str], expected: list[str]) -> None:
+    assert mentions(question, *entities) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("Scotland Edinburgh", ["Scotland", "Edinburgh"]),
+        ("Water of Leith Scotland", ["Water of Leith", "Scotland"]),
+        ("Scotland and the Edinburgh", ["Scotland", "Edinburgh"]),
+        ("Scotland Glasgow", []),
+        ("of the", []),
+    ],
+)
+def test_a_name_is_split_where_all_of_it_is_entities(name: str, parts: list[str]) -> None:
+    graph = graph_of("Scotland", "Edinburgh", "Water of Leith", "Leith")
+    assert split_mention(name, lambda text: graph.entity_id(text) is not None) == parts
+
+
+def test_two_names_side_by_side_are_linked_without_an_embedder() -> None:
+    graph = graph_of("Scotland", "Edinburgh")
+    links = EntityLinker(graph).link("What flows there, Scotland Edinburgh?")
+    assert [(graph.entities[link.entity], link.weight) for link in links] == [("Scotland", 1.0), ("Edinburgh", 1.0)]
+
+
+def test_two_names_side_by_side_mean_their_nearest_where_there_is_one(hash_embedder: Any) -> None:
+    graph = graph_of("Scotland", "Edinburgh", "Edinburgh, in Scotland", embedder=hash_embedder)
+    near = EntityLinker(graph, hash_embedder, linking=Linking(candidates=1, threshold=0.1))
+    far = EntityLinker(graph, hash_embedder, linking=Linking(threshold=0.999))
+    question = "What flows there, Scotland Edinburgh?"
+    assert [graph.entities[link.entity] for link in near.link(question)] == ["Edinburgh, in Scotland"]
+    assert [graph.entities[link.entity] for link in far.link(question)] == ["Scotland", "Edinburgh"]
 
 
 def test_a_name_is_linked_by_its_letters() -> None:

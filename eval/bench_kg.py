@@ -1,11 +1,13 @@
 """What it costs to build a knowledge graph, and what is left of it after kills and deletions.
 
     python -m ras_agent.eval.bench_kg corpus.jsonl --sizes 765 1530 3060 6119 --work /tmp/kg
+    python -m ras_agent.eval.bench_kg --index my.index --work /tmp/kg
 
 Each size is built in a process of its own: processor seconds of every stage, seconds on the clock, peak memory, size on
 disk. The largest is then built once more, by processes that SIGKILL ends at the places of `--kills` (a stage and a
 share of it): how often the extractor was called in all, and in what the graph differs from the unbroken one. Documents
-are deleted from a copy of it and added again: what was gone in between, and the same comparison.
+are deleted from a copy of it and added again: what was gone in between, and the same comparison. With --index an index
+that has a graph takes the place of the largest build; it is not changed.
 """
 
 from __future__ import annotations
@@ -208,6 +210,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Run the benchmark and print a JSON object a line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("corpus", type=Path, nargs="?", help="JSON Lines of id, title, text")
+    parser.add_argument("--index", type=Path, help="an index with a graph, instead of a corpus")
     parser.add_argument("--sizes", type=int, nargs="+", default=[1000, 2000], help="passages; the last one the most")
     parser.add_argument("--embedder", default="minilm", help="'' for none")
     parser.add_argument("--extractor", default="offline")
@@ -222,18 +225,22 @@ def main(argv: Sequence[str] | None = None) -> None:
     if arguments.child:
         print(json.dumps(_build(arguments.child, arguments)))
         return
-    if arguments.corpus is None:
-        parser.error("which corpus?")
+    if (arguments.corpus is None) == (arguments.index is None):
+        parser.error("a corpus, or --index?")
     arguments.work.mkdir(parents=True, exist_ok=True)
-    whole = arguments.work
-    for size in arguments.sizes:
+    whole = arguments.index
+    if whole:
+        held = KGIndex.open(whole).manifest.embedder
+        arguments.embedder = held.name if held else ""
+    for size in arguments.sizes if arguments.corpus else ():
         whole = arguments.work / f"{size}.index"
         _indexed(arguments.corpus, whole, size)
         shown = subprocess.run(_command(whole, arguments), capture_output=True, text=True, check=True).stdout
         _tell(built=json.loads(shown))
     if arguments.kills:
         broken = arguments.work / "killed.index"
-        _indexed(arguments.corpus, broken, arguments.sizes[-1])
+        shutil.rmtree(broken, ignore_errors=True)
+        shutil.copytree(whole, broken, ignore=shutil.ignore_patterns(FOLDER))
         _tell(killed=_killed(broken, arguments), compared=_compared(whole, broken))
     if arguments.delete:
         changed = arguments.work / "changed.index"

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import signal
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
 from ras_agent.app.sample import sample_passages
 from ras_agent.eval.bench_kg import main
+from ras_agent.tools.index.kg.index import KGIndex
+from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.knowledge import build_graph
 
 SAME = {"entities": 0, "relations": 0, "documents": 0, "facts": 0, "mentions": 0, "equivalences": 0}
 
@@ -42,6 +45,15 @@ def test_a_killed_build_and_a_changed_one_end_as_the_unbroken_one(
         assert told["compared"]["same fingerprint"]
         assert told["compared"]["differences"] == SAME
         assert told["compared"]["largest difference of PPR scores"] < 1e-6
+
+
+def test_an_index_with_a_graph_is_looked_at_and_not_changed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    PassageIndex.create(tmp_path / "i").add([replace(one, document_id=one.id) for one in sample_passages()[:30]])
+    before = build_graph(tmp_path / "i").graph
+    main(["--index", str(tmp_path / "i"), "--kills", "--delete", "5", "--work", str(tmp_path / "work")])
+    (told,) = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (told["deleted"]["documents"], told["compared"]["differences"]) == (5, SAME)
+    assert KGIndex.open(tmp_path / "i").manifest == before.manifest
 
 
 def test_a_build_that_ends_before_its_kill_is_told(corpus: Path, tmp_path: Path) -> None:

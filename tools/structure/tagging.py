@@ -48,9 +48,9 @@ def _tag(word: str, before: list[Token]) -> Tag:
     previous = before[-1] if before else None
     if not word[0].isalnum():
         return "mark"
-    for words, tag in _CLOSED:
-        if word in words:
-            return _in_context(word, tag, previous)
+    closed = _CLOSED_TAGS.get(word)
+    if closed is not None:
+        return _in_context(word, closed, previous)
     governor = next((token for token in reversed(before) if token.tag != "adverb"), None)
     if governor is not None and governor.tag in ("modal", "to", "do"):
         return "verb" if word in lexicon.VERBS or not word.endswith("s") else "noun"
@@ -148,3 +148,5 @@ _CLOSED: tuple[tuple[frozenset[str], Tag], ...] = (
     (lexicon.ADVERBS, "adverb"),
     (lexicon.NUMERALS, "number"),
 )
+# a word of several classes counts as the first of them
+_CLOSED_TAGS: dict[str, Tag] = {word: tag for words, tag in reversed(_CLOSED) for word in words}

@@ -16,7 +16,7 @@
 
   // the largest groups have a colour each
   const hues = ["#2563eb", "#d97706", "#059669", "#db2777", "#7c3aed", "#0891b2", "#65a30d", "#dc2626", "#9333ea", "#0d9488", "#ca8a04", "#4f46e5"];
-  let width = 0, height = 0, scale = 1, left = 0, top = 0, chosen = -1, over = -1, queued = false, colours = {};
+  let width = 0, height = 0, scale = 1, fitted = 1, left = 0, top = 0, chosen = -1, over = -1, queued = false, colours = {};
   const x = (i) => at[2 * i] * scale + left, y = (i) => at[2 * i + 1] * scale + top;
 
   function readColours() {
@@ -27,7 +27,7 @@
   function fit() {
     let right = 1, bottom = 1;
     for (let i = 0; i < count; i++) { right = Math.max(right, at[2 * i]); bottom = Math.max(bottom, at[2 * i + 1]); }
-    scale = Math.min((width - 60) / right, (height - 60) / bottom);
+    scale = fitted = Math.min((width - 60) / right, (height - 60) / bottom);
     left = (width - right * scale) / 2;
     top = (height - bottom * scale) / 2;
     draw();
@@ -61,9 +61,10 @@
     queued = false;
     pen.fillStyle = colours.paper; pen.fillRect(0, 0, width, height);
     const all = (same) => (each) => { for (let e = 0; e < facts; e++) if ((edges[3 * e + 2] === equivalent) === same) each(e); };
-    const faint = facts > 20000 ? 0.25 : 0.5;
-    strokeEdges(all(false), colours.line, faint, 1);
-    strokeEdges(all(true), colours.same, faint, 1);
+    // thousands of edges are a haze behind their nodes until one looks closer
+    const faint = Math.min(0.5, (2500 / facts) * (scale / fitted)), thin = faint < 0.5 ? 0.7 : 1;
+    strokeEdges(all(false), colours.line, faint, thin);
+    strokeEdges(all(true), colours.same, faint, thin);
     for (let g = 0; g <= hues.length; g++) {
       pen.fillStyle = hues[g] || colours.line;
       pen.beginPath();
@@ -93,8 +94,10 @@
       const px = x(i) + size(i) + 3, py = y(i);
       if (px < 0 || px > width || py < 0 || py > height) return;
       const text = names[i].length > 40 ? names[i].slice(0, 39) + "…" : names[i];
-      const cells = [], row = Math.floor(py / 16);
-      for (let c = Math.floor(px / 20); c <= Math.floor((px + 7 * text.length) / 20); c++) cells.push(c + ":" + row);
+      const cells = [], end = px + pen.measureText(text).width + 4;
+      for (let row = Math.floor((py - 7) / 5); row <= Math.floor((py + 7) / 5); row++) {
+        for (let c = Math.floor(px / 10); c <= Math.floor(end / 10); c++) cells.push(c + ":" + row);
+      }
       if (!always && cells.some((cell) => taken.has(cell))) return;
       cells.forEach((cell) => taken.add(cell));
       pen.strokeText(text, px, py); pen.fillText(text, px, py);

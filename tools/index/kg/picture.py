@@ -5,7 +5,8 @@ from __future__ import annotations
 import html
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from ras_agent.tools.index.kg.index import KGIndex
 __all__ = ["graph_page", "nearby", "most_connected"]
 
 Ints = npt.NDArray[np.int64]
+
+_INSIDE, _ACROSS, _WIDER = 4.0, 0.25, 1.5
 
 
 def most_connected(graph: KGIndex, limit: int) -> Ints:
@@ -48,14 +51,17 @@ def graph_page(graph: KGIndex, entities: Ints, title: str = "Knowledge graph", s
     edges = graph.edges[numbers]
     ends = np.stack([place[edges[:, 0]], place[edges[:, 2]]], axis=1)
     used, relation = np.unique(edges[:, 1], return_inverse=True)
+    with _seeded(seed):
+        groups = _groups(ends, len(entities))
+        places = _layout(ends, groups)
     data: dict[str, Any] = {
         "title": title,
         "names": [graph.entities[entity] for entity in entities.tolist()],
         "documents": graph.document_frequency[entities].tolist(),
-        "at": _layout(ends, len(entities), seed),
+        "at": places,
         "relations": [graph.relations[number] for number in used.tolist()],
         "edges": np.column_stack([ends, relation.reshape(-1)]).ravel().tolist(),
-        "groups": _groups(ends, len(entities)),
+        "groups": groups,
         "equivalent": int(np.searchsorted(used, graph.equivalence_relation)),
         "whole": [len(graph.entities), len(graph.edges)],
     }
@@ -72,18 +78,17 @@ def _groups(ends: Ints, count: int) -> list[int]:
     return [order[group] for group in found]
 
 
-def _layout(ends: Ints, count: int, seed: int) -> list[int]:
-    """Places x, y of the nodes one after the other, from 0 to 10,000."""
-    if not count:
+def _layout(ends: Ints, groups: Sequence[int]) -> list[int]:
+    """Places x, y of the nodes one after the other, from 0 to 10,000; wider than high, as screens are."""
+    if not groups:
         return []
     igraph = _igraph()
-    pairs = np.unique(np.sort(ends, axis=1), axis=0).tolist()
-    drawn = igraph.Graph(count, pairs)
-    igraph.set_random_number_generator(random.Random(seed))
-    try:
-        places = np.array(drawn.layout_fruchterman_reingold(niter=500, grid="grid").coords)
-    finally:
-        igraph.set_random_number_generator(random)
+    pairs = np.unique(np.sort(ends, axis=1), axis=0)
+    drawn = igraph.Graph(len(groups), pairs.tolist())
+    # edges inside a group pull harder, or a graph of thousands is one ball
+    group = np.array(groups)
+    pull = np.where(group[pairs[:, 0]] == group[pairs[:, 1]], _INSIDE, _ACROSS)
+    places = np.array(drawn.layout_fruchterman_reingold(weights=pull.tolist(), niter=500, grid="grid").coords)
     # lone nodes drift far away; on a rim around the others they leave these the room
     centred = places - np.median(places, axis=0)
     distance = np.hypot(*centred.T)
@@ -91,10 +96,22 @@ def _layout(ends: Ints, count: int, seed: int) -> list[int]:
     beyond = np.maximum(distance - reach, 0) / reach
     factor = np.where(distance > reach, reach * (1 + 0.15 * np.tanh(beyond)) / np.maximum(distance, 1e-9), 1)
     centred *= factor[:, None]
+    centred[:, 0] *= _WIDER
     low, high = centred.min(axis=0), centred.max(axis=0)
     scaled = (centred - low) / np.maximum(high - low, 1e-9).max() * 10_000
     flat: list[int] = np.round(scaled).astype(int).ravel().tolist()
     return flat
+
+
+@contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    """The same picture of the same graph, whatever was drawn before."""
+    igraph = _igraph()
+    igraph.set_random_number_generator(random.Random(seed))
+    try:
+        yield
+    finally:
+        igraph.set_random_number_generator(random)
 
 
 def _igraph() -> Any:

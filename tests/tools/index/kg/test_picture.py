@@ -53,6 +53,15 @@ def test_the_page_shows_an_entity_s_facts_and_runs_nothing_of_its_names(browser:
     assert browser.ask("window.hacked") is None
 
 
+def test_the_same_graph_gives_the_same_page() -> None:
+    random = np.random.default_rng(0)
+    triples = tuple(Triple(f"e{a}", "r", f"e{b}") for a, b in random.integers(80, size=(300, 2)).tolist())
+    graph = KGIndex.in_memory([PassageFacts("p", triples)])
+    entities = most_connected(graph, 80)
+    assert graph_page(graph, entities) == graph_page(graph, entities)
+    assert graph_page(graph, entities, seed=2) != graph_page(graph, entities)
+
+
 def test_five_thousand_nodes_are_drawn(browser: Any, tmp_path: Path) -> None:
     random = np.random.default_rng(0)
     triples = tuple(Triple(f"e{a}", "r", f"e{b}") for a, b in random.integers(5000, size=(15000, 2)).tolist())

@@ -146,15 +146,16 @@ def _killed(folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _deleted_and_added(folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     """Delete documents that lie evenly over the corpus, look for what only they named, and add them again."""
-    index, before = PassageIndex.open(folder), set(KGIndex.open(folder).entities)
+    index, before = PassageIndex.open(folder), KGIndex.open(folder)
+    names = dict(zip(before.keys, before.entities, strict=True))
     rows = np.linspace(0, len(index) - 1, min(arguments.delete, len(index))).astype(int).tolist()
     passages = [index.passages[row] for row in rows]
     deleted, less = _timed(lambda: delete_documents(folder, [passage.document_id for passage in passages]).graph)
-    gone = sorted(before.difference(less.entities))
-    kept = "\n".join([*less.entities, *less.relations])
-    searched = [name.encode() for name in gone if len(name) >= _LONG and name not in kept]
+    gone = set(names).difference(less.keys)
+    # a name may be part of one that others state, in whatever spelling
+    kept = "\n".join([*less.keys, *less.arrays.relation_keys])
+    searched = [names[key].encode() for key in gone if len(key) >= _LONG and key not in kept]
     stored = [path.read_bytes() for path in (folder / FOLDER).rglob("*") if path.is_file()]
-    # parts of equal wording may be there in other case: names are searched for as they were written
     left = sum(any(name in data for data in stored) for name in searched)
     PassageIndex.open(folder).add(passages)
     added, _ = _timed(lambda: build_graph(folder, extractor=_Noting(arguments.extractor, None)))

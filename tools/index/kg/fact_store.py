@@ -128,6 +128,13 @@ class FactStore:
     def drop_vectors(self) -> None:
         self._connection.execute("DELETE FROM pending_vectors")
 
+    def shrink(self) -> None:
+        """Give the disk back what vectors took, once they are most of the file. Call it after `commit`."""
+        (pages,) = self._connection.execute("PRAGMA page_count").fetchone()
+        (free,) = self._connection.execute("PRAGMA freelist_count").fetchone()
+        if 2 * free > pages:
+            self._connection.execute("VACUUM")
+
     def setting(self, name: str) -> str | None:
         """What was remembered as `name`."""
         row = self._connection.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()

@@ -161,6 +161,7 @@ class KGWriter:
             self._store.drop_vectors()
             self._store.remember({"made": made})
             self._store.commit()
+            self._store.shrink()
             self._tell("writing", len(graph.edges), len(graph.edges))
         return KGIndex.open(self.folder, self._embedder)
 

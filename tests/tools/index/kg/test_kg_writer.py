@@ -129,6 +129,14 @@ def test_only_new_names_are_embedded(tmp_path: Path, hash_embedder: Any) -> None
     assert np.array_equal(graph.entity_vectors, expected)
 
 
+def test_vectors_are_not_kept_twice_on_the_disk(tmp_path: Path, hash_embedder: Any) -> None:
+    lines = "\n".join(f"thing {n} | is like | thing {n + 1}" for n in range(2000))
+    for name, embedder in (("with", hash_embedder), ("without", None)):
+        build(tmp_path / name, [Passage("many", lines)], embedder=embedder)
+    sizes = {name: (tmp_path / name / "facts.sqlite").stat().st_size for name in ("with", "without")}
+    assert sizes["with"] < 1.2 * sizes["without"]
+
+
 def test_a_passage_that_cannot_be_read_is_told_and_tried_again(tmp_path: Path) -> None:
     with open_writer(tmp_path) as writer:
         report = writer.read([BELL, LEITH], one_by_one(LineExtractor(["bell"])), "lines")

@@ -135,6 +135,10 @@ def train(config: Config) -> dict[str, Any]:
                 break
     if world > 1:
         torch.distributed.destroy_process_group()
+    if rank == 0:
+        done: dict[str, Any] = {"sets": [folder.name for folder in config.sets], **progress}
+        plain = {name: value for name, value in asdict(config).items() if name not in ("sets", "out", "start_from")}
+        (config.out / "training.json").write_text(json.dumps({**plain, **done}, indent=1) + "\n", encoding="utf-8")
     return progress
 
 

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 __all__ = ["GFMRetriever", "gfm", "gfm_dense", "weights_of"]
 
 Floats = npt.NDArray[np.float32]
+PACKAGED = DocumentRanker(50, "score-rarity")
+"""How documents are ranked with the weights that come with the package; chosen on HotpotQA's tuning half."""
 
 
 class GFMRetriever:
@@ -151,7 +153,9 @@ def gfm(
     """The retriever registered as "gfm", over the graph beside the index, or `graph`.
 
     weights: a folder of weights, this package's or published ones; by default those that come with the package, which
-        read vectors of the packaged MiniLM. paths: see GFMRetriever. most, half_cache, half_products: see FastGFM.
+        read vectors of the packaged MiniLM.
+    ranker: by default the paper's, and PACKAGED with the package's own weights.
+    paths: see GFMRetriever. most, half_cache, half_products: see FastGFM.
     Raises IndexMismatch where there is no graph, or its vectors are not of the network's encoder; WeightsError;
     MissingExtra.
     """
@@ -161,6 +165,7 @@ def gfm(
         raise MissingExtra("retriever 'gfm'", "gnn") from error
     graph = graph or graph_beside(index)
     config, tensors = weights_of(weights)
+    ranker = ranker or (PACKAGED if weights is None else DocumentRanker())
     network = FastGFM(
         tensors, messages_of(graph, config), most=most, half_cache=half_cache, half_products=half_products
     )

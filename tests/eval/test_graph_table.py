@@ -1,0 +1,49 @@
+"""The table of retrievers over one graph."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ras_agent.eval.graph_table import Gold, gold_of, main, recalls
+from ras_agent.records import Hit, Passage
+from ras_agent.tools.index.kg.index import FOLDER
+from ras_agent.tools.index.kg.writer import open_writer
+from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.offline import offline_extractor
+from ras_agent.tools.structure.bulk import one_by_one
+
+HITS = [Hit(Passage(f"p{n}", "x", f"T{n}"), 1.0) for n in range(5)]
+
+
+def test_recall_counts_ids_or_titles() -> None:
+    assert recalls(HITS, Gold("q", frozenset({"p0", "p4"}), True)) == (0.5, 1.0, 1.0)
+    assert recalls(HITS, Gold("q", frozenset({"T1", "T9"}), False)) == (0.5, 0.5, 0.0)
+    assert recalls([], Gold("q", frozenset({"T1"}), False)) == (0.0, 0.0, 0.0)
+
+
+def test_ids_count_before_titles() -> None:
+    row = {"question": "q", "supporting_ids": ["a"], "supporting_titles": ["T"]}
+    assert gold_of(row) == Gold("q", frozenset({"a"}), True)
+
+
+def test_it_prints_a_table_and_paired_differences(
+    tmp_path: Path, hash_embedder: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = PassageIndex.create(tmp_path / "i", hash_embedder)
+    index.add([Passage("bell", "Alexander Graham Bell was born in Edinburgh.", "Bell"), Passage("x", "Nothing.", "X")])
+    with open_writer(tmp_path / "i" / FOLDER, hash_embedder) as writer:
+        writer.read(index.passages, one_by_one(offline_extractor()), "offline", whole=True)
+        writer.write()
+    rows = [{"question": "Where was Alexander Graham Bell born?", "supporting_ids": ["bell"]}] * 3
+    (tmp_path / "q.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    monkeypatch.setattr("ras_agent.tools.index.store.resolve_embedder", lambda spec: hash_embedder)
+    monkeypatch.setattr("ras_agent.tools.index.kg.index.resolve_embedder", lambda spec: hash_embedder)
+    monkeypatch.setattr("ras_agent.eval.graph_table.PAIRS", (("ppr", "bm25"),))
+    main([str(tmp_path / "i"), str(tmp_path / "q.jsonl"), "--retrievers", "bm25,ppr", "--first", "2"])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("2 questions, 2 passages")
+    assert lines[2].split()[:4] == ["bm25", "100.0", "100.0", "100.0"]
+    assert lines[3].split()[:4] == ["ppr", "100.0", "100.0", "100.0"]
+    assert lines[4].startswith("R@2  ppr - bm25: +0.0 (+0.0 to +0.0, p ")

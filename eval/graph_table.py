@@ -5,7 +5,7 @@
 Questions are JSON Lines with `question` and `supporting_titles` or `supporting_ids` (these count where both are there).
 All graph retrievers share the index, its graph and the linking of questions to it; a name with "+dense" is the mean of
 the graph's and the dense scores, each brought to 0..1. A difference's 95 % interval and p value are of the paired
-bootstrap over questions.
+bootstrap over questions. With --seeds, networks trained from other seeds are scored, too: their mean and spread.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,11 +26,22 @@ from ras_agent.protocols import Retriever
 from ras_agent.records import Hit
 from ras_agent.tools.index.kg.index import KGIndex
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.retrieve.dense import dense
+from ras_agent.tools.retrieve.gfm import PACKAGED, gfm
+from ras_agent.tools.retrieve.mix import DEPTH, mixed
+from ras_agent.tools.retrieve.ranking import Ranking, hits
 
 __all__ = ["Gold", "gold_of", "main", "recalls"]
 
 RETRIEVERS = ("bm25", "dense", "hybrid", "ppr", "gfm", "ppr+dense", "gfm+dense")
-PAIRS = (("gfm", "ppr"), ("gfm+dense", "ppr+dense"), ("gfm+dense", "dense"))
+PAIRS = (
+    ("ppr", "dense"),
+    ("gfm", "dense"),
+    ("gfm", "ppr"),
+    ("ppr+dense", "dense"),
+    ("gfm+dense", "dense"),
+    ("gfm+dense", "ppr+dense"),
+)
 GRAPH = ("ppr", "gfm", "paths")
 
 
@@ -64,6 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--graph", type=Path, help="folder of the knowledge graph; by default the one in the index")
     parser.add_argument("--retrievers", default=",".join(RETRIEVERS), help="parted by commas")
     parser.add_argument("--weights", type=Path, help="folder of GFM weights; by default the packaged ones")
+    parser.add_argument("--seeds", default="", help="folders of more weights, parted by commas")
     parser.add_argument("--first", type=int, default=1, help="first line of the questions (1)")
     parser.add_argument("--last", type=int, help="last line")
     given = parser.parse_args(arguments)
@@ -79,17 +91,50 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name in given.retrievers.split(","):
         options: dict[str, Any] = {"graph": graph} if name.partition("+")[0] in GRAPH else {}
         if name.startswith("gfm") and given.weights:
-            options["weights"] = given.weights
+            options |= {"weights": given.weights, "ranker": PACKAGED}
         retriever = index.retriever(name, **options)
         scores[name], clock, processor = _asked(retriever, golds)
-        means = "".join(f"{100 * value:>8.1f}" for value in scores[name].mean(axis=0))
-        print(f"{name:<12}{means}{clock:>9.1f}{processor:>9.1f}", flush=True)
+        print(f"{name:<12}{_figures(scores[name])}{clock:>9.1f}{processor:>9.1f}", flush=True)
+    if given.seeds and "gfm" in scores:
+        folders = [Path(folder) for folder in given.seeds.split(",")]
+        _show_seeds([scores, *(_of_weights(index, graph, folder, golds) for folder in folders)])
     for one, other in PAIRS:
         if one in scores and other in scores:
             for column, measure in enumerate(("R@2", "R@5")):
                 gap = paired_bootstrap(scores[one][:, column].tolist(), scores[other][:, column].tolist())
                 interval = f"{100 * gap.low:+.1f} to {100 * gap.high:+.1f}"
                 print(f"{measure}  {one} - {other}: {100 * gap.mean:+.1f} ({interval}, p {gap.p_value:.3f})")
+
+
+def _figures(scores: npt.NDArray[np.float64]) -> str:
+    return "".join(f"{100 * value:>8.1f}" for value in scores.mean(axis=0))
+
+
+def _show_seeds(seeds: Sequence[Mapping[str, npt.NDArray[np.float64]]]) -> None:
+    """Each seed's means, then the mean of these and their standard deviation."""
+    for name in ("gfm", "gfm+dense"):
+        means = np.array([100 * scores[name].mean(axis=0) for scores in seeds if name in scores])
+        for at, row in enumerate(means, 1):
+            print(f"{f'{name}, {at}':<12}" + "".join(f"{value:>8.1f}" for value in row))
+        if len(means) > 1:
+            spread = means.std(axis=0, ddof=1)
+            told = "".join(f"{mean:>7.1f} ± {gap:.1f}" for mean, gap in zip(means.mean(axis=0), spread, strict=True))
+            print(f"{name}, mean ± standard deviation of {len(means)} seeds:{told}", flush=True)
+
+
+def _of_weights(
+    index: PassageIndex, graph: KGIndex, folder: Path, golds: Sequence[Gold]
+) -> dict[str, npt.NDArray[np.float64]]:
+    """The (questions, 3) recalls of other weights, alone and mixed; the network is asked once a question for both."""
+    network, meaning = gfm(index, graph=graph, weights=folder, ranker=PACKAGED), dense(index)
+    found: dict[str, list[tuple[float, float, float]]] = {"gfm": [], "gfm+dense": []}
+    for gold in golds:
+        both = [ranker.rank(gold.question, DEPTH) for ranker in (network, meaning)]
+        rankings = {"gfm": both[0], "gfm+dense": mixed(both, (0.5, 0.5), len(index), DEPTH)}
+        for name, ranking in rankings.items():
+            five = Ranking(ranking.rows[:5], ranking.scores[:5])
+            found[name].append(recalls(hits(index.snapshot.passages, five), gold))
+    return {name: np.array(rows) for name, rows in found.items()}
 
 
 def _asked(retriever: Retriever, golds: Sequence[Gold]) -> tuple[npt.NDArray[np.float64], float, float]:

@@ -1,6 +1,7 @@
 """The table of retrievers over one graph."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,9 @@ def test_ids_count_before_titles() -> None:
     assert gold_of(row) == Gold("q", frozenset({"a"}), True)
 
 
-def test_it_prints_a_table_and_paired_differences(
-    tmp_path: Path, hash_embedder: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def files(tmp_path: Path, hash_embedder: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
+    """An index with a graph, and three questions."""
     index = PassageIndex.create(tmp_path / "i", hash_embedder)
     index.add([Passage("bell", "Alexander Graham Bell was born in Edinburgh.", "Bell"), Passage("x", "Nothing.", "X")])
     with open_writer(tmp_path / "i" / FOLDER, hash_embedder) as writer:
@@ -40,10 +41,32 @@ def test_it_prints_a_table_and_paired_differences(
     (tmp_path / "q.jsonl").write_text("\n".join(map(json.dumps, rows)))
     monkeypatch.setattr("ras_agent.tools.index.store.resolve_embedder", lambda spec: hash_embedder)
     monkeypatch.setattr("ras_agent.tools.index.kg.index.resolve_embedder", lambda spec: hash_embedder)
+    return str(tmp_path / "i"), str(tmp_path / "q.jsonl")
+
+
+def test_it_prints_a_table_and_paired_differences(
+    files: tuple[str, str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("ras_agent.eval.graph_table.PAIRS", (("ppr", "bm25"),))
-    main([str(tmp_path / "i"), str(tmp_path / "q.jsonl"), "--retrievers", "bm25,ppr", "--first", "2"])
+    main([*files, "--retrievers", "bm25,ppr", "--first", "2"])
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("2 questions, 2 passages")
     assert lines[2].split()[:4] == ["bm25", "100.0", "100.0", "100.0"]
     assert lines[3].split()[:4] == ["ppr", "100.0", "100.0", "100.0"]
     assert lines[4].startswith("R@2  ppr - bm25: +0.0 (+0.0 to +0.0, p ")
+
+
+def test_other_seeds_are_shown_with_their_mean_and_spread(
+    files: tuple[str, str], hash_embedder: Any, gfm_folder: Callable[[int], Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("torch")
+    folder = str(gfm_folder(hash_embedder.dimension))
+    main([*files, "--retrievers", "gfm,gfm+dense", "--weights", folder, "--seeds", f"{folder},{folder}"])
+    shown = [line.split(",") for line in capsys.readouterr().out.splitlines()]
+    first = {line[0]: line[1].split()[1:] for line in shown if len(line) > 1 and line[1].startswith(" 1")}
+    assert set(first) == {"gfm", "gfm+dense"}
+    for name, means in first.items():
+        seeds = [line[1].split()[1:] for line in shown if line[0] == name and line[1].strip()[0].isdigit()]
+        assert seeds == [means] * 3
+        told = next(line[1] for line in shown if line[0] == name and "spread" not in line[1] and "mean" in line[1])
+        assert told.endswith(f"{means[0]} ± 0.0  {means[1]:>5} ± 0.0  {means[2]:>5} ± 0.0")

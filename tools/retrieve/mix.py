@@ -9,9 +9,10 @@ import numpy as np
 from ras_agent.records import Hit
 from ras_agent.tools.retrieve.ranking import Ranker, Ranking, check_query, hits, top_k
 
-__all__ = ["MixedRetriever", "mixed"]
+__all__ = ["DEPTH", "MixedRetriever", "mixed"]
 
-
+DEPTH = 1000
+"""How far down each ranking counts."""
 _TRIFLE = np.float32(1e-6)
 
 
@@ -37,7 +38,7 @@ class MixedRetriever:
     """Mixes rankers of the same passages by score."""
 
     def __init__(
-        self, rankers: Sequence[Ranker], weights: Sequence[float], *, name: str = "", depth: int = 1000
+        self, rankers: Sequence[Ranker], weights: Sequence[float], *, name: str = "", depth: int = DEPTH
     ) -> None:
         """depth: how far down each ranking counts, at least k. Raises ValueError for rankers of different passages."""
         if not rankers or any(len(ranker.passages) != len(rankers[0].passages) for ranker in rankers):

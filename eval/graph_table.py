@@ -27,7 +27,8 @@ from ras_agent.records import Hit
 from ras_agent.tools.index.kg.index import KGIndex
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.retrieve.dense import dense
-from ras_agent.tools.retrieve.gfm import PACKAGED, gfm
+from ras_agent.tools.retrieve.document_ranker import PACKAGED
+from ras_agent.tools.retrieve.gfm import gfm
 from ras_agent.tools.retrieve.mix import DEPTH, mixed
 from ras_agent.tools.retrieve.ranking import Ranking, hits
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from ras_agent.tools.encode.gfm.config import GFMConfig
 from ras_agent.tools.encode.gfm.graph import GFMGraph
 from ras_agent.tools.index.kg.index import KGIndex
+from ras_agent.tools.retrieve.document_ranker import PACKAGED
 from ras_agent.tools.retrieve.gfm_start import inverse_vectors
 from ras_agent.train.gfm_graphs import Asked, Part, part_of, picked_documents
 from ras_agent.train.gfm_linked import read_linked
@@ -120,12 +121,13 @@ def _thinned(asked: Asked, dropout: float, rng: np.random.Generator) -> Asked:
 
 
 def _shares(part: Part) -> Any:
-    """Sparse (D, N): 1 / an entity's number of documents, for each document that names it."""
+    """Sparse (D, N): what an entity's probability adds to each document that names it, as PACKAGED ranks them."""
     import torch
 
-    columns = part.mentions.columns.astype(np.int64)
-    rows = np.repeat(np.arange(len(part.documents)), part.mentions.row_sizes())
+    columns, sizes = part.mentions.columns.astype(np.int64), part.mentions.row_sizes()
+    rows = np.repeat(np.arange(len(part.documents)), sizes)
     frequency = np.bincount(columns, minlength=len(part.entities)).astype(np.float32)
-    values = torch.from_numpy(1 / frequency[columns])
+    shares = frequency[columns] ** -PACKAGED.power / np.repeat(sizes, sizes) ** PACKAGED.length
+    values = torch.from_numpy(shares.astype(np.float32))
     shape = (len(part.documents), len(part.entities))
     return torch.sparse_coo_tensor(torch.from_numpy(np.stack((rows, columns))), values, shape, check_invariants=False)

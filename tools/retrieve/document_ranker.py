@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ras_agent.tools.index.kg.sparse_rows import SparseRows
 
-__all__ = ["DocumentRanker", "EntityWeight", "document_scores"]
+__all__ = ["PACKAGED", "DocumentRanker", "EntityWeight", "document_scores"]
 
 Floats = npt.NDArray[np.float32]
 EntityWeight = Literal["rarity", "one", "score", "score-rarity"]
@@ -23,14 +23,24 @@ class DocumentRanker:
     top: only the `top` best entities count; 0 for all. weight: what a counted entity adds to each document that names
     it, however often: "rarity", 1 / its number of documents (eq. 15, with top 20); "one"; "score", its probability; or
     "score-rarity", the product. With top 0, "score" and "score-rarity" are the published code's other rankers.
+    power: of the number of documents in either rarity. length: a document's score is divided by the number of entities
+    that it names, to this power. Neither is in the paper.
     """
 
     top: int = 20
     weight: EntityWeight = "rarity"
+    power: float = 1.0
+    length: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.top < 0 or self.weight not in get_args(EntityWeight):
-            raise ValueError(f"a document ranker has top >= 0 and a weight of {get_args(EntityWeight)}, got {self}")
+        if self.top < 0 or self.weight not in get_args(EntityWeight) or min(self.power, self.length) < 0:
+            raise ValueError(
+                f"a document ranker has a weight of {get_args(EntityWeight)} and nothing below 0, got {self}"
+            )
+
+
+PACKAGED = DocumentRanker(50, "score-rarity", power=0.5, length=0.5)
+"""How documents are ranked with the weights that come with the package; chosen on HotpotQA's tuning half."""
 
 
 def document_scores(
@@ -51,9 +61,10 @@ def document_scores(
     if ranker.weight in ("score", "score-rarity"):
         weights *= probabilities[named]
     if ranker.weight in ("rarity", "score-rarity"):
-        weights /= frequency[named]
+        weights /= frequency[named] ** ranker.power
     sizes = frequency[named]
     cells = np.arange(sizes.sum()) + np.repeat(mentions.starts[named] - (np.cumsum(sizes) - sizes), sizes)
     totals = np.bincount(mentions.columns[cells], weights=np.repeat(weights, sizes), minlength=mentions.width)
-    scores: Floats = totals.astype(np.float32)
+    lengths = np.maximum(np.bincount(mentions.columns, minlength=mentions.width), 1)
+    scores: Floats = (totals / lengths**ranker.length).astype(np.float32)
     return scores

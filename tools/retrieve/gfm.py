@@ -24,7 +24,7 @@ from ras_agent.tools.index.kg.index import KGIndex
 from ras_agent.tools.index.kg.linking import EntityLinker, LinkedEntity, Linking, Mentions
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.retrieve.dense import dense
-from ras_agent.tools.retrieve.document_ranker import DocumentRanker, document_scores
+from ras_agent.tools.retrieve.document_ranker import PACKAGED, DocumentRanker, document_scores
 from ras_agent.tools.retrieve.gfm_paths import FactPath, fact_path
 from ras_agent.tools.retrieve.gfm_start import messages_of, start_of
 from ras_agent.tools.retrieve.mix import MixedRetriever
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 __all__ = ["GFMRetriever", "gfm", "gfm_dense", "weights_of"]
 
 Floats = npt.NDArray[np.float32]
-PACKAGED = DocumentRanker(50, "score-rarity")
-"""How documents are ranked with the weights that come with the package; chosen on HotpotQA's tuning half."""
 
 
 class GFMRetriever:

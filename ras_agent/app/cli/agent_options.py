@@ -36,7 +36,10 @@ AGENT, LIMITS, MODELS, WORK = "Agent", "Limits", "Models", "The run"
 Graph = Annotated[str | None, typer.Option(help="ras (default), ircot or single-shot.", rich_help_panel=AGENT)]
 Preset = Annotated[str | None, typer.Option(help="paper: exactly the published loop.", rich_help_panel=AGENT)]
 Retriever = Annotated[
-    str | None, typer.Option(help="bm25 (default), dense, hybrid, ppr or ppr+dense.", rich_help_panel=AGENT)
+    str | None,
+    typer.Option(
+        help="bm25 (default), dense, hybrid, graph, gfm, ppr, paths, gfm+dense or ppr+dense.", rich_help_panel=AGENT
+    ),
 ]
 Llm = Annotated[
     str | None,

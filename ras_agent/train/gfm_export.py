@@ -10,10 +10,12 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from ras_agent.tools.encode.gfm.weights import load_gfm, save_gfm
+from ras_agent.tools.retrieve.document_ranker import PACKAGED
 
 __all__ = ["SOURCES", "export"]
 
@@ -38,6 +40,7 @@ def export(run: Path, out: Path, scores: Any) -> dict[str, Any]:
         "graphs": "read by the offline extractor, equivalences above 0.8",
         "data": [SOURCES.get(name, name) for name in told["sets"]],
         "questions": "labelled ones, and pseudo questions made from the passages",
+        "ranker": asdict(PACKAGED),
         "training": told,
         "scores": scores,
     }

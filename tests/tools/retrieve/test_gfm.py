@@ -23,7 +23,7 @@ from ras_agent.tools.index.kg.linking import LinkedEntity
 from ras_agent.tools.index.kg.writer import open_writer
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.offline import offline_extractor
-from ras_agent.tools.retrieve.document_ranker import DocumentRanker
+from ras_agent.tools.retrieve.document_ranker import PACKAGED, DocumentRanker
 from ras_agent.tools.retrieve.gfm import GFMRetriever, weights_of
 from ras_agent.tools.retrieve.gfm_paths import fact_path
 from ras_agent.tools.retrieve.gfm_start import inverse_vectors, start_of
@@ -162,6 +162,7 @@ def test_the_packaged_network_fits_its_card_and_reads_the_packaged_encoder() -> 
     assert (config.text_width, config.inverse) == (384, "negated")
     assert (folder / "model.safetensors").stat().st_size < 20_000_000
     assert {"data", "licence", "scores", "training"} <= set(card)
+    assert DocumentRanker(**card["ranker"]) == PACKAGED
 
 
 def test_the_packaged_network_answers_over_a_graph_of_the_packaged_encoder(tmp_path: Path) -> None:

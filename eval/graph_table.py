@@ -4,8 +4,9 @@
 
 Questions are JSON Lines with `question` and `supporting_titles` or `supporting_ids` (these count where both are there).
 All graph retrievers share the index, its graph and the linking of questions to it; a name with "+dense" is the mean of
-the graph's and the dense scores, each brought to 0..1. A difference's 95 % interval and p value are of the paired
-bootstrap over questions. With --seeds, networks trained from other seeds are scored, too: their mean and spread.
+the graph's and the dense scores, each brought to 0..1, and "graph" that of gfm, ppr and dense. A difference's 95 %
+interval and p value are of the paired bootstrap over questions. With --seeds, networks trained from other seeds are
+scored, too: their mean and spread.
 """
 
 from __future__ import annotations
@@ -30,11 +31,12 @@ from ras_agent.tools.retrieve.dense import dense
 from ras_agent.tools.retrieve.document_ranker import PACKAGED
 from ras_agent.tools.retrieve.gfm import gfm
 from ras_agent.tools.retrieve.mix import DEPTH, mixed
+from ras_agent.tools.retrieve.ppr import ppr
 from ras_agent.tools.retrieve.ranking import Ranking, hits
 
 __all__ = ["Gold", "gold_of", "main", "recalls"]
 
-RETRIEVERS = ("bm25", "dense", "hybrid", "ppr", "gfm", "ppr+dense", "gfm+dense")
+RETRIEVERS = ("bm25", "dense", "hybrid", "ppr", "gfm", "ppr+dense", "gfm+dense", "graph")
 PAIRS = (
     ("ppr", "dense"),
     ("gfm", "dense"),
@@ -42,8 +44,10 @@ PAIRS = (
     ("ppr+dense", "dense"),
     ("gfm+dense", "dense"),
     ("gfm+dense", "ppr+dense"),
+    ("graph", "dense"),
+    ("graph", "ppr+dense"),
 )
-GRAPH = ("ppr", "gfm", "paths")
+GRAPH = ("ppr", "gfm", "paths", "graph")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     scores: dict[str, npt.NDArray[np.float64]] = {}
     for name in given.retrievers.split(","):
         options: dict[str, Any] = {"graph": graph} if name.partition("+")[0] in GRAPH else {}
-        if name.startswith("gfm") and given.weights:
+        if name.startswith(("gfm", "graph")) and given.weights:
             options |= {"weights": given.weights, "ranker": PACKAGED}
         retriever = index.retriever(name, **options)
         scores[name], clock, processor = _asked(retriever, golds)
@@ -113,7 +117,7 @@ def _figures(scores: npt.NDArray[np.float64]) -> str:
 
 def _show_seeds(seeds: Sequence[Mapping[str, npt.NDArray[np.float64]]]) -> None:
     """Each seed's means, then the mean of these and their standard deviation."""
-    for name in ("gfm", "gfm+dense"):
+    for name in ("gfm", "gfm+dense", "graph"):
         means = np.array([100 * scores[name].mean(axis=0) for scores in seeds if name in scores])
         for at, row in enumerate(means, 1):
             print(f"{f'{name}, {at}':<12}" + "".join(f"{value:>8.1f}" for value in row))
@@ -126,12 +130,13 @@ def _show_seeds(seeds: Sequence[Mapping[str, npt.NDArray[np.float64]]]) -> None:
 def _of_weights(
     index: PassageIndex, graph: KGIndex, folder: Path, golds: Sequence[Gold]
 ) -> dict[str, npt.NDArray[np.float64]]:
-    """The (questions, 3) recalls of other weights, alone and mixed; the network is asked once a question for both."""
-    network, meaning = gfm(index, graph=graph, weights=folder, ranker=PACKAGED), dense(index)
-    found: dict[str, list[tuple[float, float, float]]] = {"gfm": [], "gfm+dense": []}
+    """The (questions, 3) recalls of other weights, alone and mixed; the network is asked once a question for all."""
+    rankers = gfm(index, graph=graph, weights=folder, ranker=PACKAGED), dense(index), ppr(index, graph=graph)
+    found: dict[str, list[tuple[float, float, float]]] = {"gfm": [], "gfm+dense": [], "graph": []}
     for gold in golds:
-        both = [ranker.rank(gold.question, DEPTH) for ranker in (network, meaning)]
-        rankings = {"gfm": both[0], "gfm+dense": mixed(both, (0.5, 0.5), len(index), DEPTH)}
+        ranked = [ranker.rank(gold.question, DEPTH) for ranker in rankers]
+        two = mixed(ranked[:2], (1 / 2, 1 / 2), len(index), DEPTH)
+        rankings = {"gfm": ranked[0], "gfm+dense": two, "graph": mixed(ranked, (1 / 3,) * 3, len(index), DEPTH)}
         for name, ranking in rankings.items():
             five = Ranking(ranking.rows[:5], ranking.scores[:5])
             found[name].append(recalls(hits(index.snapshot.passages, five), gold))

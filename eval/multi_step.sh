@@ -9,7 +9,7 @@ index=${1:?give an index} out=${2:?give a folder for the runs} benchmark=${3:?gi
 shift 3
 runs=()
 for graph in ${GRAPHS:-ras ircot}; do
-  for retriever in ${RETRIEVERS:-bm25 hybrid ppr gfm ppr+dense gfm+dense}; do
+  for retriever in ${RETRIEVERS:-bm25 hybrid ppr gfm ppr+dense gfm+dense graph}; do
     run="$out/$graph-$retriever"
     [[ -f $run/summary.json ]] || ras-agent eval "$benchmark" --index "$index" --graph "$graph" --retriever "$retriever" \
       --metric em --metric f1 --metric recall@2 --metric recall@5 --metric all_recall \

@@ -32,7 +32,7 @@ FACTORIES: dict[str, dict[str, str]] = {
         "bm25": "ras_agent.tools.retrieve.bm25:bm25",
         "dense": "ras_agent.tools.retrieve.dense:dense",
         "hybrid": "ras_agent.tools.retrieve.hybrid:hybrid",
-        "graph": "ras_agent.tools.retrieve.gfm:gfm_dense",  # the best of them on the tuning half: docs/graphs.md
+        "graph": "ras_agent.tools.retrieve.graph:graph_mix",
         "gfm": "ras_agent.tools.retrieve.gfm:gfm",
         "gfm+dense": "ras_agent.tools.retrieve.gfm:gfm_dense",
         "ppr": "ras_agent.tools.retrieve.ppr:ppr",

@@ -61,10 +61,10 @@ def test_other_seeds_are_shown_with_their_mean_and_spread(
 ) -> None:
     pytest.importorskip("torch")
     folder = str(gfm_folder(hash_embedder.dimension))
-    main([*files, "--retrievers", "gfm,gfm+dense", "--weights", folder, "--seeds", f"{folder},{folder}"])
+    main([*files, "--retrievers", "gfm,gfm+dense,graph", "--weights", folder, "--seeds", f"{folder},{folder}"])
     shown = [line.split(",") for line in capsys.readouterr().out.splitlines()]
     first = {line[0]: line[1].split()[1:] for line in shown if len(line) > 1 and line[1].startswith(" 1")}
-    assert set(first) == {"gfm", "gfm+dense"}
+    assert set(first) == {"gfm", "gfm+dense", "graph"}
     for name, means in first.items():
         seeds = [line[1].split()[1:] for line in shown if line[0] == name and line[1].strip()[0].isdigit()]
         assert seeds == [means] * 3

@@ -170,3 +170,18 @@ def test_the_packaged_network_answers_over_a_graph_of_the_packaged_encoder(tmp_p
     index = _built(tmp_path / "minilm", "minilm")
     found = [hit.passage.id for hit in index.retriever("gfm").retrieve(QUESTION, 3)]
     assert set(found[:2]) == {"bell", "leith"}
+
+
+def test_graph_is_the_mean_of_network_walk_and_vectors(index: PassageIndex, gfm_folder: GFMFolder) -> None:
+    assert index.embedder is not None
+    weights = gfm_folder(index.embedder.dimension)
+    options = {"weights": weights, "ranker": DocumentRanker(20, "score-rarity")}
+    parts = [index.retriever("gfm", **options), index.retriever("ppr"), index.retriever("dense")]
+    expected = dict.fromkeys(("paris", "leith", "bell"), 0.0)
+    for part in parts:
+        found = part.retrieve(QUESTION, 3)
+        low, high = found[-1].score, found[0].score
+        for hit in found:
+            expected[hit.passage.id] += ((hit.score - low) / (high - low) if high > low else 1.0) / 3
+    mixed = {hit.passage.id: hit.score for hit in index.retriever("graph", **options).retrieve(QUESTION, 3)}
+    assert mixed == pytest.approx(expected, abs=1e-4)

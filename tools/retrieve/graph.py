@@ -1,0 +1,33 @@
+"""Everything that knows about a question, in equal shares: GFM network, PageRank, sentence vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ras_agent.tools.index.kg.index import KGIndex
+from ras_agent.tools.index.kg.linking import Linking, Mentions
+from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.retrieve.dense import dense
+from ras_agent.tools.retrieve.gfm import gfm
+from ras_agent.tools.retrieve.mix import MixedRetriever
+from ras_agent.tools.retrieve.ppr import graph_beside, ppr
+
+__all__ = ["graph_mix"]
+
+
+def graph_mix(
+    index: PassageIndex,
+    *,
+    graph: KGIndex | None = None,
+    linking: Linking | None = None,
+    mentions: Mentions | None = None,
+    **options: Any,
+) -> MixedRetriever:
+    """The retriever registered as "graph": the mean of `gfm`, `ppr` and `dense`, each brought to 0..1.
+
+    It found most on HotpotQA's tuning half (docs/graphs.md). options: of `gfm`. Raises what these three raise.
+    """
+    graph = graph or graph_beside(index)
+    network = gfm(index, graph=graph, linking=linking, mentions=mentions, **options)
+    walk = ppr(index, graph=graph, linking=linking, mentions=mentions)
+    return MixedRetriever([network, walk, dense(index)], [1, 1, 1], name="graph")

@@ -5,7 +5,8 @@
 prints a table. Quality as in the paper (section 5.1): the answers against the entities of the subgraph, of the
 filtered paths, and of the paths that are kept; precision and recall are means over questions, F1 their harmonic mean,
 HR the share of questions with an answer among the entities. HR@1, ours, is the share whose best path ends in an answer.
-Questions start from the entities that the set names.
+Questions start from the entities that the set names. Times are processor time; models that are elsewhere cost none.
+With --out an instance that has its line there is not run again.
 """
 
 from __future__ import annotations
@@ -145,7 +146,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--reranker", help="a cross-encoder's name or folder, for rerank")
     parser.add_argument("--llm", help="a chat model, for llm")
     parser.add_argument("--tuned-llm", help="a chat model, for llm-ft")
-    parser.add_argument("--out", type=Path, help="scores as JSON")
+    parser.add_argument("--out", type=Path, help="JSON Lines of scores, an instance each; resumes")
     given = parser.parse_args(arguments)
     graph = Graph.from_triples(read_knowledge_base(given.kb))
     questions = of_part(PATHQUESTION.load(given.questions), given.part)
@@ -156,15 +157,38 @@ def main(arguments: Sequence[str] | None = None) -> None:
     settings = PathSettings(
         Extraction(max_ent=given.max_ent), limits=PathLimits(longest=given.longest), wording=given.wording
     )
-    rows = []
+    asked = {name: str(value) for name, value in sorted(vars(given).items()) if name not in ("out", "instances")}
+    known, rows = _kept(given.out, asked), []
     for name in numbers_in(given.instances):
         started = time.perf_counter()
-        rows.append((name, evaluate(PathFinder(graph, name, scorers, settings), questions)))
-        print(f"{rows[-1][1].composition}: {time.perf_counter() - started:.0f} s", flush=True)
+        score = known.get(name)
+        if score is None:
+            score = evaluate(PathFinder(graph, name, scorers, settings, time.process_time), questions)
+            _keep(given.out, asked, name, score)
+            print(f"{score.composition}: {time.perf_counter() - started:.0f} s", flush=True)
+        rows.append((name, score))
     print(f"\n{len(questions)} questions of {given.questions.name} ({given.part}), {len(graph.edges)} triples\n")
     print(table(rows))
-    if given.out:
-        given.out.write_text(json.dumps([asdict(score) for _, score in rows], indent=2) + "\n", "utf-8")
+
+
+def _keep(out: Path | None, asked: dict[str, str], name: str, score: InstanceScore) -> None:
+    if out is not None:
+        with out.open("a", encoding="utf-8") as file:  # a line end first: the last line may have been cut off
+            file.write("\n" + json.dumps({"instance": name, "asked": asked, "score": asdict(score)}) + "\n")
+
+
+def _kept(out: Path | None, asked: dict[str, str]) -> dict[str, InstanceScore]:
+    """Scores by instance of earlier calls with the same options; a line that was cut off counts as none."""
+    found: dict[str, InstanceScore] = {}
+    for line in out.read_text("utf-8").splitlines() if out is not None and out.exists() else ():
+        try:
+            row = json.loads(line)
+        except ValueError:
+            continue
+        if row["asked"] == asked:  # with other options or another file it is another score
+            modules = {part: ModuleScore(**row["score"][part]) for part in ("subgraph", "filtering", "refinement")}
+            found[row["instance"]] = InstanceScore(**{**row["score"], **modules})
+    return found
 
 
 def _asked(finder: PathFinder, question: Question) -> FoundPaths:

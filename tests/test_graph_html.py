@@ -31,6 +31,12 @@ FACTS = (
     Triple(f"Evil {ATTACK}", f"says {ATTACK}", "Bell", (Source("evil", 0, 9, 2, ATTACK, "offline"),)),
 )
 TELEPHONE, BORN, _, CONFLICT, EVIL = (fact.id for fact in FACTS)
+REASONS = (
+    f"0.75  (Telephone | {ATTACK} | Bell)",
+    "0.5  (Edinburgh | was born in^-1 | Bell) → (Bell | was patented by^-1 | Telephone)",
+    "0.25  Telephone → was patented by → Bell → is → tall",
+    "it rang",
+)
 TRACE = Trace(
     question=f"Where was the inventor of the telephone born? {ATTACK}",
     answer="Edinburgh",
@@ -47,7 +53,7 @@ TRACE = Trace(
         Step(
             2,
             "Where was Bell born?",
-            (Hit(PASSAGES["bell"], 2.25, (f"0.75  (Telephone | {ATTACK} | Bell)",)), Hit(PASSAGES["evil"], 1.0)),
+            (Hit(PASSAGES["bell"], 2.25, REASONS), Hit(PASSAGES["evil"], 1.0)),
             (BORN,),
             (BORN,),
         ),
@@ -131,10 +137,29 @@ class TestShows:
         assert "Who invented it? Telephone 2.5 1 new of 1 fact" in steps
         assert "[SUFFICIENT]" in steps
 
-    def test_why_a_passage_was_found(self, page: Browser) -> None:
-        assert text(page, "#steps details summary").lower() == "why bell"
-        page.ask("document.querySelector('#steps details').open = true")
-        assert text(page, "#steps details p").startswith("0.75 (Telephone | </script>")
+    def test_why_a_passage_was_found_is_drawn_as_chains_of_facts(self, page: Browser) -> None:
+        assert text(page, "#steps .why summary") == "Bell 2.25"
+        chains = page.ask("[...document.querySelectorAll('#steps .chain')].map((chain) => chain.innerText)")
+        assert "</script>" in chains[0]
+        assert "".join(chains[1].split()) == "0.5Edinburgh←wasborninBell←waspatentedbyTelephone"
+        assert "".join(chains[2].split()) == "0.25Telephonewaspatentedby→Bellis→tall"
+        assert text(page, "#steps .why p") == "it rang"
+
+    def test_a_chain_stands_out_in_the_graph_as_far_as_it_is_there(self, page: Browser) -> None:
+        def clear() -> set[str]:
+            return set(page.ask("[...document.querySelectorAll('.edge:not(.dim)')].map((edge) => edge.dataset.fact)"))
+
+        page.ask("document.querySelectorAll('#steps .chain')[1].click()")
+        assert clear() == {TELEPHONE, BORN}
+        page.ask("document.querySelectorAll('#steps .chain')[2].click()")
+        assert clear() == {TELEPHONE}
+        page.ask("document.querySelectorAll('#steps .chain')[2].click()")
+        assert clear() == {fact.id for fact in FACTS}
+
+    def test_a_link_leads_to_a_chain(self, browser: Browser, tmp_path: Path) -> None:
+        linked = opened(browser, tmp_path, trace_html(TRACE), "#why=2.1.3")
+        assert linked.ask("document.querySelector('.chain.chosen b').innerText") == "Telephone"
+        assert linked.ask("[...document.querySelectorAll('.edge:not(.dim)')].length") == 1
 
     def test_what_went_wrong(self, page: Browser) -> None:
         assert "extractor, hop 2: could not read" in text(page, "#rest")

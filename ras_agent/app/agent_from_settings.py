@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from ras_agent.budget import Limits
@@ -48,12 +48,20 @@ class Roles:
     preset: str | None = None
 
 
-def agent_from_settings(settings: Settings, index: PassageIndex | Sequence[Passage], *, task: str = "") -> Agent:
+def agent_from_settings(
+    settings: Settings, index: PassageIndex | Sequence[Passage], *, task: str = "", reasons: int = 0
+) -> Agent:
     """The agent that `settings` describe, over `index`. Raises RasError children for what cannot be set up.
 
-    task: a task's own instruction for an answerer on a chat model, shown above the question.
+    task: a task's own instruction for an answerer on a chat model, shown above the question. reasons: how many each hit
+    carries, from a retriever that can tell.
     """
-    return agent_of(roles_from_settings(settings, index, task=task))
+    from ras_agent.tools.retrieve.ranking import explained
+
+    roles = roles_from_settings(settings, index, task=task)
+    if reasons:
+        roles = replace(roles, retriever=explained(roles.retriever, reasons))
+    return agent_of(roles)
 
 
 def roles_from_settings(settings: Settings, index: PassageIndex | Sequence[Passage], *, task: str = "") -> Roles:

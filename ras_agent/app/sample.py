@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.resources import as_file, files
+from pathlib import Path
 
 from ras_agent.records import Passage
 from ras_agent.tools.index.chunk import passages_of
 from ras_agent.tools.index.load import load
 from ras_agent.tools.index.load_document import Document
 
-__all__ = ["sample_passages"]
+__all__ = ["sample_file", "sample_passages"]
+
+
+@contextmanager
+def sample_file() -> Iterator[Path]:
+    """The file itself, while the context lasts."""
+    with as_file(files("ras_agent.data") / "sample_passages.jsonl") as path:
+        yield path
 
 
 def sample_passages() -> list[Passage]:
     """The passages of ras_agent/data/sample_passages.jsonl, in order."""
-    with as_file(files("ras_agent.data") / "sample_passages.jsonl") as path:
+    with sample_file() as path:
         return [
             passage for document in load(path) if isinstance(document, Document) for passage in passages_of(document)
         ]

@@ -160,7 +160,9 @@
     if (state.chosen && !visible(state.chosen)) choose(null);
   }
 
-  const visible = (chosen) => (chosen.fact ? edgeOf.get(chosen.fact) : picture.nodes[chosen.node]).hop <= state.hop;
+  const visible = (chosen) =>
+    chosen.chain ? chosen.chain.every((id) => edgeOf.get(id).hop <= state.hop)
+      : (chosen.fact ? edgeOf.get(chosen.fact) : picture.nodes[chosen.node]).hop <= state.hop;
 
   function play() {
     const stop = () => {
@@ -181,27 +183,31 @@
 
   // ---- what is behind a node or an edge
 
-  /** Select {node: index} or {fact: id}, or nothing. */
+  /** Select {node: index}, {fact: id} or {chain: ids, row: its element}, or nothing. */
   function choose(chosen) {
-    const same = chosen && state.chosen && chosen.fact === state.chosen.fact && chosen.node === state.chosen.node;
+    const same = chosen && state.chosen && ["fact", "node", "row"].every((kind) => chosen[kind] === state.chosen[kind]);
     state.chosen = same ? null : chosen;
     const kin = new Set();
     if (state.chosen) {
       const around = picture.edges.filter((edge) =>
-        state.chosen.fact ? edge.id === state.chosen.fact : edge.from === state.chosen.node || edge.to === state.chosen.node);
+        state.chosen.chain ? state.chosen.chain.includes(edge.id)
+          : state.chosen.fact ? edge.id === state.chosen.fact : edge.from === state.chosen.node || edge.to === state.chosen.node);
       for (const edge of around) kin.add(edge).add(picture.nodes[edge.from]).add(picture.nodes[edge.to]);
       if (state.chosen.node != null) kin.add(picture.nodes[state.chosen.node]);
     }
     for (const item of [...picture.edges, ...picture.nodes]) {
       item.element.classList.toggle("dim", kin.size > 0 && !kin.has(item));
       item.element.classList.toggle("kin", kin.has(item));
-      const own = state.chosen && (item.lines ? picture.nodes[state.chosen.node] === item : state.chosen.fact === item.id);
+      const own = state.chosen && (item.lines ? picture.nodes[state.chosen.node] === item
+        : state.chosen.fact === item.id || state.chosen.chain?.includes(item.id));
       item.element.classList.toggle("chosen", Boolean(own));
     }
     if (picture.crowded && kin.size) frame([...kin], 1.5, true);
-    $("details").hidden = !state.chosen;
-    $("details").replaceChildren(...(state.chosen ? (state.chosen.fact ? factDetails(state.chosen.fact) : nodeDetails(state.chosen.node)) : []));
-    if (state.chosen) $("panel").scrollTop = 0;
+    for (const row of document.querySelectorAll(".chain")) row.classList.toggle("chosen", row === state.chosen?.row);
+    const told = state.chosen && !state.chosen.chain;
+    $("details").hidden = !told;
+    $("details").replaceChildren(...(told ? (state.chosen.fact ? factDetails(state.chosen.fact) : nodeDetails(state.chosen.node)) : []));
+    if (told) $("panel").scrollTop = 0;
   }
 
   /** Choose from the panel: the hop that shows it must be in sight. */
@@ -308,6 +314,62 @@
     }
   }
 
+  // ---- why a passage was found
+
+  const factKey = (parts) => parts.map((part) => part.toLowerCase()).join("|");
+  const factOf = new Map([...facts.values()].map((fact) => [factKey([fact.subject, fact.predicate, fact.object]), fact.id]));
+
+  /** "0.4  (a | r | b) → (b | s^-1 | c)", or "0.4  a → r → b ← s ← c", as names and steps; null for other text. */
+  function readChain(line) {
+    const [, weight, body] = line.match(/^(-?[\d.]+) {2}(.*)$/s) ?? [null, "", line];
+    const names = [];
+    const steps = [];
+    if (/^\(.*\)$/s.test(body)) {
+      const parts = body.slice(1, -1).split(") → (").map((part) => part.split(" | "));
+      if (parts.some((part) => part.length !== 3)) return null;
+      names.push(parts[0][0], ...parts.map((part) => part[2]));
+      for (const [, name] of parts) steps.push({ name: name.replace(/\^-1$/, ""), back: name.endsWith("^-1") });
+    } else {
+      const parts = body.split(/ ([→←]) /);
+      if (parts.length < 5 || parts.length % 4 !== 1) return null;
+      for (let at = 0; at < parts.length; at += 4) names.push(parts[at]);
+      for (let at = 2; at < parts.length; at += 4) steps.push({ name: parts[at], back: parts[at - 1] === "←" });
+    }
+    return { weight, names, steps };
+  }
+
+  /** A chain of facts, drawn; pressed, it stands out in the graph as far as it is there. */
+  function chainRow(line) {
+    const chain = readChain(line);
+    if (!chain) return make("p", {}, line);
+    const ids = chain.steps.map(({ name, back }, at) => {
+      const ends = [chain.names[at], chain.names[at + 1]];
+      if (back) ends.reverse();
+      return factOf.get(factKey([ends[0], name, ends[1]]));
+    });
+    const known = ids.filter((id) => id !== undefined);
+    const row = make("button", { class: "chain", title: known.length ? "Show in the graph" : "Not in the graph of the question" },
+      chain.weight ? make("small", {}, chain.weight) : "",
+      make("b", {}, chain.names[0]),
+      chain.steps.flatMap(({ name, back }, at) => [
+        make("i", {}, back ? `← ${name} ` : ` ${name} →`), make("b", { class: at === chain.steps.length - 1 ? "last" : "" }, chain.names[at + 1]),
+      ]));
+    row.addEventListener("click", () => {
+      if (!known.length) return;
+      const latest = Math.max(...known.map((id) => edgeOf.get(id).hop));
+      if (latest > state.hop) setHop(latest);
+      choose({ chain: known, row });
+    });
+    return row;
+  }
+
+  function hitWithReasons(hit, place) {
+    const name = `${hit.title || hit.passage_id} `;
+    const score = make("small", {}, String(Number(hit.score.toPrecision(3))));
+    if (!hit.why) return make("p", {}, name, score);
+    return make("details", { class: "why", open: place === 0 }, make("summary", {}, name, score), hit.why.map(chainRow));
+  }
+
   function writeSteps() {
     if (!trace.steps.length && !trace.plans.length) return;
     $("steps").append(make("h2", {}, "Steps"));
@@ -318,9 +380,8 @@
         make("b", {}, String(step.hop)),
         make("button", { class: "subquery", click: () => setHop(step.hop) }, step.subquery),
         step.thought ? make("p", { class: "note" }, step.thought) : "",
-        make("p", { class: "note" }, hits || "nothing found"),
-        step.hits.filter((hit) => hit.why).map((hit) => make("details", { class: "note" },
-          make("summary", {}, `why ${hit.title || hit.passage_id}`), hit.why.map((line) => make("p", {}, line)))),
+        step.hits.some((hit) => hit.why) ? make("div", { class: "note" }, step.hits.map((hit, place) => hitWithReasons(hit, place)))
+          : make("p", { class: "note" }, hits || "nothing found"),
         make("p", { class: "note" }, `${step.new_triple_ids.length} new of ${count(step.triple_ids.length, "fact")}`)));
     }
     const plan = trace.plans.at(-1);
@@ -467,10 +528,20 @@
     }
   });
 
-  /** `#hop=1`, `#fact=t0123`, `#entity=edinburgh`: where a link may lead. */
+  /** `#hop=1`, `#fact=t0123`, `#entity=edinburgh`, `#why=2.3.1` (hop, hit, reason): where a link may lead. */
   function follow() {
     const wanted = new URLSearchParams(location.hash.slice(1));
     if (wanted.has("hop")) setHop(Number(wanted.get("hop")) || 0);
+    if (wanted.has("why")) {
+      const [hop, hit, reason] = wanted.get("why").split(".").map(Number);
+      const step = document.querySelectorAll(".step")[hop - 1];
+      const told = step?.querySelector(".note")?.children[hit - 1];
+      if (told?.matches("details")) {
+        told.open = true;
+        told.querySelectorAll(".chain")[reason - 1]?.click();
+        step.scrollIntoView();
+      }
+    }
     if (wanted.has("fact")) reveal({ fact: wanted.get("fact") });
     if (wanted.has("entity")) reveal({ node: picture.nodes.findIndex((node) => node.key === wanted.get("entity")) });
   }

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -44,7 +44,7 @@ Floats = npt.NDArray[np.float32]
 class Config:
     """rank: of the maps; margin: of the loss; rate: of AdamW; batch: triplets a step; negatives: a positive.
 
-    wording: what scorers will read. sample: of each set's part, at most so many questions; 0 for all.
+    wording: what scorers will read, or "both". sample: of each set's part, at most so many questions; 0 for all.
     """
 
     rank: int = 64
@@ -55,7 +55,7 @@ class Config:
     epochs: int = 12
     negatives: int = 8
     seed: int = 0
-    wording: Wording = "facts"
+    wording: Wording | Literal["both"] = "facts"
     sample: int = 0
 
 
@@ -123,7 +123,8 @@ def train(
             own = of_part(asked, part)
             if config.sample and config.sample < len(own):
                 own = Random(config.seed).sample(own, config.sample)
-            examples += path_examples(graph, own, config.negatives, config.seed, config.wording)
+            for wording in get_args(Wording) if config.wording == "both" else (config.wording,):
+                examples += path_examples(graph, own, config.negatives, config.seed, wording)
     head = fit(parts["train"], parts["dev"], resolve_embedder(embedder), config)
     head.about["data"] = [path.name for pair in sets for path in pair]
     head.about["seconds"] = round(time.monotonic() - began)
@@ -140,7 +141,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--embedder", default="minilm")
     parser.add_argument("--epochs", type=int, default=Config().epochs)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--wording", choices=("facts", "relations"), default="facts", help="what scorers will read")
+    parser.add_argument("--wording", choices=("facts", "relations", "both"), default="facts")
     parser.add_argument("--sample", type=int, default=0, help="at most so many questions of each part; 0 for all")
     given = parser.parse_args(arguments)
     if len(given.kb) != len(given.questions):

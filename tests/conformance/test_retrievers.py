@@ -21,6 +21,7 @@ from ras_agent.tools.retrieve.bm25 import BM25Retriever
 from ras_agent.tools.retrieve.document_ranker import DocumentRanker
 from ras_agent.tools.retrieve.langchain_adapter import LangChainRetriever, as_langchain
 from ras_agent.tools.retrieve.rank_bm25_twin import RankBM25Retriever
+from ras_agent.tools.subgraph.scorers.bm25 import BM25Scorer
 
 Build = Callable[[Sequence[Passage]], Retriever]
 
@@ -53,6 +54,10 @@ def _words_of(passage: Passage) -> PassageFacts:
         "ppr+dense",
         "paths",
         "paths-bm25",
+        "pcst",
+        "pcst-bm25",
+        "paths+dense",
+        "pcst+dense",
         "gfm",
         "gfm+dense",
         "graph",
@@ -123,6 +128,10 @@ def build(
         "ppr+dense": lambda passages: with_graph(passages, "ppr+dense"),
         "paths": lambda passages: with_graph(passages, "paths"),
         "paths-bm25": lambda passages: with_graph(passages, "paths", composition="ego+bm25>complete>bm25"),
+        "pcst": lambda passages: with_graph(passages, "pcst"),
+        "pcst-bm25": lambda passages: with_graph(passages, "pcst", scorer=BM25Scorer()),
+        "paths+dense": lambda passages: with_graph(passages, "paths+dense"),
+        "pcst+dense": lambda passages: with_graph(passages, "pcst+dense"),
         "gfm": lambda passages: with_graph(passages, "gfm", **network()),
         "gfm+dense": lambda passages: with_graph(passages, "gfm+dense", **network()),
         "graph": lambda passages: with_graph(passages, "graph", **network()),

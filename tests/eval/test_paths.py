@@ -67,16 +67,36 @@ def test_an_entity_falls_into_one_part_and_parts_are_about_60_20_20() -> None:
         part_of(Question("1", "?", ("x",)))
 
 
-def test_the_command_prints_a_table_and_writes_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    kb, questions, out = tmp_path / "kb.jsonl", tmp_path / "q.jsonl", tmp_path / "scores.json"
+def command(folder: Path) -> list[str]:
     facts = [(f"e{n}", "spouse", f"f{n}") for n in range(30)]
-    kb.write_text("\n".join(json.dumps(fact) for fact in facts))
+    (folder / "kb.jsonl").write_text("\n".join(json.dumps(fact) for fact in facts))
     lines = [
         {"question": f"spouse of e{n}", "q_entity": [f"e{n}"], "a_entity": [f"f{n}"], "gold_path": [facts[n]]}
         for n in range(30)
     ]
-    questions.write_text("\n".join(map(json.dumps, lines)))
-    main(["--kb", str(kb), "--questions", str(questions), "--instances", "0,15", "--sample", "3", "--out", str(out)])
+    (folder / "q.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    files = ["--kb", str(folder / "kb.jsonl"), "--questions", str(folder / "q.jsonl"), "--sample", "3"]
+    return [*files, "--out", str(folder / "scores.jsonl")]
+
+
+def test_the_command_prints_a_table_and_writes_a_line_an_instance(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main([*command(tmp_path), "--instances", "0,15"])
     assert "| 15 | `ppr>shortest>bm25` | 100.0 |" in capsys.readouterr().out
-    first, second = json.loads(out.read_text())
-    assert (first["questions"], second["refinement"]["hr"], second["hr_at_1"]) == (3, 1.0, 1.0)
+    first, second = map(json.loads, (tmp_path / "scores.jsonl").read_text().split("\n\n"))
+    assert (first["instance"], first["score"]["questions"]) == ("0", 3)
+    assert (second["score"]["refinement"]["hr"], second["score"]["hr_at_1"]) == (1.0, 1.0)
+
+
+def test_an_instance_with_a_line_is_not_run_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "scores.jsonl"
+    main([*command(tmp_path), "--instances", "0,15"])
+    rows = capsys.readouterr().out.splitlines()[-2:]
+    out.write_text(out.read_text()[:-20])  # the second line was cut off
+    main([*command(tmp_path), "--instances", "0,15"])
+    again = capsys.readouterr().out.splitlines()
+    assert rows[0] in again
+    assert [line.partition(":")[0] for line in again if line.endswith(" s")] == ["ppr>shortest>bm25"]
+    main([*command(tmp_path), "--instances", "0", "--longest", "2"])
+    assert "ppr>shortest>random: " in capsys.readouterr().out  # with other options it is another score

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -106,9 +107,16 @@ class GFMRetriever:
         found = hits(self.passages, self.rank(query, k))
         if not self._paths:
             return found
-        return [replace(hit, why=self._why(query, hit.passage.id)) for hit in found]
+        return [replace(hit, why=self.why(query, hit.passage.id)) for hit in found]
 
-    def _why(self, query: str, passage_id: str) -> tuple[str, ...]:
+    def explained(self, paths: int) -> Self:
+        """The same retriever, whose hits say why, each by at most `paths` chains of facts."""
+        other = copy(self)
+        other._paths = paths
+        return other
+
+    def why(self, query: str, passage_id: str) -> tuple[str, ...]:
+        """`explain` as lines to read."""
         return tuple(path.to_text() for path in self.explain(query, passage_id))
 
     def explain(self, query: str, passage_id: str, count: int | None = None, beam: int = 10) -> list[FactPath]:

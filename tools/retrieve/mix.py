@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
+from dataclasses import replace
+from typing import Self
 
 import numpy as np
 
 from ras_agent.records import Hit
-from ras_agent.tools.retrieve.ranking import Ranker, Ranking, check_query, hits, top_k
+from ras_agent.tools.retrieve.ranking import Explaining, Ranker, Ranking, check_query, hits, top_k
 
 __all__ = ["DEPTH", "MixedRetriever", "mixed"]
 
@@ -47,7 +50,8 @@ class MixedRetriever:
             raise ValueError(f"a mix of {len(rankers)} needs as many weights, none negative, got {list(weights)}")
         self.name = name or "+".join(getattr(ranker, "name", type(ranker).__name__) for ranker in rankers)
         self.passages = rankers[0].passages
-        self._rankers, self._depth = tuple(rankers), depth
+        self._rankers: tuple[Ranker, ...] = tuple(rankers)
+        self._depth, self._paths = depth, 0
         self._weights = [weight / sum(weights) for weight in weights]
 
     def rank(self, query: str, k: int) -> Ranking:
@@ -58,4 +62,21 @@ class MixedRetriever:
 
     def retrieve(self, query: str, k: int = 5) -> list[Hit]:
         """At most `k` hits, best first, ties in corpus order. Raises ValueError for a blank query or k < 1."""
-        return hits(self.passages, self.rank(query, k))
+        found = hits(self.passages, self.rank(query, k))
+        if not self._paths:
+            return found
+        return [replace(hit, why=self.why(query, hit.passage.id)) for hit in found]
+
+    def explained(self, paths: int) -> Self:
+        """The same mix, whose hits say why, as far as its rankers can."""
+        other = copy(self)
+        other._rankers = tuple(
+            ranker.explained(paths) if isinstance(ranker, Explaining) else ranker for ranker in self._rankers
+        )
+        other._paths = paths
+        return other
+
+    def why(self, query: str, passage_id: str) -> tuple[str, ...]:
+        """What its rankers tell, one after another."""
+        telling = [ranker for ranker in self._rankers if isinstance(ranker, Explaining)]
+        return tuple(line for ranker in telling for line in ranker.why(query, passage_id))

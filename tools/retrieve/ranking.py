@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple, Protocol, Self, cast, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
+from ras_agent.protocols import Retriever
 from ras_agent.records import Hit, Passage
 
-__all__ = ["Ranker", "Ranking", "check_query", "hits", "top_k"]
+__all__ = ["Explaining", "Ranker", "Ranking", "check_query", "explained", "hits", "top_k"]
 
 _BLOCKS = 256
 _LEAST = np.finfo(np.float32).smallest_subnormal
@@ -37,12 +38,30 @@ class Ranker(Protocol):
         ...
 
 
+@runtime_checkable
+class Explaining(Protocol):
+    """A retriever that can tell why it found a passage; that costs time, so it is done when it is asked for."""
+
+    def explained(self, paths: int) -> Self:
+        """The same retriever, whose hits carry at most `paths` reasons each."""
+        ...
+
+    def why(self, query: str, passage_id: str) -> tuple[str, ...]:
+        """Reasons, a line each; none where there are none."""
+        ...
+
+
 def check_query(query: str, k: int) -> None:
     """Raises ValueError for a blank query or k < 1."""
     if not query.strip():
         raise ValueError("the query is blank")
     if k < 1:
         raise ValueError(f"k must be at least 1, got {k}")
+
+
+def explained(retriever: Retriever, reasons: int) -> Retriever:
+    """`retriever`, with hits that say why where it can tell."""
+    return cast(Retriever, retriever.explained(reasons)) if isinstance(retriever, Explaining) else retriever
 
 
 def hits(passages: Sequence[Passage], ranking: Ranking) -> list[Hit]:

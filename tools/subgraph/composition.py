@@ -15,8 +15,10 @@ from ras_agent.errors import RasError
 
 __all__ = ["INSTANCES", "SCORERS", "Composition", "CompositionError", "parse_composition"]
 
-SCORERS = ("bm25", "st", "rerank", "st-ft", "llm", "llm-ft")
-"""BM25, sentence encoder, cross-encoder, fine-tuned sentence encoder, chat model, fine-tuned chat model."""
+_TABLE_4 = ("bm25", "st", "rerank", "st-ft", "llm", "llm-ft")
+SCORERS = (*_TABLE_4, "kg")
+"""BM25, sentence encoder, cross-encoder, fine-tuned sentence encoder, chat model, fine-tuned chat model; and, ours, the
+vectors that a knowledge graph already has."""
 
 _EXTRACTIONS = ("ppr", "rwr", "ego")
 _FORM = "'extraction[+scorer] > shortest | complete | beam:scorer > random | scorer', as in 'ppr+st>beam:st>rerank'"
@@ -86,9 +88,9 @@ def _unknown(text: str | int, what: str, found: str, known: tuple[str, ...]) -> 
 INSTANCES: tuple[Composition, ...] = (
     Composition(),
     Composition(extraction="rwr"),
-    *(Composition(pruning=scorer) for scorer in SCORERS),
+    *(Composition(pruning=scorer) for scorer in _TABLE_4),
     Composition(filtering="complete"),
-    *(Composition(filtering="beam", guide=scorer) for scorer in SCORERS),
-    *(Composition(refinement=scorer) for scorer in SCORERS),
+    *(Composition(filtering="beam", guide=scorer) for scorer in _TABLE_4),
+    *(Composition(refinement=scorer) for scorer in _TABLE_4),
 )
 """Table 4 by number."""

@@ -58,13 +58,14 @@ def prizes_of(
 ) -> Prizes:
     """The `nodes` best nodes get nodes, nodes - 1, ..., 1, and the `edges` best edges likewise; the others nothing.
 
-    Nodes that tie keep their order. Edges tie whenever they share a relation, so those of one score share its prize.
+    What scores 0 or less does not fit at all and gets nothing. Nodes that tie keep their order. Edges tie whenever they
+    share a relation, so those of one score share its prize.
     Defaults are the paper's for WebQSP; for scene graphs it has 3, 3 and a cost of 1.
     """
     node_prizes, edge_prizes = np.zeros(len(node_scores)), np.zeros(len(edge_scores))
-    top = best(np.asarray(node_scores), nodes)
+    top = [place for place in best(np.asarray(node_scores), nodes) if node_scores[place] > 0]
     node_prizes[top] = np.arange(nodes, nodes - len(top), -1)
-    for rank, score in enumerate(np.unique(edge_scores)[::-1][:edges]):
+    for rank, score in enumerate(np.unique(edge_scores[edge_scores > 0])[::-1][:edges]):
         equal = np.flatnonzero(edge_scores == score)
         edge_prizes[equal] = (edges - rank) / len(equal)
     return Prizes(node_prizes, edge_prizes, cost)
@@ -97,8 +98,10 @@ def objective(prizes: Prizes, nodes: Ints, edges: Ints) -> float:
     return float(prizes.nodes[nodes].sum() + prizes.edges[edges].sum() - prizes.cost * len(edges))
 
 
-def steiner_tree(subgraph: Subgraph, prizes: Prizes) -> Subgraph:
-    """The connected part that pcst_fast finds best; its guarantee is a factor of 2 on costs plus prizes left behind.
+def steiner_tree(subgraph: Subgraph, prizes: Prizes, trees: int = 1) -> Subgraph:
+    """The connected part that pcst_fast finds best, or `trees` of them.
+
+    Its guarantee is a factor of 2 on costs plus prizes left behind.
 
     Empty if nothing has a prize. Raises MissingExtra without pcst-fast2.
     """
@@ -108,7 +111,7 @@ def steiner_tree(subgraph: Subgraph, prizes: Prizes) -> Subgraph:
     if not len(problem.prizes) or not problem.prizes.max() > 0:
         return Subgraph.of_edges(graph, ())
     # "strong" pruning is at least as good as the published code's "gw"
-    chosen, rows = _pcst_fast()(problem.ends, problem.prizes, problem.costs, -1, 1, "strong", 0)
+    chosen, rows = _pcst_fast()(problem.ends, problem.prizes, problem.costs, -1, trees, "strong", 0)
     chosen, rows = np.asarray(chosen, dtype=np.int64), np.asarray(rows, dtype=np.int64)
     count = len(prizes.nodes)
     bought = problem.virtual[chosen[chosen >= count] - count]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from ras_agent.records import Failure, Triple
@@ -83,13 +83,15 @@ class PathFinder:
         composition: Composition | str | int = 0,
         scorers: Scorers | ScorerModels | None = None,
         settings: PathSettings | None = None,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """composition: such as "ppr+st>beam:st>rerank", or an instance's number.
+        """composition: such as "ppr+st>beam:st>rerank", or an instance's number. clock: what `seconds` are read from.
 
         Raises CompositionError, and at once SettingsError for a scorer whose model is not given.
         """
         self.composition = composition if isinstance(composition, Composition) else parse_composition(composition)
         self.graph, self.settings = graph, settings or PathSettings()
+        self._clock = clock
         self._scorers = scorers if isinstance(scorers, Scorers) else Scorers(scorers)
         for name in self.composition.scorers:
             self._scorers[name]
@@ -100,27 +102,27 @@ class PathFinder:
         starts = list(dict.fromkeys(starts))
         if how.wording == "relations":
             question = without_names(question, [self.graph.nodes[start] for start in starts])
-        times = [time.perf_counter()]
+        times = [self._clock()]
         subgraph = EXTRACTIONS[plan.extraction](self.graph, starts, how.extraction)
         failures: list[Failure] = []
         if plan.pruning:
             pruned = prune(subgraph, starts, self._scorers[plan.pruning], question, how.window, how.wording)
             subgraph = pruned.subgraph
             failures += pruned.failures
-        times.append(time.perf_counter())
+        times.append(self._clock())
         if plan.filtering == "beam":
             filtered = beam(subgraph, starts, self._scorers[plan.guide], question, how.limits, how.wording)
         else:
             filtered = (shortest if plan.filtering == "shortest" else complete)(subgraph, starts, how.limits)
         failures += filtered.failures
-        times.append(time.perf_counter())
+        times.append(self._clock())
         if plan.refinement == "random":
             refined = at_random(filtered.paths, how.top_k, how.seed)
         else:
             scorer = self._scorers[plan.refinement]
             refined = by_score(self.graph, filtered.paths, how.top_k, scorer, question, how.wording)
         failures += refined.failures
-        times.append(time.perf_counter())
+        times.append(self._clock())
         seconds = times[1] - times[0], times[2] - times[1], times[3] - times[2]
         return FoundPaths(
             self.graph, subgraph, filtered.paths, refined.paths, seconds, filtered.truncated, tuple(failures)

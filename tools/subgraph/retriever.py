@@ -15,7 +15,7 @@ from ras_agent.tools.index.kg.index import KGIndex
 from ras_agent.tools.index.kg.linking import EntityLinker, Linking, Mentions
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.subgraph.composition import Composition
-from ras_agent.tools.subgraph.evidence import hits_of
+from ras_agent.tools.subgraph.evidence import by_path, check_query, passages_of
 from ras_agent.tools.subgraph.extract import Extraction
 from ras_agent.tools.subgraph.filter_paths import PathLimits
 from ras_agent.tools.subgraph.graph import Graph
@@ -43,7 +43,7 @@ class PathRetriever:
     ) -> None:
         """rows: (D,) the place in `passages` of each of the graph's documents, -1 for none; `finder` is of `index`."""
         self.passages, self.index, self.finder = passages, index, finder
-        self._rows, self._linker = rows, linker
+        self._passage_of, self._linker = passages_of(index, passages, rows), linker
 
     def paths(self, query: str) -> FoundPaths:
         """The paths themselves, with the subgraph and the time of each module."""
@@ -55,23 +55,15 @@ class PathRetriever:
         Raises ValueError for a blank query or k < 1, and ModelCallError if a chat model judged nothing. Where it judged
         in part, that is told in a RuntimeWarning.
         """
-        if not query.strip():
-            raise ValueError("the query is blank")
-        if k < 1:
-            raise ValueError(f"k must be at least 1, got {k}")
+        check_query(query, k)
         found = self.paths(query)
-        hits = hits_of(self.finder.graph, found.paths, self._passage, k)
+        hits = by_path(self.finder.graph, found.paths, self._passage_of, k)
         if found.failures:
             told = f"{len(found.failures)} failures while paths were judged, the first: {found.failures[0].message}"
             if not hits:
                 raise ModelCallError(told)
             warnings.warn(told, RuntimeWarning, stacklevel=2)
         return hits
-
-    def _passage(self, passage_id: str) -> tuple[int, Passage] | None:
-        document = self.index.document_id(passage_id)
-        row = -1 if document is None else int(self._rows[document])
-        return None if row < 0 else (row, self.passages[row])
 
 
 def paths(
@@ -86,13 +78,14 @@ def paths(
 ) -> PathRetriever:
     """The retriever registered as "paths", over the graph beside the index, or `graph`.
 
-    composition: of the three modules; by default PageRank, a beam search and a choice by the graph's own embedder, or
-        by BM25 for a graph without one.
+    composition: of the three modules; by default PageRank, a beam led by the graph's own vectors and a choice by their
+        encoder, or both by BM25 for a graph without vectors.
     """
     known = graph or graph_beside(index)
     linker = linker_for(index, known, linking, mentions)
     own = linker.embedder
-    chosen = composition if composition != "" else ("ppr>beam:st>st" if own else "ppr>beam:bm25>bm25")
-    scorers = Scorers(models or (ScorerModels(embedder=own) if own else ScorerModels()))
-    finder = PathFinder(Graph.from_index(known), chosen, scorers, settings or INTERACTIVE)
+    chosen = composition if composition != "" else ("ppr>beam:kg>st" if own else "ppr>beam:bm25>bm25")
+    whole = Graph.from_index(known)
+    scorers = Scorers(models or ScorerModels(own or "minilm", graph=whole if own else None))
+    finder = PathFinder(whole, chosen, scorers, settings or INTERACTIVE)
     return PathRetriever(index.snapshot.passages, known, rows_of_documents(index, known), linker, finder)

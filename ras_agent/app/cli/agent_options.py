@@ -38,7 +38,8 @@ Preset = Annotated[str | None, typer.Option(help="paper: exactly the published l
 Retriever = Annotated[
     str | None,
     typer.Option(
-        help="bm25 (default), dense, hybrid, graph, gfm, ppr, paths, gfm+dense or ppr+dense.", rich_help_panel=AGENT
+        help="bm25 (default), dense, hybrid; with a knowledge graph: graph, gfm, ppr, paths, pcst, or gfm+dense and so on.",
+        rich_help_panel=AGENT,
     ),
 ]
 Llm = Annotated[

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["ask"]
 
 AGENT, OUTPUT = "Agent", "Output"
+REASONS = 3
 
 
 def ask(
@@ -98,7 +99,8 @@ def ask(
     targets = [check_target(path) for path in save or ()]
 
     console = screen(stderr=as_json, quiet=quiet)
-    trace = _run(question, settings, sample, console, verbose)
+    # a trace is read at leisure: there, retrievers that can tell say why they found what they found
+    trace = _run(question, settings, sample, console, verbose, REASONS if targets or as_json else 0)
     # the answer first: a disk that is full must not take it along
     if as_json:
         typer.echo(inert_json(trace.to_json()))
@@ -110,7 +112,7 @@ def ask(
         raise typer.Exit(UNANSWERED if trace.outcome == "failed" else INCOMPLETE)
 
 
-def _run(question: str, settings: Settings, sample: bool, console: Console, verbose: bool) -> Trace:
+def _run(question: str, settings: Settings, sample: bool, console: Console, verbose: bool, reasons: int) -> Trace:
     """Ask, drawing what happens."""
     from ras_agent.app.cli.draw import Drawing
     from ras_agent.app.cli.screen import busy
@@ -122,7 +124,7 @@ def _run(question: str, settings: Settings, sample: bool, console: Console, verb
         from ras_agent.trace import Trace
 
         specs = role_specs(settings)
-        agent = agent_from_settings(settings, _corpus(settings, sample))
+        agent = agent_from_settings(settings, _corpus(settings, sample), reasons=reasons)
         if note := _offline_note(specs):
             console.print(note, style="yellow")
         drawing = Drawing(console, verbose=verbose, doing=doing)

@@ -29,6 +29,7 @@ def index(
         list[Path] | None, typer.Argument(help="Files, and folders of them: txt, md, jsonl, csv, tsv, pdf.")
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The index to make or to bring up to date.")] = None,
+    sample: Annotated[bool, typer.Option("--sample", help="Index the bundled sample, too.")] = False,
     embedder: Annotated[
         str | None,
         typer.Option(help="minilm, st:MODEL or provider:MODEL; for dense and hybrid retrieval. None: BM25 alone."),
@@ -66,12 +67,13 @@ def index(
     the exit code 3.
     """
     from ras_agent.app.cli.screen import screen
+    from ras_agent.app.sample import sample_file
     from ras_agent.tools.index.chunk import Chunking
     from ras_agent.tools.index.ingest import ingest
     from ras_agent.tools.index.load_document import Fields
 
-    if not paths and not forget:
-        raise typer.BadParameter("index what? name files or folders")
+    if not paths and not forget and not sample:
+        raise typer.BadParameter("index what? name files or folders, or give --sample")
     settings = settings_from(
         config, index=out, embedder=embedder, chunk_size=chunk_size, overlap=overlap, text_field=text_field,
         title_field=title_field, id_field=id_field,
@@ -79,9 +81,9 @@ def index(
     if settings.index is None:
         raise typer.BadParameter("where to? give --out PATH, such as --out my.index")
     console = screen(quiet=quiet)
-    with _bar(console) as on_progress:
+    with _bar(console) as on_progress, sample_file() as bundled:
         report = ingest(
-            paths or (),
+            [*(paths or ()), *([bundled] if sample else [])],
             settings.index,
             embedder=settings.embedder,
             chunking=Chunking(settings.chunk_size, settings.overlap),

@@ -27,6 +27,7 @@ from ras_agent.tools.retrieve.document_ranker import PACKAGED, DocumentRanker
 from ras_agent.tools.retrieve.gfm import GFMRetriever, weights_of
 from ras_agent.tools.retrieve.gfm_paths import fact_path
 from ras_agent.tools.retrieve.gfm_start import inverse_vectors, start_of
+from ras_agent.tools.retrieve.ranking import explained
 from ras_agent.tools.structure.bulk import one_by_one
 
 PASSAGES = [
@@ -145,7 +146,19 @@ def test_hits_carry_their_paths_where_asked_for(index: PassageIndex, gfm_folder:
     retriever = _retriever(index, gfm_folder, paths=1)
     found = {hit.passage.id: hit.why for hit in retriever.retrieve(QUESTION, 2)}
     assert found["leith"] == (retriever.explain(QUESTION, "leith")[0].to_text(),)
-    assert all(hit.why == () for hit in _retriever(index, gfm_folder).retrieve(QUESTION, 2))
+    plain = _retriever(index, gfm_folder)
+    assert all(hit.why == () for hit in plain.retrieve(QUESTION, 2))
+    assert {hit.passage.id: hit.why for hit in explained(plain, 1).retrieve(QUESTION, 2)} == found
+    assert all(hit.why == () for hit in plain.retrieve(QUESTION, 2))  # the one that was asked stays as it was
+
+
+def test_a_mix_tells_what_its_network_tells(index: PassageIndex, gfm_folder: GFMFolder) -> None:
+    mix = index.retriever("gfm+dense", weights=gfm_folder(index.embedder.dimension))
+    alone = _retriever(index, gfm_folder, paths=2)
+    hits = explained(mix, 2).retrieve(QUESTION, 3)
+    assert [hit.why for hit in hits] == [alone.why(QUESTION, hit.passage.id) for hit in hits]
+    assert any(hit.why for hit in hits)
+    assert all(hit.why == () for hit in mix.retrieve(QUESTION, 3))
 
 
 def test_what_the_question_does_not_lead_to_has_no_paths(index: PassageIndex, gfm_folder: GFMFolder) -> None:

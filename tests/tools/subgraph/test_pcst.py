@@ -90,6 +90,11 @@ def test_the_best_have_prizes_from_k_down_to_one_and_edges_that_tie_share_theirs
     assert prizes.edges.tolist() == [1, 1, 1, 0]
 
 
+def test_what_does_not_fit_at_all_has_no_prize() -> None:
+    prizes = prizes_of(np.array([0.0, 0.5, -0.1]), np.array([0.0, 0.0]), nodes=3, edges=2)
+    assert (prizes.nodes.tolist(), prizes.edges.tolist()) == ([0, 3, 0], [0, 0])
+
+
 def test_a_dear_edge_is_bought_with_both_its_ends() -> None:
     graph = Graph.from_triples([("a", "r", "b"), ("b", "s", "c")])
     tree = steiner_tree(Subgraph.whole(graph), Prizes(np.array([1.0, 0, 0]), np.array([2.0, 0]), 0.5))

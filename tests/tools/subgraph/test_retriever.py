@@ -13,6 +13,7 @@ from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Passage, Source, Triple
 from ras_agent.tools.index.kg.facts import PassageFacts
 from ras_agent.tools.index.kg.index import FOLDER, KGIndex
+from ras_agent.tools.index.kg.textualise import stated_facts
 from ras_agent.tools.index.kg.writer import open_writer
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.offline import offline_answerer, offline_extractor
@@ -87,7 +88,10 @@ def test_a_graph_without_text_gives_its_paths_written_out(hash_embedder: Any) ->
     texts = {hit.passage.text: hit.passage for hit in hits}
     both = texts["frederica spouse ernest augustus. ernest augustus nationality united kingdom."]
     assert both.metadata["path"] == "frederica → spouse → ernest_augustus → nationality → united_kingdom"
-    assert both.metadata["facts"] == [fact.id for fact in facts]
+    assert stated_facts(both) == (
+        Triple("frederica", "spouse", "ernest augustus", (Source(both.id, 0, 33, extractor="kb"),)),
+        Triple("ernest augustus", "nationality", "united kingdom", (Source(both.id, 34, 77, extractor="kb"),)),
+    )
     assert (
         both.id
         == retriever.retrieve("what nationality has frederica 's spouse ?", 3)[

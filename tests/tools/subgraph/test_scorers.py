@@ -15,12 +15,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ras_agent.errors import SettingsError, UnknownName, WeightsError
+from ras_agent.records import Triple
+from ras_agent.tools.index.kg.facts import PassageFacts
+from ras_agent.tools.index.kg.index import KGIndex
 from ras_agent.tools.subgraph.composition import INSTANCES, SCORERS
 from ras_agent.tools.subgraph.graph import Graph
 from ras_agent.tools.subgraph.pipeline import PathFinder
 from ras_agent.tools.subgraph.scorers.bm25 import BM25Scorer
 from ras_agent.tools.subgraph.scorers.cross_encoder import CrossEncoderScorer
 from ras_agent.tools.subgraph.scorers.encoder import EncoderScorer
+from ras_agent.tools.subgraph.scorers.graph_vectors import GraphVectorScorer
 from ras_agent.tools.subgraph.scorers.llm import LLMScorer, read_grades
 from ras_agent.tools.subgraph.scorers.path_head import PathHead
 from ras_agent.tools.subgraph.scorers.resolve import ScorerModels, Scorers
@@ -28,6 +32,12 @@ from ras_agent.tools.subgraph.scoring import Scorer
 
 QUESTION = "What nationality is frederica 's spouse ?"
 TEXTS = ("frederica spouse ernest augustus", "ernest augustus nationality united kingdom", "lonely knows nobody")
+
+KB = (
+    Triple("frederica", "spouse", "ernest_augustus"),
+    Triple("ernest_augustus", "nationality", "united_kingdom"),
+    Triple("lonely", "knows", "nobody"),
+)
 
 
 def head(dimension: int = 64, embedder: str = "hash", rank: int = 2) -> PathHead:
@@ -68,7 +78,8 @@ def scorer(request: pytest.FixtureRequest, hash_embedder: Any, scripted_model: C
     if request.param == "rerank":
         return CrossEncoderScorer(request.getfixturevalue("tiny_cross_encoder"))
     model = scripted_model(("", grader))
-    models = ScorerModels(hash_embedder, path_encoder=head(), llm=model, tuned_llm=model)
+    graph = Graph.from_index(KGIndex.in_memory([PassageFacts("kb", KB)], hash_embedder))
+    models = ScorerModels(hash_embedder, path_encoder=head(), llm=model, tuned_llm=model, graph=graph)
     return Scorers(models)[request.param]
 
 
@@ -106,6 +117,29 @@ def test_odd_texts_are_no_error(scorer: Scorer, odd: str) -> None:
 def test_words_and_meaning_put_the_right_fact_first(hash_embedder: Any) -> None:
     for scorer in (BM25Scorer(), EncoderScorer(hash_embedder)):
         assert int(scorer.score(QUESTION, TEXTS).values.argmax()) == 0
+
+
+def test_a_graphs_own_vectors_judge_its_facts_and_paths_without_reading_them(hash_embedder: Any) -> None:
+    index = KGIndex.in_memory([PassageFacts("kb", KB)], hash_embedder)
+    scorer = GraphVectorScorer(Graph.from_index(index), hash_embedder)
+    vectors = dict(
+        zip(
+            ["frederica", "spouse", "ernest augustus"],
+            hash_embedder.embed(["frederica", "spouse", "ernest_augustus"]),
+            strict=True,
+        )
+    )
+    summed = sum(vectors.values())
+    cosine = float(summed @ hash_embedder.embed([QUESTION])[0] / np.linalg.norm(summed))
+    path = "frederica → spouse → ernest augustus"
+    read = len(hash_embedder.texts)
+    assert scorer.score(QUESTION, [TEXTS[0], path, "unheard of"]).values.tolist() == pytest.approx([cosine, cosine, 0])
+    assert hash_embedder.texts[read:] == [QUESTION]
+
+
+def test_a_graph_without_vectors_cannot_judge() -> None:
+    with pytest.raises(SettingsError, match="build it with an embedder"):
+        GraphVectorScorer(Graph.from_index(KGIndex.in_memory([PassageFacts("kb", KB)])))
 
 
 def test_an_encoder_embeds_each_text_once(hash_embedder: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from functools import lru_cache, partial
 from threading import Lock
 
 import numpy as np
@@ -34,6 +35,8 @@ class EncoderScorer:
         self._head, self._size = head, kept
         self._kept: OrderedDict[str, Floats] = OrderedDict()
         self._lock = Lock()
+        # a beam asks at every length and start
+        self._question = lru_cache(256)(partial(query_vector, self._embedder))
 
     @property
     def name(self) -> str:
@@ -42,7 +45,7 @@ class EncoderScorer:
     def score(self, question: str, texts: Sequence[str]) -> Scored:
         if not texts:
             return Scored(np.empty(0, dtype=np.float32))
-        asked = query_vector(self._embedder, plain_name(question))
+        asked = self._question(plain_name(question))
         if self._head is not None:
             asked = self._head.question(asked[None])[0]
         return Scored((self._vectors(texts) @ asked).astype(np.float32))

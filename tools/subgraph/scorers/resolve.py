@@ -9,11 +9,14 @@ from threading import RLock
 from typing import Any
 
 from ras_agent.errors import SettingsError, UnknownName
+from ras_agent.protocols import Embedder
 from ras_agent.tools.encode.chat import ChatSettings
 from ras_agent.tools.subgraph.composition import SCORERS
+from ras_agent.tools.subgraph.graph import Graph
 from ras_agent.tools.subgraph.scorers.bm25 import BM25Scorer
 from ras_agent.tools.subgraph.scorers.cross_encoder import CrossEncoderScorer
 from ras_agent.tools.subgraph.scorers.encoder import EncoderScorer
+from ras_agent.tools.subgraph.scorers.graph_vectors import GraphVectorScorer
 from ras_agent.tools.subgraph.scorers.llm import LLMScorer
 from ras_agent.tools.subgraph.scorers.path_head import PathHead
 from ras_agent.tools.subgraph.scoring import Scorer
@@ -27,6 +30,7 @@ class ScorerModels:
 
     embedder: for st and st-ft, what resolve_embedder takes. path_encoder: the folder of a trained PathHead, for st-ft.
     reranker: a CrossEncoder, or its name or folder. llm, tuned_llm: chat models, or strings that name them.
+    graph: a graph of a KGIndex with vectors, for kg.
     at_most: how many texts a chat model reads a call of `score`; an encoder chooses them.
     """
 
@@ -35,6 +39,7 @@ class ScorerModels:
     reranker: Any = None
     llm: object = None
     tuned_llm: object = None
+    graph: Graph | None = None
     at_most: int = 128
     prompts_dir: str | Path | None = None
     settings: ChatSettings | None = None
@@ -67,6 +72,11 @@ def _tuned_encoder(models: ScorerModels, _: Scorers) -> Scorer:
     return EncoderScorer(models.embedder, head if isinstance(head, PathHead) else PathHead.load(head))
 
 
+def _graph_vectors(models: ScorerModels, _: Scorers) -> Scorer:
+    graph = _given("kg", models.graph, "graph", "a graph made from a KGIndex")
+    return GraphVectorScorer(graph, models.embedder if isinstance(models.embedder, Embedder) else None)
+
+
 def _reranker(models: ScorerModels, _: Scorers) -> Scorer:
     return CrossEncoderScorer(_given("rerank", models.reranker, "reranker", "a cross-encoder's name or folder"))
 
@@ -90,6 +100,7 @@ _MAKERS: dict[str, Callable[[ScorerModels, Scorers], Scorer]] = {
     "st": lambda models, scorers: EncoderScorer(models.embedder),
     "st-ft": _tuned_encoder,
     "rerank": _reranker,
+    "kg": _graph_vectors,
     "llm": _chat("llm", "llm"),
     "llm-ft": _chat("llm-ft", "tuned_llm"),
 }

@@ -1,0 +1,100 @@
+"""PCST subgraphs as a retriever: passages that state the facts of a question's connected subgraph."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ras_agent.errors import ModelCallError
+from ras_agent.records import Hit, Passage
+from ras_agent.tools.index.kg.beside import graph_beside, linker_for, rows_of_documents
+from ras_agent.tools.index.kg.index import KGIndex
+from ras_agent.tools.index.kg.linking import EntityLinker, Linking, Mentions
+from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.subgraph.evidence import by_fact, check_query, passages_of
+from ras_agent.tools.subgraph.extract import Extraction
+from ras_agent.tools.subgraph.graph import Graph, Subgraph
+from ras_agent.tools.subgraph.pcst_subgraph import PCSTFinder, PCSTSettings, QuestionSubgraph
+from ras_agent.tools.subgraph.scorers.bm25 import BM25Scorer
+from ras_agent.tools.subgraph.scoring import Scorer
+
+__all__ = ["OF_TEXT", "PCSTRetriever", "pcst"]
+
+OF_TEXT = PCSTSettings(nodes=20, edges=0, named=210.0, neighbourhood=Extraction(max_ent=500))
+"""For graphs read from text. Hardly two of their facts share a relation, so edges have no prizes and more nodes have
+some than in the paper. A name of the question wins more than all nodes' prizes together: a subgraph without it is never
+better. The neighbourhood is smaller, so that a question takes well under a second. Chosen on HotpotQA's tuning half."""
+
+
+class PCSTRetriever:
+    """Ranks passages by the facts of the question's subgraph that they state, each at what it and its ends win."""
+
+    name = "pcst"
+
+    def __init__(
+        self,
+        passages: Sequence[Passage],
+        index: KGIndex,
+        rows: npt.NDArray[np.int64],
+        linker: EntityLinker,
+        finder: PCSTFinder,
+    ) -> None:
+        """rows: (D,) the place in `passages` of each of the graph's documents, -1 for none; `finder` is of `index`."""
+        self.passages, self.index, self.finder = passages, index, finder
+        self._passage_of, self._linker = passages_of(index, passages, rows), linker
+
+    def subgraph(self, query: str) -> QuestionSubgraph:
+        """The subgraph itself, to be shown (`textualise`) or used as facts (`subgraph.triples`)."""
+        links = self._linker.link(query)
+        return self.finder.find(query, [link.entity for link in links], [link.weight for link in links])
+
+    def retrieve(self, query: str, k: int = 5) -> list[Hit]:
+        """At most `k` hits, best first, ties in corpus order; see `by_fact`.
+
+        Raises ValueError for a blank query or k < 1, and ModelCallError if a chat model judged nothing.
+        """
+        check_query(query, k)
+        found = self.subgraph(query)
+        if found.failures:
+            told = f"{len(found.failures)} failures while a graph was judged, the first: {found.failures[0].message}"
+            if not len(found.subgraph.nodes):
+                raise ModelCallError(told)
+            warnings.warn(told, RuntimeWarning, stacklevel=2)
+        tree, values = found.subgraph, _values(found)
+        if not values:
+            # nothing was worth connecting: what there is about the nodes themselves
+            own = [edge for node in tree.nodes.tolist() for edge in self.finder.graph.incident.row(node).tolist()]
+            tree = Subgraph.of_edges(self.finder.graph, own)
+            values = [0.0] * len(tree.edges)
+        return by_fact(tree, values, self._passage_of, k)
+
+
+def _values(found: QuestionSubgraph) -> list[float]:
+    """What each edge of the subgraph and its ends win."""
+    subgraph = found.subgraph
+    ends = np.searchsorted(subgraph.nodes, subgraph.graph.edges[subgraph.edges][:, [0, 2]])
+    values: list[float] = (found.edge_prizes + found.node_prizes[ends].sum(axis=1)).tolist()
+    return values
+
+
+def pcst(
+    index: PassageIndex,
+    *,
+    graph: KGIndex | None = None,
+    scorer: Scorer | None = None,
+    settings: PCSTSettings | None = None,
+    linking: Linking | None = None,
+    mentions: Mentions | None = None,
+) -> PCSTRetriever:
+    """The retriever registered as "pcst", over the graph beside the index, or `graph`.
+
+    scorer: of names of entities and relations; by default the graph's own vectors, or BM25 for a graph without any.
+    """
+    known = graph or graph_beside(index)
+    linker = linker_for(index, known, linking, mentions)
+    judge = scorer or (None if known.entity_vectors is not None else BM25Scorer())
+    finder = PCSTFinder(Graph.from_index(known), judge, settings or OF_TEXT, linker.embedder)
+    return PCSTRetriever(index.snapshot.passages, known, rows_of_documents(index, known), linker, finder)

@@ -38,7 +38,7 @@ Preset = Annotated[str | None, typer.Option(help="paper: exactly the published l
 Retriever = Annotated[
     str | None,
     typer.Option(
-        help="bm25 (default), dense, hybrid; with a knowledge graph: graph, gfm, ppr, paths, pcst, or gfm+dense and so on.",
+        help="bm25 (default), dense, hybrid; with a knowledge graph: graph, gfm, ppr, paths, pcst, gfm+dense ...",
         rich_help_panel=AGENT,
     ),
 ]

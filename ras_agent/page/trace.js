@@ -202,7 +202,7 @@
         : state.chosen.fact === item.id || state.chosen.chain?.includes(item.id));
       item.element.classList.toggle("chosen", Boolean(own));
     }
-    if (picture.crowded && kin.size) frame([...kin], 1.5, true);
+    if ((picture.crowded || state.chosen?.chain) && kin.size) frameKin(true);
     for (const row of document.querySelectorAll(".chain")) row.classList.toggle("chosen", row === state.chosen?.row);
     const told = state.chosen && !state.chosen.chain;
     $("details").hidden = !told;
@@ -447,6 +447,8 @@
     state.y = 52 + (high - (top + bottom) * state.scale) / 2;
     look(glide);
   }
+  /** What is chosen, with what belongs to it. */
+  const frameKin = (glide = false) => frame([...picture.nodes, ...picture.edges].filter((item) => item.element.classList.contains("kin")), 1.5, glide);
   const fit = (glide = false) => frame([...picture.nodes, ...picture.edges], 1.35, glide === true);
 
   function zoom(factor, x, y) {
@@ -513,7 +515,8 @@
     if (size === measured()) return;
     size = measured();
     squeeze();
-    fit();
+    if (state.chosen?.chain) frameKin();
+    else fit();
   }).observe(stage);
   addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, summary")) return;

@@ -43,15 +43,10 @@ PACKAGED = DocumentRanker(50, "score-rarity", power=0.5, length=0.5)
 """How documents are ranked with the weights that come with the package; chosen on HotpotQA's tuning half."""
 
 
-def document_scores(
-    probabilities: Floats,
-    mentions: SparseRows,
-    ranker: DocumentRanker = DocumentRanker(),
-) -> Floats:
-    """Scores (D,), at least 0, of the documents, from the entities' `probabilities` (N,) and `mentions` N x D.
-
-    Entities that no document names count for nothing, and take no place among the top.
-    """
+def contributions(
+    probabilities: Floats, mentions: SparseRows, ranker: DocumentRanker = DocumentRanker()
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """The entities that count, and what each adds to every document that names it, before lengths."""
     frequency = mentions.row_sizes()
     named = np.flatnonzero(frequency)
     if ranker.top and ranker.top < len(named):
@@ -62,6 +57,20 @@ def document_scores(
         weights *= probabilities[named]
     if ranker.weight in ("rarity", "score-rarity"):
         weights /= frequency[named] ** ranker.power
+    return named, weights
+
+
+def document_scores(
+    probabilities: Floats,
+    mentions: SparseRows,
+    ranker: DocumentRanker = DocumentRanker(),
+) -> Floats:
+    """Scores (D,), at least 0, of the documents, from the entities' `probabilities` (N,) and `mentions` N x D.
+
+    Entities that no document names count for nothing, and take no place among the top.
+    """
+    named, weights = contributions(probabilities, mentions, ranker)
+    frequency = mentions.row_sizes()
     sizes = frequency[named]
     cells = np.arange(sizes.sum()) + np.repeat(mentions.starts[named] - (np.cumsum(sizes) - sizes), sizes)
     totals = np.bincount(mentions.columns[cells], weights=np.repeat(weights, sizes), minlength=mentions.width)

@@ -25,7 +25,7 @@ from ras_agent.tools.index.kg.index import KGIndex
 from ras_agent.tools.index.kg.linking import EntityLinker, LinkedEntity, Linking, Mentions
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.retrieve.dense import dense
-from ras_agent.tools.retrieve.document_ranker import PACKAGED, DocumentRanker, document_scores
+from ras_agent.tools.retrieve.document_ranker import PACKAGED, DocumentRanker, contributions, document_scores
 from ras_agent.tools.retrieve.gfm_paths import FactPath, fact_path
 from ras_agent.tools.retrieve.gfm_start import messages_of, start_of
 from ras_agent.tools.retrieve.mix import MixedRetriever
@@ -134,7 +134,11 @@ class GFMRetriever:
         others = named[~np.isin(named, start.entities)]
         if not len(others):
             return []
-        target = int(others[np.argmax(entities[others] / self.graph.document_frequency[others])])
+        counted, added = contributions(entities, self.graph.mentions, self._ranker)
+        adds = np.zeros(len(entities))
+        adds[counted] = added
+        # where none of them counts, the likeliest
+        target = int(others[np.lexsort((-entities[others], -adds[others]))[0]])
         network, wanted = self.network, count or self._paths or 3
         kinds = network.known.kinds
         found = best_paths(

@@ -153,7 +153,9 @@ def test_hits_carry_their_paths_where_asked_for(index: PassageIndex, gfm_folder:
 
 
 def test_a_mix_tells_what_its_network_tells(index: PassageIndex, gfm_folder: GFMFolder) -> None:
-    mix = index.retriever("gfm+dense", weights=gfm_folder(index.embedder.dimension))
+    assert index.embedder is not None
+    ranker = DocumentRanker(20, "score-rarity")
+    mix = index.retriever("gfm+dense", weights=gfm_folder(index.embedder.dimension), ranker=ranker)
     alone = _retriever(index, gfm_folder, paths=2)
     hits = explained(mix, 2).retrieve(QUESTION, 3)
     assert [hit.why for hit in hits] == [alone.why(QUESTION, hit.passage.id) for hit in hits]

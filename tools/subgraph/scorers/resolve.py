@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -28,7 +29,8 @@ __all__ = ["ScorerModels", "Scorers"]
 class ScorerModels:
     """Which models play the scorers.
 
-    embedder: for st and st-ft, what resolve_embedder takes. path_encoder: the folder of a trained PathHead, for st-ft.
+    embedder: for st and st-ft, what resolve_embedder takes. path_encoder: the folder of a trained PathHead, for st-ft;
+    by default the one that comes with the package, which learnt from PathQuestion over the packaged MiniLM.
     reranker: a CrossEncoder, or its name or folder. llm, tuned_llm: chat models, or strings that name them.
     graph: a graph of a KGIndex with vectors, for kg.
     at_most: how many texts a chat model reads a call of `score`; an encoder chooses them.
@@ -68,7 +70,7 @@ class Scorers:
 
 
 def _tuned_encoder(models: ScorerModels, _: Scorers) -> Scorer:
-    head = _given("st-ft", models.path_encoder, "path_encoder", "a folder made by ras_agent.train.path_encoder")
+    head = models.path_encoder or Path(str(files("ras_agent.data"))) / "path_encoder"
     return EncoderScorer(models.embedder, head if isinstance(head, PathHead) else PathHead.load(head))
 
 

@@ -12,6 +12,7 @@ graph. 2WikiMultihopQA's corpus comes without its questions; its own are made fr
 from __future__ import annotations
 
 import argparse
+import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -80,8 +81,10 @@ def facts_of(passages: Iterable[Passage]) -> Iterator[PassageFacts]:
         yield PassageFacts(passage.id, triples, (title,) if canonical_key(title) else ())
 
 
-def write_set(folder: Path, passages: Sequence[Passage], questions: Sequence[Question], seed: int = 0) -> KGIndex:
-    """Write a set's graph and questions, with pseudo questions added."""
+def write_set(
+    folder: Path, passages: Sequence[Passage], questions: Sequence[Question], seed: int = 0, most: int | None = None
+) -> KGIndex:
+    """Write a set's graph and questions, with pseudo questions added: `most` of them, if there are more."""
     kg = KGIndex.in_memory(facts_of(passages), embedder="minilm", extractor="offline")
     (folder / "graph").mkdir(parents=True, exist_ok=True)
     write_generation(folder / "graph", kg.arrays, kg.manifest)
@@ -89,6 +92,8 @@ def write_set(folder: Path, passages: Sequence[Passage], questions: Sequence[Que
         Question(question, tuple(passage.id for passage in support), "pseudo")
         for question, support in supported_questions(passages, PER_PASSAGE, TWO_HOP, seed)
     ]
+    if most is not None and len(made) > most:
+        made = random.Random(seed).sample(made, most)
     write_linked(folder, kg, [*questions, *made])
     return kg
 
@@ -99,9 +104,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--sets", default=",".join(SETS), help="parted by commas")
+    parser.add_argument("--pseudo", type=int, help="at most so many pseudo questions a set (all)")
     given = parser.parse_args(arguments)
     for name in given.sets.split(","):
-        kg = write_set(given.out / name, *SETS[name](given.data))
+        kg = write_set(given.out / name, *SETS[name](given.data), most=given.pseudo)
         print(f"{name}: {kg.manifest}", flush=True)
 
 

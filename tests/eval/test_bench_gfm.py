@@ -32,9 +32,12 @@ def test_it_prints_a_table_and_writes_a_record_a_system(
     monkeypatch.setattr(bench_gfm, "_in_process", lambda system, folder: bench_gfm._measure(system, Path(folder)))
     for name, value in (("ENTITIES", 400), ("RELATIONS", 30), ("FACTS", 900)):
         monkeypatch.setattr(bench_gfm, name, value)
-    bench_gfm.main(["--zipf", "--json", str(tmp_path / "out.jsonl")])
+    bench_gfm.main(
+        ["--zipf", "--count", "40", "--connected", "2", "--slow", "1", "--json", str(tmp_path / "out.jsonl")]
+    )
     records = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert [record["system"] for record in records] == [one for one in bench_gfm.SYSTEMS if one != "autograd"]
     assert all(record["difference"] < 1e-4 for record in records[:3])
     assert records[2]["kept_mb"] > records[3]["kept_mb"] > 0
-    assert len(capsys.readouterr().out.splitlines()) == 7
+    assert [record["answered"] for record in records] == [2, 2, 6, 6, 6]
+    assert len(capsys.readouterr().out.splitlines()) == 8

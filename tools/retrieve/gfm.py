@@ -140,7 +140,7 @@ class GFMRetriever:
         # where none of them counts, the likeliest
         target = int(others[np.lexsort((-entities[others], -adds[others]))[0]])
         network, wanted = self.network, count or self._paths or 3
-        kinds = network.known.kinds
+        kinds = [kind.rows(slice(None)) for kind in network.known.kinds]
         found = best_paths(
             network.weights, network.graph, self.vector(query), start, target, kinds=kinds, count=wanted, beam=beam
         )
@@ -157,7 +157,7 @@ def gfm(
     ranker: DocumentRanker | None = None,
     paths: int = 0,
     most: int = MOST,
-    half_cache: bool = False,
+    half_cache: bool | None = None,
     half_products: bool = False,
 ) -> GFMRetriever:
     """The retriever registered as "gfm", over the graph beside the index, or `graph`.

@@ -10,7 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ras_agent.tools.encode.gfm.graph import GFMGraph
+from ras_agent.tools.encode.gfm.kept import Kept, joined, keep
 from ras_agent.tools.encode.gfm.kernel import hear
 from ras_agent.tools.encode.gfm.network import layer_count, layer_relations, relation_inputs
 
@@ -42,21 +45,26 @@ class IndexStates:
     """Everything that is kept for a graph.
 
     kinds: the relation states (R, d) of every layer.
-    states: (N, d) each, the background states that enter layers 0, 1, ...; at least layer 0's.
-    mixed: (N, d) each, what the linear map makes of the background at layers 0, 1, ...; one fewer than `states`.
-    final: (N, 2d), the part of the score's hidden layer that knows no question; None where not all layers are kept.
+    mixed: (N, d) each, what the linear map makes of the background at layers 0, 1, ...; of layer 0 one row for all.
+    final: (N, 2d), the part of the score's hidden layer that knows no question; None where it did not fit.
+    entering: (N, d), float32, the background states that enter layer len(mixed), or the score; None where `final` is
+        there.
     """
 
-    kinds: tuple[Tensor, ...]
-    states: tuple[Tensor, ...]
-    mixed: tuple[Tensor, ...]
-    final: Tensor | None
+    kinds: tuple[Kept, ...]
+    mixed: tuple[Kept, ...]
+    final: Kept | None
+    entering: Tensor | None
 
     @property
     def bytes(self) -> int:
         """Memory they take."""
-        kept = (*self.kinds, *self.states, *self.mixed, *(() if self.final is None else (self.final,)))
-        return sum(tensor.untyped_storage().nbytes() for tensor in kept)
+        kept = (*self.kinds, *self.mixed, *(() if self.final is None else (self.final,)))
+        entering: int = 0
+        if self.entering is not None:
+            entering = self.entering.untyped_storage().nbytes()
+        size: int = sum(one.bytes for one in kept) + entering
+        return size
 
 
 def layers_of(weights: Mapping[str, Tensor], kind: dtype) -> list[Layer]:
@@ -78,63 +86,67 @@ def rectified(mixed: Tensor, layer: Layer) -> Tensor:
     return layer_norm(mixed, mixed.shape[-1:], layer.gain, layer.shift).relu_()
 
 
-def prepare(weights: Mapping[str, Tensor], graph: GFMGraph, most: int, kind: dtype) -> IndexStates:
+def prepare(weights: Mapping[str, Tensor], graph: GFMGraph, most: int, half: bool | None) -> IndexStates:
     """Compute what is kept for `graph`: all relation states, and the background from layer 0 on while it fits.
 
-    most: bytes for relation states and background together; the relation states are kept even where they are more.
-    kind: float32 or bfloat16, what is kept as.
+    most: bytes for all of it; the relation states are kept even where they are more. half: see Kept; None: where
+    float32 would be more than `most`. The background itself is computed in float32, from float32.
     """
     import torch
 
     layers = layers_of(weights, torch.float32)
-    vectors = torch.from_numpy(graph.vectors)
-    inputs = relation_inputs(weights, vectors)
-    kinds = []
-    for number in range(len(layers)):
-        kept = torch.empty(inputs.shape, dtype=kind)
-        for begin in range(0, len(inputs), RELATIONS):
-            part = slice(begin, begin + RELATIONS)
-            kept[part] = layer_relations(weights, number, inputs[part])
-        kinds.append(kept)
-    del inputs
-    return _background(weights, graph, tuple(kinds), layers, most)
+    width, count, relations = layers[0].bias.shape[0], graph.entities, len(graph.vectors)
+    if half is None:
+        # a row of each layer's background but the first's, and two of the hidden layer
+        half = 4 * (width + 1) * (len(layers) * relations + (len(layers) + 1) * count) > most
+    row = 2 * width + 4 if half else 4 * width + 4
+    left = most - len(layers) * relations * row
+    inputs = relation_inputs(weights, torch.from_numpy(graph.vectors))
+    # nobody has anything to say at layer 0, so all entities stay alike until layer 1 has been heard
+    state: Tensor | None = rectified(layers[0].bias[None], layers[0]).expand(count, width).contiguous()
+    kinds, mixed, entering = [keep(_relations(weights, 0, inputs), half)], [keep(layers[0].bias[None], half)], None
+    for number, layer in enumerate(layers[1:], start=1):
+        exact = _relations(weights, number, inputs)
+        # what is kept has to be followed by the states that enter the next layer, in float32
+        if state is not None and left < count * (row + 4 * width):
+            # those that enter layer 1 are one row still
+            entering, state = state if number > 1 else state[:1].clone().expand(count, width), None
+        if state is not None:
+            before, state = _step(graph, layer, state, Kept(exact, torch.ones(relations)), half)
+            mixed.append(before)
+            left -= count * row
+        kinds.append(keep(exact, half))
+    final = None
+    if state is not None and left < 2 * count * row:
+        entering = state
+    elif state is not None:
+        reader = weights["entity_model.mlp.0.weight"][:, :width].t()
+        final = joined([keep(state[begin : begin + ROWS] @ reader, half) for begin in range(0, count, ROWS)])
+    return IndexStates(tuple(kinds), tuple(mixed), final, entering)
 
 
-def _background(
-    weights: Mapping[str, Tensor], graph: GFMGraph, kinds: tuple[Tensor, ...], layers: list[Layer], most: int
-) -> IndexStates:
+def _relations(weights: Mapping[str, Tensor], number: int, inputs: Tensor) -> Tensor:
+    """network.layer_relations in blocks."""
     import torch
 
-    shape = graph.entities, layers[0].bias.shape[0]
-    kind = kinds[0].dtype
-    full = shape[0] * shape[1] * kinds[0].element_size()
-    spent = sum(tensor.nbytes for tensor in kinds)
-    # nobody has anything to say at layer 0, so all entities stay alike until layer 1 has been heard
-    states, mixed = [torch.zeros(1, shape[1], dtype=kind).expand(shape)], []
-    alike = layers[0].bias[None]
-    mixed.append(alike.to(kind).expand(shape))
-    state = rectified(alike, layers[0]).expand(shape)
-    states.append(state[:1].to(kind).expand(shape))
-    for number, layer in enumerate(layers[1:], start=1):
-        if spent + 2 * full > most:
-            return IndexStates(kinds, tuple(states), tuple(mixed), None)
-        spent += 2 * full
-        state, before = state.contiguous(), torch.empty(shape, dtype=kind)
-        following = torch.empty(shape)
-        for begin in range(0, shape[0], ROWS):
-            part = slice(begin, begin + ROWS)
-            total = hear(graph.indptr[begin : begin + ROWS + 1], graph.source, graph.relation, state, kinds[number])
-            block = torch.addmm(layer.bias, total, layer.of_total).addmm_(state[part], layer.of_state)
-            before[part] = block
-            following[part] = rectified(block, layer).add_(state[part])
-        mixed.append(before)
-        state = following
-        states.append(state if kind == torch.float32 else state.to(kind))
-    if spent + 2 * full > most:
-        return IndexStates(kinds, tuple(states), tuple(mixed), None)
-    reader = weights["entity_model.mlp.0.weight"][:, : shape[1]].t()
-    final = torch.empty(shape[0], 2 * shape[1], dtype=kind)
-    for begin in range(0, shape[0], ROWS):
-        part = slice(begin, begin + ROWS)
-        final[part] = state[part] @ reader
-    return IndexStates(kinds, tuple(states), tuple(mixed), final)
+    kinds = torch.empty_like(inputs)
+    for begin in range(0, len(inputs), RELATIONS):
+        part = slice(begin, begin + RELATIONS)
+        kinds[part] = layer_relations(weights, number, inputs[part])
+    return kinds
+
+
+def _step(graph: GFMGraph, layer: Layer, state: Tensor, kinds: Kept, half: bool) -> tuple[Kept, Tensor]:
+    """One layer of the background: what the linear map gives, to be kept, and the next states (N, d)."""
+    import torch
+
+    everyone, total = np.arange(len(state)), torch.empty(min(ROWS, len(state)), state.shape[1])
+    before, following = [], torch.empty_like(state)
+    for begin in range(0, len(state), ROWS):
+        some = everyone[begin : begin + ROWS]
+        heard, own = total[: len(some)], state[begin : begin + ROWS]
+        hear(graph, some, everyone, state, kinds, heard)
+        block = torch.addmm(layer.bias, heard, layer.of_total).addmm_(own, layer.of_state)
+        torch.add(rectified(block, layer), own, out=following[begin : begin + ROWS])
+        before.append(keep(block, half))
+    return joined(before), following

@@ -123,7 +123,7 @@ class FastGFM:
         rows = reached if len(background.values) > 1 else np.zeros(len(reached), dtype=np.int64)
         starting = np.searchsorted(reached, first)
         following = torch.empty(len(reached), changed.shape[1])
-        total = torch.empty(min(ROWS, len(reached)), changed.shape[1])
+        total, of_states = torch.empty(2, min(ROWS, len(reached)), changed.shape[1])
         for begin in range(0, len(reached), ROWS):
             end = min(begin + ROWS, len(reached))
             heard, block = total[: end - begin], following[begin:end]
@@ -132,7 +132,7 @@ class FastGFM:
             heard[torch.from_numpy(starting[low:high] - begin)] += initial[low:high]
             self._product(heard, layer.of_total, block)
             low, high = np.searchsorted(keys, (reached[begin], reached[end - 1] + 1))
-            own = self._product(changed[low:high], layer.of_state)
+            own = self._product(changed[low:high], layer.of_state, of_states[: high - low])
             stands = place[reached[begin:end]] - low
             respond(block, own, changed[low:high], stands, background, rows[begin:end], layer.gain, layer.shift)
         return following

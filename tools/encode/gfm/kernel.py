@@ -7,8 +7,9 @@ numba, torch does the same in blocks, several times slower.
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
-from threading import Lock
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,11 +21,11 @@ from ras_agent.tools.encode.gfm.kept import Kept
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["TURN", "has_numba", "hear"]
+__all__ = ["has_numba", "hear", "in_parts"]
 
 Ints = npt.NDArray[np.int64]
 BLOCK = 2048  # messages at a time without numba: two blocks of 512 floats each stay in a core's cache
-TURN = Lock()  # one of numba's threading layers cannot be entered twice
+FEW = 256  # rows that one thread does as fast as two
 
 
 def hear(graph: GFMGraph, hearers: Ints, place: Ints, states: Tensor, kinds: Kept, total: Tensor) -> None:
@@ -36,18 +37,9 @@ def hear(graph: GFMGraph, hearers: Ints, place: Ints, states: Tensor, kinds: Kep
     if compiled is None:
         _in_blocks(graph, hearers, place, states, kinds, total)
         return
-    with TURN:
-        compiled(
-            graph.indptr,
-            graph.source,
-            graph.relation,
-            hearers,
-            place,
-            states.numpy(),
-            kinds.values.numpy(),
-            kinds.scales.numpy(),
-            total.numpy(),
-        )
+    graphs = graph.indptr, graph.source, graph.relation, hearers, place
+    arrays = states.numpy(), kinds.values.numpy(), kinds.scales.numpy(), total.numpy()
+    in_parts(len(hearers), lambda low, high: compiled(*graphs, *arrays, low, high))
 
 
 def _in_blocks(graph: GFMGraph, hearers: Ints, place: Ints, states: Tensor, kinds: Kept, total: Tensor) -> None:
@@ -74,12 +66,33 @@ def has_numba() -> bool:
     return find_spec("numba") is not None
 
 
+def in_parts(rows: int, work: Callable[[int, int], object]) -> None:
+    """Call `work` with the first and the last row + 1 of each part of `rows`, in as many threads as torch has.
+
+    numba's own threads would wait beside torch's, and keep a processor busy while they do.
+    """
+    import torch
+
+    parts = min(torch.get_num_threads(), 1 + rows // FEW)
+    if parts == 1:
+        work(0, rows)
+        return
+    ends = [rows * part // parts for part in range(parts + 1)]
+    for done in [_pool().submit(work, low, high) for low, high in pairwise(ends)]:
+        done.result()
+
+
+@lru_cache(maxsize=1)
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(thread_name_prefix="gfm")
+
+
 @lru_cache(maxsize=1)
 def _compiled() -> Callable[..., Any]:
-    from numba import njit, prange
+    from numba import njit
 
-    @njit(parallel=True, nogil=True, cache=True)
-    def heard(
+    @njit(nogil=True, cache=True)
+    def all_heard(
         indptr: Any,
         source: Any,
         relation: Any,
@@ -89,15 +102,32 @@ def _compiled() -> Callable[..., Any]:
         values: Any,
         scales: Any,
         total: Any,
+        low: int,
+        high: int,
     ) -> None:
-        for row in prange(len(hearers)):
-            total[row] = 0
-            for message in range(indptr[hearers[row]], indptr[hearers[row] + 1]):
+        for row in range(low, high):
+            heard = total[row]
+            heard[:] = 0
+            message, end = indptr[hearers[row]], indptr[hearers[row] + 1]
+            while message < end:
                 speaker, kind = place[source[message]], relation[message]
-                if speaker >= 0:
-                    scale = scales[kind]
-                    for column in range(states.shape[1]):
-                        total[row, column] += states[speaker, column] * (np.float32(values[kind, column]) * scale)
+                message += 1
+                if speaker < 0:
+                    continue
+                while message < end and place[source[message]] < 0:
+                    message += 1
+                state, value, scale = states[speaker], values[kind], scales[kind]
+                if message == end:
+                    for column in range(len(heard)):
+                        heard[column] += state[column] * (np.float32(value[column]) * scale)
+                    break
+                # two messages at once: the sum is read and written half as often
+                other, kind = states[place[source[message]]], relation[message]
+                value2, scale2 = values[kind], scales[kind]
+                message += 1
+                for column in range(len(heard)):
+                    one = state[column] * (np.float32(value[column]) * scale)
+                    heard[column] += one + other[column] * (np.float32(value2[column]) * scale2)
 
-    found: Callable[..., Any] = heard
+    found: Callable[..., Any] = all_heard
     return found

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ras_agent.tools.encode.gfm.kept import Kept
-from ras_agent.tools.encode.gfm.kernel import TURN, has_numba
+from ras_agent.tools.encode.gfm.kernel import has_numba, in_parts
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -31,8 +31,8 @@ def read_all(background: Kept, parts: Tensor, out: Tensor) -> Floats:
     if has_numba():
         arrays = (background.values, background.scales, parts, out)
         values, scales, shares, weights = (tensor.numpy() for tensor in arrays)
-        with TURN:
-            _compiled()[0](values, scales, shares, weights, scores)
+        every = _compiled()[0]
+        in_parts(len(values), lambda low, high: every(values, scales, shares, weights, scores, low, high))
         return scores
     for begin in range(0, scores.shape[1], ROWS):
         block = background.rows(slice(begin, begin + ROWS))
@@ -49,8 +49,8 @@ def read_changed(hidden: Tensor, background: Kept, rows: Ints, part: Tensor, out
         scores = np.empty(len(rows), dtype=np.float32)
         arrays = (hidden, background.values, background.scales, part, out)
         changes, values, scales, share, weights = (tensor.numpy() for tensor in arrays)
-        with TURN:
-            _compiled()[1](changes, values, scales, rows, share, weights, scores)
+        some = _compiled()[1]
+        in_parts(len(rows), lambda low, high: some(changes, values, scales, rows, share, weights, scores, low, high))
         return scores
     found: Floats = ((background.rows(torch.from_numpy(rows)) + hidden + part).relu_() @ out).numpy()
     return found
@@ -58,11 +58,11 @@ def read_changed(hidden: Tensor, background: Kept, rows: Ints, part: Tensor, out
 
 @lru_cache(maxsize=1)
 def _compiled() -> tuple[Callable[..., Any], Callable[..., Any]]:
-    from numba import njit, prange
+    from numba import njit
 
-    @njit(parallel=True, nogil=True, cache=True, fastmath={"reassoc", "nsz", "contract"})
-    def every(values: Any, scales: Any, parts: Any, out: Any, scores: Any) -> None:
-        for row in prange(len(values)):
+    @njit(nogil=True, cache=True, fastmath={"reassoc", "nsz", "contract"})
+    def every(values: Any, scales: Any, parts: Any, out: Any, scores: Any, low: int, high: int) -> None:
+        for row in range(low, high):
             scale = scales[row]
             for question in range(len(parts)):
                 score = np.float32(0)
@@ -71,9 +71,11 @@ def _compiled() -> tuple[Callable[..., Any], Callable[..., Any]]:
                     score += max(hidden, np.float32(0)) * out[column]
                 scores[question, row] = score
 
-    @njit(parallel=True, nogil=True, cache=True, fastmath={"reassoc", "nsz", "contract"})
-    def some(changes: Any, values: Any, scales: Any, rows: Any, part: Any, out: Any, scores: Any) -> None:
-        for row in prange(len(rows)):
+    @njit(nogil=True, cache=True, fastmath={"reassoc", "nsz", "contract"})
+    def some(
+        changes: Any, values: Any, scales: Any, rows: Any, part: Any, out: Any, scores: Any, low: int, high: int
+    ) -> None:
+        for row in range(low, high):
             at, scale, score = rows[row], scales[rows[row]], np.float32(0)
             for column in range(len(out)):
                 hidden = changes[row, column] + np.float32(values[at, column]) * scale + part[column]

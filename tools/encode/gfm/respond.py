@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ras_agent.tools.encode.gfm.kept import Kept
-from ras_agent.tools.encode.gfm.kernel import TURN, has_numba
+from ras_agent.tools.encode.gfm.kernel import has_numba, in_parts
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -39,10 +39,10 @@ def respond(
 
     if has_numba():
         values, scales = background.values.numpy(), background.scales.numpy()
-        with TURN:
-            _compiled()(
-                change.numpy(), own.numpy(), before.numpy(), stands, values, scales, rows, gain.numpy(), shift.numpy()
-            )
+        changes = change.numpy(), own.numpy(), before.numpy(), stands
+        kept = values, scales, rows, gain.numpy(), shift.numpy()
+        compiled = _compiled()
+        in_parts(len(rows), lambda low, high: compiled(*changes, *kept, low, high))
         return
     there = torch.from_numpy(np.flatnonzero(stands >= 0))
     place = torch.from_numpy(stands[stands >= 0])
@@ -55,9 +55,9 @@ def respond(
 
 @lru_cache(maxsize=1)
 def _compiled() -> Callable[..., Any]:
-    from numba import njit, prange
+    from numba import njit
 
-    @njit(parallel=True, nogil=True, cache=True, fastmath={"reassoc", "nsz", "contract"})
+    @njit(nogil=True, cache=True, fastmath={"reassoc", "nsz", "contract"})
     def answered(
         change: Any,
         own: Any,
@@ -68,9 +68,11 @@ def _compiled() -> Callable[..., Any]:
         rows: Any,
         gain: Any,
         shift: Any,
+        low: int,
+        high: int,
     ) -> None:
         width = change.shape[1]
-        for row in prange(len(rows)):
+        for row in range(low, high):
             at, scale, place = rows[row], scales[rows[row]], stands[row]
             if place >= 0:
                 for column in range(width):

@@ -4,10 +4,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch")
 
-from ras_agent.tools.encode.gfm import kernel  # noqa: E402
+from ras_agent.tools.encode.gfm import kernel, read, respond  # noqa: E402
 from ras_agent.tools.encode.gfm.config import GFMConfig  # noqa: E402
 from ras_agent.tools.encode.gfm.fast import FastGFM, Start  # noqa: E402
 from ras_agent.tools.encode.gfm.graph import GFMGraph  # noqa: E402
@@ -71,10 +73,45 @@ def test_a_batch_gives_what_its_questions_give_alone() -> None:
         np.testing.assert_allclose(together[row], alone[0], atol=1e-5)
 
 
-def test_without_numba_the_scores_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("half", [False, True])
+def test_without_numba_the_scores_are_the_same(monkeypatch: pytest.MonkeyPatch, half: bool) -> None:
     case = _case()
-    monkeypatch.setattr(kernel, "_compiled", lambda: None)
-    assert np.abs(_fast(case) - _plain(case)).max() < 1e-4
+    for module in (kernel, respond, read):
+        monkeypatch.setattr(module, "has_numba", lambda: False)
+    assert np.abs(_fast(case, half_cache=half) - _plain(case)).max() < 1e-4
+
+
+def test_rows_are_parted_among_as_many_threads_as_torch_has() -> None:
+    case, before = _case(), torch.get_num_threads()
+    alone = _fast(case)
+    torch.set_num_threads(3)
+    try:
+        parts: list[tuple[int, int]] = []
+        kernel.in_parts(1000, lambda low, high: parts.append((low, high)))
+        assert sorted(parts) == [(0, 333), (333, 666), (666, 1000)]
+        np.testing.assert_allclose(_fast(case), alone, atol=1e-5)
+    finally:
+        torch.set_num_threads(before)
+
+
+@given(seed=st.integers(0, 2**32 - 1), facts=st.integers(0, 400), half=st.booleans(), hubs=st.booleans())
+@settings(max_examples=40, deadline=None)
+def test_any_graph_gets_the_plain_networks_scores(seed: int, facts: int, half: bool, hubs: bool) -> None:
+    rng = np.random.default_rng(seed)
+    ends = rng.integers(0, 120, (2, facts))
+    if hubs:
+        ends = ends * rng.integers(0, 2, (2, facts))  # half of the ends are entity 0
+    edges = np.column_stack((ends[0], rng.integers(0, 7, facts), ends[1]))
+    config = GFMConfig(text_width=12, width=16, layers=4)
+    vectors = rng.normal(size=(2, 7, 12)).astype(np.float32)
+    case = {
+        "weights": initial_weights(config, seed % 1000),
+        "graph": GFMGraph.from_edges(120, edges, *vectors),
+        "questions": rng.normal(size=(3, 12)).astype(np.float32),
+        "starts": [Start(rng.permutation(120)[:count], rng.random(count)) for count in (1, 3, 30)],
+    }
+    most = int(rng.integers(0, 150_000))  # at random, from nothing but relation states to everything
+    assert np.abs(_fast(case, half_cache=half, most=most) - _plain(case)).max() < 1e-4
 
 
 @pytest.mark.parametrize("options", [{"half_cache": True}, {"half_products": True}])

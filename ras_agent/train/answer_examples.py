@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ras_agent import create_ras_agent
+from ras_agent import create_ras_agent, create_single_shot_agent
+from ras_agent.question_chain import innermost
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Answer, Passage
 from ras_agent.tools.plan.offline import OfflinePlanner
@@ -21,11 +22,15 @@ __all__ = ["Asked", "Found", "asked_in", "find", "question_answers"]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question, its answers, and the ids of the passages that support them."""
+    """A question, its answers, and the ids of the passages that support them.
+
+    group: questions of one group speak of the same things and are never on both sides of a fold.
+    """
 
     question: str
     answers: tuple[str, ...]
     supporting: frozenset[str]
+    group: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,19 +43,19 @@ class Found:
 
 
 def asked_in(name: str, folder: Path) -> tuple[list[Passage], list[Asked]]:
-    """The corpus and the questions of "hotpot", "musique", "nq" or "squad"."""
-    return {"hotpot": _hotpot, "musique": _musique, "nq": _nq, "squad": _squad}[name](folder)
+    """The corpus and the questions of "hotpot", "musique", "steps" (single hops of "musique"), "nq" or "squad"."""
+    sets = {"hotpot": _hotpot, "musique": _musique, "steps": _steps, "nq": _nq, "squad": _squad}
+    return sets[name](folder)
 
 
-def find(corpus: Sequence[Passage], asked: Iterable[Asked]) -> Iterator[Found]:
-    """Run the RAS loop with the offline planner and extractor over BM25 for each question."""
-    recorder = _Recorder()
-    agent = create_ras_agent(
-        planner=OfflinePlanner(),
-        extractor=OfflineExtractor(),
-        answerer=recorder,
-        retriever=BM25Retriever.from_passages(corpus),
-    )
+def find(corpus: Sequence[Passage], asked: Iterable[Asked], loop: str = "ras") -> Iterator[Found]:
+    """Run the offline extractor over BM25 for each question: in the RAS loop, or after one search ("single-shot")."""
+    recorder, retriever = _Recorder(), BM25Retriever.from_passages(corpus)
+    if loop == "ras":
+        planner, extractor = OfflinePlanner(), OfflineExtractor()
+        agent = create_ras_agent(planner=planner, extractor=extractor, answerer=recorder, retriever=retriever)
+    else:
+        agent = create_single_shot_agent(extractor=OfflineExtractor(), answerer=recorder, retriever=retriever)
     for one in asked:
         agent.invoke({"question": one.question})
         yield Found(one, recorder.graph, recorder.passages)
@@ -81,8 +86,9 @@ def _hotpot(folder: Path) -> tuple[list[Passage], list[Asked]]:
             row["question"],
             tuple(row["answers"]),
             frozenset(ids[title] for title in row["supporting_titles"] if title in ids),
+            group,
         )
-        for row in read_jsonl(folder / "hotpotqa_train/questions.jsonl")
+        for group, row in enumerate(read_jsonl(folder / "hotpotqa_train/questions.jsonl"))
     ]
     return [Passage(row["id"], row["text"], row["title"]) for row in rows], asked
 
@@ -90,14 +96,40 @@ def _hotpot(folder: Path) -> tuple[list[Passage], list[Asked]]:
 def _musique(folder: Path) -> tuple[list[Passage], list[Asked]]:
     ids: dict[tuple[str, str], str] = {}
     asked = []
-    for row in read_jsonl(folder / "musique_train200/questions.jsonl"):
+    for group, row in enumerate(read_jsonl(folder / "musique_train200/questions.jsonl")):
         supporting = set()
         for paragraph in row["paragraphs"]:
             name = ids.setdefault((paragraph["title"], paragraph["paragraph_text"]), f"musique-{len(ids)}")
             if paragraph["is_supporting"]:
                 supporting.add(name)
-        asked.append(Asked(row["question"], (row["answer"], *row["answer_aliases"]), frozenset(supporting)))
+        asked.append(Asked(row["question"], (row["answer"], *row["answer_aliases"]), frozenset(supporting), group))
     return [Passage(name, text, title) for (title, text), name in ids.items()], asked
+
+
+def _steps(folder: Path) -> tuple[list[Passage], list[Asked]]:
+    """Both hops of each question, the second with its bridge filled in, and how a chain asks for its first link."""
+    corpus, whole = _musique(folder)
+    ids = {(passage.title, passage.text): passage.id for passage in corpus}
+    asked = []
+    for one, row in zip(whole, read_jsonl(folder / "musique_train200/questions.jsonl"), strict=True):
+        here = {read["idx"]: ids[read["title"], read["paragraph_text"]] for read in row["paragraphs"]}
+        first, second = row["question_decomposition"]
+        bridge = first["answer"]
+        hops = [(first, (bridge,)), (second, one.answers)]
+        for hop, answers in hops:
+            question = _spoken(hop["question"].replace("#1", bridge))
+            asked.append(Asked(question, answers, frozenset({here[hop["paragraph_support_idx"]]}), one.group))
+        link = innermost(one.question)
+        if link is not None:
+            support = frozenset({here[first["paragraph_support_idx"]]})
+            asked.append(Asked(link.as_question, (bridge,), support, one.group))
+    return corpus, asked
+
+
+def _spoken(question: str) -> str:
+    """A hop as a question: "The Voice >> record label" asks what the record label of The Voice is."""
+    subject, arrow, relation = question.partition(">>")
+    return f"What is the {relation.strip()} of {subject.strip()}?" if arrow else question
 
 
 def _nq(folder: Path) -> tuple[list[Passage], list[Asked]]:
@@ -111,8 +143,9 @@ def _nq(folder: Path) -> tuple[list[Passage], list[Asked]]:
             case.restored(row["question"]),
             tuple(row["answers"]),
             frozenset({ids[row["ctxs"][0]["title"], row["ctxs"][0]["text"]]}),
+            group,
         )
-        for row in rows
+        for group, row in enumerate(rows)
     ]
     return [Passage(name, text, title) for (title, text), name in ids.items()], asked
 
@@ -123,7 +156,12 @@ def _squad(folder: Path) -> tuple[list[Passage], list[Asked]]:
     for row in rows:
         ids.setdefault(row["context"], f"squad-{len(ids)}")
     asked = [
-        Asked(row["question"], tuple(answer["text"] for answer in row["answers"]), frozenset({ids[row["context"]]}))
+        Asked(
+            row["question"],
+            tuple(answer["text"] for answer in row["answers"]),
+            frozenset({ids[row["context"]]}),
+            list(ids).index(row["context"]),
+        )
         for row in rows
     ]
     return [Passage(name, text) for text, name in ids.items()], asked

@@ -306,6 +306,8 @@ def train(config: Config) -> dict[str, Any]:
     figures, confidence = cross_validated(sets, arrays, config)
     arrays |= {**train_ranker(sets, config), "confidence": confidence}
     card = {
+        "what": "the offline answerer's ranker: word rarity, answer types, and the mean of small networks over a span",
+        "made_by": "ras_agent.train.answer_ranker",
         "config": {name: str(value) if isinstance(value, Path) else value for name, value in asdict(config).items()},
         "cross_validated_f1": figures,
         "seconds": round(time.monotonic() - began),

@@ -105,9 +105,9 @@ def subgraph_passage(subgraph: Subgraph) -> Passage:
 
 def _written(kind: str, title: str, triples: Sequence[Triple], about: dict[str, str]) -> Passage:
     """A sentence for each fact. The facts come with the passage, so that no extractor needs to read it; each says the
-    passage that stated it first."""
+    passage that stated it first. Equivalences, which none stated, are left out."""
     facts = []
-    for triple in triples:
+    for triple in [triple for triple in triples if triple.sources] or triples:
         parts = map(plain_name, (triple.subject, triple.predicate, triple.object))
         facts.append([*parts, triple.sources[0].passage_id if triple.sources else kind])
     text = " ".join(sentence_of(*fact[:3]) for fact in facts)

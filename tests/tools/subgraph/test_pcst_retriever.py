@@ -15,6 +15,8 @@ from ras_agent.tools.index.kg.index import FOLDER, KGIndex
 from ras_agent.tools.index.kg.textualise import stated_facts
 from ras_agent.tools.index.kg.writer import open_writer
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.subgraph.evidence import subgraph_passage
+from ras_agent.tools.subgraph.graph import Graph, Subgraph
 from ras_agent.tools.subgraph.pcst_retriever import PCSTRetriever
 from ras_agent.tools.subgraph.pcst_subgraph import PCSTSettings
 
@@ -66,6 +68,14 @@ def test_where_there_is_room_the_subgraph_itself_comes_last(hash_embedder: Any) 
         ("Alexander Graham Bell", "bell"),
         ("Water of Leith", "leith"),
     ]
+
+
+def test_equivalences_connect_a_subgraph_but_are_no_facts_of_its_text() -> None:
+    stated = Triple("bell", "born in", "Edinburgh", (Source("bell"),))
+    graph = Graph.from_triples([stated, Triple("Edinburgh", "equivalent", "City of Edinburgh")])
+    passage = subgraph_passage(Subgraph.whole(graph))
+    assert passage.text == "bell born in Edinburgh."
+    assert "1,equivalent,2" in passage.metadata["subgraph"]
 
 
 def test_a_graph_without_text_gives_the_subgraph_alone(hash_embedder: Any) -> None:

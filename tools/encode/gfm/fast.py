@@ -56,8 +56,8 @@ class FastGFM:
         """Computes the relation states and the background once; as long as about one question's plain pass.
 
         most: bytes that these may take together; relation states come first, then as many layers of background as fit.
-        half_cache: keep them as 16-bit integers, in half the memory; scores stay within 1e-4. By default where float32
-            would take more than `most`.
+        half_cache: keep them as 16-bit integers, in half the memory; probabilities stay within 1e-4. By default where
+            float32 would take more than `most`.
         half_products: multiply matrices in bfloat16, which changes scores in about the third digit.
         """
         import torch

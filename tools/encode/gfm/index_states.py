@@ -121,7 +121,7 @@ def prepare(weights: Mapping[str, Tensor], graph: GFMGraph, most: int, half: boo
         entering = state
     elif state is not None:
         reader = weights["entity_model.mlp.0.weight"][:, :width].t()
-        final = joined([keep(state[begin : begin + ROWS] @ reader, half) for begin in range(0, count, ROWS)])
+        final = joined([keep(state[begin : begin + ROWS] @ reader, half) for begin in range(0, max(1, count), ROWS)])
     return IndexStates(tuple(kinds), tuple(mixed), final, entering)
 
 
@@ -142,7 +142,7 @@ def _step(graph: GFMGraph, layer: Layer, state: Tensor, kinds: Kept, half: bool)
 
     everyone, total = np.arange(len(state)), torch.empty(min(ROWS, len(state)), state.shape[1])
     before, following = [], torch.empty_like(state)
-    for begin in range(0, len(state), ROWS):
+    for begin in range(0, max(1, len(state)), ROWS):  # a graph without entities is one empty block
         some = everyone[begin : begin + ROWS]
         heard, own = total[: len(some)], state[begin : begin + ROWS]
         hear(graph, some, everyone, state, kinds, heard)

@@ -43,8 +43,9 @@ class Config:
 
     sets: folders. alpha: the share of eq. 11 in the loss of retrieval (it is 1 in completion); document: the weight of
     the loss for documents, 0 in the paper. documents: how many make up a step's graph. negatives: of completion.
-    labelled: how often a step takes labelled questions where a set has them. dropout: the share of a question's
-    entities that is left out, except the last. bf16: products in bfloat16. minutes: stop and save after so long.
+    labelled: how often a step takes labelled questions where a set has them. share: of each set's questions that is
+    used; a smaller share's questions are among a larger one's. dropout: the share of a question's entities that is left
+    out, except the last. bf16: products in bfloat16. minutes: stop and save after so long.
     """
 
     sets: tuple[Path, ...]
@@ -66,6 +67,7 @@ class Config:
     document: float = 0.0
     negatives: int = 128
     labelled: float = 0.5
+    share: float = 1.0
     dropout: float = 0.0
     bf16: bool = False
     minutes: float = 0.0
@@ -108,8 +110,9 @@ def train(config: Config) -> dict[str, Any]:
     optimiser = torch.optim.AdamW(list(weights.values()), lr=config.rate, weight_decay=config.decay)
     config.out.mkdir(parents=True, exist_ok=True)
     progress = resume(config.out, shape, weights, optimiser) or {"step": 0, "seconds": 0.0}
-    sets = load_sets(config.sets, shape)
+    sets = load_sets(config.sets, shape, config.share)
     began, before = time.monotonic(), progress["seconds"]
+    used, used_before = time.process_time(), progress.get("processor_seconds", 0.0)
     metrics = (config.out / "metrics.jsonl").open("a", encoding="utf-8") if rank == 0 else None
     with metrics or nullcontext():
         while progress["step"] < config.completion + config.steps:
@@ -123,7 +126,11 @@ def train(config: Config) -> dict[str, Any]:
             _average(list(weights.values()), world)
             norm = float(torch.nn.utils.clip_grad_norm_(list(weights.values()), config.clip))
             optimiser.step()
-            progress = {"step": step + 1, "seconds": before + time.monotonic() - began}
+            progress = {
+                "step": step + 1,
+                "seconds": before + time.monotonic() - began,
+                "processor_seconds": used_before + time.process_time() - used,
+            }
             late = bool(config.minutes) and _anywhere(time.monotonic() - began > 60 * config.minutes, world, device)
             if metrics:
                 told = {name: round(float(value.detach()), 5) for name, value in found.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,7 +22,7 @@ from ras_agent.train.gfm_linked import read_linked
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Example", "Set", "completion", "load_sets", "retrieval"]
+__all__ = ["Example", "Set", "completion", "load_sets", "retrieval", "share_of"]
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
@@ -56,18 +57,33 @@ class Set:
         self.labelled, self.pseudo = kept.get("labelled", []), kept.get("pseudo", [])
 
 
-def load_sets(folders: Sequence[Path], config: GFMConfig) -> list[Set]:
-    """The sets that ras_agent.train.gfm_examples wrote."""
-    return [Set(folder.name, KGIndex.open(folder / "graph"), read_linked(folder), config) for folder in folders]
+def load_sets(folders: Sequence[Path], config: GFMConfig, share: float = 1.0) -> list[Set]:
+    """The sets that ras_agent.train.gfm_examples wrote, with a share of the questions of each kind (see `share_of`)."""
+    sets = []
+    for folder in folders:
+        asked = {kind: share_of(some, share) for kind, some in read_linked(folder).items()}
+        sets.append(Set(folder.name, KGIndex.open(folder / "graph"), asked, config))
+    return sets
+
+
+def share_of(asked: Sequence[Asked], share: float) -> list[Asked]:
+    """A share of the questions, at least one, in their order; always the same, and a smaller one's are in a larger's.
+
+    Raises ValueError for a share that is not above 0 and at most 1.
+    """
+    if not 0 < share <= 1:
+        raise ValueError(f"the share of the questions has to be above 0 and at most 1, got {share}")
+    order = np.random.default_rng(0).permutation(len(asked))
+    return [asked[at] for at in np.sort(order[: math.ceil(share * len(asked))])]
 
 
 def retrieval(
     sets: Sequence[Set], batch: int, documents: int, labelled: float, dropout: float, rng: np.random.Generator
 ) -> Example:
     """Questions of one set, asked of the part of its graph that `documents` documents state."""
-    with_labels = [one for one in sets if one.labelled]
-    use_labels = bool(with_labels) and rng.random() < labelled
-    candidates = with_labels if use_labels else [one for one in sets if one.pseudo]
+    with_labels, with_pseudo = [one for one in sets if one.labelled], [one for one in sets if one.pseudo]
+    use_labels = bool(with_labels) and (rng.random() < labelled or not with_pseudo)
+    candidates = with_labels if use_labels else with_pseudo
     chances = np.array([len(one.labelled if use_labels else one.pseudo) for one in candidates], dtype=np.float64)
     chosen = candidates[int(rng.choice(len(candidates), p=chances / chances.sum()))]
     pool = chosen.labelled if use_labels else chosen.pseudo

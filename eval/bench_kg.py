@@ -149,18 +149,20 @@ def _deleted_and_added(folder: Path, arguments: argparse.Namespace) -> dict[str,
     index, before = PassageIndex.open(folder), KGIndex.open(folder)
     names = dict(zip(before.keys, before.entities, strict=True))
     rows = np.linspace(0, len(index) - 1, min(arguments.delete, len(index))).astype(int).tolist()
-    passages = [index.passages[row] for row in rows]
-    deleted, less = _timed(lambda: delete_documents(folder, [passage.document_id for passage in passages]).graph)
+    documents = {index.passages[row].document_id for row in rows}
+    passages = [passage for passage in index.passages if passage.document_id in documents]
+    deleted, less = _timed(lambda: delete_documents(folder, sorted(documents)).graph)
     gone = set(names).difference(less.keys)
-    # a name may be part of one that others state, in whatever spelling
-    kept = "\n".join([*less.keys, *less.arrays.relation_keys])
+    # a name may be part of one that others state, in whatever spelling, or of two that stand side by side in a file
+    kept = "".join([*less.keys, "\n", *less.arrays.relation_keys])
     searched = [names[key].encode() for key in gone if len(key) >= _LONG and key not in kept]
     stored = [path.read_bytes() for path in (folder / FOLDER).rglob("*") if path.is_file()]
     left = sum(any(name in data for data in stored) for name in searched)
     PassageIndex.open(folder).add(passages)
     added, _ = _timed(lambda: build_graph(folder, extractor=_Noting(arguments.extractor, None)))
     return {
-        "documents": len(passages),
+        "documents": len(documents),
+        "passages": len(passages),
         "delete s": round(deleted, 1),
         "add s": round(added, 1),
         "entities gone in between": len(gone),

@@ -40,6 +40,7 @@ CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT NOT NULL)
 """
 
 Vectors = npt.NDArray[np.float16]
+_REMAINS = "remains"  # the setting that says that what was erased may still stand somewhere in the file
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +92,17 @@ class FactStore:
         dropped = sum(self._erase(passage_id) for passage_id in passage_ids)
         if dropped:
             self._changed()
+            self._leaves_remains()
         return dropped
 
     def erase_unused_names(self) -> None:
         """Erase names that no fact and no mention refers to, and vectors of such names."""
-        self._connection.execute(
+        erased = self._connection.execute(
             "DELETE FROM names WHERE no NOT IN (SELECT subject FROM facts UNION SELECT predicate FROM facts "
             "UNION SELECT object FROM facts UNION SELECT name FROM mentions)"
-        )
+        ).rowcount
+        if erased:
+            self._leaves_remains()
         self._connection.execute("DELETE FROM pending_vectors WHERE name NOT IN (SELECT name FROM names)")
         self._names.clear()
 
@@ -128,12 +132,18 @@ class FactStore:
     def drop_vectors(self) -> None:
         self._connection.execute("DELETE FROM pending_vectors")
 
-    def shrink(self) -> None:
-        """Give the disk back what vectors took, once they are most of the file. Call it after `commit`."""
+    def sweep(self) -> None:
+        """Write the file anew where something was erased, or where most of it is free. Call it after `commit`.
+
+        Erased rows are overwritten at once (secure_delete), but not the copies that SQLite left in the unused parts of
+        pages when it moved rows between them.
+        """
         (pages,) = self._connection.execute("PRAGMA page_count").fetchone()
         (free,) = self._connection.execute("PRAGMA freelist_count").fetchone()
-        if 2 * free > pages:
+        if 2 * free > pages or self.setting(_REMAINS):
             self._connection.execute("VACUUM")
+            self.remember({_REMAINS: ""})
+            self.commit()
 
     def setting(self, name: str) -> str | None:
         """What was remembered as `name`."""
@@ -167,6 +177,9 @@ class FactStore:
             assert number is not None
             self._names[name] = number
         return number
+
+    def _leaves_remains(self) -> None:
+        self.remember({_REMAINS: "yes"})
 
     def _changed(self) -> None:
         self.remember({"revision": str(self.revision + 1)})

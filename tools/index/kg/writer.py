@@ -161,8 +161,8 @@ class KGWriter:
             self._store.drop_vectors()
             self._store.remember({"made": made})
             self._store.commit()
-            self._store.shrink()
             self._tell("writing", len(graph.edges), len(graph.edges))
+        self._store.sweep()
         return KGIndex.open(self.folder, self._embedder)
 
     def _tell(self, stage: str, done: int, total: int) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import re
 import signal
 import subprocess
 import sys
@@ -105,6 +107,20 @@ def test_nothing_of_a_deleted_passage_is_left_in_any_file(tmp_path: Path, hash_e
         writer.write()
     for path in tmp_path.rglob("*"):
         assert path.is_dir() or b"telephone" not in path.read_bytes().lower()
+
+
+def test_nothing_of_a_deleted_passage_is_left_where_rows_were_moved(tmp_path: Path) -> None:
+    chance = random.Random(0)
+    lines = [
+        f"thing {n} | is called | <{''.join(chance.choices('abcdef', k=chance.randint(4, 8)))}>" for n in range(6000)
+    ]
+    build(tmp_path, [Passage(f"passage {n}", "\n".join(lines[n : n + 40])) for n in range(0, 6000, 40)])
+    with open_writer(tmp_path) as writer:
+        writer.erase([f"passage {n}" for n in range(0, 6000, 120)])
+        there = set(writer.write().entities)
+    found = {name.decode() for name in re.findall(rb"<[a-f]+>", (tmp_path / "facts.sqlite").read_bytes())}
+    assert len(found) > 3000
+    assert found <= there
 
 
 def test_deleting_and_adding_again_gives_the_same_files(tmp_path: Path, hash_embedder: Any) -> None:

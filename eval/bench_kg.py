@@ -240,6 +240,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         _indexed(arguments.corpus, whole, size)
         shown = subprocess.run(_command(whole, arguments), capture_output=True, text=True, check=True).stdout
         _tell(built=json.loads(shown))
+    if whole.resolve() in {(arguments.work / name).resolve() for name in ("killed.index", "changed.index")}:
+        parser.error(f"{whole} is a copy that --work overwrites; give another folder to work in")
     if arguments.kills:
         broken = arguments.work / "killed.index"
         shutil.rmtree(broken, ignore_errors=True)

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ras_agent.errors import IngestError
 from ras_agent.eval.significance import paired_bootstrap
 from ras_agent.protocols import Retriever
 from ras_agent.records import Hit
@@ -47,7 +48,7 @@ PAIRS = (
     ("graph", "dense"),
     ("graph", "ppr+dense"),
 )
-GRAPH = ("ppr", "gfm", "paths", "graph")
+GRAPH = ("ppr", "gfm", "paths", "pcst", "graph")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +61,12 @@ class Gold:
 
 
 def gold_of(row: dict[str, Any]) -> Gold:
-    """From a line of a question file. Raises KeyError where nothing supports."""
+    """From a line of a question file. Raises IngestError where nothing supports."""
     by_id = "supporting_ids" in row
-    return Gold(row["question"], frozenset(row["supporting_ids" if by_id else "supporting_titles"]), by_id)
+    supporting = frozenset(row.get("supporting_ids" if by_id else "supporting_titles") or ())
+    if not supporting or not row.get("question"):
+        raise IngestError(f"not a question with supporting_ids or supporting_titles: {json.dumps(row)[:120]}")
+    return Gold(row["question"], supporting, by_id)
 
 
 def recalls(hits: Sequence[Hit], gold: Gold) -> tuple[float, float, float]:
@@ -86,6 +90,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     lines = given.questions.read_text("utf-8").splitlines()[given.first - 1 : given.last]
     golds = [gold_of(json.loads(line)) for line in lines if line.strip()]
+    if not golds:
+        parser.error(f"{given.questions}: no question in lines {given.first} to {given.last or 'the end'}")
     index = PassageIndex.open(given.index)
     graph = KGIndex.open(given.graph or given.index)
     print(

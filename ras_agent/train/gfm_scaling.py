@@ -179,9 +179,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     lines = given.questions.read_text("utf-8").splitlines()
     golds = [gold_of(json.loads(line)) for line in lines[given.first - 1 : given.last] if line.strip()]
-    asked = f"{given.questions.parent.name}/{given.questions.name} {given.first}-{given.last or len(lines)}"
     sets = tuple(Path(one) for one in given.sets.split(","))
     graph = KGIndex.open(given.index)
+    # other questions, or another graph, make other points
+    content = hashlib.sha256("\n".join([graph.manifest.fingerprint, *(gold.question for gold in golds)]).encode())
+    asked = f"{given.questions.name} {given.first}-{given.last or len(lines)} {content.hexdigest()[:12]}"
     width = 0 if graph.relation_vectors is None else int(graph.relation_vectors.shape[1])
     base = Config(sets, given.out, text_width=width, steps=given.steps, seed=given.seed, save_every=50, **SHIPPED)
     completions = [int(word) for word in given.completion.split(",")]

@@ -69,6 +69,16 @@ class TestOffline:
         # walks have no reasons to tell; the others say which facts led there
         assert bool(told) == (not retriever.startswith("ppr"))
 
+    @pytest.mark.parametrize(("reasons", "told"), [(0, 0), (1, 1)])
+    def test_reasons_are_told_as_many_as_asked_for(self, cli: Cli, known_index: Path, reasons: int, told: int) -> None:
+        pytest.importorskip("torch")
+        result = cli(
+            "ask", "Which river flows through Edinburgh?", "--index", known_index, "--retriever", "gfm", "--json",
+            "--reasons", reasons,
+        )  # fmt: skip
+        steps = Trace.from_json(result.stdout).steps
+        assert max(len(hit.why) for step in steps for hit in step.hits) == told
+
     def test_limits_reach_the_run(self, cli: Cli, bell_index: Path) -> None:
         result = cli("ask", QUESTION, "--index", bell_index, "--max-hops", 1, "--k", 1, "--json")
         trace = Trace.from_json(result.stdout)

@@ -56,6 +56,16 @@ def test_an_index_with_a_graph_is_looked_at_and_not_changed(tmp_path: Path, caps
     assert KGIndex.open(tmp_path / "i").manifest == before.manifest
 
 
+def test_an_index_that_would_be_overwritten_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "changed.index"
+    PassageIndex.create(folder).add(sample_passages()[:5])
+    build_graph(folder)
+    with pytest.raises(SystemExit):
+        main(["--index", str(folder), "--work", str(tmp_path)])
+    assert "give another folder to work in" in capsys.readouterr().err
+    assert len(PassageIndex.open(folder)) == 5
+
+
 def test_a_build_that_ends_before_its_kill_is_told(corpus: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="not killed at embedding"):
         main(

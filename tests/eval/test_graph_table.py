@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ras_agent.errors import IngestError
 from ras_agent.eval.graph_table import Gold, gold_of, main, recalls
 from ras_agent.records import Hit, Passage
 from ras_agent.tools.index.kg.index import FOLDER
@@ -27,6 +28,12 @@ def test_recall_counts_ids_or_titles() -> None:
 def test_ids_count_before_titles() -> None:
     row = {"question": "q", "supporting_ids": ["a"], "supporting_titles": ["T"]}
     assert gold_of(row) == Gold("q", frozenset({"a"}), True)
+
+
+@pytest.mark.parametrize("row", [{}, {"question": "q"}, {"question": "q", "supporting_titles": []}])
+def test_a_question_without_support_is_refused(row: dict[str, Any]) -> None:
+    with pytest.raises(IngestError, match="not a question with supporting_ids or supporting_titles"):
+        gold_of(row)
 
 
 @pytest.fixture

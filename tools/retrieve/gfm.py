@@ -116,8 +116,12 @@ class GFMRetriever:
         return other
 
     def why(self, query: str, passage_id: str) -> tuple[str, ...]:
-        """`explain` as lines to read."""
-        return tuple(path.to_text() for path in self.explain(query, passage_id))
+        """`explain` as lines to read; one line with the error where there is not the memory for it."""
+        try:
+            return tuple(path.to_text() for path in self.explain(query, passage_id))
+        except (MemoryError, RuntimeError) as error:
+            # gradients of a large graph take gigabytes; a hit is worth more than its reasons
+            return (f"not explained: {error}",)
 
     def explain(self, query: str, passage_id: str, count: int | None = None, beam: int = 10) -> list[FactPath]:
         """Eq. 19: the `count` (`paths`, or 3) chains of facts that the passage's rank depends on most, heaviest first.

@@ -63,6 +63,14 @@ def ask(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the trace as JSON; all else goes to stderr.", rich_help_panel=OUTPUT)
     ] = False,
+    reasons: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="Chains of facts that --save and --json tell for each hit of gfm and its mixtures; 0 saves the time.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = REASONS,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print the answer alone.", rich_help_panel=OUTPUT)
     ] = False,
@@ -100,7 +108,7 @@ def ask(
 
     console = screen(stderr=as_json, quiet=quiet)
     # a trace is read at leisure: there, retrievers that can tell say why they found what they found
-    trace = _run(question, settings, sample, console, verbose, REASONS if targets or as_json else 0)
+    trace = _run(question, settings, sample, console, verbose, reasons if targets or as_json else 0)
     # the answer first: a disk that is full must not take it along
     if as_json:
         typer.echo(inert_json(trace.to_json()))

@@ -152,6 +152,20 @@ def test_hits_carry_their_paths_where_asked_for(index: PassageIndex, gfm_folder:
     assert all(hit.why == () for hit in plain.retrieve(QUESTION, 2))  # the one that was asked stays as it was
 
 
+def test_a_hit_stays_where_there_is_no_memory_for_its_reasons(
+    index: PassageIndex, gfm_folder: GFMFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def too_large(*_: object, **__: object) -> None:
+        raise RuntimeError("not enough memory")
+
+    retriever = _retriever(index, gfm_folder)
+    plain = retriever.retrieve("Where was the inventor of the telephone born?")
+    monkeypatch.setattr("ras_agent.tools.retrieve.gfm.best_paths", too_large)
+    told = retriever.explained(2).retrieve("Where was the inventor of the telephone born?")
+    assert [(hit.passage, hit.score) for hit in told] == [(hit.passage, hit.score) for hit in plain]
+    assert {line for hit in told for line in hit.why} == {"not explained: not enough memory"}
+
+
 def test_a_mix_tells_what_its_network_tells(index: PassageIndex, gfm_folder: GFMFolder) -> None:
     assert index.embedder is not None
     ranker = DocumentRanker(20, "score-rarity")

@@ -60,10 +60,12 @@ def _in_blocks(graph: GFMGraph, hearers: Ints, place: Ints, states: Tensor, kind
 
 @lru_cache(maxsize=1)
 def has_numba() -> bool:
-    """Is numba installed?"""
-    from importlib.util import find_spec
-
-    return find_spec("numba") is not None
+    """Can numba be used? It refuses to load beside a numpy that is too new for it."""
+    try:
+        import numba  # noqa: F401
+    except ImportError:
+        return False
+    return True
 
 
 def in_parts(rows: int, work: Callable[[int, int], object]) -> None:

@@ -40,8 +40,11 @@ def save_gfm(folder: Path, config: GFMConfig, weights: Mapping[str, Tensor], hal
     folder.mkdir(parents=True, exist_ok=True)
     kind = torch.float16 if half else torch.float32
     plain = {name: tensor.detach().to("cpu", kind).contiguous() for name, tensor in weights.items()}
-    (folder / "model.safetensors").write_bytes(save(plain))
-    (folder / "config.json").write_text(json.dumps(config.to_dict(), indent=1) + "\n", encoding="utf-8")
+    config_json = json.dumps(config.to_dict(), indent=1) + "\n"
+    # replaced whole, so that a kill leaves the old file or the new one
+    for name, data in (("model.safetensors", save(plain)), ("config.json", config_json.encode())):
+        (folder / f"{name}.new").write_bytes(data)
+        (folder / f"{name}.new").replace(folder / name)
 
 
 def _config(path: Path) -> dict[str, Any]:

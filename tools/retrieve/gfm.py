@@ -18,7 +18,7 @@ from ras_agent.protocols import Embedder
 from ras_agent.records import Hit, Passage
 from ras_agent.tools.encode.embedders import query_vector
 from ras_agent.tools.encode.gfm.config import GFMConfig
-from ras_agent.tools.encode.gfm.fast import MOST, FastGFM
+from ras_agent.tools.encode.gfm.fast import MOST, FastGFM, Start
 from ras_agent.tools.encode.gfm.paths import best_paths
 from ras_agent.tools.encode.gfm.weights import load_gfm
 from ras_agent.tools.index.kg.index import KGIndex
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["GFMRetriever", "gfm", "gfm_dense", "weights_of"]
 
 Floats = npt.NDArray[np.float32]
+_AT_ONCE = 8  # questions whose scores are remembered while their hits are explained, one a thread
 
 
 class GFMRetriever:
@@ -72,6 +73,8 @@ class GFMRetriever:
         self._linker, self._ranker, self._rows = linker, ranker or DocumentRanker(), rows
         self._toward, self._paths = toward, paths
         self._embed = lru_cache(cache_size)(lambda query: query_vector(embedder, query))
+        # what explains a question's hits starts from what ranked them
+        self._asked = lru_cache(_AT_ONCE)(self._scored)
 
     def linked(self, query: str) -> tuple[LinkedEntity, ...]:
         """The entities that the network starts from."""
@@ -83,12 +86,7 @@ class GFMRetriever:
 
     def entity_scores(self, query: str) -> Floats | None:
         """Eq. 10: every entity's probability (N,); None if the query leads to no entity."""
-        start = start_of(self.linked(query), self.graph.document_frequency)
-        if not len(start.entities):
-            return None
-        logits = self.network.scores(self.vector(query)[None], [start])[0]
-        probabilities: Floats = 1 / (1 + np.exp(-logits))
-        return probabilities
+        return self._asked(query)[1]
 
     def rank(self, query: str, k: int) -> Ranking:
         """The `k` best rows. Raises ValueError for a blank query or k < 1."""
@@ -130,10 +128,9 @@ class GFMRetriever:
         None where the passage names nothing else. Takes a plain pass of the network and its gradient.
         """
         document = self.graph.document_id(passage_id)
-        entities = self.entity_scores(query)
+        start, entities = self._asked(query)
         if document is None or entities is None:
             return []
-        start = start_of(self.linked(query), self.graph.document_frequency)
         named = self.graph.documents_to_entities.row(document)
         others = named[~np.isin(named, start.entities)]
         if not len(others):
@@ -149,6 +146,16 @@ class GFMRetriever:
             network.weights, network.graph, self.vector(query), start, target, kinds=kinds, count=wanted, beam=beam
         )
         return [fact_path(self.graph, network.graph, path, self._toward) for path in found]
+
+    def _scored(self, query: str) -> tuple[Start, Floats | None]:
+        """Where the network starts, and every entity's probability, read-only."""
+        start = start_of(self.linked(query), self.graph.document_frequency)
+        if not len(start.entities):
+            return start, None
+        logits = self.network.scores(self.vector(query)[None], [start])[0]
+        probabilities: Floats = 1 / (1 + np.exp(-logits))
+        probabilities.flags.writeable = False
+        return start, probabilities
 
 
 def gfm(

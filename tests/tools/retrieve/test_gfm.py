@@ -152,6 +152,21 @@ def test_hits_carry_their_paths_where_asked_for(index: PassageIndex, gfm_folder:
     assert all(hit.why == () for hit in plain.retrieve(QUESTION, 2))  # the one that was asked stays as it was
 
 
+def test_explaining_hits_scores_the_graph_once(
+    index: PassageIndex, gfm_folder: GFMFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    retriever = _retriever(index, gfm_folder, paths=1)
+    scored, scores = [], retriever.network.scores
+
+    def counted(vectors: Any, starts: Any) -> Any:
+        scored.append(len(starts))
+        return scores(vectors, starts)
+
+    monkeypatch.setattr(retriever.network, "scores", counted)
+    assert len(retriever.retrieve(QUESTION, 2)) == 2
+    assert scored == [1]
+
+
 def test_a_hit_stays_where_there_is_no_memory_for_its_reasons(
     index: PassageIndex, gfm_folder: GFMFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:

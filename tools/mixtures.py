@@ -11,9 +11,10 @@ import numpy as np
 from ras_agent.protocols import Retriever
 from ras_agent.records import Passage
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.query import check_query
 from ras_agent.tools.retrieve.dense import dense
 from ras_agent.tools.retrieve.mix import MixedRetriever
-from ras_agent.tools.retrieve.ranking import Ranking, check_query
+from ras_agent.tools.retrieve.ranking import Ranking
 from ras_agent.tools.subgraph.pcst_retriever import PCSTRetriever, pcst
 from ras_agent.tools.subgraph.retriever import PathRetriever, paths
 

@@ -56,7 +56,7 @@ def agent_from_settings(
     task: a task's own instruction for an answerer on a chat model, shown above the question. reasons: how many each hit
     carries, from a retriever that can tell.
     """
-    from ras_agent.tools.retrieve.ranking import explained
+    from ras_agent.tools.retrieve.ranker import explained
 
     roles = roles_from_settings(settings, index, task=task)
     if reasons:

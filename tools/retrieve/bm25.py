@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Self
 
-from ras_agent.records import Hit, Passage
+from ras_agent.records import Passage
 from ras_agent.tools.index.bm25_matrix import BM25Matrix, BM25Parameters, build_matrix
 from ras_agent.tools.index.indexed_text import indexed_text
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.index.tokenise import Tokeniser
-from ras_agent.tools.retrieve.ranking import Ranking, check_query, hits, top_k
+from ras_agent.tools.retrieve.ranker import RankedRetriever
+from ras_agent.tools.retrieve.ranking import Ranking, check_query, top_k
 
 __all__ = ["BM25Retriever", "bm25"]
 
 
-class BM25Retriever:
+class BM25Retriever(RankedRetriever):
     """Ranks passages by BM25 over title and text; passages that share no term with the query are no hits."""
 
     name = "bm25"
@@ -42,10 +43,6 @@ class BM25Retriever:
         # Straight from the matrix: bm25s's own `retrieve` adds the scores up in the same way, then partitions all of
         # them, which is nine tenths of its time and leaves ties to chance.
         return top_k(self._matrix.scores(self._tokeniser.terms(query)), k)
-
-    def retrieve(self, query: str, k: int = 5) -> list[Hit]:
-        """At most `k` hits, best first, ties in corpus order. Raises ValueError for a blank query or k < 1."""
-        return hits(self.passages, self.rank(query, k))
 
 
 def bm25(

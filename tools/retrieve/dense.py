@@ -7,16 +7,17 @@ from functools import lru_cache
 from typing import cast
 
 from ras_agent.protocols import Embedder
-from ras_agent.records import Hit, Passage
+from ras_agent.records import Passage
 from ras_agent.tools.encode.embedders import query_vector
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.index.vector_index import VectorIndex
-from ras_agent.tools.retrieve.ranking import Ranking, check_query, hits
+from ras_agent.tools.retrieve.ranker import RankedRetriever
+from ras_agent.tools.retrieve.ranking import Ranking, check_query
 
 __all__ = ["DenseRetriever", "dense"]
 
 
-class DenseRetriever:
+class DenseRetriever(RankedRetriever):
     """Ranks passages by cosine similarity of title and text to the query; scores in -1..1."""
 
     name = "dense"
@@ -34,10 +35,6 @@ class DenseRetriever:
         if not self.passages:
             return Ranking.empty()
         return Ranking(*self._vectors.search(self._embed(query), k))
-
-    def retrieve(self, query: str, k: int = 5) -> list[Hit]:
-        """At most `k` hits, best first, ties in corpus order. Raises ValueError for a blank query or k < 1."""
-        return hits(self.passages, self.rank(query, k))
 
 
 def dense(index: PassageIndex, *, cache_size: int = 1024) -> DenseRetriever:

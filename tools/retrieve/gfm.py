@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
-from dataclasses import replace
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ras_agent.errors import MissingExtra
 from ras_agent.protocols import Embedder
-from ras_agent.records import Hit, Passage
+from ras_agent.records import Passage
 from ras_agent.tools.encode.embedders import query_vector
 from ras_agent.tools.encode.gfm.config import GFMConfig
 from ras_agent.tools.encode.gfm.fast import MOST, FastGFM, Start
@@ -30,7 +28,8 @@ from ras_agent.tools.retrieve.gfm_paths import FactPath, fact_path
 from ras_agent.tools.retrieve.gfm_start import messages_of, start_of
 from ras_agent.tools.retrieve.mix import MixedRetriever
 from ras_agent.tools.retrieve.ppr import graph_beside, linker_for, rows_of_documents
-from ras_agent.tools.retrieve.ranking import Ranking, check_query, hits, top_k
+from ras_agent.tools.retrieve.ranker import ExplainedRetriever
+from ras_agent.tools.retrieve.ranking import Ranking, check_query, top_k
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -41,7 +40,7 @@ Floats = npt.NDArray[np.float32]
 _AT_ONCE = 8  # questions whose scores are remembered while their hits are explained, one a thread
 
 
-class GFMRetriever:
+class GFMRetriever(ExplainedRetriever):
     """Ranks passages by the entities they name, entities by the network's probability that they help.
 
     A question that names no entity of the graph has no hits.
@@ -99,19 +98,6 @@ class GFMRetriever:
         there = self._rows >= 0
         scores[self._rows[there]] = found[there]
         return top_k(scores, k)
-
-    def retrieve(self, query: str, k: int = 5) -> list[Hit]:
-        """At most `k` hits, best first, ties in corpus order. Raises ValueError for a blank query or k < 1."""
-        found = hits(self.passages, self.rank(query, k))
-        if not self._paths:
-            return found
-        return [replace(hit, why=self.why(query, hit.passage.id)) for hit in found]
-
-    def explained(self, paths: int) -> Self:
-        """The same retriever, whose hits say why, each by at most `paths` chains of facts."""
-        other = copy(self)
-        other._paths = paths
-        return other
 
     def why(self, query: str, passage_id: str) -> tuple[str, ...]:
         """`explain` as lines to read; one line with the error where there is not the memory for it."""

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ras_agent.records import Hit
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.retrieve.bm25 import bm25
 from ras_agent.tools.retrieve.dense import dense
-from ras_agent.tools.retrieve.ranking import Ranker, Ranking, check_query, hits, top_k
+from ras_agent.tools.retrieve.ranker import RankedRetriever, Ranker
+from ras_agent.tools.retrieve.ranking import Ranking, check_query, top_k
 
 __all__ = ["HybridRetriever", "fuse", "hybrid"]
 
@@ -23,7 +23,7 @@ def fuse(rankings: Sequence[Ranking], size: int, k: int, constant: float = 60) -
     return top_k(scores, k)
 
 
-class HybridRetriever:
+class HybridRetriever(RankedRetriever):
     """Fuses rankers of the same passages, so that what several rank well comes first."""
 
     name = "hybrid"
@@ -40,10 +40,6 @@ class HybridRetriever:
         check_query(query, k)
         rankings = [ranker.rank(query, max(k, self._depth)) for ranker in self._rankers]
         return fuse(rankings, len(self.passages), k, self._constant)
-
-    def retrieve(self, query: str, k: int = 5) -> list[Hit]:
-        """At most `k` hits, best first, ties in corpus order. Raises ValueError for a blank query or k < 1."""
-        return hits(self.passages, self.rank(query, k))
 
 
 def hybrid(index: PassageIndex, *, constant: float = 60, depth: int = 100) -> HybridRetriever:

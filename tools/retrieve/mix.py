@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
-from dataclasses import replace
 from typing import Self
 
 import numpy as np
 
-from ras_agent.records import Hit
-from ras_agent.tools.retrieve.ranking import Explaining, Ranker, Ranking, check_query, hits, top_k
+from ras_agent.tools.retrieve.ranker import ExplainedRetriever, Explaining, Ranker
+from ras_agent.tools.retrieve.ranking import Ranking, check_query, top_k
 
 __all__ = ["DEPTH", "MixedRetriever", "mixed"]
 
@@ -37,7 +35,7 @@ def mixed(rankings: Sequence[Ranking], weights: Sequence[float], size: int, k: i
     return top_k(scores, k)
 
 
-class MixedRetriever:
+class MixedRetriever(ExplainedRetriever):
     """Mixes rankers of the same passages by score."""
 
     def __init__(
@@ -51,8 +49,7 @@ class MixedRetriever:
         self.name = name or "+".join(getattr(ranker, "name", type(ranker).__name__) for ranker in rankers)
         self.passages = rankers[0].passages
         self._rankers: tuple[Ranker, ...] = tuple(rankers)
-        self._depth, self._paths = depth, 0
-        self._weights = [weight / sum(weights) for weight in weights]
+        self._depth, self._weights = depth, [weight / sum(weights) for weight in weights]
 
     def rank(self, query: str, k: int) -> Ranking:
         """The `k` best rows. Raises ValueError for a blank query or k < 1."""
@@ -60,20 +57,12 @@ class MixedRetriever:
         rankings = [ranker.rank(query, max(k, self._depth)) for ranker in self._rankers]
         return mixed(rankings, self._weights, len(self.passages), k)
 
-    def retrieve(self, query: str, k: int = 5) -> list[Hit]:
-        """At most `k` hits, best first, ties in corpus order. Raises ValueError for a blank query or k < 1."""
-        found = hits(self.passages, self.rank(query, k))
-        if not self._paths:
-            return found
-        return [replace(hit, why=self.why(query, hit.passage.id)) for hit in found]
-
     def explained(self, paths: int) -> Self:
         """The same mix, whose hits say why, as far as its rankers can."""
-        other = copy(self)
+        other = super().explained(paths)
         other._rankers = tuple(
             ranker.explained(paths) if isinstance(ranker, Explaining) else ranker for ranker in self._rankers
         )
-        other._paths = paths
         return other
 
     def why(self, query: str, passage_id: str) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.records import Hit, Passage
+from ras_agent.records import Passage
 from ras_agent.tools.index.kg.beside import graph_beside, linker_for, rows_of_documents
 from ras_agent.tools.index.kg.index import KGIndex
 from ras_agent.tools.index.kg.linking import EntityLinker, LinkedEntity, Linking, Mentions
@@ -16,7 +16,8 @@ from ras_agent.tools.index.kg.page_rank import PageRank, walk_matrix
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.retrieve.dense import dense
 from ras_agent.tools.retrieve.mix import MixedRetriever
-from ras_agent.tools.retrieve.ranking import Ranking, check_query, hits, top_k
+from ras_agent.tools.retrieve.ranker import RankedRetriever
+from ras_agent.tools.retrieve.ranking import Ranking, check_query, top_k
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["PPRRetriever", "graph_beside", "linker_for", "ppr", "ppr_dense", "rows_of_documents"]
 
 
-class PPRRetriever:
+class PPRRetriever(RankedRetriever):
     """Ranks passages by the PageRank of the entities they name, walks starting at the question's entities.
 
     A passage that no walk reaches is no hit.
@@ -77,10 +78,6 @@ class PPRRetriever:
         scores = np.zeros(len(self.passages), dtype=np.float32)
         scores[self._rows] = self._naming @ entities
         return top_k(scores, k)
-
-    def retrieve(self, query: str, k: int = 5) -> list[Hit]:
-        """At most `k` hits, best first, ties in corpus order. Raises ValueError for a blank query or k < 1."""
-        return hits(self.passages, self.rank(query, k))
 
 
 def _weights(graph: KGIndex, length: float) -> csr_matrix:

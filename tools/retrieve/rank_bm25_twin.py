@@ -24,16 +24,17 @@ import numpy as np
 import numpy.typing as npt
 
 from ras_agent.errors import MissingExtra
-from ras_agent.records import Hit, Passage
+from ras_agent.records import Passage
 from ras_agent.tools.index.bm25_matrix import BM25Parameters
 from ras_agent.tools.index.indexed_text import indexed_text
 from ras_agent.tools.index.tokenise import Tokeniser
-from ras_agent.tools.retrieve.ranking import Ranking, check_query, hits, top_k
+from ras_agent.tools.retrieve.ranker import RankedRetriever
+from ras_agent.tools.retrieve.ranking import Ranking, check_query, top_k
 
 __all__ = ["RankBM25Retriever"]
 
 
-class RankBM25Retriever:
+class RankBM25Retriever(RankedRetriever):
     """BM25 by rank-bm25, with our tokeniser and our contract. Reads every passage for every query term."""
 
     name = "rank-bm25"
@@ -60,10 +61,6 @@ class RankBM25Retriever:
         wanted = set(terms)
         scores[[wanted.isdisjoint(counts) for counts in self._model.doc_freqs]] = 0
         return top_k(scores.astype(np.float32), k)
-
-    def retrieve(self, query: str, k: int = 5) -> list[Hit]:
-        """At most `k` hits, best first, ties in corpus order. Raises ValueError for a blank query or k < 1."""
-        return hits(self.passages, self.rank(query, k))
 
 
 def _model(corpus: list[list[str]], parameters: BM25Parameters) -> Any:

@@ -1,17 +1,15 @@
-"""What every retriever shares: a checked query, the k best rows with stable ties, hits read from them."""
+"""Rows of a corpus by their scores: the k best, with stable ties."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol, Self, cast, runtime_checkable
+from typing import NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.protocols import Retriever
-from ras_agent.records import Hit, Passage
+from ras_agent.tools.query import check_query
 
-__all__ = ["Explaining", "Ranker", "Ranking", "check_query", "explained", "hits", "top_k"]
+__all__ = ["Ranking", "check_query", "top_k"]
 
 _BLOCKS = 256
 _LEAST = np.finfo(np.float32).smallest_subnormal
@@ -26,49 +24,6 @@ class Ranking(NamedTuple):
     @classmethod
     def empty(cls) -> Self:
         return cls(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32))
-
-
-class Ranker(Protocol):
-    """A retriever over a corpus in a fixed order, which hybrid retrieval can fuse by row."""
-
-    passages: Sequence[Passage]
-
-    def rank(self, query: str, k: int) -> Ranking:
-        """At most `k` rows of `passages`. Raises ValueError for a blank query or k < 1."""
-        ...
-
-
-@runtime_checkable
-class Explaining(Protocol):
-    """A retriever that can tell why it found a passage; that costs time, so it is done when it is asked for."""
-
-    def explained(self, paths: int) -> Self:
-        """The same retriever, whose hits carry at most `paths` reasons each."""
-        ...
-
-    def why(self, query: str, passage_id: str) -> tuple[str, ...]:
-        """Reasons, a line each; none where there are none."""
-        ...
-
-
-def check_query(query: str, k: int) -> None:
-    """Raises ValueError for a blank query or k < 1."""
-    if not query.strip():
-        raise ValueError("the query is blank")
-    if k < 1:
-        raise ValueError(f"k must be at least 1, got {k}")
-
-
-def explained(retriever: Retriever, reasons: int) -> Retriever:
-    """`retriever`, with hits that say why where it can tell."""
-    return cast(Retriever, retriever.explained(reasons)) if isinstance(retriever, Explaining) else retriever
-
-
-def hits(passages: Sequence[Passage], ranking: Ranking) -> list[Hit]:
-    """The ranking's passages, looked up now, as hits."""
-    return [
-        Hit(passages[row], score) for row, score in zip(ranking.rows.tolist(), ranking.scores.tolist(), strict=True)
-    ]
 
 
 def top_k(scores: npt.NDArray[np.float32], k: int) -> Ranking:

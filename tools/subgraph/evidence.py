@@ -16,21 +16,13 @@ from ras_agent.tools.subgraph.graph import Graph, Subgraph, plain_name
 from ras_agent.tools.subgraph.refine import RankedPath
 from ras_agent.tools.subgraph.textualise import textualise
 
-__all__ = ["PassageOf", "by_fact", "by_path", "check_query", "passages_of", "path_passage", "subgraph_passage"]
+__all__ = ["PassageOf", "by_fact", "by_path", "passages_of", "path_passage", "subgraph_passage"]
 
 PassageOf = Callable[[str], tuple[int, Passage] | None]
 """A passage with its place in the corpus, by its id; None where it is gone."""
 
 _BEHIND = 1 << 60  # a place behind all passages of a corpus
 _REASONS = 3  # paths told of a passage
-
-
-def check_query(query: str, k: int) -> None:
-    """Raises ValueError for a blank query or k < 1."""
-    if not query.strip():
-        raise ValueError("the query is blank")
-    if k < 1:
-        raise ValueError(f"k must be at least 1, got {k}")
 
 
 def passages_of(index: KGIndex, passages: Sequence[Passage], rows: npt.NDArray[np.int64]) -> PassageOf:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Sequence
-
 import numpy as np
-import numpy.typing as npt
 
-from ras_agent.errors import ModelCallError
-from ras_agent.records import Hit, Passage
+from ras_agent.records import Hit
 from ras_agent.tools.index.kg.beside import graph_beside, linker_for, rows_of_documents
 from ras_agent.tools.index.kg.index import KGIndex
-from ras_agent.tools.index.kg.linking import EntityLinker, Linking, Mentions
+from ras_agent.tools.index.kg.linking import Linking, Mentions
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.subgraph.evidence import by_fact, check_query, passages_of
+from ras_agent.tools.query import check_query
+from ras_agent.tools.subgraph.evidence import by_fact
 from ras_agent.tools.subgraph.extract import Extraction
 from ras_agent.tools.subgraph.graph import Graph, Subgraph
+from ras_agent.tools.subgraph.graph_retriever import GraphRetriever, tell
 from ras_agent.tools.subgraph.pcst_subgraph import PCSTFinder, PCSTSettings, QuestionSubgraph
 from ras_agent.tools.subgraph.scorers.bm25 import BM25Scorer
 from ras_agent.tools.subgraph.scoring import Scorer
@@ -29,26 +26,14 @@ some than in the paper. A name of the question wins more than all nodes' prizes 
 better. The neighbourhood is smaller, so that a question takes well under a second. Chosen on HotpotQA's tuning half."""
 
 
-class PCSTRetriever:
+class PCSTRetriever(GraphRetriever[PCSTFinder]):
     """Ranks passages by the facts of the question's subgraph that they state, each at what it and its ends win."""
 
     name = "pcst"
 
-    def __init__(
-        self,
-        passages: Sequence[Passage],
-        index: KGIndex,
-        rows: npt.NDArray[np.int64],
-        linker: EntityLinker,
-        finder: PCSTFinder,
-    ) -> None:
-        """rows: (D,) the place in `passages` of each of the graph's documents, -1 for none; `finder` is of `index`."""
-        self.passages, self.index, self.finder = passages, index, finder
-        self._passage_of, self._linker = passages_of(index, passages, rows), linker
-
     def subgraph(self, query: str) -> QuestionSubgraph:
         """The subgraph itself, to be shown (`textualise`) or used as facts (`subgraph.triples`)."""
-        links = self._linker.link(query)
+        links = self.linked(query)
         return self.finder.find(query, [link.entity for link in links], [link.weight for link in links])
 
     def retrieve(self, query: str, k: int = 5) -> list[Hit]:
@@ -58,11 +43,7 @@ class PCSTRetriever:
         """
         check_query(query, k)
         found = self.subgraph(query)
-        if found.failures:
-            told = f"{len(found.failures)} failures while a graph was judged, the first: {found.failures[0].message}"
-            if not len(found.subgraph.nodes):
-                raise ModelCallError(told)
-            warnings.warn(told, RuntimeWarning, stacklevel=2)
+        tell(found.failures, "a graph was", found=len(found.subgraph.nodes) > 0)
         tree, values = found.subgraph, _values(found)
         if not values:
             # nothing was worth connecting: what there is about the nodes themselves

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Sequence
-
-import numpy as np
-import numpy.typing as npt
-
-from ras_agent.errors import ModelCallError
-from ras_agent.records import Hit, Passage
+from ras_agent.records import Hit
 from ras_agent.tools.index.kg.beside import graph_beside, linker_for, rows_of_documents
 from ras_agent.tools.index.kg.index import KGIndex
-from ras_agent.tools.index.kg.linking import EntityLinker, Linking, Mentions
+from ras_agent.tools.index.kg.linking import Linking, Mentions
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.query import check_query
 from ras_agent.tools.subgraph.composition import Composition
-from ras_agent.tools.subgraph.evidence import by_path, check_query, passages_of
+from ras_agent.tools.subgraph.evidence import by_path
 from ras_agent.tools.subgraph.extract import Extraction
 from ras_agent.tools.subgraph.filter_paths import PathLimits
 from ras_agent.tools.subgraph.graph import Graph
+from ras_agent.tools.subgraph.graph_retriever import GraphRetriever, tell
 from ras_agent.tools.subgraph.pipeline import FoundPaths, PathFinder, PathSettings
 from ras_agent.tools.subgraph.scorers.resolve import ScorerModels, Scorers
 
@@ -29,26 +24,14 @@ INTERACTIVE = PathSettings(Extraction(max_ent=500), limits=PathLimits(longest=3,
 HotpotQA's tuning half."""
 
 
-class PathRetriever:
+class PathRetriever(GraphRetriever[PathFinder]):
     """Ranks passages by the best path that has a fact from them."""
 
     name = "paths"
 
-    def __init__(
-        self,
-        passages: Sequence[Passage],
-        index: KGIndex,
-        rows: npt.NDArray[np.int64],
-        linker: EntityLinker,
-        finder: PathFinder,
-    ) -> None:
-        """rows: (D,) the place in `passages` of each of the graph's documents, -1 for none; `finder` is of `index`."""
-        self.passages, self.index, self.finder = passages, index, finder
-        self._passage_of, self._linker = passages_of(index, passages, rows), linker
-
     def paths(self, query: str) -> FoundPaths:
         """The paths themselves, with the subgraph and the time of each module."""
-        return self.finder.find(query, [link.entity for link in self._linker.link(query)])
+        return self.finder.find(query, [link.entity for link in self.linked(query)])
 
     def retrieve(self, query: str, k: int = 5) -> list[Hit]:
         """At most `k` hits, best first, ties in corpus order.
@@ -59,11 +42,7 @@ class PathRetriever:
         check_query(query, k)
         found = self.paths(query)
         hits = by_path(self.finder.graph, found.paths, self._passage_of, k)
-        if found.failures:
-            told = f"{len(found.failures)} failures while paths were judged, the first: {found.failures[0].message}"
-            if not hits:
-                raise ModelCallError(told)
-            warnings.warn(told, RuntimeWarning, stacklevel=2)
+        tell(found.failures, "paths were", found=bool(hits))
         return hits
 
 

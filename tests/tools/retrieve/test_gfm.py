@@ -27,7 +27,7 @@ from ras_agent.tools.retrieve.document_ranker import PACKAGED, DocumentRanker
 from ras_agent.tools.retrieve.gfm import GFMRetriever, weights_of
 from ras_agent.tools.retrieve.gfm_paths import fact_path
 from ras_agent.tools.retrieve.gfm_start import inverse_vectors, start_of
-from ras_agent.tools.retrieve.ranking import explained
+from ras_agent.tools.retrieve.ranker import explained
 from ras_agent.tools.structure.bulk import one_by_one
 
 PASSAGES = [
@@ -165,6 +165,13 @@ def test_explaining_hits_scores_the_graph_once(
     monkeypatch.setattr(retriever.network, "scores", counted)
     assert len(retriever.retrieve(QUESTION, 2)) == 2
     assert scored == [1]
+
+
+def test_hits_are_explained_alike_over_caches_of_half_the_size(index: PassageIndex, gfm_folder: GFMFolder) -> None:
+    exact, half = (_retriever(index, gfm_folder, half_cache=kept) for kept in (False, True))
+    one, other = exact.explain(QUESTION, "leith"), half.explain(QUESTION, "leith")
+    assert [path.facts for path in one] == [path.facts for path in other]
+    assert [path.weight for path in one] == pytest.approx([path.weight for path in other], rel=1e-3)
 
 
 def test_a_hit_stays_where_there_is_no_memory_for_its_reasons(

@@ -127,10 +127,8 @@ class GFMRetriever(ExplainedRetriever):
         # where none of them counts, the likeliest
         target = int(others[np.lexsort((-entities[others], -adds[others]))[0]])
         network, wanted = self.network, count or self._paths or 3
-        kinds = [kind.rows(slice(None)) for kind in network.known.kinds]
-        found = best_paths(
-            network.weights, network.graph, self.vector(query), start, target, kinds=kinds, count=wanted, beam=beam
-        )
+        given = (network.weights, network.graph, self.vector(query), start, target)
+        found = best_paths(*given, kinds=network.known.kinds, count=wanted, beam=beam)
         return [fact_path(self.graph, network.graph, path, self._toward) for path in found]
 
     def _scored(self, query: str) -> tuple[Start, Floats | None]:

@@ -8,12 +8,13 @@ rectified and added to the state; the score reads [state; question].
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ras_agent.tools.encode.gfm.config import GFMConfig
 from ras_agent.tools.encode.gfm.graph import GFMGraph
+from ras_agent.tools.encode.gfm.kept import Kept
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -93,13 +94,14 @@ def plain_scores(
     graph: Messages,
     questions: Tensor,
     start: Tensor,
-    relations: list[Tensor] | None = None,
+    relations: Sequence[Kept] | None = None,
     edge_weights: list[Tensor] | None = None,
 ) -> Tensor:
     """Logits (B, N) of the entities for sentence vectors `questions` (B, text width); eq. 10 is their sigmoid.
 
     start: (B, N), how much each entity belongs to the question, 0 for most (eq. 6).
-    relations: the relation states (R, d) of every layer where they are known already.
+    relations: the relation states (R, d) of every layer where they are known already; only the rows that messages
+        speak in are read, a layer at a time.
     edge_weights: a weight (M,) for each message of every layer; all 1 where not given.
     """
     import torch
@@ -112,11 +114,10 @@ def plain_scores(
     state = initial
     for layer in range(layer_count(weights)):
         if inputs is not None:
-            kinds = layer_relations(weights, layer, inputs)
+            spoken = layer_relations(weights, layer, inputs).index_select(0, graph.relation)  # (M, d)
         else:
             assert relations is not None
-            kinds = relations[layer]
-        spoken = kinds.index_select(0, graph.relation)  # (M, d)
+            spoken = relations[layer].rows(graph.relation)
         if edge_weights is not None:
             spoken = spoken * edge_weights[layer][:, None]
         said = state.index_select(0, graph.source) * spoken[:, None]  # (M, B, d)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from ras_agent.tools.encode.gfm.fast import Start
 from ras_agent.tools.encode.gfm.graph import GFMGraph
+from ras_agent.tools.encode.gfm.kept import Kept
 from ras_agent.tools.encode.gfm.network import Messages, layer_count, plain_scores
 
 if TYPE_CHECKING:
@@ -40,12 +41,12 @@ def message_gradients(
     question: Floats,
     start: Start,
     target: int,
-    kinds: Sequence[Tensor] | None = None,
+    kinds: Sequence[Kept] | None = None,
 ) -> list[Floats]:
     """(M,) a layer: the derivative of the target's logit by the weight of each message.
 
     kinds: the layers' relation states where they are known. Takes the memory of a plain pass with its intermediate
-    states.
+    states, and no more for kinds in 16 bits.
     """
     import torch
 
@@ -53,8 +54,7 @@ def message_gradients(
     dense[0, torch.from_numpy(start.entities)] = torch.from_numpy(start.weights)
     with torch.enable_grad():
         ones = [torch.ones(graph.messages, requires_grad=True) for _ in range(layer_count(weights))]
-        known = None if kinds is None else [kind.float() for kind in kinds]
-        logits = plain_scores(weights, Messages.of(graph), torch.from_numpy(question)[None], dense, known, ones)
+        logits = plain_scores(weights, Messages.of(graph), torch.from_numpy(question)[None], dense, kinds, ones)
         gradients = torch.autograd.grad(logits[0, target], ones)
     return [gradient.numpy() for gradient in gradients]
 
@@ -97,7 +97,7 @@ def best_paths(
     start: Start,
     target: int,
     *,
-    kinds: Sequence[Tensor] | None = None,
+    kinds: Sequence[Kept] | None = None,
     count: int = 3,
     beam: int = 10,
 ) -> list[MessagePath]:

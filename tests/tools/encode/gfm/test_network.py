@@ -9,6 +9,7 @@ torch = pytest.importorskip("torch")
 
 from ras_agent.tools.encode.gfm.config import GFMConfig  # noqa: E402
 from ras_agent.tools.encode.gfm.graph import GFMGraph  # noqa: E402
+from ras_agent.tools.encode.gfm.kept import keep  # noqa: E402
 from ras_agent.tools.encode.gfm.network import (  # noqa: E402
     Messages,
     initial_weights,
@@ -45,8 +46,17 @@ def test_relation_states_computed_before_give_the_same_scores(small: dict[str, A
     weights, graph = _tensors(small["weights"]), Messages.of(small["graph"])
     given = torch.from_numpy(small["questions"]), torch.from_numpy(small["start"])
     inputs = relation_inputs(weights, graph.vectors)
-    known = [layer_relations(weights, layer, inputs) for layer in range(3)]
+    known = [keep(layer_relations(weights, layer, inputs), half=False) for layer in range(3)]
     assert torch.equal(plain_scores(weights, graph, *given, known), plain_scores(weights, graph, *given))
+
+
+def test_relation_states_kept_in_16_bits_score_as_the_same_states_made_wide_before(small: dict[str, Any]) -> None:
+    weights, graph = _tensors(small["weights"]), Messages.of(small["graph"])
+    given = torch.from_numpy(small["questions"]), torch.from_numpy(small["start"])
+    inputs = relation_inputs(weights, graph.vectors)
+    narrow = [keep(layer_relations(weights, layer, inputs), half=True) for layer in range(3)]
+    wide = [keep(kept.rows(slice(None)), half=False) for kept in narrow]
+    assert torch.equal(plain_scores(weights, graph, *given, narrow), plain_scores(weights, graph, *given, wide))
 
 
 def test_a_message_of_weight_zero_is_not_heard(small: dict[str, Any]) -> None:

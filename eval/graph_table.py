@@ -33,7 +33,8 @@ from ras_agent.tools.retrieve.document_ranker import PACKAGED
 from ras_agent.tools.retrieve.gfm import gfm
 from ras_agent.tools.retrieve.mix import DEPTH, mixed
 from ras_agent.tools.retrieve.ppr import ppr
-from ras_agent.tools.retrieve.ranking import Ranking, hits
+from ras_agent.tools.retrieve.ranker import hits
+from ras_agent.tools.retrieve.ranking import Ranking
 
 __all__ = ["Gold", "gold_of", "main", "recalls"]
 

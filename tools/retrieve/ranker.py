@@ -12,7 +12,7 @@ from ras_agent.protocols import Retriever
 from ras_agent.records import Hit, Passage
 from ras_agent.tools.retrieve.ranking import Ranking
 
-__all__ = ["ExplainedRetriever", "Explaining", "RankedRetriever", "Ranker", "explained"]
+__all__ = ["ExplainedRetriever", "Explaining", "RankedRetriever", "Ranker", "explained", "hits"]
 
 
 class Ranker(Protocol):
@@ -43,6 +43,12 @@ def explained(retriever: Retriever, reasons: int) -> Retriever:
     return cast(Retriever, retriever.explained(reasons)) if isinstance(retriever, Explaining) else retriever
 
 
+def hits(passages: Sequence[Passage], ranking: Ranking) -> list[Hit]:
+    """The ranking's passages, looked up now, as hits."""
+    best = zip(ranking.rows.tolist(), ranking.scores.tolist(), strict=True)
+    return [Hit(passages[row], score) for row, score in best]
+
+
 class RankedRetriever(ABC):
     """A ranker whose best rows, their passages looked up now, are its hits."""
 
@@ -54,8 +60,7 @@ class RankedRetriever(ABC):
 
     def retrieve(self, query: str, k: int = 5) -> list[Hit]:
         """At most `k` hits, best first, ties in corpus order. Raises ValueError for a blank query or k < 1."""
-        rows, scores = self.rank(query, k)
-        return [Hit(self.passages[row], score) for row, score in zip(rows.tolist(), scores.tolist(), strict=True)]
+        return hits(self.passages, self.rank(query, k))
 
 
 class ExplainedRetriever(RankedRetriever):

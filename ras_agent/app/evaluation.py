@@ -4,39 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
-from ras_agent.app.agent_from_settings import agent_from_settings, limits_of, role_specs
+from ras_agent.app.agent_from_settings import limits_of, role_specs
+from ras_agent.app.asking import asker_of, scorer_of
+from ras_agent.app.material import Material, load_material
 from ras_agent.app.spread import HERE, Spread
 from ras_agent.budget import Limits
 from ras_agent.errors import SettingsError, UnknownName
 from ras_agent.eval.baselines import BASELINES
 from ras_agent.eval.baselines import baseline as baseline_asker
-from ras_agent.eval.benchmarks import Benchmark, benchmark
-from ras_agent.eval.outcome import Outcome
+from ras_agent.eval.benchmarks import Benchmark
 from ras_agent.eval.prices import Prices
 from ras_agent.eval.questions import Question
 from ras_agent.eval.result import Result
 from ras_agent.eval.run_folder import RunFolder
 from ras_agent.eval.run_manifest import file_sha256, manifest_of
-from ras_agent.eval.runner import Ask, Score, System, agent_asker, ask_one, evaluate, remaining, retrieval_asker
-from ras_agent.eval.scoring import metric, score
+from ras_agent.eval.runner import Ask, System, evaluate, remaining
+from ras_agent.eval.scoring import metric
 from ras_agent.eval.summarise import summarise
 from ras_agent.records import JSON
 from ras_agent.settings import Settings
 from ras_agent.tools.roles import role_name
-from ras_agent.tools.spread.order import Do, Order, Pool
+from ras_agent.tools.spread.order import Order, Pool
 
-if TYPE_CHECKING:
-    from ras_agent.graphs.state import Inputs
-    from ras_agent.tools.index.store import PassageIndex
+__all__ = ["Configuration", "Evaluation", "Material", "load_material", "prepare", "prepare_run"]
 
-__all__ = ["Configuration", "Evaluation", "Material", "load_material", "prepare", "prepare_run", "asks_elsewhere"]
-
-# how models are asked, beside the limits; where replies are kept and how fast they come changes no figure
 _OF_PASSAGES = frozenset({"recall", "all_recall", "hit", "mrr", "answer_in_passages"})
+# how models are asked, beside the limits; where replies are kept and how fast they come changes no figure
 _ASKING = ("preset", "style", "few_shot", "temperature")
 
 
@@ -96,18 +92,6 @@ def prepare(
 
 
 @dataclass(frozen=True, slots=True)
-class Material:
-    """What is asked, and what is searched: the same for all runs that are compared."""
-
-    asked: Benchmark
-    data: Path
-    questions: Sequence[Question]
-    index: PassageIndex
-    corpus_sha256: str
-    corpus: Path | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Configuration:
     """How a run asks.
 
@@ -128,24 +112,6 @@ class Configuration:
     only_roles: Mapping[str, str] | None = None
     limits: Limits | None = None
     variant: Mapping[str, Any] = field(default_factory=dict)
-
-
-def load_material(
-    name: str,
-    data: Path,
-    settings: Settings,
-    *,
-    corpus: Path | None = None,
-    first: int = 1,
-    limit: int | None = None,
-) -> Material:
-    """Questions `first` (from 1) and on, at most `limit`, and the passages to search. Raises RasError children."""
-    asked = benchmark(name)
-    everything = asked.load(data)
-    questions = everything[first - 1 :][:limit]
-    if not questions:
-        raise SettingsError(f"{data} has no question number {first}, only {len(everything)}; lower --first")
-    return Material(asked, data, questions, *_corpus(settings, corpus, asked, everything), corpus)
 
 
 def prepare_run(
@@ -197,12 +163,12 @@ def prepare_run(
         }
         kept = {"replies": (settings.cache, "replies"), "facts": (settings.triple_cache, "facts")}
         pool = spread.pool(
-            Order("ras_agent.app.evaluation:asks_elsewhere", order),
+            Order("ras_agent.app.asking:asks_elsewhere", order),
             {name: (path, holds) for name, (path, holds) in kept.items() if path},
         )
     else:
-        ask = run.asker(material, settings) if run.asker else _asker(material, settings, run.retrieval_only)
-        pool = System(ask, _scorer(wanted), graph, roles, run.traces)
+        ask = run.asker(material, settings) if run.asker else asker_of(material, settings, run.retrieval_only)
+        pool = System(ask, scorer_of(wanted), graph, roles, run.traces)
     left = {question.id for question in remaining(material.questions, folder)}
     return Evaluation(
         pool,
@@ -215,30 +181,6 @@ def prepare_run(
     )
 
 
-def asks_elsewhere(
-    *,
-    name: str,
-    data: str,
-    corpus: str | None,
-    settings: Mapping[str, Any],
-    graph: str,
-    roles: Mapping[str, str],
-    metrics: Sequence[str],
-    retrieval_only: bool,
-    traces: bool,
-    replies: str | None = None,
-    facts: str | None = None,
-) -> Do:
-    """What `prepare_run` sets up, in another process: plain values in, its own index and clients out.
-
-    replies, facts: where they are kept, if not in the files of `settings`.
-    """
-    kept = {"cache": replies, "triple_cache": facts}
-    known = Settings.model_validate({**settings, **{name: place for name, place in kept.items() if place}})
-    material = load_material(name, Path(data), known, corpus=Path(corpus) if corpus else None)
-    return partial(ask_one, System(_asker(material, known, retrieval_only), _scorer(metrics), graph, roles, traces))
-
-
 def _baseline(name: str) -> dict[str, Any]:
     """What differs in the configuration of a baseline."""
     if name not in BASELINES:
@@ -249,28 +191,6 @@ def _baseline(name: str) -> dict[str, Any]:
 
     roles = {"planner": "none", "extractor": "none", "answerer": f"always {name}"}
     return {"asker": asker, "graph": "none", "roles": roles}
-
-
-def _asker(material: Material, settings: Settings, retrieval_only: bool) -> Ask:
-    if retrieval_only:
-        return retrieval_asker(material.index.retriever(settings.retriever), settings.k)
-    task = material.asked.instructions.get("answer", "")
-    return agent_asker(agent_from_settings(settings, material.index, task=task), partial(_inputs, material, settings))
-
-
-def _inputs(material: Material, settings: Settings, question: Question) -> Inputs:
-    """What the agent is given; graphs without a static mode take the given passages for their first hop."""
-    given = material.asked.inputs(question)
-    if settings.graph != "ras" and "static_passages" in given:
-        given["seed_passages"] = given.pop("static_passages")
-    return cast("Inputs", given)
-
-
-def _scorer(metrics: Sequence[str]) -> Score:
-    def scores(question: Question, output: Mapping[str, Any]) -> dict[str, float]:
-        return score(question, Outcome.from_output(output), metrics)
-
-    return scores
 
 
 def _metrics(asked: Benchmark, chosen: Sequence[str], retrieval_only: bool) -> tuple[str, ...]:
@@ -286,21 +206,6 @@ def _metrics(asked: Benchmark, chosen: Sequence[str], retrieval_only: bool) -> t
 def _style(settings: Settings, asked: Benchmark) -> str:
     """The form of the answer: IRCoT's reader has one of its own."""
     return "reader" if settings.graph == "ircot" and asked.style == "short" else asked.style
-
-
-def _corpus(
-    settings: Settings, corpus: Path | None, asked: Benchmark, questions: Sequence[Question]
-) -> tuple[PassageIndex, str]:
-    """What is searched, and a digest of it: a file, an index, or the passages that come with all of the questions."""
-    from ras_agent.tools.index.store import PassageIndex
-
-    if corpus is not None:
-        return PassageIndex.in_memory(asked.corpus(corpus)), file_sha256(corpus)
-    if settings.index is not None:
-        index = PassageIndex.open(settings.index)
-    else:
-        index = PassageIndex.in_memory(asked.corpus(questions))
-    return index, index.snapshot.manifest.fingerprint
 
 
 def _kept_beside(settings: Settings, folder: RunFolder) -> Settings:

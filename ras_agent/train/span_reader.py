@@ -19,7 +19,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ras_agent.eval.metrics import exact_match, token_f1
 from ras_agent.records import Passage
@@ -28,6 +28,7 @@ from ras_agent.tools.answer.span_reader import QUESTION_TOKENS, MiniLMSpanReader
 from ras_agent.tools.encode.packaged_minilm import MINILM_SHA256, packaged_minilm
 from ras_agent.tools.retrieve.bm25 import BM25Retriever
 from ras_agent.train.pseudo_questions import pseudo_examples
+from ras_agent.train.reading_batches import Item, Row, row_batches, token_span
 from ras_agent.train.reading_examples import LOADERS, Example, passages, titled
 
 if TYPE_CHECKING:
@@ -65,22 +66,6 @@ class Config:
     negatives: float = 0.7
     batch_tokens: int = 4096
     held_out: float = 0.08
-
-
-class _Item(NamedTuple):
-    """An example in tokens; `gold` holds (first, last) tokens of the text, none where it does not answer."""
-
-    question: list[int]
-    text: list[int]
-    gold: list[tuple[int, int]]
-
-
-class _Row(NamedTuple):
-    """What the network sees of an item: a window of its text, and gold positions in the padded row ([CLS] for none)."""
-
-    question: list[int]
-    text: list[int]
-    gold: list[tuple[int, int]]
 
 
 def train(config: Config) -> None:
@@ -189,7 +174,7 @@ class _Trainer:
         batches = [
             batch
             for examples in rounds
-            for batch in _batches(list(self._items(examples)), tokens, self.config.batch_tokens, rng)
+            for batch in row_batches(list(self._items(examples)), tokens, self.config.batch_tokens, rng)
         ]
         optimizer = torch.optim.AdamW(self.delta.values(), lr=rate, betas=(0.9, 0.98), weight_decay=0.01)
         warm = max(1, int(0.06 * len(batches)))
@@ -215,15 +200,15 @@ class _Trainer:
 
         save_file({name: tensor.detach().half().contiguous() for name, tensor in self.delta.items()}, path)
 
-    def _items(self, examples: Sequence[Example]) -> Iterator[_Item]:
+    def _items(self, examples: Sequence[Example]) -> Iterator[Item]:
         questions = self.tokenizer.encode_batch([e.question for e in examples], add_special_tokens=False)
         texts = self.tokenizer.encode_batch([e.text for e in examples], add_special_tokens=False)
         for example, question, text in zip(examples, questions, texts, strict=True):
-            gold = [tokens for span in example.spans if (tokens := _token_span(span, text.offsets))]
+            gold = [tokens for span in example.spans if (tokens := token_span(span, text.offsets))]
             if len(gold) == len(example.spans):
-                yield _Item(question.ids[:QUESTION_TOKENS], text.ids, gold)
+                yield Item(question.ids[:QUESTION_TOKENS], text.ids, gold)
 
-    def _loss(self, batch: Sequence[_Row]) -> Tensor:
+    def _loss(self, batch: Sequence[Row]) -> Tensor:
         """Mean negative log likelihood of any gold span, start and end being independent given the text."""
         import torch
         from torch.func import functional_call
@@ -246,47 +231,6 @@ class _Trainer:
             first, last = torch.tensor(example.gold).T
             losses.append(-torch.logsumexp(likelihood[0, row, first] + likelihood[1, row, last], 0))
         return torch.stack(losses).mean()
-
-
-def _token_span(span: tuple[int, int], offsets: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
-    """First and last token that touch a character span."""
-    inside = [number for number, (start, end) in enumerate(offsets) if start < span[1] and end > span[0]]
-    return (inside[0], inside[-1]) if inside else None
-
-
-def _batches(items: Sequence[_Item], tokens: int, batch_tokens: int, rng: random.Random) -> list[list[_Row]]:
-    """One epoch: rows of like length together, each batch at most `batch_tokens` with its padding, in random order."""
-    rows = [_row(item, tokens, rng) for item in items]
-    rng.shuffle(rows)
-    batches: list[list[_Row]] = []
-    for first in range(0, len(rows), 1024):  # sorting within a pool keeps batches mixed
-        batch: list[_Row] = []
-        for row in sorted(rows[first : first + 1024], key=_length):
-            if batch and (len(batch) + 1) * _length(row) > batch_tokens:
-                batches.append(batch)
-                batch = []
-            batch.append(row)
-        batches.append(batch)
-    rng.shuffle(batches)
-    return batches
-
-
-def _row(item: _Item, tokens: int, rng: random.Random) -> _Row:
-    """A window of the text at random that holds a gold span, if there is one."""
-    room = tokens - len(item.question) - 3
-    low, high = 0, max(0, len(item.text) - room)
-    if item.gold:
-        first, last = rng.choice(item.gold)
-        high = min(high, first)
-        low = min(high, max(0, last - room + 1))
-    start = rng.randint(low, high)
-    shift = len(item.question) + 2 - start
-    gold = [(a + shift, b + shift) for a, b in item.gold if a >= start and b < start + room]
-    return _Row(item.question, item.text[start : start + room], gold or [(0, 0)])
-
-
-def _length(row: _Row) -> int:
-    return len(row.question) + len(row.text) + 3
 
 
 def _write_card(config: Config, labelled: Sequence[Example], scores: dict[str, dict[str, float]]) -> None:

@@ -37,7 +37,7 @@ def order(tmp_path: Path) -> Order:
         **{"settings": Settings().model_dump(mode="json"), "graph": "ras", "roles": {}, "metrics": ["em", "recall@2"]},
         **{"retrieval_only": False, "traces": False},
     }
-    return Order("ras_agent.app.evaluation:asks_elsewhere", arguments)
+    return Order("ras_agent.app.asking:asks_elsewhere", arguments)
 
 
 def _untimed(result: Result) -> tuple[Any, ...]:

@@ -7,8 +7,10 @@ from ras_agent.question_analysis import analyse
 from ras_agent.tools.answer.features import Candidates
 from ras_agent.tools.answer.question_words import BUCKETS
 from ras_agent.tools.answer.rank import INPUTS, Ranker
+from ras_agent.train.answer_config import SETS, Config
 from ras_agent.train.answer_examples import _spoken
-from ras_agent.train.answer_ranker import SETS, Config, Example, train_ranker
+from ras_agent.train.answer_network import train_ranker
+from ras_agent.train.answer_spans import Example
 
 
 def _example(seed: int) -> Example:

@@ -1,0 +1,46 @@
+"""Everything that decides what the offline answerer's ranker becomes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["Config", "SETS"]
+
+SETS = (
+    *(("hotpot", "ras"), ("hotpot", "single-shot"), ("musique", "ras"), ("musique", "single-shot")),
+    *(("steps", "single-shot"), ("nq", "ras"), ("squad", "ras")),
+)
+"""The questions, and the loop that searches for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Everything that decides what comes out.
+
+    questions: at most so many of each set. share: how often a question of each set is drawn, in the order of `SETS`.
+    members: networks whose mean is taken. kept: weights whose word rarity and type model are taken over, if any.
+    """
+
+    data: Path
+    out: Path
+    kept: Path | None = None
+    seed: int = 0
+    questions: int = 450
+    hidden: int = 16
+    dropout: float = 0.1
+    steps: int = 400
+    batch: int = 24
+    rate: float = 5e-3
+    decay: float = 0.1
+    spans: int = 150
+    share: tuple[float, ...] = (4.0, 2.0, 1.0, 0.5, 0.2, 1.0, 1.0)
+    folds: int = 4
+    members: int = 6
+    type_size: int = 16
+    type_epochs: int = 12
+    type_rate: float = 0.02
+    type_batch: int = 256
+    type_dropout: float = 0.4
+    type_decay: float = 1.0
+    longest_answer: int = 80

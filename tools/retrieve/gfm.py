@@ -15,8 +15,9 @@ from ras_agent.errors import MissingExtra
 from ras_agent.protocols import Embedder
 from ras_agent.records import Passage
 from ras_agent.tools.encode.embedders import query_vector
+from ras_agent.tools.encode.gfm.choose import Scorer, scorer
 from ras_agent.tools.encode.gfm.config import GFMConfig
-from ras_agent.tools.encode.gfm.fast import MOST, FastGFM, Start
+from ras_agent.tools.encode.gfm.fast import MOST, Start
 from ras_agent.tools.encode.gfm.paths import best_paths
 from ras_agent.tools.encode.gfm.weights import load_gfm
 from ras_agent.tools.index.kg.index import KGIndex
@@ -54,7 +55,7 @@ class GFMRetriever(ExplainedRetriever):
         graph: KGIndex,
         rows: npt.NDArray[np.int64],
         linker: EntityLinker,
-        network: FastGFM,
+        network: Scorer,
         embedder: Embedder,
         *,
         ranker: DocumentRanker | None = None,
@@ -151,6 +152,7 @@ def gfm(
     mentions: Mentions | None = None,
     ranker: DocumentRanker | None = None,
     paths: int = 0,
+    device: str = "auto",
     most: int = MOST,
     half_cache: bool | None = None,
     half_products: bool = False,
@@ -160,9 +162,10 @@ def gfm(
     weights: a folder of weights, this package's or published ones; by default those that come with the package, which
         read vectors of the packaged MiniLM.
     ranker: by default the paper's, and PACKAGED with the package's own weights.
-    paths: see GFMRetriever. most, half_cache, half_products: see FastGFM.
+    paths: see GFMRetriever. device: "auto", "cpu", "cuda", "cuda:<number>". most, half_cache, half_products: see
+        ras_agent.tools.encode.gfm.choose.scorer.
     Raises IndexMismatch where there is no graph, or its vectors are not of the network's encoder; WeightsError;
-    MissingExtra.
+    MissingExtra; SettingsError for a device that is not there.
     """
     try:
         import torch  # noqa: F401
@@ -171,9 +174,8 @@ def gfm(
     graph = graph or graph_beside(index)
     config, tensors = weights_of(weights)
     ranker = ranker or (PACKAGED if weights is None else DocumentRanker())
-    network = FastGFM(
-        tensors, messages_of(graph, config), most=most, half_cache=half_cache, half_products=half_products
-    )
+    messages = messages_of(graph, config)
+    network = scorer(tensors, messages, device, most=most, half_cache=half_cache, half_products=half_products)
     linker = linker_for(index, graph, linking, mentions)
     shared = index.snapshot.manifest.embedder == graph.manifest.embedder
     embedder = index.embedder if shared else graph.embedder

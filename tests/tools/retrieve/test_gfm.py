@@ -13,10 +13,11 @@ import pytest
 
 pytest.importorskip("torch")
 
-from ras_agent.errors import IndexMismatch, WeightsError
+from ras_agent.errors import IndexMismatch, SettingsError, WeightsError
 from ras_agent.records import Passage
 from ras_agent.tools.encode.gfm.config import GFMConfig
 from ras_agent.tools.encode.gfm.graph import GFMGraph
+from ras_agent.tools.encode.gfm.on_device import DeviceGFM
 from ras_agent.tools.encode.gfm.paths import MessagePath
 from ras_agent.tools.index.kg.index import FOLDER, KGIndex
 from ras_agent.tools.index.kg.linking import LinkedEntity
@@ -236,3 +237,26 @@ def test_graph_is_the_mean_of_network_walk_and_vectors(index: PassageIndex, gfm_
             expected[hit.passage.id] += ((hit.score - low) / (high - low) if high > low else 1.0) / 3
     mixed = {hit.passage.id: hit.score for hit in index.retriever("graph", **options).retrieve(QUESTION, 3)}
     assert mixed == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize("name", ["gfm", "gfm+dense", "graph"])
+def test_a_device_is_chosen_for_the_network_and_its_mixes(
+    index: PassageIndex, gfm_folder: GFMFolder, name: str
+) -> None:
+    assert index.embedder is not None
+    weights = gfm_folder(index.embedder.dimension)
+    assert index.retriever(name, weights=weights, device="cpu").retrieve(QUESTION, 2)
+    with pytest.raises(SettingsError, match="device 'cuda:999' is not here"):
+        index.retriever(name, weights=weights, device="cuda:999")
+
+
+def test_a_network_on_a_device_ranks_and_explains_as_on_the_cpu(index: PassageIndex, gfm_folder: GFMFolder) -> None:
+    retriever = _retriever(index, gfm_folder, paths=2)
+    expected = retriever.retrieve(QUESTION, 3)
+    other = _retriever(index, gfm_folder, paths=2)
+    other.network = DeviceGFM(other.network.weights, other.network.graph, "cpu")
+    found = other.retrieve(QUESTION, 3)
+    assert [hit.passage for hit in found] == [hit.passage for hit in expected]
+    assert [hit.score for hit in found] == pytest.approx([hit.score for hit in expected], abs=1e-4)
+    assert [hit.why for hit in found] == [hit.why for hit in expected]
+    assert any(hit.why for hit in found)

@@ -46,17 +46,19 @@ def message_gradients(
     """(M,) a layer: the derivative of the target's logit by the weight of each message.
 
     kinds: the layers' relation states where they are known. Takes the memory of a plain pass with its intermediate
-    states, and no more for kinds in 16 bits.
+    states, and no more for kinds in 16 bits, on the device of the weights.
     """
     import torch
 
+    on = next(iter(weights.values())).device
     dense = torch.zeros(1, graph.entities)
     dense[0, torch.from_numpy(start.entities)] = torch.from_numpy(start.weights)
     with torch.enable_grad():
-        ones = [torch.ones(graph.messages, requires_grad=True) for _ in range(layer_count(weights))]
-        logits = plain_scores(weights, Messages.of(graph), torch.from_numpy(question)[None], dense, kinds, ones)
+        ones = [torch.ones(graph.messages, requires_grad=True, device=on) for _ in range(layer_count(weights))]
+        asked = torch.from_numpy(question)[None].to(on)
+        logits = plain_scores(weights, Messages.of(graph, str(on)), asked, dense.to(on), kinds, ones)
         gradients = torch.autograd.grad(logits[0, target], ones)
-    return [gradient.numpy() for gradient in gradients]
+    return [gradient.cpu().numpy() for gradient in gradients]
 
 
 def search(

@@ -1,0 +1,216 @@
+"""The network's scores on a device of torch: every entity at every layer, for several questions at once.
+
+A graphics processor computes all entities sooner than the host finds out which ones a question reaches, which is what
+ras_agent.tools.encode.gfm.fast does. So nothing is left out here. The relation states are computed once; weights, graph
+and relation states stay on the device; [state; total] is never put together in float32; what is summed, multiplied and
+normalised is a block of entities at a time. An entity's states of all questions lie together, since they share the
+relation states that are read for each message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from threading import Lock
+from typing import TYPE_CHECKING, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from ras_agent.errors import SettingsError
+from ras_agent.tools.encode.gfm.device_hear import Hearing
+from ras_agent.tools.encode.gfm.fast import Start
+from ras_agent.tools.encode.gfm.graph import GFMGraph
+from ras_agent.tools.encode.gfm.kept import Kept
+from ras_agent.tools.encode.gfm.network import layer_count, layer_relations, relation_inputs
+from ras_agent.tools.encode.gfm.products import Product, Products, check_products
+from ras_agent.tools.encode.gfm.triton_works import kernels_work
+
+if TYPE_CHECKING:
+    from torch import Tensor, device
+
+__all__ = ["AT_ONCE", "DeviceGFM", "Relations", "States", "bytes_needed"]
+
+Floats = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.int64]
+States = Literal["float32", "float16", "bfloat16"]
+AT_ONCE = 4_000_000_000  # bytes of the states of the questions that are computed together
+ROWS = 16_384  # entities a block, times questions: large enough for a product to fill a large processor
+RELATIONS = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class Relations:
+    """The relation states (R, d) of every layer, on the device, float32 or in the states' precision."""
+
+    kinds: tuple[Kept, ...]
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    mix: Product
+    bias: Tensor
+    gain: Tensor
+    shift: Tensor
+
+
+class DeviceGFM:
+    """A network ready for one graph, on a device. Calls may come from several threads; they take turns."""
+
+    def __init__(
+        self,
+        weights: Mapping[str, Tensor],
+        graph: GFMGraph,
+        on: str | device,
+        *,
+        states: States = "float32",
+        products: Products | None = None,
+        at_once: int = AT_ONCE,
+        rows: int = ROWS,
+    ) -> None:
+        """on: a device of torch, "cuda", "cuda:1", "cpu", "mps".
+
+        states: in what precision states and relation states are kept; sums and norms are float32 always.
+        products: see ras_agent.tools.encode.gfm.products. By default "split" where the device has tensor cores for
+            bfloat16 (NVIDIA's since 8.0, Ampere), else "float32", which uses TF32 where torch was told to.
+        at_once: bytes that the states of questions computed together may take; one question is computed in any case.
+        rows: entities times questions of a block; a block takes about 30 * rows * width bytes.
+        Raises SettingsError for an unknown precision; torch's OutOfMemoryError.
+        """
+        import torch
+
+        if states not in get_args(States):
+            raise SettingsError(f"states {states!r}: known are {', '.join(get_args(States))}")
+        self.device, self.graph = torch.device(on), graph
+        self.products: Products = products or _products_for(self.device)
+        check_products(self.products)
+        self._kind = getattr(torch, states)
+        self._at_once, self._rows, self._turn = at_once, max(1, rows), Lock()
+        self.compiled = kernels_work(self.device, self._kind)  # or torch's own operations
+        with torch.inference_mode():
+            self.weights = {name: tensor.to(self.device, torch.float32) for name, tensor in weights.items()}
+            self._layers = [self._layer(number) for number in range(layer_count(weights))]
+            of_state, of_question = self.weights["entity_model.mlp.0.weight"].chunk(2, dim=1)
+            self._read = Product([of_state.t()], self.products)
+            self._of_question = of_question.t().contiguous()
+            kinds = tuple(self._relations(number) for number in range(len(self._layers)))
+            self.known = Relations(kinds, sum(kind.values.nbytes for kind in kinds))
+            self._hearing = {1: Hearing(graph, self.device, self._rows, self.compiled)}
+
+    @property
+    def bytes(self) -> int:
+        """Memory on the device that lasts: weights, their parts for products, relation states, graph."""
+        parts = [self._read, *(layer.mix for layer in self._layers)]
+        size: int = sum(tensor.nbytes for tensor in self.weights.values()) + sum(part.bytes for part in parts)
+        return size + self.known.bytes + self._of_question.nbytes + sum(one.bytes for one in self._hearing.values())
+
+    def scores(self, questions: Floats, starts: Sequence[Start]) -> Floats:
+        """Logits (B, N), float32, for sentence vectors (B, text width) and the entities of each question."""
+        import torch
+        from torch.nn.functional import linear
+
+        found = np.empty((len(starts), self.graph.entities), dtype=np.float32)
+        # two copies of the states: those of one layer and of the next
+        question = 2 * self.graph.entities * self._of_question.shape[0] * self._kind.itemsize
+        batch = max(1, self._at_once // max(1, question))
+        with self._turn, torch.inference_mode():
+            given = torch.from_numpy(np.ascontiguousarray(questions, dtype=np.float32)).to(self.device)
+            asked = linear(given, self.weights["question_mlp.weight"], self.weights["question_mlp.bias"])  # (B, d)
+            for begin in range(0, len(starts), batch):
+                some = slice(begin, begin + batch)
+                found[some] = self._scored(asked[some], starts[some])
+        return found
+
+    def _scored(self, asked: Tensor, starts: Sequence[Start]) -> Floats:
+        """(B, N) of questions (B, d) that are computed together."""
+        import torch
+
+        batch, width, count = *asked.shape, self.graph.entities
+        hearing = self._hearing_of(batch)
+        where, initial = self._initial(asked, starts)
+        at = torch.from_numpy(where).to(self.device)
+        # entity first: row e * B + b is entity e's state for question b
+        states = torch.zeros(count, batch, width, dtype=self._kind, device=self.device)
+        states.view(-1, width)[at] = initial.to(self._kind)
+        following = torch.empty_like(states)
+        for layer, kinds in zip(self._layers, self.known.kinds, strict=True):
+            for block in hearing.blocks:
+                heard = hearing.hear(block, states, kinds.values).view(-1, width)
+                low, high = np.searchsorted(where, (block.low * batch, block.high * batch))
+                # the initial states enter every sum; no row twice
+                heard[at[low:high] - block.low * batch] += initial[low:high]
+                own, into = (whole[block.low : block.high].view(-1, width) for whole in (states, following))
+                self._respond(layer, layer.mix(own, heard), own, into)
+            states, following = following, states
+        scores = torch.empty(count, batch, device=self.device)
+        parts = asked @ self._of_question + self.weights["entity_model.mlp.0.bias"]  # (B, 2d)
+        out, last = self.weights["entity_model.mlp.2.weight"][0], self.weights["entity_model.mlp.2.bias"]
+        for block in hearing.blocks:
+            hidden = self._read(states[block.low : block.high].view(-1, width)).view(-1, *parts.shape)
+            scores[block.low : block.high] = hidden.add_(parts).relu_() @ out
+        found: Floats = (scores.t() + last).cpu().numpy()
+        return found
+
+    def _respond(self, layer: _Layer, mixed: Tensor, own: Tensor, into: Tensor) -> None:
+        """Write the next states (rows, d), of what the linear map gave without its bias, and the states."""
+        from torch.nn.functional import layer_norm
+
+        if self.compiled:
+            from ras_agent.tools.encode.gfm.triton_respond import respond
+
+            respond(mixed, layer.bias, layer.gain, layer.shift, own, into)
+            return
+        norm = layer_norm(mixed.add_(layer.bias), mixed.shape[-1:], layer.gain, layer.shift)
+        into.copy_(norm.relu_().add_(own))
+
+    def _initial(self, asked: Tensor, starts: Sequence[Start]) -> tuple[Ints, Tensor]:
+        """Rows (K,) of the states that the questions start from, ascending, and what they hold (K, d)."""
+        import torch
+
+        batch = len(starts)
+        question = np.repeat(np.arange(batch), [len(start.entities) for start in starts])
+        entities = np.concatenate([np.asarray(start.entities, dtype=np.int64) for start in starts])
+        weights = np.concatenate([np.asarray(start.weights, dtype=np.float32) for start in starts])
+        rows: Ints = entities * batch + question
+        order = np.argsort(rows, kind="stable")
+        share = torch.from_numpy(weights[order]).to(self.device)
+        return rows[order], share[:, None] * asked[torch.from_numpy(question[order]).to(self.device)]
+
+    def _hearing_of(self, batch: int) -> Hearing:
+        """The graph in blocks for a batch: as many fewer entities a block as there are questions."""
+        rows = 1 << max(0, (batch - 1).bit_length())  # a power of two, so that few sizes of blocks are kept
+        if rows not in self._hearing:
+            self._hearing[rows] = Hearing(self.graph, self.device, max(1, self._rows // rows), self.compiled)
+        return self._hearing[rows]
+
+    def _layer(self, number: int) -> _Layer:
+        at = f"entity_model.layers.{number}"
+        halves = [half.t() for half in self.weights[f"{at}.linear.weight"].chunk(2, dim=1)]
+        others = (self.weights[f"{at}.{name}"] for name in ("linear.bias", "layer_norm.weight", "layer_norm.bias"))
+        return _Layer(Product(halves, self.products), *others)
+
+    def _relations(self, number: int) -> Kept:
+        """One layer's relation states, from the sentence vectors, in blocks."""
+        import torch
+
+        vectors, width = self.graph.vectors, self.weights["rel_mlp.bias"].shape[0]
+        kinds = torch.empty(len(vectors), width, dtype=self._kind, device=self.device)
+        for begin in range(0, len(vectors), RELATIONS):
+            part = slice(begin, begin + RELATIONS)
+            inputs = relation_inputs(self.weights, torch.from_numpy(vectors[part]).to(self.device))
+            kinds[part] = layer_relations(self.weights, number, inputs).to(self._kind)
+        return Kept(kinds, torch.ones(1, device=self.device))
+
+
+def bytes_needed(weights: Mapping[str, Tensor], graph: GFMGraph) -> int:
+    """About how much memory one question takes on a device in float32, with all that lasts."""
+    width, layers = len(weights["question_mlp.bias"]), layer_count(weights)
+    lasting = layers * len(graph.vectors) * width + 2 * sum(tensor.numel() for tensor in weights.values())
+    return int(4 * (lasting + 2 * graph.entities * width + 8 * ROWS * width) + 24 * (graph.messages + graph.entities))
+
+
+def _products_for(on: device) -> Products:
+    import torch
+
+    return "split" if on.type == "cuda" and torch.cuda.get_device_capability(on) >= (8, 0) else "float32"

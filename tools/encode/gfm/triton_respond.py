@@ -1,0 +1,54 @@
+"""A layer's last step in Triton: bias, norm, rectifier and the state itself, in one pass over the rows.
+
+Import this only where Triton is installed; see ras_agent.tools.encode.gfm.triton_hear.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
+
+try:
+    import triton
+    import triton.language as tl
+except ImportError as error:
+    raise ImportError("the GFM network's kernels need Triton, which comes with torch for CUDA on Linux") from error
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = ["respond"]
+
+EPSILON = 1e-5  # of torch's layer_norm
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _responded(  # type: ignore[no-untyped-def]
+    mixed, bias, gain, shift, states, following, width, epsilon, COLUMNS: tl.constexpr
+):  # fmt: skip
+    row = tl.program_id(0).to(tl.int64) * width
+    column = tl.arange(0, COLUMNS)
+    inside = column < width
+    given = tl.load(mixed + row + column, mask=inside, other=0.0) + tl.load(bias + column, mask=inside, other=0.0)
+    centred = tl.where(inside, given - tl.sum(given, axis=0) / width, 0.0)
+    norm = centred * tl.rsqrt(tl.sum(centred * centred, axis=0) / width + epsilon)
+    gains, shifts = tl.load(gain + column, mask=inside, other=0.0), tl.load(shift + column, mask=inside, other=0.0)
+    state = tl.load(states + row + column, mask=inside, other=0.0).to(tl.float32)
+    found = tl.maximum(norm * gains + shifts, 0.0) + state
+    tl.store(following + row + column, found.to(following.dtype.element_ty), mask=inside)
+
+
+def respond(mixed: Tensor, bias: Tensor, gain: Tensor, shift: Tensor, states: Tensor, following: Tensor) -> None:
+    """Write to `following` the next states of `states`; both (rows, d), of one kind. mixed: (rows, d), float32.
+
+    bias, gain, shift: (d,). All contiguous.
+    """
+    import torch
+
+    rows, width = mixed.shape
+    columns = triton.next_power_of_2(width)
+    warps = max(1, min(16, columns // 128))
+    with torch.cuda.device(mixed.device) if mixed.is_cuda else nullcontext():
+        if rows:
+            arrays = mixed, bias, gain, shift, states, following
+            _responded[(rows,)](*arrays, width, EPSILON, COLUMNS=columns, num_warps=warps)

@@ -68,7 +68,7 @@ def test_a_worker_that_dies_ends_a_run_that_can_be_resumed(tmp_path: Path, order
         for child in multiprocessing.active_children():
             child.kill()
 
-    with pytest.raises(RunError, match=r"a worker process ended \(exit code -9\); the same command resumes the run"):
+    with pytest.raises(RunError, match=r"a worker process ended \(exit code -9\); the same command resumes the work"):
         evaluate(Processes(order, 1), QUESTIONS, folder, concurrency=1, on_end=kill_the_worker)
     assert [result.id for result in folder.results()] == ["q1"]
     assert [result.id for result in evaluate(Processes(order, 1), QUESTIONS, folder)] == ["q1", "q2", "q3"]

@@ -2,20 +2,20 @@
 
 This process hands out the items and takes the results; each worker fills the order for itself and works on an event
 loop of its own. A worker that dies ends the run; when this process dies, the workers notice it at their pipes and end.
+A script that uses them needs `if __name__ == "__main__":` (see ras_agent.tools.spread.child).
 """
 
 from __future__ import annotations
 
 import asyncio
-import signal
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import Any
 
 from ras_agent.errors import RunError
+from ras_agent.tools.spread.child import Child, in_words
 from ras_agent.tools.spread.order import Do, Order
 
 __all__ = ["Processes"]
@@ -53,12 +53,7 @@ class _Worker:
     """A process, seen from the event loop that hands out items."""
 
     def __init__(self, order: Order) -> None:
-        context = get_context("spawn")  # a fork would copy locks that threads of this process hold
-        self._loop = asyncio.get_running_loop()
-        self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, order), daemon=True)
-        self._process.start()
-        theirs.close()
+        self._loop, self._child = asyncio.get_running_loop(), Child(_serve, order)
         self.ready: asyncio.Future[Any] = self._loop.create_future()
         self.waiting: dict[int, asyncio.Future[Any]] = {READY: self.ready}
         self._given = 0
@@ -68,25 +63,22 @@ class _Worker:
         number, self._given = self._given, self._given + 1
         self.waiting[number] = future = self._loop.create_future()
         try:
-            self._pipe.send((number, item))
+            self._child.pipe.send((number, item))
             return await future
         except OSError as error:
-            raise self._died() from error
+            raise self._child.died() from error
         finally:
             self.waiting.pop(number, None)
 
     def end(self) -> None:
-        """Tell it to end; if it has not after a moment, make it."""
         with suppress(OSError):
-            self._pipe.send(None)
-        self._process.join(2)
-        if self._process.is_alive():
-            self._process.kill()
+            self._child.pipe.send(None)  # the pipe cannot be closed: a thread listens at it
+        self._child.bury()
 
     def _listen(self) -> None:
         try:
             while True:
-                number, result = self._pipe.recv()
+                number, result = self._child.pipe.recv()
                 self._loop.call_soon_threadsafe(self._settle, number, result)
         except (OSError, EOFError, RuntimeError):  # the pipe or the event loop is closed
             if not self._loop.is_closed():
@@ -102,21 +94,13 @@ class _Worker:
             future.set_result(result)
 
     def _lose(self) -> None:
-        self._process.join(1)
         for future in self.waiting.values():
             if not future.done():
-                future.set_exception(self._died())
-
-    def _died(self) -> RunError:
-        return RunError(
-            f"a worker process ended (exit code {self._process.exitcode}); the same command resumes the run, "
-            "with fewer --workers if memory is short"
-        )
+                future.set_exception(self._child.died())
 
 
 def _serve(pipe: Connection, order: Order) -> None:
     """A worker's whole life."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the other process's to act on
     try:
         work = order.fill()
     except Exception as error:
@@ -133,8 +117,8 @@ async def _work(pipe: Connection, work: Do) -> None:
     async def one(number: int, item: Any) -> None:
         try:
             result = await work(item)
-        except Exception as error:  # told in words, for not every exception survives the way back
-            result = RunError(f"{type(error).__name__}: {error}")
+        except Exception as error:
+            result = in_words(error)
         await asyncio.to_thread(send, number, result)
 
     def send(number: int, result: Any) -> None:

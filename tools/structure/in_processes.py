@@ -1,19 +1,19 @@
-"""Reading with several processes, for extractors that compute rather than wait; results and their order as with one."""
+"""Reading with several processes, for extractors that compute rather than wait; results and their order as with one.
+
+A script that uses them needs `if __name__ == "__main__":` (see ras_agent.tools.spread.child).
+"""
 
 from __future__ import annotations
 
-import signal
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from itertools import islice
-from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import Any
 
-from ras_agent.errors import RunError
 from ras_agent.protocols import Extractor
 from ras_agent.records import Extraction, Passage
+from ras_agent.tools.spread.child import Child, in_words
 from ras_agent.tools.structure.bulk import each_read
 
 __all__ = ["in_processes"]
@@ -57,51 +57,35 @@ def _read(extractor: Extractor, passages: Iterable[Passage], workers: int) -> It
 
 class _Worker:
     def __init__(self, extractor: Extractor) -> None:
-        context = get_context("spawn")  # a fork would copy locks that threads of this process hold
-        self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, extractor), daemon=True)
-        self._process.start()
-        theirs.close()
+        self._child = Child(_serve, extractor)
 
     def given(self, batch: list[Passage]) -> _Worker:
         try:
-            self._pipe.send(batch)
+            self._child.pipe.send(batch)
         except OSError as error:
-            raise self._died() from error
+            raise self._child.died() from error
         return self
 
     def result(self) -> list[Extraction]:
         try:
-            found: Any = self._pipe.recv()
+            found: Any = self._child.pipe.recv()
         except (OSError, EOFError) as error:
-            raise self._died() from error
+            raise self._child.died() from error
         if isinstance(found, BaseException):
             raise found
         return found  # type: ignore[no-any-return]
 
     def end(self) -> None:
-        self._pipe.close()  # which it notices, once it has read its batch
-        self._process.join(2)
-        if self._process.is_alive():
-            self._process.kill()
-            self._process.join()
-
-    def _died(self) -> RunError:
-        self._process.join(1)
-        return RunError(
-            f"a process that read passages ended (exit code {self._process.exitcode}); the same command goes on where "
-            "it ended, with fewer --workers if memory is short"
-        )
+        self._child.pipe.close()  # which it notices, once it has read its batch
+        self._child.bury()
 
 
 def _serve(pipe: Connection, extractor: Extractor) -> None:
     """A worker's whole life."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the other process's to act on
-    with suppress(OSError, EOFError):  # the process that hands out is gone, or wants no more
-        while True:
-            batch = pipe.recv()
-            try:
-                result: Any = [extraction for _, extraction in each_read(extractor, batch)]
-            except Exception as error:  # told in words, for not every exception survives the way back
-                result = RunError(f"{type(error).__name__}: {error}")
-            pipe.send(result)
+    while True:
+        batch = pipe.recv()
+        try:
+            result: Any = [extraction for _, extraction in each_read(extractor, batch)]
+        except Exception as error:
+            result = in_words(error)
+        pipe.send(result)

@@ -57,9 +57,10 @@ def build_graph(
     extractor: as resolve_extractor takes it. openie, gfm: ready facts of passages, which are then not read; without an
     index, one is made of the passages in `openie`. embedder: for the vectors of a new graph, by default the index's; ""
     for none. at_once: passages being read at a time, for an extractor that waits for a model. workers: processes that
-    read, for one that computes; a script then calls this under `if __name__ == "__main__":`. Passages of a graph that is
-    there (see `add_triples`) state their own facts. A killed call is taken up by the same call. Raises IndexNotFound, IngestError, IndexMismatch,
-    MissingExtra, RunError for a worker that died, and what `resolve_extractor` raises.
+    read, for one that computes; a script then calls this under `if __name__ == "__main__":`. Passages of a graph that
+    is there (see `add_triples`) state their own facts. A killed call is taken up by the same call. Raises
+    IndexNotFound, IngestError, IndexMismatch, MissingExtra, RunError for a worker that died, and what
+    `resolve_extractor` raises.
     """
     path, skipped = Path(index), []
     ready: list[ReadyPassage] = []

@@ -63,8 +63,8 @@ def scorer(
     """The network on `device`: "cpu", "cuda", "cuda:1" or "auto".
 
     "auto" is the first CUDA device that torch sees, if the network fits into its free memory, else the CPU.
-    most, half_cache, half_products: see FastGFM. On CUDA there is no cache of background, so `most` says nothing;
-    half_cache keeps states and relation states in float16, half_products multiplies in bfloat16.
+    most, half_cache, half_products: see FastGFM. On CUDA there is no background to keep, so the first two say nothing;
+    half_products multiplies in bfloat16 and keeps states in float16, which changes probabilities by up to a hundredth.
     Raises SettingsError for a device that is unknown or not there.
     """
     on = cuda_device(device)
@@ -86,7 +86,7 @@ def scorer(
         weights,
         graph,
         on,
-        states="float16" if half_cache else "float32",
+        states="float16" if half_products else "float32",
         products="bfloat16" if half_products else None,
     )
 

@@ -55,10 +55,14 @@ def test_cuda_is_taken_where_it_is(monkeypatch: pytest.MonkeyPatch, device: str,
     assert made == [(on, {"states": "float32", "products": None})]
 
 
-def test_the_cpus_options_for_half_precision_mean_the_like_on_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_half_products_mean_half_precision_on_cuda_and_a_half_cache_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     made = _pretend(monkeypatch, 1)
-    scorer(WEIGHTS, GRAPH, half_cache=True, half_products=True)
-    assert made == [("cuda:0", {"states": "float16", "products": "bfloat16"})]
+    scorer(WEIGHTS, GRAPH, half_cache=True)
+    scorer(WEIGHTS, GRAPH, half_products=True)
+    assert [options for _, options in made] == [
+        {"states": "float32", "products": None},
+        {"states": "float16", "products": "bfloat16"},
+    ]
 
 
 def test_auto_goes_where_there_is_room_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,97 @@
+"""How little time a question of the GFM network could take: its products and bytes at the rates of this machine."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ras_agent.tools.encode.gfm.config import GFMConfig
+from ras_agent.tools.encode.gfm.graph import GFMGraph
+from ras_agent.tools.encode.gfm.index_states import ROWS
+from ras_agent.tools.encode.gfm.on_device import DeviceGFM
+from ras_agent.tools.encode.gfm.reach import Outgoing, reach
+
+__all__ = ["device_floor", "fast_floor", "synchronised"]
+
+COPIED = 64_000_000  # floats
+
+
+def fast_floor(graph: GFMGraph, starts: Sequence[npt.NDArray[np.int64]], config: GFMConfig) -> dict[str, float]:
+    """What the median question reaches, as FastGFM computes it, in float32 on the CPU."""
+    outgoing, d = Outgoing.of(graph), config.width
+    work = []
+    for start in starts:
+        keys, products, moved = start, 0, 0
+        for _ in range(config.layers):
+            reached = reach(outgoing, keys)
+            products += 2 * d * d * (len(reached) + len(keys))
+            # each message reads a state and a relation; each one reached reads its background and writes itself
+            messages = int((outgoing.indptr[keys + 1] - outgoing.indptr[keys]).sum())
+            moved += 4 * d * (2 * messages + 2 * len(reached) + len(keys))
+            keys = reached
+        products += 4 * d * d * len(keys)
+        moved += 8 * d * graph.entities  # the part of the score that knows no question
+        work.append((products, moved, len(keys)))
+    products, moved, touched = np.median(np.array(work, dtype=np.float64), axis=0)
+    return _floor(products, moved, touched, "cpu", "float32", d)
+
+
+def device_floor(graph: GFMGraph, network: DeviceGFM, batch: int, config: GFMConfig) -> dict[str, float]:
+    """A question of a batch, as DeviceGFM computes it: every entity, whatever it reaches.
+
+    Of the bytes those are counted that no kernel can spare: states and relation states of messages, of which a batch
+    reads the latter once; states before and after a layer. What is kept between two steps of a block may stay in cache.
+    """
+    d, size, count = config.width, network.known.kinds[0].values.element_size(), graph.entities
+    products = count * (4 * d * d * config.layers + 4 * d * d)
+    heard = graph.messages * d * size * (1 + 1 / batch)
+    moved = config.layers * (heard + 2 * count * d * size) + count * (d * size + 4)
+    return _floor(products, moved, count, str(network.device), network.products, d)
+
+
+def _floor(products: float, moved: float, touched: float, device: str, way: str, d: int) -> dict[str, float]:
+    """products: how many operations. way: of multiplying, see products.Product; "split" has three times as many."""
+    import torch
+
+    tensor_cores = way != "float32" and device.startswith("cuda")
+    kind = torch.bfloat16 if tensor_cores else torch.float32
+    rows = ROWS if device == "cpu" else 16 * ROWS
+    left, right = (torch.randn(size, d, dtype=kind, device=device) for size in (rows, d))
+    rate = 2 * rows * d * d / _best(lambda: left @ right, device)
+    source = torch.randn(COPIED, device=device)
+    target = torch.empty_like(source)
+    copied = 2 * source.nbytes / _best(lambda: target.copy_(source), device)
+    times = 3 if way == "split" else 1
+    return {
+        "gflop": times * products / 1e9,
+        "moved_mb": moved / 1e6,
+        "reached": touched,
+        "gflop_per_s": rate / 1e9,
+        "copy_gb_per_s": copied / 1e9,
+        "products_ms": 1e3 * times * products / rate,
+        "bytes_ms": 1e3 * moved / copied,
+        "floor_ms": 1e3 * max(times * products / rate, moved / copied),
+    }
+
+
+def synchronised(device: str) -> float:
+    """The time by the clock in seconds, once a device has done all it was told to."""
+    import torch
+
+    if device.startswith("cuda"):
+        torch.cuda.synchronize(device)
+    elif device.startswith("mps"):
+        torch.mps.synchronize()
+    return time.perf_counter()
+
+
+def _best(call: Callable[[], object], device: str) -> float:
+    def seconds() -> float:
+        began = synchronised(device)
+        call()
+        return synchronised(device) - began
+
+    return min(seconds() for _ in range(5))

@@ -3,35 +3,47 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from ras_agent.tools.encode.gfm.config import GFMConfig
+from ras_agent.tools.encode.gfm.fast import FastGFM, Start
 from ras_agent.tools.encode.gfm.graph import GFMGraph
 from ras_agent.tools.encode.gfm.index_states import ROWS
 from ras_agent.tools.encode.gfm.on_device import DeviceGFM
-from ras_agent.tools.encode.gfm.reach import Outgoing, reach
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 __all__ = ["device_floor", "fast_floor", "synchronised"]
 
 COPIED = 64_000_000  # floats
 
 
-def fast_floor(graph: GFMGraph, starts: Sequence[npt.NDArray[np.int64]], config: GFMConfig) -> dict[str, float]:
-    """What the median question reaches, as FastGFM computes it, in float32 on the CPU."""
-    outgoing, d = Outgoing.of(graph), config.width
+def fast_floor(
+    weights: Mapping[str, Tensor],
+    graph: GFMGraph,
+    questions: npt.NDArray[np.float32],
+    starts: Sequence[npt.NDArray[np.int64]],
+    config: GFMConfig,
+) -> dict[str, float]:
+    """What the median question moves, as FastGFM computes it with everything kept, in float32 on the CPU."""
+    fast, d = FastGFM(weights, graph, most=1 << 40, half_cache=False), config.width
+    hearer, spoken, heard = graph.hearer, *np.zeros((2, graph.entities), dtype=np.bool_)
     work = []
-    for start in starts:
+    for question, start in zip(questions, starts, strict=True):
         keys, products, moved = start, 0, 0
-        for _ in range(config.layers):
-            reached = reach(outgoing, keys)
-            products += 2 * d * d * (len(reached) + len(keys))
+        for step in fast.steps(question, Start(start, np.ones(len(start), dtype=np.float32))):
+            products += 2 * d * d * (len(step.reached) + len(step.speakers))
             # each message reads a state and a relation; each one reached reads its background and writes itself
-            messages = int((outgoing.indptr[keys + 1] - outgoing.indptr[keys]).sum())
-            moved += 4 * d * (2 * messages + 2 * len(reached) + len(keys))
-            keys = reached
+            spoken[:], heard[:] = False, False
+            spoken[step.speakers], heard[step.reached] = True, True
+            messages = int(np.count_nonzero(spoken[graph.source] & heard[hearer]))
+            moved += 4 * d * (2 * messages + 2 * len(step.reached) + len(step.speakers))
+            keys = step.keys
         products += 4 * d * d * len(keys)
         moved += 8 * d * graph.entities  # the part of the score that knows no question
         work.append((products, moved, len(keys)))

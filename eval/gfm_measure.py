@@ -72,7 +72,8 @@ def measure(name: str, folder: Path, config: GFMConfig, given: OnDevice) -> dict
     record |= {"connected_cpu_ms": float(np.nanmedian(processor[first_connected:]))}
     record |= {"connected_ms": float(np.nanmedian(connected)), "peak_mb": _peak_mb(on)}
     if name == "fast":
-        record |= fast_floor(graph, starts[:first_connected], config)
+        usual_questions = questions[:first_connected], starts[:first_connected]
+        record |= fast_floor(initial_weights(config, 0), graph, *usual_questions, config)
     if system.network is not None:
         record |= asdict(given) | {"products": system.network.products, "kernels": system.network.compiled}
         record |= device_floor(graph, system.network, batch, config)

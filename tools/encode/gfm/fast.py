@@ -1,15 +1,16 @@
-"""The network's scores without computing what is known already: exact, and quick where a question reaches little.
+"""The network's scores without computing what is known already: exact, and quick where a question moves little.
 
-A question changes the state of an entity at layer l only if one of the question's entities is within l messages of it.
-All others keep their background (ras_agent.tools.encode.gfm.index_states). So each layer computes, for the entities
-that are reached, how far the question moves them from the background; the linear map of [state; total] is split into
-its two halves, so that nothing is concatenated and the half of the state is needed only where it changed.
-Where the background was not kept, every entity is computed, in blocks.
+A question changes the state of an entity at layer l only if one of the question's entities is within l messages of it,
+and most of those by less than rounding would: a hub hears thousands of others beside. All others keep their background
+(ras_agent.tools.encode.gfm.index_states). So each layer computes, for the entities that are reached
+(ras_agent.tools.encode.gfm.reach), how far the question moves them from the background; the linear map of
+[state; total] is split into its two halves, so that nothing is concatenated and the half of the state is needed only
+where it changed. Where the background was not kept, every entity is computed, in blocks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,18 +20,20 @@ import numpy.typing as npt
 from ras_agent.tools.encode.gfm.graph import GFMGraph
 from ras_agent.tools.encode.gfm.index_states import ROWS, IndexStates, layers_of, prepare, rectified
 from ras_agent.tools.encode.gfm.kernel import hear
-from ras_agent.tools.encode.gfm.reach import Outgoing, reach
+from ras_agent.tools.encode.gfm.reach import Outgoing, hearing, reach
 from ras_agent.tools.encode.gfm.read import read_all, read_changed
 from ras_agent.tools.encode.gfm.respond import respond
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["FastGFM", "Start"]
+__all__ = ["FastGFM", "Start", "Step"]
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 MOST = 1_500_000_000
+NEGLIGIBLE = 3e-6
+NUMBERS = 1 << 20  # numbers at a time: a block of states is 4 MB, and stays in the cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,20 @@ class Start:
 
     entities: Ints
     weights: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one layer computes of a question.
+
+    speakers: (T,), whose changed states are heard. reached: (H,), whose next states are computed. keys: (C,), those of
+    them that change by more than a negligible length, by changes: (C, d). All ascending.
+    """
+
+    speakers: Ints
+    reached: Ints
+    keys: Ints
+    changes: Tensor
 
 
 class FastGFM:
@@ -52,6 +69,7 @@ class FastGFM:
         most: int = MOST,
         half_cache: bool | None = None,
         half_products: bool = False,
+        negligible: float = NEGLIGIBLE,
     ) -> None:
         """Computes the relation states and the background once; as long as about one question's plain pass.
 
@@ -59,6 +77,8 @@ class FastGFM:
         half_cache: keep them as 16-bit integers, in half the memory; probabilities stay within 1e-4. By default where
             float32 would take more than `most`.
         half_products: multiply matrices in bfloat16, which changes scores in about the third digit.
+        negligible: changes of a state whose root mean square is below this are left out; states themselves are of the
+            order of 1. Logits differ by up to some ten times as much. 0 leaves nothing out.
         """
         import torch
 
@@ -68,6 +88,10 @@ class FastGFM:
             self.known: IndexStates = prepare(weights, graph, most, half_cache)
             self._kind = torch.bfloat16 if half_products else torch.float32
             self._layers = layers_of(weights, self._kind)
+            self._hearing = hearing(self.known, self._layers)
+            width = self._layers[0].bias.shape[0]
+            self._negligible = negligible * width**0.5
+            self._rows = max(ROWS, NUMBERS // width)
             of_state, of_question = weights["entity_model.mlp.0.weight"].chunk(2, dim=1)
             self._score_state = of_state.t().contiguous().to(self._kind)
             self._score_question = of_question.t().contiguous()
@@ -76,42 +100,70 @@ class FastGFM:
     def scores(self, questions: Floats, starts: Sequence[Start]) -> Floats:
         """Logits (B, N), float32, for sentence vectors (B, text width) and the entities of each question."""
         import torch
-        from torch.nn.functional import linear
 
         with torch.inference_mode():
-            given = torch.from_numpy(np.ascontiguousarray(questions, dtype=np.float32))
-            asked = linear(given, self.weights["question_mlp.weight"], self.weights["question_mlp.bias"])
+            asked = self._asked(questions)
             parts = asked @ self._score_question + self.weights["entity_model.mlp.0.bias"]  # (B, 2d)
             if self.known.final is None:
                 scores = np.empty((len(asked), self.graph.entities), dtype=np.float32)
             else:
                 scores = read_all(self.known.final, parts, self._score_out)
             for row, start in enumerate(starts):
-                self._spread(asked[row], parts[row], start, scores[row])
+                self._read(asked[row], parts[row], start, scores[row])
             return scores + float(self.weights["entity_model.mlp.2.bias"])
 
-    def _spread(self, asked: Tensor, part: Tensor, start: Start, scores: Floats) -> None:
-        """Write the logits, but for their bias, of the entities that a question reaches to `scores` (N,)."""
+    def steps(self, question: Floats, start: Start) -> Iterator[Step]:
+        """What each layer whose background is kept computes for one question, sentence vector (text width,)."""
+        import torch
+
+        with torch.inference_mode():
+            yield from self._spread(self._asked(question[None])[0], start)
+
+    def _asked(self, questions: Floats) -> Tensor:
+        """(B, d)."""
+        import torch
+        from torch.nn.functional import linear
+
+        given = torch.from_numpy(np.ascontiguousarray(questions, dtype=np.float32))
+        return linear(given, self.weights["question_mlp.weight"], self.weights["question_mlp.bias"])
+
+    def _initial(self, asked: Tensor, start: Start) -> tuple[Ints, Tensor]:
+        """The question's entities (k,), ascending, and what each is told (k, d): eq. 6."""
         import torch
 
         order = np.argsort(start.entities, kind="stable")
-        first = np.asarray(start.entities, dtype=np.int64)[order]
-        initial = torch.from_numpy(np.asarray(start.weights, dtype=np.float32)[order])[:, None] * asked
-        keys, changed = first, initial
-        for number in range(len(self.known.mixed)):
-            reached = reach(self._outgoing, keys)
-            changed = self._changes(number, reached, keys, changed, first, initial)
-            keys = reached
+        weights = torch.from_numpy(np.asarray(start.weights, dtype=np.float32)[order])
+        return np.asarray(start.entities, dtype=np.int64)[order], weights[:, None] * asked
+
+    def _spread(self, asked: Tensor, start: Start) -> Iterator[Step]:
+        import torch
+
+        keys, changed = first, initial = self._initial(asked, start)
+        for number, layer in enumerate(self._hearing):
+            lengths = torch.linalg.vector_norm(changed, dim=1)
+            reached = reach(self._outgoing, keys, lengths, first, layer, self._negligible)
+            step = Step(keys, reached, *self._changes(number, reached, keys, changed, first, initial))
+            yield step
+            keys, changed = step.keys, step.changes
+
+    def _read(self, asked: Tensor, part: Tensor, start: Start, scores: Floats) -> None:
+        """Write the logits, but for their bias, of the entities that a question moves to `scores` (N,)."""
+        keys, changed = first, initial = self._initial(asked, start)
+        for step in self._spread(asked, start):
+            keys, changed = step.keys, step.changes
         if self.known.final is None:
             scores[:] = self._everywhere(part, keys, changed, first, initial)
             return
-        for begin in range(0, len(keys), ROWS):
-            some = slice(begin, begin + ROWS)
+        for begin in range(0, len(keys), self._rows):
+            some = slice(begin, begin + self._rows)
             hidden = self._product(changed[some], self._score_state)
             scores[keys[some]] = read_changed(hidden, self.known.final, keys[some], part, self._score_out)
 
-    def _changes(self, number: int, reached: Ints, keys: Ints, changed: Tensor, first: Ints, initial: Tensor) -> Tensor:
-        """How far the next states (H, d) of those `reached` (H,) are from the background.
+    def _changes(
+        self, number: int, reached: Ints, keys: Ints, changed: Tensor, first: Ints, initial: Tensor
+    ) -> tuple[Ints, Tensor]:
+        """Which of those `reached` (H,) change by more than a negligible length, and how far (C, d) their next states
+        are from the background.
 
         changed: (T, d), the same of those that speak, `keys` (T,). first: (k,), the question's own entities.
         """
@@ -123,10 +175,11 @@ class FastGFM:
         rows = reached if len(background.values) > 1 else np.zeros(len(reached), dtype=np.int64)
         starting = np.searchsorted(reached, first)
         following = torch.empty(len(reached), changed.shape[1])
-        total, of_states = torch.empty(2, min(ROWS, len(reached)), changed.shape[1])
-        for begin in range(0, len(reached), ROWS):
-            end = min(begin + ROWS, len(reached))
-            heard, block = total[: end - begin], following[begin:end]
+        total, mixed, of_states = torch.empty(3, min(self._rows, len(reached)), changed.shape[1])
+        remaining, count = [], 0
+        for begin in range(0, len(reached), self._rows):
+            end = min(begin + self._rows, len(reached))
+            heard, block = total[: end - begin], mixed[: end - begin]
             hear(self.graph, reached[begin:end], place, changed, kinds, heard)
             low, high = np.searchsorted(starting, (begin, end))
             heard[torch.from_numpy(starting[low:high] - begin)] += initial[low:high]
@@ -135,7 +188,12 @@ class FastGFM:
             own = self._product(changed[low:high], layer.of_state, of_states[: high - low])
             stands = place[reached[begin:end]] - low
             respond(block, own, changed[low:high], stands, background, rows[begin:end], layer.gain, layer.shift)
-        return following
+            moved = torch.linalg.vector_norm(block, dim=1) > self._negligible
+            left = moved.nonzero()[:, 0]
+            torch.index_select(block, 0, left, out=following[count : count + len(left)])
+            remaining.append(reached[begin:end][moved.numpy()])
+            count += len(left)
+        return np.concatenate(remaining) if remaining else reached, following[:count]
 
     def _everywhere(self, part: Tensor, keys: Ints, changed: Tensor, first: Ints, initial: Tensor) -> Floats:
         """The scores (N,), but for their bias, when every entity is computed after the layers that are kept."""
@@ -144,11 +202,11 @@ class FastGFM:
         assert self.known.entering is not None
         state = self.known.entering.clone()
         state[torch.from_numpy(keys)] += changed
-        following, total = torch.empty_like(state), torch.empty(min(ROWS, len(state)), state.shape[1])
+        following, total = torch.empty_like(state), torch.empty(min(self._rows, len(state)), state.shape[1])
         for later in range(len(self.known.mixed), len(self._layers)):
             layer = self._layers[later]
-            for begin in range(0, len(state), ROWS):
-                end = min(begin + ROWS, len(state))
+            for begin in range(0, len(state), self._rows):
+                end = min(begin + self._rows, len(state))
                 heard = total[: end - begin]
                 hear(self.graph, self._everyone[begin:end], self._everyone, state, self.known.kinds[later], heard)
                 low, high = np.searchsorted(first, (begin, end))
@@ -158,9 +216,9 @@ class FastGFM:
                 torch.add(rectified(mixed, layer), state[begin:end], out=following[begin:end])
             state, following = following, state
         scores = np.empty(len(state), dtype=np.float32)
-        for begin in range(0, len(state), ROWS):
-            hidden = self._product(state[begin : begin + ROWS], self._score_state).add_(part).relu_()
-            scores[begin : begin + ROWS] = (hidden @ self._score_out).numpy()
+        for begin in range(0, len(state), self._rows):
+            hidden = self._product(state[begin : begin + self._rows], self._score_state).add_(part).relu_()
+            scores[begin : begin + self._rows] = (hidden @ self._score_out).numpy()
         return scores
 
     def _product(self, left: Tensor, right: Tensor, out: Tensor | None = None) -> Tensor:

@@ -1,25 +1,39 @@
-"""Which entities a question reaches at the next layer."""
+"""Which entities a question changes at the next layer, and by enough to matter.
+
+What an entity hears is at most the sum of its messages' lengths, and its norm answers to a small change by at most
+`steep` times as much. So one number a message tells, before any state is touched, who cannot change by more than a
+negligible length: behind a hub that hears thousands, that is nearly everyone.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from ras_agent.tools.encode.gfm.graph import GFMGraph
+from ras_agent.tools.encode.gfm.index_states import ROWS, IndexStates, Layer
 
-__all__ = ["Outgoing", "reach"]
+if TYPE_CHECKING:
+    from torch import Tensor
 
+__all__ = ["Hearing", "Outgoing", "hearing", "reach"]
+
+Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
+EPSILON = 1e-5  # torch's layer norm
 
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """Who hears each entity: entity e is heard by hearer[indptr[e]] to hearer[indptr[e + 1] - 1]."""
+    """Who hears each entity: entity e is heard by hearer[indptr[e]] to hearer[indptr[e + 1] - 1], over `relation`."""
 
     indptr: Ints
     hearer: Ints
+    relation: Ints
 
     @classmethod
     def of(cls, graph: GFMGraph) -> Outgoing:
@@ -27,15 +41,49 @@ class Outgoing:
         order = np.argsort(graph.source, kind="stable")
         indptr = np.zeros(graph.entities + 1, dtype=np.int64)
         np.cumsum(np.bincount(graph.source, minlength=graph.entities), out=indptr[1:])
-        return cls(indptr, graph.hearer[order])
+        return cls(indptr, graph.hearer[order], graph.relation[order])
 
 
-def reach(outgoing: Outgoing, speakers: Ints) -> Ints:
-    """(H,), ascending: `speakers` (T,) and all that hear one of them."""
+@dataclass(frozen=True, slots=True)
+class Hearing:
+    """How loud one layer's relations are and how its entities answer.
+
+    loud: (R,), the largest number of each relation state, so that a state of length x is heard as one of at most
+    loud * x. steep: (N,), or (1,) where all are alike: how long, at most, a change of the state is for each unit of
+    length of a small change of what is heard.
+    """
+
+    loud: Floats
+    steep: Floats
+
+
+def hearing(known: IndexStates, layers: Sequence[Layer]) -> list[Hearing]:
+    """Of each layer whose background is kept."""
+    import torch
+
+    found = []
+    for kinds, mixed, layer in zip(known.kinds, known.mixed, layers, strict=False):
+        blocks = [slice(begin, begin + ROWS) for begin in range(0, len(kinds.values), ROWS)]
+        loud = torch.cat([kinds.rows(block).abs().amax(dim=1) for block in blocks] or [torch.zeros(0)])
+        # the norm divides by the deviation of its input, and takes the mean out
+        longest = torch.linalg.matrix_norm(layer.of_total.float(), 2) * layer.gain.abs().max()
+        blocks = [slice(begin, begin + ROWS) for begin in range(0, len(mixed.values), ROWS)]
+        spread = [mixed.rows(block).var(dim=1, correction=0) for block in blocks] or [torch.zeros(0)]
+        found.append(Hearing(loud.numpy(), (longest / (torch.cat(spread) + EPSILON).sqrt()).numpy()))
+    return found
+
+
+def reach(outgoing: Outgoing, speakers: Ints, lengths: Tensor, always: Ints, layer: Hearing, negligible: float) -> Ints:
+    """(H,), ascending: `speakers` (T,), `always`, and all whose states may change by more than `negligible`.
+
+    lengths: (T,), of the changes of the speakers' states.
+    """
     first = outgoing.indptr[speakers]
     sent = outgoing.indptr[speakers + 1] - first
     ends = np.cumsum(sent)
-    reached = np.zeros(len(outgoing.indptr) - 1, dtype=np.bool_)
-    reached[speakers] = True
-    reached[outgoing.hearer[np.arange(sent.sum()) + np.repeat(first - (ends - sent), sent)]] = True
-    return np.flatnonzero(reached)
+    messages = np.arange(sent.sum()) + np.repeat(first - (ends - sent), sent)
+    heard = np.repeat(lengths.numpy(), sent) * layer.loud[outgoing.relation[messages]]
+    sums = np.bincount(outgoing.hearer[messages], heard, minlength=len(outgoing.indptr) - 1)
+    matters = sums * layer.steep > negligible
+    matters[speakers] = matters[always] = True
+    return np.flatnonzero(matters)

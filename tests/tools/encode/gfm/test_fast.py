@@ -148,3 +148,48 @@ def test_a_graph_without_messages_is_scored_too() -> None:
     vectors = np.zeros((0, 24), dtype=np.float32)
     case["graph"] = GFMGraph.from_edges(3000, np.zeros((0, 3), dtype=np.int64), vectors, vectors)
     np.testing.assert_allclose(_fast(case), _plain(case), atol=1e-5)
+
+
+@given(seed=st.integers(0, 2**32 - 1), negligible=st.sampled_from([1e-5, 1e-4, 1e-3]))
+@settings(max_examples=25, deadline=None)
+def test_who_is_left_out_would_have_changed_by_a_negligible_length(seed: int, negligible: float) -> None:
+    rng = np.random.default_rng(seed)
+    ends = rng.integers(0, 200, (2, 600))
+    ends[0, :150] = rng.integers(0, 3, 150)  # hubs
+    config = GFMConfig(text_width=12, width=16, layers=3)
+    graph = GFMGraph.from_edges(
+        200, np.column_stack((ends[0], rng.integers(0, 7, 600), ends[1])), *rng.normal(size=(2, 7, 12)).astype("f4")
+    )
+    weights, question = initial_weights(config, seed % 1000), rng.normal(size=12).astype(np.float32)
+    start = Start(np.array([5]), np.array([0.01]))
+    whole = next(FastGFM(weights, graph, negligible=0).steps(question, start))
+    some = next(FastGFM(weights, graph, negligible=negligible).steps(question, start))
+    lengths = dict(zip(whole.keys, np.linalg.norm(whole.changes, axis=1), strict=True))
+    for entity in set(whole.keys) - set(some.keys):
+        assert lengths[entity] <= 1.01 * negligible * 4  # the root mean square of 16 numbers times 4 is their length
+    assert set(some.keys) <= set(some.reached) <= set(whole.reached)
+
+
+def test_a_hub_that_hears_thousands_hardly_hears_one_question() -> None:
+    """Entity 0 and 5,000 others hear each other; the question's entity knows but one of them."""
+    facts = np.column_stack((np.zeros(5000, dtype=np.int64), np.zeros(5000, dtype=np.int64), np.arange(1, 5001)))
+    facts = np.vstack((facts, [5001, 0, 1]))
+    vectors = np.random.default_rng(0).normal(size=(2, 1, 24)).astype(np.float32)
+    case = _case() | {"graph": GFMGraph.from_edges(5002, facts, *vectors)}
+    case["weights"] = initial_weights(GFMConfig(text_width=24, width=16, layers=5), 3)
+    case["starts"] = [Start(np.array([5001]), np.array([1.0]))] * 4
+    fast = FastGFM(case["weights"], case["graph"], negligible=1e-3)
+    steps = list(fast.steps(case["questions"][0], case["starts"][0]))
+    assert [list(step.keys) for step in steps] == 5 * [[1, 5001]]
+    everyone = FastGFM(case["weights"], case["graph"], negligible=0).steps(case["questions"][0], case["starts"][0])
+    assert [len(step.reached) for step in everyone] == [2, 3, 5002, 5002, 5002]
+    assert np.abs(fast.scores(case["questions"], case["starts"]) - _plain(case)).max() < 1e-3
+
+
+def test_nothing_is_left_out_when_nothing_is_negligible() -> None:
+    case = _case()
+    fast = FastGFM(case["weights"], case["graph"], negligible=0)
+    steps = list(fast.steps(case["questions"][0], case["starts"][0]))
+    hearers = case["graph"].hearer[np.isin(case["graph"].source, [11])]
+    assert list(steps[0].reached) == sorted({11, *hearers})
+    assert len(steps[-1].reached) > 2000

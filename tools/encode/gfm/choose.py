@@ -71,7 +71,7 @@ def scorer(
     if on and device == "auto":
         import torch
 
-        free, needed = torch.cuda.mem_get_info(on)[0], bytes_needed(weights, graph)
+        free, needed = torch.cuda.mem_get_info(0)[0], bytes_needed(weights, graph)
         if needed > free:
             warnings.warn(
                 f"GFM stays on the CPU: it needs about {needed / 1e9:.1f} GB on {on}, of which {free / 1e9:.1f} GB are "

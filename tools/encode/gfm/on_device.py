@@ -35,7 +35,7 @@ Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 States = Literal["float32", "float16", "bfloat16"]
 AT_ONCE = 4_000_000_000  # bytes of the states of the questions that are computed together
-ROWS = 16_384  # entities a block, times questions: large enough for a product to fill a large processor
+ROWS = 32_768  # entities a block, times questions: steps long enough that the host is ahead of the device
 RELATIONS = 8192
 
 
@@ -75,7 +75,7 @@ class DeviceGFM:
         products: see ras_agent.tools.encode.gfm.products. By default "split" where the device has tensor cores for
             bfloat16 (NVIDIA's since 8.0, Ampere), else "float32", which uses TF32 where torch was told to.
         at_once: bytes that the states of questions computed together may take; one question is computed in any case.
-        rows: entities times questions of a block; a block takes about 30 * rows * width bytes.
+        rows: entities times questions of a block; a block takes about 40 * rows * width bytes.
         Raises SettingsError for an unknown precision; torch's OutOfMemoryError.
         """
         import torch
@@ -88,11 +88,12 @@ class DeviceGFM:
         self._kind = getattr(torch, states)
         self._at_once, self._rows, self._turn = at_once, max(1, rows), Lock()
         self.compiled = kernels_work(self.device, self._kind)  # or torch's own operations
+        # outside of inference mode: explaining takes gradients through them
+        self.weights = {name: tensor.detach().to(self.device, torch.float32) for name, tensor in weights.items()}
         with torch.inference_mode():
-            self.weights = {name: tensor.to(self.device, torch.float32) for name, tensor in weights.items()}
             self._layers = [self._layer(number) for number in range(layer_count(weights))]
             of_state, of_question = self.weights["entity_model.mlp.0.weight"].chunk(2, dim=1)
-            self._read = Product([of_state.t()], self.products)
+            self._read = Product([of_state.t()], self.products, compiled=self.compiled)
             self._of_question = of_question.t().contiguous()
             kinds = tuple(self._relations(number) for number in range(len(self._layers)))
             self.known = Relations(kinds, sum(kind.values.nbytes for kind in kinds))
@@ -138,8 +139,8 @@ class DeviceGFM:
             for block in hearing.blocks:
                 heard = hearing.hear(block, states, kinds.values).view(-1, width)
                 low, high = np.searchsorted(where, (block.low * batch, block.high * batch))
-                # the initial states enter every sum; no row twice
-                heard[at[low:high] - block.low * batch] += initial[low:high]
+                if low < high:  # the initial states enter every sum; no row twice
+                    heard[at[low:high] - block.low * batch] += initial[low:high]
                 own, into = (whole[block.low : block.high].view(-1, width) for whole in (states, following))
                 self._respond(layer, layer.mix(own, heard), own, into)
             states, following = following, states
@@ -188,7 +189,7 @@ class DeviceGFM:
         at = f"entity_model.layers.{number}"
         halves = [half.t() for half in self.weights[f"{at}.linear.weight"].chunk(2, dim=1)]
         others = (self.weights[f"{at}.{name}"] for name in ("linear.bias", "layer_norm.weight", "layer_norm.bias"))
-        return _Layer(Product(halves, self.products), *others)
+        return _Layer(Product(halves, self.products, compiled=self.compiled), *others)
 
     def _relations(self, number: int) -> Kept:
         """One layer's relation states, from the sentence vectors, in blocks."""
@@ -207,7 +208,7 @@ def bytes_needed(weights: Mapping[str, Tensor], graph: GFMGraph) -> int:
     """About how much memory one question takes on a device in float32, with all that lasts."""
     width, layers = len(weights["question_mlp.bias"]), layer_count(weights)
     lasting = layers * len(graph.vectors) * width + 2 * sum(tensor.numel() for tensor in weights.values())
-    return int(4 * (lasting + 2 * graph.entities * width + 8 * ROWS * width) + 24 * (graph.messages + graph.entities))
+    return int(4 * (lasting + 2 * graph.entities * width + 10 * ROWS * width) + 24 * (graph.messages + graph.entities))
 
 
 def _products_for(on: device) -> Products:

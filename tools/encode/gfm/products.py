@@ -16,7 +16,7 @@ from ras_agent.errors import SettingsError
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Product", "Products", "check_products"]
+__all__ = ["Product", "Products", "check_products", "split_rows"]
 
 Products = Literal["float32", "split", "bfloat16"]
 
@@ -27,14 +27,24 @@ def check_products(products: str) -> None:
         raise SettingsError(f"products {products!r}: known are {', '.join(get_args(Products))}")
 
 
+def split_rows(left: Tensor, parts: Tensor) -> None:
+    """Write to `parts` (rows, 3d), bfloat16, what that keeps of `left` (rows, d), of the rest, and the first again."""
+    import torch
+
+    most, rest, again = parts.chunk(3, dim=1)
+    most.copy_(left)
+    torch.sub(left, most, out=rest)  # computed in float32, the kind that holds both
+    again.copy_(most)
+
+
 class Product:
     """Rows times a fixed matrix."""
 
-    def __init__(self, rights: Sequence[Tensor], products: Products) -> None:
-        """rights: (d, h) each, float32, on the device. Rows are given in as many parts, which are not put together."""
+    def __init__(self, rights: Sequence[Tensor], products: Products, *, compiled: bool = False) -> None:
+        """rights: (d, h) each, float32, on the device. Rows are given in as many parts. compiled: split by Triton."""
         import torch
 
-        self._way, self._height = products, [len(right) for right in rights]
+        self._way, self._compiled, self._heights = products, compiled, [len(right) for right in rights]
         if products == "float32":
             self._rights = [right.contiguous() for right in rights]
             return
@@ -65,17 +75,21 @@ class Product:
             return found
         (right,) = self._rights
         row = torch.empty(len(lefts[0]), len(right), dtype=torch.bfloat16, device=right.device)
-        at = 0
-        for left, width in zip(lefts, self._height, strict=True):
-            row[:, at : at + width].copy_(left)
-            most = row[:, at : at + width]
-            at += width
-            if self._way == "split":
-                torch.sub(left.float(), most.float(), out=row[:, at : at + width])
-                row[:, at + width : at + 2 * width].copy_(most)
-                at += 2 * width
-        found = torch.mm(row, right, out_dtype=torch.float32) if right.dtype == row.dtype else row.float() @ right
-        return found
+        times, at = 3 if self._way == "split" else 1, 0
+        for left, height in zip(lefts, self._heights, strict=True):
+            parts = row[:, at : at + times * height]
+            at += times * height
+            if times == 1:
+                parts.copy_(left)
+            elif self._compiled:
+                from ras_agent.tools.encode.gfm.triton_split import split
+
+                split(left, parts)
+            else:
+                split_rows(left, parts)
+        if right.dtype == row.dtype:
+            return torch.mm(row, right, out_dtype=torch.float32)
+        return row.float() @ right
 
     @staticmethod
     def _on_tensor_cores(matrix: Tensor) -> bool:

@@ -38,15 +38,21 @@ def first_launch(on: device, kind: dtype) -> bool:
     given, some = torch.linspace(-2, 5, 64, device=on).view(8, 8), torch.linspace(-1, 2, 8, device=on)
     expected, found = (torch.zeros(block.rows, 2, 8, device=on) for _ in range(2))
     hear_messages(block, states, kinds[:, 0], source, relation, expected)
-    after = (layer_norm(given + some, (8,), some, some).relu_() + states.view(8, 8)).to(kind)
+    whole, parts = states.view(8, 8), torch.zeros(8, 24, device=on, dtype=torch.bfloat16)
+    after = (layer_norm(given + some, (8,), some, some).relu_() + whole).to(kind)
     try:
         from ras_agent.tools.encode.gfm.triton_hear import hear_messages as hear
         from ras_agent.tools.encode.gfm.triton_respond import respond
+        from ras_agent.tools.encode.gfm.triton_split import split
 
         hear(block, states, kinds[:, 0], source, relation, found)
         following = torch.empty_like(after)
-        respond(given, some, some, some, states.view(8, 8), following)
-        if torch.allclose(found, expected, atol=1e-4) and torch.allclose(following, after, atol=1e-1):
+        respond(given, some, some, some, whole, following)
+        split(whole, parts)
+        most, rest, again = parts.float().chunk(3, dim=1)
+        same = torch.equal(most, again) and torch.allclose(most + rest, whole.float(), atol=1e-4)
+        same &= torch.allclose(found, expected, atol=1e-4) and torch.allclose(following, after, atol=1e-1)
+        if same:
             return True
         reason = "their results are wrong"
     except Exception as error:  # whatever a compiler, a driver or a version that does not fit raises

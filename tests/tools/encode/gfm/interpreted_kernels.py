@@ -24,6 +24,7 @@ from ras_agent.tools.encode.gfm.kernel import hear  # noqa: E402
 from ras_agent.tools.encode.gfm.network import initial_weights  # noqa: E402
 from ras_agent.tools.encode.gfm.on_device import DeviceGFM  # noqa: E402
 from ras_agent.tools.encode.gfm.pieces import plan  # noqa: E402
+from ras_agent.tools.encode.gfm.products import Products  # noqa: E402
 
 CPU = torch.device("cpu")
 
@@ -36,7 +37,7 @@ CPU = torch.device("cpu")
     width=st.sampled_from([1, 8, 12]),
     kind=st.sampled_from([torch.float32, torch.float16, torch.bfloat16]),
 )
-@settings(max_examples=8, deadline=None, derandomize=True)
+@settings(max_examples=6, deadline=None, derandomize=True)
 def test_the_kernels_add_up_what_the_cpus_kernel_adds_up(
     seed: int, facts: int, hubs: bool, longest: int, width: int, kind: torch.dtype
 ) -> None:
@@ -84,7 +85,11 @@ def test_the_kernels_work(kind: torch.dtype) -> None:
     assert triton_works.first_launch(CPU, kind)
 
 
-def test_a_network_with_the_kernels_gives_the_scores_it_gives_without(monkeypatch: pytest.MonkeyPatch) -> None:
+# the interpreter cuts bfloat16 off where a processor rounds
+@pytest.mark.parametrize(("products", "off"), [("float32", 1e-5), ("split", 1e-4)])
+def test_a_network_with_the_kernels_gives_the_scores_it_gives_without(
+    products: Products, off: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rng = np.random.default_rng(2)
     weights = initial_weights(GFMConfig(text_width=6, width=12, layers=3), 1)
     ends = rng.integers(0, 20, (40, 3))
@@ -92,9 +97,9 @@ def test_a_network_with_the_kernels_gives_the_scores_it_gives_without(monkeypatc
     graph = GFMGraph.from_edges(20, ends % [20, 3, 20], *rng.normal(size=(2, 3, 6)).astype(np.float32))
     starts = [Start(np.array([4, 1]), np.ones(2)), Start(np.array([9]), np.ones(1))]
     asked = rng.normal(size=(2, 6)).astype(np.float32), starts
-    without = DeviceGFM(weights, graph, "cpu", rows=8).scores(*asked)
+    without = DeviceGFM(weights, graph, "cpu", rows=8, products=products).scores(*asked)
     monkeypatch.setattr(device_hear, "LONGEST_OF_KERNEL", 4)
     monkeypatch.setattr(on_device, "kernels_work", lambda on, kind: True)
-    network = DeviceGFM(weights, graph, "cpu", rows=8)
+    network = DeviceGFM(weights, graph, "cpu", rows=8, products=products)
     assert network.compiled
-    np.testing.assert_allclose(network.scores(*asked), without, atol=1e-5)
+    np.testing.assert_allclose(network.scores(*asked), without, atol=off)

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -60,7 +61,7 @@ def test_the_triton_kernels_pass_their_tests_in_tritons_interpreter() -> None:
         command, env={**os.environ, "TRITON_INTERPRET": "1"}, capture_output=True, text=True, timeout=110
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "6 passed" in done.stdout
+    assert "7 passed" in done.stdout
 
 
 def test_where_a_kernel_cannot_be_launched_a_warning_says_why_and_what_may_help() -> None:
@@ -77,36 +78,40 @@ def test_the_kernels_are_not_tried_where_there_is_no_cuda_device() -> None:
 
 @pytest.mark.filterwarnings("ignore:TRITON_DEFAULT_FP_FUSION")
 @pytest.mark.parametrize("kind", ["fp32", "fp16", "bf16"])
+@pytest.mark.parametrize("batch", ["i32", 1])  # a launch makes a constant of 1
 def test_the_kernels_compile_for_hopper_and_read_sixteen_bytes_at_a_time(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, batch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     triton = pytest.importorskip("triton")
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
-    from ras_agent.tools.encode.gfm.triton_hear import _said
+    from ras_agent.tools.encode.gfm.triton_hear import _said, _summed
     from ras_agent.tools.encode.gfm.triton_respond import _responded
+    from ras_agent.tools.encode.gfm.triton_split import _parted
 
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
     states, numbers, floats = f"*{kind}", "*i32", "*fp32"
-    for kernel, types, constants in (
-        (
-            _said,
-            [states, states, *[numbers] * 5, floats, "i32", "i32", "i32", "constexpr", "constexpr"],
-            {"AT_ONCE": 4, "COLUMNS": 512},
-        ),
-        (_responded, [*[floats] * 4, states, states, "i32", "fp32", "constexpr"], {"COLUMNS": 512}),
+    sums = [numbers, numbers, numbers, floats, batch, "i32", 1, 4, 512]
+    for kernel, types, size in (
+        (_said, [states, states, numbers, numbers, *sums], 4 if kind == "fp32" else 2),
+        (_summed, sums, 4),
+        (_responded, [*[floats] * 4, states, states, "i32", "fp32", 512], 4),
+        (_parted, [states, "*bf16", "i32", "i32", 512], 2),
     ):
+        signature = {
+            name: one if isinstance(one, str) else "constexpr"
+            for name, one in zip(kernel.arg_names, types, strict=True)
+        }
+        constants = {kernel.arg_names[place]: one for place, one in enumerate(types) if isinstance(one, int)}
         # as at a launch with a width of 512: it and all addresses are multiples of 16
-        aligned = [place for place, one in enumerate(types) if one[0] == "*"] + [kernel.arg_names.index("width")]
-        source = ASTSource(
-            kernel,
-            dict(zip(kernel.arg_names, types, strict=True)),
-            constants,
-            {(place,): [["tt.divisibility", 16]] for place in aligned},
-        )
-        warps = 512 * (4 if kind == "fp32" else 2) // 512
-        compiled = triton.compile(source, GPUTarget("cuda", 90, 32), {"num_warps": warps})
+        aligned = [
+            (place,)
+            for place, (name, one) in enumerate(signature.items())
+            if one[0] == "*" or name in ("width", "stride")
+        ]
+        source = ASTSource(kernel, signature, constants, {place: [["tt.divisibility", 16]] for place in aligned})
+        compiled = triton.compile(source, GPUTarget("cuda", 90, 32), {"num_warps": size})
         assert len(compiled.asm["cubin"]) > 0
         assert "ld.global.v4.b32" in compiled.asm["ptx"]
-        assert "atom" not in compiled.asm["ptx"]
+        assert "atom." not in compiled.asm["ptx"]

@@ -138,8 +138,11 @@ def test_a_graph_without_messages_or_entities_is_scored_too(case: dict[str, Any]
     assert _network(small).scores(small["questions"][:0], []).shape == (0, entities)
 
 
-def test_scores_are_explained_by_the_same_paths(case: dict[str, Any]) -> None:
-    network, graph = _network(case), case["graph"]
+# weights that are copied, as they are to another device, and those that are not
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+def test_scores_are_explained_by_the_same_paths(case: dict[str, Any], kind: torch.dtype) -> None:
+    weights = {name: tensor.to(kind) for name, tensor in case["weights"].items()}
+    network, graph = _network({**case, "weights": weights}), case["graph"]
     start, target = Start(graph.source[:1], np.ones(1, np.float32)), int(graph.hearer[0])
     given = graph, case["questions"][0], start, target
     paths = best_paths(network.weights, *given, kinds=network.known.kinds)

@@ -79,7 +79,10 @@ class RunFolder:
         try:
             found: JSON = json.loads(self.manifest_path.read_text("utf-8"))
         except OSError as error:
-            raise RunError(f"{self.path} is no run: {error.strerror}: {self.manifest_path.name}") from error
+            raise RunError(
+                f"{self.path} is no run: {error.strerror}: {self.manifest_path.name}; "
+                "name a folder that `ras-agent eval --out FOLDER` wrote"
+            ) from error
         except ValueError as error:
             raise RunError(f"{self.manifest_path}: not JSON ({error}); take it from a copy, or start anew") from error
         return found

@@ -95,5 +95,6 @@ def _understood(make: Callable[..., object], options: dict[str, Any]) -> dict[st
 def _fitting(kind: str, role: object) -> object:
     protocol = _PROTOCOLS[kind]
     if isinstance(role, type) or not isinstance(role, protocol):
-        raise TypeError(f"the {kind} has to be an object with the methods of {protocol.__name__}, got {role!r:.200}")
+        methods = f"ras_agent.protocols.{protocol.__name__}"
+        raise TypeError(f"the {kind} has to be an object with the methods of {methods}, got {role!r:.200}")
     return role

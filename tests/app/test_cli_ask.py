@@ -272,7 +272,9 @@ class TestErrors:
         result = cli("show", "run.json")
         assert (result.exit_code, len(result.stderr.splitlines())) == (1, 1)
         assert result.stderr.startswith("ras-agent: run.json: ")
-        assert cli("show", "gone.json").exit_code == 1
+        result = cli("show", "gone.json")
+        told = "gone.json: No such file or directory; `ras-agent ask QUESTION --save run.json` writes a trace"
+        assert (result.exit_code, result.stderr) == (1, f"ras-agent: {told}\n")
 
 
 def _heed_ctrl_c() -> None:

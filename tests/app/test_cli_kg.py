@@ -64,7 +64,10 @@ def test_stats_tell_what_there_is(cli: Cli, bell_index: Path) -> None:
 def test_stats_of_an_entity_that_is_not_there(cli: Cli, bell_index: Path) -> None:
     cli("kg", "build", "bell.index")
     result = cli("kg", "stats", "bell.index", "--entity", "Nobody")
-    assert (result.exit_code, result.stderr) == (1, "ras-agent: bell.index has no entity 'Nobody'\n")
+    assert (result.exit_code, result.stderr) == (
+        1,
+        "ras-agent: bell.index has no entity 'Nobody'; `ras-agent kg export bell.index facts.tsv` lists all facts\n",
+    )
 
 
 @pytest.mark.parametrize("name", ["g.graphml", "g.nt", "g.tsv", "g.jsonl", "g.html", "folder"])

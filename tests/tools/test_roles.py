@@ -48,7 +48,8 @@ def test_an_object_that_fits_is_taken_as_it_is() -> None:
 @each_kind
 def test_an_object_that_does_not_fit_is_a_type_error(resolve: Any, protocol: Any, on_a_model: Any, kind: str) -> None:
     with pytest.raises(
-        TypeError, match=f"the {kind} has to be an object with the methods of {protocol.__name__}, got 42"
+        TypeError,
+        match=rf"the {kind} has to be an object with the methods of ras_agent\.protocols\.{protocol.__name__}, got 42",
     ):
         resolve(42)
 

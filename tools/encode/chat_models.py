@@ -33,6 +33,8 @@ _SAMPLING_ATTRIBUTES = (
     *("reasoning", "thinking", "model_kwargs", "extra_body"),
 )
 
+_FORMS = "provider:model, as openai:gpt-4o-mini, or vllm:http://host:port/v1#model"
+
 
 def is_chat_model(thing: object) -> bool:
     """Whether `thing` is a LangChain BaseChatModel. Without LangChain loaded nothing can be one."""
@@ -61,9 +63,12 @@ def build_chat_model(
     except ImportError as error:
         raise _MissingProvider(provider, str(error)) from error
     except Exception as error:
-        raise SettingsError(
-            f"cannot set up the chat model {printable(spec)!r}: {without_secrets(str(error))}"
-        ) from None  # the provider's error may show the key
+        why = without_secrets(str(error)).rstrip(".")
+        if "model_provider" in why:  # LangChain's advice on a provider that it does not know is no setting of ours
+            supported = [line.rstrip(".") for line in why.splitlines() if line.startswith("Supported providers")]
+            why = ". ".join([f"no known provider: write {_FORMS}", *supported])
+        told = f"cannot set up the chat model {printable(spec)!r}: {why}"
+        raise SettingsError(told) from None  # the provider's error may show the key
 
 
 def model_name(model: Any) -> str:

@@ -47,15 +47,17 @@ Llm = Annotated[
     typer.Option(help="Model for every role not set itself, e.g. openai:gpt-4o-mini.", rich_help_panel=AGENT),
 ]
 Planner = Annotated[str | None, typer.Option(help="offline (default) or provider:model.", rich_help_panel=AGENT)]
-Extractor = Annotated[str | None, typer.Option(help="Likewise; follows the planner.", rich_help_panel=AGENT)]
-Answerer = Annotated[str | None, typer.Option(help="Likewise.", rich_help_panel=AGENT)]
+Extractor = Annotated[
+    str | None, typer.Option(help="offline or provider:model; unless set, as the planner.", rich_help_panel=AGENT)
+]
+Answerer = Annotated[str | None, typer.Option(help="offline (default) or provider:model.", rich_help_panel=AGENT)]
 
 K = Annotated[int | None, typer.Option(help="Passages a hop (5).", rich_help_panel=LIMITS)]
-MaxHops = Annotated[int | None, typer.Option(help="Hops (5).", rich_help_panel=LIMITS)]
-MaxFacts = Annotated[int | None, typer.Option(help="Facts in the graph (400).", rich_help_panel=LIMITS)]
-MaxLlmCalls = Annotated[int | None, typer.Option(help="Model calls.", rich_help_panel=LIMITS)]
-MaxTokens = Annotated[int | None, typer.Option(help="Tokens, in and out.", rich_help_panel=LIMITS)]
-MaxSeconds = Annotated[float | None, typer.Option(help="Seconds.", rich_help_panel=LIMITS)]
+MaxHops = Annotated[int | None, typer.Option(help="Most hops (5).", rich_help_panel=LIMITS)]
+MaxFacts = Annotated[int | None, typer.Option(help="Most facts in the graph (400).", rich_help_panel=LIMITS)]
+MaxLlmCalls = Annotated[int | None, typer.Option(help="Most model calls (no limit).", rich_help_panel=LIMITS)]
+MaxTokens = Annotated[int | None, typer.Option(help="Most tokens, in and out (no limit).", rich_help_panel=LIMITS)]
+MaxSeconds = Annotated[float | None, typer.Option(help="Most seconds (no limit).", rich_help_panel=LIMITS)]
 
 Style = Annotated[
     str | None,

@@ -167,7 +167,9 @@ def stats(
     else:
         number = graph.entity_id(entity)
         if number is None:
-            raise SettingsError(f"{index} has no entity {entity!r}")
+            raise SettingsError(
+                f"{index} has no entity {entity!r}; `ras-agent kg export {index} facts.tsv` lists all facts"
+            )
         found = about(graph, number)
     if as_json:
         typer.echo(inert_json(json.dumps(found, ensure_ascii=False, indent=2)))

@@ -27,10 +27,16 @@ def show(
     from ras_agent.app.cli.save import check_target, save_trace
     from ras_agent.app.cli.screen import screen
     from ras_agent.app.cli.summary import summary
+    from ras_agent.errors import TraceError
     from ras_agent.trace import Trace
 
     targets = [check_target(path) for path in save or ()]
-    run = Trace.from_json(trace.read_bytes(), str(trace))
+    try:
+        saved = trace.read_bytes()
+    except OSError as error:
+        told = f"{trace}: {error.strerror}; `ras-agent ask QUESTION --save run.json` writes a trace"
+        raise TraceError(told) from error
+    run = Trace.from_json(saved, str(trace))
     console = screen()
     drawing = Drawing(console, verbose=verbose)
     for event in replayed(run):

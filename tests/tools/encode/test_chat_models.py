@@ -66,7 +66,10 @@ def test_a_missing_key_is_an_error_that_names_the_variable() -> None:
 
 
 def test_an_unknown_provider_is_an_error() -> None:
-    with pytest.raises(SettingsError, match="cannot set up the chat model 'nobody:model'"):
+    with pytest.raises(
+        SettingsError,
+        match=r"model 'nobody:model': no known provider: write .*openai:gpt-4o-mini.*Supported providers: .*openai",
+    ):
         build_chat_model("nobody:model")
 
 

@@ -56,11 +56,13 @@ def device_floor(graph: GFMGraph, network: DeviceGFM, batch: int, config: GFMCon
 
     Of the bytes those are counted that no kernel can spare: states and relation states of messages, of which a batch
     reads the latter once; states before and after a layer. What is kept between two steps of a block may stay in cache.
+    The first layer, where few have been spoken to, counts for the states that it writes.
     """
     d, size, count = config.width, network.known.kinds[0].values.element_size(), graph.entities
-    products = count * (4 * d * d * config.layers + 4 * d * d)
+    dense = config.layers - 1
+    products = count * (4 * d * d * dense + 4 * d * d)
     heard = graph.messages * d * size * (1 + 1 / batch)
-    moved = config.layers * (heard + 2 * count * d * size) + count * (d * size + 4)
+    moved = dense * (heard + 2 * count * d * size) + count * (2 * d * size + 4)
     return _floor(products, moved, count, str(network.device), network.products, d)
 
 

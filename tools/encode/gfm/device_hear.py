@@ -68,13 +68,13 @@ class Hearing:
 
         if graph.messages >= 2**31:
             raise ValueError(f"a graph of {graph.messages} messages is too large for a device; use the CPU")
-        self._compiled, longest = compiled, LONGEST_OF_KERNEL if compiled else LONGEST
+        self._compiled, self.longest = compiled, LONGEST_OF_KERNEL if compiled else LONGEST
         self._source, self._relation = (
             torch.from_numpy(array).to(on, torch.int32) for array in (graph.source, graph.relation)
         )
         ends = range(0, graph.entities, rows)
         self.blocks = tuple(
-            Listeners.of(plan(graph.indptr, low, min(low + rows, graph.entities), longest), on) for low in ends
+            Listeners.of(plan(graph.indptr, low, min(low + rows, graph.entities), self.longest), on) for low in ends
         )
 
     @property
@@ -90,15 +90,19 @@ class Hearing:
 
         kinds: the relation states (R, d). The result may be written to.
         """
+        return self.add_up(block, states, kinds, self._source, self._relation)
+
+    def add_up(self, block: Listeners, states: Tensor, kinds: Tensor, source: Tensor, relation: Tensor) -> Tensor:
+        """The same of a block of other messages: source, relation (messages,), int32, rows of `states` and `kinds`."""
         import torch
 
         total = torch.empty(block.rows, *states.shape[1:], device=states.device)
         if self._compiled:
             from ras_agent.tools.encode.gfm import triton_hear
 
-            triton_hear.hear_messages(block, states, kinds, self._source, self._relation, total)
+            triton_hear.hear_messages(block, states, kinds, source, relation, total)
         else:
-            hear_messages(block, states, kinds, self._source, self._relation, total)
+            hear_messages(block, states, kinds, source, relation, total)
         return total[: block.high - block.low]
 
 

@@ -1,7 +1,8 @@
 """The network's scores on a device of torch: every entity at every layer, for several questions at once.
 
 A graphics processor computes all entities sooner than the host finds out which ones a question reaches, which is what
-ras_agent.tools.encode.gfm.fast does. So nothing is left out here. The relation states are computed once; weights, graph
+ras_agent.tools.encode.gfm.fast does. So nothing is left out here after the first layer, where few have been spoken to
+(ras_agent.tools.encode.gfm.first_layer). The relation states are computed once; weights, graph
 and relation states stay on the device; [state; total] is never put together in float32; what is summed, multiplied and
 normalised is a block of entities at a time. An entity's states of all questions lie together, since they share the
 relation states that are read for each message.
@@ -18,11 +19,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ras_agent.errors import SettingsError
-from ras_agent.tools.encode.gfm.device_hear import Hearing
+from ras_agent.tools.encode.gfm.device_hear import Hearing, Listeners
 from ras_agent.tools.encode.gfm.fast import Start
+from ras_agent.tools.encode.gfm.first_layer import Spoken
 from ras_agent.tools.encode.gfm.graph import GFMGraph
 from ras_agent.tools.encode.gfm.kept import Kept
 from ras_agent.tools.encode.gfm.network import layer_count, layer_relations, relation_inputs
+from ras_agent.tools.encode.gfm.pieces import plan
 from ras_agent.tools.encode.gfm.products import Product, Products, check_products
 from ras_agent.tools.encode.gfm.triton_works import kernels_work
 
@@ -97,6 +100,7 @@ class DeviceGFM:
             self._of_question = of_question.t().contiguous()
             kinds = tuple(self._relations(number) for number in range(len(self._layers)))
             self.known = Relations(kinds, sum(kind.values.nbytes for kind in kinds))
+            self._spoken = Spoken(graph)
             self._hearing = {1: Hearing(graph, self.device, self._rows, self.compiled)}
 
     @property
@@ -132,10 +136,9 @@ class DeviceGFM:
         where, initial = self._initial(asked, starts)
         at = torch.from_numpy(where).to(self.device)
         # entity first: row e * B + b is entity e's state for question b
-        states = torch.zeros(count, batch, width, dtype=self._kind, device=self.device)
-        states.view(-1, width)[at] = initial.to(self._kind)
+        states = self._first(where, initial, batch).view(count, batch, width)
         following = torch.empty_like(states)
-        for layer, kinds in zip(self._layers, self.known.kinds, strict=True):
+        for layer, kinds in zip(self._layers[1:], self.known.kinds[1:], strict=True):
             for block in hearing.blocks:
                 heard = hearing.hear(block, states, kinds.values).view(-1, width)
                 low, high = np.searchsorted(where, (block.low * batch, block.high * batch))
@@ -152,6 +155,34 @@ class DeviceGFM:
             scores[block.low : block.high] = hidden.add_(parts).relu_() @ out
         found: Floats = (scores.t() + last).cpu().numpy()
         return found
+
+    def _first(self, where: Ints, initial: Tensor, batch: int) -> Tensor:
+        """The states (N * B, d) after the first layer, of the rows (K,) where the questions start and with what."""
+        import torch
+
+        layer, kinds, width = self._layers[0], self.known.kinds[0].values, initial.shape[1]
+        said, given = self._spoken.first(where, batch), initial.to(self._kind)
+        source, relation = (
+            torch.from_numpy(array).to(self.device, torch.int32) for array in (said.speaker, said.relation)
+        )
+        nothing = torch.zeros(1, width, dtype=self._kind, device=self.device)
+        alike = torch.empty_like(nothing)
+        self._respond(layer, torch.zeros(1, width, device=self.device), nothing, alike)
+        states = alike.expand(self.graph.entities * batch, width).contiguous()
+        for low in range(0, len(said.rows), self._rows):
+            rows = said.rows[low : low + self._rows]
+            listeners = plan(said.indptr, low, low + len(rows), self._hearing[1].longest)
+            block = Listeners.of(listeners, self.device)
+            heard = self._hearing[1].add_up(block, given[:, None], kinds, source, relation).view(-1, width)
+            begin, end = np.searchsorted(where, (rows[0], rows[-1] + 1))
+            own = torch.zeros(len(rows), width, dtype=self._kind, device=self.device)
+            place = torch.from_numpy(np.searchsorted(rows, where[begin:end])).to(self.device)
+            own[place] = given[begin:end]
+            heard[place] += initial[begin:end]
+            into = torch.empty_like(own)
+            self._respond(layer, layer.mix(own, heard), own, into)
+            states[torch.from_numpy(rows).to(self.device)] = into
+        return states
 
     def _respond(self, layer: _Layer, mixed: Tensor, own: Tensor, into: Tensor) -> None:
         """Write the next states (rows, d), of what the linear map gave without its bias, and the states."""

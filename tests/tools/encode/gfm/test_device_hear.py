@@ -55,7 +55,7 @@ def test_torchs_operations_add_up_what_the_cpus_kernel_adds_up(
 
 def test_the_triton_kernels_pass_their_tests_in_tritons_interpreter() -> None:
     # older interpreters do not get along with numpy 2
-    pytest.importorskip("triton", minversion="3.9", reason="Triton is there for Linux only, and a torch may want an older")
+    pytest.importorskip("triton", minversion="3.9", reason="Triton is for Linux; torch may want an older")
     tests = Path(__file__).with_name("interpreted_kernels.py")
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", str(tests)]
     done = subprocess.run(

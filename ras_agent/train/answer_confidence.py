@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,33 +11,49 @@ import numpy.typing as npt
 
 from ras_agent.eval.metrics import token_f1
 from ras_agent.tools.answer.rank import Ranker, pooled
-from ras_agent.train.answer_config import SETS, Config
+from ras_agent.train.answer_config import Config
 from ras_agent.train.answer_network import train_ranker
 from ras_agent.train.answer_spans import Example
 
-__all__ = ["best_f1", "calibrated", "cross_validated"]
+__all__ = ["LeftOut", "best_f1", "calibrated", "cross_validated"]
 
 Floats = npt.NDArray[np.float32]
 
 
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """What rankers make of questions that they were not trained on.
+
+    figures: token F1 of each set in per cent. confidence: its slope and offset (2,). rankers: one a fold; number n has
+    not seen the groups whose number leaves n, divided by the number of folds.
+    """
+
+    figures: dict[str, float]
+    confidence: Floats
+    rankers: tuple[Ranker, ...]
+
+
 def cross_validated(
-    sets: Sequence[Sequence[Example]],
+    sets: Mapping[tuple[str, str], Sequence[Example]],
     fixed: Mapping[str, npt.NDArray[Any]],
     config: Config,
-) -> tuple[dict[str, float], Floats]:
-    """Token F1 of each set in per cent, and the slope and offset of the confidence, on questions left out."""
-    told: list[list[tuple[float, float]]] = [[] for _ in SETS]
+) -> LeftOut:
+    """Train a ranker for each fold on all others, and ask it what was left out.
+
+    `config.share` is in the order of `sets`.
+    """
+    told: dict[tuple[str, str], list[tuple[float, float]]] = {name: [] for name in sets}
+    weights = []
     for fold in range(config.folds):
-        kept = [[one for one in made if one.group % config.folds != fold] for made in sets]
-        ranker = Ranker({**fixed, **train_ranker(kept, config)})
-        for found, made in zip(told, sets, strict=True):
-            found += best_f1(ranker, [one for one in made if one.group % config.folds == fold])
-    figures = {
-        f"{name}, {loop}": round(100 * float(np.mean([f1 for _, f1 in found])), 1)
-        for (name, loop), found in zip(SETS, told, strict=True)
-    }
-    trained_on = [one for found, share in zip(told, config.share, strict=True) if share for one in found]
-    return figures, np.array(calibrated(trained_on), np.float32)
+        kept = [[one for one in made if one.group % config.folds != fold] for made in sets.values()]
+        weights.append({**fixed, **train_ranker(kept, config)})
+        ranker = Ranker(weights[-1])
+        for name, made in sets.items():
+            told[name] += best_f1(ranker, [one for one in made if one.group % config.folds == fold])
+    figures = {", ".join(name): round(100 * float(np.mean([f1 for _, f1 in found])), 1) for name, found in told.items()}
+    trained_on = [one for found, share in zip(told.values(), config.share, strict=True) if share for one in found]
+    confidence = np.array(calibrated(trained_on), np.float32)
+    return LeftOut(figures, confidence, tuple(Ranker({**one, "confidence": confidence}) for one in weights))
 
 
 def best_f1(ranker: Ranker, made: Iterable[Example]) -> list[tuple[float, float]]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Config", "SETS"]
+__all__ = ["AGAIN", "Config", "SETS", "second_shares"]
 
 SETS = (
     *(("hotpot", "ras"), ("hotpot", "single-shot"), ("musique", "ras"), ("musique", "single-shot")),
     *(("steps", "single-shot"), ("nq", "ras"), ("squad", "ras")),
 )
-"""The questions, and the loop that searches for them."""
+"""The questions of the first round, and the loop that searches for them, with BM25 and no ranker."""
+AGAIN = ("hotpot", "musique")
+"""Those of its sets whose "ras" makes way, in the second round, for the loop with the first round's rankers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,12 +21,14 @@ class Config:
     """Everything that decides what comes out.
 
     questions: at most so many of each set. share: how often a question of each set is drawn, in the order of `SETS`.
-    members: networks whose mean is taken. kept: weights whose word rarity and type model are taken over, if any.
+    retrievers: what the second round searches with. members: networks whose mean is taken. kept: weights whose word
+    rarity and type model are taken over, if any. work: where indexes are kept for a later run, if anywhere.
     """
 
     data: Path
     out: Path
     kept: Path | None = None
+    work: Path | None = None
     seed: int = 0
     questions: int = 450
     hidden: int = 16
@@ -35,6 +39,7 @@ class Config:
     decay: float = 0.1
     spans: int = 150
     share: tuple[float, ...] = (4.0, 2.0, 1.0, 0.5, 0.2, 1.0, 1.0)
+    retrievers: tuple[str, ...] = ("bm25", "hybrid", "ppr+dense")
     folds: int = 4
     members: int = 6
     type_size: int = 16
@@ -44,3 +49,14 @@ class Config:
     type_dropout: float = 0.4
     type_decay: float = 1.0
     longest_answer: int = 80
+
+
+def second_shares(config: Config) -> dict[tuple[str, str], float]:
+    """How often a question of each set is drawn in the second round: what makes way leaves its share to retrievers."""
+    shares: dict[tuple[str, str], float] = {}
+    for (name, loop), share in zip(SETS, config.share, strict=True):
+        if loop == "ras" and name in AGAIN:
+            shares |= {(name, retriever): share / len(config.retrievers) for retriever in config.retrievers}
+        else:
+            shares[name, loop] = share
+    return shares

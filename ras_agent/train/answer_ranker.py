@@ -4,17 +4,23 @@
 
 DATA is a folder with hotpotqa_train, musique_train200, reading (nq_oracle, squad_sample, hotpot_2wiki_train_qa) and
 2wikimultihopqa's corpus. The offline loop runs for every question; the ranker learns to find the answer among the spans
-of what it found. The type model learns from questions and answers alone, by telling the right answer from those of
-other questions (InfoNCE, arXiv:1807.03748); for the ranker's own training questions it is one that has not seen
-them. About ten minutes on one idle core.
+of what it found. In a first round the loop plans without a ranker and searches with BM25. In the second it is the loop
+as users have it, over several retrievers, and each question's links are named by a first ranker that has not seen it.
+Indexes and graphs for it, half of the time, go to --work, where a later run takes them up.
+
+The type model learns from questions and answers alone, by telling the right answer from those of other questions
+(InfoNCE, arXiv:1807.03748); for the ranker's own training questions it is one that has not seen them. About TIME
+minutes on one idle core.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import tempfile
 import time
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +28,12 @@ import numpy.typing as npt
 
 from ras_agent.tools.answer.answer_type import TypeModel
 from ras_agent.tools.answer.question_words import Rarity
+from ras_agent.tools.answer.rank import Ranker
 from ras_agent.tools.answer.weights import read_safetensors, write_safetensors
 from ras_agent.train.answer_confidence import cross_validated
-from ras_agent.train.answer_config import SETS, Config
+from ras_agent.train.answer_config import AGAIN, SETS, Config, second_shares
 from ras_agent.train.answer_examples import Found, asked_in, find, question_answers
+from ras_agent.train.answer_loops import found_over, searchable
 from ras_agent.train.answer_network import train_ranker
 from ras_agent.train.answer_spans import examples, rarity_table
 from ras_agent.train.answer_types import asks_for_a_span, train_types
@@ -70,20 +78,32 @@ def train(config: Config) -> dict[str, Any]:
     else:
         types = train_types([*usable, *(p for half in halves for p in half if asks_for_a_span(*p, config))], config)
 
-    sets = [examples(found, rarity, apart if name in own else [types]) for (name, _), found in collected.items()]
+    sets = {
+        (name, loop): examples(found, rarity, apart if name in own else [types])
+        for (name, loop), found in collected.items()
+    }
     print(f"features: {time.monotonic() - began:.0f} s", flush=True)
     arrays: dict[str, npt.NDArray[Any]] = {
         "rarity": table,
         "type.questions": types.questions,
         "type.answers": types.answers,
     }
-    figures, confidence = cross_validated(sets, arrays, config)
-    arrays |= {**train_ranker(sets, config), "confidence": confidence}
+    first = cross_validated(sets, arrays, config)
+    print(f"first round: {first.figures}, {time.monotonic() - began:.0f} s", flush=True)
+    for (name, retriever), found in _again(config, first.rankers).items():
+        sets[name, retriever] = examples(found, rarity, [types])
+    print(f"second round found: {time.monotonic() - began:.0f} s", flush=True)
+    shares = second_shares(config)
+    second = replace(config, share=tuple(shares.values()))
+    chosen = {name: sets[name] for name in shares}
+    left_out = cross_validated(chosen, arrays, second)
+    arrays |= {**train_ranker(list(chosen.values()), second), "confidence": left_out.confidence}
     card = {
         "what": "the offline answerer's ranker: word rarity, answer types, and the mean of small networks over a span",
         "made_by": "ras_agent.train.answer_ranker",
         "config": {name: str(value) if isinstance(value, Path) else value for name, value in asdict(config).items()},
-        "cross_validated_f1": figures,
+        "first_round_f1": first.figures,
+        "cross_validated_f1": left_out.figures,
         "seconds": round(time.monotonic() - began),
         "data": DATA,
     }
@@ -92,14 +112,29 @@ def train(config: Config) -> dict[str, Any]:
     return card
 
 
+def _again(config: Config, rankers: Sequence[Ranker]) -> dict[tuple[str, str], list[Found]]:
+    """What the loop finds in the second round, by set and retriever."""
+    found = {}
+    with tempfile.TemporaryDirectory() as passing:
+        for name in AGAIN:
+            corpus, asked = asked_in(name, config.data)
+            index = searchable((config.work or Path(passing)) / name, corpus)
+            for retriever in config.retrievers:
+                found[name, retriever] = list(found_over(index, retriever, asked[: config.questions], rankers))
+                print(f"{name} over {retriever}: {len(found[name, retriever])} questions", flush=True)
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Train the ranker of the offline answerer.")
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--kept", type=Path, help="weights whose word rarity and type model are taken over")
+    parser.add_argument("--work", type=Path, help="a folder that keeps the indexes for a later run")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    print(json.dumps(train(Config(options.data, options.out, options.kept, options.seed)), indent=2))
+    config = Config(options.data, options.out, options.kept, options.work, options.seed)
+    print(json.dumps(train(config), indent=2))
 
 
 if __name__ == "__main__":

@@ -29,14 +29,19 @@ class OfflineAnswerer:
     """Fits `Answerer`. Weights load at the first question; may be used from several threads at once.
 
     embedder, reader: widen what the ranker sees. may_abstain: False always gives the best guess there is.
+    ranker: the packaged one unless given.
     """
 
     name = "offline"
 
     def __init__(
-        self, embedder: Embedder | None = None, reader: SpanReader | None = None, may_abstain: bool = True
+        self,
+        embedder: Embedder | None = None,
+        reader: SpanReader | None = None,
+        may_abstain: bool = True,
+        ranker: Ranker | None = None,
     ) -> None:
-        self._embedder, self._reader, self._may_abstain = embedder, reader, may_abstain
+        self._embedder, self._reader, self._may_abstain, self._ranker = embedder, reader, may_abstain, ranker
 
     def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage]) -> Answer:
         """The answer as the passages write it; `confidence` is the token F1 to expect of it."""
@@ -45,7 +50,7 @@ class OfflineAnswerer:
             return Answer(I_DO_NOT_KNOW, abstained=True)
         sides = sides_of(asked, passages, sentences)
         known = bool(sides) and all(side.sentences for side in sides)
-        ranker = packaged_ranker()
+        ranker = self._ranker or packaged_ranker()
         if asked.kind == "yes_no":
             return self._yes_no(asked, sides, passages, graph)
         if asked.kind == "choice" and sides:

@@ -6,10 +6,10 @@ DATA is a folder with hotpotqa_train, musique_train200, reading (nq_oracle, squa
 2wikimultihopqa's corpus. The offline loop runs for every question; the ranker learns to find the answer among the spans
 of what it found. In a first round the loop plans without a ranker and searches with BM25. In the second it is the loop
 as users have it, over several retrievers, and each question's links are named by a first ranker that has not seen it.
-Indexes and graphs for it, half of the time, go to --work, where a later run takes them up.
+Indexes and graphs for it, a third of the time, go to --work, where a later run takes them up.
 
 The type model learns from questions and answers alone, by telling the right answer from those of other questions
-(InfoNCE, arXiv:1807.03748); for the ranker's own training questions it is one that has not seen them. About TIME
+(InfoNCE, arXiv:1807.03748); for the ranker's own training questions it is one that has not seen them. About twenty
 minutes on one idle core.
 """
 
@@ -45,6 +45,9 @@ DATA = (
     "training questions of HotpotQA, MuSiQue, Natural Questions and SQuAD; "
     "question-answer pairs of HotpotQA and 2WikiMultihopQA; word counts of 2WikiMultihopQA's corpus"
 )
+
+PLACES = ("data", "out", "kept", "work")
+"""What of `Config` says only where things lie."""
 
 
 def train(config: Config) -> dict[str, Any]:
@@ -101,7 +104,8 @@ def train(config: Config) -> dict[str, Any]:
     card = {
         "what": "the offline answerer's ranker: word rarity, answer types, and the mean of small networks over a span",
         "made_by": "ras_agent.train.answer_ranker",
-        "config": {name: str(value) if isinstance(value, Path) else value for name, value in asdict(config).items()},
+        "config": {name: value for name, value in asdict(config).items() if name not in PLACES},
+        "kept": config.kept is not None,
         "first_round_f1": first.figures,
         "cross_validated_f1": left_out.figures,
         "seconds": round(time.monotonic() - began),

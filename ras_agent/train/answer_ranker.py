@@ -6,7 +6,7 @@ DATA is a folder with hotpotqa_train, musique_train200, reading (nq_oracle, squa
 2wikimultihopqa's corpus. The offline loop runs for every question; the ranker learns to find the answer among the spans
 of what it found. In a first round the loop plans without a ranker and searches with BM25. In the second it is the loop
 as users have it, over several retrievers, and each question's links are named by a first ranker that has not seen it.
-Indexes and graphs for it, a third of the time, go to --work, where a later run takes them up.
+Indexes and graphs for it, a quarter of the time, go to --work, where a later run takes them up.
 
 The type model learns from questions and answers alone, by telling the right answer from those of other questions
 (InfoNCE, arXiv:1807.03748); for the ranker's own training questions it is one that has not seen them. About twenty

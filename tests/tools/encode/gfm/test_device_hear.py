@@ -57,7 +57,7 @@ def test_the_triton_kernels_pass_their_tests_in_tritons_interpreter() -> None:
     # older interpreters do not get along with numpy 2
     pytest.importorskip("triton", minversion="3.9", reason="Triton is for Linux; torch may want an older")
     tests = Path(__file__).with_name("interpreted_kernels.py")
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", str(tests)]
+    command = [sys.executable, "-P", "-m", "pytest", "-p", "no:cacheprovider", str(tests)]
     done = subprocess.run(
         command, env={**os.environ, "TRITON_INTERPRET": "1"}, capture_output=True, text=True, timeout=110
     )

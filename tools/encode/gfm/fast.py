@@ -117,10 +117,16 @@ class FastGFM:
         import torch
 
         with torch.inference_mode():
-            yield from self._spread(self._asked(question[None])[0], start)
+            steps = self._spread(self._asked(question[None])[0], start)
+        while True:
+            with torch.inference_mode():  # not while the caller has its turn
+                step = next(steps, None)
+            if step is None:
+                return
+            yield step
 
     def _asked(self, questions: Floats) -> Tensor:
-        """(B, d)."""
+        """(B, d), what the network makes of the questions."""
         import torch
         from torch.nn.functional import linear
 

@@ -51,6 +51,7 @@ def found_over(
         last = _Last()
         planner, answerer = ChainPlanner(namer, OfflinePlanner()), ChainAnswerer(namer, last)
         create_ras_agent(planner=planner, answerer=answerer, retriever=search).invoke({"question": one.question})
+        assert last.question, f"the agent did not answer {one.question!r}"
         yield Found(replace(one, question=last.question), last.graph, last.passages)
 
 

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -65,9 +66,18 @@ def _descendants(pid: int) -> list[int]:
     """The processes that a process has started, and theirs; none where there is no /proc."""
     found = []
     for children in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in map(int, children.read_text().split()):
-            found += [child, *_descendants(child)]
+        with suppress(OSError):  # the thread has ended
+            for child in map(int, children.read_text().split()):
+                found += [child, *_descendants(child)]
     return found
+
+
+def _runs(pid: int) -> bool:
+    """Neither gone nor only waiting to be buried."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 @pytest.mark.timeout(400)
@@ -96,7 +106,9 @@ def test_a_killed_run_is_finished_without_asking_anything_twice(
         os.kill(killed.pid, signal.SIGKILL)
         killed.wait()
         # Ray takes a moment to notice; until then its workers would go on, and ask what the next run asks
-        while any(Path(f"/proc/{pid}").exists() for pid in helpers):
+        deadline = time.monotonic() + 60
+        while any(map(_runs, helpers)):
+            assert time.monotonic() < deadline, "the killed run's helpers go on"
             time.sleep(0.02)
         ended = [row["id"] for row in _rows(tmp_path / "broken")]
         assert 0 < len(ended) < 12

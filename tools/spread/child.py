@@ -54,5 +54,5 @@ def in_words(error: Exception) -> RunError:
 
 def _live(serve: Callable[[Connection, Any], None], pipe: Connection, order: object) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the other process's to act on
-    with suppress(OSError, EOFError):  # the process that hands out is gone, or wants no more
+    with suppress(EOFError, ConnectionError):  # the process that hands out is gone, or wants no more
         serve(pipe, order)

@@ -66,7 +66,7 @@ class _Worker:
             self._child.pipe.send((number, item))
             return await future
         except OSError as error:
-            raise self._child.died() from error
+            raise await asyncio.to_thread(self._child.died) from error
         finally:
             self.waiting.pop(number, None)
 
@@ -94,9 +94,11 @@ class _Worker:
             future.set_result(result)
 
     def _lose(self) -> None:
-        for future in self.waiting.values():
-            if not future.done():
-                future.set_exception(self._child.died())
+        lost = [future for future in self.waiting.values() if not future.done()]
+        if lost:
+            error = self._child.died()  # once: it may wait a moment
+            for future in lost:
+                future.set_exception(error)
 
 
 def _serve(pipe: Connection, order: Order) -> None:

@@ -62,33 +62,49 @@ def scorer(
 ) -> Scorer:
     """The network on `device`: "cpu", "cuda", "cuda:1" or "auto".
 
-    "auto" is the first CUDA device that torch sees, if the network fits into its free memory, else the CPU.
-    most, half_cache, half_products: see FastGFM. On CUDA there is no background to keep, so the first two say nothing;
-    half_products multiplies in bfloat16 and keeps states in float16, which changes probabilities by up to a hundredth.
-    Raises SettingsError for a device that is unknown or not there.
+    "auto" is the first CUDA device that torch sees, if the network fits into its free memory and gives scores there,
+    else the CPU. most, half_cache, half_products: see FastGFM. On CUDA there is no background to keep, so the first two
+    have no effect; half_products multiplies in bfloat16 and keeps states in float16, which changes probabilities by up
+    to a hundredth. Raises SettingsError for a device that is unknown, not there, or gives no scores.
     """
     on = cuda_device(device)
-    if on and device == "auto":
-        import torch
-
-        free, needed = torch.cuda.mem_get_info(0)[0], bytes_needed(weights, graph)
-        if needed > free:
-            warnings.warn(
-                f"GFM stays on the CPU: it needs about {needed / 1e9:.1f} GB on {on}, of which {free / 1e9:.1f} GB are "
-                "free. device='cuda' tries all the same; device='cpu' says that the CPU is meant.",
-                RuntimeWarning,
-                stacklevel=3,
+    if on:
+        try:
+            if device == "auto":
+                _check_room(weights, graph)
+            return _tried(
+                DeviceGFM(
+                    weights,
+                    graph,
+                    on,
+                    states="float16" if half_products else "float32",
+                    products="bfloat16" if half_products else None,
+                )
             )
-            on = None
-    if on is None:
-        return FastGFM(weights, graph, most=most, half_cache=half_cache, half_products=half_products)
-    return DeviceGFM(
-        weights,
-        graph,
-        on,
-        states="float16" if half_products else "float32",
-        products="bfloat16" if half_products else None,
-    )
+        except RuntimeError as error:  # torch's, for want of memory or whatever does not work there
+            reason = str(error).splitlines()[0]
+        if device != "auto":
+            raise SettingsError(f"GFM gives no scores on {on} ({reason}): device='cpu' needs no GPU")
+        warnings.warn(
+            f"GFM stays on the CPU: {reason}. device='cpu' says that the CPU is meant.", RuntimeWarning, stacklevel=3
+        )
+    return FastGFM(weights, graph, most=most, half_cache=half_cache, half_products=half_products)
+
+
+def _check_room(weights: Mapping[str, Tensor], graph: GFMGraph) -> None:
+    """Raises RuntimeError where the first CUDA device has not the memory."""
+    import torch
+
+    free, needed = torch.cuda.mem_get_info(0)[0], bytes_needed(weights, graph)
+    if needed > free:
+        raise RuntimeError(f"it needs about {needed / 1e9:.1f} GB on cuda:0, of which {free / 1e9:.1f} GB are free")
+
+
+def _tried(network: DeviceGFM) -> DeviceGFM:
+    """The network, once it has scored a question about nothing."""
+    nobody = Start(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32))
+    network.scores(np.zeros((1, network.weights["question_mlp.weight"].shape[1]), dtype=np.float32), [nobody])
+    return network
 
 
 def cuda_device(device: str) -> str | None:

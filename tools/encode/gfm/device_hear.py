@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ras_agent.errors import SettingsError
 from ras_agent.tools.encode.gfm.graph import GFMGraph
 from ras_agent.tools.encode.gfm.pieces import Pieces, Plan, plan
 
@@ -62,12 +63,12 @@ class Hearing:
     def __init__(self, graph: GFMGraph, on: device, rows: int, compiled: bool) -> None:
         """rows: entities a block. compiled: by the Triton kernel.
 
-        Raises ValueError for a graph of more messages than an int32 can count.
+        Raises SettingsError for a graph of more messages than an int32 can count.
         """
         import torch
 
         if graph.messages >= 2**31:
-            raise ValueError(f"a graph of {graph.messages} messages is too large for a device; use the CPU")
+            raise SettingsError(f"a graph of {graph.messages} messages is too large for a device: choose device='cpu'")
         self._compiled, self.longest = compiled, LONGEST_OF_KERNEL if compiled else LONGEST
         self._source, self._relation = (
             torch.from_numpy(array).to(on, torch.int32) for array in (graph.source, graph.relation)

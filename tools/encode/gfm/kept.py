@@ -16,7 +16,9 @@ LARGEST = 32767
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """values * scales, row by row. values: (rows, d), float32 or int16. scales: (rows,), float32; 1 for float32 values.
+    """values * scales, row by row. values: (rows, d), int16 or of a floating point kind, which needs no scales.
+
+    scales: (rows,), float32.
 
     An int16 value is off by at most 1/65,534 of its row's largest number: a row's numbers are of one kind of magnitude
     here, so this is finer than a 16-bit floating point number, whose error is 1/4,096 or 1/512 of the number itself.
@@ -32,7 +34,7 @@ class Kept:
         return size
 
     def rows(self, which: Tensor | slice) -> Tensor:
-        """The rows `which` as float32."""
+        """The rows `which`; int16 ones as float32."""
         some = self.values[which]
         return some if some.is_floating_point() else some * self.scales[which, None]
 

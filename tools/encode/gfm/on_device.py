@@ -26,7 +26,7 @@ from ras_agent.tools.encode.gfm.graph import GFMGraph
 from ras_agent.tools.encode.gfm.kept import Kept
 from ras_agent.tools.encode.gfm.network import layer_count, layer_relations, relation_inputs
 from ras_agent.tools.encode.gfm.pieces import plan
-from ras_agent.tools.encode.gfm.products import Product, Products, check_products
+from ras_agent.tools.encode.gfm.products import Product, Products, adds_up_in_float32, check_products
 from ras_agent.tools.encode.gfm.triton_works import kernels_work
 
 if TYPE_CHECKING:
@@ -245,4 +245,6 @@ def bytes_needed(weights: Mapping[str, Tensor], graph: GFMGraph) -> int:
 def _products_for(on: device) -> Products:
     import torch
 
-    return "split" if on.type == "cuda" and torch.cuda.get_device_capability(on) >= (8, 0) else "float32"
+    if on.type != "cuda" or torch.cuda.get_device_capability(on) < (8, 0):
+        return "float32"
+    return "split" if adds_up_in_float32(on) else "float32"

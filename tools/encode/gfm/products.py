@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from ras_agent.errors import SettingsError
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from torch import Tensor, device
 
 __all__ = ["Product", "Products", "check_products", "split_rows"]
 
@@ -56,7 +56,7 @@ class Product:
             blocks = [block for most, rest in zip(high, low, strict=True) for block in (most, most, rest)]
         joined = torch.cat(blocks)
         # only CUDA adds up bfloat16 products as float32; elsewhere the rounded numbers are multiplied as float32
-        self._rights = [joined if self._on_tensor_cores(joined) else joined.float()]
+        self._rights = [joined if adds_up_in_float32(joined.device) else joined.float()]
 
     @property
     def bytes(self) -> int:
@@ -91,15 +91,16 @@ class Product:
             return torch.mm(row, right, out_dtype=torch.float32)
         return row.float() @ right
 
-    @staticmethod
-    def _on_tensor_cores(matrix: Tensor) -> bool:
-        """Can this torch multiply bfloat16 into float32 on the matrix's device?"""
-        import torch
 
-        if not matrix.is_cuda:
-            return False
-        try:
-            torch.mm(matrix[:16, :16].t(), matrix[:16, :16], out_dtype=torch.float32)
-        except (TypeError, RuntimeError):  # torch before 2.8; a device without it
-            return False
-        return True
+def adds_up_in_float32(on: device) -> bool:
+    """Can this torch multiply bfloat16 into float32 there? On CUDA, from torch 2.8 on."""
+    import torch
+
+    if on.type != "cuda":
+        return False
+    one = torch.zeros(16, 16, dtype=torch.bfloat16, device=on)
+    try:
+        torch.mm(one, one, out_dtype=torch.float32)
+    except TypeError:  # an older torch does not know the word
+        return False
+    return True

@@ -76,6 +76,8 @@ def hearing(known: IndexStates, layers: Sequence[Layer]) -> list[Hearing]:
 def reach(outgoing: Outgoing, speakers: Ints, lengths: Tensor, always: Ints, layer: Hearing, negligible: float) -> Ints:
     """(H,), ascending: `speakers` (T,), `always`, and all whose states may change by more than `negligible`.
 
+    For changes that are large beside the background it may be twice as much: layer norm is not a linear map.
+
     lengths: (T,), of the changes of the speakers' states.
     """
     first = outgoing.indptr[speakers]
@@ -84,6 +86,6 @@ def reach(outgoing: Outgoing, speakers: Ints, lengths: Tensor, always: Ints, lay
     messages = np.arange(sent.sum()) + np.repeat(first - (ends - sent), sent)
     heard = np.repeat(lengths.numpy(), sent) * layer.loud[outgoing.relation[messages]]
     sums = np.bincount(outgoing.hearer[messages], heard, minlength=len(outgoing.indptr) - 1)
-    matters = sums * layer.steep > negligible
+    matters = ~(sums * layer.steep <= negligible)  # what is not a number matters, too
     matters[speakers] = matters[always] = True
     return np.flatnonzero(matters)

@@ -97,4 +97,7 @@ def _checked(tensors: Mapping[str, Any], config: GFMConfig, path: Path) -> dict[
             f"{path}: {len(names)} weights do not fit config.json; first {first}: "
             f"expected {expected.get(first, 'nothing')}, found {found}"
         )
+    for name in expected:
+        if not tensors[name].isfinite().all():
+            raise WeightsError(f"{path}: {name} holds numbers that are not finite; download or train the weights again")
     return {name: tensors[name].float() for name in expected}

@@ -65,6 +65,27 @@ def test_half_products_mean_half_precision_on_cuda_and_a_half_cache_nothing(monk
     ]
 
 
+@pytest.mark.parametrize("broken", ["mem_get_info", "scores"])
+def test_auto_takes_the_cpu_where_cuda_does_not_work(monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
+    def fail(*given: object) -> Any:
+        raise RuntimeError("CUDA error: the card is busy\nCompile with ...")
+
+    _pretend(monkeypatch, 1)
+    monkeypatch.setattr(torch.cuda if broken == "mem_get_info" else DeviceGFM, broken, fail)
+    with pytest.warns(RuntimeWarning, match=r"stays on the CPU: CUDA error: the card is busy\. device='cpu'"):
+        assert isinstance(scorer(WEIGHTS, GRAPH), FastGFM)
+
+
+def test_a_device_that_was_asked_for_and_does_not_work_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*given: object) -> Any:
+        raise RuntimeError("CUDA out of memory")
+
+    _pretend(monkeypatch, 1)
+    monkeypatch.setattr(DeviceGFM, "scores", fail)
+    with pytest.raises(SettingsError, match=r"no scores on cuda:0 \(CUDA out of memory\): device='cpu'"):
+        scorer(WEIGHTS, GRAPH, "cuda")
+
+
 def test_auto_goes_where_there_is_room_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     made = _pretend(monkeypatch, 1, free=1000)
     with pytest.warns(RuntimeWarning, match=r"stays on the CPU: it needs about .* GB on cuda:0, of which 0\.0 GB"):

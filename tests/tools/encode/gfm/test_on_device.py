@@ -15,7 +15,7 @@ from ras_agent.tools.encode.gfm.config import GFMConfig  # noqa: E402
 from ras_agent.tools.encode.gfm.fast import Start  # noqa: E402
 from ras_agent.tools.encode.gfm.graph import GFMGraph  # noqa: E402
 from ras_agent.tools.encode.gfm.network import Messages, initial_weights, plain_scores  # noqa: E402
-from ras_agent.tools.encode.gfm.on_device import DeviceGFM, bytes_needed  # noqa: E402
+from ras_agent.tools.encode.gfm.on_device import ROWS, DeviceGFM, bytes_needed  # noqa: E402
 from ras_agent.tools.encode.gfm.paths import best_paths  # noqa: E402
 
 
@@ -158,4 +158,10 @@ def test_an_unknown_precision_is_refused(case: dict[str, Any]) -> None:
 
 
 def test_the_memory_it_needs_is_told_before(case: dict[str, Any]) -> None:
-    assert _network(case).bytes < bytes_needed(case["weights"], case["graph"])
+    weights, graph = case["weights"], case["graph"]
+    width, numbers = len(weights["question_mlp.bias"]), sum(tensor.numel() for tensor in weights.values())
+    blocks = 4 * 10 * ROWS * width
+    rows = 5 * len(graph.vectors) + 2 * graph.entities  # relation states of five layers, states before and after one
+    messages = 24 * (graph.messages + graph.entities)
+    assert bytes_needed(weights, graph) == blocks + 4 * width * rows + 8 * numbers + messages
+    assert _network(case).bytes < bytes_needed(weights, graph) - blocks

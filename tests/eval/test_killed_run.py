@@ -73,9 +73,11 @@ def _descendants(pid: int) -> list[int]:
 
 
 def _runs(pid: int) -> bool:
-    """Neither gone nor only waiting to be buried."""
+    """Neither gone, nor only waiting to be buried, nor one of Ray's agents, which ask nothing and stay for a minute."""
+    process = Path(f"/proc/{pid}")
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        state = (process / "stat").read_text().rpartition(")")[2].split()[0]
+        return state != "Z" and b"Agent" not in (process / "cmdline").read_bytes()
     except OSError:
         return False
 

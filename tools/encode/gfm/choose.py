@@ -81,13 +81,12 @@ def scorer(
                     products="bfloat16" if half_products else None,
                 )
             )
-        except RuntimeError as error:  # torch's, for want of memory or whatever does not work there
+        except (RuntimeError, SettingsError) as error:  # torch's, for whatever does not work there; a graph too large
             reason = str(error).splitlines()[0]
-        if device != "auto":
-            raise SettingsError(f"GFM gives no scores on {on} ({reason}): device='cpu' needs no GPU")
-        warnings.warn(
-            f"GFM stays on the CPU: {reason}. device='cpu' says that the CPU is meant.", RuntimeWarning, stacklevel=3
-        )
+            if device != "auto":
+                raise SettingsError(f"GFM gives no scores on {on} ({reason}): device='cpu' needs no GPU") from error
+            told = f"GFM stays on the CPU: {reason}. device='cpu' says that the CPU is meant."
+            warnings.warn(told, RuntimeWarning, stacklevel=3)
     return FastGFM(weights, graph, most=most, half_cache=half_cache, half_products=half_products)
 
 

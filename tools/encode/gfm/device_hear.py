@@ -68,7 +68,7 @@ class Hearing:
         import torch
 
         if graph.messages >= 2**31:
-            raise SettingsError(f"a graph of {graph.messages} messages is too large for a device: choose device='cpu'")
+            raise SettingsError(f"a graph of {graph.messages} messages is too large for a device")
         self._compiled, self.longest = compiled, LONGEST_OF_KERNEL if compiled else LONGEST
         self._source, self._relation = (
             torch.from_numpy(array).to(on, torch.int32) for array in (graph.source, graph.relation)

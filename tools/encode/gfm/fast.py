@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.tools.encode.gfm.graph import GFMGraph
-from ras_agent.tools.encode.gfm.index_states import ROWS, IndexStates, layers_of, prepare, rectified
+from ras_agent.tools.encode.gfm.graph import GFMGraph, Outgoing
+from ras_agent.tools.encode.gfm.index_states import IndexStates, layers_of, prepare, rectified
 from ras_agent.tools.encode.gfm.kernel import hear
-from ras_agent.tools.encode.gfm.reach import Outgoing, hearing, reach
+from ras_agent.tools.encode.gfm.reach import hearing, reach
 from ras_agent.tools.encode.gfm.read import read_all, read_changed
 from ras_agent.tools.encode.gfm.respond import respond
 
@@ -92,7 +92,7 @@ class FastGFM:
             self._hearing = hearing(self.known, self._layers)
             width = self._layers[0].bias.shape[0]
             self._negligible = negligible * width**0.5
-            self._rows = max(ROWS, NUMBERS // width)
+            self._rows = max(1, NUMBERS // width)
             of_state, of_question = weights["entity_model.mlp.0.weight"].chunk(2, dim=1)
             self._score_state = of_state.t().contiguous().to(self._kind)
             self._score_question = of_question.t().contiguous()

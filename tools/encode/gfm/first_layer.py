@@ -1,7 +1,7 @@
 """Who hears anything at the first layer: those that a question's entities speak to, and these entities themselves.
 
 All others stay alike, so the first layer of a device's pass need not be computed for everyone. This much the host finds
-out at once, other than what is reached at later layers.
+out at once, unlike what is reached at later layers.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.tools.encode.gfm.graph import GFMGraph
+from ras_agent.tools.encode.gfm.graph import Outgoing, entries
 
-__all__ = ["FirstMessages", "Spoken"]
+__all__ = ["FirstMessages", "first_messages"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -32,23 +32,12 @@ class FirstMessages:
     relation: Ints
 
 
-class Spoken:
-    """A graph's messages by the one that speaks."""
-
-    def __init__(self, graph: GFMGraph) -> None:
-        order = np.argsort(graph.source, kind="stable")
-        self._hearer, self._relation = graph.hearer[order], graph.relation[order]
-        self._indptr = np.zeros(graph.entities + 1, dtype=np.int64)
-        np.cumsum(np.bincount(graph.source, minlength=graph.entities), out=self._indptr[1:])
-
-    def first(self, starts: Ints, batch: int) -> FirstMessages:
-        """The first messages of starts (K,), ascending: entity * batch + question."""
-        entity, question = np.divmod(starts, batch)
-        begin, count = self._indptr[entity], np.diff(self._indptr)[entity]
-        speaker = np.repeat(np.arange(len(starts)), count)
-        message = np.arange(len(speaker)) + np.repeat(begin - (np.cumsum(count) - count), count)
-        hearer = self._hearer[message] * batch + question[speaker]
-        order = np.argsort(hearer, kind="stable")
-        rows = np.union1d(hearer, starts)
-        indptr = np.searchsorted(hearer[order], np.append(rows, np.iinfo(np.int64).max))
-        return FirstMessages(rows, indptr, speaker[order], self._relation[message][order])
+def first_messages(outgoing: Outgoing, starts: Ints, batch: int) -> FirstMessages:
+    """The first messages of starts (K,), ascending: entity * batch + question."""
+    entity, question = np.divmod(starts, batch)
+    message, speaker = entries(outgoing.indptr, entity)
+    hearer = outgoing.hearer[message] * batch + question[speaker]
+    order = np.argsort(hearer, kind="stable")
+    rows = np.union1d(hearer, starts)
+    indptr = np.searchsorted(hearer[order], np.append(rows, np.iinfo(np.int64).max))
+    return FirstMessages(rows, indptr, speaker[order], outgoing.relation[message][order])

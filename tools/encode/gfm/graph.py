@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["GFMGraph"]
+__all__ = ["GFMGraph", "Outgoing", "entries"]
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
@@ -64,3 +64,27 @@ class GFMGraph:
         np.cumsum(np.bincount(hearer, minlength=entities), out=indptr[1:])
         both = np.concatenate((vectors, inverse)).astype(np.float32, copy=False)
         return cls(indptr, source[order], kind[order], both)
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """Who hears each entity: entity e is heard by hearer[indptr[e]] to hearer[indptr[e + 1] - 1], over `relation`."""
+
+    indptr: Ints
+    hearer: Ints
+    relation: Ints
+
+    @classmethod
+    def of(cls, graph: GFMGraph) -> Outgoing:
+        """Of the messages of `graph`."""
+        order = np.argsort(graph.source, kind="stable")
+        indptr = np.zeros(graph.entities + 1, dtype=np.int64)
+        np.cumsum(np.bincount(graph.source, minlength=graph.entities), out=indptr[1:])
+        return cls(indptr, graph.hearer[order], graph.relation[order])
+
+
+def entries(indptr: Ints, rows: Ints) -> tuple[Ints, Ints]:
+    """Where the entries of compressed `rows` (T,) stand, row after row, and which of `rows` each belongs to."""
+    counts = indptr[rows + 1] - indptr[rows]
+    row = np.repeat(np.arange(len(rows), dtype=np.int64), counts)
+    return np.arange(len(row)) + np.repeat(indptr[rows] - (np.cumsum(counts) - counts), counts), row

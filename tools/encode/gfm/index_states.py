@@ -15,7 +15,7 @@ import numpy as np
 from ras_agent.tools.encode.gfm.graph import GFMGraph
 from ras_agent.tools.encode.gfm.kept import Kept, joined, keep
 from ras_agent.tools.encode.gfm.kernel import hear
-from ras_agent.tools.encode.gfm.network import layer_count, layer_relations, relation_inputs
+from ras_agent.tools.encode.gfm.network import layer_count, relation_inputs, relation_states
 
 if TYPE_CHECKING:
     from torch import Tensor, dtype
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["ROWS", "IndexStates", "Layer", "layers_of", "prepare", "rectified"]
 
 ROWS = 2048  # rows at a time: a block of states of width 512 is 4 MB and stays in the cache
-RELATIONS = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +103,9 @@ def prepare(weights: Mapping[str, Tensor], graph: GFMGraph, most: int, half: boo
     inputs = relation_inputs(weights, torch.from_numpy(graph.vectors))
     # nobody has anything to say at layer 0, so all entities stay alike until layer 1 has been heard
     state: Tensor | None = rectified(layers[0].bias[None], layers[0]).expand(count, width).contiguous()
-    kinds, mixed, entering = [keep(_relations(weights, 0, inputs), half)], [keep(layers[0].bias[None], half)], None
+    kinds, mixed, entering = [keep(relation_states(weights, 0, inputs), half)], [keep(layers[0].bias[None], half)], None
     for number, layer in enumerate(layers[1:], start=1):
-        exact = _relations(weights, number, inputs)
+        exact = relation_states(weights, number, inputs)
         # what is kept has to be followed by the states that enter the next layer, in float32
         if state is not None and left < count * (row + 4 * width):
             # those that enter layer 1 are one row still
@@ -123,17 +122,6 @@ def prepare(weights: Mapping[str, Tensor], graph: GFMGraph, most: int, half: boo
         reader = weights["entity_model.mlp.0.weight"][:, :width].t()
         final = joined([keep(state[begin : begin + ROWS] @ reader, half) for begin in range(0, max(1, count), ROWS)])
     return IndexStates(tuple(kinds), tuple(mixed), final, entering)
-
-
-def _relations(weights: Mapping[str, Tensor], number: int, inputs: Tensor) -> Tensor:
-    """network.layer_relations in blocks."""
-    import torch
-
-    kinds = torch.empty_like(inputs)
-    for begin in range(0, len(inputs), RELATIONS):
-        part = slice(begin, begin + RELATIONS)
-        kinds[part] = layer_relations(weights, number, inputs[part])
-    return kinds
 
 
 def _step(graph: GFMGraph, layer: Layer, state: Tensor, kinds: Kept, half: bool) -> tuple[Kept, Tensor]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.tools.encode.gfm.graph import GFMGraph
+from ras_agent.tools.encode.gfm.graph import GFMGraph, entries
 from ras_agent.tools.encode.gfm.kept import Kept
 
 if TYPE_CHECKING:
@@ -46,10 +46,8 @@ def _in_blocks(graph: GFMGraph, hearers: Ints, place: Ints, states: Tensor, kind
     import torch
 
     total.zero_()
-    heard = graph.indptr[hearers + 1] - graph.indptr[hearers]
-    ends = np.cumsum(heard)
-    messages = np.arange(heard.sum()) + np.repeat(graph.indptr[hearers] - (ends - heard), heard)
-    row, stands = np.repeat(np.arange(len(hearers)), heard), place[graph.source[messages]]
+    messages, row = entries(graph.indptr, hearers)
+    stands = place[graph.source[messages]]
     speaks = stands >= 0
     arrays = row[speaks], stands[speaks], graph.relation[messages[speaks]]
     hearer, speaker, kind = (torch.from_numpy(array) for array in arrays)

@@ -19,7 +19,21 @@ from ras_agent.tools.encode.gfm.kept import Kept
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Messages", "initial_weights", "layer_count", "layer_relations", "plain_scores", "relation_inputs", "update"]
+__all__ = [
+    "EPSILON",
+    "RELATIONS",
+    "Messages",
+    "initial_weights",
+    "layer_count",
+    "layer_relations",
+    "plain_scores",
+    "relation_inputs",
+    "relation_states",
+    "update",
+]
+
+EPSILON = 1e-5  # of torch's layer norm
+RELATIONS = 8192  # relations at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +90,13 @@ def layer_relations(weights: Mapping[str, Tensor], layer: int, inputs: Tensor) -
     at = f"entity_model.layers.{layer}.relation_projection"
     hidden = relu(linear(inputs, weights[f"{at}.0.weight"], weights[f"{at}.0.bias"]))
     return linear(hidden, weights[f"{at}.2.weight"], weights[f"{at}.2.bias"])
+
+
+def relation_states(weights: Mapping[str, Tensor], layer: int, inputs: Tensor) -> Tensor:
+    """`layer_relations` in blocks, for a graph of many relations."""
+    import torch
+
+    return torch.cat([layer_relations(weights, layer, block) for block in torch.split(inputs, RELATIONS)])
 
 
 def update(weights: Mapping[str, Tensor], layer: int, state: Tensor, total: Tensor) -> Tensor:

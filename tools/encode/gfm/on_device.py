@@ -21,10 +21,10 @@ import numpy.typing as npt
 from ras_agent.errors import SettingsError
 from ras_agent.tools.encode.gfm.device_hear import Hearing, Listeners
 from ras_agent.tools.encode.gfm.fast import Start
-from ras_agent.tools.encode.gfm.first_layer import Spoken
-from ras_agent.tools.encode.gfm.graph import GFMGraph
+from ras_agent.tools.encode.gfm.first_layer import first_messages
+from ras_agent.tools.encode.gfm.graph import GFMGraph, Outgoing
 from ras_agent.tools.encode.gfm.kept import Kept
-from ras_agent.tools.encode.gfm.network import layer_count, layer_relations, relation_inputs
+from ras_agent.tools.encode.gfm.network import RELATIONS, layer_count, relation_inputs, relation_states
 from ras_agent.tools.encode.gfm.pieces import plan
 from ras_agent.tools.encode.gfm.products import Product, Products, adds_up_in_float32, check_products
 from ras_agent.tools.encode.gfm.triton_works import kernels_work
@@ -39,7 +39,6 @@ Ints = npt.NDArray[np.int64]
 States = Literal["float32", "float16", "bfloat16"]
 AT_ONCE = 4_000_000_000  # bytes of the states of the questions that are computed together
 ROWS = 32_768  # entities a block, times questions: steps long enough that the host is ahead of the device
-RELATIONS = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +97,9 @@ class DeviceGFM:
             of_state, of_question = self.weights["entity_model.mlp.0.weight"].chunk(2, dim=1)
             self._read = Product([of_state.t()], self.products, compiled=self.compiled)
             self._of_question = of_question.t().contiguous()
-            kinds = tuple(self._relations(number) for number in range(len(self._layers)))
+            kinds = self._relations()
             self.known = Relations(kinds, sum(kind.values.nbytes for kind in kinds))
-            self._spoken = Spoken(graph)
+            self._outgoing = Outgoing.of(graph)
             self._hearing = {1: Hearing(graph, self.device, self._rows, self.compiled)}
 
     @property
@@ -161,7 +160,7 @@ class DeviceGFM:
         import torch
 
         layer, kinds, width = self._layers[0], self.known.kinds[0].values, initial.shape[1]
-        said, given = self._spoken.first(where, batch), initial.to(self._kind)
+        said, given = first_messages(self._outgoing, where, batch), initial.to(self._kind)
         source, relation = (
             torch.from_numpy(array).to(self.device, torch.int32) for array in (said.speaker, said.relation)
         )
@@ -222,17 +221,14 @@ class DeviceGFM:
         others = (self.weights[f"{at}.{name}"] for name in ("linear.bias", "layer_norm.weight", "layer_norm.bias"))
         return _Layer(Product(halves, self.products, compiled=self.compiled), *others)
 
-    def _relations(self, number: int) -> Kept:
-        """One layer's relation states, from the sentence vectors, in blocks."""
+    def _relations(self) -> tuple[Kept, ...]:
+        """Every layer's relation states, from the sentence vectors."""
         import torch
 
-        vectors, width = self.graph.vectors, self.weights["rel_mlp.bias"].shape[0]
-        kinds = torch.empty(len(vectors), width, dtype=self._kind, device=self.device)
-        for begin in range(0, len(vectors), RELATIONS):
-            part = slice(begin, begin + RELATIONS)
-            inputs = relation_inputs(self.weights, torch.from_numpy(vectors[part]).to(self.device))
-            kinds[part] = layer_relations(self.weights, number, inputs).to(self._kind)
-        return Kept(kinds, torch.ones(1, device=self.device))
+        vectors = torch.split(torch.from_numpy(self.graph.vectors), RELATIONS)
+        inputs = torch.cat([relation_inputs(self.weights, block.to(self.device)) for block in vectors])
+        numbers, one = range(len(self._layers)), torch.ones(1, device=self.device)
+        return tuple(Kept(relation_states(self.weights, number, inputs).to(self._kind), one) for number in numbers)
 
 
 def bytes_needed(weights: Mapping[str, Tensor], graph: GFMGraph) -> int:

@@ -14,34 +14,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.tools.encode.gfm.graph import GFMGraph
+from ras_agent.tools.encode.gfm.graph import Outgoing, entries
 from ras_agent.tools.encode.gfm.index_states import ROWS, IndexStates, Layer
+from ras_agent.tools.encode.gfm.network import EPSILON
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Hearing", "Outgoing", "hearing", "reach"]
+__all__ = ["Hearing", "hearing", "reach"]
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
-EPSILON = 1e-5  # torch's layer norm
-
-
-@dataclass(frozen=True, slots=True)
-class Outgoing:
-    """Who hears each entity: entity e is heard by hearer[indptr[e]] to hearer[indptr[e + 1] - 1], over `relation`."""
-
-    indptr: Ints
-    hearer: Ints
-    relation: Ints
-
-    @classmethod
-    def of(cls, graph: GFMGraph) -> Outgoing:
-        """Of the messages of `graph`."""
-        order = np.argsort(graph.source, kind="stable")
-        indptr = np.zeros(graph.entities + 1, dtype=np.int64)
-        np.cumsum(np.bincount(graph.source, minlength=graph.entities), out=indptr[1:])
-        return cls(indptr, graph.hearer[order], graph.relation[order])
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +63,8 @@ def reach(outgoing: Outgoing, speakers: Ints, lengths: Tensor, always: Ints, lay
 
     lengths: (T,), of the changes of the speakers' states.
     """
-    first = outgoing.indptr[speakers]
-    sent = outgoing.indptr[speakers + 1] - first
-    ends = np.cumsum(sent)
-    messages = np.arange(sent.sum()) + np.repeat(first - (ends - sent), sent)
-    heard = np.repeat(lengths.numpy(), sent) * layer.loud[outgoing.relation[messages]]
+    messages, speaker = entries(outgoing.indptr, speakers)
+    heard = lengths.numpy()[speaker] * layer.loud[outgoing.relation[messages]]
     sums = np.bincount(outgoing.hearer[messages], heard, minlength=len(outgoing.indptr) - 1)
     matters = ~(sums * layer.steep <= negligible)  # what is not a number matters, too
     matters[speakers] = matters[always] = True

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ras_agent.tools.encode.gfm.index_states import ROWS
 from ras_agent.tools.encode.gfm.kept import Kept
 from ras_agent.tools.encode.gfm.kernel import has_numba, in_parts
 
@@ -19,7 +20,6 @@ __all__ = ["read_all", "read_changed"]
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
-ROWS = 2048
 
 
 def read_all(background: Kept, parts: Tensor, out: Tensor) -> Floats:

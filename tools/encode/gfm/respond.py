@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from ras_agent.tools.encode.gfm.kept import Kept
 from ras_agent.tools.encode.gfm.kernel import has_numba, in_parts
+from ras_agent.tools.encode.gfm.network import EPSILON
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["respond"]
 
 Ints = npt.NDArray[np.int64]
-EPSILON = 1e-5  # torch's layer norm
 
 
 def respond(

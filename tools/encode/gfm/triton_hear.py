@@ -9,11 +9,8 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-try:
-    import triton
-    import triton.language as tl
-except ImportError as error:
-    raise ImportError("the GFM network's kernels need Triton, which comes with torch for CUDA on Linux") from error
+import triton
+import triton.language as tl
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -27,16 +24,24 @@ AT_ONCE = 4  # messages whose rows are under way together; the paper's graph has
 
 
 @triton.jit  # type: ignore[untyped-decorator]
+def _share(  # type: ignore[no-untyped-def]
+    batch, width, parts, COLUMNS: tl.constexpr
+):  # fmt: skip
+    """Which piece of which question a program adds up, and which of its columns."""
+    program = tl.program_id(0)
+    piece, rest = program // (batch * parts), program % (batch * parts)
+    question, part = rest // parts, rest % parts
+    column = part * COLUMNS + tl.arange(0, COLUMNS)
+    return piece, question, column, column < width
+
+
+@triton.jit  # type: ignore[untyped-decorator]
 def _said(  # type: ignore[no-untyped-def]
     states, kinds, source, relation, begin, end, target, total, batch, width, parts, AT_ONCE: tl.constexpr,
     COLUMNS: tl.constexpr,
 ):  # fmt: skip
     """One piece of one question: the sum of state * relation state over its messages."""
-    program = tl.program_id(0)
-    piece, rest = program // (batch * parts), program % (batch * parts)
-    question, part = rest // parts, rest % parts
-    column = part * COLUMNS + tl.arange(0, COLUMNS)
-    inside = column < width
+    piece, question, column, inside = _share(batch, width, parts, COLUMNS)
     first, last = tl.load(begin + piece), tl.load(end + piece)
     heard = tl.zeros([AT_ONCE, COLUMNS], tl.float32)
     for at in range(first, last, AT_ONCE):
@@ -57,11 +62,7 @@ def _summed(  # type: ignore[no-untyped-def]
     begin, end, target, total, batch, width, parts, AT_ONCE: tl.constexpr, COLUMNS: tl.constexpr
 ):  # fmt: skip
     """One piece of a later level: the sum of rows of `total`."""
-    program = tl.program_id(0)
-    piece, rest = program // (batch * parts), program % (batch * parts)
-    question, part = rest // parts, rest % parts
-    column = part * COLUMNS + tl.arange(0, COLUMNS)
-    inside = column < width
+    piece, question, column, inside = _share(batch, width, parts, COLUMNS)
     first, last = tl.load(begin + piece), tl.load(end + piece)
     heard = tl.zeros([AT_ONCE, COLUMNS], tl.float32)
     for at in range(first, last, AT_ONCE):

@@ -8,18 +8,15 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-try:
-    import triton
-    import triton.language as tl
-except ImportError as error:
-    raise ImportError("the GFM network's kernels need Triton, which comes with torch for CUDA on Linux") from error
+import triton
+import triton.language as tl
+
+from ras_agent.tools.encode.gfm.network import EPSILON
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 __all__ = ["respond"]
-
-EPSILON = 1e-5  # of torch's layer_norm
 
 
 @triton.jit  # type: ignore[untyped-decorator]

@@ -8,11 +8,8 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-try:
-    import triton
-    import triton.language as tl
-except ImportError as error:
-    raise ImportError("the GFM network's kernels need Triton, which comes with torch for CUDA on Linux") from error
+import triton
+import triton.language as tl
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -1,16 +1,13 @@
 """Gather, multiply and sum in Triton: every piece of a block, then the sums of entities that have several pieces.
 
-Import this only where Triton is installed. With TRITON_INTERPRET=1 in the environment before Triton is imported, the
-kernels run on the CPU, for tests.
+Import this only where Triton is installed; see ras_agent.tools.encode.gfm.triton_launch.
 """
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-import triton
-import triton.language as tl
+from ras_agent.tools.encode.gfm.triton_launch import beside, tl, triton
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -78,16 +75,13 @@ def hear_messages(
     block: Listeners, states: Tensor, kinds: Tensor, source: Tensor, relation: Tensor, total: Tensor
 ) -> None:
     """Write to `total` (rows, B, d), float32, the sums of a block; see device_hear.hear_messages. All contiguous."""
-    import torch
-
     batch, width = total.shape[1:]
     columns = min(WIDEST, triton.next_power_of_2(width))
     parts = triton.cdiv(width, columns)
     # a thread reads 16 bytes at a time
     warps = max(1, columns * states.element_size() // 512)
     shape: dict[str, Any] = {"AT_ONCE": AT_ONCE, "COLUMNS": columns, "num_warps": warps}
-    # Triton launches on the current device, which need not be the tensors'
-    with torch.cuda.device(total.device) if total.is_cuda else nullcontext():
+    with beside(total):
         for number, level in enumerate(block.levels):
             programs = (len(level.begin) * batch * parts,)
             if not programs[0]:

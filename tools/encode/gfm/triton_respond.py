@@ -1,17 +1,14 @@
 """A layer's last step in Triton: bias, norm, rectifier and the state itself, in one pass over the rows.
 
-Import this only where Triton is installed; see ras_agent.tools.encode.gfm.triton_hear.
+Import this only where Triton is installed; see ras_agent.tools.encode.gfm.triton_launch.
 """
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-import triton
-import triton.language as tl
-
 from ras_agent.tools.encode.gfm.network import EPSILON
+from ras_agent.tools.encode.gfm.triton_launch import beside, tl, triton
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -40,12 +37,10 @@ def respond(mixed: Tensor, bias: Tensor, gain: Tensor, shift: Tensor, states: Te
 
     bias, gain, shift: (d,). All contiguous.
     """
-    import torch
-
     rows, width = mixed.shape
     columns = triton.next_power_of_2(width)
     warps = max(1, min(16, columns // 128))
-    with torch.cuda.device(mixed.device) if mixed.is_cuda else nullcontext():
+    with beside(mixed):
         if rows:
             arrays = mixed, bias, gain, shift, states, following
             _responded[(rows,)](*arrays, width, EPSILON, COLUMNS=columns, num_warps=warps)

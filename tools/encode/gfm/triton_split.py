@@ -1,15 +1,13 @@
 """Rows as the parts of a split product, in one pass: what bfloat16 keeps, what it keeps of the rest, the first again.
 
-Import this only where Triton is installed; see ras_agent.tools.encode.gfm.triton_hear.
+Import this only where Triton is installed; see ras_agent.tools.encode.gfm.triton_launch.
 """
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-import triton
-import triton.language as tl
+from ras_agent.tools.encode.gfm.triton_launch import beside, tl, triton
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -35,11 +33,9 @@ def _parted(  # type: ignore[no-untyped-def]
 
 def split(left: Tensor, parts: Tensor) -> None:
     """Write the three parts of `left` (rows, d), contiguous, to `parts` (rows, 3d), bfloat16, whose columns are."""
-    import torch
-
     rows, width = left.shape
     columns = triton.next_power_of_2(width)
-    with torch.cuda.device(left.device) if left.is_cuda else nullcontext():
+    with beside(left):
         if rows:
             warps = max(1, min(16, columns // 256))
             _parted[(rows,)](left, parts, width, parts.stride(0), COLUMNS=columns, num_warps=warps)

@@ -40,9 +40,10 @@ class RankedHits:
         """Itself: its hits say why at no cost."""
         return self
 
-    def why(self, query: str, passage_id: str) -> tuple[str, ...]:
-        """The reasons of a passage, where it is among the hits."""
-        return next((hit.why for hit in self._hits(query) if hit.passage.id == passage_id), ())
+    def why(self, query: str, passage_ids: Sequence[str]) -> list[tuple[str, ...]]:
+        """The reasons of each passage, where it is among the hits."""
+        told = {hit.passage.id: hit.why for hit in self._hits(query)}
+        return [told.get(passage, ()) for passage in passage_ids]
 
 
 def paths_dense(index: PassageIndex, *, share: float = 0.5, **options: Any) -> MixedRetriever:

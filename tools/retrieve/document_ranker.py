@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from ras_agent.tools.encode.gfm.graph import entries
 from ras_agent.tools.index.kg.sparse_rows import SparseRows
 
 __all__ = ["PACKAGED", "DocumentRanker", "EntityWeight", "document_scores"]
 
 Floats = npt.NDArray[np.float32]
+Reals = npt.NDArray[np.floating[Any]]
 EntityWeight = Literal["rarity", "one", "score", "score-rarity"]
 
 
@@ -44,12 +46,14 @@ PACKAGED = DocumentRanker(50, "score-rarity", power=0.5, length=0.5)
 
 
 def contributions(
-    probabilities: Floats, mentions: SparseRows, ranker: DocumentRanker = DocumentRanker()
+    probabilities: Reals, mentions: SparseRows, ranker: DocumentRanker = DocumentRanker()
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
     """The entities that count, and what each adds to every document that names it, before lengths."""
     frequency = mentions.row_sizes()
     named = np.flatnonzero(frequency)
     if ranker.top and ranker.top < len(named):
+        found = probabilities[named]
+        named = named[found >= np.partition(found, -ranker.top)[-ranker.top]]
         # the order decides ties: the best first, then the first
         named = named[np.argsort(-probabilities[named], kind="stable")[: ranker.top]]
     weights = np.ones(len(named), dtype=np.float64)
@@ -61,7 +65,7 @@ def contributions(
 
 
 def document_scores(
-    probabilities: Floats,
+    probabilities: Reals,
     mentions: SparseRows,
     ranker: DocumentRanker = DocumentRanker(),
 ) -> Floats:
@@ -70,10 +74,8 @@ def document_scores(
     Entities that no document names count for nothing, and take no place among the top.
     """
     named, weights = contributions(probabilities, mentions, ranker)
-    frequency = mentions.row_sizes()
-    sizes = frequency[named]
-    cells = np.arange(sizes.sum()) + np.repeat(mentions.starts[named] - (np.cumsum(sizes) - sizes), sizes)
-    totals = np.bincount(mentions.columns[cells], weights=np.repeat(weights, sizes), minlength=mentions.width)
+    cells, which = entries(mentions.starts, named)
+    totals = np.bincount(mentions.columns[cells], weights=weights[which], minlength=mentions.width)
     lengths = np.maximum(np.bincount(mentions.columns, minlength=mentions.width), 1)
     scores: Floats = (totals / lengths**ranker.length).astype(np.float32)
     return scores

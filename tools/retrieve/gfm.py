@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["GFMRetriever", "gfm", "gfm_dense", "weights_of"]
 
 Floats = npt.NDArray[np.float32]
+Doubles = npt.NDArray[np.float64]
 _AT_ONCE = 8  # questions whose scores are remembered while their hits are explained, one a thread
 
 
@@ -74,7 +75,7 @@ class GFMRetriever(ExplainedRetriever):
         self._toward, self._paths = toward, paths
         self._embed = lru_cache(cache_size)(lambda query: query_vector(embedder, query))
         # what explains a question's hits starts from what ranked them
-        self._asked = lru_cache(_AT_ONCE)(self._scored)
+        self._asked = lru_cache(_AT_ONCE)(partial(_scored, linker, graph, network, self._embed))
 
     def linked(self, query: str) -> tuple[LinkedEntity, ...]:
         """The entities that the network starts from."""
@@ -84,7 +85,7 @@ class GFMRetriever(ExplainedRetriever):
         """The query's sentence vector (text width,)."""
         return self._embed(query)
 
-    def entity_scores(self, query: str) -> Floats | None:
+    def entity_scores(self, query: str) -> Doubles | None:
         """Eq. 10: every entity's probability (N,); None if the query leads to no entity."""
         return self._asked(query)[1]
 
@@ -100,47 +101,60 @@ class GFMRetriever(ExplainedRetriever):
         scores[self._rows[there]] = found[there]
         return top_k(scores, k)
 
-    def why(self, query: str, passage_id: str) -> tuple[str, ...]:
+    def why(self, query: str, passage_ids: Sequence[str]) -> list[tuple[str, ...]]:
         """`explain` as lines to read; one line with the error where there is not the memory for it."""
         try:
-            return tuple(path.to_text() for path in self.explain(query, passage_id))
+            return [tuple(path.to_text() for path in paths) for paths in self.explain(query, passage_ids)]
         except (MemoryError, RuntimeError) as error:
             # gradients of a large graph take gigabytes; a hit is worth more than its reasons
-            return (f"not explained: {error}",)
+            return [(f"not explained: {error}",)] * len(passage_ids)
 
-    def explain(self, query: str, passage_id: str, count: int | None = None, beam: int = 10) -> list[FactPath]:
-        """Eq. 19: the `count` (`paths`, or 3) chains of facts that the passage's rank depends on most, heaviest first.
+    def explain(
+        self, query: str, passage_ids: Sequence[str], count: int | None = None, beam: int = 10
+    ) -> list[list[FactPath]]:
+        """Eq. 19: for each passage the `count` (`paths`, or 3) chains of facts that its rank depends on most.
 
-        They lead from the question's entities to the entity that adds most to the passage's score and is none of them.
-        None where the passage names nothing else. Takes a plain pass of the network and its gradient.
+        Heaviest first, they lead from the question's entities to the entity that adds most to the passage's score and
+        is none of them; none where the passage names nothing else. Takes a plain pass of the network, and a gradient
+        for each entity that they lead to.
         """
-        document = self.graph.document_id(passage_id)
         start, entities = self._asked(query)
-        if document is None or entities is None:
-            return []
-        named = self.graph.documents_to_entities.row(document)
-        others = named[~np.isin(named, start.entities)]
-        if not len(others):
-            return []
-        counted, added = contributions(entities, self.graph.mentions, self._ranker)
+        if entities is None:
+            return [[] for _ in passage_ids]
         adds = np.zeros(len(entities))
+        counted, added = contributions(entities, self.graph.mentions, self._ranker)
         adds[counted] = added
-        # where none of them counts, the likeliest
-        target = int(others[np.lexsort((-entities[others], -adds[others]))[0]])
+        of_passage = [self._target(passage, start, entities, adds) for passage in passage_ids]
+        targets = [target for target in dict.fromkeys(of_passage) if target is not None]
         network, wanted = self.network, count or self._paths or 3
-        given = (network.weights, network.graph, self.vector(query), start, target)
-        found = best_paths(*given, kinds=network.known.kinds, count=wanted, beam=beam)
-        return [fact_path(self.graph, network.graph, path, self._toward) for path in found]
+        given = network.weights, network.graph, self.vector(query), start, targets
+        found = best_paths(*given, kinds=network.known.kinds, count=wanted, beam=beam) if targets else []
+        known = dict(zip(targets, found, strict=True))
+        paths = [known[target] if target is not None else [] for target in of_passage]
+        return [[fact_path(self.graph, network.graph, path, self._toward) for path in some] for some in paths]
 
-    def _scored(self, query: str) -> tuple[Start, Floats | None]:
-        """Where the network starts, and every entity's probability, read-only."""
-        start = start_of(self.linked(query), self.graph.document_frequency)
-        if not len(start.entities):
-            return start, None
-        logits = self.network.scores(self.vector(query)[None], [start])[0]
-        probabilities: Floats = 1 / (1 + np.exp(-logits))
-        probabilities.flags.writeable = False
-        return start, probabilities
+    def _target(self, passage_id: str, start: Start, entities: Doubles, adds: Doubles) -> int | None:
+        """The entity that a passage's chains lead to; None for a passage that names none but the question's."""
+        document = self.graph.document_id(passage_id)
+        named = self.graph.documents_to_entities.row(document) if document is not None else np.zeros(0, dtype=np.int32)
+        others = named[~np.isin(named, start.entities)]
+        # where none of them counts, the likeliest
+        return int(others[np.lexsort((-entities[others], -adds[others]))[0]]) if len(others) else None
+
+
+def _scored(
+    linker: EntityLinker, graph: KGIndex, network: Scorer, vector: Callable[[str], Floats], query: str
+) -> tuple[Start, Doubles | None]:
+    """Where the network starts, and every entity's probability, read-only."""
+    start = start_of(linker.link(query), graph.document_frequency)
+    if not len(start.entities):
+        return start, None
+    # in float32, logits above 16 would all be certain
+    logits = network.scores(vector(query)[None], [start])[0].astype(np.float64)
+    with np.errstate(over="ignore"):
+        probabilities: Doubles = 1 / (1 + np.exp(-logits))
+    probabilities.flags.writeable = False
+    return start, probabilities
 
 
 def gfm(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Self
 
 import numpy as np
@@ -65,7 +66,7 @@ class MixedRetriever(ExplainedRetriever):
         )
         return other
 
-    def why(self, query: str, passage_id: str) -> tuple[str, ...]:
-        """What its rankers tell, one after another."""
-        telling = [ranker for ranker in self._rankers if isinstance(ranker, Explaining)]
-        return tuple(line for ranker in telling for line in ranker.why(query, passage_id))
+    def why(self, query: str, passage_ids: Sequence[str]) -> list[tuple[str, ...]]:
+        """What its rankers tell of each passage, one after another."""
+        told = [ranker.why(query, passage_ids) for ranker in self._rankers if isinstance(ranker, Explaining)]
+        return [tuple(chain.from_iterable(of_one)) for of_one in zip(*told, strict=True)] or [()] * len(passage_ids)

@@ -33,8 +33,8 @@ class Explaining(Protocol):
         """The same retriever, whose hits carry at most `paths` reasons each."""
         ...
 
-    def why(self, query: str, passage_id: str) -> tuple[str, ...]:
-        """Reasons, a line each; none where there are none."""
+    def why(self, query: str, passage_ids: Sequence[str]) -> list[tuple[str, ...]]:
+        """Each passage's reasons, a line each; none where there are none."""
         ...
 
 
@@ -69,13 +69,16 @@ class ExplainedRetriever(RankedRetriever):
     _paths = 0
 
     @abstractmethod
-    def why(self, query: str, passage_id: str) -> tuple[str, ...]:
-        """Reasons, a line each; none where there are none."""
+    def why(self, query: str, passage_ids: Sequence[str]) -> list[tuple[str, ...]]:
+        """Each passage's reasons, a line each; none where there are none."""
 
     def retrieve(self, query: str, k: int = 5) -> list[Hit]:
         """At most `k` hits, best first, ties in corpus order. Raises ValueError for a blank query or k < 1."""
         found = super().retrieve(query, k)
-        return [replace(hit, why=self.why(query, hit.passage.id)) for hit in found] if self._paths else found
+        if not self._paths:
+            return found
+        reasons = self.why(query, [hit.passage.id for hit in found])
+        return [replace(hit, why=why) for hit, why in zip(found, reasons, strict=True)]
 
     def explained(self, paths: int) -> Self:
         """The same retriever, whose hits say why, each by at most `paths` reasons."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import weakref
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
@@ -18,7 +20,7 @@ from ras_agent.records import Passage
 from ras_agent.tools.encode.gfm.config import GFMConfig
 from ras_agent.tools.encode.gfm.graph import GFMGraph
 from ras_agent.tools.encode.gfm.on_device import DeviceGFM
-from ras_agent.tools.encode.gfm.paths import MessagePath
+from ras_agent.tools.encode.gfm.paths import MessagePath, best_paths
 from ras_agent.tools.index.kg.index import FOLDER, KGIndex
 from ras_agent.tools.index.kg.linking import LinkedEntity
 from ras_agent.tools.index.kg.writer import open_writer
@@ -123,7 +125,7 @@ def test_inverse_relations_are_read_as_text_or_negated(index: PassageIndex, hash
 
 
 def test_a_passage_is_explained_by_the_facts_that_lead_to_it(index: PassageIndex, gfm_folder: GFMFolder) -> None:
-    best = _retriever(index, gfm_folder).explain(QUESTION, "leith")[0]
+    best = _retriever(index, gfm_folder).explain(QUESTION, ["leith"])[0][0]
     assert best.facts == (("Alexander Graham Bell", "was born in", "Edinburgh"),)
     assert best.to_text() == f"{best.weight:.3f}  (Alexander Graham Bell | was born in | Edinburgh)"
 
@@ -146,7 +148,7 @@ def test_a_fact_walked_from_its_object_is_marked(index: PassageIndex, toward: st
 def test_hits_carry_their_paths_where_asked_for(index: PassageIndex, gfm_folder: GFMFolder) -> None:
     retriever = _retriever(index, gfm_folder, paths=1)
     found = {hit.passage.id: hit.why for hit in retriever.retrieve(QUESTION, 2)}
-    assert found["leith"] == (retriever.explain(QUESTION, "leith")[0].to_text(),)
+    assert found["leith"] == (retriever.explain(QUESTION, ["leith"])[0][0].to_text(),)
     plain = _retriever(index, gfm_folder)
     assert all(hit.why == () for hit in plain.retrieve(QUESTION, 2))
     assert {hit.passage.id: hit.why for hit in explained(plain, 1).retrieve(QUESTION, 2)} == found
@@ -168,9 +170,53 @@ def test_explaining_hits_scores_the_graph_once(
     assert scored == [1]
 
 
+def test_passages_that_lead_to_one_entity_share_its_gradient(
+    index: PassageIndex, gfm_folder: GFMFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    retriever, seen = _retriever(index, gfm_folder), []
+    alone = [retriever.explain(QUESTION, [name])[0] for name in ("leith", "bell")]
+
+    def watched(*given: Any, **options: Any) -> Any:
+        seen.append(given[-1])
+        return best_paths(*given, **options)
+
+    monkeypatch.setattr("ras_agent.tools.retrieve.gfm.best_paths", watched)
+    leith, paris, again, bell = retriever.explain(QUESTION, ["leith", "paris", "leith", "bell"])
+    assert [[path.facts for path in paths] for paths in (leith, bell)] == [
+        [path.facts for path in one] for one in alone
+    ]
+    assert (paris, again) == ([], leith)
+    assert [len(targets) for targets in seen] == [len(set(seen[0]))]
+
+
+def test_logits_that_float32_would_hold_for_certain_keep_their_order(
+    index: PassageIndex, gfm_folder: GFMFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    retriever = _retriever(index, gfm_folder)
+    logits = np.full((1, len(retriever.graph.entities)), -800, dtype=np.float32)
+    logits[0, :3] = 20, 25, 30
+    monkeypatch.setattr(retriever.network, "scores", lambda vectors, starts: logits)
+    scores = retriever.entity_scores(QUESTION)
+    assert scores is not None
+    assert 0.5 < scores[0] < scores[1] < scores[2] < 1
+    assert not scores[3:].any()
+
+
+def test_a_retriever_that_is_let_go_takes_its_caches_along(index: PassageIndex, gfm_folder: GFMFolder) -> None:
+    retriever = _retriever(index, gfm_folder)
+    assert retriever.retrieve(QUESTION, 2)
+    kept = [weakref.ref(retriever), weakref.ref(retriever.network), weakref.ref(retriever._linker)]
+    gc.disable()
+    try:
+        del retriever
+        assert [one() for one in kept] == [None, None, None]
+    finally:
+        gc.enable()
+
+
 def test_hits_are_explained_alike_over_caches_of_half_the_size(index: PassageIndex, gfm_folder: GFMFolder) -> None:
     exact, half = (_retriever(index, gfm_folder, half_cache=kept) for kept in (False, True))
-    one, other = exact.explain(QUESTION, "leith"), half.explain(QUESTION, "leith")
+    (one,), (other,) = exact.explain(QUESTION, ["leith"]), half.explain(QUESTION, ["leith"])
     assert [path.facts for path in one] == [path.facts for path in other]
     assert [path.weight for path in one] == pytest.approx([path.weight for path in other], rel=1e-3)
 
@@ -195,15 +241,14 @@ def test_a_mix_tells_what_its_network_tells(index: PassageIndex, gfm_folder: GFM
     mix = index.retriever("gfm+dense", weights=gfm_folder(index.embedder.dimension), ranker=ranker)
     alone = _retriever(index, gfm_folder, paths=2)
     hits = explained(mix, 2).retrieve(QUESTION, 3)
-    assert [hit.why for hit in hits] == [alone.why(QUESTION, hit.passage.id) for hit in hits]
+    assert [hit.why for hit in hits] == alone.why(QUESTION, [hit.passage.id for hit in hits])
     assert any(hit.why for hit in hits)
     assert all(hit.why == () for hit in mix.retrieve(QUESTION, 3))
 
 
 def test_what_the_question_does_not_lead_to_has_no_paths(index: PassageIndex, gfm_folder: GFMFolder) -> None:
     retriever = _retriever(index, gfm_folder)
-    assert retriever.explain(QUESTION, "paris") == []
-    assert retriever.explain(QUESTION, "nowhere") == []
+    assert retriever.explain(QUESTION, ["paris", "nowhere"]) == [[], []]
 
 
 def test_the_packaged_network_fits_its_card_and_reads_the_packaged_encoder() -> None:

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from ras_agent.tools.encode.gfm.graph import GFMGraph, Outgoing
 from ras_agent.tools.encode.gfm.index_states import IndexStates, layers_of, prepare, rectified
 from ras_agent.tools.encode.gfm.kernel import hear
-from ras_agent.tools.encode.gfm.reach import hearing, reach
+from ras_agent.tools.encode.gfm.reach import bounds, reach
 from ras_agent.tools.encode.gfm.read import read_all, read_changed
 from ras_agent.tools.encode.gfm.respond import respond
 
@@ -89,7 +89,7 @@ class FastGFM:
             self.known: IndexStates = prepare(weights, graph, most, half_cache)
             self._kind = torch.bfloat16 if half_products else torch.float32
             self._layers = layers_of(weights, self._kind)
-            self._hearing = hearing(self.known, self._layers)
+            self._bounds = bounds(self.known, self._layers)
             width = self._layers[0].bias.shape[0]
             self._negligible = negligible * width**0.5
             self._rows = max(1, NUMBERS // width)
@@ -146,7 +146,7 @@ class FastGFM:
         import torch
 
         keys, changed = first, initial = self._initial(asked, start)
-        for number, layer in enumerate(self._hearing):
+        for number, layer in enumerate(self._bounds):
             lengths = torch.linalg.vector_norm(changed, dim=1)
             reached = reach(self._outgoing, keys, lengths, first, layer, self._negligible)
             step = Step(keys, reached, *self._changes(number, reached, keys, changed, first, initial))

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ras_agent.tools.encode.gfm.compiled import compiled, has_numba
 from ras_agent.tools.encode.gfm.graph import GFMGraph, entries
 from ras_agent.tools.encode.gfm.kept import Kept
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["has_numba", "hear", "in_parts"]
+__all__ = ["hear", "in_parts"]
 
 Ints = npt.NDArray[np.int64]
 BLOCK = 2048  # messages at a time without numba: two blocks of 512 floats each stay in a core's cache
@@ -33,13 +34,13 @@ def hear(graph: GFMGraph, hearers: Ints, place: Ints, states: Tensor, kinds: Kep
 
     place: (N,), where in `states` (T, d) an entity's state stands; -1 for those that say nothing. All on the CPU.
     """
-    compiled = _compiled() if has_numba() else None
-    if compiled is None:
+    if not has_numba():
         _in_blocks(graph, hearers, place, states, kinds, total)
         return
+    work = _compiled()
     graphs = graph.indptr, graph.source, graph.relation, hearers, place
     arrays = states.numpy(), kinds.values.numpy(), kinds.scales.numpy(), total.numpy()
-    in_parts(len(hearers), lambda low, high: compiled(*graphs, *arrays, low, high))
+    in_parts(len(hearers), lambda low, high: work(*graphs, *arrays, low, high))
 
 
 def _in_blocks(graph: GFMGraph, hearers: Ints, place: Ints, states: Tensor, kinds: Kept, total: Tensor) -> None:
@@ -54,16 +55,6 @@ def _in_blocks(graph: GFMGraph, hearers: Ints, place: Ints, states: Tensor, kind
     for begin in range(0, len(hearer), BLOCK):
         part = slice(begin, begin + BLOCK)
         total.index_add_(0, hearer[part], states[speaker[part]] * kinds.rows(kind[part]))
-
-
-@lru_cache(maxsize=1)
-def has_numba() -> bool:
-    """Can numba be used? It refuses to load beside a numpy that is too new for it."""
-    try:
-        import numba  # noqa: F401
-    except ImportError:
-        return False
-    return True
 
 
 def in_parts(rows: int, work: Callable[[int, int], object]) -> None:
@@ -89,9 +80,6 @@ def _pool() -> ThreadPoolExecutor:
 
 @lru_cache(maxsize=1)
 def _compiled() -> Callable[..., Any]:
-    from numba import njit
-
-    @njit(nogil=True, cache=True)
     def all_heard(
         indptr: Any,
         source: Any,
@@ -129,5 +117,4 @@ def _compiled() -> Callable[..., Any]:
                     one = state[column] * (np.float32(value[column]) * scale)
                     heard[column] += one + other[column] * (np.float32(value2[column]) * scale2)
 
-    found: Callable[..., Any] = all_heard
-    return found
+    return compiled(all_heard)

@@ -40,13 +40,13 @@ def message_gradients(
     graph: GFMGraph,
     question: Floats,
     start: Start,
-    target: int,
+    targets: Sequence[int],
     kinds: Sequence[Kept] | None = None,
-) -> list[Floats]:
-    """(M,) a layer: the derivative of the target's logit by the weight of each message.
+) -> list[list[Floats]]:
+    """For each of `targets`, (M,) a layer: the derivative of the target's logit by the weight of each message.
 
-    kinds: the layers' relation states where they are known. Takes the memory of a plain pass with its intermediate
-    states, and no more for kinds in 16 bits, on the device of the weights.
+    kinds: the layers' relation states where they are known. Takes one plain pass for all targets, and its memory with
+    its intermediate states, no more for kinds in 16 bits, on the device of the weights.
     """
     import torch
 
@@ -57,8 +57,8 @@ def message_gradients(
         ones = [torch.ones(graph.messages, requires_grad=True, device=on) for _ in range(layer_count(weights))]
         asked = torch.from_numpy(question)[None].to(on)
         logits = plain_scores(weights, Messages.of(graph, str(on)), asked, dense.to(on), kinds, ones)
-        gradients = torch.autograd.grad(logits[0, target], ones)
-    return [gradient.cpu().numpy() for gradient in gradients]
+        found = [torch.autograd.grad(logits[0, target], ones, retain_graph=True) for target in targets]
+    return [[gradient.cpu().numpy() for gradient in gradients] for gradients in found]
 
 
 def search(
@@ -97,15 +97,16 @@ def best_paths(
     graph: GFMGraph,
     question: Floats,
     start: Start,
-    target: int,
+    targets: Sequence[int],
     *,
     kinds: Sequence[Kept] | None = None,
     count: int = 3,
     beam: int = 10,
-) -> list[MessagePath]:
-    """The heaviest paths that explain why `target` was found for a question; none if nothing leads there."""
-    gradients = message_gradients(weights, graph, question, start, target, kinds)
-    return search(graph, gradients, start.entities.tolist(), target, count, beam)
+) -> list[list[MessagePath]]:
+    """The heaviest paths that explain why each of `targets` was found for a question; none if nothing leads there."""
+    gradients = message_gradients(weights, graph, question, start, targets, kinds)
+    starts = start.entities.tolist()
+    return [search(graph, one, starts, target, count, beam) for one, target in zip(gradients, targets, strict=True)]
 
 
 def _heaviest(paths: list[tuple[float, tuple[int, ...]]], beam: int) -> list[tuple[float, tuple[int, ...]]]:

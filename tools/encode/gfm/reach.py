@@ -21,15 +21,15 @@ from ras_agent.tools.encode.gfm.network import EPSILON
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Hearing", "hearing", "reach"]
+__all__ = ["Bound", "bounds", "reach"]
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Hearing:
-    """How loud one layer's relations are and how its entities answer.
+class Bound:
+    """What bounds a layer's changes: how loud its relations are and how its entities answer.
 
     loud: (R,), the largest number of each relation state, so that a state of length x is heard as one of at most
     loud * x. steep: (N,), or (1,) where all are alike: how long, at most, a change of the state is for each unit of
@@ -40,7 +40,7 @@ class Hearing:
     steep: Floats
 
 
-def hearing(known: IndexStates, layers: Sequence[Layer]) -> list[Hearing]:
+def bounds(known: IndexStates, layers: Sequence[Layer]) -> list[Bound]:
     """Of each layer whose background is kept."""
     import torch
 
@@ -52,11 +52,11 @@ def hearing(known: IndexStates, layers: Sequence[Layer]) -> list[Hearing]:
         longest = torch.linalg.matrix_norm(layer.of_total.float(), 2) * layer.gain.abs().max()
         blocks = [slice(begin, begin + ROWS) for begin in range(0, len(mixed.values), ROWS)]
         spread = [mixed.rows(block).var(dim=1, correction=0) for block in blocks] or [torch.zeros(0)]
-        found.append(Hearing(loud.numpy(), (longest / (torch.cat(spread) + EPSILON).sqrt()).numpy()))
+        found.append(Bound(loud.numpy(), (longest / (torch.cat(spread) + EPSILON).sqrt()).numpy()))
     return found
 
 
-def reach(outgoing: Outgoing, speakers: Ints, lengths: Tensor, always: Ints, layer: Hearing, negligible: float) -> Ints:
+def reach(outgoing: Outgoing, speakers: Ints, lengths: Tensor, always: Ints, layer: Bound, negligible: float) -> Ints:
     """(H,), ascending: `speakers` (T,), `always`, and all whose states may change by more than `negligible`.
 
     For changes that are large beside the background it may be twice as much: layer norm is not a linear map.

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ras_agent.tools.encode.gfm.compiled import compiled, has_numba
 from ras_agent.tools.encode.gfm.index_states import ROWS
 from ras_agent.tools.encode.gfm.kept import Kept
-from ras_agent.tools.encode.gfm.kernel import has_numba, in_parts
+from ras_agent.tools.encode.gfm.kernel import in_parts
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -58,9 +59,6 @@ def read_changed(hidden: Tensor, background: Kept, rows: Ints, part: Tensor, out
 
 @lru_cache(maxsize=1)
 def _compiled() -> tuple[Callable[..., Any], Callable[..., Any]]:
-    from numba import njit
-
-    @njit(nogil=True, cache=True, fastmath={"reassoc", "nsz", "contract"})
     def every(values: Any, scales: Any, parts: Any, out: Any, scores: Any, low: int, high: int) -> None:
         for row in range(low, high):
             scale = scales[row]
@@ -71,7 +69,6 @@ def _compiled() -> tuple[Callable[..., Any], Callable[..., Any]]:
                     score += max(hidden, np.float32(0)) * out[column]
                 scores[question, row] = score
 
-    @njit(nogil=True, cache=True, fastmath={"reassoc", "nsz", "contract"})
     def some(
         changes: Any, values: Any, scales: Any, rows: Any, part: Any, out: Any, scores: Any, low: int, high: int
     ) -> None:
@@ -82,4 +79,4 @@ def _compiled() -> tuple[Callable[..., Any], Callable[..., Any]]:
                 score += max(hidden, np.float32(0)) * out[column]
             scores[row] = score
 
-    return every, some
+    return compiled(every, reorder=True), compiled(some, reorder=True)

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ras_agent.tools.encode.gfm.compiled import compiled, has_numba
 from ras_agent.tools.encode.gfm.kept import Kept
-from ras_agent.tools.encode.gfm.kernel import has_numba, in_parts
+from ras_agent.tools.encode.gfm.kernel import in_parts
 from ras_agent.tools.encode.gfm.network import EPSILON
 
 if TYPE_CHECKING:
@@ -41,8 +42,8 @@ def respond(
         values, scales = background.values.numpy(), background.scales.numpy()
         changes = change.numpy(), own.numpy(), before.numpy(), stands
         kept = values, scales, rows, gain.numpy(), shift.numpy()
-        compiled = _compiled()
-        in_parts(len(rows), lambda low, high: compiled(*changes, *kept, low, high))
+        work = _compiled()
+        in_parts(len(rows), lambda low, high: work(*changes, *kept, low, high))
         return
     there = torch.from_numpy(np.flatnonzero(stands >= 0))
     place = torch.from_numpy(stands[stands >= 0])
@@ -55,9 +56,6 @@ def respond(
 
 @lru_cache(maxsize=1)
 def _compiled() -> Callable[..., Any]:
-    from numba import njit
-
-    @njit(nogil=True, cache=True, fastmath={"reassoc", "nsz", "contract"})
     def answered(
         change: Any,
         own: Any,
@@ -101,5 +99,4 @@ def _compiled() -> Callable[..., Any]:
                 for column in range(width):
                     change[row, column] += previous[place, column]
 
-    found: Callable[..., Any] = answered
-    return found
+    return compiled(answered, reorder=True)

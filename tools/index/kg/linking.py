@@ -42,7 +42,7 @@ class Linking:
 
 
 class EntityLinker:
-    """Finds the entities that questions name. May be used from several threads at once."""
+    """Finds the entities that questions name, and remembers them. May be used from several threads at once."""
 
     def __init__(
         self,
@@ -58,12 +58,21 @@ class EntityLinker:
         """
         self.graph = graph
         self.embedder = embedder if graph.entity_vectors is not None else None
-        self._how, self._mentions = linking or Linking(), mentions
-        self._vectors: npt.NDArray[np.float32] | None = None
-        self.link = lru_cache(1024)(self._link)
+        self._known = lru_cache(1024)(_Finder(graph, self.embedder, linking or Linking(), mentions))
 
-    def _link(self, question: str) -> tuple[LinkedEntity, ...]:
+    def link(self, question: str) -> tuple[LinkedEntity, ...]:
         """The entities of all mentions, each mention's likeliest first; a question without a mention is one itself."""
+        return self._known(question)
+
+
+class _Finder:
+    """Links questions anew each time. It stands apart from what remembers, so that both end with their last user."""
+
+    def __init__(self, graph: KGIndex, embedder: Embedder | None, how: Linking, mentions: Mentions | None) -> None:
+        self.graph, self.embedder, self._how, self._mentions = graph, embedder, how, mentions
+        self._vectors: npt.NDArray[np.float32] | None = None
+
+    def __call__(self, question: str) -> tuple[LinkedEntity, ...]:
         exact: dict[int, LinkedEntity] = {}
         unknown = []
         for name in self._names(question):

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, Self, get_args
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.tools.index.durable import sync_file
+from ras_agent.tools.index.durable import sync_file, sync_folder
 from ras_agent.tools.index.tokenise import Tokeniser
 
 __all__ = ["BM25Matrix", "BM25Parameters", "Method", "build_matrix"]
@@ -76,6 +76,7 @@ class BM25Matrix:
         (folder / "vocabulary.json").write_text(json.dumps(described, ensure_ascii=False), "utf-8")
         for path in folder.iterdir():
             sync_file(path)
+        sync_folder(folder)
 
     @classmethod
     def load(cls, folder: Path) -> Self:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-__all__ = ["replace_file", "sync_file", "writer_lock"]
+__all__ = ["replace_file", "sync_file", "sync_folder", "writer_lock"]
 
 
 def replace_file(path: Path, content: bytes) -> None:
@@ -20,13 +20,24 @@ def replace_file(path: Path, content: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     os.replace(fresh, path)
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
 
 
 def sync_file(path: Path) -> None:
     """Wait until what was written to `path` is on the disk."""
     with path.open("rb+") as file:
         os.fsync(file.fileno())
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the names of what was made in `folder` are on the disk."""
+    if sys.platform == "win32":  # folders cannot be opened there
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 @contextmanager
@@ -38,16 +49,6 @@ def writer_lock(path: Path) -> Iterator[None]:
             yield
         finally:
             _unlock(file)
-
-
-def _sync_folder(folder: Path) -> None:
-    if sys.platform == "win32":  # folders cannot be opened there
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 if sys.platform == "win32":

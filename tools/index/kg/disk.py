@@ -9,15 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ras_agent.errors import IndexMismatch
-from ras_agent.tools.index.durable import sync_file
+from ras_agent.tools.index.durable import sync_file, sync_folder
 from ras_agent.tools.index.kg.arrays import SOURCE, KGArrays
 from ras_agent.tools.index.kg.manifest import KGManifest, read_kg_manifest, write_kg_manifest
 from ras_agent.tools.index.kg.sparse_rows import SparseRows
 from ras_agent.tools.index.kg.string_table import StringTable
 
-__all__ = ["digest_of", "load_arrays", "open_generation", "save_arrays", "write_generation"]
+__all__ = ["digest_of", "load_arrays", "next_generation", "open_generation", "save_arrays", "write_generation"]
 
 _OURS = re.compile(r"graph-\d+")
 _TABLES = ("entities", "keys", "relations", "relation_keys", "documents")
@@ -36,6 +37,8 @@ def save_arrays(folder: Path, graph: KGArrays) -> None:
         path = folder / f"{name}.npy"
         np.save(path, array, allow_pickle=False)
         sync_file(path)
+    sync_folder(folder)
+    sync_folder(folder.parent)
 
 
 def load_arrays(folder: Path) -> KGArrays:
@@ -78,6 +81,12 @@ def write_generation(folder: Path, graph: KGArrays, manifest: KGManifest) -> Non
             shutil.rmtree(path, ignore_errors=True)  # in use, where that hinders deletion: the next write tries again
 
 
+def next_generation(folder: Path) -> int:
+    """A number that no generation in `folder` has, be it whole, damaged or half written."""
+    taken = [int(path.name.removeprefix("graph-")) for path in folder.iterdir() if _OURS.fullmatch(path.name)]
+    return max(taken, default=-1) + 1
+
+
 def open_generation(folder: Path) -> tuple[KGManifest, KGArrays]:
     """The current generation. Raises IndexNotFound, or IndexMismatch for a damaged graph or one of another version."""
     while True:
@@ -88,7 +97,7 @@ def open_generation(folder: Path) -> tuple[KGManifest, KGArrays]:
             if read_kg_manifest(folder).generation == manifest.generation:
                 raise IndexMismatch(f"{error.filename} is missing: build the graph anew") from error
             continue  # a writer committed and cleared away between our two reads: take its generation
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, IndexError, EOFError) as error:
             raise IndexMismatch(f"{folder} is damaged ({error}): build the graph anew") from error
         counted = (len(graph.documents), len(graph.entities), len(graph.relations), graph.facts)
         if counted != (manifest.documents, manifest.entities, manifest.relations, manifest.facts):
@@ -107,13 +116,29 @@ def digest_of(graph: KGArrays) -> str:
 
 
 def _check(graph: KGArrays) -> None:
-    """Raises ValueError if an array would be read beyond its end."""
-    entities, relations, edges = len(graph.entities), len(graph.relations), graph.edges
+    """Raises ValueError if a number leads out of the array it points into. Reads everything but text and vectors."""
+    entities, relations, edges, documents = len(graph.entities), len(graph.relations), graph.edges, len(graph.documents)
     fits = edges.ndim == 2 and edges.shape[1] == 3 and graph.sources.dtype == SOURCE
-    fits = fits and graph.mentions.shape[0] == entities and len(graph.source_starts) == len(edges) + 1
-    if fits and len(edges):
-        fits = int(edges.min()) >= 0 and int(edges[:, [0, 2]].max()) < entities and int(edges[:, 1].max()) < relations
+    fits = fits and all(_ascends(table.starts, table.text) for table in (getattr(graph, name) for name in _TABLES))
+    fits = fits and (len(graph.keys), len(graph.relation_keys)) == (entities, relations - 1)
+    fits = fits and _within(edges[:, [0, 2]], entities) and _within(edges[:, 1], relations)
+    fits = fits and len(graph.source_starts) == len(edges) + 1 and _ascends(graph.source_starts, graph.sources)
+    fits = fits and _within(graph.sources["document"], documents)
+    for rows in (graph.mentions, graph.near):
+        if fits and rows is not None:
+            fits = rows.shape[0] == entities and _ascends(rows.starts, rows.columns, rows.values)
+            fits = fits and _within(rows.columns, rows.width)
     for vectors, count in ((graph.entity_vectors, entities), (graph.relation_vectors, relations)):
-        fits = fits and (vectors is None or len(vectors) == count)
+        fits = fits and (vectors is None or (vectors.ndim == 2 and len(vectors) == count))
     if not fits:
         raise ValueError("its arrays do not fit together")
+
+
+def _ascends(starts: npt.NDArray[np.int64], *parts: npt.NDArray[Any]) -> bool:
+    """Whether rows that begin at `starts` cover each of `parts` from its first to its last number."""
+    whole = starts[0] == 0 and all(starts[-1] == len(part) for part in parts)
+    return bool(whole and (starts[1:] >= starts[:-1]).all())
+
+
+def _within(numbers: npt.NDArray[np.int32], count: int) -> bool:
+    return not numbers.size or (int(numbers.min()) >= 0 and int(numbers.max()) < count)

@@ -17,19 +17,19 @@ from pathlib import Path
 import numpy as np
 
 from ras_agent.canonical import canonical_key
-from ras_agent.errors import IndexNotFound
+from ras_agent.errors import IndexMismatch, IndexNotFound
 from ras_agent.protocols import Embedder
 from ras_agent.records import Extraction, Failure, Passage
 from ras_agent.titles import bare_title
 from ras_agent.tools.encode.embedders import resolve_embedder
 from ras_agent.tools.index.kg.arrays import KGArrays
 from ras_agent.tools.index.kg.assemble import assemble, with_equivalences
-from ras_agent.tools.index.kg.disk import open_generation, write_generation
+from ras_agent.tools.index.kg.disk import next_generation, open_generation, write_generation
 from ras_agent.tools.index.kg.equivalence import Equivalence, comparable, mutual, near_lists, near_lists_after
 from ras_agent.tools.index.kg.fact_store import FactStore, Known, open_fact_store
 from ras_agent.tools.index.kg.facts import PassageFacts
 from ras_agent.tools.index.kg.index import KGIndex, described
-from ras_agent.tools.index.kg.manifest import KGManifest
+from ras_agent.tools.index.kg.manifest import NAME, KGManifest, read_kg_manifest
 from ras_agent.tools.index.kg.vectors import vectors_of
 from ras_agent.tools.index.manifest import EmbedderIdentity
 
@@ -154,8 +154,8 @@ class KGWriter:
             if self._embedder is not None:
                 graph = self._with_vectors(graph, before)
             readers = sorted({known.reader for known in self._store.known().values()})
-            generation = before[0].generation + 1 if before else 0
-            manifest = described(graph, self._embedder, ", ".join(readers), self._equivalence, generation)
+            number = next_generation(self.folder)
+            manifest = described(graph, self._embedder, ", ".join(readers), self._equivalence, number)
             self._tell("writing", 0, len(graph.edges))
             write_generation(self.folder, graph, manifest)
             self._store.drop_vectors()
@@ -172,7 +172,7 @@ class KGWriter:
     def _before(self) -> tuple[KGManifest, KGArrays] | None:
         try:
             return open_generation(self.folder)
-        except IndexNotFound:
+        except (IndexNotFound, IndexMismatch):  # a damaged graph is made anew: its facts are in the store
             return None
 
     def _with_vectors(self, graph: KGArrays, before: tuple[KGManifest, KGArrays] | None) -> KGArrays:
@@ -213,14 +213,16 @@ def open_writer(
     folder.mkdir(parents=True, exist_ok=True)
     with open_fact_store(folder / STORE) as store:
         resolved = None if embedder is None else resolve_embedder(embedder)
-        try:
-            manifest, _ = open_generation(folder)
-        except IndexNotFound:
-            manifest = None
-        if manifest and resolved is None and manifest.embedder:
-            resolved = resolve_embedder(manifest.embedder.name)
-        how = equivalence or (manifest.equivalence if manifest else Equivalence())
         kept = store.setting("vectors of")
+        try:
+            manifest = read_kg_manifest(folder)
+            of_graph = manifest.embedder.name if manifest.embedder else ""
+        except (IndexNotFound, IndexMismatch):
+            # the store, too, knows whose vectors a damaged graph had
+            manifest, of_graph = None, (kept or "").rpartition(" ")[0] if (folder / NAME).exists() else ""
+        if resolved is None and of_graph:
+            resolved = resolve_embedder(of_graph)
+        how = equivalence or (manifest.equivalence if manifest else Equivalence())
         name = f"{resolved.name} {resolved.dimension}" if resolved else ""
         if kept != name:
             store.drop_vectors()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -119,12 +120,38 @@ def test_a_folder_without_a_graph_names_the_remedy(tmp_path: Path) -> None:
     assert not KGIndex.exists(tmp_path)
 
 
-def test_a_damaged_graph_is_told(graph: KGIndex, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("edges", lambda array: array * 99),
+        ("edges", lambda array: array - [0, 1, 0]),
+        ("sources", lambda array: array[:2]),
+        ("sources", lambda array: np.array([(9, 0, 0)] * len(array), array.dtype)),
+        ("source_starts", lambda array: array[::-1]),
+        ("mention_columns", lambda array: array + 100),
+        ("mention_values", lambda array: array[1:]),
+        ("entities_starts", lambda array: array + 3),
+        ("documents_text", lambda array: array[:-1]),
+        ("relation_keys_starts", lambda array: array[:0]),
+        ("near_columns", lambda array: array - 9),
+        ("near_starts", lambda array: array[1:]),
+        ("entity_vectors", lambda array: array[1:]),
+    ],
+)
+def test_a_damaged_graph_is_told(name: str, change: Callable[[Any], Any], tmp_path: Path, hash_embedder: Any) -> None:
+    alike = PassageFacts("alike", (fact("alike", "Graham Bell", "is", "Bell Graham"),))
+    whole = KGIndex.in_memory([BELL, LEITH, AGAIN, alike], hash_embedder, equivalence=Equivalence(0.9))
+    write_generation_in(tmp_path, whole)
+    path = tmp_path / "graph-0" / f"{name}.npy"
+    np.save(path, change(np.load(path)))
+    with pytest.raises(IndexMismatch, match=r"is damaged .*: build the graph anew"):
+        KGIndex.open(tmp_path)
+
+
+def test_an_empty_file_is_told(graph: KGIndex, tmp_path: Path) -> None:
     write_generation_in(tmp_path, graph)
-    edges = graph.edges.copy()
-    edges[0, 2] = 99
-    np.save(tmp_path / "graph-0" / "edges.npy", edges)
-    with pytest.raises(IndexMismatch, match="do not fit together"):
+    (tmp_path / "graph-0" / "edges.npy").write_bytes(b"")
+    with pytest.raises(IndexMismatch, match="build the graph anew"):
         KGIndex.open(tmp_path)
 
 

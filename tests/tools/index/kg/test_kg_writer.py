@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import re
 import signal
@@ -16,6 +17,7 @@ import pytest
 
 from ras_agent.errors import IngestError, ModelCallError
 from ras_agent.records import Extraction, Failure, Passage, Source, Triple
+from ras_agent.tools.index.kg import writer as module
 from ras_agent.tools.index.kg.equivalence import Equivalence
 from ras_agent.tools.index.kg.facts import PassageFacts
 from ras_agent.tools.index.kg.index import KGIndex
@@ -190,6 +192,49 @@ def test_nothing_new_writes_nothing(tmp_path: Path) -> None:
     assert build(tmp_path, [BELL]).manifest.generation == 0
     assert build(tmp_path, [BELL]).manifest.generation == 0
     assert build(tmp_path, [LEITH]).manifest.generation == 1
+
+
+@pytest.mark.parametrize("lost", ["graph-0/edges.npy", "kg.json"])
+def test_a_damaged_graph_is_made_anew_from_the_facts_that_are_kept(
+    lost: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hash_embedder: Any
+) -> None:
+    monkeypatch.setattr(module, "resolve_embedder", lambda embedder: hash_embedder)
+    extractor = LineExtractor()
+    whole = build(tmp_path, [BELL, LEITH], extractor, embedder=hash_embedder)
+    (tmp_path / lost).write_bytes(b"")
+    with open_writer(tmp_path) as writer:
+        report = writer.read([BELL, LEITH], one_by_one(extractor), "lines")
+        again = writer.write()
+    assert (report, extractor.seen) == (ReadReport(unchanged=2), ["bell", "leith"])
+    assert (again.fingerprint, again.manifest.generation) == (whole.fingerprint, 1)
+    assert again.entity_vectors is not None
+    assert [path.name for path in tmp_path.glob("graph-*")] == ["graph-1"]
+
+
+def test_a_damaged_graph_keeps_what_counts_as_the_same(tmp_path: Path, hash_embedder: Any) -> None:
+    build(tmp_path, [BELL], embedder=hash_embedder, equivalence=Equivalence(0.5))
+    (tmp_path / "graph-0" / "edges.npy").unlink()
+    assert build(tmp_path, [BELL], embedder=hash_embedder).manifest.equivalence == Equivalence(0.5)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="folders are not written there by name")
+def test_a_generation_is_on_the_disk_before_it_becomes_the_graph(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    fsync, put = os.fsync, os.replace
+    monkeypatch.setattr(os, "fsync", lambda handle: (said.append(name_of(handle, tmp_path)), fsync(handle))[1])
+    monkeypatch.setattr(os, "replace", lambda old, new: (said.append(f"{new.name} replaced"), put(old, new))[1])
+    build(tmp_path, [BELL])
+    before = said[: said.index("kg.json replaced")]
+    assert before.index("graph-0/edges.npy") < before.index("graph-0") < before.index(".")
+
+
+def name_of(handle: int, folder: Path) -> str:
+    """The open file's path in `folder`."""
+    number = os.fstat(handle).st_ino
+    (found,) = (path for path in (folder, *folder.rglob("*")) if path.stat().st_ino == number)
+    return str(found.relative_to(folder))
 
 
 _KILLED = """

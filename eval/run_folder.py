@@ -74,6 +74,15 @@ class RunFolder:
         replace_file(folder.manifest_path, _json(manifest, indent=2))
         return folder
 
+    def take_back(self) -> None:
+        """Undo the `begin` of a new run that could not be set up: the folder is free for another configuration."""
+        if self.results_path.exists():
+            return
+        for path in (self.manifest_path, *self.path.glob(f"{self.replies_path.name}*")):
+            path.unlink(missing_ok=True)
+        if not any(self.path.iterdir()):
+            self.path.rmdir()
+
     def manifest(self) -> JSON:
         """What was asked of whom. Raises RunError if there is none that can be read."""
         try:

@@ -46,11 +46,13 @@ def manifest_of(
     prompts_dir: str | Path | None = None,
     settings: Mapping[str, Any] | None = None,
     variant: Mapping[str, Any] | None = None,
+    knowledge_graph: str | None = None,
 ) -> JSON:
     """The manifest of a run of `questions`.
 
     graph: "ras", "ircot", "single-shot", or "none" where there is no loop. settings: how models are asked, such as
-    temperature and style. variant: what a study changed, such as {"ablation": "no_triples"}.
+    temperature and style. variant: what a study changed, such as {"ablation": "no_triples"}. knowledge_graph: the
+    fingerprint of the one that is searched.
     """
     return {
         "schema": SCHEMA,
@@ -60,6 +62,7 @@ def manifest_of(
         "data": data,
         "data_sha256": data_sha256,
         "corpus_sha256": corpus_sha256,
+        **({"knowledge_graph": knowledge_graph} if knowledge_graph else {}),
         "questions": len(questions),
         "questions_sha256": _questions_sha256(questions),
         "graph": graph,

@@ -26,11 +26,13 @@ from ras_agent.eval.scoring import metric
 from ras_agent.eval.summarise import summarise
 from ras_agent.records import JSON
 from ras_agent.settings import Settings
+from ras_agent.tools.index.kg.index import KGIndex
 from ras_agent.tools.roles import role_name
 from ras_agent.tools.spread.order import Order, Pool
 
 __all__ = ["Configuration", "Evaluation", "Material", "load_material", "prepare", "prepare_run"]
 
+_OF_TEXTS = ("bm25", "dense", "hybrid")
 _OF_PASSAGES = frozenset({"recall", "all_recall", "hit", "mrr", "answer_in_passages"})
 # how models are asked, beside the limits; where replies are kept and how fast they come changes no figure
 _ASKING = ("preset", "style", "few_shot", "temperature")
@@ -78,8 +80,7 @@ def prepare(
     """Load questions and passages, begin or resume the folder `out`, and set the agent up.
 
     name: the benchmark's. baseline: a name of ras_agent.eval.baselines in place of the agent. metrics: in place of the
-    benchmark's own. label: the run's name in reports. spread: over
-    what the questions are spread.
+    benchmark's own. label: the run's name in reports. spread: over what the questions are spread.
     Raises RasError children: for files that cannot be read, a folder that another configuration began, and roles that
     cannot be set up.
     """
@@ -149,26 +150,20 @@ def prepare_run(
         prompts_dir=settings.prompts,
         settings=settings.model_dump(include=set(_ASKING)),
         variant=run.variant,
+        knowledge_graph=_knowledge_graph(material, settings),
     )
+    new = not RunFolder(out).manifest_path.exists()
     folder = RunFolder.begin(out, manifest)
     if retry_errors:
         folder.forget({result.id for result in folder.results() if result.error})
     settings = spread.paced(_kept_beside(settings, folder), concurrency)
     asking = {"graph": graph, "roles": roles, "metrics": wanted, "retrieval_only": run.retrieval_only}
-    pool: Pool
-    if spread.elsewhere:
-        order = {
-            **{"name": asked.name, "data": _path(material.data), "corpus": _path(material.corpus)},
-            **{"settings": settings.model_dump(mode="json"), "traces": run.traces, **asking},
-        }
-        kept = {"replies": (settings.cache, "replies"), "facts": (settings.triple_cache, "facts")}
-        pool = spread.pool(
-            Order("ras_agent.app.asking:asks_elsewhere", order),
-            {name: (path, holds) for name, (path, holds) in kept.items() if path},
-        )
-    else:
-        ask = run.asker(material, settings) if run.asker else asker_of(material, settings, run.retrieval_only)
-        pool = System(ask, scorer_of(wanted), graph, roles, run.traces)
+    try:
+        pool = _pool(material, run, settings, spread, asking)
+    except Exception:
+        if new:
+            folder.take_back()
+        raise
     left = {question.id for question in remaining(material.questions, folder)}
     return Evaluation(
         pool,
@@ -179,6 +174,32 @@ def prepare_run(
         wanted[0],
         run.seed,
     )
+
+
+def _pool(
+    material: Material, run: Configuration, settings: Settings, spread: Spread, asking: Mapping[str, Any]
+) -> Pool:
+    """What asks the questions, here or elsewhere."""
+    if not spread.elsewhere:
+        ask = run.asker(material, settings) if run.asker else asker_of(material, settings, run.retrieval_only)
+        return System(ask, scorer_of(asking["metrics"]), asking["graph"], asking["roles"], run.traces)
+    order = {
+        **{"name": material.asked.name, "data": _path(material.data), "corpus": _path(material.corpus)},
+        **{"settings": settings.model_dump(mode="json"), "traces": run.traces, **asking},
+    }
+    kept = {"replies": (settings.cache, "replies"), "facts": (settings.triple_cache, "facts")}
+    return spread.pool(
+        Order("ras_agent.app.asking:asks_elsewhere", order),
+        {name: (path, holds) for name, (path, holds) in kept.items() if path},
+    )
+
+
+def _knowledge_graph(material: Material, settings: Settings) -> str | None:
+    """The fingerprint of the graph beside the index; None where there is none, or the retriever looks at texts only."""
+    folder = material.index.path
+    if settings.retriever in _OF_TEXTS or folder is None or not KGIndex.exists(folder):
+        return None
+    return KGIndex.open(folder).fingerprint
 
 
 def _baseline(name: str) -> dict[str, Any]:

@@ -71,6 +71,33 @@ def test_the_same_command_finishes_a_run_and_another_one_is_refused(
     assert (other.exit_code, "limits.k: 5 there, 3 here" in other.stderr) == (1, True)
 
 
+def test_a_run_that_could_not_be_set_up_leaves_its_folder_free(
+    cli: Cli, questions: Path, passages_file: Path, tmp_path: Path
+) -> None:
+    run = ["eval", "jsonl", "--data", questions, "--corpus", passages_file, "--out", tmp_path / "run"]
+    refused = cli(*run, "--retriever", "nonsense")
+    assert (refused.exit_code, "unknown retriever 'nonsense'" in refused.stderr) == (1, True)
+    assert not (tmp_path / "run").exists()
+    assert cli(*run).exit_code == 0
+    assert cli(*run, "--retriever", "nonsense").exit_code == 1
+    assert len(_rows(tmp_path / "run")) == 2
+
+
+def test_a_run_over_another_knowledge_graph_is_refused(
+    cli: Cli, questions: Path, passages_file: Path, bell_index: Path, tmp_path: Path
+) -> None:
+    cli("kg", "build", bell_index)
+    run = ["eval", "jsonl", "--data", questions, "--index", bell_index, "--retrieval-only", "--out"]
+    of_texts, of_graph = ([*run, tmp_path / name, "--retriever", name] for name in ("bm25", "ppr"))
+    assert [cli(*command).exit_code for command in (of_texts, of_graph, of_graph)] == [0, 0, 0]
+    ready = {**json.loads(passages_file.read_text().splitlines()[0]), "triples": [["Bell", "lived in", "Baddeck"]]}
+    (tmp_path / "ready.jsonl").write_text(json.dumps(ready) + "\n")
+    assert cli("kg", "build", bell_index, "--openie", tmp_path / "ready.jsonl").exit_code == 0
+    other = cli(*of_graph)
+    assert (other.exit_code, "knowledge_graph: " in other.stderr) == (1, True)
+    assert cli(*of_texts).exit_code == 0
+
+
 def test_retrieval_alone_needs_no_answerer(cli: Cli, questions: Path, passages_file: Path, tmp_path: Path) -> None:
     done = cli(
         "eval", "jsonl", "--data", questions, "--corpus", passages_file, "--out", tmp_path / "run", "--retrieval-only",

@@ -135,7 +135,7 @@ def _lines(stream: TextIO, path: Path) -> Iterator[Record]:
 def _array(text: str, path: Path, under: str) -> Iterator[Record]:
     try:
         whole = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         # "Extra data" behind a first object: JSON Lines under another name
         if not text.lstrip().startswith("{") or "Extra data" not in str(error):
             raise IngestError(f"{path}: not JSON ({error})") from error
@@ -199,7 +199,7 @@ def _parquet(path: Path) -> Iterator[Record]:
 def _parsed(text: str, where: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise IngestError(f"{where}: not JSON ({error})") from error
 
 

@@ -59,17 +59,20 @@ def parse_textual_graph(text: str, where: str = "graph") -> TextualGraph:
     edges: list[tuple[str, str, str]] = []
     rows = csv.reader(io.StringIO(text))
     width = 0
-    for row in rows:
-        if [cell.strip() for cell in row] in (["node_id", "node_attr"], ["src", "edge_attr", "dst"]):
-            width = len(row)
-        elif row and len(row) != width:
-            raise IngestError(
-                f"{where} line {rows.line_num}: expected node_id,node_attr or src,edge_attr,dst: {row!r:.80}"
-            )
-        elif width == 2 and row:
-            nodes[row[0].strip()] = row[1]
-        elif row:
-            edges.append((row[0].strip(), row[1], row[2].strip()))
+    try:
+        for row in rows:
+            if [cell.strip() for cell in row] in (["node_id", "node_attr"], ["src", "edge_attr", "dst"]):
+                width = len(row)
+            elif row and len(row) != width:
+                raise IngestError(
+                    f"{where} line {rows.line_num}: expected node_id,node_attr or src,edge_attr,dst: {row!r:.80}"
+                )
+            elif width == 2 and row:
+                nodes[row[0].strip()] = row[1]
+            elif row:
+                edges.append((row[0].strip(), row[1], row[2].strip()))
+    except csv.Error as error:
+        raise IngestError(f"{where} line {rows.line_num}: not CSV ({error})") from error
     places = {identity: place for place, identity in enumerate(nodes)}
     for source, predicate, target in edges:
         if source not in places or target not in places:

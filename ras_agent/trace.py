@@ -73,7 +73,7 @@ class Trace:
         """The inverse of `to_json`. `where` names the file in errors. Raises TraceError."""
         try:
             data = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise TraceError(f"{where}: not JSON: {error}") from error
         return cls.from_dict(data, where)
 

@@ -156,6 +156,10 @@ class TestErrors:
         with pytest.raises(TraceError, match=r"^run\.json: not JSON: .*line 1 column 2"):
             Trace.from_json("{", where="run.json")
 
+    def test_nested_without_end(self) -> None:
+        with pytest.raises(TraceError, match=r"^run\.json: not JSON: .*recursion"):
+            Trace.from_json("[" * 9000, where="run.json")
+
     @pytest.mark.parametrize("text", ["[]", "{}", '"trace"', "null"])
     def test_not_a_trace(self, text: str) -> None:
         with pytest.raises(TraceError, match="not a trace of ras-agent"):

@@ -86,9 +86,11 @@ def test_a_compressed_file_is_read_as_it_is(tmp_path: Path) -> None:
     ("name", "text", "message"),
     [
         ("q.jsonl", '{"a": 1}\n{"a"', "q.jsonl line 2: not JSON"),
+        ("q.jsonl", '{"a":' * 9000, "q.jsonl line 1: not JSON"),
         ("q.jsonl", "[1]", "line 1: expected a JSON object, found list"),
         ("q.json", '[{"a": 1}, 2]', "q.json record 2: expected a JSON object, found int"),
         ("q.json", "[", "q.json: not JSON"),
+        ("q.json", "[" * 9000, "q.json: not JSON"),
         ("q.json", "3", "expected an array of objects, found int"),
         ("q.xlsx", "", "unknown format '.xlsx'; known: .json, .jsonl"),
         ("q.txt", "a\tb", "a .txt file is no question file of this benchmark"),

@@ -26,6 +26,7 @@ def test_ids_need_not_begin_at_nought() -> None:
     ("text", "message"),
     [
         ("0,mill\n", "graph line 1: expected node_id"),
+        ("node_id,node_attr\n0,mi\rll\n", r"graph line 2: not CSV \(new-line character"),
         ("node_id,node_attr\n0,mill,2\n", "graph line 2: expected node_id"),
         ("node_id,node_attr\n0,mill\nsrc,edge_attr,dst\n0,river,1\n", "edge 0,river,1 names a node that is not there"),
     ],

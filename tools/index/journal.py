@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ras_agent.errors import IngestError
+from ras_agent.errors import IndexMismatch, IngestError
 
 __all__ = ["Entry", "Journal", "open_journal"]
 
@@ -92,7 +92,7 @@ class Journal:
 def open_journal(path: Path | None) -> Iterator[Journal]:
     """The journal in file `path`, for this process alone, or without one an empty journal in memory.
 
-    Raises IngestError while another process holds it.
+    Raises IngestError while another process holds it, IndexMismatch for a damaged file.
     """
     connection = sqlite3.connect(path or ":memory:", timeout=0)
     try:
@@ -102,5 +102,10 @@ def open_journal(path: Path | None) -> Iterator[Journal]:
         if "locked" not in str(error):
             raise IngestError(f"{path}: {error}") from error
         raise IngestError(f"{path}: another run is writing this index; wait for it to end") from error
+    except sqlite3.DatabaseError as error:
+        raise IndexMismatch(
+            f"{path} is damaged ({error}): delete it and run again; every file is then read anew, but what has gone "
+            "from the files stays in the index"
+        ) from error
     finally:
         connection.close()

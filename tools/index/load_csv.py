@@ -26,7 +26,11 @@ def load_csv(path: Path, label: str, fields: Fields, on_read: OnRead) -> Iterato
         return
     separator = max(_SEPARATORS, key=head.count)
     rows = csv.reader(_chained(head, lines), delimiter=separator, strict=True)
-    columns = next(rows, [])
+    try:
+        columns = next(rows, [])
+    except csv.Error as error:
+        yield Skipped(f"{label} line 1", f"the header is not CSV: {error}")
+        return
     if fields.text not in columns or len(set(columns)) < len(columns):
         there = ", ".join(map(repr, columns)) or "nothing"
         problem = (

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ras_agent.tools.index.load_document import Document, Fields, OnRead, Skipped
+from ras_agent.tools.index.load_json import parse_line
 from ras_agent.tools.index.load_record import document_from_record
 from ras_agent.tools.index.load_text import not_unicode, read_lines
 
@@ -25,18 +26,12 @@ def _parsed(line: str, number: int, label: str, fields: Fields) -> Document | Sk
     if reason := not_unicode(line):
         return Skipped(place, reason)
     try:
-        record = json.loads(line)
-    except json.JSONDecodeError as error:
-        return Skipped(place, f"not JSON: {error.msg} at character {error.pos + 1}: {_excerpt(line, error.pos)!r}")
-    except RecursionError:
-        return Skipped(place, "nested too deeply to be read")
+        record = parse_line(line)
+    except ValueError as error:
+        return Skipped(place, str(error))
     if not isinstance(record, dict):
         return Skipped(place, f'expected an object such as {{"text": "..."}}, got {line!r:.60}')
     # an escape such as \ud800 is JSON, but no character
     if reason := not_unicode(json.dumps(record, ensure_ascii=False)):
         return Skipped(place, reason)
     return document_from_record(record, fields, label, number)
-
-
-def _excerpt(line: str, position: int) -> str:
-    return line[max(0, position - 20) : position + 20]

@@ -244,6 +244,16 @@ class TestErrors:
 
         ingest([docs], out, on_progress=second_run)
 
+    def test_a_damaged_journal_names_the_remedy(self, docs: Path, out: Path) -> None:
+        ingest([docs], out)
+        before = stored(out)
+        (out / "ingest.sqlite").write_bytes(b"no database" * 500)
+        with pytest.raises(IndexMismatch, match=r"ingest\.sqlite is damaged .*: delete it and run again"):
+            ingest([docs], out)
+        (out / "ingest.sqlite").unlink()
+        ingest([docs], out)
+        assert stored(out) == before
+
 
 class TestStrict:
     def test_the_first_error_ends_the_run_before_a_new_index_is_made(self, docs: Path, out: Path) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from ras_agent.tools.index.load import load
 from ras_agent.tools.index.load_document import USUAL_FIELDS, Document, Fields, Skipped
@@ -28,6 +30,15 @@ def write(tmp_path: Path) -> Write:
 
 def told(path: Path, fields: Fields = USUAL_FIELDS) -> list[str]:
     return [str(item) for item in load(path, path.name, fields) if isinstance(item, Skipped)]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(
+    name=st.sampled_from(["a.txt", "a.md", "a.jsonl", "a.csv", "a.tsv"]),
+    content=st.binary() | st.text('"\\[]{},:;\t\r\n1textid-').map(str.encode),
+)
+def test_nothing_that_a_file_holds_raises(name: str, content: bytes, write: Write) -> None:
+    assert all(isinstance(item, Document | Skipped) for item in load(write(name, content)))
 
 
 class TestText:
@@ -138,6 +149,20 @@ class TestJSONLines:
         assert [type(item) for item in items] == [Document, Skipped, Document]
         assert str(items[1]) == f"a.jsonl line 2: {reason}"
 
+    @pytest.mark.parametrize(
+        ("value", "reason"),
+        [
+            (5000 * "1", "cannot be read: Exceeds the limit (4300 digits)"),
+            (900 * "[" + 900 * "]", "nested too deeply to be read"),
+            (90_000 * "[" + 90_000 * "]", "nested too deeply to be read"),
+        ],
+        ids=["digits", "nested", "nested more"],
+    )
+    def test_a_line_that_python_cannot_hold_is_skipped_alone(self, write: Write, value: str, reason: str) -> None:
+        items = list(load(write("a.jsonl", f'{{"text": "a", "x": {value}}}\n{{"text": "good", "x": {"[[[1]]]"}}}\n')))
+        assert [type(item) for item in items] == [Skipped, Document]
+        assert str(items[0]).startswith(f"a.jsonl line 1: {reason}")
+
     def test_a_line_in_another_encoding_is_skipped_alone(self, write: Write) -> None:
         items = list(load(write("a.jsonl", b'{"text": "\xe9"}\n{"text": "good"}')))
         assert [type(item) for item in items] == [Skipped, Document]
@@ -187,6 +212,12 @@ class TestTables:
 
     def test_a_quote_that_never_closes_is_told_where_it_opens(self, write: Write) -> None:
         assert told(write("a.csv", 'id,text\n1,good\n2,"bad\n')) == ["a.csv line 3: not CSV: unexpected end of data"]
+
+    @pytest.mark.parametrize(
+        ("header", "reason"), [('"id"x,text', "',' expected after '\"'"), ('id,"text', "unexpected end of data")]
+    )
+    def test_a_header_that_is_not_csv_is_told(self, write: Write, header: str, reason: str) -> None:
+        assert told(write("a.csv", f"{header}\n1,good\n")) == [f"a.csv line 1: the header is not CSV: {reason}"]
 
     def test_a_field_of_a_megabyte_is_read(self, write: Write) -> None:
         (document,) = load(write("a.csv", f"text\n{'long ' * 200_000}\n"))

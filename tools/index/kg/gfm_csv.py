@@ -29,17 +29,24 @@ _COLUMNS = {
     "edges.csv": ("source", "relation", "target", "attributes"),
 }
 _LONGEST_FIELD = 1 << 30
+_LARGEST = 1 << 31  # what a graph can hold as a place in a text
 
 
 def write_gfm_csv(graph: KGIndex, folder: Path) -> None:
     """Write the three files into `folder`, which is made.
 
-    Entities are named as they are, documents by their ids, or "document: id" where an entity has that name. An edge's
-    attributes say where it was read, or how similar its ends are; that of a mention, how often.
+    Entities are named as they are, documents by their ids, with as many "document: " in front as make a name that
+    nothing else has. An edge's attributes say where it was read, or how similar its ends are; that of a mention, how
+    often.
     """
     folder.mkdir(parents=True, exist_ok=True)
     taken = set(graph.entities)
-    documents = [name if name not in taken else f"document: {name}" for name in graph.documents]
+    documents = []
+    for name in graph.documents:
+        while name in taken:
+            name = f"document: {name}"
+        taken.add(name)
+        documents.append(name)
 
     def nodes() -> Iterator[tuple[str, ...]]:
         yield from ((name, "entity", "{}") for name in graph.entities)
@@ -68,11 +75,11 @@ def read_gfm_csv(folder: Path) -> list[PassageFacts]:
     """What each document states, in the order of nodes.csv.
 
     A fact belongs to the documents its attributes name, else to those that both of its ends are linked to, else to a
-    document called like the file. Equivalences are left out: a graph finds its own.
+    document called like the file. Equivalences, which no document states, are left out: a graph finds its own.
     Raises IngestError, naming file and line, for files that are not of this kind.
     """
     documents = {
-        name: str(_attributes(attributes, place).get("id", name))
+        name: _id(_attributes(attributes, place).get("id"), name)
         for (name, kind, attributes), place in _read(folder / "nodes.csv")
         if kind == "document"
     }
@@ -86,7 +93,7 @@ def read_gfm_csv(folder: Path) -> list[PassageFacts]:
             if entity not in documents:
                 count = details.get("count", 1)
                 named[documents[ends[0]]][entity] = count if isinstance(count, int) and count > 0 else 1
-        elif relation != EQUIVALENT:
+        elif relation != EQUIVALENT or isinstance(details.get("sources"), list):
             if not all(map(canonical_key, (source, relation, target))):
                 raise IngestError(f"{place}: a blank source, relation or target")
             facts.append(((source, relation, target), details.get("sources")))
@@ -103,7 +110,7 @@ def _by_document(
     stated: dict[str, list[Triple]] = {passage_id: [] for passage_id in named}
     in_facts: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for (subject, predicate, object_), sources in facts:
-        places = [Source(*item) for item in sources or () if _is_place(item)]
+        places = [Source(*item) for item in (sources if isinstance(sources, list) else ()) if _is_place(item)]
         if not places:
             both = sorted(naming[subject] & naming[object_]) or [elsewhere]
             places = [Source(passage_id) for passage_id in both]
@@ -123,10 +130,14 @@ def _beyond(named: Mapping[str, int], in_facts: Mapping[str, int]) -> Iterator[s
         yield from [entity] * (count - in_facts.get(entity, 0))
 
 
+def _id(given: Any, name: str) -> str:
+    return str(given) if isinstance(given, str | int) else name
+
+
 def _is_place(item: Any) -> bool:
     if not isinstance(item, list) or len(item) != 3 or not isinstance(item[0], str):
         return False
-    return all(isinstance(number, int) and number >= 0 for number in item[1:])
+    return all(isinstance(number, int) and 0 <= number < _LARGEST for number in item[1:])
 
 
 def _write(path: Path, rows: Iterable[tuple[str, ...]]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,6 +11,7 @@ from ras_agent.records import Passage, Source, Triple
 from ras_agent.tools.encode.overlap import best_sentence, sentences_of
 from ras_agent.tools.index.kg.facts import PassageFacts
 from ras_agent.tools.index.load_document import Skipped
+from ras_agent.tools.index.load_json import parse_line
 from ras_agent.tools.index.load_text import not_unicode, read_lines
 
 __all__ = ["ReadyPassage", "load_openie"]
@@ -36,15 +36,18 @@ def load_openie(path: Path, label: str) -> Iterator[ReadyPassage | Skipped]:
             yield Skipped(place, reason)
             continue
         try:
-            record = json.loads(line)
-        except (json.JSONDecodeError, RecursionError) as error:
-            yield Skipped(place, f"not JSON: {error}")
+            record = parse_line(line)
+        except ValueError as error:
+            yield Skipped(place, str(error))
             continue
         if not isinstance(record, dict) or not isinstance(record.get("text"), str) or "id" not in record:
             yield Skipped(place, f'expected an object with "id", "text" and "triples", got {line!r:.80}')
             continue
         if not isinstance(record.get("triples"), list):
             yield Skipped(place, f"no list of triples in passage {record['id']!r}")
+            continue
+        if not isinstance(record.get("entities") or [], list):
+            yield Skipped(place, f"no list of entities in passage {record['id']!r}")
             continue
         passage = Passage(str(record["id"]), record["text"], str(record.get("title") or ""))
         yield ReadyPassage(passage, _facts(passage, record))

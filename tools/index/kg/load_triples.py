@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from ras_agent.canonical import canonical_key
 from ras_agent.errors import IngestError
 from ras_agent.tools.index.kg.n_triples import Statement, labels_of, names_of, parse_statement
 from ras_agent.tools.index.load_document import Skipped
+from ras_agent.tools.index.load_json import parse_line
 from ras_agent.tools.index.load_text import not_unicode, read_lines
 
 __all__ = ["TRIPLE_SUFFIXES", "PlacedTriple", "load_triples"]
@@ -96,9 +96,9 @@ def _json_lines(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
             continue
         line, place = item
         try:
-            record = json.loads(line)
-        except (json.JSONDecodeError, RecursionError) as error:
-            yield Skipped(place, f"not JSON: {error}")
+            record = parse_line(line)
+        except ValueError as error:
+            yield Skipped(place, str(error))
             continue
         fields = _fields(record)
         if fields is None:

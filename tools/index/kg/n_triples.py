@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 from urllib.parse import unquote
@@ -84,8 +85,10 @@ def _end(iri: str) -> str:
 def _unescaped(text: str) -> str:
     def character(found: re.Match[str]) -> str:
         code = found[1] or found[2]
-        if code is not None:
+        if code is not None and int(code, 16) <= sys.maxunicode:
             return chr(int(code, 16))
+        if code is not None:
+            raise ValueError(f"no character {found[0]}")
         if found[3] not in _CHARACTERS:
             raise ValueError(f"unknown escape \\{found[3]}")
         return _CHARACTERS[found[3]]

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from ras_agent.errors import IngestError
 from ras_agent.records import Passage, Source, Triple
@@ -48,6 +50,45 @@ def test_gfm_rag_s_files_hold_the_whole_graph(graph: KGIndex, tmp_path: Path) ->
     with (tmp_path / "edges.csv").open(newline="") as file:
         (same,) = (row for row in csv.reader(file) if row[1] == "equivalent")
     assert same == ["Bell Graham", "equivalent", "Graham Bell", '{"similarity": 1.0}']
+
+
+def stating(passage_id: str, *facts: tuple[str, str, str], names: tuple[str, ...] = ()) -> PassageFacts:
+    return PassageFacts(passage_id, tuple(Triple(*fact, (Source(passage_id, 1, 2),)) for fact in facts), names)
+
+
+_NAMES = st.sampled_from(["a", "b", "document: a", "document: document: a", "equivalent", "is_mentioned_in", 'x,"y"'])
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(stated=st.dictionaries(_NAMES, st.tuples(st.sets(st.tuples(_NAMES, _NAMES, _NAMES)), st.sets(_NAMES))))
+def test_names_that_clash_come_back_as_they_were(stated: Any, tmp_path: Path) -> None:
+    passages = [stating(name, *sorted(facts), names=tuple(names)) for name, (facts, names) in stated.items()]
+    whole = KGIndex.in_memory(passages)
+    write_gfm_csv(whole, tmp_path)
+    assert KGIndex.in_memory(read_gfm_csv(tmp_path)).fingerprint == whole.fingerprint
+
+
+def test_a_fact_called_equivalent_is_a_fact_where_a_document_states_it(tmp_path: Path) -> None:
+    write_gfm_csv(KGIndex.in_memory([stating("p", ("Mass", "equivalent", "Energy"))]), tmp_path)
+    (found,) = read_gfm_csv(tmp_path)
+    assert [str(triple) for triple in found.triples] == ["(S> Mass | P> equivalent | O> Energy)"]
+    header = "source,relation,target,attributes\n"
+    (tmp_path / "edges.csv").write_text(f"{header}Mass,equivalent,Energy,{{}}\n")
+    assert read_gfm_csv(tmp_path) == [PassageFacts("p")]
+
+
+def test_documents_called_alike_keep_their_names_apart(tmp_path: Path) -> None:
+    passages = [stating("a", ("a", "r", "b")), stating("document: a", ("c", "r", "d"), names=("extra",))]
+    write_gfm_csv(KGIndex.in_memory(passages), tmp_path)
+    assert read_gfm_csv(tmp_path) == passages
+
+
+@pytest.mark.parametrize("sources", ["5", "[5]", '[[""p"", 0, 99999999999]]', '{""p"": 1}'])
+def test_places_of_another_kind_are_left_out(sources: str, tmp_path: Path) -> None:
+    (tmp_path / "nodes.csv").write_text("name,type,attributes\n")
+    (tmp_path / "edges.csv").write_text(f'source,relation,target,attributes\na,r,b,"{{""sources"": {sources}}}"\n')
+    (found,) = read_gfm_csv(tmp_path)
+    assert [triple.sources for triple in found.triples] == [(Source(f"{tmp_path.name}/edges.csv"),)]
 
 
 def test_gfm_rag_s_own_files_are_read(tmp_path: Path) -> None:
@@ -130,3 +171,21 @@ def test_ready_openie_is_placed_at_its_sentences(tmp_path: Path) -> None:
         "7", (Triple("Bell", "was born in", "Edinburgh", (Source("7", 9, 36),)),), ("Edinburgh", "Bell")
     )
     assert [item.place for item in skipped if isinstance(item, Skipped)] == [f"o.jsonl line {n}" for n in (1, 2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ('{"id": 1, "text": "t", "triples": [], "entities": 5}', "no list of entities in passage 1"),
+        ('{"id": 1, "text": "t", "triples": [], "entities": "Bell"}', "no list of entities in passage 1"),
+        ('{"id": 1, "text": "t", "triples": {}}', "no list of triples in passage 1"),
+        (f'{{"id": 1, "text": "t", "triples": [], "x": {5000 * "1"}}}', "cannot be read: Exceeds the limit"),
+        (f'{{"id": 1, "text": "t", "triples": [{900 * "["}{900 * "]"}]}}', "nested too deeply to be read"),
+    ],
+    ids=["number", "text", "object", "digits", "nested"],
+)
+def test_a_bad_line_of_ready_openie_is_skipped_alone(line: str, reason: str, tmp_path: Path) -> None:
+    (tmp_path / "o.jsonl").write_text(line + '\n{"id": 2, "text": "t", "triples": [], "entities": null}\n')
+    skipped, ready = load_openie(tmp_path / "o.jsonl", "o.jsonl")
+    assert str(skipped).startswith(f"o.jsonl line 1: {reason}")
+    assert isinstance(ready, ReadyPassage)

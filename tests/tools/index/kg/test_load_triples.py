@@ -47,6 +47,12 @@ def test_a_bad_statement_is_skipped_alone(tmp_path: Path) -> None:
     assert second == PlacedTriple("a", "b", "c", "a.nt line 2")
 
 
+def test_a_number_that_no_character_has_is_told(tmp_path: Path) -> None:
+    first, second = loaded(tmp_path, "a.nt", '<x:a> <x:b> "\\UFFFFFFFF" .\n<x:a> <x:b> "\\U0001F600" .\n')
+    assert first == Skipped("a.nt line 1", "not an N-Triples statement: no character \\UFFFFFFFF")
+    assert second == PlacedTriple("x:a", "x:b", "\U0001f600", "a.nt line 2")
+
+
 @given(st.text(st.characters(codec="utf-8", exclude_characters='"\\\n\r')), st.sampled_from(["", "@en", "^^<x:y>"]))
 def test_any_literal_is_read(text: str, suffix: str) -> None:
     found = parse_statement(f'<x:s> <x:p> "{text}"{suffix} .')
@@ -72,9 +78,10 @@ def test_tab_separated_values_with_a_header_and_further_columns(tmp_path: Path) 
 
 def test_json_lines_are_lists_or_objects(tmp_path: Path) -> None:
     text = '["a", "b", "c"]\n{"subject": "d", "predicate": "e", "object": "f", "x": 1}\n{"head": "a"}\n["a", "b"]\nno\n'
+    text += f"[{5000 * '1'}]\n{5000 * '['}\n"
     found = loaded(tmp_path, "a.jsonl", text)
     assert found[:2] == [PlacedTriple("a", "b", "c", "a.jsonl line 1"), PlacedTriple("d", "e", "f", "a.jsonl line 2")]
-    assert [item.place for item in found[2:]] == ["a.jsonl line 3", "a.jsonl line 4", "a.jsonl line 5"]
+    assert [item.place for item in found[2:]] == [f"a.jsonl line {number}" for number in range(3, 8)]
     assert all(isinstance(item, Skipped) for item in found[2:])
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from ras_agent.protocols import Retriever
 from ras_agent.records import Passage
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.options import hands_on_to
 from ras_agent.tools.query import check_query
 from ras_agent.tools.retrieve.dense import dense
 from ras_agent.tools.retrieve.mix import MixedRetriever
@@ -46,11 +47,13 @@ class RankedHits:
         return [told.get(passage, ()) for passage in passage_ids]
 
 
+@hands_on_to(paths)
 def paths_dense(index: PassageIndex, *, share: float = 0.5, **options: Any) -> MixedRetriever:
     """The retriever registered as "paths+dense": the mean of both, `share` of it the paths', with their `options`."""
     return _mixed(paths(index, **options), index, share)
 
 
+@hands_on_to(pcst)
 def pcst_dense(index: PassageIndex, *, share: float = 0.5, **options: Any) -> MixedRetriever:
     """The retriever registered as "pcst+dense": the mean of both, `share` of it the subgraph's, with its `options`."""
     return _mixed(pcst(index, **options), index, share)

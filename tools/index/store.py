@@ -30,6 +30,7 @@ from ras_agent.tools.index.snapshot import Snapshot
 from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.index.vector_index import VectorSettings, require_faiss
 from ras_agent.tools.index.vector_log import MemoryVectorLog
+from ras_agent.tools.options import check_options
 from ras_agent.tools.registry import factory
 
 __all__ = ["Changes", "PassageIndex"]
@@ -138,8 +139,10 @@ class PassageIndex:
         return self._embedder
 
     def retriever(self, name: str = "bm25", **options: Any) -> Retriever:
-        """A registered retriever over this index as it is now."""
-        return cast(Retriever, factory("retriever", name)(self, **options))
+        """A registered retriever over this index as it is now. Raises UnknownName for a name or an option."""
+        made = factory("retriever", name)
+        check_options("retriever", name, made, options)
+        return cast(Retriever, made(self, **options))
 
     def add(self, passages: Iterable[Passage]) -> Changes:
         """Append passages. Raises ValueError for an id that is given twice or already there; then nothing is added."""

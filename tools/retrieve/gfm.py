@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.errors import MissingExtra
+from ras_agent.errors import MissingExtra, SettingsError, WeightsError
 from ras_agent.protocols import Embedder
 from ras_agent.records import Passage
 from ras_agent.tools.encode.embedders import query_vector
@@ -23,6 +23,7 @@ from ras_agent.tools.encode.gfm.weights import load_gfm
 from ras_agent.tools.index.kg.index import KGIndex
 from ras_agent.tools.index.kg.linking import EntityLinker, LinkedEntity, Linking, Mentions
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.options import hands_on_to
 from ras_agent.tools.retrieve.dense import dense
 from ras_agent.tools.retrieve.document_ranker import PACKAGED, DocumentRanker, contributions, document_scores
 from ras_agent.tools.retrieve.gfm_paths import FactPath, fact_path
@@ -70,6 +71,8 @@ class GFMRetriever(ExplainedRetriever):
 
         embedder: what the graph's vectors were made with. The vectors of `cache_size` queries are remembered.
         """
+        if paths < 0:
+            raise SettingsError(f"a hit has 0 or more paths, got {paths}")
         self.passages, self.graph, self.network = passages, graph, network
         self._linker, self._ranker, self._rows = linker, ranker or DocumentRanker(), rows
         self._toward, self._paths = toward, paths
@@ -151,6 +154,8 @@ def _scored(
         return start, None
     # in float32, logits above 16 would all be certain
     logits = network.scores(vector(query)[None], [start])[0].astype(np.float64)
+    if not np.isfinite(logits).all():
+        raise WeightsError("the GFM network's scores are not finite: its weights are too large for the graph")
     with np.errstate(over="ignore"):
         probabilities: Doubles = 1 / (1 + np.exp(-logits))
     probabilities.flags.writeable = False
@@ -207,6 +212,7 @@ def gfm(
     )
 
 
+@hands_on_to(gfm)
 def gfm_dense(index: PassageIndex, *, share: float = 0.5, **options: Any) -> MixedRetriever:
     """The retriever registered as "gfm+dense": the mean of both, `share` of it the network's, with its `options`."""
     return MixedRetriever([gfm(index, **options), dense(index)], [share, 1 - share])

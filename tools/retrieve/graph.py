@@ -7,6 +7,7 @@ from typing import Any
 from ras_agent.tools.index.kg.index import KGIndex
 from ras_agent.tools.index.kg.linking import Linking, Mentions
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.options import hands_on_to
 from ras_agent.tools.retrieve.dense import dense
 from ras_agent.tools.retrieve.gfm import gfm
 from ras_agent.tools.retrieve.mix import MixedRetriever
@@ -15,6 +16,7 @@ from ras_agent.tools.retrieve.ppr import graph_beside, ppr
 __all__ = ["graph_mix"]
 
 
+@hands_on_to(gfm)
 def graph_mix(
     index: PassageIndex,
     *,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from ras_agent.errors import SettingsError
 from ras_agent.records import Passage
 from ras_agent.tools.index.kg.beside import graph_beside, linker_for, rows_of_documents
 from ras_agent.tools.index.kg.index import KGIndex
@@ -48,8 +49,12 @@ class PPRRetriever(RankedRetriever):
         """rows: (D,) the place in `passages` of each of the graph's documents, -1 for none.
 
         specificity: an entity that many passages name counts less as a start, as one over their number.
+        equivalence: how much an equivalence of full similarity weighs beside a fact.
         length: how far it counts against a passage that it names much: from 0, not at all, to 1, in full.
+        Raises SettingsError for numbers outside their ranges.
         """
+        if not 0 <= length <= 1 or not 0 <= equivalence < float("inf"):
+            raise SettingsError(f"PPR's length is from 0 to 1, equivalence from 0 on, got {length} and {equivalence}")
         self.passages, self.graph, self._linker = passages, graph, linker
         self._rank = PageRank(walk_matrix(graph, equivalence=equivalence), damping=damping)
         self._specificity = specificity

@@ -29,8 +29,8 @@ def resolve_retriever(
     TypeError for an object that is no retriever.
     """
     if isinstance(spec, str):
-        build = factory("retriever", spec)
-        return cast(Retriever, build(_open(spec, index, options), **options))
+        factory("retriever", spec)  # an unknown name is told before an index is read
+        return _open(spec, index, options).retriever(spec, **options)
     if options:
         raise TypeError(f"options are for retrievers named by a string, got {spec!r:.200} with {', '.join(options)}")
     if is_langchain_retriever(spec):

@@ -97,9 +97,12 @@ class PathFinder:
             self._scorers[name]
 
     def find(self, question: str, starts: Sequence[int]) -> FoundPaths:
-        """Paths from the nodes `starts`; none without a start."""
+        """Paths from the nodes `starts`; none without a start. Raises ValueError for what is no node of the graph."""
         plan, how = self.composition, self.settings
         starts = list(dict.fromkeys(starts))
+        for start in starts:
+            if start is None or not 0 <= start < len(self.graph.nodes):
+                raise ValueError(f"paths start at nodes from 0 to {len(self.graph.nodes) - 1}, got {start}")
         if how.wording == "relations":
             question = without_names(question, [self.graph.nodes[start] for start in starts])
         times = [self._clock()]

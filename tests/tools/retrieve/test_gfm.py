@@ -202,6 +202,16 @@ def test_logits_that_float32_would_hold_for_certain_keep_their_order(
     assert not scores[3:].any()
 
 
+def test_scores_that_are_no_numbers_are_told(
+    index: PassageIndex, gfm_folder: GFMFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    retriever = _retriever(index, gfm_folder)
+    logits = np.full((1, len(retriever.graph.entities)), np.nan, dtype=np.float32)
+    monkeypatch.setattr(retriever.network, "scores", lambda vectors, starts: logits)
+    with pytest.raises(WeightsError, match="scores are not finite"):
+        retriever.retrieve(QUESTION)
+
+
 def test_a_retriever_that_is_let_go_takes_its_caches_along(index: PassageIndex, gfm_folder: GFMFolder) -> None:
     retriever = _retriever(index, gfm_folder)
     assert retriever.retrieve(QUESTION, 2)
@@ -295,11 +305,15 @@ def test_a_device_is_chosen_for_the_network_and_its_mixes(
         index.retriever(name, weights=weights, device="cuda:999")
 
 
-def test_a_network_on_a_device_ranks_and_explains_as_on_the_cpu(index: PassageIndex, gfm_folder: GFMFolder) -> None:
-    retriever = _retriever(index, gfm_folder, paths=2)
-    expected = retriever.retrieve(QUESTION, 3)
+def test_a_network_on_a_device_ranks_and_explains_as_on_the_cpu(
+    index: PassageIndex, gfm_folder: GFMFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = _retriever(index, gfm_folder, paths=2).retrieve(QUESTION, 3)
+    monkeypatch.setattr(
+        "ras_agent.tools.retrieve.gfm.scorer", lambda weights, graph, device, **_: DeviceGFM(weights, graph, "cpu")
+    )
     other = _retriever(index, gfm_folder, paths=2)
-    other.network = DeviceGFM(other.network.weights, other.network.graph, "cpu")
+    assert isinstance(other.network, DeviceGFM)
     found = other.retrieve(QUESTION, 3)
     assert [hit.passage for hit in found] == [hit.passage for hit in expected]
     assert [hit.score for hit in found] == pytest.approx([hit.score for hit in expected], abs=1e-4)

@@ -128,6 +128,12 @@ def test_entities_that_a_question_starts_from_can_be_asked_for(tmp_path: Path) -
     assert [graph.entities[link.entity] for link in retriever.linked("Where is Edinburgh?")] == ["Edinburgh"]
 
 
+@pytest.mark.parametrize("options", [{"equivalence": -3.0}, {"length": 5}, {"length": -2}, {"damping": 1.0}])
+def test_numbers_outside_their_ranges_are_refused(tmp_path: Path, options: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=r"from 0"):
+        built(tmp_path / "i", PASSAGES).retriever("ppr", **options)
+
+
 def _rows(*numbers: int) -> Any:
     import numpy as np
 

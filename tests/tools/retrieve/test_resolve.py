@@ -8,6 +8,8 @@ import pytest
 from ras_agent.errors import IndexNotFound, SettingsError, UnknownName
 from ras_agent.records import Hit, Passage
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.options import check_options, options_of
+from ras_agent.tools.registry import factory
 from ras_agent.tools.retrieve.bm25 import BM25Retriever
 from ras_agent.tools.retrieve.hybrid import HybridRetriever
 from ras_agent.tools.retrieve.langchain_adapter import LangChainRetriever, as_langchain
@@ -46,6 +48,36 @@ def test_options_reach_the_factory_and_embedder_the_index(tmp_path: Path, hash_e
         resolved = resolve_retriever("hybrid", index, embedder=hash_embedder, depth=7)
         assert isinstance(resolved, HybridRetriever)
         assert resolved.retrieve("blue sea", 1)[0].passage.id == "sea"
+
+
+def test_an_unknown_option_is_told_the_known_ones() -> None:
+    with pytest.raises(UnknownName, match=r"unknown option of retriever 'hybrid' 'dept'; known: constant, depth"):
+        resolve_retriever("hybrid", CORPUS, dept=7)
+
+
+@pytest.mark.parametrize(
+    ("name", "some"),
+    [
+        ("graph", {"graph", "linking", "mentions", "weights", "paths", "device"}),
+        ("gfm+dense", {"share", "weights", "ranker"}),
+        ("paths+dense", {"share", "composition", "settings"}),
+        ("pcst+dense", {"share", "scorer"}),
+        ("ppr", {"damping", "equivalence"}),
+    ],
+)
+def test_the_options_of_a_mix_are_those_of_its_parts_too(name: str, some: set[str]) -> None:
+    known = options_of(factory("retriever", name))
+    assert known is not None
+    assert some < known
+    assert not {"index", "options"} & known
+
+
+def test_the_options_of_a_factory_that_takes_any_are_not_checked() -> None:
+    def anything(index: object, **options: object) -> object:
+        return index, options
+
+    assert options_of(anything) is None
+    check_options("retriever", "own", anything, ["whatever"])
 
 
 def test_an_unknown_name_is_told_the_known_ones() -> None:

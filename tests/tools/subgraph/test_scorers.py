@@ -276,6 +276,12 @@ def test_an_unknown_scorer_lists_the_known() -> None:
         Scorers()["tfidf"]
 
 
+@pytest.mark.parametrize("start", [-1, 10_000, None])
+def test_what_is_no_node_of_the_graph_is_refused_as_a_start(family: Graph, start: Any) -> None:
+    with pytest.raises(ValueError, match=f"paths start at nodes from 0 to .*, got {start}"):
+        PathFinder(family, "ppr>shortest>bm25").find(QUESTION, [0, start])
+
+
 @pytest.mark.parametrize("number", range(21))
 def test_every_instance_of_table_4_finds_paths(
     number: int, family: Graph, hash_embedder: Any, tiny_cross_encoder: Path, scripted_model: Callable[..., Any]

@@ -78,7 +78,7 @@ class GFMConfig:
         """
         try:
             return cls._published(data, where) if "model_config" in data else cls(**data)
-        except (KeyError, TypeError, IndexError) as error:
+        except (AttributeError, KeyError, TypeError, IndexError) as error:
             raise WeightsError(f"{where}: not a GFM network's configuration: {error}") from error
 
     @classmethod

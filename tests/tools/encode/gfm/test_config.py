@@ -54,7 +54,15 @@ def test_another_architecture_is_refused_by_its_field(field: str, value: object)
 
 
 @pytest.mark.parametrize(
-    "data", [{"width": 8, "depth": 3}, {"model_config": {}}, {"width": 0}, {"toward": "both"}, {"inverse": "none"}]
+    "data",
+    [
+        {"width": 8, "depth": 3},
+        {"width": 0},
+        {"toward": "both"},
+        {"inverse": "none"},
+        {"model_config": {}},
+        {**PUBLISHED, "text_emb_model_config": "mpnet"},
+    ],
 )
 def test_what_is_no_configuration_is_refused(data: dict[str, object]) -> None:
     with pytest.raises(WeightsError):

@@ -49,6 +49,7 @@ from ras_agent.eval.gfm_cases import Case, openie_case, real_case, zipf_case
 from ras_agent.eval.gfm_measure import OnDevice, measure
 from ras_agent.eval.gfm_speed_table import compared, heading, line, remark
 from ras_agent.eval.gfm_systems import DEVICE_SYSTEMS, SYSTEMS
+from ras_agent.program import run_program
 from ras_agent.tools.encode.gfm.config import GFMConfig
 from ras_agent.tools.encode.gfm.on_device import ROWS
 from ras_agent.tools.index.kg.index import KGIndex
@@ -140,4 +141,4 @@ def _positive(text: str) -> int:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

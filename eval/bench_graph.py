@@ -29,6 +29,7 @@ from typing import Any
 from ras_agent.errors import MissingExtra
 from ras_agent.graph_html import trace_html
 from ras_agent.graph_layout import placed
+from ras_agent.program import run_program
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Passage, Source, Step, Triple
 from ras_agent.tools.structure.parse_triples import format_triples, parse_triples
@@ -178,4 +179,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from ras_agent.eval.graph_differences import content_differences, score_difference
+from ras_agent.program import run_program
 from ras_agent.records import Extraction, Passage
 from ras_agent.tools.index.kg.index import FOLDER, KGIndex
 from ras_agent.tools.index.kg.writer import KGProgress
@@ -218,7 +219,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--embedder", default="minilm", help="'' for none")
     parser.add_argument("--extractor", default="offline")
     parser.add_argument("--workers", type=int, default=1, help="processes that read")
-    parser.add_argument("--kills", nargs="*", default=KILLS, help=f"places, in order ({' '.join(KILLS)})")
+    parser.add_argument("--kills", nargs="*", help=f"places, in order ({' '.join(KILLS)}, as far as they are passed)")
     parser.add_argument("--delete", type=int, default=200, help="documents to delete and add again (200)")
     parser.add_argument("--work", type=Path, default=Path("bench_kg"), help="a folder to work in")
     parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
@@ -235,6 +236,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     if whole:
         held = KGIndex.open(whole).manifest.embedder
         arguments.embedder = held.name if held else ""
+    if arguments.kills is None:  # nothing is embedded without an embedder
+        arguments.kills = [place for place in KILLS if arguments.embedder or not place.startswith("embedding")]
     for size in arguments.sizes if arguments.corpus else ():
         whole = arguments.work / f"{size}.index"
         _indexed(arguments.corpus, whole, size)
@@ -255,4 +258,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from ras_agent.eval.questions import Question, load_questions
+from ras_agent.program import run_program
 from ras_agent.tools.index.kg.index import KGIndex
 from ras_agent.tools.index.kg.linking import EntityLinker
 from ras_agent.tools.index.store import PassageIndex
@@ -83,4 +84,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

@@ -26,6 +26,7 @@ from langgraph.graph import END, START, StateGraph
 
 from ras_agent.budget import Limits
 from ras_agent.graphs.ras import create_ras_agent
+from ras_agent.program import run_program
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Answer, Extraction, Hit, Passage, Plan, Source, Step, Triple
 
@@ -228,4 +229,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

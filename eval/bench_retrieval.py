@@ -34,6 +34,7 @@ from typing import Any
 
 import numpy as np
 
+from ras_agent.program import run_program
 from ras_agent.records import Passage
 from ras_agent.tools.index.bm25_matrix import BM25Parameters
 from ras_agent.tools.index.store import PassageIndex
@@ -227,4 +228,4 @@ def _peak_mb() -> float:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

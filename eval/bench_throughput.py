@@ -36,6 +36,7 @@ from ras_agent.eval.run_folder import RunFolder
 from ras_agent.eval.runner import System, agent_asker, ask_one, evaluate
 from ras_agent.eval.scoring import score
 from ras_agent.graphs.ras import create_ras_agent
+from ras_agent.program import run_program
 from ras_agent.records import Passage
 from ras_agent.tools.answer.llm import LLMAnswerer
 from ras_agent.tools.encode.chat import ChatSettings
@@ -222,4 +223,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from ras_agent.errors import IngestError
 from ras_agent.eval.significance import paired_bootstrap
+from ras_agent.program import run_program
 from ras_agent.protocols import Retriever
 from ras_agent.records import Hit
 from ras_agent.tools.index.kg.index import KGIndex
@@ -98,6 +99,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(
         f"{len(golds)} questions, {len(index):,} passages, {len(graph.entities):,} entities, {len(graph.edges):,} edges"
     )
+    if unknown := _unknown(index, golds):
+        print(f"{unknown} questions are supported by passages that the index does not hold: they cannot be found")
     print(f"{'retriever':<12}{'R@2':>8}{'R@5':>8}{'all@5':>8}{'ms':>9}{'CPU ms':>9}")
     scores: dict[str, npt.NDArray[np.float64]] = {}
     for name in given.retrievers.split(","):
@@ -107,7 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         retriever = index.retriever(name, **options)
         scores[name], clock, processor = _asked(retriever, golds)
         print(f"{name:<12}{_figures(scores[name])}{clock:>9.1f}{processor:>9.1f}", flush=True)
-    if given.seeds and "gfm" in scores:
+    if given.seeds:
         folders = [Path(folder) for folder in given.seeds.split(",")]
         _show_seeds([scores, *(_of_weights(index, graph, folder, golds) for folder in folders)])
     for one, other in PAIRS:
@@ -118,19 +121,27 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 print(f"{measure}  {one} - {other}: {100 * gap.mean:+.1f} ({interval}, p {gap.p_value:.3f})")
 
 
+def _unknown(index: PassageIndex, golds: Sequence[Gold]) -> int:
+    """How many questions have a supporting passage that is not in the index."""
+    ids, titles = zip(*((passage.id, passage.title) for passage in index.passages), strict=True) if index else ((), ())
+    known = {True: frozenset(ids), False: frozenset(titles)}
+    return sum(not gold.supporting <= known[gold.by_id] for gold in golds)
+
+
 def _figures(scores: npt.NDArray[np.float64]) -> str:
     return "".join(f"{100 * value:>8.1f}" for value in scores.mean(axis=0))
 
 
 def _show_seeds(seeds: Sequence[Mapping[str, npt.NDArray[np.float64]]]) -> None:
-    """Each seed's means, then the mean of these and their standard deviation."""
+    """Each seed's means, by its place in `seeds` from 1, then the mean of these and their standard deviation."""
     for name in ("gfm", "gfm+dense", "graph"):
-        means = np.array([100 * scores[name].mean(axis=0) for scores in seeds if name in scores])
-        for at, row in enumerate(means, 1):
+        means = {at: 100 * scores[name].mean(axis=0) for at, scores in enumerate(seeds, 1) if name in scores}
+        for at, row in means.items():
             print(f"{f'{name}, {at}':<12}" + "".join(f"{value:>8.1f}" for value in row))
         if len(means) > 1:
-            spread = means.std(axis=0, ddof=1)
-            told = "".join(f"{mean:>7.1f} ± {gap:.1f}" for mean, gap in zip(means.mean(axis=0), spread, strict=True))
+            all_seeds = np.array(list(means.values()))
+            spread = zip(all_seeds.mean(axis=0), all_seeds.std(axis=0, ddof=1), strict=True)
+            told = "".join(f"{mean:>7.1f} ± {gap:.1f}" for mean, gap in spread)
             print(f"{name}, mean ± standard deviation of {len(means)} seeds:{told}", flush=True)
 
 
@@ -164,4 +175,4 @@ def _asked(retriever: Retriever, golds: Sequence[Gold]) -> tuple[npt.NDArray[np.
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

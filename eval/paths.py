@@ -21,10 +21,12 @@ from random import Random
 from statistics import fmean
 
 from ras_agent.canonical import canonical_key
+from ras_agent.errors import IngestError
 from ras_agent.eval.benchmarks.pathquestion import PATHQUESTION, read_knowledge_base
 from ras_agent.eval.entity_split import of_part
 from ras_agent.eval.metrics.answer_sets import SetScore, set_score
 from ras_agent.eval.questions import Question
+from ras_agent.program import run_program
 from ras_agent.tools.subgraph.composition import INSTANCES, CompositionError, parse_composition
 from ras_agent.tools.subgraph.extract import Extraction
 from ras_agent.tools.subgraph.filter_paths import PathLimits
@@ -149,6 +151,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, help="JSON Lines of scores, an instance each; resumes")
     given = parser.parse_args(arguments)
     graph = Graph.from_triples(read_knowledge_base(given.kb))
+    if not len(graph.edges):
+        raise IngestError(f"{given.kb} holds no triples: a line each, tabs between its three parts, or a JSON list")
     questions = of_part(PATHQUESTION.load(given.questions), given.part)
     if given.sample and given.sample < len(questions):
         questions = Random(given.seed).sample(questions, given.sample)
@@ -219,4 +223,4 @@ def _module(
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

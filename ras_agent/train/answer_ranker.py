@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy.typing as npt
 
+from ras_agent.program import run_program
 from ras_agent.tools.answer.answer_type import TypeModel
 from ras_agent.tools.answer.question_words import Rarity
 from ras_agent.tools.answer.rank import Ranker
@@ -142,4 +143,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

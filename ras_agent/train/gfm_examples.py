@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from ras_agent.canonical import canonical_key
+from ras_agent.program import run_program
 from ras_agent.records import Passage
 from ras_agent.titles import bare_title
 from ras_agent.tools.index.kg.disk import write_generation
@@ -112,4 +113,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

@@ -14,6 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from ras_agent.program import run_program
 from ras_agent.tools.encode.gfm.weights import load_gfm, save_gfm
 from ras_agent.tools.retrieve.document_ranker import PACKAGED
 
@@ -59,4 +60,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

@@ -25,6 +25,7 @@ import numpy as np
 
 from ras_agent.eval.graph_table import Gold, gold_of, recalls
 from ras_agent.eval.metrics import reciprocal_rank
+from ras_agent.program import run_program
 from ras_agent.tools.encode.gfm.config import GFMConfig
 from ras_agent.tools.encode.gfm.fast import FastGFM
 from ras_agent.tools.index.kg.index import KGIndex
@@ -193,4 +194,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from ras_agent.eval.benchmarks.pathquestion import PATHQUESTION, read_knowledge_base
 from ras_agent.eval.entity_split import of_part
+from ras_agent.program import run_program
 from ras_agent.protocols import Embedder
 from ras_agent.tools.encode.embedders import resolve_embedder
 from ras_agent.tools.subgraph.graph import Graph
@@ -196,4 +197,4 @@ def _arrays(weights: dict[str, Tensor]) -> dict[str, Floats]:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

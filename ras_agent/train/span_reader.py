@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ras_agent.eval.metrics import exact_match, token_f1
+from ras_agent.program import run_program
 from ras_agent.records import Passage
 from ras_agent.tools.answer.reader_model import adapted_names, load_base, merge, pad, span_logits
 from ras_agent.tools.answer.span_reader import QUESTION_TOKENS, MiniLMSpanReader
@@ -263,4 +264,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

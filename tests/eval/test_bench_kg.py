@@ -47,6 +47,15 @@ def test_a_killed_build_and_a_changed_one_end_as_the_unbroken_one(
         assert told["compared"]["largest difference of PPR scores"] < 1e-6
 
 
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+def test_by_default_it_is_killed_where_it_passes(
+    corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main([str(corpus), "--sizes", "20", "--embedder", "", "--delete", "0", "--work", str(tmp_path / "work")])
+    _, killed = map(json.loads, capsys.readouterr().out.splitlines())
+    assert killed["killed"]["at"] == ["reading:0.33", "reading:0.67", "writing:0"]
+
+
 def test_an_index_with_a_graph_is_looked_at_and_not_changed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     PassageIndex.create(tmp_path / "i").add([replace(one, document_id=one.id) for one in sample_passages()[:30]])
     before = build_graph(tmp_path / "i").graph

@@ -1,6 +1,7 @@
 """The table of retrievers over one graph."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -77,3 +78,26 @@ def test_other_seeds_are_shown_with_their_mean_and_spread(
         assert seeds == [means] * 3
         told = next(line[1] for line in shown if line[0] == name and "spread" not in line[1] and "mean" in line[1])
         assert told.endswith(f"{means[0]} ± 0.0  {means[1]:>5} ± 0.0  {means[2]:>5} ± 0.0")
+
+
+def test_seeds_keep_their_numbers_where_the_first_was_not_asked_for_all(
+    files: tuple[str, str], hash_embedder: Any, gfm_folder: Callable[[int], Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("torch")
+    folder = str(gfm_folder(hash_embedder.dimension))
+    main([*files, "--retrievers", "gfm", "--weights", folder, "--seeds", folder])
+    numbered = re.findall(r"^(\S+), (\d)", capsys.readouterr().out, re.MULTILINE)
+    assert numbered == [("gfm", "1"), ("gfm", "2"), ("gfm+dense", "2"), ("graph", "2")]
+
+
+def test_questions_that_the_index_cannot_answer_are_counted(
+    files: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "q.jsonl").write_text(
+        "\n".join(
+            json.dumps({"question": "Where was Bell born?", "supporting_titles": titles})
+            for titles in (["Bell"], ["Bell", "Elsewhere"])
+        )
+    )
+    main([*files, "--retrievers", "bm25"])
+    assert "1 questions are supported by passages that the index does not hold" in capsys.readouterr().out

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ras_agent.errors import IngestError
 from ras_agent.eval.entity_split import of_part, part_of
 from ras_agent.eval.paths import evaluate, main, numbers_in, table
 from ras_agent.eval.questions import Question
@@ -87,6 +88,13 @@ def test_the_command_prints_a_table_and_writes_a_line_an_instance(
     first, second = map(json.loads, (tmp_path / "scores.jsonl").read_text().split("\n\n"))
     assert (first["instance"], first["score"]["questions"]) == ("0", 3)
     assert (second["score"]["refinement"]["hr"], second["score"]["hr_at_1"]) == (1.0, 1.0)
+
+
+def test_an_empty_knowledge_base_is_refused(tmp_path: Path) -> None:
+    given = command(tmp_path)
+    (tmp_path / "kb.jsonl").write_text("")
+    with pytest.raises(IngestError, match=r"kb\.jsonl holds no triples"):
+        main(given)
 
 
 def test_an_instance_with_a_line_is_not_run_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 
 from ras_agent import create_ras_agent
 from ras_agent.errors import IngestError
 from ras_agent.records import Passage
+from ras_agent.tools.index.ingest import ingest
+from ras_agent.tools.index.kg.gfm_csv import write_gfm_csv
 from ras_agent.tools.index.kg.index import KGIndex
+from ras_agent.tools.index.kg.writer import open_writer
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.knowledge import add_triples, build_graph, delete_documents
 
@@ -18,6 +24,16 @@ PASSAGES = [
     Passage("bell", "Alexander Graham Bell was born in Edinburgh.", "Alexander Graham Bell", "bell.txt"),
     Passage("leith", "The Water of Leith flows through Edinburgh.", "Water of Leith", "leith.txt"),
 ]
+
+
+class Letters:
+    """Embeds a text as the unit vector of its letter counts."""
+
+    name, dimension = "letters", 26
+
+    def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        counts = np.array([[text.lower().count(chr(97 + at)) + 1 for at in range(26)] for text in texts], np.float32)
+        return counts / np.linalg.norm(counts, axis=1, keepdims=True)
 
 
 @pytest.fixture
@@ -107,3 +123,109 @@ def test_a_graph_instead_of_texts_answers_with_file_and_line(tmp_path: Path) -> 
     assert out["answer"] == "Edinburgh"
     (fact,) = out["graph"].facts if hasattr(out["graph"], "facts") else out["graph"]["facts"]
     assert "bell.nt line 1" in str(fact)
+
+
+def openie_line(**fields: object) -> str:
+    record = {"id": "bell", "title": "Bell", "text": PASSAGES[0].text, "triples": [["Bell", "invented", "telephone"]]}
+    return json.dumps({**record, **fields}) + "\n"
+
+
+def test_ready_openie_fills_an_index_that_a_killed_build_left_empty(tmp_path: Path) -> None:
+    (tmp_path / "openie.jsonl").write_text(openie_line())
+    PassageIndex.create(tmp_path / "i")
+    report = build_graph(tmp_path / "i", openie=tmp_path / "openie.jsonl")
+    assert (report.imported, report.skipped) == (1, ())
+    assert [passage.id for passage in PassageIndex.open(tmp_path / "i").passages] == ["bell"]
+
+
+def test_of_ready_passages_with_the_same_id_the_first_counts_and_the_other_is_told(tmp_path: Path) -> None:
+    (tmp_path / "openie.jsonl").write_text(openie_line() + openie_line(text="Other.", triples=[["a", "b", "c"]]))
+    report = build_graph(tmp_path / "i", openie=tmp_path / "openie.jsonl")
+    assert [str(item) for item in report.skipped] == [
+        "openie.jsonl line 2: id 'bell' is already taken by openie.jsonl line 1"
+    ]
+    assert list(report.graph.entities) == ["Bell", "telephone"]
+
+
+def test_ready_facts_of_another_text_are_told(index: Path, tmp_path: Path) -> None:
+    (tmp_path / "openie.jsonl").write_text(openie_line(text=PASSAGES[0].text + " He invented the telephone."))
+    report = build_graph(index, openie=tmp_path / "openie.jsonl")
+    assert [item.reason for item in report.skipped] == ["facts of 'bell', which has another text in the index"]
+    assert (report.imported, report.read) == (0, 2)
+    assert report.graph.entity_id("telephone") is None
+
+
+def test_deleting_makes_no_graph_where_there_is_none(index: Path) -> None:
+    report = delete_documents(index, ["leith.txt"])
+    assert (report.erased, report.graph.path) == (1, None)
+    assert not (index / "kg").exists()
+
+
+def test_one_document_may_be_named_alone(index: Path) -> None:
+    assert delete_documents(index, "leith.txt").erased == 1
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.jsonl"])
+def test_a_deleted_document_is_there_again_when_its_file_is(name: str, tmp_path: Path) -> None:
+    lines = {"a.txt": "One.", "a.jsonl": '{"id": "a.txt", "text": "One."}\n{"id": "b", "text": "Two."}\n'}
+    (tmp_path / name).write_text(lines[name])
+    ingest([tmp_path / name], tmp_path / "i")
+    build_graph(tmp_path / "i")
+    delete_documents(tmp_path / "i", ["a.txt"])
+    assert "a.txt" not in [passage.id for passage in PassageIndex.open(tmp_path / "i").passages]
+    assert ingest([tmp_path / name], tmp_path / "i").documents_written == 1
+    assert PassageIndex.open(tmp_path / "i").get("a.txt") == Passage("a.txt", "One.", "a" * (name == "a.txt"), "a.txt")
+
+
+def test_a_file_of_which_all_is_deleted_is_not_missed(tmp_path: Path) -> None:
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    for name in "ab":
+        (docs / f"{name}.txt").write_text(name)
+    ingest([docs], tmp_path / "i")
+    delete_documents(tmp_path / "i", ["docs/a.txt"])
+    (docs / "a.txt").unlink()
+    assert ingest([docs], tmp_path / "i").vanished == ()
+
+
+def test_another_file_of_the_same_name_is_refused_until_the_first_is_deleted(index: Path, tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "f.tsv").write_text(f"Tay\tis in\t{folder}\n")
+    add_triples(index, [tmp_path / "a" / "f.tsv"])
+    with pytest.raises(IngestError, match=r"file f\.tsv already, from .*/a/f\.tsv: .*`ras-agent kg delete .* f\.tsv`"):
+        add_triples(index, [tmp_path / "b" / "f.tsv"])
+    assert KGIndex.open(index).entity_id("a") is not None
+    delete_documents(index, ["f.tsv"])
+    assert add_triples(index, [tmp_path / "b" / "f.tsv"]).graph.entity_id("a") is None
+
+
+def test_nothing_is_added_while_another_process_writes_the_graph(index: Path, tmp_path: Path) -> None:
+    (tmp_path / "f.tsv").write_text("Tay\tis in\tScotland\n")
+    with open_writer(index / "kg"), pytest.raises(IngestError, match="another run is writing this graph"):
+        add_triples(index, [tmp_path / "f.tsv"])
+    assert len(PassageIndex.open(index)) == 2
+
+
+def test_an_empty_embedder_takes_the_vectors_away(index: Path) -> None:
+    assert build_graph(index, embedder=Letters()).graph.entity_vectors is not None
+    assert build_graph(index, embedder="").graph.entity_vectors is None
+    assert build_graph(index).graph.embedder is None
+
+
+def test_paths_may_be_strings(tmp_path: Path) -> None:
+    (tmp_path / "openie.jsonl").write_text(openie_line())
+    (tmp_path / "f.tsv").write_text("Tay\tis in\tScotland\n")
+    path = str(tmp_path / "i")
+    graph = build_graph(path, openie=str(tmp_path / "openie.jsonl")).graph
+    write_gfm_csv(graph, tmp_path / "gfm")
+    assert build_graph(path, gfm=str(tmp_path / "gfm")).imported == 1
+    assert add_triples(path, [str(tmp_path / "f.tsv")]).imported == 1
+    assert add_triples(path, str(tmp_path / "f.tsv")).imported == 1
+
+
+def test_a_file_that_is_not_there_is_named(index: Path, tmp_path: Path) -> None:
+    with pytest.raises(IngestError, match=r"none\.tsv is not there: name a file to read"):
+        add_triples(index, [tmp_path / "none.tsv"])
+    with pytest.raises(IngestError, match=r"is no file: name a file to read"):
+        build_graph(index, openie=tmp_path)

@@ -75,6 +75,17 @@ class Journal:
     def drop_document(self, name: str) -> None:
         self._connection.execute("DELETE FROM documents WHERE id = ?", (name,))
 
+    def forget_document(self, name: str) -> None:
+        """Forget a document, and that its file was read, so that the next run writes it again if it is still there."""
+        known = self.document(name)
+        if known is None:
+            return
+        self.drop_document(name)
+        if self.documents_of(known.file):
+            self._connection.execute("UPDATE files SET stamp = '' WHERE label = ?", (known.file,))
+        else:
+            self.drop_file(known.file)
+
     def documents_of(self, file: str, *, unseen: bool = False) -> list[str]:
         """Ids of a file's documents; `unseen`: only of those that this run has not seen."""
         latest = self.run - 1 if unseen else self.run

@@ -26,8 +26,9 @@ def load_openie(path: Path, label: str) -> Iterator[ReadyPassage | Skipped]:
     """A passage a line: {"id", "title", "text", "triples": [[s, p, o], ...], "entities": [...]}, the last may lack.
 
     Each triple is placed at the sentence that shares most with it. A bad line is skipped alone; a bad triple of a good
-    line, too, and told.
+    line, too, and told. Of two lines with the same id the first counts.
     """
+    places: dict[str, str] = {}
     for number, line in enumerate(read_lines(path, lambda _: None), start=1):
         if not line.strip():
             continue
@@ -50,6 +51,9 @@ def load_openie(path: Path, label: str) -> Iterator[ReadyPassage | Skipped]:
             yield Skipped(place, f"no list of entities in passage {record['id']!r}")
             continue
         passage = Passage(str(record["id"]), record["text"], str(record.get("title") or ""))
+        if (first := places.setdefault(passage.id, place)) != place:
+            yield Skipped(place, f"id {passage.id!r} is already taken by {first}")
+            continue
         yield ReadyPassage(passage, _facts(passage, record))
         bad = [item for item in record["triples"] if not _is_triple(item)]
         if bad:

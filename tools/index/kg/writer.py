@@ -142,6 +142,14 @@ class KGWriter:
         """All passages whose facts are kept."""
         return self._store.known()
 
+    def noted(self, name: str) -> str:
+        """What was noted as `name`; empty if nothing was."""
+        return self._store.setting(name) or ""
+
+    def remember(self, notes: Mapping[str, str]) -> None:
+        """Note something for the next writer; kept with what is put or erased after it."""
+        self._store.remember(notes)
+
     def write(self) -> KGIndex:
         """Write the graph of all that was read, unless that is what the folder holds, and open it."""
         before = self._before()
@@ -207,12 +215,13 @@ def open_writer(
 ) -> Iterator[KGWriter]:
     """The writer of the graph in `folder`, which is made if it is not there; of a passage index, the folder inside it.
 
-    embedder, equivalence: None for those of the graph that is there. Raises IngestError while another process writes.
+    embedder, equivalence: None for those of the graph that is there; embedder "" for none. Raises IngestError while
+    another process writes.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     with open_fact_store(folder / STORE) as store:
-        resolved = None if embedder is None else resolve_embedder(embedder)
+        resolved = None if embedder in (None, "") else resolve_embedder(embedder)
         kept = store.setting("vectors of")
         try:
             manifest = read_kg_manifest(folder)
@@ -220,7 +229,7 @@ def open_writer(
         except (IndexNotFound, IndexMismatch):
             # the store, too, knows whose vectors a damaged graph had
             manifest, of_graph = None, (kept or "").rpartition(" ")[0] if (folder / NAME).exists() else ""
-        if resolved is None and of_graph:
+        if embedder is None and of_graph:
             resolved = resolve_embedder(of_graph)
         how = equivalence or (manifest.equivalence if manifest else Equivalence())
         name = f"{resolved.name} {resolved.dimension}" if resolved else ""

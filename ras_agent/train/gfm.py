@@ -8,6 +8,7 @@ graph that some of its documents state: those that support, those that name what
 `--completion N` the first N steps complete facts instead: a fact is taken out of the graph, its relation is the
 question, one of its ends the start and the other the target. Under torchrun each process takes steps of its own and
 gradients are averaged. Started again, it goes on where it was saved. A line a step goes to RUN/metrics.jsonl.
+`--start-from FOLDER` begins with the weights of a network of the same shape, this package's or a published one.
 """
 
 from __future__ import annotations
@@ -19,18 +20,20 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ras_agent.errors import SettingsError, WeightsError
 from ras_agent.program import run_program
 from ras_agent.tools.encode.gfm.config import GFMConfig
 from ras_agent.tools.encode.gfm.network import Messages, initial_weights, plain_scores
-from ras_agent.train.gfm_checkpoint import resume, save
+from ras_agent.tools.encode.gfm.weights import load_gfm
+from ras_agent.train.gfm_checkpoint import keep_lines, resume, save
 from ras_agent.train.gfm_losses import document_loss, entity_loss, ranking_loss
-from ras_agent.train.gfm_sets import Example, Set, completion, load_sets, retrieval
+from ras_agent.train.gfm_sets import Example, Set, completion, load_sets, retrieval, text_model_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -46,7 +49,8 @@ class Config:
     the loss for documents, 0 in the paper. documents: how many make up a step's graph. negatives: of completion.
     labelled: how often a step takes labelled questions where a set has them. share: of each set's questions that is
     used; a smaller share's questions are among a larger one's. dropout: the share of a question's entities that is left
-    out, except the last. bf16: products in bfloat16. minutes: stop and save after so long.
+    out, except the last. bf16: products in bfloat16. minutes: stop and save after so long. start_from: a folder of
+    weights to begin with.
     """
 
     sets: tuple[Path, ...]
@@ -101,12 +105,15 @@ def losses(weights: Mapping[str, Tensor], example: Example, config: Config, devi
 
 
 def train(config: Config) -> dict[str, Any]:
-    """Train until `steps` or `minutes` are over; returns the progress that was saved."""
+    """Train until `steps` or `minutes` are over; returns the progress that was saved.
+
+    Raises WeightsError where `start_from` or what is in `out` is another network, IndexMismatch where the sets' graphs
+    hold other vectors, SettingsError where the loss stops being finite or there is nothing to draw.
+    """
     import torch
 
     rank, world, device = _process()
-    shape = GFMConfig(config.text_width, config.width, config.layers, "minilm", inverse=config.inverse)
-    weights = _begin(shape, config)
+    shape, weights = _begin(config)
     weights = {name: tensor.to(device).requires_grad_() for name, tensor in weights.items()}
     optimiser = torch.optim.AdamW(list(weights.values()), lr=config.rate, weight_decay=config.decay)
     config.out.mkdir(parents=True, exist_ok=True)
@@ -114,6 +121,8 @@ def train(config: Config) -> dict[str, Any]:
     sets = load_sets(config.sets, shape, config.share)
     began, before = time.monotonic(), progress["seconds"]
     used, used_before = time.process_time(), progress.get("processor_seconds", 0.0)
+    if rank == 0:
+        keep_lines(config.out / "metrics.jsonl", progress["step"])
     metrics = (config.out / "metrics.jsonl").open("a", encoding="utf-8") if rank == 0 else None
     with metrics or nullcontext():
         while progress["step"] < config.completion + config.steps:
@@ -126,6 +135,8 @@ def train(config: Config) -> dict[str, Any]:
             found["loss"].backward()  # type: ignore[no-untyped-call]
             _average(list(weights.values()), world)
             norm = float(torch.nn.utils.clip_grad_norm_(list(weights.values()), config.clip))
+            if not math.isfinite(norm):
+                raise SettingsError(f"step {step + 1}: the gradient is not finite: train with a smaller --rate")
             optimiser.step()
             progress = {
                 "step": step + 1,
@@ -146,16 +157,26 @@ def train(config: Config) -> dict[str, Any]:
     if rank == 0:
         done: dict[str, Any] = {"sets": [folder.name for folder in config.sets], **progress}
         plain = {name: value for name, value in asdict(config).items() if name not in ("sets", "out", "start_from")}
+        if config.start_from:
+            done["start_from"] = config.start_from.name
         (config.out / "training.json").write_text(json.dumps({**plain, **done}, indent=1) + "\n", encoding="utf-8")
     return progress
 
 
-def _begin(shape: GFMConfig, config: Config) -> dict[str, Tensor]:
+def _begin(config: Config) -> tuple[GFMConfig, dict[str, Tensor]]:
+    """The network's shape and its first weights."""
+    encoder = text_model_of(config.sets)
+    shape = GFMConfig(config.text_width, config.width, config.layers, encoder, inverse=config.inverse)
     if config.start_from is None:
-        return initial_weights(shape, config.seed)
-    from ras_agent.tools.encode.gfm.weights import load_gfm
-
-    return load_gfm(config.start_from)[1]
+        return shape, initial_weights(shape, config.seed)
+    known, weights = load_gfm(config.start_from)
+    expected = replace(shape, toward=known.toward)
+    if (kept := replace(known, text_model=encoder)) != expected:
+        names = ("text_width", "width", "layers", "inverse")
+        options = [(name, getattr(kept, name)) for name in names if getattr(kept, name) != getattr(expected, name)]
+        told = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in options)
+        raise WeightsError(f"{config.start_from} holds a network of another shape: train it with {told}")
+    return expected, weights
 
 
 def _example(sets: Sequence[Set], config: Config, step: int, rank: int) -> Example:
@@ -228,8 +249,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = vars(parser.parse_args(arguments))
     config = Config(**{**given, "sets": tuple(Path(one) for one in given["sets"].split(","))})
     progress = train(config)
-    shown = {name: str(value) if isinstance(value, Path | tuple) else value for name, value in asdict(config).items()}
-    print(json.dumps({**shown, **progress}))
+    if os.environ.get("RANK", "0") == "0":
+        print(json.dumps({**asdict(config), **progress}, default=str))
 
 
 if __name__ == "__main__":

@@ -16,12 +16,10 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from ras_agent.canonical import canonical_key
 from ras_agent.program import run_program
 from ras_agent.records import Passage
-from ras_agent.titles import bare_title
 from ras_agent.tools.index.kg.disk import write_generation
-from ras_agent.tools.index.kg.facts import PassageFacts
+from ras_agent.tools.index.kg.facts import PassageFacts, facts_in
 from ras_agent.tools.index.kg.index import KGIndex
 from ras_agent.tools.offline import offline_extractor
 from ras_agent.train.gfm_linked import Question, write_linked
@@ -74,12 +72,10 @@ SETS: dict[str, Callable[[Path], tuple[list[Passage], list[Question]]]] = {
 
 
 def facts_of(passages: Iterable[Passage]) -> Iterator[PassageFacts]:
-    """What the offline extractor reads in each passage; its title names something, too."""
+    """What the offline extractor reads in each passage."""
     extractor = offline_extractor()
     for passage in passages:
-        title = bare_title(passage.title)
-        triples = extractor.extract([passage]).triples
-        yield PassageFacts(passage.id, triples, (title,) if canonical_key(title) else ())
+        yield facts_in(passage, extractor.extract([passage]).triples)
 
 
 def write_set(

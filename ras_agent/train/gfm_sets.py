@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ras_agent.errors import IndexMismatch, SettingsError
 from ras_agent.tools.encode.gfm.config import GFMConfig
 from ras_agent.tools.encode.gfm.graph import GFMGraph
 from ras_agent.tools.index.kg.index import KGIndex
+from ras_agent.tools.index.kg.manifest import read_kg_manifest
 from ras_agent.tools.retrieve.document_ranker import PACKAGED
 from ras_agent.tools.retrieve.gfm_start import inverse_vectors
 from ras_agent.train.gfm_graphs import Asked, Part, part_of, picked_documents
@@ -22,7 +24,7 @@ from ras_agent.train.gfm_linked import read_linked
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Example", "Set", "completion", "load_sets", "retrieval", "share_of"]
+__all__ = ["Example", "Set", "completion", "load_sets", "retrieval", "share_of", "text_model_of"]
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
@@ -66,6 +68,16 @@ def load_sets(folders: Sequence[Path], config: GFMConfig, share: float = 1.0) ->
     return sets
 
 
+def text_model_of(folders: Sequence[Path]) -> str:
+    """The encoder of the sets' vectors, empty without any. Raises IndexMismatch where sets have several."""
+    names = {str(folder): read_kg_manifest(folder / "graph").embedder for folder in folders}
+    first, *others = dict.fromkeys(names.values())
+    if others:
+        told = ", ".join(f"{folder}: {embedder or 'none'}" for folder, embedder in names.items())
+        raise IndexMismatch(f"the sets hold vectors of several encoders ({told}): write them with one")
+    return first.name if first else ""
+
+
 def share_of(asked: Sequence[Asked], share: float) -> list[Asked]:
     """A share of the questions, at least one, in their order; always the same, and a smaller one's are in a larger's.
 
@@ -97,12 +109,18 @@ def retrieval(
 def completion(sets: Sequence[Set], batch: int, documents: int, negatives: int, rng: np.random.Generator) -> Example:
     """Facts to complete: each one's relation asks, one end starts, the other is the target among `negatives` others.
 
-    The asked facts are taken out of the graph, in both directions.
+    The asked facts are taken out of the graph, in both directions. Raises SettingsError for a set without any fact.
     """
+    if silent := [one.name for one in sets if not one.kg.manifest.facts]:
+        raise SettingsError(
+            f"{', '.join(silent)}: no fact to complete; leave the set out, or train without --completion"
+        )
     chosen = sets[int(rng.integers(len(sets)))]
-    some = np.sort(rng.permutation(len(chosen.kg.documents))[:documents]).astype(np.int64)
-    part = part_of(chosen.kg, some, chosen.inverse, chosen.config.toward)
-    graph = part.graph
+    graph = _stated(chosen, rng.permutation(len(chosen.kg.documents))[:documents])
+    if not graph.messages:
+        # what was drawn states nothing: once more, among the documents that state something
+        stating = np.unique(chosen.kg.arrays.sources["document"])
+        graph = _stated(chosen, rng.permutation(stating)[:documents])
     kinds = len(graph.vectors) // 2
     forward = np.flatnonzero(graph.relation < kinds)
     picked = rng.choice(forward, min(batch, len(forward)), replace=False)
@@ -119,6 +137,11 @@ def completion(sets: Sequence[Set], batch: int, documents: int, negatives: int, 
     vectors = graph.vectors[np.where(turned, relation + kinds, relation)]
     examined = np.concatenate((ends[1][:, None], others), axis=1)
     return Example(chosen.name, _without(graph, hearer, source), vectors, start, targets, examined)
+
+
+def _stated(chosen: Set, documents: Ints) -> GFMGraph:
+    """The graph of what some of a set's documents state."""
+    return part_of(chosen.kg, np.sort(documents).astype(np.int64), chosen.inverse, chosen.config.toward).graph
 
 
 def _without(graph: GFMGraph, first: Ints, second: Ints) -> GFMGraph:

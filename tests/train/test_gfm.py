@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -17,20 +19,21 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("safetensors")
 
-from safetensors.torch import load_file  # noqa: E402
+from safetensors.torch import load_file, save_file  # noqa: E402
 
-from ras_agent.errors import WeightsError  # noqa: E402
+from ras_agent.errors import IndexMismatch, SettingsError, WeightsError  # noqa: E402
 from ras_agent.records import Source, Triple  # noqa: E402
 from ras_agent.tools.encode.gfm.config import GFMConfig  # noqa: E402
+from ras_agent.tools.encode.gfm.graph import GFMGraph  # noqa: E402
 from ras_agent.tools.encode.gfm.network import initial_weights  # noqa: E402
-from ras_agent.tools.encode.gfm.weights import load_gfm  # noqa: E402
+from ras_agent.tools.encode.gfm.weights import load_gfm, save_gfm  # noqa: E402
 from ras_agent.tools.index.kg.disk import write_generation  # noqa: E402
 from ras_agent.tools.index.kg.facts import PassageFacts  # noqa: E402
 from ras_agent.tools.index.kg.index import KGIndex  # noqa: E402
 from ras_agent.train.gfm import Config, losses, train  # noqa: E402
-from ras_agent.train.gfm_graphs import part_of, picked_documents  # noqa: E402
+from ras_agent.train.gfm_graphs import part_of  # noqa: E402
 from ras_agent.train.gfm_linked import Question, linked, read_linked, write_linked  # noqa: E402
-from ras_agent.train.gfm_sets import completion, load_sets, retrieval  # noqa: E402
+from ras_agent.train.gfm_sets import Example, completion, load_sets, retrieval  # noqa: E402
 
 PEOPLE = 30
 
@@ -102,14 +105,6 @@ def test_a_part_holds_what_its_documents_state(graph: KGIndex) -> None:
     ]
 
 
-def test_a_questions_documents_are_always_picked_and_its_entities_others_too(graph: KGIndex) -> None:
-    asked = linked(graph, [Question("Which river flows where Person 4 was born?", ("person-4", "town-4"))])
-    for seed in range(5):
-        documents = picked_documents(graph, asked, 10, np.random.default_rng(seed))
-        assert len(documents) == 10
-        assert set(asked[0].supporting) <= set(documents)
-
-
 def test_questions_come_back_from_disk_as_they_were_linked(folder: Path, graph: KGIndex) -> None:
     stored = read_linked(folder)
     assert [len(stored[kind]) for kind in ("labelled", "pseudo")] == [PEOPLE, PEOPLE]
@@ -159,6 +154,112 @@ def test_a_training_that_stopped_goes_on_as_if_it_had_not(folder: Path, tmp_path
     lines = [json.loads(line) for line in (tmp_path / "parts" / "metrics.jsonl").read_text().splitlines()]
     assert [line["step"] for line in lines] == list(range(1, 11))
     assert {"entity", "ranking", "document", "loss", "norm"} <= set(lines[-1])
+
+
+@pytest.mark.parametrize("file", ["model.safetensors", "config.json", "training.safetensors"])
+def test_a_training_killed_while_it_saves_goes_on_as_if_it_had_not(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str
+) -> None:
+    whole = _config(folder, tmp_path / "whole", save_every=2)
+    train(whole)
+    killed = replace(whole, out=tmp_path / "killed")
+    moved, move = [], Path.replace
+
+    def stop_in_the_last_save(path: Path, target: Path) -> Path:
+        if Path(target).name == file:
+            moved.append(path)
+            if len(moved) == 4:
+                raise KeyboardInterrupt
+        return move(path, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", stop_in_the_last_save)
+        with pytest.raises(KeyboardInterrupt):
+            train(killed)
+    assert train(killed)["step"] == 8
+    for name in ("model.safetensors", "config.json"):
+        assert (killed.out / name).read_bytes() == (whole.out / name).read_bytes()
+    expected, found = (load_file(out / "training.safetensors") for out in (whole.out, killed.out))
+    assert expected.keys() == found.keys()
+    assert all(torch.equal(expected[name], found[name]) for name in expected)
+    lines = (killed.out / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line)["step"] for line in lines] == list(range(1, 9))
+
+
+@pytest.mark.parametrize("content", [b"torn", None])
+def test_a_checkpoint_that_cannot_be_gone_on_with_is_refused(
+    folder: Path, tmp_path: Path, content: bytes | None
+) -> None:
+    config = _config(folder, tmp_path / "out", steps=1)
+    train(config)
+    file = config.out / "training.safetensors"
+    if content:
+        file.write_bytes(content)
+    else:
+        save_file(load_file(file), file)  # nothing tells its step
+    with pytest.raises(WeightsError, match=r"training\.safetensors: .*choose another folder"):
+        train(config)
+
+
+def test_a_network_is_trained_on_in_its_own_shape(folder: Path, tmp_path: Path) -> None:
+    started = GFMConfig(64, 12, 3, "another", toward="tail", inverse="negated")
+    weights = initial_weights(started, 5)
+    save_gfm(tmp_path / "start", started, weights)
+    train(_config(folder, tmp_path / "out", steps=1, rate=0.0, start_from=tmp_path / "start"))
+    known, found = load_gfm(tmp_path / "out")
+    assert json.loads((tmp_path / "out" / "training.json").read_text())["start_from"] == "start"
+    # the encoder is the sets'
+    assert known == GFMConfig(64, 12, 3, "hash", toward="tail", inverse="negated")
+    assert all(torch.equal(found[name], weights[name]) for name in weights)
+
+
+def test_a_network_of_another_shape_is_not_started_from(folder: Path, tmp_path: Path) -> None:
+    other = GFMConfig(64, 16, 2, "hash", inverse="text")
+    save_gfm(tmp_path / "start", other, initial_weights(other, 0))
+    with pytest.raises(WeightsError, match=r"another shape: train it with --width 16 --layers 2 --inverse text$"):
+        train(_config(folder, tmp_path / "out", start_from=tmp_path / "start"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_sets_of_two_encoders_are_refused(folder: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(folder, other)
+    manifest = json.loads((other / "graph" / "kg.json").read_text())
+    manifest["embedder"]["name"] = "another"
+    (other / "graph" / "kg.json").write_text(json.dumps(manifest))
+    with pytest.raises(IndexMismatch, match=r"several encoders .*'hash' .*'another'"):
+        train(replace(_config(folder, tmp_path / "out"), sets=(folder, other)))
+
+
+def test_a_training_that_diverges_stops_and_keeps_what_it_saved(folder: Path, tmp_path: Path) -> None:
+    config = _config(folder, tmp_path / "out", rate=1e30, warmup=0, save_every=1)
+    with pytest.raises(SettingsError, match=r"step 2: .* smaller --rate"):
+        train(config)
+    lines = (config.out / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line, parse_constant=pytest.fail)["step"] for line in lines] == [1]
+
+
+def test_the_loss_of_retrieval_is_alpha_of_eq_11_and_the_rest_of_eq_12(tmp_path: Path) -> None:
+    shape = GFMConfig(4, 8, 2, inverse="negated")
+    silent = {name: torch.zeros(size) for name, size in shape.shapes().items()}  # every logit is 0
+    edges, relations = np.array([[0, 0, 1], [2, 0, 3]]), np.ones((1, 4), dtype=np.float32)
+    rows = np.eye(2, 5, dtype=np.float32)
+    example = Example("five", GFMGraph.from_edges(5, edges, relations, -relations), np.ones((2, 4), "f4"), rows, rows)
+    found = losses(silent, example, Config((), tmp_path, alpha=0.25))
+    # eq. 11: -log 0.5 for targets and for others; eq. 12: one of five that are alike
+    assert float(found["entity"]) == pytest.approx(2 * math.log(2))
+    assert float(found["ranking"]) == pytest.approx(math.log(5))
+    assert float(found["loss"]) == pytest.approx(0.25 * 2 * math.log(2) + 0.75 * math.log(5))
+
+
+@pytest.mark.parametrize(("warmup", "completion", "first"), [(1, 0, 4e-3), (4, 0, 1e-3), (4, 1, 1e-3)])
+def test_the_rate_warms_up(folder: Path, tmp_path: Path, warmup: int, completion: int, first: float) -> None:
+    options = {"warmup": warmup, "completion": completion, "minutes": 1e-9, "rate": 4e-3, "decay": 0.0}
+    train(_config(folder, tmp_path / "out", **options))
+    shape, moved = load_gfm(tmp_path / "out")
+    # AdamW's first step moves a weight by the rate, whatever its gradient
+    steps = [(moved[name] - weight).abs().max() for name, weight in initial_weights(shape, 0).items()]
+    assert float(max(steps)) == pytest.approx(first, rel=1e-2)
 
 
 def test_a_folder_with_another_networks_training_is_refused(folder: Path, tmp_path: Path) -> None:

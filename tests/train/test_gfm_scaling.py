@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
@@ -17,6 +19,7 @@ pytest.importorskip("safetensors")
 
 from ras_agent.eval.graph_table import Gold
 from ras_agent.records import Passage, Source, Triple
+from ras_agent.tools.encode.gfm.fast import FastGFM
 from ras_agent.tools.index.kg.disk import write_generation
 from ras_agent.tools.index.kg.facts import PassageFacts
 from ras_agent.tools.index.kg.index import KGIndex
@@ -74,6 +77,24 @@ def test_a_network_is_scored_on_all_questions(
     # the weights pass on what is heard; three of four questions name their passage's person, no passage fits the fourth
     scores = judge.scores(gfm_folder(hash_embedder.dimension))
     assert scores == {"R@2": 75.0, "R@5": 75.0, "all@5": 75.0, "MRR": 75.0}
+
+
+def test_a_network_that_was_scored_is_let_go(
+    judge: Judge, gfm_folder: Callable[[int], Path], hash_embedder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+
+    def network(*given: Any) -> FastGFM:
+        made.append(weakref.ref(one := FastGFM(*given)))
+        return one
+
+    monkeypatch.setattr("ras_agent.train.gfm_scaling.FastGFM", network)
+    gc.disable()  # a study is not to wait for the collector
+    try:
+        judge.scores(gfm_folder(hash_embedder.dimension))
+        assert [one() for one in made] == [None]
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("share", [0.0, -0.5, 1.5])

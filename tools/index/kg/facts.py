@@ -6,9 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ras_agent.records import Triple
+from ras_agent.canonical import canonical_key
+from ras_agent.records import Passage, Triple
+from ras_agent.titles import bare_title
 
-__all__ = ["PassageFacts", "facts_by_passage"]
+__all__ = ["PassageFacts", "facts_by_passage", "facts_in"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +23,12 @@ class PassageFacts:
     passage_id: str
     triples: tuple[Triple, ...] = ()
     entities: tuple[str, ...] = ()
+
+
+def facts_in(passage: Passage, triples: tuple[Triple, ...]) -> PassageFacts:
+    """What was read in a passage; its title names something, too."""
+    title = bare_title(passage.title)
+    return PassageFacts(passage.id, triples, (title,) if canonical_key(title) else ())
 
 
 def facts_by_passage(

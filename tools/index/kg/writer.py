@@ -16,18 +16,16 @@ from pathlib import Path
 
 import numpy as np
 
-from ras_agent.canonical import canonical_key
 from ras_agent.errors import IndexMismatch, IndexNotFound
 from ras_agent.protocols import Embedder
 from ras_agent.records import Extraction, Failure, Passage
-from ras_agent.titles import bare_title
 from ras_agent.tools.encode.embedders import resolve_embedder
 from ras_agent.tools.index.kg.arrays import KGArrays
 from ras_agent.tools.index.kg.assemble import assemble, with_equivalences
 from ras_agent.tools.index.kg.disk import next_generation, open_generation, write_generation
 from ras_agent.tools.index.kg.equivalence import Equivalence, comparable, mutual, near_lists, near_lists_after
 from ras_agent.tools.index.kg.fact_store import FactStore, Known, open_fact_store
-from ras_agent.tools.index.kg.facts import PassageFacts
+from ras_agent.tools.index.kg.facts import PassageFacts, facts_in
 from ras_agent.tools.index.kg.index import KGIndex, described
 from ras_agent.tools.index.kg.manifest import NAME, KGManifest, read_kg_manifest
 from ras_agent.tools.index.kg.vectors import vectors_of
@@ -111,7 +109,7 @@ class KGWriter:
                 if passage.id in known and known[passage.id].digest != digest:
                     self._store.drop([passage.id])  # its facts are of a text that is gone
                 continue
-            self._store.put(_facts_of(passage, extraction), Known(digest, reader))
+            self._store.put(facts_in(passage, extraction.triples), Known(digest, reader))
             self._store.commit()
             read += 1
             self._tell("reading", seen + read, total)
@@ -238,12 +236,6 @@ def open_writer(
             store.remember({"vectors of": name})
             store.commit()
         yield KGWriter(folder, store, resolved, how, on_progress)
-
-
-def _facts_of(passage: Passage, extraction: Extraction) -> PassageFacts:
-    """What was read in a passage; its title names something, too."""
-    title = bare_title(passage.title)
-    return PassageFacts(passage.id, extraction.triples, (title,) if canonical_key(title) else ())
 
 
 def digest_of(passage: Passage) -> bytes:

@@ -81,7 +81,7 @@ def build_graph(
     ready = _loaded(load_openie(_file(openie), Path(openie).name), skipped) if openie else []
     given = [Given(item.facts, str(openie), item.passage.text) for item in ready]
     if gfm:
-        given += [Given(facts, str(gfm)) for facts in read_gfm_csv(Path(gfm))]
+        given += [Given(facts, str(gfm)) for facts in read_gfm_csv(Path(gfm), skipped)]
     if openie and not ready and not PassageIndex.exists(path):
         raise IngestError(f"{openie} holds no passage: {skipped[0] if skipped else 'it is empty'}")
     passages = _open(path, embedder) if ready else PassageIndex.open(path)

@@ -18,6 +18,7 @@ from ras_agent.records import Source, Triple
 from ras_agent.tools.index.kg.assemble import EQUIVALENT
 from ras_agent.tools.index.kg.facts import PassageFacts
 from ras_agent.tools.index.kg.index import KGIndex
+from ras_agent.tools.index.load_document import Skipped
 
 __all__ = ["MENTIONED", "read_gfm_csv", "write_gfm_csv"]
 
@@ -30,6 +31,7 @@ _COLUMNS = {
 }
 _LONGEST_FIELD = 1 << 30
 _LARGEST = 1 << 31  # what a graph can hold as a place in a text
+_MOST_OFTEN = 100_000  # no passage names a thing more often; each time takes memory
 
 
 def write_gfm_csv(graph: KGIndex, folder: Path) -> None:
@@ -71,20 +73,22 @@ def write_gfm_csv(graph: KGIndex, folder: Path) -> None:
     _write(folder / "edges.csv", edges())
 
 
-def read_gfm_csv(folder: Path) -> list[PassageFacts]:
+def read_gfm_csv(folder: Path, skipped: list[Skipped] | None = None) -> list[PassageFacts]:
     """What each document states, in the order of nodes.csv.
 
     A fact belongs to the documents its attributes name, else to those that both of its ends are linked to, else to a
     document called like the file. Equivalences, which no document states, are left out: a graph finds its own.
+    Places and counts that cannot be are added to `skipped`, and their facts and mentions go on without them.
     Raises IngestError, naming file and line, for files that are not of this kind.
     """
+    told: list[Skipped] = [] if skipped is None else skipped
     documents = {
         name: _id(_attributes(attributes, place).get("id"), name)
         for (name, kind, attributes), place in _read(folder / "nodes.csv")
         if kind == "document"
     }
     named: dict[str, dict[str, int]] = {passage_id: {} for passage_id in documents.values()}
-    facts: list[tuple[tuple[str, str, str], Any]] = []
+    facts: list[tuple[tuple[str, str, str], list[Source]]] = []
     for (source, relation, target, attributes), place in _read(folder / "edges.csv"):
         details = _attributes(attributes, place)
         ends = [end for end in (source, target) if end in documents]
@@ -92,16 +96,23 @@ def read_gfm_csv(folder: Path) -> list[PassageFacts]:
             entity = target if source in documents else source
             if entity not in documents:
                 count = details.get("count", 1)
-                named[documents[ends[0]]][entity] = count if isinstance(count, int) and count > 0 else 1
+                if not isinstance(count, int) or not 0 < count <= _MOST_OFTEN:
+                    told.append(Skipped(place, f"expected a count from 1 to {_MOST_OFTEN:,}, got {count!r:.80}"))
+                    count = 1
+                named[documents[ends[0]]][entity] = count
         elif relation != EQUIVALENT or isinstance(details.get("sources"), list):
             if not all(map(canonical_key, (source, relation, target))):
                 raise IngestError(f"{place}: a blank source, relation or target")
-            facts.append(((source, relation, target), details.get("sources")))
+            listed = details.get("sources") or []
+            listed = listed if isinstance(listed, list) else [listed]
+            if bad := [item for item in listed if not _is_place(item)]:
+                told.append(Skipped(place, f"expected [passage, start, end] as places, got {bad[0]!r:.80}"))
+            facts.append(((source, relation, target), [Source(*item) for item in listed if _is_place(item)]))
     return _by_document(facts, named, f"{folder.name}/edges.csv")
 
 
 def _by_document(
-    facts: Iterable[tuple[tuple[str, str, str], Any]], named: Mapping[str, Mapping[str, int]], elsewhere: str
+    facts: Iterable[tuple[tuple[str, str, str], list[Source]]], named: Mapping[str, Mapping[str, int]], elsewhere: str
 ) -> list[PassageFacts]:
     naming = defaultdict(set)
     for passage_id, entities in named.items():
@@ -109,8 +120,7 @@ def _by_document(
             naming[entity].add(passage_id)
     stated: dict[str, list[Triple]] = {passage_id: [] for passage_id in named}
     in_facts: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
-    for (subject, predicate, object_), sources in facts:
-        places = [Source(*item) for item in (sources if isinstance(sources, list) else ()) if _is_place(item)]
+    for (subject, predicate, object_), places in facts:
         if not places:
             both = sorted(naming[subject] & naming[object_]) or [elsewhere]
             places = [Source(passage_id) for passage_id in both]
@@ -137,7 +147,7 @@ def _id(given: Any, name: str) -> str:
 def _is_place(item: Any) -> bool:
     if not isinstance(item, list) or len(item) != 3 or not isinstance(item[0], str):
         return False
-    return all(isinstance(number, int) and 0 <= number < _LARGEST for number in item[1:])
+    return all(isinstance(number, int) for number in item[1:]) and 0 <= item[1] <= item[2] < _LARGEST
 
 
 def _write(path: Path, rows: Iterable[tuple[str, ...]]) -> None:
@@ -161,7 +171,7 @@ def _read(path: Path) -> Iterator[tuple[list[str], str]]:
                 if len(row) != len(columns):
                     raise IngestError(f"{place}: expected {len(columns)} fields, found {len(row)}: {row!r:.80}")
                 yield row, place
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise IngestError(f"no {path.name} in {path.parent}: gfm-rag's graphs have {', '.join(_COLUMNS)}") from None
     except (csv.Error, UnicodeDecodeError) as error:
         raise IngestError(f"{path}: not CSV in UTF-8: {error}") from error

@@ -33,7 +33,8 @@ class PlacedTriple:
 def load_triples(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
     """The file's facts, and what could not be read, each with its place.
 
-    .nt: N-Triples; names are rdfs:label where the file has them, else the ends of IRIs. .tsv: head, relation, tail; a
+    .nt: N-Triples; names are rdfs:label where the file has them, else the ends of IRIs;
+    a blank node without a label is one of its file. .tsv: head, relation, tail; a
     header of these words may stand first, further columns are left out. .jsonl: [head, relation, tail], or objects with
     the keys head, relation, tail or subject, predicate, object. Raises IngestError for another suffix.
     """
@@ -72,7 +73,7 @@ def _n_triples(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
     for item in statements():
         if isinstance(item, Skipped):
             yield item
-        elif names := names_of(item[0], labels):
+        elif names := names_of(item[0], labels, label):
             yield _placed(names, item[1])
 
 

@@ -60,20 +60,23 @@ def labels_of(statements: Iterable[Statement], language: str = "en") -> dict[str
     return {name: label for name, (_, label) in ranked.items()}
 
 
-def names_of(statement: Statement, labels: Mapping[str, str]) -> tuple[str, str, str] | None:
-    """The statement in words; None for one that only names a thing."""
+def names_of(statement: Statement, labels: Mapping[str, str], file: str) -> tuple[str, str, str] | None:
+    """The statement in words; None for one that only names a thing.
+
+    A blank node without a label is called after its `file`, too: another file's `_:b1` is another thing.
+    """
     if statement.predicate.value == _LABEL:
         return None
     predicate = labels.get(statement.predicate.value)
     if predicate is None:
         predicate = "is a" if statement.predicate.value == _TYPE else _HUMP.sub(" ", _end(statement.predicate.value))
-    return _name(statement.subject, labels), predicate, _name(statement.object, labels)
+    return _name(statement.subject, labels, file), predicate, _name(statement.object, labels, file)
 
 
-def _name(term: Term, labels: Mapping[str, str]) -> str:
+def _name(term: Term, labels: Mapping[str, str], file: str) -> str:
     if term.kind == "literal":
         return term.value
-    return labels.get(term.value) or (_end(term.value) if term.kind == "iri" else term.value)
+    return labels.get(term.value) or (_end(term.value) if term.kind == "iri" else f"{term.value} of {file}")
 
 
 def _end(iri: str) -> str:

@@ -83,12 +83,28 @@ def test_documents_called_alike_keep_their_names_apart(tmp_path: Path) -> None:
     assert read_gfm_csv(tmp_path) == passages
 
 
-@pytest.mark.parametrize("sources", ["5", "[5]", '[[""p"", 0, 99999999999]]', '{""p"": 1}'])
-def test_places_of_another_kind_are_left_out(sources: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "sources", ["5", "[5]", '[[""p"", 0, 99999999999]]', '[[""p"", 9, 3]]', '[[""p"", -1, 3]]', '{""p"": 1}']
+)
+def test_places_of_another_kind_are_left_out_and_told(sources: str, tmp_path: Path) -> None:
     (tmp_path / "nodes.csv").write_text("name,type,attributes\n")
     (tmp_path / "edges.csv").write_text(f'source,relation,target,attributes\na,r,b,"{{""sources"": {sources}}}"\n')
-    (found,) = read_gfm_csv(tmp_path)
+    skipped: list[Skipped] = []
+    (found,) = read_gfm_csv(tmp_path, skipped)
     assert [triple.sources for triple in found.triples] == [(Source(f"{tmp_path.name}/edges.csv"),)]
+    assert [item.place for item in skipped] == [f"{tmp_path / 'edges.csv'} line 2"]
+    assert skipped[0].reason.startswith("expected [passage, start, end] as places, got ")
+
+
+@pytest.mark.parametrize("count", ["30000000", "0", '""many""'])
+def test_a_count_that_cannot_be_is_one_and_told(count: str, tmp_path: Path) -> None:
+    (tmp_path / "nodes.csv").write_text("name,type,attributes\np,document,{}\n")
+    (tmp_path / "edges.csv").write_text(
+        f'source,relation,target,attributes\nBell,is_mentioned_in,p,"{{""count"": {count}}}"\n'
+    )
+    skipped: list[Skipped] = []
+    assert read_gfm_csv(tmp_path, skipped) == [PassageFacts("p", (), ("Bell",))]
+    assert [item.reason.split(", got")[0] for item in skipped] == ["expected a count from 1 to 100,000"]
 
 
 def test_gfm_rag_s_own_files_are_read(tmp_path: Path) -> None:

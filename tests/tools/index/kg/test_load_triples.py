@@ -35,7 +35,7 @@ _:b1 <http://x.org/in%20the%20year> "18\\u003476" .
         PlacedTriple("Alexander Graham Bell", "birth Place", "Edinburgh", "bell.nt line 3"),
         PlacedTriple("Edinburgh", "is a", "City", "bell.nt line 6"),
         PlacedTriple("Edinburgh", "population", "506,520", "bell.nt line 7"),
-        PlacedTriple("_:b1", "in the year", "18476", "bell.nt line 8"),
+        PlacedTriple("_:b1 of bell.nt", "in the year", "18476", "bell.nt line 8"),
     ]
 
 

@@ -165,7 +165,7 @@ def train(config: Config) -> dict[str, Any]:
 
 def _begin(config: Config) -> tuple[GFMConfig, dict[str, Tensor]]:
     """The network's shape and its first weights."""
-    encoder = text_model_of(config.sets)
+    encoder = text_model_of(config.sets, config.text_width)
     shape = GFMConfig(config.text_width, config.width, config.layers, encoder, inverse=config.inverse)
     if config.start_from is None:
         return shape, initial_weights(shape, config.seed)

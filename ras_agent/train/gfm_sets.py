@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.errors import IndexMismatch, SettingsError
+from ras_agent.errors import IndexMismatch, IndexNotFound, SettingsError
 from ras_agent.tools.encode.gfm.config import GFMConfig
 from ras_agent.tools.encode.gfm.graph import GFMGraph
 from ras_agent.tools.index.kg.index import KGIndex
@@ -68,13 +68,20 @@ def load_sets(folders: Sequence[Path], config: GFMConfig, share: float = 1.0) ->
     return sets
 
 
-def text_model_of(folders: Sequence[Path]) -> str:
-    """The encoder of the sets' vectors, empty without any. Raises IndexMismatch where sets have several."""
+def text_model_of(folders: Sequence[Path], width: int) -> str:
+    """The encoder of the sets' vectors, empty without any.
+
+    Raises IndexNotFound for a folder that is no set, IndexMismatch where vectors are not of `width` or of one encoder.
+    """
+    if missing := [str(folder) for folder in folders if not (folder / "questions.jsonl").is_file()]:
+        raise IndexNotFound(f"no set at {', '.join(missing)}: write it with `python -m ras_agent.train.gfm_examples`")
     names = {str(folder): read_kg_manifest(folder / "graph").embedder for folder in folders}
     first, *others = dict.fromkeys(names.values())
     if others:
         told = ", ".join(f"{folder}: {embedder or 'none'}" for folder, embedder in names.items())
         raise IndexMismatch(f"the sets hold vectors of several encoders ({told}): write them with one")
+    if first and first.dimension != width:
+        raise IndexMismatch(f"the sets hold vectors of {first}: train with --text-width {first.dimension}")
     return first.name if first else ""
 
 

@@ -21,7 +21,7 @@ pytest.importorskip("safetensors")
 
 from safetensors.torch import load_file, save_file  # noqa: E402
 
-from ras_agent.errors import IndexMismatch, SettingsError, WeightsError  # noqa: E402
+from ras_agent.errors import IndexMismatch, IndexNotFound, SettingsError, WeightsError  # noqa: E402
 from ras_agent.records import Source, Triple  # noqa: E402
 from ras_agent.tools.encode.gfm.config import GFMConfig  # noqa: E402
 from ras_agent.tools.encode.gfm.graph import GFMGraph  # noqa: E402
@@ -229,6 +229,15 @@ def test_sets_of_two_encoders_are_refused(folder: Path, tmp_path: Path) -> None:
     (other / "graph" / "kg.json").write_text(json.dumps(manifest))
     with pytest.raises(IndexMismatch, match=r"several encoders .*'hash' .*'another'"):
         train(replace(_config(folder, tmp_path / "out"), sets=(folder, other)))
+
+
+def test_what_the_sets_lack_is_told_with_its_remedy(folder: Path, tmp_path: Path) -> None:
+    config = _config(folder, tmp_path / "out")
+    with pytest.raises(IndexMismatch, match="--text-width 64$"):
+        train(replace(config, text_width=384))
+    with pytest.raises(IndexNotFound, match=r"no set at .*nowhere: .*gfm_examples"):
+        train(replace(config, sets=(tmp_path / "nowhere",)))
+    assert not config.out.exists()
 
 
 def test_a_training_that_diverges_stops_and_keeps_what_it_saved(folder: Path, tmp_path: Path) -> None:

@@ -233,7 +233,7 @@ def test_sets_of_two_encoders_are_refused(folder: Path, tmp_path: Path) -> None:
 
 def test_what_the_sets_lack_is_told_with_its_remedy(folder: Path, tmp_path: Path) -> None:
     config = _config(folder, tmp_path / "out")
-    with pytest.raises(IndexMismatch, match="--text-width 64$"):
+    with pytest.raises(IndexMismatch, match=r"--text-width 64$"):
         train(replace(config, text_width=384))
     with pytest.raises(IndexNotFound, match=r"no set at .*nowhere: .*gfm_examples"):
         train(replace(config, sets=(tmp_path / "nowhere",)))

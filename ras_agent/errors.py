@@ -36,7 +36,7 @@ class MissingExtra(RasError, ImportError):
 class UnknownName(RasError, ValueError):
     """A name is not in a registry; the message lists the known ones."""
 
-    def __init__(self, kind: str, name: str, known: tuple[str, ...]) -> None:
+    def __init__(self, kind: str, name: object, known: tuple[str, ...]) -> None:
         super().__init__(f"unknown {kind} {name!r}; known: {', '.join(sorted(known))}")
 
 

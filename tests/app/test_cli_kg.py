@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from ras_agent.tools.index.kg.equivalence import Equivalence
+from ras_agent.tools.index.kg.index import KGIndex
 from ras_agent.tools.index.store import PassageIndex
 
 Cli = Callable[..., Any]
@@ -20,6 +22,17 @@ def test_a_build_is_one_line_and_the_next_has_nothing_to_do(cli: Cli, bell_index
     assert first.stdout == "bell.index 6 facts of 4 passages · 8 entities · 0 equivalences · 4 passages read\n"
     again = cli("kg", "build", "bell.index")
     assert again.stdout == "bell.index 6 facts of 4 passages · 8 entities · 0 equivalences\n"
+
+
+def test_what_is_not_named_stays_as_the_graph_has_it(cli: Cli, bell_index: Path) -> None:
+    cli("kg", "build", "bell.index", "--threshold", "0.6")
+    cli("kg", "build", "bell.index", "--neighbours", "5")
+    assert KGIndex.open(bell_index).manifest.equivalence == Equivalence(threshold=0.6, neighbours=5)
+
+
+def test_a_threshold_that_means_nothing_is_one_line(cli: Cli, bell_index: Path) -> None:
+    result = cli("kg", "build", "bell.index", "--threshold", "2")
+    assert (result.exit_code, result.stderr.startswith("ras-agent: equivalence needs a threshold above 0")) == (1, True)
 
 
 def test_ppr_and_the_graph_s_index_answer(cli: Cli, bell_index: Path) -> None:

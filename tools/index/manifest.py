@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from ras_agent.errors import IndexMismatch, IndexNotFound
 from ras_agent.tools.index.bm25_matrix import BM25Parameters
-from ras_agent.tools.index.durable import replace_file
+from ras_agent.tools.index.manifest_file import ManifestFile
 from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.index.vector_index import VectorSettings
 
 __all__ = ["EmbedderIdentity", "Files", "Manifest", "read_manifest", "write_manifest"]
 
-FORMAT, VERSION = "ras-agent passage index", 1
 NAME = "index.json"
+_FILE = ManifestFile(NAME, "ras-agent passage index", 1, "index", "ras-agent index")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,27 +72,9 @@ class Manifest:
 
 def read_manifest(folder: Path) -> Manifest:
     """Raises IndexNotFound without an index in `folder`, IndexMismatch for a layout this version cannot read."""
-    path = folder / NAME
-    try:
-        data = json.loads(path.read_text("utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
-        raise IndexNotFound(f"no index at {folder}: make one with `ras-agent index`") from None
-    except ValueError as error:
-        raise IndexMismatch(f"{path} is damaged ({error}): build the index anew") from error
-    known = isinstance(data, dict) and data.pop("format", None) == FORMAT
-    version = data.pop("version", None) if known else None
-    if version != VERSION:
-        raise IndexMismatch(
-            f"{path} has {f'version {version}' if known else 'another format'}, this ras-agent reads "
-            f"'{FORMAT}' version {VERSION}: build the index anew"
-        )
-    try:
-        return Manifest.from_dict(data)
-    except (KeyError, TypeError, ValueError) as error:
-        raise IndexMismatch(f"{path} is damaged ({error}): build the index anew") from error
+    return _FILE.read(folder, Manifest.from_dict)
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Commit: from here on readers see `manifest`."""
-    data = {"format": FORMAT, "version": VERSION, **asdict(manifest)}
-    replace_file(folder / NAME, json.dumps(data, indent=2, ensure_ascii=False).encode() + b"\n")
+    _FILE.write(folder, manifest)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ras_agent.errors import IndexMismatch, MissingExtra
 from ras_agent.tools.index.durable import sync_file
 
-__all__ = ["VectorIndex", "VectorSettings", "require_faiss"]
+__all__ = ["VectorIndex", "VectorSettings", "empty_index", "require_faiss"]
 
 Floats = npt.NDArray[np.float32]
 
@@ -49,19 +49,9 @@ class VectorIndex:
     @classmethod
     def build(cls, vectors: Floats, settings: VectorSettings) -> Self:
         """An index of `vectors`, shape (n, dimension)."""
-        faiss = _faiss()
-        count, dimension = vectors.shape
-        index: Any
-        if settings.kind == "hnsw":
-            index = faiss.IndexHNSWFlat(dimension, settings.links, faiss.METRIC_INNER_PRODUCT)
-            index.hnsw.efConstruction = index.hnsw.efSearch = settings.effort
-        elif settings.kind == "ivf" and count >= _LEAST_FOR_LISTS:
-            lists = min(settings.lists or int(count**0.5), count // 39)  # FAISS wants 39 vectors a list to train
-            index = faiss.IndexIVFFlat(faiss.IndexFlatIP(dimension), dimension, lists, faiss.METRIC_INNER_PRODUCT)
+        index = empty_index(vectors.shape, settings)
+        if not index.is_trained:
             index.train(vectors)
-            index.nprobe = settings.probes or -(-lists // 16)
-        else:
-            index = faiss.IndexFlatIP(dimension)
         index.add(vectors)
         return cls(index)
 
@@ -99,6 +89,26 @@ class VectorIndex:
                 return numbers[order], products[order]
             depth = min(2 * depth, self._index.ntotal)
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
+
+
+def empty_index(shape: tuple[int, ...], settings: VectorSettings) -> Any:
+    """A faiss.Index for vectors of `shape`, still to be added, and before that, unless `is_trained`, to be trained on.
+
+    Raises MissingExtra without FAISS.
+    """
+    faiss = _faiss()
+    count, dimension = shape
+    index: Any
+    if settings.kind == "hnsw":
+        index = faiss.IndexHNSWFlat(dimension, settings.links, faiss.METRIC_INNER_PRODUCT)
+        index.hnsw.efConstruction = index.hnsw.efSearch = settings.effort
+    elif settings.kind == "ivf" and count >= _LEAST_FOR_LISTS:
+        lists = min(settings.lists or int(count**0.5), count // 39)  # FAISS wants 39 vectors a list to train
+        index = faiss.IndexIVFFlat(faiss.IndexFlatIP(dimension), dimension, lists, faiss.METRIC_INNER_PRODUCT)
+        index.nprobe = settings.probes or -(-lists // 16)
+    else:
+        index = faiss.IndexFlatIP(dimension)
+    return index
 
 
 def require_faiss() -> None:

@@ -78,7 +78,9 @@ def build(
     from ras_agent.app.agent_from_settings import extractor_from_settings
     from ras_agent.app.cli.screen import screen
     from ras_agent.errors import SettingsError
-    from ras_agent.tools.index.kg.equivalence import DEFAULT_EQUIVALENCE
+    from ras_agent.tools.index.kg.equivalence import Equivalence
+    from ras_agent.tools.index.kg.index import FOLDER
+    from ras_agent.tools.index.kg.manifest import readable_kg_manifest
     from ras_agent.tools.knowledge import build_graph
 
     settings = settings_from(
@@ -90,6 +92,8 @@ def build(
         raise SettingsError("--workers share the reading of the offline extractor; for a model there is --concurrency")
     chosen: dict[str, Any] = {"threshold": threshold, "neighbours": neighbours}
     chosen = {name: value for name, value in chosen.items() if value is not None}
+    known = readable_kg_manifest(index / FOLDER)
+    same = known.equivalence if known else Equivalence()
     console = screen(quiet=quiet)
     with _bar(console) as on_progress:
         report = build_graph(
@@ -98,7 +102,7 @@ def build(
             openie=openie,
             gfm=gfm,
             embedder=embedder,
-            equivalence=replace(DEFAULT_EQUIVALENCE, **chosen) if chosen else None,
+            equivalence=replace(same, **chosen),
             at_once=1 if computes else concurrency,
             workers=workers,
             on_progress=on_progress,

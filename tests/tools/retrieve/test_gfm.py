@@ -107,7 +107,7 @@ def test_a_folder_without_weights_is_named(index: PassageIndex, tmp_path: Path) 
 
 
 def test_entities_start_with_their_link_over_the_number_of_their_documents() -> None:
-    links = [LinkedEntity(4, 0.5, "x", False), LinkedEntity(1, 1.0, "y", True), LinkedEntity(4, 0.25, "z", False)]
+    links = [LinkedEntity(4, 0.5, "x"), LinkedEntity(1, 1.0, "y"), LinkedEntity(4, 0.25, "z")]
     start = start_of(links, np.array([9, 2, 9, 9, 0]))
     assert start.entities.tolist() == [1, 4]
     assert start.weights.tolist() == [0.5, 0.75]

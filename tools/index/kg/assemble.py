@@ -47,10 +47,8 @@ def occurrences_of(passages: Iterable[PassageFacts]) -> Occurrences:
     for passage in passages:
         document = documents.setdefault(passage.passage_id, len(documents))
         for triple in passage.triples:
-            own = [source for source in triple.sources if source.passage_id == passage.passage_id]
-            spans = [(source.start, source.end) for source in own] or [(0, 0)]
             numbers = name(triple.subject), name(triple.predicate), name(triple.object)
-            facts += [(document, *numbers, start, end) for start, end in spans]
+            facts += [(document, *numbers, start, end) for start, end in passage.spans(triple)]
         mentions += [(document, name(entity), 1) for entity in passage.entities]
     return Occurrences(list(names), list(documents), np.array(facts, np.int64), np.array(mentions, np.int64))
 

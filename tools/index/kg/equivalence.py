@@ -11,12 +11,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ras_agent.errors import SettingsError
 from ras_agent.tools.index.kg.arrays import Vectors
 from ras_agent.tools.index.kg.near import Cells, NearLists, approximate_cells, capped, cells_of, touching
 from ras_agent.tools.index.kg.sparse_rows import SparseRows
 from ras_agent.words import MONTHS
 
-__all__ = ["DEFAULT_EQUIVALENCE", "Equivalence", "Pairs", "comparable", "mutual", "near_lists", "near_lists_after"]
+__all__ = ["Equivalence", "Pairs", "comparable", "mutual", "near_lists", "near_lists_after"]
 
 # Exact search of so many takes about a minute on two cores, no longer than an approximate index takes to build, and
 # does not depend on the order in which entities came.
@@ -40,13 +41,10 @@ class Equivalence:
     def __post_init__(self) -> None:
         known = ("auto", "exact", "hnsw", "ivf")
         if not 0 < self.threshold <= 1 or self.neighbours < 0 or self.kind not in known:
-            raise ValueError(
+            raise SettingsError(
                 f"equivalence needs a threshold above 0 and up to 1, neighbours from 0 on, and as kind one of "
                 f"{', '.join(known)}; got {self.threshold}, {self.neighbours}, {self.kind!r}"
             )
-
-
-DEFAULT_EQUIVALENCE = Equivalence()
 
 
 class Pairs(NamedTuple):

@@ -79,9 +79,7 @@ class FactStore:
         rows = []
         for triple in facts.triples:
             numbers = self._name(triple.subject), self._name(triple.predicate), self._name(triple.object)
-            own = [source for source in triple.sources if source.passage_id == facts.passage_id]
-            spans = [(source.start, source.end) for source in own] or [(0, 0)]
-            rows += [(document, *numbers, start, end) for start, end in spans]
+            rows += [(document, *numbers, start, end) for start, end in facts.spans(triple)]
         self._connection.executemany("INSERT INTO facts VALUES (?, ?, ?, ?, ?, ?)", rows)
         mentions = [(document, self._name(entity), 1) for entity in facts.entities]
         self._connection.executemany("INSERT INTO mentions VALUES (?, ?, ?)", mentions)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ras_agent.canonical import canonical_key
-from ras_agent.errors import IndexMismatch
+from ras_agent.errors import IndexMismatch, UnknownName
 from ras_agent.protocols import Embedder
 from ras_agent.records import Source, Triple
 from ras_agent.tools.encode.embedders import resolve_embedder
@@ -166,15 +166,15 @@ class KGIndex:
 
     def entity_id(self, text: str) -> int | None:
         """The entity with the canonical key of `text`."""
-        return self.arrays.keys.find(canonical_key(text))
+        return self.arrays.keys.find(canonical_key(_name(text, "entity")))
 
     def relation_id(self, text: str) -> int | None:
-        """The relation with the canonical key of `text`; never the equivalence relation."""
-        return self.arrays.relation_keys.find(canonical_key(text))
+        """The relation with the canonical key of `text`, as `edges` counts them; never the equivalence relation."""
+        return self.arrays.relation_keys.find(canonical_key(_name(text, "relation")))
 
     def document_id(self, passage_id: str) -> int | None:
         """The number of a passage."""
-        return self.arrays.documents.find(passage_id)
+        return self.arrays.documents.find(_name(passage_id, "document"))
 
     @cached_property
     def document_frequency(self) -> npt.NDArray[np.int64]:
@@ -189,17 +189,22 @@ class KGIndex:
         return SparseRows.counted(mentions.columns, rows, (mentions.shape[1], mentions.shape[0]), mentions.values)
 
     def neighbours(self, entity: int) -> npt.NDArray[np.int32]:
-        """Entities one edge away, in either direction, ascending."""
+        """Entities one edge away, in either direction, ascending. Raises UnknownName for a number of no entity."""
         rows = self.edges[self.edges_of(entity)]
         return np.setdiff1d(rows[:, [0, 2]], [entity]).astype(np.int32)
 
     def edges_of(self, entity: int) -> Ints:
-        """Numbers of the edges that touch an entity, ascending."""
+        """Numbers of the edges that touch an entity, ascending. Raises UnknownName for a number of no entity."""
+        _check(entity, len(self.entities), "entity", "entity_id")
         starts, numbers = self._incident
         return numbers[starts[entity] : starts[entity + 1]]
 
     def triple(self, edge: int) -> Triple:
-        """An edge as a triple, with the passages it was read in; an equivalence has none."""
+        """An edge as a triple, with the passages it was read in; an equivalence has none.
+
+        Raises UnknownName for a number of no edge.
+        """
+        _check(edge, len(self.edges), "edge", "edges_of")
         head, relation, tail = self.edges[edge].tolist()
         starts = self.arrays.source_starts
         rows = self.arrays.sources[starts[edge] : starts[edge + 1]].tolist()
@@ -220,6 +225,19 @@ class KGIndex:
         starts = np.zeros(len(self.entities) + 1, dtype=np.int64)
         np.cumsum(np.bincount(ends, minlength=len(self.entities)), out=starts[1:])
         return starts, numbers[order]
+
+
+def _name(text: str, kind: str) -> str:
+    if not isinstance(text, str):
+        raise UnknownName(kind, text, ("names, which are texts",))
+    return text
+
+
+def _check(number: int, count: int, kind: str, found_by: str) -> None:
+    """Raises UnknownName for what is no number below `count`, as a negative one would count from the end."""
+    if not isinstance(number, int | np.integer) or not 0 <= number < count:
+        known = f"numbers from 0 to {count - 1}, as {found_by}() finds them" if count else "none"
+        raise UnknownName(kind, number, (known,))
 
 
 def described(

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from math import inf
 
 import numpy as np
 import numpy.typing as npt
 
+from ras_agent.errors import SettingsError
 from ras_agent.protocols import Embedder
 from ras_agent.tools.index.kg.index import KGIndex
 from ras_agent.tools.index.kg.query_mentions import query_mentions, split_mention
@@ -26,7 +28,6 @@ class LinkedEntity:
     entity: int
     weight: float
     mention: str
-    exact: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,13 @@ class Linking:
     candidates: int = 3
     threshold: float = 0.6
     temperature: float = 0.05
+
+    def __post_init__(self) -> None:
+        if self.candidates < 0 or not -1 <= self.threshold <= 1 or not 0 < self.temperature < inf:
+            raise SettingsError(
+                "linking needs candidates from 0 on, a threshold from -1 to 1 and a temperature above 0; got "
+                f"{self.candidates}, {self.threshold}, {self.temperature}"
+            )
 
 
 class EntityLinker:
@@ -90,7 +98,7 @@ class _Finder:
         """Link an entity's name; False if it is none."""
         entity = self.graph.entity_id(name)
         if entity is not None:
-            links.setdefault(entity, LinkedEntity(entity, 1.0, name, True))
+            links.setdefault(entity, LinkedEntity(entity, 1.0, name))
         return entity is not None
 
     def _is_entity(self, text: str) -> bool:
@@ -116,9 +124,9 @@ class _Finder:
             best = np.argpartition(-row, count - 1)[:count]
             best = best[np.lexsort((best, -row[best]))]
             best = best[row[best] >= least]
-            weights = np.exp((row[best] - row[best].max(initial=0)) / self._how.temperature)
+            weights = np.exp((row[best] - row[best].max(initial=-1)) / self._how.temperature)
             found += [
-                LinkedEntity(int(entity), float(weight), name, False)
+                LinkedEntity(int(entity), float(weight), name)
                 for entity, weight in zip(best, weights / weights.sum(), strict=True)
             ]
         return found

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
 from ras_agent.errors import IndexMismatch, IndexNotFound
-from ras_agent.tools.index.durable import replace_file
 from ras_agent.tools.index.kg.equivalence import Equivalence
 from ras_agent.tools.index.manifest import EmbedderIdentity
+from ras_agent.tools.index.manifest_file import ManifestFile
 
-__all__ = ["NAME", "KGManifest", "read_kg_manifest", "write_kg_manifest"]
+__all__ = ["NAME", "KGManifest", "read_kg_manifest", "readable_kg_manifest", "write_kg_manifest"]
 
-FORMAT, VERSION = "ras-agent knowledge graph", 1
 NAME = "kg.json"
+_FILE = ManifestFile(NAME, "ras-agent knowledge graph", 1, "knowledge graph", "ras-agent kg build")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,27 +48,17 @@ class KGManifest:
 
 def read_kg_manifest(folder: Path) -> KGManifest:
     """Raises IndexNotFound without a graph in `folder`, IndexMismatch for a layout this version cannot read."""
-    path = folder / NAME
+    return _FILE.read(folder, KGManifest.from_dict)
+
+
+def readable_kg_manifest(folder: Path) -> KGManifest | None:
+    """What the graph in `folder`, be its arrays whole or damaged, says of itself; None if that cannot be read."""
     try:
-        data = json.loads(path.read_text("utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
-        raise IndexNotFound(f"no knowledge graph at {folder}: make one with `ras-agent kg build`") from None
-    except ValueError as error:
-        raise IndexMismatch(f"{path} is damaged ({error}): build the graph anew") from error
-    known = isinstance(data, dict) and data.pop("format", None) == FORMAT
-    version = data.pop("version", None) if known else None
-    if version != VERSION:
-        raise IndexMismatch(
-            f"{path} has {f'version {version}' if known else 'another format'}, this ras-agent reads "
-            f"'{FORMAT}' version {VERSION}: build the graph anew"
-        )
-    try:
-        return KGManifest.from_dict(data)
-    except (KeyError, TypeError, ValueError) as error:
-        raise IndexMismatch(f"{path} is damaged ({error}): build the graph anew") from error
+        return read_kg_manifest(folder)
+    except (IndexNotFound, IndexMismatch):
+        return None
 
 
 def write_kg_manifest(folder: Path, manifest: KGManifest) -> None:
     """Commit: from here on readers see `manifest`."""
-    data = {"format": FORMAT, "version": VERSION, **asdict(manifest)}
-    replace_file(folder / NAME, json.dumps(data, indent=2, ensure_ascii=False).encode() + b"\n")
+    _FILE.write(folder, manifest)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from ras_agent.tools.index.kg.arrays import Vectors
 from ras_agent.tools.index.kg.sparse_rows import SparseRows
-from ras_agent.tools.index.vector_index import require_faiss
+from ras_agent.tools.index.vector_index import VectorSettings, empty_index
 
 __all__ = ["Cells", "NearLists", "approximate_cells", "capped", "cells_of", "touching"]
 
@@ -84,9 +84,10 @@ def touching(vectors: Vectors, classes: Ints, fresh: Ints, threshold: float, lon
     return capped(Cells.joined(held), len(vectors), longest)
 
 
-def approximate_cells(vectors: Vectors, classes: Ints, threshold: float, longest: int, kind: str) -> Cells:
+def approximate_cells(
+    vectors: Vectors, classes: Ints, threshold: float, longest: int, kind: Literal["hnsw", "ivf"]
+) -> Cells:
     """Candidates from an approximate index, in time near to linear. Raises MissingExtra without FAISS."""
-    require_faiss()
     index = _faiss_index(vectors, kind)
     parts = [Cells.none()]
     for start in range(0, len(vectors), _ROWS):
@@ -126,19 +127,11 @@ def _above(cells: Cells, classes: Ints, threshold: float) -> Cells:
     )
 
 
-def _faiss_index(vectors: Vectors, kind: str) -> Any:
-    import faiss
-
-    count, dimension = vectors.shape
-    index: Any
-    if kind == "hnsw":
-        index = faiss.IndexHNSWFlat(dimension, 16, faiss.METRIC_INNER_PRODUCT)
-        index.hnsw.efConstruction = index.hnsw.efSearch = 64
-    else:
-        lists = max(min(int(count**0.5), count // 39), 1)  # FAISS wants 39 vectors a list to train
-        index = faiss.IndexIVFFlat(faiss.IndexFlatIP(dimension), dimension, lists, faiss.METRIC_INNER_PRODUCT)
-        index.train(np.ascontiguousarray(vectors[:: max(count // (64 * lists), 1)], dtype=np.float32))
-        index.nprobe = -(-lists // 16)
-    for start in range(0, count, _COLUMNS):
+def _faiss_index(vectors: Vectors, kind: Literal["hnsw", "ivf"]) -> Any:
+    index = empty_index(vectors.shape, VectorSettings(kind, links=16, effort=64))
+    if not index.is_trained:
+        sample = vectors[:: max(len(vectors) // (64 * index.nlist), 1)]
+        index.train(np.ascontiguousarray(sample, dtype=np.float32))
+    for start in range(0, len(vectors), _COLUMNS):
         index.add(np.ascontiguousarray(vectors[start : start + _COLUMNS], dtype=np.float32))
     return index

@@ -27,7 +27,8 @@ from ras_agent.tools.index.kg.equivalence import Equivalence, comparable, mutual
 from ras_agent.tools.index.kg.fact_store import FactStore, Known, open_fact_store
 from ras_agent.tools.index.kg.facts import PassageFacts, facts_in
 from ras_agent.tools.index.kg.index import KGIndex, described
-from ras_agent.tools.index.kg.manifest import NAME, KGManifest, read_kg_manifest
+from ras_agent.tools.index.kg.manifest import NAME, KGManifest, readable_kg_manifest
+from ras_agent.tools.index.kg.textualise import STATED
 from ras_agent.tools.index.kg.vectors import vectors_of
 from ras_agent.tools.index.manifest import EmbedderIdentity
 
@@ -221,14 +222,11 @@ def open_writer(
     with open_fact_store(folder / STORE) as store:
         resolved = None if embedder in (None, "") else resolve_embedder(embedder)
         kept = store.setting("vectors of")
-        try:
-            manifest = read_kg_manifest(folder)
-            of_graph = manifest.embedder.name if manifest.embedder else ""
-        except (IndexNotFound, IndexMismatch):
-            # the store, too, knows whose vectors a damaged graph had
-            manifest, of_graph = None, (kept or "").rpartition(" ")[0] if (folder / NAME).exists() else ""
-        if embedder is None and of_graph:
-            resolved = resolve_embedder(of_graph)
+        manifest = readable_kg_manifest(folder)
+        if embedder is None and manifest and manifest.embedder:
+            resolved = resolve_embedder(manifest.embedder.name)
+        elif embedder is None and kept and not manifest and (folder / NAME).exists():  # damaged; the store knows, too
+            resolved = resolve_embedder(kept.rpartition(" ")[0])
         how = equivalence or (manifest.equivalence if manifest else Equivalence())
         name = f"{resolved.name} {resolved.dimension}" if resolved else ""
         if kept != name:
@@ -240,5 +238,5 @@ def open_writer(
 
 def digest_of(passage: Passage) -> bytes:
     """A digest of what an extractor sees of a passage."""
-    seen = json.dumps([passage.title, passage.text, passage.metadata.get("facts")], sort_keys=True)
+    seen = json.dumps([passage.title, passage.text, passage.metadata.get(STATED)], sort_keys=True)
     return hashlib.blake2b(seen.encode(), digest_size=16).digest()

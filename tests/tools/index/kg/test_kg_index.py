@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ras_agent.errors import IndexMismatch, IndexNotFound
+from ras_agent.errors import IndexMismatch, IndexNotFound, UnknownName
 from ras_agent.records import Source, Triple
 from ras_agent.tools.index.kg.disk import digest_of, write_generation
 from ras_agent.tools.index.kg.equivalence import Equivalence
-from ras_agent.tools.index.kg.facts import PassageFacts, facts_by_passage
+from ras_agent.tools.index.kg.facts import PassageFacts
 from ras_agent.tools.index.kg.index import KGIndex
 from ras_agent.tools.index.kg.string_table import StringTable
 
@@ -73,6 +73,27 @@ def test_names_are_looked_up_by_their_canonical_key(graph: KGIndex) -> None:
     assert graph.entity_id("The  TELEPHONE") == 3
     assert graph.entity_id("Bell") is None
     assert (graph.document_id("leith"), graph.document_id("paris")) == (2, None)
+
+
+@pytest.mark.parametrize("number", [None, -1, 5, "0", 0.0])
+def test_a_number_of_no_entity_is_told(number: Any, graph: KGIndex) -> None:
+    for look_up in (graph.edges_of, graph.neighbours):
+        with pytest.raises(UnknownName, match=r"unknown entity .*; known: numbers from 0 to 4, as entity_id\(\) finds"):
+            look_up(number)
+
+
+@pytest.mark.parametrize("number", [None, -1, 3])
+def test_a_number_of_no_edge_is_told(number: Any, graph: KGIndex) -> None:
+    with pytest.raises(UnknownName, match=r"unknown edge .*; known: numbers from 0 to 2, as edges_of\(\) finds them"):
+        graph.triple(number)
+    with pytest.raises(UnknownName, match="known: none"):
+        KGIndex.in_memory([]).triple(number)
+
+
+@pytest.mark.parametrize("kind", ["entity", "relation", "document"])
+def test_what_is_no_name_is_told(kind: str, graph: KGIndex) -> None:
+    with pytest.raises(UnknownName, match=f"unknown {kind} 7; known: names, which are texts"):
+        getattr(graph, f"{kind}_id")(7)
 
 
 def test_neighbours_are_one_edge_away_in_either_direction(graph: KGIndex) -> None:
@@ -159,12 +180,6 @@ def test_another_embedder_is_refused(graph: KGIndex, tmp_path: Path, hash_embedd
     write_generation_in(tmp_path, graph)
     with pytest.raises(IndexMismatch, match="no embedder"):
         KGIndex.open(tmp_path, hash_embedder)
-
-
-def test_triples_are_sorted_to_the_passages_of_their_sources() -> None:
-    both = Triple("a", "b", "c", (Source("one"), Source("two")))
-    found = list(facts_by_passage([both, fact("one", "d", "e", "f")], {"three": ["g"]}))
-    assert [(passage.passage_id, len(passage.triples)) for passage in found] == [("three", 0), ("one", 2), ("two", 1)]
 
 
 @given(st.lists(st.text(st.characters())))

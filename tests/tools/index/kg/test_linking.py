@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
+from ras_agent.errors import SettingsError
 from ras_agent.records import Triple
 from ras_agent.tools.index.kg.facts import PassageFacts
 from ras_agent.tools.index.kg.index import KGIndex
@@ -105,7 +107,7 @@ def test_two_names_side_by_side_mean_their_nearest_where_there_is_one(hash_embed
 def test_a_name_is_linked_by_its_letters() -> None:
     graph = graph_of(*NAMES)
     (link,) = EntityLinker(graph).link("Where was Alexander Graham Bell born?")
-    assert (graph.entities[link.entity], link.weight, link.exact) == ("Alexander Graham Bell", 1.0, True)
+    assert (graph.entities[link.entity], link.weight) == ("Alexander Graham Bell", 1.0)
 
 
 def test_a_name_that_is_no_entity_means_its_nearest_with_weights_that_add_up_to_1(hash_embedder: Any) -> None:
@@ -136,3 +138,26 @@ def test_mentions_can_be_found_by_someone_else() -> None:
 def test_an_empty_graph_links_nothing(hash_embedder: Any) -> None:
     graph = KGIndex.in_memory([], hash_embedder)
     assert EntityLinker(graph, hash_embedder).link("Who was Ada Lovelace?") == ()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"candidates": -1}, {"threshold": 2.0}, {"threshold": float("nan")}, {"temperature": 0.0}, {"temperature": -1.0}],
+)
+def test_settings_that_mean_nothing_are_refused(wrong: Any) -> None:
+    with pytest.raises(SettingsError, match="linking needs candidates from 0 on"):
+        Linking(**wrong)
+
+
+def test_a_question_far_from_everything_has_weights(hash_embedder: Any) -> None:
+    graph = graph_of(*NAMES, embedder=hash_embedder)
+
+    class Opposite:
+        name, dimension = hash_embedder.name, hash_embedder.dimension
+
+        def embed(self, texts: list[str]) -> Any:
+            away = -np.asarray(graph.entity_vectors).sum(axis=0, dtype=np.float32)
+            return np.repeat((away / np.linalg.norm(away))[None], len(texts), axis=0)
+
+    links = EntityLinker(graph, Opposite(), linking=Linking(temperature=1e-4)).link("where does water flow?")
+    assert sum(link.weight for link in links) == pytest.approx(1.0)

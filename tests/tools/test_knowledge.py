@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -229,3 +230,43 @@ def test_a_file_that_is_not_there_is_named(index: Path, tmp_path: Path) -> None:
         add_triples(index, [tmp_path / "none.tsv"])
     with pytest.raises(IngestError, match=r"is no file: name a file to read"):
         build_graph(index, openie=tmp_path)
+
+
+def found_by(retriever: str, index: Path, query: str) -> list[str]:
+    return [hit.passage.text for hit in PassageIndex.open(index).retriever(retriever).retrieve(query)]
+
+
+@pytest.mark.parametrize("retriever", ["ppr", "paths"])
+def test_a_passage_with_another_text_is_not_found_by_its_old_one(retriever: str, index: Path) -> None:
+    build_graph(index)
+    query = "Where was Alexander Graham Bell born?"
+    assert found_by(retriever, index, query)[0] == PASSAGES[0].text
+    edited = Passage("bell", "Alexander Graham Bell taught in Boston.", "Alexander Graham Bell", "bell.txt")
+    PassageIndex.open(index).upsert([edited])
+    told = r"1 of 2 passages have changed since they were read into the knowledge graph .*`ras-agent kg build .*`"
+    with pytest.warns(UserWarning, match=told):
+        found = found_by(retriever, index, query)
+    assert [text for text in found if "born in" in text or "Boston" in text] == []
+    build_graph(index)
+    assert edited.text in found_by(retriever, index, query)
+
+
+def test_facts_of_a_passage_that_is_gone_are_not_written_out(index: Path) -> None:
+    build_graph(index)
+    PassageIndex.open(index).delete_document("bell.txt")
+    assert not [text for text in found_by("paths", index, "Where was Alexander Graham Bell born?") if "born" in text]
+
+
+def test_a_graph_of_an_older_version_learns_its_texts_with_the_next_change(index: Path) -> None:
+    built = build_graph(index).graph
+    store = sqlite3.connect(index / "kg" / "facts.sqlite")
+    store.execute("ALTER TABLE documents DROP COLUMN text")
+    store.commit()
+    store.close()
+    (index / "kg" / f"graph-{built.manifest.generation}" / "texts.npy").unlink()
+    PassageIndex.open(index).upsert([Passage("bell", "Bell taught in Boston.", "Bell", "bell.txt")])
+    assert len(found_by("ppr", index, "Where was Alexander Graham Bell born?")) == 2
+    again = build_graph(index)
+    assert (again.read, again.unchanged) == (1, 1)
+    assert again.graph.arrays.texts is not None
+    assert again.graph.arrays.texts.all()

@@ -33,6 +33,7 @@ class KGArrays:
     documents: passage ids, ascending.
     entity_vectors: (N, d), relation_vectors: (R, d), unit length; None without an embedder.
     near: N x N, the nearest entities that equivalences were chosen from; None without an embedder.
+    texts: (D,) uint64, the number that a passage index has for the text that was read, 0 where it is not known.
     """
 
     entities: StringTable
@@ -48,6 +49,7 @@ class KGArrays:
     entity_vectors: Vectors | None = None
     relation_vectors: Vectors | None = None
     near: SparseRows | None = None
+    texts: npt.NDArray[np.uint64] | None = None
 
     @property
     def facts(self) -> int:

@@ -15,7 +15,7 @@ from ras_agent.tools.index.kg.facts import PassageFacts
 from ras_agent.tools.index.kg.sparse_rows import SparseRows
 from ras_agent.tools.index.kg.string_table import StringTable
 
-__all__ = ["EQUIVALENT", "Occurrences", "assemble", "occurrences_of", "with_equivalences"]
+__all__ = ["EQUIVALENT", "Occurrences", "assemble", "occurrences_of", "with_equivalences", "without_documents"]
 
 EQUIVALENT = "equivalent"
 """The name of the relation between entities that look like one."""
@@ -106,6 +106,25 @@ def with_equivalences(graph: KGArrays, pairs: npt.NDArray[np.int32], similaritie
         edges=np.concatenate([facts, added]),
         similarities=np.asarray(similarities, dtype=np.float32)[order],
         source_starts=np.concatenate([starts, np.full(len(pairs), starts[-1])]),
+    )
+
+
+def without_documents(graph: KGArrays, gone: npt.NDArray[np.bool_]) -> KGArrays:
+    """`graph` without the facts and mentions that only documents `gone`, (D,), hold. All else keeps its number."""
+    edges = np.repeat(np.arange(len(graph.edges)), np.diff(graph.source_starts))
+    stated = ~gone[graph.sources["document"]]
+    left = np.bincount(edges[stated], minlength=len(graph.edges))
+    kept = left > 0
+    kept[graph.facts :] = True  # equivalences are stated nowhere
+    named = ~gone[graph.mentions.columns]
+    rows = np.repeat(np.arange(graph.mentions.shape[0]), graph.mentions.row_sizes())[named]
+    columns, counts = graph.mentions.columns[named], graph.mentions.values[named]
+    return replace(
+        graph,
+        edges=graph.edges[kept],
+        mentions=SparseRows.sorted(rows, columns, counts, graph.mentions.shape),
+        source_starts=np.concatenate([[0], np.cumsum(left[kept])]),
+        sources=graph.sources[stated],
     )
 
 

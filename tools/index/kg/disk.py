@@ -33,6 +33,8 @@ def save_arrays(folder: Path, graph: KGArrays) -> None:
     if graph.entity_vectors is not None and graph.relation_vectors is not None and graph.near is not None:
         arrays |= {"entity_vectors": graph.entity_vectors, "relation_vectors": graph.relation_vectors}
         arrays |= {f"near_{part}": getattr(graph.near, part) for part in ("starts", "columns", "values")}
+    if graph.texts is not None:
+        arrays["texts"] = graph.texts
     for name, array in arrays.items():
         path = folder / f"{name}.npy"
         np.save(path, array, allow_pickle=False)
@@ -64,6 +66,7 @@ def load_arrays(folder: Path) -> KGArrays:
         entity_vectors=array("entity_vectors") if with_vectors else None,
         relation_vectors=array("relation_vectors") if with_vectors else None,
         near=rows("near", len(tables["entities"])) if with_vectors else None,
+        texts=array("texts") if (folder / "texts.npy").exists() else None,  # graphs of older versions go without
     )
     _check(graph)
     return graph
@@ -106,7 +109,7 @@ def open_generation(folder: Path) -> tuple[KGManifest, KGArrays]:
 
 
 def digest_of(graph: KGArrays) -> str:
-    """A digest of everything but vectors: equal for equal graphs."""
+    """A digest of everything but vectors and texts: equal for equal graphs."""
     digest = hashlib.blake2b(digest_size=16)
     tables = [part for name in _TABLES for part in (getattr(graph, name).text, getattr(graph, name).starts)]
     rest = [graph.edges, graph.similarities, graph.mentions.starts, graph.mentions.columns, graph.mentions.values]
@@ -130,6 +133,7 @@ def _check(graph: KGArrays) -> None:
             fits = fits and _within(rows.columns, rows.width)
     for vectors, count in ((graph.entity_vectors, entities), (graph.relation_vectors, relations)):
         fits = fits and (vectors is None or (vectors.ndim == 2 and len(vectors) == count))
+    fits = fits and (graph.texts is None or (graph.texts.shape == (documents,) and graph.texts.dtype == np.uint64))
     if not fits:
         raise ValueError("its arrays do not fit together")
 

@@ -45,10 +45,14 @@ _REMAINS = "remains"  # the setting that says that what was erased may still sta
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A passage whose facts are kept: a digest of what was read, and who read it."""
+    """A passage whose facts are kept: a digest of what was read, and who read it.
+
+    text: the number that a passage index has for the same text (`row_table`); 0 where it is not known.
+    """
 
     digest: bytes
     reader: str
+    text: int = 0
 
 
 class FactStore:
@@ -57,6 +61,9 @@ class FactStore:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         connection.executescript(_TABLES)
+        columns = [name for _, name, *_ in connection.execute("PRAGMA table_info(documents)")]
+        if "text" not in columns:  # stores of older versions go without
+            connection.execute("ALTER TABLE documents ADD COLUMN text BLOB NOT NULL DEFAULT x''")
         self._names: dict[str, int] = {}
 
     @property
@@ -66,15 +73,17 @@ class FactStore:
 
     def known(self) -> dict[str, Known]:
         """All passages."""
-        rows = self._connection.execute("SELECT id, digest, reader FROM documents ORDER BY no")
-        return {_text(name): Known(digest, reader) for name, digest, reader in rows}
+        rows = self._connection.execute("SELECT id, digest, reader, text FROM documents ORDER BY no")
+        return {
+            _text(name): Known(digest, reader, int.from_bytes(text, "little")) for name, digest, reader, text in rows
+        }
 
     def put(self, facts: PassageFacts, known: Known) -> None:
         """Replace what is kept of a passage."""
         self._erase(facts.passage_id)
         document = self._connection.execute(
-            "INSERT INTO documents (id, digest, reader) VALUES (?, ?, ?)",
-            (_bytes(facts.passage_id), known.digest, known.reader),
+            "INSERT INTO documents (id, digest, reader, text) VALUES (?, ?, ?, ?)",
+            (_bytes(facts.passage_id), known.digest, known.reader, _stored(known.text)),
         ).lastrowid
         rows = []
         for triple in facts.triples:
@@ -84,6 +93,11 @@ class FactStore:
         mentions = [(document, self._name(entity), 1) for entity in facts.entities]
         self._connection.executemany("INSERT INTO mentions VALUES (?, ?, ?)", mentions)
         self._changed()
+
+    def keep_texts(self, texts: Mapping[str, int]) -> None:
+        """Note the `text` of passages whose facts are kept."""
+        rows = [(_stored(text), _bytes(name)) for name, text in texts.items()]
+        self._connection.executemany("UPDATE documents SET text = ? WHERE id = ?", rows)
 
     def drop(self, passage_ids: Iterable[str]) -> int:
         """Erase passages with their facts; how many there were."""
@@ -209,6 +223,10 @@ def open_fact_store(path: Path) -> Iterator[FactStore]:
         raise IndexMismatch(f"{path} is damaged ({error}): delete it and build the graph anew") from error
     finally:
         connection.close()
+
+
+def _stored(text: int) -> bytes:
+    return text.to_bytes(8, "little") if text else b""
 
 
 def _bytes(text: str) -> bytes:

@@ -17,13 +17,14 @@ from ras_agent.protocols import Embedder
 from ras_agent.records import Source, Triple
 from ras_agent.tools.encode.embedders import resolve_embedder
 from ras_agent.tools.index.kg.arrays import Edges, KGArrays, Vectors
-from ras_agent.tools.index.kg.assemble import assemble, occurrences_of, with_equivalences
+from ras_agent.tools.index.kg.assemble import assemble, occurrences_of, with_equivalences, without_documents
 from ras_agent.tools.index.kg.disk import digest_of, open_generation
 from ras_agent.tools.index.kg.equivalence import Equivalence, comparable, mutual, near_lists
 from ras_agent.tools.index.kg.facts import PassageFacts
 from ras_agent.tools.index.kg.manifest import NAME, KGManifest
 from ras_agent.tools.index.kg.sparse_rows import SparseRows
 from ras_agent.tools.index.manifest import EmbedderIdentity
+from ras_agent.tools.index.row_table import hash_of
 
 __all__ = ["FOLDER", "KGIndex", "described"]
 
@@ -157,6 +158,12 @@ class KGIndex:
         manifest = self.manifest
         return f"{manifest.fingerprint}/{manifest.extractor}/{manifest.embedder or 'no embedder'}"
 
+    def without(self, documents: npt.NDArray[np.bool_]) -> Self:
+        """This graph without what some documents, (D,), state and name; entities and relations keep their numbers."""
+        arrays = without_documents(self.arrays, documents)
+        manifest = replace(self.manifest, facts=arrays.facts, fingerprint=digest_of(arrays))
+        return type(self)(arrays, manifest, self._embedder, self.path)
+
     @property
     def embedder(self) -> Embedder | None:
         """What queries are embedded with; None for a graph without vectors. Raises RasError if it cannot be loaded."""
@@ -175,6 +182,11 @@ class KGIndex:
     def document_id(self, passage_id: str) -> int | None:
         """The number of a passage."""
         return self.arrays.documents.find(_name(passage_id, "document"))
+
+    @cached_property
+    def document_hashes(self) -> npt.NDArray[np.uint64]:
+        """What a passage index calls each document, shape (D,)."""
+        return np.array([hash_of(name) for name in self.documents], dtype=np.uint64)
 
     @cached_property
     def document_frequency(self) -> npt.NDArray[np.int64]:

@@ -20,6 +20,7 @@ from ras_agent.errors import IndexMismatch, IndexNotFound
 from ras_agent.protocols import Embedder
 from ras_agent.records import Extraction, Failure, Passage
 from ras_agent.tools.encode.embedders import resolve_embedder
+from ras_agent.tools.index.indexed_text import indexed_text
 from ras_agent.tools.index.kg.arrays import KGArrays
 from ras_agent.tools.index.kg.assemble import assemble, with_equivalences
 from ras_agent.tools.index.kg.disk import next_generation, open_generation, write_generation
@@ -31,6 +32,7 @@ from ras_agent.tools.index.kg.manifest import NAME, KGManifest, readable_kg_mani
 from ras_agent.tools.index.kg.textualise import STATED
 from ras_agent.tools.index.kg.vectors import vectors_of
 from ras_agent.tools.index.manifest import EmbedderIdentity
+from ras_agent.tools.index.row_table import hash_of
 
 __all__ = ["GIVEN", "Extract", "KGProgress", "KGWriter", "ReadReport", "open_writer"]
 
@@ -91,6 +93,7 @@ class KGWriter:
         known, seen, read = self._store.known(), 0, 0
         failures: list[Failure] = []
         there: set[str] = set()
+        texts: dict[str, int] = {}
         self._tell("reading", 0, total)
 
         def stale() -> Iterator[Passage]:
@@ -100,6 +103,8 @@ class KGWriter:
                 entry = known.get(passage.id)
                 if entry and entry.digest == digest_of(passage) and entry.reader in (reader, GIVEN):
                     seen += 1
+                    if not entry.text:
+                        texts[passage.id] = _known(passage, reader).text
                 else:
                     yield passage
 
@@ -110,10 +115,11 @@ class KGWriter:
                 if passage.id in known and known[passage.id].digest != digest:
                     self._store.drop([passage.id])  # its facts are of a text that is gone
                 continue
-            self._store.put(facts_in(passage, extraction.triples), Known(digest, reader))
+            self._store.put(facts_in(passage, extraction.triples), _known(passage, reader))
             self._store.commit()
             read += 1
             self._tell("reading", seen + read, total)
+        self._store.keep_texts(texts)
         erased = self._store.drop(name for name in known if name not in there) if whole else 0
         self._store.commit()
         return ReadReport(read, seen, erased, tuple(failures))
@@ -126,7 +132,7 @@ class KGWriter:
         count = 0
         for passage in facts:
             text = (texts or {}).get(passage.passage_id)
-            self._store.put(passage, Known(digest_of(text) if text else b"", GIVEN))
+            self._store.put(passage, _known(text, GIVEN) if text else Known(b"", GIVEN))
             count += 1
         self._store.commit()
         return count
@@ -157,10 +163,13 @@ class KGWriter:
             self._tell("assembling", 0, len(self._store.known()))
             self._store.erase_unused_names()
             found = self._store.occurrences()
+            known = self._store.known()
             graph = assemble(found)
+            texts = np.array([known[name].text for name in graph.documents], dtype=np.uint64)
+            graph = replace(graph, texts=texts)
             if self._embedder is not None:
                 graph = self._with_vectors(graph, before)
-            readers = sorted({known.reader for known in self._store.known().values()})
+            readers = sorted({one.reader for one in known.values()})
             number = next_generation(self.folder)
             manifest = described(graph, self._embedder, ", ".join(readers), self._equivalence, number)
             self._tell("writing", 0, len(graph.edges))
@@ -234,6 +243,10 @@ def open_writer(
             store.remember({"vectors of": name})
             store.commit()
         yield KGWriter(folder, store, resolved, how, on_progress)
+
+
+def _known(passage: Passage, reader: str) -> Known:
+    return Known(digest_of(passage), reader, hash_of(indexed_text(passage)))
 
 
 def digest_of(passage: Passage) -> bytes:

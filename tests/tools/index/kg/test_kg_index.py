@@ -194,3 +194,13 @@ def test_a_string_table_holds_any_strings(strings: list[str]) -> None:
 def write_generation_in(folder: Path, graph: KGIndex) -> None:
     folder.mkdir(exist_ok=True)
     write_generation(folder, graph.arrays, graph.manifest)
+
+
+def test_without_a_document_others_keep_what_they_state_and_every_number(graph: KGIndex) -> None:
+    less = graph.without(np.array([False, True, False]))
+    assert (list(less.entities), list(less.documents)) == (list(graph.entities), ["again", "bell", "leith"])
+    assert less.edges.tolist() == [[0, 2, 1], [4, 0, 1]]
+    assert less.triple(0).sources == (Source("again", 5, 6, extractor="offline"),)
+    assert less.mentions.to_scipy().toarray().tolist() == [[1, 0, 0], [1, 0, 1], [0, 0, 1], [0, 0, 0], [0, 0, 1]]
+    assert (less.manifest.facts, less.fingerprint == graph.fingerprint) == (2, False)
+    assert graph.without(np.array([False, False, False])).fingerprint == graph.fingerprint

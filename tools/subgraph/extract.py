@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from random import Random
 
 import numpy as np
@@ -58,14 +59,14 @@ def rwr(graph: Graph, starts: Sequence[int], how: Extraction = Extraction()) -> 
 
     `walks` walks leave each start; after every step one ends with a chance of 1 - damping.
     """
-    dice, visits, steps = Random(how.seed), Counter[int](), Subgraph.whole(graph).steps
+    dice, visits, near = Random(how.seed), Counter[int](), cache(graph.neighbours)
     for start in sorted(set(starts)):
         for _ in range(how.walks):
             node = start
             for _ in range(how.steps):
-                if node not in steps:
+                if not near(node):
                     break
-                node = dice.choice(steps[node]).node
+                node = dice.choice(near(node))
                 visits[node] += 1
                 if dice.random() >= how.damping:
                     break

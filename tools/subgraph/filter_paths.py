@@ -11,7 +11,7 @@ import numpy as np
 from ras_agent.records import Failure
 from ras_agent.tools.subgraph.graph import Subgraph, require_igraph
 from ras_agent.tools.subgraph.path import Path
-from ras_agent.tools.subgraph.scoring import Scorer, Wording, best
+from ras_agent.tools.subgraph.scoring import RelativeScorer, Scorer, Wording, best
 
 __all__ = ["Filtered", "PathLimits", "beam", "complete", "shortest"]
 
@@ -77,8 +77,9 @@ def beam(
 ) -> Filtered:
     """Paths grown edge by edge from each start, the `width` best kept at every length; all that were kept.
 
-    A path's score is the mean of its edges' scores, so that lengths compare. A text is judged once a question. Paths
-    come best first. `longest` 0 means as long as paths grow.
+    A path's score is the mean of its edges' scores, so that lengths compare. A text is judged once a question, but by a
+    RelativeScorer once a front: the paths of one length from one start, which compete, are judged in the same calls
+    then, whatever other starts there are. Paths come best first. `longest` 0 means as long as paths grow.
     """
     values: dict[str, float] = {}  # by text
     failures: list[Failure] = []
@@ -93,6 +94,8 @@ def beam(
                 if step.node not in path.nodes
             ]
             texts = [subgraph.graph.edge_text(path.edges[-1], wording) for _, path in grown]
+            if isinstance(scorer, RelativeScorer):
+                values.clear()
             fresh = [text for text in dict.fromkeys(texts) if text not in values]
             if fresh:
                 scored = scorer.score(question, fresh)

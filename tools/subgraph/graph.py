@@ -112,6 +112,12 @@ class Graph:
         rows = np.concatenate([heads, tails[other]])
         return SparseRows.counted(rows, np.concatenate([numbers, numbers[other]]), (len(self.nodes), len(self.edges)))
 
+    def neighbours(self, node: int) -> list[int]:
+        """The other end of each edge at `node`, in the order of the edges; loops lead nowhere."""
+        ends = self.edges[self.incident.row(node)][:, [0, 2]]
+        other: list[int] = np.where(ends[:, 0] == node, ends[:, 1], ends[:, 0]).tolist()
+        return [end for end in other if end != node]
+
     @cached_property
     def undirected(self) -> Any:
         """The igraph graph of nodes and edges, without directions. Raises MissingExtra without igraph."""

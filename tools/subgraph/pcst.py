@@ -19,7 +19,7 @@ from ras_agent.errors import MissingExtra, SettingsError
 from ras_agent.tools.subgraph.graph import Subgraph
 from ras_agent.tools.subgraph.scoring import best
 
-__all__ = ["Instance", "Prizes", "instance_of", "objective", "prizes_of", "steiner_tree"]
+__all__ = ["Instance", "Prizes", "instance_of", "prizes_of", "steiner_tree"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -91,11 +91,6 @@ def instance_of(ends: Ints, prizes: Prizes) -> Instance:
         plain=plain,
         virtual=virtual,
     )
-
-
-def objective(prizes: Prizes, nodes: Ints, edges: Ints) -> float:
-    """Eq. 7: what `nodes` and `edges` (places in the subgraph) are worth, less what the edges cost."""
-    return float(prizes.nodes[nodes].sum() + prizes.edges[edges].sum() - prizes.cost * len(edges))
 
 
 def steiner_tree(subgraph: Subgraph, prizes: Prizes, trees: int = 1) -> Subgraph:

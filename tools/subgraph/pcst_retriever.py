@@ -22,8 +22,9 @@ __all__ = ["OF_TEXT", "PCSTRetriever", "pcst"]
 
 OF_TEXT = PCSTSettings(nodes=20, edges=0, named=210.0, neighbourhood=Extraction(max_ent=500))
 """For graphs read from text. Hardly two of their facts share a relation, so edges have no prizes and more nodes have
-some than in the paper. A name of the question wins more than all nodes' prizes together: a subgraph without it is never
-better. The neighbourhood is smaller, so that a question takes well under a second. Chosen on HotpotQA's tuning half."""
+some than in the paper. A name of the question wins as much as all nodes' prizes together, less where it is linked by
+meaning: a subgraph without a name that is sure is never better than that name alone. The neighbourhood is smaller, so
+that a question takes well under a second. Chosen on HotpotQA's tuning half."""
 
 
 class PCSTRetriever(GraphRetriever[PCSTFinder]):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from ras_agent.tools.encode.embedders import query_vector
 from ras_agent.tools.subgraph.extract import Extraction, ppr
 from ras_agent.tools.subgraph.graph import Graph, Subgraph, plain_name
 from ras_agent.tools.subgraph.pcst import prizes_of, steiner_tree
-from ras_agent.tools.subgraph.scoring import Scorer, best
+from ras_agent.tools.subgraph.scoring import RelativeScorer, Scored, Scorer, best
 
 __all__ = ["PCSTFinder", "PCSTSettings", "QuestionSubgraph"]
 
@@ -114,11 +114,9 @@ class PCSTFinder:
 
     def _scores(self, question: str, failures: list[Failure]) -> tuple[Floats, Floats]:
         """Of every node (N,) and every relation (R,)."""
-        graph, origin = self.graph, self.graph.origin
+        origin = self.graph.origin
         if self._scorer is not None:
-            scored = [
-                self._scorer.score(question, [*map(plain_name, names)]) for names in (graph.nodes, graph.relations)
-            ]
+            scored = [judge(question) for judge in self._judges]
             failures += [failure for one in scored for failure in one.failures]
             return scored[0].values, scored[1].values
         embedder: Any = self._embedder or (origin.embedder if origin is not None else None)
@@ -127,6 +125,15 @@ class PCSTFinder:
         if origin is not None:
             relations[origin.equivalence_relation] = 0  # that two names mean one thing answers no question
         return nodes, relations
+
+    @cached_property
+    def _judges(self) -> list[Callable[[str], Scored]]:
+        """The scorer on the names of nodes and on those of relations; they stay, so what can is done once."""
+        scorer: Any = self._scorer
+        names = [[*map(plain_name, some)] for some in (self.graph.nodes, self.graph.relations)]
+        if isinstance(scorer, RelativeScorer):
+            return [scorer.over(some) for some in names]
+        return [partial(scorer.score, texts=some) for some in names]
 
     @cached_property
     def _vectors(self) -> tuple[Floats, Floats]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ras_agent.records import Failure
 
-__all__ = ["Scored", "Scorer", "Wording", "best", "score_distinct"]
+__all__ = ["RelativeScorer", "Scored", "Scorer", "Wording", "best", "score_distinct"]
 
 Floats = npt.NDArray[np.float32]
 Wording = Literal["facts", "relations"]
@@ -22,8 +22,9 @@ once; in text, names matter."""
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """values: (n,) float32, the higher the better, comparable among the texts of one call. failures: what went wrong
-    on the way; texts that could not be judged for it score lowest."""
+    """values: (n,) float32, the higher the better, comparable among the texts of one call, and of several calls for
+    one question unless the scorer is a RelativeScorer. failures: what went wrong on the way; texts that could not be
+    judged for it score lowest."""
 
     values: Floats
     failures: tuple[Failure, ...] = ()
@@ -38,6 +39,15 @@ class Scorer(Protocol):
 
     def score(self, question: str, texts: Sequence[str]) -> Scored:
         """One value a text, in their order; for no texts, none. The same texts get the same values."""
+        ...
+
+
+@runtime_checkable
+class RelativeScorer(Scorer, Protocol):
+    """Judges a text by the others of its call, too, so that only values of one call compare."""
+
+    def over(self, texts: Sequence[str]) -> Callable[[str], Scored]:
+        """`score` of these texts for any question, what it takes to judge them among each other being done now."""
         ...
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ras_agent.tools.subgraph.extract import EXTRACTIONS, Extraction, ego, ppr, rwr
-from ras_agent.tools.subgraph.graph import Graph
+from ras_agent.tools.subgraph.graph import Graph, Subgraph
 
 
 def names(graph: Graph, nodes: list[int]) -> set[str]:
@@ -59,6 +59,51 @@ def test_without_a_start_there_is_nothing(family: Graph, name: str) -> None:
 def test_walks_are_the_same_for_the_same_seed(family: Graph) -> None:
     few = Extraction(walks=1, steps=2, damping=0.5)
     assert rwr(family, [0], few).nodes.tolist() == rwr(family, [0], few).nodes.tolist()
+
+
+def star(leaves: int) -> Graph:
+    """Node 0 with an edge to each of 1, 2, ..."""
+    return Graph.from_triples([("hub", "near", f"leaf {number}") for number in range(leaves)])
+
+
+def test_a_walk_goes_on_with_the_chance_of_the_damping() -> None:
+    line = Graph.from_triples([(str(number), "next", str(number + 1)) for number in range(9)])
+    assert rwr(line, [0], Extraction(damping=0.0)).nodes.tolist() == [0, 1]  # one step, and back
+    assert rwr(line, [0], Extraction(damping=0.99)).nodes.tolist() == list(range(10))
+
+
+def test_every_start_has_its_walks_of_so_many_steps_at_most() -> None:
+    one_step = Extraction(walks=1, steps=1, damping=0.99)
+    assert len(rwr(star(40), [0], one_step).nodes) == 2
+    assert len(rwr(star(40), [0, 1], one_step).nodes) == 3
+    assert len(rwr(star(3), [0], Extraction(walks=64, steps=1)).nodes) == 4
+    assert len(rwr(star(40), [0], Extraction(walks=1, steps=2, damping=0.99)).nodes) == 2  # there and back
+
+
+def test_walks_are_of_the_seed() -> None:
+    ends = [rwr(star(1000), [0], Extraction(walks=1, steps=1, seed=seed)).nodes.tolist() for seed in range(3)]
+    assert ends == [[0, 865], [0, 138], [0, 979]]  # Random(0), Random(1) and Random(2) choose these of 1,000
+
+
+def test_what_walks_visit_most_is_taken() -> None:
+    often = [("a", f"relation {number}", "c") for number in range(9)]
+    graph = Graph.from_triples([("a", "relation", "b"), *often])
+    kept = rwr(graph, [0], Extraction(max_ent=2, damping=0.0)).nodes.tolist()
+    assert [graph.nodes[node] for node in kept] == ["a", "c"]
+
+
+def test_walks_look_only_at_the_nodes_they_come_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, looked = star(1000), list[int]()
+    near = Graph.neighbours
+    monkeypatch.setattr(Graph, "neighbours", lambda self, node: [looked.append(node), near(self, node)][1])
+    monkeypatch.setattr(Subgraph, "whole", None)
+    assert rwr(graph, [5], Extraction(walks=3, steps=1)).nodes.tolist() == [0, 5]
+    assert looked == [5]
+
+
+def test_neighbours_are_in_the_order_of_the_edges_without_loops(family: Graph) -> None:
+    assert [family.nodes[node] for node in family.neighbours(0)] == ["ernest_augustus", "charles_ii", "charles_ii"]
+    assert Graph.from_triples([("a", "r", "a"), ("b", "r", "a")]).neighbours(0) == [1]
 
 
 def test_a_damping_of_one_never_comes_back_and_is_refused() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import igraph
 import numpy as np
@@ -15,7 +15,8 @@ from ras_agent.tools.subgraph.filter_paths import PathLimits, beam, complete, sh
 from ras_agent.tools.subgraph.graph import Graph, Subgraph
 from ras_agent.tools.subgraph.path import Path
 from ras_agent.tools.subgraph.refine import at_random, by_score, prune
-from ras_agent.tools.subgraph.scoring import Scored
+from ras_agent.tools.subgraph.scorers.bm25 import BM25Scorer
+from ras_agent.tools.subgraph.scoring import RelativeScorer, Scored
 
 EDGES = st.lists(
     st.tuples(st.integers(0, 6), st.integers(0, 1), st.integers(0, 6)).filter(lambda e: e[0] != e[2]),
@@ -102,6 +103,32 @@ def test_a_beam_follows_what_its_scorer_likes_and_judges_each_edge_once(family: 
         "frederica → spouse → ernest_augustus → nationality → united_kingdom",
     ]
     assert len(scorer.asked) == len(set(scorer.asked)) == 5
+
+
+@pytest.mark.parametrize("starts", [("bob",), ("ann", "bob"), ("bob", "ann")])
+def test_words_are_rare_among_the_facts_that_compete_whatever_other_starts_there_are(starts: Sequence[str]) -> None:
+    # "spouse" is as rare as "club" among bob's facts, and "ann" is found, too
+    likes = [("bob", "likes", f"thing{number}") for number in range(10)]
+    graph = Graph.from_triples([("ann", "spouse", "bob"), ("bob", "visited", "spouse club"), *likes])
+    nodes = [number for number in map(graph.find, starts) if number is not None]
+    limits = PathLimits(longest=1, width=1)
+    found = beam(Subgraph.whole(graph), nodes, BM25Scorer(), "who is the spouse of ann", limits).paths
+    assert [path.text(graph) for path in found if path.start == graph.find("bob")] == ["bob ← spouse ← ann"]
+
+
+def test_a_front_is_judged_in_one_call_by_a_scorer_whose_calls_do_not_compare(family: Graph) -> None:
+    calls: list[Sequence[str]] = []
+
+    class Noted(BM25Scorer):
+        def over(self, texts: Sequence[str]) -> Callable[[str], Scored]:
+            calls.append(texts)
+            return super().over(texts)
+
+    assert isinstance(BM25Scorer(), RelativeScorer)
+    assert not isinstance(Liking(), RelativeScorer)
+    beam(Subgraph.whole(family), [0], Noted(), "?", PathLimits(longest=2, width=1), "relations")
+    # "nationality" of the second front is judged beside "parents", which the first front had as well
+    assert [sorted(texts) for texts in calls] == [["children", "parents", "spouse"], ["nationality", "parents"]]
 
 
 def test_a_wide_enough_beam_keeps_every_path(family: Graph) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Callable, Sequence
 from io import StringIO
 from itertools import combinations
 from typing import Any
@@ -17,9 +18,10 @@ from ras_agent.tools.index.kg.facts import PassageFacts
 from ras_agent.tools.index.kg.index import KGIndex
 from ras_agent.tools.subgraph.extract import Extraction
 from ras_agent.tools.subgraph.graph import Graph, Subgraph
-from ras_agent.tools.subgraph.pcst import Prizes, instance_of, objective, prizes_of, steiner_tree
+from ras_agent.tools.subgraph.pcst import Prizes, instance_of, prizes_of, steiner_tree
 from ras_agent.tools.subgraph.pcst_subgraph import PCSTFinder, PCSTSettings
 from ras_agent.tools.subgraph.scorers.bm25 import BM25Scorer
+from ras_agent.tools.subgraph.scoring import Scored
 from ras_agent.tools.subgraph.textualise import textualise
 
 SIZES = st.sampled_from([0.0, 0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0])
@@ -55,6 +57,11 @@ def best_value(ends: np.ndarray, node_prizes: np.ndarray, edge_prizes: np.ndarra
                 gained = node_prizes[list(nodes)].sum() + edge_prizes[list(chosen)].sum()
                 value = max(value, float(gained - costs[list(chosen)].sum()))
     return value
+
+
+def objective(prizes: Prizes, nodes: np.ndarray, edges: np.ndarray) -> float:
+    """Eq. 7: what `nodes` and `edges` (places in the subgraph) are worth, less what the edges cost."""
+    return float(prizes.nodes[nodes].sum() + prizes.edges[edges].sum() - prizes.cost * len(edges))
 
 
 @given(problems())
@@ -128,6 +135,20 @@ def test_a_question_gets_its_connected_part(family: Graph) -> None:
     texts = [family.edge_text(edge) for edge in found.subgraph.edges.tolist()]
     assert "frederica spouse ernest augustus" in texts
     assert (found.nodes, found.edges) == (8, 8)
+
+
+def test_the_names_of_a_graph_are_counted_once_for_all_questions(family: Graph) -> None:
+    counted = list[int]()
+
+    class Noted(BM25Scorer):
+        def over(self, texts: Sequence[str]) -> Callable[[str], Scored]:
+            counted.append(len(texts))
+            return super().over(texts)
+
+    finder, fresh = PCSTFinder(family, Noted()), PCSTFinder(family, BM25Scorer())
+    for question in ("Who is the spouse of frederica?", "Who knows nobody?"):
+        assert finder.find(question).node_prizes.tolist() == fresh.find(question).node_prizes.tolist()
+    assert counted == [8, 5]
 
 
 def test_without_prizes_to_give_a_small_graph_is_taken_whole(family: Graph) -> None:

@@ -20,7 +20,7 @@ from ras_agent.tools.index.kg.facts import PassageFacts
 from ras_agent.tools.index.kg.index import KGIndex
 from ras_agent.tools.subgraph.composition import INSTANCES, SCORERS
 from ras_agent.tools.subgraph.graph import Graph
-from ras_agent.tools.subgraph.pipeline import PathFinder
+from ras_agent.tools.subgraph.pipeline import PathFinder, PathSettings
 from ras_agent.tools.subgraph.scorers.bm25 import BM25Scorer
 from ras_agent.tools.subgraph.scorers.cross_encoder import CrossEncoderScorer
 from ras_agent.tools.subgraph.scorers.encoder import EncoderScorer
@@ -135,6 +135,24 @@ def test_a_graphs_own_vectors_judge_its_facts_and_paths_without_reading_them(has
     read = len(hash_embedder.texts)
     assert scorer.score(QUESTION, [TEXTS[0], path, "unheard of"]).values.tolist() == pytest.approx([cosine, cosine, 0])
     assert hash_embedder.texts[read:] == [QUESTION]
+
+
+def test_a_graphs_own_vectors_judge_relations_alone(hash_embedder: Any) -> None:
+    graph = Graph.from_index(KGIndex.in_memory([PassageFacts("kb", KB)], hash_embedder))
+    spouse, nationality, asked = hash_embedder.embed(["spouse", "nationality", "whose spouse is someone ?"])
+    texts = ["spouse", "→ spouse → nationality", "← nationality"]
+    cosines = [spouse @ asked, (spouse + nationality) @ asked / np.linalg.norm(spouse + nationality)]
+    scored = GraphVectorScorer(graph, hash_embedder).score("whose spouse is someone ?", texts).values.tolist()
+    assert scored == pytest.approx([*map(float, cosines), float(nationality @ asked)], abs=1e-6)
+    models = ScorerModels(hash_embedder, graph=graph)
+    start = graph.find("frederica")
+    assert start is not None
+    finder = PathFinder(graph, "ppr>beam:kg>kg", models, PathSettings(wording="relations"))
+    found = finder.find("whose spouse is frederica ?", [start]).paths
+    assert {one.path.text(graph): one.score for one in found} == {
+        "frederica → spouse → ernest_augustus": pytest.approx(scored[0], abs=1e-6),
+        "frederica → spouse → ernest_augustus → nationality → united_kingdom": pytest.approx(scored[1], abs=1e-6),
+    }
 
 
 def test_a_graph_without_vectors_cannot_judge() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -15,7 +15,7 @@ __all__ = ["BM25Scorer"]
 
 
 class BM25Scorer:
-    """Words are rare or common among the texts of one call."""
+    """Words are rare or common among the texts of one call: a RelativeScorer."""
 
     name = "bm25"
 
@@ -23,7 +23,11 @@ class BM25Scorer:
         self._tokeniser = tokeniser or Tokeniser()
 
     def score(self, question: str, texts: Sequence[str]) -> Scored:
+        return self.over(texts)(question)
+
+    def over(self, texts: Sequence[str]) -> Callable[[str], Scored]:
+        """`score` of these texts for any question; they are counted now."""
         if not texts:
-            return Scored(np.empty(0, dtype=np.float32))
+            return lambda question: Scored(np.empty(0, dtype=np.float32))
         matrix = build_matrix(texts, self._tokeniser)
-        return Scored(matrix.scores(self._tokeniser.terms(plain_name(question))))
+        return lambda question: Scored(matrix.scores(self._tokeniser.terms(plain_name(question))))

@@ -62,8 +62,10 @@ class GraphVectorScorer:
             summed = self._entities[head] + self._relations[relation] + self._entities[tail]
         else:
             names = _ARROWS.split(text)
-            nodes = [self._nodes.get(name) for name in names[::2]]
-            kinds = [self._kinds.get(name) for name in names[1::2]]
+            # relations alone: "→ spouse → parents", "spouse"
+            alone = not names[0] or (len(names) == 1 and text in self._kinds)
+            nodes = [] if alone else [self._nodes.get(name) for name in names[::2]]
+            kinds = [self._kinds.get(name) for name in (filter(None, names) if alone else names[1::2])]
             summed = np.zeros(self._entities.shape[1], dtype=np.float32)
             for table, rows in ((self._entities, nodes), (self._relations, kinds)):
                 for row in rows:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import ceil, log
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -49,9 +50,14 @@ class PageRank:
         damping: the chance that a walk goes on; with the rest (the teleport, or restart) it comes back to the seeds.
         tolerance: iteration ends when the scores change by less, in all.
         """
-        if not 0 <= damping < 1:
-            raise ValueError(f"damping must be from 0 up to less than 1, got {damping}")
+        if not 0 <= damping <= 0.9999:
+            raise ValueError(
+                f"damping must be from 0 to 0.9999, beyond which single precision cannot follow a walk, got {damping}"
+            )
         self._damping, self._tolerance = np.float32(damping), tolerance
+        # each step shrinks the change, at first less than 2, by the damping; so many steps are enough, and end where
+        # rounding keeps the change above a small tolerance
+        self._most = 3 + (ceil(log(max(tolerance, 1e-9) / 2) / log(damping)) if damping else 0)
         degree = np.asarray(weights.sum(axis=0), dtype=np.float32).ravel()
         self._stuck = degree == 0
         steps = weights.copy()  # steps[i, j]: the chance of going from j to i
@@ -68,8 +74,7 @@ class PageRank:
             raise ValueError("PageRank needs a seed: an entity with a weight above 0")
         start = (seeds / total).astype(np.float32)
         scores = start
-        # each step shrinks the change by the damping, so this is enough for any tolerance that float32 can tell
-        for _ in range(1000):
+        for _ in range(self._most):
             reached = self._damping * (self._steps @ scores)
             after: Floats = reached + (1 - reached.sum()) * start
             if float(np.abs(after - scores).sum()) < self._tolerance:

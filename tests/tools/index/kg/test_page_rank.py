@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -60,7 +62,19 @@ def test_no_seed_is_an_error() -> None:
         PageRank(walk_matrix(graph_of("ab"))).scores(np.zeros(3, dtype=np.float32))
 
 
-@pytest.mark.parametrize("damping", [-0.1, 1.0])
+@pytest.mark.parametrize(("damping", "far"), [(0.5, 1e-6), (0.85, 2e-6), (0.99, 2e-5), (0.999, 5e-5), (0.9999, 1e-3)])
+def test_a_long_walk_is_followed_to_its_end(damping: float, far: float) -> None:
+    letters = "abcdefghijklmnopqrst"
+    matrix = walk_matrix(graph_of(*(one + other for one, other in pairwise(letters))))
+    seeds = np.eye(matrix.shape[0], dtype=np.float32)[0]
+    steps = matrix.toarray().astype(float)
+    degree = steps.sum(axis=0)
+    steps = np.divide(steps, degree, out=np.zeros_like(steps), where=degree > 0)
+    wanted = np.linalg.solve(np.eye(len(steps)) - damping * steps, (1 - damping) * seeds.astype(float))
+    assert np.abs(PageRank(matrix, damping=damping).scores(seeds) - wanted).sum() < far
+
+
+@pytest.mark.parametrize("damping", [-0.1, 0.99999, 1.0])
 def test_a_damping_that_does_not_end_is_refused(damping: float) -> None:
     with pytest.raises(ValueError, match="damping"):
         PageRank(walk_matrix(graph_of("ab")), damping=damping)

@@ -28,12 +28,12 @@ from ras_agent.eval.metrics import reciprocal_rank
 from ras_agent.program import run_program
 from ras_agent.tools.encode.gfm.config import GFMConfig
 from ras_agent.tools.encode.gfm.fast import FastGFM
+from ras_agent.tools.index.kg.beside import linker_for, rows_of_documents
 from ras_agent.tools.index.kg.index import KGIndex
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.retrieve.document_ranker import PACKAGED
 from ras_agent.tools.retrieve.gfm import GFMRetriever, weights_of
 from ras_agent.tools.retrieve.gfm_start import messages_of
-from ras_agent.tools.retrieve.ppr import linker_for, rows_of_documents
 from ras_agent.train.gfm import Config, train
 from ras_agent.train.gfm_linked import read_linked
 from ras_agent.train.gfm_sets import share_of

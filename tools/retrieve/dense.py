@@ -37,8 +37,11 @@ class DenseRetriever(RankedRetriever):
         return Ranking(*self._vectors.search(self._embed(query), k))
 
 
-def dense(index: PassageIndex, *, cache_size: int = 1024) -> DenseRetriever:
-    """The retriever registered as "dense". Raises IndexMismatch for an index without vectors."""
+def dense(index: PassageIndex, *, queries: Embedder | None = None, cache_size: int = 1024) -> DenseRetriever:
+    """The retriever registered as "dense". Raises IndexMismatch for an index without vectors.
+
+    queries: reads queries in place of the index's embedder, which it must be like.
+    """
     snapshot = index.snapshot
     vectors = snapshot.vectors()
-    return DenseRetriever(snapshot.passages, vectors, cast(Embedder, index.embedder), cache_size=cache_size)
+    return DenseRetriever(snapshot.passages, vectors, queries or cast(Embedder, index.embedder), cache_size=cache_size)

@@ -24,12 +24,11 @@ from ras_agent.tools.index.kg.index import KGIndex
 from ras_agent.tools.index.kg.linking import EntityLinker, LinkedEntity, Linking, Mentions
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.options import hands_on_to
-from ras_agent.tools.retrieve.dense import dense
 from ras_agent.tools.retrieve.document_ranker import PACKAGED, DocumentRanker, contributions, document_scores
 from ras_agent.tools.retrieve.gfm_paths import FactPath, fact_path
 from ras_agent.tools.retrieve.gfm_start import messages_of, start_of
+from ras_agent.tools.retrieve.linked_graph import LinkedGraph
 from ras_agent.tools.retrieve.mix import MixedRetriever
-from ras_agent.tools.retrieve.ppr import graph_beside, linker_for, rows_of_documents
 from ras_agent.tools.retrieve.ranker import ExplainedRetriever
 from ras_agent.tools.retrieve.ranking import Ranking, check_query, top_k
 
@@ -165,7 +164,7 @@ def _scored(
 def gfm(
     index: PassageIndex,
     *,
-    graph: KGIndex | None = None,
+    graph: KGIndex | LinkedGraph | None = None,
     weights: str | Path | None = None,
     linking: Linking | None = None,
     mentions: Mentions | None = None,
@@ -190,22 +189,19 @@ def gfm(
         import torch  # noqa: F401
     except ImportError as error:
         raise MissingExtra("retriever 'gfm'", "gnn") from error
-    graph = graph or graph_beside(index)
+    linked = LinkedGraph.of(index, graph, linking, mentions)
     config, tensors = weights_of(weights)
     ranker = ranker or (PACKAGED if weights is None else DocumentRanker())
-    messages = messages_of(graph, config)
+    messages = messages_of(linked.graph, config)
     network = scorer(tensors, messages, device, most=most, half_cache=half_cache, half_products=half_products)
-    linker = linker_for(index, graph, linking, mentions)
-    shared = index.snapshot.manifest.embedder == graph.manifest.embedder
-    embedder = index.embedder if shared else graph.embedder
-    assert embedder is not None  # messages_of has checked that the graph holds vectors
+    assert linked.embedder is not None  # messages_of has checked that the graph holds vectors
     return GFMRetriever(
         index.snapshot.passages,
-        graph,
-        rows_of_documents(index, graph),
-        linker,
+        linked.graph,
+        linked.rows,
+        linked.linker,
         network,
-        embedder,
+        linked.embedder,
         ranker=ranker,
         toward=config.toward,
         paths=paths,
@@ -213,9 +209,18 @@ def gfm(
 
 
 @hands_on_to(gfm)
-def gfm_dense(index: PassageIndex, *, share: float = 0.5, **options: Any) -> MixedRetriever:
+def gfm_dense(
+    index: PassageIndex,
+    *,
+    share: float = 0.5,
+    graph: KGIndex | LinkedGraph | None = None,
+    linking: Linking | None = None,
+    mentions: Mentions | None = None,
+    **options: Any,
+) -> MixedRetriever:
     """The retriever registered as "gfm+dense": the mean of both, `share` of it the network's, with its `options`."""
-    return MixedRetriever([gfm(index, **options), dense(index)], [share, 1 - share])
+    linked = LinkedGraph.of(index, graph, linking, mentions)
+    return MixedRetriever([gfm(index, graph=linked, **options), linked.dense(index)], [share, 1 - share])
 
 
 def weights_of(folder: str | Path | None = None) -> tuple[GFMConfig, dict[str, Tensor]]:

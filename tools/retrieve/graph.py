@@ -8,10 +8,10 @@ from ras_agent.tools.index.kg.index import KGIndex
 from ras_agent.tools.index.kg.linking import Linking, Mentions
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.options import hands_on_to
-from ras_agent.tools.retrieve.dense import dense
 from ras_agent.tools.retrieve.gfm import gfm
+from ras_agent.tools.retrieve.linked_graph import LinkedGraph
 from ras_agent.tools.retrieve.mix import MixedRetriever
-from ras_agent.tools.retrieve.ppr import graph_beside, ppr
+from ras_agent.tools.retrieve.ppr import ppr
 
 __all__ = ["graph_mix"]
 
@@ -20,7 +20,7 @@ __all__ = ["graph_mix"]
 def graph_mix(
     index: PassageIndex,
     *,
-    graph: KGIndex | None = None,
+    graph: KGIndex | LinkedGraph | None = None,
     linking: Linking | None = None,
     mentions: Mentions | None = None,
     **options: Any,
@@ -29,7 +29,6 @@ def graph_mix(
 
     It found most on HotpotQA's tuning half (docs/graphs.md). options: of `gfm`. Raises what these three raise.
     """
-    graph = graph or graph_beside(index)
-    network = gfm(index, graph=graph, linking=linking, mentions=mentions, **options)
-    walk = ppr(index, graph=graph, linking=linking, mentions=mentions)
-    return MixedRetriever([network, walk, dense(index)], [1, 1, 1], name="graph")
+    linked = LinkedGraph.of(index, graph, linking, mentions)
+    network, walk = gfm(index, graph=linked, **options), ppr(index, graph=linked)
+    return MixedRetriever([network, walk, linked.dense(index)], [1, 1, 1], name="graph")

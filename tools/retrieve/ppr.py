@@ -10,12 +10,11 @@ import numpy.typing as npt
 
 from ras_agent.errors import SettingsError
 from ras_agent.records import Passage
-from ras_agent.tools.index.kg.beside import graph_beside, linker_for, rows_of_documents
 from ras_agent.tools.index.kg.index import KGIndex
 from ras_agent.tools.index.kg.linking import EntityLinker, LinkedEntity, Linking, Mentions
 from ras_agent.tools.index.kg.page_rank import PageRank, walk_matrix
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.retrieve.dense import dense
+from ras_agent.tools.retrieve.linked_graph import LinkedGraph
 from ras_agent.tools.retrieve.mix import MixedRetriever
 from ras_agent.tools.retrieve.ranker import RankedRetriever
 from ras_agent.tools.retrieve.ranking import Ranking, check_query, top_k
@@ -23,7 +22,7 @@ from ras_agent.tools.retrieve.ranking import Ranking, check_query, top_k
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-__all__ = ["PPRRetriever", "graph_beside", "linker_for", "ppr", "ppr_dense", "rows_of_documents"]
+__all__ = ["PPRRetriever", "ppr", "ppr_dense"]
 
 
 class PPRRetriever(RankedRetriever):
@@ -97,7 +96,7 @@ def _weights(graph: KGIndex, length: float) -> csr_matrix:
 def ppr(
     index: PassageIndex,
     *,
-    graph: KGIndex | None = None,
+    graph: KGIndex | LinkedGraph | None = None,
     damping: float = 0.5,
     specificity: bool = True,
     equivalence: float = 1.0,
@@ -106,12 +105,12 @@ def ppr(
     mentions: Mentions | None = None,
 ) -> PPRRetriever:
     """The retriever registered as "ppr", over the graph beside the index, or `graph`."""
-    graph = graph or graph_beside(index)
+    linked = LinkedGraph.of(index, graph, linking, mentions)
     return PPRRetriever(
         index.snapshot.passages,
-        graph,
-        rows_of_documents(index, graph),
-        linker_for(index, graph, linking, mentions),
+        linked.graph,
+        linked.rows,
+        linked.linker,
         damping=damping,
         specificity=specificity,
         equivalence=equivalence,
@@ -119,6 +118,7 @@ def ppr(
     )
 
 
-def ppr_dense(index: PassageIndex, *, share: float = 0.5, graph: KGIndex | None = None) -> MixedRetriever:
+def ppr_dense(index: PassageIndex, *, share: float = 0.5, graph: KGIndex | LinkedGraph | None = None) -> MixedRetriever:
     """The retriever registered as "ppr+dense": the mean of both, `share` of it PageRank's."""
-    return MixedRetriever([ppr(index, graph=graph), dense(index)], [share, 1 - share])
+    linked = LinkedGraph.of(index, graph)
+    return MixedRetriever([ppr(index, graph=linked), linked.dense(index)], [share, 1 - share])

@@ -70,6 +70,19 @@ def test_a_passage_that_names_much_is_not_better_for_it() -> None:
     assert ids(index, query, graph=graph, length=0.0) == ["long", "short"]
 
 
+def test_a_passage_counts_the_logarithm_of_how_often_it_names_an_entity() -> None:
+    often = PassageFacts("often", (Triple("Bell", "knew", "Edison"), Triple("Bell", "met", "Tesla")))
+    once = PassageFacts("once", (Triple("Bell", "knew", "Watson"),))
+    graph = KGIndex.in_memory([often, once])
+    index = PassageIndex.in_memory([Passage("often", "Two facts."), Passage("once", "One.")])
+    # without a step the walk is at Bell alone
+    hits = index.retriever("ppr", graph=graph, damping=0.0, length=0.0).retrieve("Whom did Bell know?", 2)
+    assert [(hit.passage.id, hit.score) for hit in hits] == [
+        ("often", pytest.approx(1.0986, abs=1e-4)),  # log(1 + 2)
+        ("once", pytest.approx(0.6931, abs=1e-4)),  # log(1 + 1)
+    ]
+
+
 def test_what_no_walk_reaches_is_no_hit(tmp_path: Path) -> None:
     assert "paris" not in ids(built(tmp_path / "i", PASSAGES), "Where was Alexander Graham Bell born?")
 

@@ -48,6 +48,13 @@ def test_a_path_is_in_the_layers_order() -> None:
     assert _found([0, 0, 1, 1, 0], [1, 1, 0, 0, 0]) == []
 
 
+def test_no_path_comes_back_to_where_it_was() -> None:
+    # 0 and 1 hear each other: with three layers one could go there, back and there again
+    pair = GFMGraph(np.array([0, 1, 2]), np.array([1, 0]), np.zeros(2, dtype=np.int64), np.zeros((1, 4), np.float32))
+    found = search(pair, _gradients([1, 1], [1, 1], [1, 1]), [0], 1)
+    assert [(path.messages, path.weight) for path in found] == [((1,), 1.0)]
+
+
 def test_a_narrow_beam_keeps_the_heaviest() -> None:
     assert _found([1, 0.5, 0, 0, 0], [0, 0, 0.25, 2, 0], beam=1) == [((1, 3), 2.5)]
     assert _found([1, 0.5, 0, 0, 0], [0, 0, 0.25, 2, 0], count=1) == [((1, 3), 2.5)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -117,6 +118,25 @@ def test_a_name_that_is_no_entity_means_its_nearest_with_weights_that_add_up_to_
     assert [graph.entities[link.entity] for link in links] == ["Alexander Bell", "Bell Canada"]
     assert links[0].weight > links[1].weight
     assert sum(link.weight for link in links) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(("temperature", "weights"), [(0.1, [0.8808, 0.1192]), (0.05, [0.9820, 0.0180])])
+def test_weights_are_as_the_exponentials_of_cosines_over_the_temperature(
+    temperature: float, weights: list[float]
+) -> None:
+    class Placed:
+        name, dimension = "placed", 2
+
+        def embed(self, texts: Sequence[str]) -> Any:
+            vectors = {"Alex Bell": [1, 0], "Bell": [0.8, 0.6], "Ring": [0.6, 0.8]}
+            return np.array([vectors.get(text, [0, 1]) for text in texts], dtype=np.float32).reshape(-1, 2)
+
+    graph = graph_of("Bell", "Ring", embedder=Placed())
+    how = Linking(candidates=2, temperature=temperature)
+    links = EntityLinker(graph, Placed(), linking=how, mentions=lambda question: ["Alex Bell"]).link("Who?")
+    assert [graph.entities[link.entity] for link in links] == ["Bell", "Ring"]
+    # cosines 0.8 and 0.6: 1 to exp(-0.2 / temperature)
+    assert [link.weight for link in links] == pytest.approx(weights, abs=1e-4)
 
 
 def test_without_an_embedder_an_unknown_name_is_nothing() -> None:

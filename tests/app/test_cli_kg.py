@@ -30,11 +30,6 @@ def test_what_is_not_named_stays_as_the_graph_has_it(cli: Cli, bell_index: Path)
     assert KGIndex.open(bell_index).manifest.equivalence == Equivalence(threshold=0.6, neighbours=5)
 
 
-def test_a_threshold_that_means_nothing_is_one_line(cli: Cli, bell_index: Path) -> None:
-    result = cli("kg", "build", "bell.index", "--threshold", "2")
-    assert (result.exit_code, result.stderr.startswith("ras-agent: equivalence needs a threshold above 0")) == (1, True)
-
-
 def test_ppr_and_the_graph_s_index_answer(cli: Cli, bell_index: Path) -> None:
     cli("kg", "build", "bell.index")
     result = cli("ask", "Where was Alexander Graham Bell born?", "--index", "bell.index", "--retriever", "ppr", "-q")
@@ -128,3 +123,64 @@ def test_a_model_s_facts_come_from_the_triple_cache_and_another_prompt_reads_ane
     assert len(scripted_llm.requests()) == 4
     assert "4 passages read" in cli("kg", "build", "bell.index", *options, "--few-shot").stdout
     assert len(scripted_llm.requests()) == 8
+
+
+@pytest.mark.parametrize("threshold", ["0", "2", "-1", "nan"])
+def test_a_threshold_that_is_no_cosine_is_wrong_usage(threshold: str, cli: Cli, bell_index: Path) -> None:
+    result = cli("kg", "build", "bell.index", f"--threshold={threshold}")
+    assert result.exit_code == 2
+    assert "is not above 0 and up to 1" in result.stderr
+
+
+@pytest.mark.parametrize("options", [("--around", "Edinburgh"), ("--nodes", "3")])
+def test_options_of_a_picture_are_refused_for_other_formats(
+    options: tuple[str, str], cli: Cli, bell_index: Path
+) -> None:
+    cli("kg", "build", "bell.index")
+    result = cli("kg", "export", "bell.index", "g.graphml", *options)
+    assert result.exit_code == 2
+    assert "give a name in .html" in " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize(
+    ("out", "message"),
+    [
+        ("file", "cannot write the files of gfm-rag to file: it is a file; name a folder"),
+        ("folder.nt", "cannot write folder.nt: it is a folder; name a file"),
+        ("none/g.nt", "cannot write none/g.nt: there is no folder none; make it first"),
+    ],
+)
+def test_an_export_to_where_nothing_can_be_written_names_what_is_in_the_way(
+    out: str, message: str, cli: Cli, bell_index: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "folder.nt").mkdir()
+    cli("kg", "build", "bell.index")
+    result = cli("kg", "export", "bell.index", out)
+    assert (result.exit_code, result.stderr) == (1, f"ras-agent: {message}\n")
+
+
+def test_a_file_instead_of_gfm_rag_s_folder_is_told(cli: Cli, bell_index: Path) -> None:
+    result = cli("kg", "build", "bell.index", "--gfm", "wiki.jsonl")
+    assert (result.exit_code, result.stderr) == (
+        1,
+        "ras-agent: no nodes.csv in wiki.jsonl: gfm-rag's graphs have nodes.csv, relations.csv, edges.csv\n",
+    )
+
+
+def test_deleting_where_there_is_no_graph(cli: Cli, bell_index: Path) -> None:
+    result = cli("kg", "delete", "bell.index", "leith")
+    assert (result.exit_code, result.stdout) == (0, "bell.index no knowledge graph · 1 erased\n")
+    ask = cli("ask", "Where was Bell born?", "--index", "bell.index", "--retriever", "ppr")
+    assert "has no knowledge graph" in ask.stderr
+
+
+def test_index_does_not_forget_what_kg_added_and_says_what_does(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "f.tsv").write_text("Bell\tborn in\tEdinburgh\n")
+    cli("kg", "add", "my.index", "f.tsv")
+    result = cli("index", "--forget", "f.tsv", "--out", "my.index")
+    assert (result.exit_code, result.stderr) == (
+        1,
+        "ras-agent: nothing in the index came from 'f.tsv': it was added otherwise, "
+        "`ras-agent kg delete my.index f.tsv` takes it out\n",
+    )

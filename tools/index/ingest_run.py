@@ -179,7 +179,10 @@ class IngestRun:
         elif self._journal.document(name):
             self._remove([name])
         else:
-            raise IngestError(f"nothing in the index came from {name!r}: give a file as it is called there, or an id")
+            told = "give a file as it is called there, or an id"
+            if self._index is not None and name in self._index.document_ids():
+                told = f"it was added otherwise, `ras-agent kg delete {self._index.path} {name}` takes it out"
+            raise IngestError(f"nothing in the index came from {name!r}: {told}")
 
     def _remove(self, documents: Iterable[str]) -> None:
         for name in documents:

@@ -57,8 +57,8 @@ class Snapshot:
         with self._lock:
             if self.vector_log is None:
                 raise IndexMismatch(
-                    "the index holds no vectors: build it with an embedder (`ras-agent index --embedder minilm`, "
-                    "PassageIndex.create(path, embedder='minilm')), or retrieve by bm25"
+                    "the index holds no vectors: make another with an embedder (`ras-agent index FILES --out NEW.index "
+                    "--embedder minilm`, PassageIndex.create(path, embedder='minilm')), or retrieve by bm25"
                 )
             if self._vectors is None:
                 self._vectors = self._saved(VectorIndex.load, self.manifest.files.faiss) or VectorIndex.build(

@@ -32,6 +32,15 @@ kg = typer.Typer(
 )
 
 Index = Annotated[Path, typer.Argument(help="The index.", show_default=False)]
+NODES = 5000
+
+
+def _cosine(value: float | None) -> float | None:
+    if value is not None and not 0 < value <= 1:
+        raise typer.BadParameter(f"{value} is not above 0 and up to 1")
+    return value
+
+
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors alone.")]
 Embedder = Annotated[
     str | None, typer.Option(help="minilm, st:MODEL or provider:MODEL; '' for none. The index's own, if it has one.")
@@ -56,7 +65,8 @@ def build(
         Path | None, typer.Option(help="Folder with gfm-rag's nodes.csv and edges.csv.", rich_help_panel=READY)
     ] = None,
     threshold: Annotated[
-        float | None, typer.Option(help="Least cosine of two names for one thing.", rich_help_panel=SAME)
+        float | None,
+        typer.Option(callback=_cosine, help="Least cosine of two names for one thing.", rich_help_panel=SAME),
     ] = None,
     neighbours: Annotated[
         int | None, typer.Option(min=0, help="Most such names a name can have.", rich_help_panel=SAME)
@@ -195,7 +205,7 @@ def export(
     around: Annotated[
         list[str] | None, typer.Option(help="html: draw what is near this entity. May be repeated.")
     ] = None,
-    nodes: Annotated[int, typer.Option(min=1, help="html: entities drawn.")] = 5000,
+    nodes: Annotated[int | None, typer.Option(min=1, help=f"html: entities drawn ({NODES}).")] = None,
     debug: Debug = False,
 ) -> None:
     """Write the graph for other programs, or as a picture."""
@@ -209,15 +219,31 @@ def export(
         ".nt": formats.write_nt,
         ".tsv": formats.write_tsv,
         ".jsonl": formats.write_jsonl,
-        ".html": lambda graph, path: _draw(graph, path, around or (), nodes),
+        ".html": lambda graph, path: _draw(graph, path, around or (), nodes or NODES),
         "": write_gfm_csv,
     }
     writer = writers.get(out.suffix.lower())
     if writer is None:
         raise SettingsError(f"{out}: unknown format; known: {', '.join(filter(None, writers))}, or a folder")
+    if (around or nodes) and out.suffix.lower() != ".html":
+        raise typer.BadParameter(f"--around and --nodes are for pictures, and {out} is none: give a name in .html")
     graph = KGIndex.open(index)
-    writer(graph, out)
+    writer(graph, _writable(out))
     typer.echo(f"{out} written")
+
+
+def _writable(out: Path) -> Path:
+    """A place that can be written to. Raises SettingsError, naming what is in the way."""
+    from ras_agent.errors import SettingsError
+
+    if not out.suffix:
+        if out.is_file():
+            raise SettingsError(f"cannot write the files of gfm-rag to {out}: it is a file; name a folder")
+    elif out.is_dir():
+        raise SettingsError(f"cannot write {out}: it is a folder; name a file")
+    elif not out.parent.is_dir():
+        raise SettingsError(f"cannot write {out}: there is no folder {out.parent}; make it first")
+    return out
 
 
 def _draw(graph: KGIndex, path: Path, around: list[str] | tuple[str, ...], nodes: int) -> None:
@@ -248,17 +274,22 @@ def _tell(console: Console, index: Path, report: KGReport) -> None:
     for failure in report.failures:
         typer.echo(f"failed   {inert(failure.message)}", err=True)
     held = report.graph.manifest
-    parts = [
+    of_graph = [
         f"{counted(held.facts, 'fact')} of {counted(held.documents, 'passage')}",
         "1 entity" if held.entities == 1 else f"{held.entities:,} entities",
         counted(held.equivalences, "equivalence"),
+    ]
+    if report.graph.path is None:
+        of_graph = ["no knowledge graph"]
+    parts = [
+        *of_graph,
         f"{counted(report.read, 'passage')} read",
         f"{report.imported:,} imported",
         f"{report.erased:,} erased",
         counted(len(report.failures), "failure"),
         f"{len(report.skipped):,} skipped",
     ]
-    parts[3:] = [part for part in parts[3:] if not part.startswith("0 ")]
+    parts = [part for part in parts if part in of_graph or not part.startswith("0 ")]
     hang(console, Text(f"{inert(str(index))} ", "bold"), Text(" · ".join(parts)), len(str(index)) + 1)
     if report.failures or any(item.error for item in report.skipped):
         raise typer.Exit(INCOMPLETE)

@@ -139,7 +139,7 @@ def test_a_retriever_searches_what_was_there_when_it_was_made(index: PassageInde
 
 def test_an_index_without_vectors_says_how_to_get_them() -> None:
     index = PassageIndex.in_memory([BELL])
-    with pytest.raises(IndexMismatch, match=r"no vectors: build it with an embedder .*, or retrieve by bm25"):
+    with pytest.raises(IndexMismatch, match=r"no vectors: make another with an embedder .*, or retrieve by bm25"):
         index.retriever("dense")
 
 

@@ -18,7 +18,9 @@ from ras_agent.program import run_program
 from ras_agent.tools.encode.gfm.weights import load_gfm, save_gfm
 from ras_agent.tools.retrieve.document_ranker import PACKAGED
 
-__all__ = ["SOURCES", "export"]
+__all__ = ["ENCODERS", "SOURCES", "export"]
+
+ENCODERS = {"minilm": "all-MiniLM-L6-v2, as packaged"}
 
 SOURCES = {
     "hotpotqa": "HotpotQA training set, 100 questions and their corpus (CC BY-SA 4.0)",
@@ -37,7 +39,7 @@ def export(run: Path, out: Path, scores: Any) -> dict[str, Any]:
         "method": "GFM-RAG (arXiv:2502.01113)",
         "licence": "Apache-2.0",
         "parameters": config.parameters(),
-        "encoder": "all-MiniLM-L6-v2, as packaged",
+        "encoder": ENCODERS.get(config.text_model, config.text_model or "not told"),
         "graphs": "read by the offline extractor, equivalences above 0.8",
         "data": [SOURCES.get(name, name) for name in told["sets"]],
         "questions": "labelled ones, and pseudo questions made from the passages",

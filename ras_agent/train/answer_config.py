@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from ras_agent.train.ranges import AMOUNT, COUNT, NATURAL, SEED, SHARE, Range, check_ranges
+
 __all__ = ["AGAIN", "Config", "SETS", "second_shares"]
 
 SETS = (
@@ -16,9 +18,20 @@ AGAIN = ("hotpot", "musique")
 """Those of its sets whose "ras" makes way, in the second round, for the loop with the first round's rankers."""
 
 
+_COUNTS = ("questions", "hidden", "steps", "batch", "spans", "members", "type_size", "type_batch", "longest_answer")
+_RANGES = {
+    **dict.fromkeys(_COUNTS, COUNT),
+    **dict.fromkeys(("dropout", "type_dropout"), SHARE),
+    **dict.fromkeys(("rate", "decay", "share", "type_rate", "type_decay"), AMOUNT),
+    "folds": Range(2),
+    "type_epochs": NATURAL,
+    "seed": SEED,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Config:
-    """Everything that decides what comes out.
+    """Everything that decides what comes out. Raises SettingsError for a number out of its range.
 
     questions: at most so many of each set. share: how often a question of each set is drawn, in the order of `SETS`.
     retrievers: what the second round searches with. members: networks whose mean is taken. kept: weights whose word
@@ -49,6 +62,9 @@ class Config:
     type_dropout: float = 0.4
     type_decay: float = 1.0
     longest_answer: int = 80
+
+    def __post_init__(self) -> None:
+        check_ranges(self, _RANGES)
 
 
 def second_shares(config: Config) -> dict[tuple[str, str], float]:

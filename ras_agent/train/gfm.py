@@ -7,7 +7,8 @@ A set is a folder that ras_agent.train.gfm_examples writes. Every step takes que
 graph that some of its documents state: those that support, those that name what the question names, and others. With
 `--completion N` the first N steps complete facts instead: a fact is taken out of the graph, its relation is the
 question, one of its ends the start and the other the target. Under torchrun each process takes steps of its own and
-gradients are averaged. Started again, it goes on where it was saved. A line a step goes to RUN/metrics.jsonl.
+gradients are averaged. Started again with the same settings, it goes on where it was saved; the rate falls to its least
+at the last of `--steps`, so that more of them are another training. A line a step goes to RUN/metrics.jsonl.
 `--start-from FOLDER` begins with the weights of a network of the same shape, this package's or a published one.
 """
 
@@ -20,7 +21,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import MISSING, asdict, dataclass, fields, replace
+from dataclasses import MISSING, asdict, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,7 @@ from ras_agent.tools.encode.gfm.config import GFMConfig
 from ras_agent.tools.encode.gfm.network import Messages, initial_weights, plain_scores
 from ras_agent.tools.encode.gfm.weights import load_gfm
 from ras_agent.train.gfm_checkpoint import keep_lines, resume, save
+from ras_agent.train.gfm_config import Config, contents_of, settings_of
 from ras_agent.train.gfm_losses import document_loss, entity_loss, ranking_loss
 from ras_agent.train.gfm_sets import Example, Set, completion, load_sets, retrieval, text_model_of
 
@@ -39,45 +41,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 __all__ = ["Config", "losses", "train"]
-
-
-@dataclass(frozen=True, slots=True)
-class Config:
-    """Everything that decides what comes out.
-
-    sets: folders. alpha: the share of eq. 11 in the loss of retrieval (it is 1 in completion); document: the weight of
-    the loss for documents, 0 in the paper. documents: how many make up a step's graph. negatives: of completion.
-    labelled: how often a step takes labelled questions where a set has them. share: of each set's questions that is
-    used; a smaller share's questions are among a larger one's. dropout: the share of a question's entities that is left
-    out, except the last. bf16: products in bfloat16. minutes: stop and save after so long. start_from: a folder of
-    weights to begin with.
-    """
-
-    sets: tuple[Path, ...]
-    out: Path
-    width: int = 64
-    layers: int = 6
-    text_width: int = 384
-    inverse: str = "negated"
-    seed: int = 0
-    completion: int = 0
-    steps: int = 4000
-    batch: int = 8
-    documents: int = 300
-    rate: float = 5e-4
-    decay: float = 0.01
-    warmup: int = 200
-    clip: float = 1.0
-    alpha: float = 0.3
-    document: float = 0.0
-    negatives: int = 128
-    labelled: float = 0.5
-    share: float = 1.0
-    dropout: float = 0.0
-    bf16: bool = False
-    minutes: float = 0.0
-    save_every: int = 500
-    start_from: Path | None = None
 
 
 def losses(weights: Mapping[str, Tensor], example: Example, config: Config, device: str = "cpu") -> dict[str, Tensor]:
@@ -108,7 +71,8 @@ def train(config: Config) -> dict[str, Any]:
     """Train until `steps` or `minutes` are over; returns the progress that was saved.
 
     Raises WeightsError where `start_from` or what is in `out` is another network, IndexMismatch where the sets' graphs
-    hold other vectors, SettingsError where the loss stops being finite or there is nothing to draw.
+    hold other vectors, SettingsError where what is in `out` was trained by other settings, the loss stops being finite
+    or there is nothing to draw, IngestError where a set's questions cannot be read.
     """
     import torch
 
@@ -117,7 +81,8 @@ def train(config: Config) -> dict[str, Any]:
     weights = {name: tensor.to(device).requires_grad_() for name, tensor in weights.items()}
     optimiser = torch.optim.AdamW(list(weights.values()), lr=config.rate, weight_decay=config.decay)
     config.out.mkdir(parents=True, exist_ok=True)
-    progress = resume(config.out, shape, weights, optimiser) or {"step": 0, "seconds": 0.0}
+    settings = {**settings_of(config), **contents_of(config), "processes": world}
+    progress = resume(config.out, shape, settings, weights, optimiser) or {"step": 0, "seconds": 0.0}
     sets = load_sets(config.sets, shape, config.share)
     began, before = time.monotonic(), progress["seconds"]
     used, used_before = time.process_time(), progress.get("processor_seconds", 0.0)
@@ -149,13 +114,13 @@ def train(config: Config) -> dict[str, Any]:
                 metrics.write(json.dumps({**progress, "set": example.name, **told, "norm": round(norm, 4)}) + "\n")
                 if late or (step + 1) % config.save_every == 0 or step + 1 == config.completion + config.steps:
                     metrics.flush()
-                    save(config.out, shape, weights, optimiser, progress)
+                    save(config.out, shape, settings, weights, optimiser, progress)
             if late:
                 break
     if world > 1:
         torch.distributed.destroy_process_group()
     if rank == 0:
-        done: dict[str, Any] = {"sets": [folder.name for folder in config.sets], **progress}
+        done: dict[str, Any] = {"sets": [folder.name for folder in config.sets], "processes": world, **progress}
         plain = {name: value for name, value in asdict(config).items() if name not in ("sets", "out", "start_from")}
         if config.start_from:
             done["start_from"] = config.start_from.name

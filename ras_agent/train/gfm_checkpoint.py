@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from ras_agent.errors import WeightsError
+from ras_agent.errors import IngestError, SettingsError, WeightsError
+from ras_agent.eval.run_manifest import differences
 from ras_agent.tools.encode.gfm.config import GFMConfig
 from ras_agent.tools.encode.gfm.weights import save_gfm
 
@@ -26,9 +27,14 @@ _FILE = "training.safetensors"
 
 
 def save(
-    folder: Path, config: GFMConfig, weights: Mapping[str, Tensor], optimiser: Optimizer, progress: dict[str, Any]
+    folder: Path,
+    config: GFMConfig,
+    settings: Mapping[str, Any],
+    weights: Mapping[str, Tensor],
+    optimiser: Optimizer,
+    progress: dict[str, Any],
 ) -> None:
-    """Write weights, moments and `progress` (JSON) into `folder`."""
+    """Write weights, moments, `progress` and the settings of the training (both JSON) into `folder`."""
     from safetensors.torch import save_file
 
     save_gfm(folder, config, weights)
@@ -36,17 +42,22 @@ def save(
     for name, tensor in weights.items():
         for key, value in {"weight": tensor, **optimiser.state.get(tensor, {})}.items():
             tensors[f"{key}:{name}"] = value.detach().cpu().contiguous()
-    told = {"config": json.dumps(config.to_dict()), "progress": json.dumps(progress)}
-    save_file(tensors, folder / f"{_FILE}.new", told)
+    told = {"config": config.to_dict(), "settings": settings, "progress": progress}
+    save_file(tensors, folder / f"{_FILE}.new", {name: json.dumps(value) for name, value in told.items()})
     (folder / f"{_FILE}.new").replace(folder / _FILE)
 
 
 def resume(
-    folder: Path, config: GFMConfig, weights: Mapping[str, Tensor], optimiser: Optimizer
+    folder: Path,
+    config: GFMConfig,
+    settings: Mapping[str, Any],
+    weights: Mapping[str, Tensor],
+    optimiser: Optimizer,
 ) -> dict[str, Any] | None:
     """Load what `save` wrote into `weights` and `optimiser`; its progress, or None where nothing was saved.
 
-    Raises WeightsError for a checkpoint of another network, of another version, or a damaged one.
+    Raises WeightsError for a checkpoint of another network, of another version, or a damaged one; SettingsError for one
+    of a training by other settings, with what differs.
     """
     import torch
     from safetensors import SafetensorError, safe_open
@@ -59,13 +70,18 @@ def resume(
             told = stored.metadata() or {}
             tensors = {key: stored.get_tensor(key) for key in stored.keys()}  # noqa: SIM118
         known = GFMConfig.from_dict(json.loads(told["config"]), str(path))
-        progress: dict[str, Any] = json.loads(told["progress"])
+        begun, progress = (json.loads(told[name]) for name in ("settings", "progress"))
     except (SafetensorError, KeyError, ValueError) as error:
         raise WeightsError(
             f"{path}: no training of this version to go on with ({error!r}): choose another folder"
         ) from error
     if known != config:
         raise WeightsError(f"{folder} holds a training of {known}, not of {config}: choose another folder")
+    if found := differences(begun, settings):
+        raise SettingsError(
+            f"{folder} holds a training with other settings ({'; '.join(found)}): go on with those, or choose another "
+            f"folder; --start-from {folder} begins with its weights"
+        )
     with torch.no_grad():
         for key, value in tensors.items():
             kind, _, name = key.partition(":")
@@ -74,15 +90,30 @@ def resume(
             else:
                 # AdamW counts its steps on the CPU
                 optimiser.state[weights[name]][kind] = value if kind == "step" else value.to(weights[name].device)
-    return progress
+    return cast(dict[str, Any], progress)
 
 
-def keep_lines(file: Path, count: int) -> None:
-    """Cut a file back to its first `count` lines: a run that was killed told steps that it had not saved."""
+def keep_lines(file: Path, last: int) -> None:
+    """Cut metrics back to their lines up to step `last`: a run that was killed told steps that it had not saved.
+
+    Raises IngestError for a line before them that tells no step.
+    """
     if not file.is_file():
         return
-    lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
-    if len(lines) > count:
+    data, kept, step = file.read_bytes(), list[bytes](), 0
+    for number, line in enumerate(data.splitlines(), 1):
+        if step >= last:
+            break
+        try:
+            step = int(json.loads(line)["step"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise IngestError(
+                f"{file} line {number}: tells no step: {line.decode('utf-8', 'replace')!r:.80}; take the line out, "
+                "or move the file away"
+            ) from error
+        if step <= last:
+            kept.append(line + b"\n")
+    if b"".join(kept) != data:
         new = file.with_name(f"{file.name}.new")
-        new.write_text("".join(lines[:count]), encoding="utf-8")
+        new.write_bytes(b"".join(kept))
         new.replace(file)

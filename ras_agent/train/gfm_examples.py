@@ -16,6 +16,7 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
+from ras_agent.errors import SettingsError, UnknownName
 from ras_agent.program import run_program
 from ras_agent.records import Passage
 from ras_agent.tools.index.kg.disk import write_generation
@@ -103,7 +104,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--sets", default=",".join(SETS), help="parted by commas")
     parser.add_argument("--pseudo", type=int, help="at most so many pseudo questions a set (all)")
     given = parser.parse_args(arguments)
-    for name in given.sets.split(","):
+    names = given.sets.split(",")
+    for name in names:
+        if name not in SETS:
+            raise UnknownName("set", name, tuple(SETS))
+    if given.pseudo is not None and given.pseudo < 0:
+        raise SettingsError(f"--pseudo has to be at least 0, got {given.pseudo}")
+    for name in names:
         kg = write_set(given.out / name, *SETS[name](given.data), most=given.pseudo)
         print(f"{name}: {kg.manifest}", flush=True)
 

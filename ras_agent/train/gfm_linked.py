@@ -7,16 +7,21 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 
+from ras_agent.errors import IngestError
 from ras_agent.tools.index.kg.index import KGIndex
 from ras_agent.tools.index.kg.linking import EntityLinker
 from ras_agent.tools.retrieve.gfm_start import start_of
 from ras_agent.train.gfm_graphs import Asked
 from ras_agent.train.reading_examples import read_jsonl
 
-__all__ = ["Question", "linked", "read_linked", "write_linked"]
+__all__ = ["KINDS", "Question", "linked", "read_linked", "write_linked"]
+
+KINDS = ("labelled", "pseudo")
+_ARRAYS = ("vectors", "entities", "weights", "entity_ends", "supporting", "supporting_ends")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +73,20 @@ def write_linked(folder: Path, kg: KGIndex, questions: Sequence[Question]) -> No
 
 
 def read_linked(folder: Path) -> dict[str, list[Asked]]:
-    """The questions by kind. Raises OSError, or ValueError where the files do not fit together."""
-    kinds = [row["kind"] for row in read_jsonl(folder / "questions.jsonl")]
-    with np.load(folder / "questions.npz", allow_pickle=False) as stored:
-        arrays = dict(stored)
+    """The questions by kind. Raises OSError, or IngestError for a damaged file or two that do not fit together."""
+    remedy = "write the set anew with `python -m ras_agent.train.gfm_examples`"
+    kinds = [str(row.get("kind")) for row in read_jsonl(folder / "questions.jsonl")]
+    if strange := sorted({*kinds} - {*KINDS}):
+        raise IngestError(f"{folder / 'questions.jsonl'}: no kind of question: {', '.join(strange)}; {remedy}")
+    try:
+        with np.load(folder / "questions.npz", allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in _ARRAYS}
+    except (BadZipFile, EOFError, KeyError, TypeError, ValueError) as error:
+        raise IngestError(f"{folder / 'questions.npz'}: damaged ({error}): {remedy}") from error
+    counts = {len(arrays["vectors"]), len(arrays["entity_ends"]) - 1, len(arrays["supporting_ends"]) - 1}
+    if counts != {len(kinds)}:
+        held = " or ".join(str(count) for count in sorted(counts))
+        raise IngestError(f"{folder}: questions.jsonl tells {len(kinds)} questions, questions.npz {held}: {remedy}")
     asked: dict[str, list[Asked]] = {}
     places = pairwise(arrays["entity_ends"]), pairwise(arrays["supporting_ends"])
     for kind, vector, (low, high), (first, last) in zip(kinds, arrays["vectors"], *places, strict=True):

@@ -15,14 +15,15 @@ import argparse
 import hashlib
 import json
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+from ras_agent.errors import IndexMismatch, IngestError, SettingsError
 from ras_agent.eval.graph_table import Gold, gold_of, recalls
 from ras_agent.eval.metrics import reciprocal_rank
 from ras_agent.program import run_program
@@ -35,6 +36,7 @@ from ras_agent.tools.retrieve.document_ranker import PACKAGED
 from ras_agent.tools.retrieve.gfm import GFMRetriever, weights_of
 from ras_agent.tools.retrieve.gfm_start import messages_of
 from ras_agent.train.gfm import Config, train
+from ras_agent.train.gfm_config import settings_of
 from ras_agent.train.gfm_linked import read_linked
 from ras_agent.train.gfm_sets import share_of
 
@@ -44,6 +46,7 @@ DEPTH = 100
 """How many passages MRR looks at; a question whose support lies deeper counts 0."""
 SHIPPED: dict[str, Any] = {"documents": 100, "rate": 3e-3, "warmup": 30, "document": 1.0, "dropout": 0.1}
 """How the network that ships was trained, beside its width and steps."""
+_Number = TypeVar("_Number", int, float)
 COLUMNS = ("R@2", "R@5", "all@5", "MRR")
 
 
@@ -51,11 +54,11 @@ class Judge:
     """Scores networks on the same questions over one index and its graph; questions are linked once for all."""
 
     def __init__(self, index: PassageIndex, graph: KGIndex, golds: Sequence[Gold]) -> None:
-        """Raises ValueError for no questions, or a graph without vectors."""
+        """Raises SettingsError for no questions, IndexMismatch for a graph without vectors."""
         if not golds:
-            raise ValueError("there are no questions to score: check the file, and --first and --last")
+            raise SettingsError("there are no questions to score: check the file, and --first and --last")
         if graph.embedder is None:
-            raise ValueError("the knowledge graph holds no vectors: build it with an embedder")
+            raise IndexMismatch("the knowledge graph holds no vectors: build it with an embedder")
         self.index, self.graph, self.golds, self.embedder = index, graph, golds, graph.embedder
         self._linker, self._rows = linker_for(index, graph, None, None), rows_of_documents(index, graph)
 
@@ -81,7 +84,7 @@ def grid(
     for width, share, completion in product(widths, shares, completions):
         config = replace(base, width=width, share=share, completion=completion)
         # the settings' digest keeps a point apart from one that differs in what its name does not tell
-        digest = hashlib.sha256(json.dumps(_settings(config), sort_keys=True).encode()).hexdigest()[:8]
+        digest = hashlib.sha256(json.dumps(settings_of(config), sort_keys=True).encode()).hexdigest()[:8]
         name = f"width{width}-share{share:g}-completion{completion}-{digest}"
         yield replace(config, out=base.out / name)
 
@@ -101,7 +104,7 @@ def study(configs: Sequence[Config], judge: Judge, out: Path, asked: str, minute
         progress = train(config)
         used = time.process_time()
         point = {
-            **_settings(config),
+            **settings_of(config),
             "asked": asked,
             "parameters": GFMConfig(config.text_width, config.width, config.layers).parameters(),
             "questions": _question_count(config),
@@ -141,16 +144,8 @@ def table(points: Sequence[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def _settings(config: Config) -> dict[str, Any]:
-    """What decides a point, as JSON: everything but where it goes and how it is saved."""
-    left = ("sets", "out", "minutes", "save_every")
-    plain = {name: value for name, value in asdict(config).items() if name not in left}
-    start = None if config.start_from is None else str(config.start_from)
-    return {**plain, "sets": [folder.name for folder in config.sets], "start_from": start}
-
-
 def _find(points: Sequence[dict[str, Any]], config: Config, asked: str) -> dict[str, Any] | None:
-    wanted = {**_settings(config), "asked": asked}
+    wanted = {**settings_of(config), "asked": asked}
     return next((point for point in points if all(point.get(name) == wanted[name] for name in wanted)), None)
 
 
@@ -158,8 +153,19 @@ def _question_count(config: Config) -> int:
     return sum(len(share_of(some, config.share)) for folder in config.sets for some in read_linked(folder).values())
 
 
-def _numbers(text: str) -> list[float]:
-    return [float(word) for word in text.split(",")]
+def _numbers(kind: Callable[[str], _Number], option: str, text: str) -> list[_Number]:
+    try:
+        return [kind(word) for word in text.split(",")]
+    except ValueError:
+        raise SettingsError(f"{option} takes numbers, parted by commas, got {text!r}") from None
+
+
+def _gold(file: Path, number: int, line: str) -> Gold:
+    """Raises IngestError with the line."""
+    try:
+        return gold_of(json.loads(line))
+    except (AttributeError, TypeError, ValueError) as error:
+        raise IngestError(f"{file} line {number}: {error}") from error
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -178,18 +184,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=0.0, help="begin no point after so many")
     given = parser.parse_args(arguments)
+    if given.first < 1:
+        raise SettingsError(f"--first has to be at least 1, got {given.first}")
+    widths, completions = (_numbers(int, f"--{name}", getattr(given, name)) for name in ("widths", "completion"))
+    shares = _numbers(float, "--shares", given.shares)
     lines = given.questions.read_text("utf-8").splitlines()
-    golds = [gold_of(json.loads(line)) for line in lines[given.first - 1 : given.last] if line.strip()]
+    golds = [
+        _gold(given.questions, number, line)
+        for number, line in enumerate(lines[given.first - 1 : given.last], given.first)
+        if line.strip()
+    ]
     sets = tuple(Path(one) for one in given.sets.split(","))
     graph = KGIndex.open(given.index)
     # other questions, or another graph, make other points
     content = hashlib.sha256("\n".join([graph.manifest.fingerprint, *(gold.question for gold in golds)]).encode())
     asked = f"{given.questions.name} {given.first}-{given.last or len(lines)} {content.hexdigest()[:12]}"
+    judge = Judge(PassageIndex.open(given.index), graph, golds)
     width = 0 if graph.relation_vectors is None else int(graph.relation_vectors.shape[1])
     base = Config(sets, given.out, text_width=width, steps=given.steps, seed=given.seed, save_every=50, **SHIPPED)
-    completions = [int(word) for word in given.completion.split(",")]
-    configs = list(grid(base, [int(word) for word in given.widths.split(",")], _numbers(given.shares), completions))
-    judge = Judge(PassageIndex.open(given.index), graph, golds)
+    configs = list(grid(base, widths, shares, completions))
     print(table(study(configs, judge, given.out, asked, given.minutes)))
 
 

@@ -60,11 +60,18 @@ class Set:
 
 
 def load_sets(folders: Sequence[Path], config: GFMConfig, share: float = 1.0) -> list[Set]:
-    """The sets that ras_agent.train.gfm_examples wrote, with a share of the questions of each kind (see `share_of`)."""
+    """The sets that ras_agent.train.gfm_examples wrote, with a share of the questions of each kind (see `share_of`).
+
+    Raises what `read_linked` and `KGIndex.open` raise, and IndexMismatch for questions linked to another graph.
+    """
     sets = []
     for folder in folders:
         asked = {kind: share_of(some, share) for kind, some in read_linked(folder).items()}
-        sets.append(Set(folder.name, KGIndex.open(folder / "graph"), asked, config))
+        kg = KGIndex.open(folder / "graph")
+        for one in (one for some in asked.values() for one in some):
+            if one.entities.max(initial=-1) >= len(kg.entities) or one.supporting.max(initial=-1) >= len(kg.documents):
+                raise IndexMismatch(f"{folder}: its questions are linked to another graph: write the set anew")
+        sets.append(Set(folder.name, kg, asked, config))
     return sets
 
 
@@ -88,10 +95,10 @@ def text_model_of(folders: Sequence[Path], width: int) -> str:
 def share_of(asked: Sequence[Asked], share: float) -> list[Asked]:
     """A share of the questions, at least one, in their order; always the same, and a smaller one's are in a larger's.
 
-    Raises ValueError for a share that is not above 0 and at most 1.
+    Raises SettingsError for a share that is not above 0 and at most 1.
     """
     if not 0 < share <= 1:
-        raise ValueError(f"the share of the questions has to be above 0 and at most 1, got {share}")
+        raise SettingsError(f"the share of the questions has to be above 0 and at most 1, got {share}")
     order = np.random.default_rng(0).permutation(len(asked))
     return [asked[at] for at in np.sort(order[: math.ceil(share * len(asked))])]
 
@@ -99,8 +106,14 @@ def share_of(asked: Sequence[Asked], share: float) -> list[Asked]:
 def retrieval(
     sets: Sequence[Set], batch: int, documents: int, labelled: float, dropout: float, rng: np.random.Generator
 ) -> Example:
-    """Questions of one set, asked of the part of its graph that `documents` documents state."""
+    """Questions of one set, asked of the part of its graph that `documents` documents state.
+
+    Raises SettingsError where no set holds a question with an entity.
+    """
     with_labels, with_pseudo = [one for one in sets if one.labelled], [one for one in sets if one.pseudo]
+    if not with_labels and not with_pseudo:
+        told = ", ".join(one.name for one in sets)
+        raise SettingsError(f"no question of {told} names an entity of its graph: train on other --sets")
     use_labels = bool(with_labels) and (rng.random() < labelled or not with_pseudo)
     candidates = with_labels if use_labels else with_pseudo
     chances = np.array([len(one.labelled if use_labels else one.pseudo) for one in candidates], dtype=np.float64)

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from ras_agent.errors import SettingsError
 from ras_agent.eval.benchmarks.pathquestion import PATHQUESTION, read_knowledge_base
 from ras_agent.eval.entity_split import of_part
 from ras_agent.program import run_program
@@ -32,6 +33,7 @@ from ras_agent.tools.subgraph.graph import Graph
 from ras_agent.tools.subgraph.scorers.path_head import PARTS, PathHead
 from ras_agent.tools.subgraph.scoring import Wording
 from ras_agent.train.path_examples import PathExample, path_examples
+from ras_agent.train.ranges import AMOUNT, COUNT, NATURAL, SEED, check_ranges
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -40,10 +42,19 @@ __all__ = ["Config", "fit", "main", "train"]
 
 Floats = npt.NDArray[np.float32]
 
+_RANGES = {
+    **dict.fromkeys(("rank", "batch", "negatives"), COUNT),
+    **dict.fromkeys(("epochs", "sample"), NATURAL),
+    **dict.fromkeys(("margin", "rate", "decay"), AMOUNT),
+    "seed": SEED,
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """rank: of the maps; margin: of the loss; rate: of AdamW; batch: triplets a step; negatives: a positive.
+    """Raises SettingsError for a number out of its range.
+
+    rank: of the maps; margin: of the loss; rate: of AdamW; batch: triplets a step; negatives: a positive.
 
     wording: what scorers will read, or "both". sample: of each set's part, at most so many questions; 0 for all.
     """
@@ -59,6 +70,9 @@ class Config:
     wording: Wording | Literal["both"] = "facts"
     sample: int = 0
 
+    def __post_init__(self) -> None:
+        check_ranges(self, _RANGES)
+
 
 @dataclass(frozen=True, slots=True)
 class _Triplets:
@@ -73,12 +87,12 @@ def fit(
 ) -> PathHead:
     """Learn from `train_part`; of all epochs, and none at all, the one that orders most of `dev_part`'s triplets right.
 
-    Raises ValueError for a part without examples.
+    Raises SettingsError for a part without examples.
     """
     import torch
 
     if not train_part or not dev_part:
-        raise ValueError("training needs examples to learn from and examples to choose the epoch by")
+        raise SettingsError("training needs examples to learn from and examples to choose the epoch by")
     torch.manual_seed(config.seed)
     dice = np.random.default_rng(config.seed)
     learnt, held = (_triplets(part, embedder) for part in (train_part, dev_part))

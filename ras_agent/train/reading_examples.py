@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ras_agent.errors import IngestError
 from ras_agent.records import Passage
 
 __all__ = ["LOADERS", "Example", "occurrences", "passages", "read_jsonl", "titled"]
@@ -31,9 +32,19 @@ class Example:
 
 
 def read_jsonl(path: Path) -> list[dict[str, Any]]:
-    """One object a line. Raises OSError or json.JSONDecodeError."""
-    with path.open(encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines if line.strip()]
+    """One object a line. Raises OSError, or IngestError for a line that is none."""
+    rows = []
+    for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            raise IngestError(f"{path} line {number}: not JSON ({error}); mend the line, or take it out") from error
+        if not isinstance(row, dict):
+            raise IngestError(f"{path} line {number}: not a JSON object: {row!r:.80}; mend the line, or take it out")
+        rows.append(row)
+    return rows
 
 
 def occurrences(answers: Iterable[str], text: str) -> tuple[tuple[int, int], ...]:

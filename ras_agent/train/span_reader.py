@@ -29,6 +29,7 @@ from ras_agent.tools.answer.span_reader import QUESTION_TOKENS, MiniLMSpanReader
 from ras_agent.tools.encode.packaged_minilm import MINILM_SHA256, packaged_minilm
 from ras_agent.tools.retrieve.bm25 import BM25Retriever
 from ras_agent.train.pseudo_questions import pseudo_examples
+from ras_agent.train.ranges import AMOUNT, COUNT, NATURAL, SEED, SHARE, Range, check_ranges
 from ras_agent.train.reading_batches import Item, Row, row_batches, token_span
 from ras_agent.train.reading_examples import LOADERS, Example, passages, titled
 
@@ -47,9 +48,25 @@ DATA_LICENCES = {
 }
 
 
+# a question, its three special tokens and at least one of the text; the encoder knows 512 places
+_TOKENS = Range(QUESTION_TOKENS + 4, 512)
+_RANGES = {
+    **dict.fromkeys(("rank", "pseudo_per_passage", "batch_tokens"), COUNT),
+    **dict.fromkeys(("pseudo", "epochs"), NATURAL),
+    **dict.fromkeys(("rate", "pseudo_rate"), AMOUNT),
+    **dict.fromkeys(("negatives", "pseudo_negatives", "held_out"), SHARE),
+    **dict.fromkeys(("tokens", "pseudo_tokens"), _TOKENS),
+    "seed": SEED,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Config:
-    """Everything that decides what comes out."""
+    """Everything that decides what comes out. Raises SettingsError for a number out of its range.
+
+    tokens, pseudo_tokens: of question and text together. negatives, pseudo_negatives: the share of the answerable
+    examples that also get a passage that does not answer. held_out: the share of passages that are kept to score with.
+    """
 
     data: Path
     out: Path
@@ -67,6 +84,9 @@ class Config:
     negatives: float = 0.7
     batch_tokens: int = 4096
     held_out: float = 0.08
+
+    def __post_init__(self) -> None:
+        check_ranges(self, _RANGES)
 
 
 def train(config: Config) -> None:

@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from socket import socket
@@ -21,7 +22,7 @@ pytest.importorskip("safetensors")
 
 from safetensors.torch import load_file, save_file  # noqa: E402
 
-from ras_agent.errors import IndexMismatch, IndexNotFound, SettingsError, WeightsError  # noqa: E402
+from ras_agent.errors import IndexMismatch, IndexNotFound, IngestError, SettingsError, WeightsError  # noqa: E402
 from ras_agent.records import Source, Triple  # noqa: E402
 from ras_agent.tools.encode.gfm.config import GFMConfig  # noqa: E402
 from ras_agent.tools.encode.gfm.graph import GFMGraph  # noqa: E402
@@ -199,6 +200,105 @@ def test_a_checkpoint_that_cannot_be_gone_on_with_is_refused(
         save_file(load_file(file), file)  # nothing tells its step
     with pytest.raises(WeightsError, match=r"training\.safetensors: .*choose another folder"):
         train(config)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"seed": 1}, "seed: 0 there, 1 here"),
+        ({"steps": 4}, "steps: 3 there, 4 here"),
+        ({"steps": 2}, "steps: 3 there, 2 here"),
+        ({"completion": 5}, "completion: 0 there, 5 here"),
+        ({"rate": 1e-3, "dropout": 0.5}, "dropout: 0.0 there, 0.5 here; rate: 0.005 there, 0.001 here"),
+    ],
+)
+def test_a_training_does_not_go_on_with_other_settings(
+    folder: Path, tmp_path: Path, options: dict[str, Any], told: str
+) -> None:
+    config = _config(folder, tmp_path / "out", steps=3)
+    train(config)
+    before = {path.name: path.read_bytes() for path in config.out.iterdir()}
+    with pytest.raises(SettingsError, match=rf"out holds a training with other settings \([^)]*{told}"):
+        train(replace(config, **options))
+    assert {path.name: path.read_bytes() for path in config.out.iterdir()} == before
+
+
+def test_a_training_does_not_go_on_with_other_sets(folder: Path, tmp_path: Path, graph: KGIndex) -> None:
+    config = _config(folder, tmp_path / "out", steps=1)
+    train(config)
+    write_linked(folder, graph, [Question("Where was Person 1 born?", ("person-1",))])
+    with pytest.raises(SettingsError, match=r'sets\.1 people: "[0-9a-f]{12}" there, "[0-9a-f]{12}" here'):
+        train(config)
+    others = folder.rename(tmp_path / "others")
+    with pytest.raises(SettingsError, match=r'sets\.1 others: absent there, .*sets\.1 people: "[0-9a-f]{12}" there'):
+        train(replace(config, sets=(others,)))
+
+
+def test_what_decides_nothing_may_differ(folder: Path, tmp_path: Path) -> None:
+    config = _config(folder, tmp_path / "out", steps=3, minutes=1e-9)
+    train(config)
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    shutil.move(folder, moved)
+    shutil.move(config.out, moved)
+    later = replace(config, sets=(moved / folder.name,), out=moved / "out", minutes=0.0, save_every=2)
+    assert train(later)["step"] == 3
+    told = json.loads((later.out / "training.json").read_text())
+    assert [told[name] for name in ("seed", "steps", "step", "sets", "processes")] == [0, 3, 3, ["people"], 1]
+
+
+def test_metrics_that_tell_no_step_are_located(folder: Path, tmp_path: Path) -> None:
+    config = _config(folder, tmp_path / "out", steps=3)
+    train(config)
+    metrics = config.out / "metrics.jsonl"
+    first, _, third = metrics.read_text().splitlines(keepends=True)
+    for line in ("\n", '{"step": 2, "sec\n', "7\n"):
+        metrics.write_text(first + line + third)
+        with pytest.raises(IngestError, match=r"metrics\.jsonl line 2: tells no step: .*take the line out"):
+            train(config)
+    # a line less, and one that no newline ends, are metrics
+    metrics.write_text((first + third).rstrip("\n"))
+    train(config)
+    assert metrics.read_text() == first + third
+
+
+@pytest.mark.parametrize(
+    ("cut", "told"),
+    [
+        (lambda lines: lines[:-1], r"questions\.jsonl tells 59 questions, questions\.npz 60: write the set anew"),
+        (lambda lines: [], r"questions\.jsonl tells 0 questions, questions\.npz 60: write the set anew"),
+        (lambda lines: [lines[0], lines[1][:20], *lines[2:]], r"questions\.jsonl line 2: not JSON .*mend the line"),
+        (lambda lines: ["7", *lines[1:]], r"questions\.jsonl line 1: not a JSON object: 7"),
+        (lambda lines: ["{}", *lines[1:]], r"questions\.jsonl: no kind of question: None; write the set anew"),
+    ],
+)
+def test_questions_that_cannot_be_read_are_told(
+    folder: Path, tmp_path: Path, cut: Callable[[list[str]], list[str]], told: str
+) -> None:
+    file = folder / "questions.jsonl"
+    file.write_text("\n".join(cut(file.read_text("utf-8").splitlines())), "utf-8")
+    with pytest.raises(IngestError, match=told):
+        train(_config(folder, tmp_path / "out"))
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04torn", b"no archive"])
+def test_damaged_arrays_are_told(folder: Path, content: bytes) -> None:
+    (folder / "questions.npz").write_bytes(content)
+    with pytest.raises(IngestError, match=r"questions\.npz: damaged .*write the set anew"):
+        read_linked(folder)
+
+
+def test_questions_of_another_graph_are_told(folder: Path, tmp_path: Path, hash_embedder: Any) -> None:
+    small = KGIndex.in_memory(_facts()[:2], hash_embedder)
+    write_generation(folder / "graph", small.arrays, small.manifest)
+    with pytest.raises(IndexMismatch, match="people: its questions are linked to another graph"):
+        train(_config(folder, tmp_path / "out"))
+
+
+def test_sets_whose_questions_name_nothing_are_told(folder: Path, tmp_path: Path, graph: KGIndex) -> None:
+    write_linked(folder, graph, [Question("zzz", ("person-1",), "pseudo")])
+    with pytest.raises(SettingsError, match="no question of people names an entity"):
+        train(_config(folder, tmp_path / "out"))
 
 
 def test_a_network_is_trained_on_in_its_own_shape(folder: Path, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("safetensors")
 
+from ras_agent.errors import IngestError, SettingsError
 from ras_agent.eval.graph_table import Gold
 from ras_agent.records import Passage, Source, Triple
 from ras_agent.tools.encode.gfm.fast import FastGFM
@@ -27,7 +28,7 @@ from ras_agent.tools.index.store import PassageIndex
 from ras_agent.train.gfm import Config
 from ras_agent.train.gfm_graphs import Asked
 from ras_agent.train.gfm_linked import Question, write_linked
-from ras_agent.train.gfm_scaling import Judge, grid, study, table
+from ras_agent.train.gfm_scaling import Judge, grid, main, study, table
 from ras_agent.train.gfm_sets import share_of
 
 PEOPLE = 8
@@ -132,3 +133,21 @@ def test_the_table_tells_parameters_shares_and_scores() -> None:
     shown = table([{**point, **scores, "train_seconds": 40.4, "score_seconds": 9.6}]).splitlines()
     assert shown[0].startswith("| width | parameters | questions | completion | steps | R@2 |")
     assert shown[2] == "| 32 | 54,401 | 871 (25 %) | 0 | 200 | 69.0 | 89.0 | 82.0 | 81.3 | 40 | 10 |"
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "told"),
+    [
+        (["--first", "0"], SettingsError, "--first has to be at least 1, got 0"),
+        (["--widths", "8,wide"], SettingsError, "--widths takes numbers, parted by commas, got '8,wide'"),
+        (["--shares", ""], SettingsError, "--shares takes numbers, parted by commas, got ''"),
+        ([], IngestError, r"asked\.jsonl line 2: Unterminated string"),
+        (["--first", "3"], IngestError, r"asked\.jsonl line 3: not a question with supporting_ids"),
+    ],
+)
+def test_what_cannot_be_studied_is_told(tmp_path: Path, options: list[str], error: type[Exception], told: str) -> None:
+    file = tmp_path / "asked.jsonl"
+    file.write_text('{"question": "Who?", "supporting_ids": ["a"]}\n{"ques\n{}\n')
+    common = ["--sets", "people", "--index", "index", "--questions", str(file), "--out", str(tmp_path / "out")]
+    with pytest.raises(error, match=told):
+        main([*common, *options])

@@ -1,0 +1,48 @@
+"""What numbers the options of a training take."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ras_agent.errors import SettingsError
+
+__all__ = ["AMOUNT", "COUNT", "NATURAL", "SEED", "SHARE", "Range", "check_ranges"]
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """From `low` to `high`, both of them in it; `low` itself is not where `above`."""
+
+    low: float
+    high: float = math.inf
+    above: bool = False
+
+    def holds(self, number: float) -> bool:
+        """False for what is no number."""
+        return self.low <= number <= self.high and not (self.above and number == self.low)
+
+    def __str__(self) -> str:
+        low = f"{'above' if self.above else 'at least'} {self.low}"
+        if self.high == math.inf:
+            return low
+        return f"{low} and {'finite' if self.high == sys.float_info.max else f'at most {self.high}'}"
+
+
+NATURAL, COUNT, SHARE = Range(0), Range(1), Range(0, 1)
+AMOUNT = Range(0, sys.float_info.max)
+SEED = Range(0, 2**63 - 1)
+
+
+def check_ranges(config: object, ranges: Mapping[str, Range]) -> None:
+    """Raises SettingsError for the first field of `config` with a number out of its range, and names it as an option.
+
+    Of a tuple, each number counts.
+    """
+    for name, range_ in ranges.items():
+        value = getattr(config, name)
+        for number in value if isinstance(value, tuple) else (value,):
+            if not range_.holds(number):
+                raise SettingsError(f"--{name.replace('_', '-')} has to be {range_}, got {number}")

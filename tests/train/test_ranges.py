@@ -1,0 +1,68 @@
+"""Numbers that a training's options take, and what is told of others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ras_agent.errors import SettingsError
+from ras_agent.train import answer_config, gfm_config, path_encoder, span_reader
+
+HERE = Path("out")
+NETWORK: dict[str, Any] = {"sets": (), "out": HERE}
+FILES = {"data": HERE, "out": HERE}
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "told"),
+    [
+        ("batch", 0, "--batch has to be at least 1, got 0"),
+        ("save_every", 0, "--save-every has to be at least 1, got 0"),
+        ("documents", -5, "--documents has to be at least 1, got -5"),
+        ("steps", -1, "--steps has to be at least 0, got -1"),
+        ("rate", -1e-3, "--rate has to be at least 0 and finite, got -0.001"),
+        ("rate", float("inf"), "--rate has to be at least 0 and finite, got inf"),
+        ("rate", float("nan"), "--rate has to be at least 0 and finite, got nan"),
+        ("dropout", 2.0, "--dropout has to be at least 0 and at most 1, got 2.0"),
+        ("dropout", -1.0, "--dropout has to be at least 0 and at most 1, got -1.0"),
+        ("labelled", 2.0, "--labelled has to be at least 0 and at most 1, got 2.0"),
+        ("alpha", 5.0, "--alpha has to be at least 0 and at most 1, got 5.0"),
+        ("share", 0.0, "--share has to be above 0 and at most 1, got 0.0"),
+        ("clip", 0.0, "--clip has to be above 0 and finite, got 0.0"),
+        ("seed", -1, "--seed has to be at least 0 and at most 9223372036854775807, got -1"),
+    ],
+)
+def test_a_number_out_of_its_range_is_told_with_its_option(option: str, value: float, told: str) -> None:
+    with pytest.raises(SettingsError) as raised:
+        gfm_config.Config(**{**NETWORK, option: value})
+    assert str(raised.value) == told
+
+
+def test_the_ends_of_a_range_are_in_it() -> None:
+    gfm_config.Config(**NETWORK, dropout=1.0, alpha=0.0, rate=0.0, share=1.0, batch=1, clip=1e-9, seed=2**63 - 1)
+
+
+def test_a_training_of_no_step_is_refused() -> None:
+    with pytest.raises(SettingsError, match="nothing to train: --steps and --completion are both 0"):
+        gfm_config.Config(**NETWORK, steps=0)
+    assert gfm_config.Config(**NETWORK, steps=0, completion=1).steps == 0
+
+
+@pytest.mark.parametrize(
+    ("config", "given", "told"),
+    [
+        (path_encoder.Config, {"epochs": -1}, "--epochs has to be at least 0, got -1"),
+        (path_encoder.Config, {"batch": 0}, "--batch has to be at least 1, got 0"),
+        (span_reader.Config, {**FILES, "tokens": 64}, "--tokens has to be at least 68 and at most 512, got 64"),
+        (span_reader.Config, {**FILES, "held_out": 1.5}, "--held-out has to be at least 0 and at most 1, got 1.5"),
+        (answer_config.Config, {**FILES, "folds": 1}, "--folds has to be at least 2, got 1"),
+        (answer_config.Config, {**FILES, "share": (1.0, -2.0)}, "--share has to be at least 0 and finite, got -2.0"),
+    ],
+)
+def test_the_other_trainings_tell_theirs(config: Callable[..., object], given: dict[str, Any], told: str) -> None:
+    with pytest.raises(SettingsError) as raised:
+        config(**given)
+    assert str(raised.value) == told

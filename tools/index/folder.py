@@ -61,13 +61,16 @@ def start_folder(folder: Path, manifest: Manifest) -> None:
     write_manifest(folder, replace(manifest, files=files, fingerprint=fingerprint(np.empty(0, dtype=ROW))))
 
 
-def write_folder(folder: Path, snapshot: Snapshot, *, build: bool) -> Snapshot:
-    """Commit `snapshot`, whose logs lie in `folder`, with its search structures if `build`, and open it from there."""
+def write_folder(folder: Path, snapshot: Snapshot, *, build: bool, erase: bool = False) -> Snapshot:
+    """Commit `snapshot`, whose logs lie in `folder`, with its search structures if `build`, and open it from there.
+
+    erase: what `snapshot` does not hold stays in no file; else it stays in the logs until they are mostly dead.
+    """
     generation = snapshot.manifest.generation
     table = snapshot.table.copy()
     files = Files(
-        passages=_compact_passages(folder / f"passages-{generation}.jsonl", snapshot, table),
-        vectors=_compact_vectors(folder / f"vectors-{generation}.f32", snapshot, table),
+        passages=_compact_passages(folder / f"passages-{generation}.jsonl", snapshot, table, erase),
+        vectors=_compact_vectors(folder / f"vectors-{generation}.f32", snapshot, table, erase),
         rows=f"rows-{generation}.npy",
     )
     with (folder / files.rows).open("wb") as file:
@@ -103,27 +106,32 @@ def _load(folder: Path, manifest: Manifest) -> Snapshot:
     return Snapshot(manifest, table, passage_log, vector_log, Tokeniser.from_dict(manifest.tokeniser), folder)
 
 
-def _compact_passages(path: Path, snapshot: Snapshot, table: Table) -> str:
+def _compact_passages(path: Path, snapshot: Snapshot, table: Table, erase: bool) -> str:
     """The name of the passage log: a new one at `path`, and `table` pointing to it, if the old is mostly dead."""
     log = cast(FilePassageLog, snapshot.passage_log)
-    if log.size <= 2 * int(table["size"].sum()) + _SLACK:
+    if log.size <= _most_dead(int(table["size"].sum()), erase):
         return log.path.name
     path.write_bytes(b"")
     table["start"], table["size"] = FilePassageLog(path).append(snapshot.passages)
     return path.name
 
 
-def _compact_vectors(path: Path, snapshot: Snapshot, table: Table) -> str:
+def _compact_vectors(path: Path, snapshot: Snapshot, table: Table, erase: bool) -> str:
     """The same for vectors."""
     if snapshot.vector_log is None:
         return Files().vectors
     log = cast(FileVectorLog, snapshot.vector_log)
-    if log.size <= 2 * len(table) + _SLACK:
+    if log.size <= _most_dead(len(table), erase):
         return log.path.name
     path.write_bytes(b"")
     FileVectorLog(path, log.dimension).append(log.take(table["vector"]))
     table["vector"] = np.arange(len(table))
     return path.name
+
+
+def _most_dead(alive: int, erase: bool) -> int:
+    """How large a log may be, of which `alive` is in use."""
+    return alive if erase else 2 * alive + _SLACK
 
 
 def _clear_away(folder: Path, files: Files) -> None:

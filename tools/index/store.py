@@ -168,9 +168,9 @@ class PassageIndex:
         return self.delete_documents([document_id])
 
     def delete_documents(self, document_ids: Iterable[str]) -> Changes:
-        """Delete several documents' passages in one write."""
+        """Delete several documents' passages in one write; their texts and vectors stay in no file."""
         names = list(document_ids)
-        return self._write(lambda now: without_documents(now, names))
+        return self._write(lambda now: without_documents(now, names), erase=True)
 
     @contextmanager
     def batch(self) -> Iterator[Self]:
@@ -187,7 +187,7 @@ class PassageIndex:
                 self._in_batch = False
             self._write(lambda now: (now.table, Changes(unchanged=len(now.table))))
 
-    def _write(self, change: Callable[[Snapshot], tuple[Table, Changes]]) -> Changes:
+    def _write(self, change: Callable[[Snapshot], tuple[Table, Changes]], *, erase: bool = False) -> Changes:
         with self._lock, writer_lock(self.path / "writer.lock") if self.path else nullcontext():
             if self.path and read_manifest(self.path).generation != self.snapshot.manifest.generation:
                 self.snapshot = open_folder(self.path)  # another process wrote since
@@ -204,7 +204,9 @@ class PassageIndex:
                 fingerprint=fingerprint(table),
             )
             after = Snapshot(manifest, table, before.passage_log, before.vector_log, before.tokeniser)
-            self.snapshot = write_folder(self.path, after, build=not self._in_batch) if self.path else after
+            if self.path:
+                after = write_folder(self.path, after, build=not self._in_batch, erase=erase)
+            self.snapshot = after
             return changes
 
     def _writing_embedder(self) -> Embedder | None:

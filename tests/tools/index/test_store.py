@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -420,15 +421,31 @@ def test_logs_that_are_mostly_dead_are_written_anew(
 ) -> None:
     monkeypatch.setattr(folder_module, "_SLACK", 0)
     index = PassageIndex.create(tmp_path / "index", hash_embedder)
-    index.add([BELL, BELL_2, LEITH])
+    index.add([LEITH, BELL])
+    for text in ("Bell rang.", "Bell rang twice.", "Bell rang at three."):
+        index.upsert([replace(BELL, text=text)])
+    assert index.snapshot.manifest.files.passages != "passages-0.jsonl"
+    assert len((tmp_path / "index" / index.snapshot.manifest.files.passages).read_bytes().splitlines()) < 5
     index.delete_document("bell")
-    assert index.snapshot.manifest.files.passages == "passages-2.jsonl"
-    assert len((tmp_path / "index" / "passages-2.jsonl").read_bytes().splitlines()) == 1
-    assert (tmp_path / "index" / "vectors-2.f32").stat().st_size == 64 * 4
     again = PassageIndex.open(tmp_path / "index", hash_embedder)
     again.add([TOKYO])
     assert list(again.passages) == [LEITH, TOKYO]
     assert found(again, LEITH.text, "dense")[0] == "leith#0"
+
+
+def test_a_deleted_documents_text_and_vectors_are_gone_from_every_file(tmp_path: Path, hash_embedder: Any) -> None:
+    index = PassageIndex.create(tmp_path / "index", hash_embedder)
+    index.add([LEITH, BELL, TOKYO])
+    index.upsert([replace(BELL, text="Quaternary rang.")])
+    index.delete_document("bell")
+    files = [path for path in (tmp_path / "index").rglob("*") if path.is_file()]
+    for text in (BELL.text, "Quaternary"):
+        assert not [path.name for path in files if text.encode() in path.read_bytes()]
+    vectors = tmp_path / "index" / index.snapshot.manifest.files.vectors
+    assert vectors.stat().st_size == 2 * 4 * hash_embedder.dimension
+    again = PassageIndex.open(tmp_path / "index", hash_embedder)
+    assert list(again.passages) == [LEITH, TOKYO]
+    assert set(found(again, "Edinburgh", "dense")) == {"leith#0", "tokyo"}
 
 
 def test_an_index_in_a_folder_nobody_may_write_can_be_read(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ SCHEMA, VERSION = "ras-agent/run", 1
 _PACKAGES = ("ras-agent", "langgraph", "langchain-core", "langchain", "langchain-openai", "bm25s", "numpy", "torch")
 # when and where a run took place: these may differ between its sittings
 VERSIONS = ("packages", "python", "git_commit")
+_LATER = frozenset({"knowledge_graph"})  # manifests that were written before there was such a key lack it
 _CIRCUMSTANCES = frozenset({"name", "data", *VERSIONS, "started", "resumed"})
 
 
@@ -91,7 +92,9 @@ def differences(begun: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     return [
         f"{key}: {_told(there, key)} there, {_told(here, key)} here"
         for key in sorted(there.keys() | here.keys())
-        if key.partition(".")[0] not in _CIRCUMSTANCES and there.get(key, _ABSENT) != here.get(key, _ABSENT)
+        if key.partition(".")[0] not in _CIRCUMSTANCES
+        and not (key in _LATER and key not in there)
+        and there.get(key, _ABSENT) != here.get(key, _ABSENT)
     ]
 
 

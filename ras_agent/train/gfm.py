@@ -135,9 +135,14 @@ def _begin(config: Config) -> tuple[GFMConfig, dict[str, Tensor]]:
     if config.start_from is None:
         return shape, initial_weights(shape, config.seed)
     known, weights = load_gfm(config.start_from)
+    if known.text_width != config.text_width:
+        raise WeightsError(
+            f"{config.start_from} reads vectors of width {known.text_width}, the sets hold width {config.text_width}: "
+            f"write the sets with its encoder, {known.text_model or 'which it does not name'}"
+        )
     expected = replace(shape, toward=known.toward)
     if (kept := replace(known, text_model=encoder)) != expected:
-        names = ("text_width", "width", "layers", "inverse")
+        names = ("width", "layers", "inverse")
         options = [(name, getattr(kept, name)) for name in names if getattr(kept, name) != getattr(expected, name)]
         told = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in options)
         raise WeightsError(f"{config.start_from} holds a network of another shape: train it with {told}")

@@ -31,6 +31,7 @@ from ras_agent.tools.encode.gfm.config import GFMConfig
 from ras_agent.tools.encode.gfm.fast import FastGFM
 from ras_agent.tools.index.kg.beside import linker_for, rows_of_documents
 from ras_agent.tools.index.kg.index import KGIndex
+from ras_agent.tools.index.load_json import parse_line
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.retrieve.document_ranker import PACKAGED
 from ras_agent.tools.retrieve.gfm import GFMRetriever, weights_of
@@ -163,7 +164,7 @@ def _numbers(kind: Callable[[str], _Number], option: str, text: str) -> list[_Nu
 def _gold(file: Path, number: int, line: str) -> Gold:
     """Raises IngestError with the line."""
     try:
-        return gold_of(json.loads(line))
+        return gold_of(parse_line(line))
     except (AttributeError, TypeError, ValueError) as error:
         raise IngestError(f"{file} line {number}: {error}") from error
 

@@ -6,7 +6,6 @@ supervision): the loss lets the reader choose among them.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import Any
 
 from ras_agent.errors import IngestError
 from ras_agent.records import Passage
+from ras_agent.tools.index.load_json import parse_line
 
 __all__ = ["LOADERS", "Example", "occurrences", "passages", "read_jsonl", "titled"]
 
@@ -38,9 +38,9 @@ def read_jsonl(path: Path) -> list[dict[str, Any]]:
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
+            row = parse_line(line.decode("utf-8"))
         except ValueError as error:
-            raise IngestError(f"{path} line {number}: not JSON ({error}); mend the line, or take it out") from error
+            raise IngestError(f"{path} line {number}: {error}; mend the line, or take it out") from error
         if not isinstance(row, dict):
             raise IngestError(f"{path} line {number}: not a JSON object: {row!r:.80}; mend the line, or take it out")
         rows.append(row)

@@ -64,6 +64,14 @@ def test_another_configuration_is_refused_by_what_differs(tmp_path: Path) -> Non
         RunFolder.begin(tmp_path / "run", other)
 
 
+def test_a_run_that_was_begun_before_graphs_were_told_goes_on(tmp_path: Path) -> None:
+    RunFolder.begin(tmp_path / "run", MANIFEST)
+    RunFolder.begin(tmp_path / "run", {**MANIFEST, "knowledge_graph": "92ed"})
+    RunFolder.begin(tmp_path / "later", {**MANIFEST, "knowledge_graph": "92ed"})
+    with pytest.raises(RunError, match='knowledge_graph: "92ed" there, "5c1b" here'):
+        RunFolder.begin(tmp_path / "later", {**MANIFEST, "knowledge_graph": "5c1b"})
+
+
 def test_time_place_and_versions_may_differ_between_sittings(tmp_path: Path) -> None:
     RunFolder.begin(tmp_path / "run", MANIFEST)
     again = RunFolder.begin(tmp_path / "run", {**MANIFEST, "started": "later", "packages": {"numpy": "3"}, "name": "b"})

@@ -267,7 +267,7 @@ def test_metrics_that_tell_no_step_are_located(folder: Path, tmp_path: Path) -> 
     [
         (lambda lines: lines[:-1], r"questions\.jsonl tells 59 questions, questions\.npz 60: write the set anew"),
         (lambda lines: [], r"questions\.jsonl tells 0 questions, questions\.npz 60: write the set anew"),
-        (lambda lines: [lines[0], lines[1][:20], *lines[2:]], r"questions\.jsonl line 2: not JSON .*mend the line"),
+        (lambda lines: [lines[0], lines[1][:20], *lines[2:]], r"questions\.jsonl line 2: not JSON: .*mend the line"),
         (lambda lines: ["7", *lines[1:]], r"questions\.jsonl line 1: not a JSON object: 7"),
         (lambda lines: ["{}", *lines[1:]], r"questions\.jsonl: no kind of question: None; write the set anew"),
     ],
@@ -319,6 +319,13 @@ def test_a_network_of_another_shape_is_not_started_from(folder: Path, tmp_path: 
     with pytest.raises(WeightsError, match=r"another shape: train it with --width 16 --layers 2 --inverse text$"):
         train(_config(folder, tmp_path / "out", start_from=tmp_path / "start"))
     assert not (tmp_path / "out").exists()
+
+
+def test_a_network_that_reads_another_encoders_vectors_is_not_started_from(folder: Path, tmp_path: Path) -> None:
+    other = GFMConfig(26, 12, 3, "own")
+    save_gfm(tmp_path / "start", other, initial_weights(other, 0))
+    with pytest.raises(WeightsError, match=r"reads vectors of width 26, the sets hold width 64: .* its encoder, own$"):
+        train(_config(folder, tmp_path / "out", start_from=tmp_path / "start"))
 
 
 def test_sets_of_two_encoders_are_refused(folder: Path, tmp_path: Path) -> None:

@@ -141,7 +141,7 @@ def test_the_table_tells_parameters_shares_and_scores() -> None:
         (["--first", "0"], SettingsError, "--first has to be at least 1, got 0"),
         (["--widths", "8,wide"], SettingsError, "--widths takes numbers, parted by commas, got '8,wide'"),
         (["--shares", ""], SettingsError, "--shares takes numbers, parted by commas, got ''"),
-        ([], IngestError, r"asked\.jsonl line 2: Unterminated string"),
+        ([], IngestError, r"asked\.jsonl line 2: not JSON: Unterminated string"),
         (["--first", "3"], IngestError, r"asked\.jsonl line 3: not a question with supporting_ids"),
     ],
 )

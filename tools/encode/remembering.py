@@ -11,7 +11,7 @@ import numpy.typing as npt
 from ras_agent.protocols import Embedder
 from ras_agent.tools.encode.embedders import query_vector
 
-__all__ = ["RememberingEmbedder"]
+__all__ = ["RememberingEmbedder", "remembering"]
 
 Floats = npt.NDArray[np.float32]
 
@@ -38,3 +38,8 @@ class RememberingEmbedder:
     def embed_query(self, text: str) -> Floats:
         """The unit vector of a query, shape (dimension,)."""
         return self._asked(text)
+
+
+def remembering(embedder: Embedder, size: int = 1024) -> RememberingEmbedder:
+    """`embedder` with a memory of `size` queries; one that has a memory stays as it is, so that users share it."""
+    return embedder if isinstance(embedder, RememberingEmbedder) else RememberingEmbedder(embedder, size)

@@ -121,11 +121,12 @@ def _compact_vectors(path: Path, snapshot: Snapshot, table: Table, erase: bool) 
     if snapshot.vector_log is None:
         return Files().vectors
     log = cast(FileVectorLog, snapshot.vector_log)
-    if log.size <= _most_dead(len(table), erase):
+    used, table_vectors = np.unique(table["vector"], return_inverse=True)  # equal texts share one
+    if log.size <= _most_dead(len(used), erase):
         return log.path.name
     path.write_bytes(b"")
-    FileVectorLog(path, log.dimension).append(log.take(table["vector"]))
-    table["vector"] = np.arange(len(table))
+    FileVectorLog(path, log.dimension).append(log.take(used))
+    table["vector"] = table_vectors
     return path.name
 
 

@@ -48,7 +48,7 @@ class PassageIndex:
         self.snapshot = snapshot
         self._embedder = embedder
         self._lock = RLock()
-        self._in_batch = False
+        self._in_batch = self._to_erase = False
 
     @classmethod
     def create(
@@ -168,7 +168,10 @@ class PassageIndex:
         return self.delete_documents([document_id])
 
     def delete_documents(self, document_ids: Iterable[str]) -> Changes:
-        """Delete several documents' passages in one write; their texts and vectors stay in no file."""
+        """Delete several documents' passages in one write; their texts and vectors then stay in no file.
+
+        In a batch, that is at its end.
+        """
         names = list(document_ids)
         return self._write(lambda now: without_documents(now, names), erase=True)
 
@@ -204,8 +207,12 @@ class PassageIndex:
                 fingerprint=fingerprint(table),
             )
             after = Snapshot(manifest, table, before.passage_log, before.vector_log, before.tokeniser)
+            self._to_erase |= erase
             if self.path:
-                after = write_folder(self.path, after, build=not self._in_batch, erase=erase)
+                # to erase is to copy all that is left: once a batch
+                now = not self._in_batch
+                after = write_folder(self.path, after, build=now, erase=now and self._to_erase)
+                self._to_erase &= not now
             self.snapshot = after
             return changes
 

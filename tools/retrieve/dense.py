@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import cast
 
 from ras_agent.protocols import Embedder
 from ras_agent.records import Passage
-from ras_agent.tools.encode.embedders import query_vector
+from ras_agent.tools.encode.remembering import remembering
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.index.vector_index import VectorIndex
 from ras_agent.tools.retrieve.ranker import RankedRetriever
@@ -27,7 +26,7 @@ class DenseRetriever(RankedRetriever):
     ) -> None:
         """`vectors` has a number for each passage, in order. The vectors of `cache_size` queries are remembered."""
         self.passages, self._vectors = passages, vectors
-        self._embed = lru_cache(cache_size)(lambda query: query_vector(embedder, query))
+        self._embed = remembering(embedder, cache_size).embed_query
 
     def rank(self, query: str, k: int) -> Ranking:
         """The `k` best rows. Raises ValueError for a blank query or k < 1, IndexMismatch for another width."""

@@ -14,12 +14,12 @@ import numpy.typing as npt
 from ras_agent.errors import MissingExtra, SettingsError, WeightsError
 from ras_agent.protocols import Embedder
 from ras_agent.records import Passage
-from ras_agent.tools.encode.embedders import query_vector
 from ras_agent.tools.encode.gfm.choose import Scorer, scorer
 from ras_agent.tools.encode.gfm.config import GFMConfig
 from ras_agent.tools.encode.gfm.fast import MOST, Start
 from ras_agent.tools.encode.gfm.paths import best_paths
 from ras_agent.tools.encode.gfm.weights import load_gfm
+from ras_agent.tools.encode.remembering import remembering
 from ras_agent.tools.index.kg.index import KGIndex
 from ras_agent.tools.index.kg.linking import EntityLinker, LinkedEntity, Linking, Mentions
 from ras_agent.tools.index.store import PassageIndex
@@ -67,7 +67,6 @@ class GFMRetriever(ExplainedRetriever):
         """rows: (D,) the place in `passages` of each of the graph's documents, -1 for none.
 
         toward: of the network's GFMConfig. paths: how many chains of facts each hit of `retrieve` is explained by.
-
         embedder: what the graph's vectors were made with. The vectors of `cache_size` queries are remembered.
         """
         if paths < 0:
@@ -75,7 +74,7 @@ class GFMRetriever(ExplainedRetriever):
         self.passages, self.graph, self.network = passages, graph, network
         self._linker, self._ranker, self._rows = linker, ranker or DocumentRanker(), rows
         self._toward, self._paths = toward, paths
-        self._embed = lru_cache(cache_size)(lambda query: query_vector(embedder, query))
+        self._embed = remembering(embedder, cache_size).embed_query
         # what explains a question's hits starts from what ranked them
         self._asked = lru_cache(_AT_ONCE)(partial(_scored, linker, graph, network, self._embed))
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ras_agent.protocols import Embedder
-from ras_agent.tools.encode.remembering import RememberingEmbedder
+from ras_agent.tools.encode.remembering import remembering
 from ras_agent.tools.index.kg.beside import graph_beside, linker_for, rows_of_documents
 from ras_agent.tools.index.kg.index import KGIndex
 from ras_agent.tools.index.kg.linking import EntityLinker, Linking, Mentions
@@ -51,7 +51,7 @@ class LinkedGraph:
         linker = linker_for(index, known, linking, mentions)
         own = linker.embedder
         shared = own is not None and index.snapshot.manifest.embedder == known.manifest.embedder
-        embedder = RememberingEmbedder(own) if own is not None else None
+        embedder = remembering(own) if own is not None else None
         return cls(known, rows_of_documents(index, known), linker, embedder, shared)
 
     def dense(self, index: PassageIndex) -> DenseRetriever:

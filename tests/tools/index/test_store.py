@@ -14,6 +14,7 @@ from ras_agent.errors import IndexExists, IndexMismatch, IndexNotFound
 from ras_agent.records import Passage
 from ras_agent.tools.index import folder as folder_module
 from ras_agent.tools.index.bm25_matrix import BM25Parameters
+from ras_agent.tools.index.passage_log import FilePassageLog
 from ras_agent.tools.index.store import Changes, PassageIndex
 from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.index.vector_index import VectorSettings
@@ -446,6 +447,39 @@ def test_a_deleted_documents_text_and_vectors_are_gone_from_every_file(tmp_path:
     again = PassageIndex.open(tmp_path / "index", hash_embedder)
     assert list(again.passages) == [LEITH, TOKYO]
     assert set(found(again, "Edinburgh", "dense")) == {"leith#0", "tokyo"}
+
+
+def test_a_vector_that_texts_share_stays_while_one_of_them_does(tmp_path: Path, hash_embedder: Any) -> None:
+    index = PassageIndex.create(tmp_path / "index", hash_embedder)
+    for name in ("one", "two", "three"):
+        index.add([Passage(name, TOKYO.text, document_id=name)])
+    index.add([BELL])
+    size = 4 * hash_embedder.dimension
+    for name, left in (("bell", 1), ("one", 1), ("two", 1)):
+        index.delete_document(name)
+        vectors = tmp_path / "index" / index.snapshot.manifest.files.vectors
+        assert vectors.stat().st_size == left * size
+    assert found(PassageIndex.open(tmp_path / "index", hash_embedder), TOKYO.text, "dense") == ["three"]
+
+
+def test_a_batch_erases_once_at_its_end(tmp_path: Path, hash_embedder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    index = PassageIndex.create(tmp_path / "index", hash_embedder)
+    index.add([BELL, LEITH, TOKYO])
+    written: list[int] = []
+    append = FilePassageLog.append
+
+    def counted(log: FilePassageLog, passages: Any) -> Any:
+        written.append(len(passages))
+        return append(log, passages)
+
+    monkeypatch.setattr(FilePassageLog, "append", counted)
+    with index.batch():
+        index.delete_document("bell")
+        index.delete_document("leith")
+        assert not written
+    assert sum(written) == len(index) == 1
+    texts = b"".join(path.read_bytes() for path in (tmp_path / "index").rglob("*.jsonl"))
+    assert BELL.text.encode() not in texts
 
 
 def test_an_index_in_a_folder_nobody_may_write_can_be_read(tmp_path: Path) -> None:

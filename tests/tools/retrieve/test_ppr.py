@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ras_agent.errors import IndexMismatch
+from ras_agent.errors import IndexMismatch, SettingsError
 from ras_agent.records import Passage, Triple
 from ras_agent.tools.index.kg.facts import PassageFacts
 from ras_agent.tools.index.kg.index import FOLDER, KGIndex
@@ -143,7 +143,7 @@ def test_entities_that_a_question_starts_from_can_be_asked_for(tmp_path: Path) -
 
 @pytest.mark.parametrize("options", [{"equivalence": -3.0}, {"length": 5}, {"length": -2}, {"damping": 1.0}])
 def test_numbers_outside_their_ranges_are_refused(tmp_path: Path, options: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match=r"from 0"):
+    with pytest.raises(SettingsError, match=r"from 0"):
         built(tmp_path / "i", PASSAGES).retriever("ppr", **options)
 
 

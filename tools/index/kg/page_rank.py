@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.errors import MissingExtra
+from ras_agent.errors import MissingExtra, SettingsError
 from ras_agent.tools.index.kg.index import KGIndex
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class PageRank:
         tolerance: iteration ends when the scores change by less, in all.
         """
         if not 0 <= damping <= 0.9999:
-            raise ValueError(
+            raise SettingsError(
                 f"damping must be from 0 to 0.9999, beyond which single precision cannot follow a walk, got {damping}"
             )
         self._damping, self._tolerance = np.float32(damping), tolerance

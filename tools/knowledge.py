@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ras_agent.errors import IngestError
+from ras_agent.protocols import Embedder
 from ras_agent.records import Failure, Passage
 from ras_agent.tools.encode.embedders import resolve_embedder
 from ras_agent.tools.index.ingest import JOURNAL
@@ -19,6 +20,7 @@ from ras_agent.tools.index.kg.gfm_csv import read_gfm_csv
 from ras_agent.tools.index.kg.index import FOLDER, KGIndex
 from ras_agent.tools.index.kg.load_openie import load_openie
 from ras_agent.tools.index.kg.load_triples import PlacedTriple, load_triples
+from ras_agent.tools.index.kg.manifest import readable_kg_manifest
 from ras_agent.tools.index.kg.place_facts import Given, place_facts
 from ras_agent.tools.index.kg.textualise import knowledge_passages, stated_facts
 from ras_agent.tools.index.kg.writer import KGProgress, open_writer
@@ -61,7 +63,7 @@ def build_graph(
     openie: str | Path | None = None,
     gfm: str | Path | None = None,
     embedder: object = None,
-    equivalence: Equivalence | None = None,
+    equivalence: Equivalence | Mapping[str, Any] | None = None,
     at_once: int = 1,
     workers: int = 1,
     on_progress: OnProgress = None,
@@ -70,7 +72,8 @@ def build_graph(
 
     extractor: as resolve_extractor takes it. openie, gfm: ready facts of passages, which are then not read; without an
     index, or with an empty one, the passages in `openie` become its own. embedder: for the vectors of the graph, by
-    default its own, and of a new graph the index's; "" for none. at_once: passages being read at a time, for an
+    default its own, and of a new graph the index's; "" for none. equivalence: what counts as the same, or the settings
+    of it that change; by default the graph's own. at_once: passages being read at a time, for an
     extractor that waits for a model. workers: processes that read, for one that computes; a script then calls this
     under `if __name__ == "__main__":`. Passages of a graph that is there (see `add_triples`) state their own facts. A
     killed call is taken up by the same call. Raises IndexNotFound, IngestError, IndexMismatch, MissingExtra, RunError
@@ -133,8 +136,12 @@ def add_triples(
             raise IngestError(f"{file} holds no triple{f': {skipped[-1]}' if skipped else ''}")
         passages += knowledge_passages(triples, file.name)
     store = _open(path, embedder)
+    if KGIndex.exists(path):
+        there = readable_kg_manifest(path / FOLDER)
+        embedder = _known(there.embedder if there else None, embedder)
     with open_writer(path / FOLDER, _embedder(path, store, embedder), None, on_progress) as writer:
-        held = set(store.snapshot.table["document"].tolist())
+        # not of `store`: another process may have added some since
+        held = set(PassageIndex.open(path).snapshot.table["document"].tolist())
         for name, place in places.items():
             before = writer.noted(_ORIGIN + name)
             if before not in (place, "") and hash_of(name) in held:
@@ -174,16 +181,20 @@ def delete_documents(
         if (path / FOLDER).exists():
             embedder = _embedder(path, store, None)
             writer = held.enter_context(open_writer(path / FOLDER, embedder, None, on_progress))
+        graph = KGIndex.in_memory([])
         # the graph and the journal first: what a kill leaves in the index alone can be deleted again
         if writer:
-            writer.remember({_ORIGIN + name: "" for name in wanted})
+            writer.forget(_ORIGIN + name for name in wanted)
             writer.erase(passage.id for passage in passages)
+            if KGIndex.exists(path):
+                graph = writer.write()
+            else:
+                writer.clear()
         if journal:
             for name in wanted:
                 journal.forget_document(name)
             journal.commit()
         store.delete_documents(wanted)
-        graph = writer.write() if writer and KGIndex.exists(path) else KGIndex.in_memory([])
     return KGReport(graph, erased=len(passages))
 
 
@@ -210,12 +221,16 @@ def _open(path: Path, embedder: object) -> PassageIndex:
     if not PassageIndex.exists(path):
         return PassageIndex.create(path, embedder or None)
     index = PassageIndex.open(path)
-    if embedder and not isinstance(embedder, str):
-        # an object may be one that cannot be loaded by its name
-        given = resolve_embedder(embedder)
-        if index.snapshot.manifest.embedder == EmbedderIdentity(given.name, given.dimension):
-            return PassageIndex.open(path, given)
-    return index
+    given = _known(index.snapshot.manifest.embedder, embedder)
+    return PassageIndex.open(path, given) if given else index
+
+
+def _known(identity: EmbedderIdentity | None, embedder: object) -> Embedder | None:
+    """The object given, if it is what `identity` names: it may be one that cannot be loaded by its name."""
+    if not embedder or isinstance(embedder, str):
+        return None
+    given = resolve_embedder(embedder)
+    return given if identity == EmbedderIdentity(given.name, given.dimension) else None
 
 
 def _embedder(path: Path, passages: PassageIndex, chosen: object) -> object:

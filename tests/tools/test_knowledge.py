@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +16,13 @@ import pytest
 from ras_agent import create_ras_agent
 from ras_agent.errors import IngestError
 from ras_agent.records import Passage
+from ras_agent.tools import knowledge
 from ras_agent.tools.index.ingest import ingest
+from ras_agent.tools.index.journal import Journal
+from ras_agent.tools.index.kg import writer as writer_module
 from ras_agent.tools.index.kg.gfm_csv import write_gfm_csv
 from ras_agent.tools.index.kg.index import KGIndex
-from ras_agent.tools.index.kg.writer import open_writer
+from ras_agent.tools.index.kg.writer import KGWriter, open_writer
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.knowledge import add_triples, build_graph, delete_documents
 
@@ -257,16 +262,130 @@ def test_facts_of_a_passage_that_is_gone_are_not_written_out(index: Path) -> Non
     assert not [text for text in found_by("paths", index, "Where was Alexander Graham Bell born?") if "born" in text]
 
 
-def test_a_graph_of_an_older_version_learns_its_texts_with_the_next_change(index: Path) -> None:
-    built = build_graph(index).graph
+def as_an_older_version_left_it(index: Path, graph: KGIndex) -> None:
     store = sqlite3.connect(index / "kg" / "facts.sqlite")
     store.execute("ALTER TABLE documents DROP COLUMN text")
     store.commit()
     store.close()
-    (index / "kg" / f"graph-{built.manifest.generation}" / "texts.npy").unlink()
-    PassageIndex.open(index).upsert([Passage("bell", "Bell taught in Boston.", "Bell", "bell.txt")])
+    (index / "kg" / f"graph-{graph.manifest.generation}" / "texts.npy").unlink()
+    manifest = json.loads((index / "kg" / "kg.json").read_text())
+    manifest.pop("texts", None)
+    (index / "kg" / "kg.json").write_text(json.dumps(manifest))
+
+
+@pytest.mark.parametrize("changed", [0, 1])
+def test_a_graph_of_an_older_version_learns_its_texts_with_the_next_build(changed: int, index: Path) -> None:
+    as_an_older_version_left_it(index, build_graph(index).graph)
+    PassageIndex.open(index).upsert([Passage("bell", "Bell taught in Boston.", "Bell", "bell.txt")] * changed)
     assert len(found_by("ppr", index, "Where was Alexander Graham Bell born?")) == 2
     again = build_graph(index)
-    assert (again.read, again.unchanged) == (1, 1)
+    assert (again.read, again.unchanged) == (changed, 2 - changed)
     assert again.graph.arrays.texts is not None
     assert again.graph.arrays.texts.all()
+
+
+def test_texts_that_a_graph_lacks_of_some_passages_are_learnt(index: Path) -> None:
+    as_an_older_version_left_it(index, build_graph(index).graph)
+    with open_writer(index / "kg") as writer:  # such as `add_triples`, which reads no passage
+        half = writer.write().arrays.texts
+    assert half is not None
+    assert not half.any()
+    texts = build_graph(index).graph.arrays.texts
+    assert texts is not None
+    assert texts.all()
+
+
+def test_given_facts_that_cannot_be_leave_those_that_were_read(index: Path, tmp_path: Path) -> None:
+    read = build_graph(index).graph
+    (tmp_path / "nodes.csv").write_text("name,type,attributes\nbell,document,{}\n")
+    (tmp_path / "relations.csv").write_text("name,attributes\n")
+    (tmp_path / "edges.csv").write_text(
+        'source,relation,target,attributes\nBell,won,a prize,"{""sources"": [[""bell"", 440, 460]]}"\n'
+    )
+    report = build_graph(index, gfm=tmp_path)
+    assert (report.imported, report.unchanged, len(report.skipped)) == (0, 2, 1)
+    assert report.graph.fingerprint == read.fingerprint
+
+
+def test_facts_that_two_files_give_count_once(tmp_path: Path) -> None:
+    (tmp_path / "openie.jsonl").write_text(openie_line(entities=["Bell"]))
+    once = build_graph(tmp_path / "i", openie=tmp_path / "openie.jsonl").graph
+    write_gfm_csv(once, tmp_path / "gfm")
+    both = build_graph(tmp_path / "i", openie=tmp_path / "openie.jsonl", gfm=tmp_path / "gfm").graph
+    assert both.fingerprint == once.fingerprint
+
+
+def files_with(name: str, folder: Path) -> list[str]:
+    return [path.name for path in folder.rglob("*") if path.is_file() and name.encode() in path.read_bytes()]
+
+
+def killed(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_what_is_deleted_is_gone_where_a_first_build_was_killed(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(KGWriter, "write", killed)
+        with pytest.raises(KeyboardInterrupt):
+            build_graph(index)
+    assert "facts.sqlite" in files_with("Leith", index)
+    assert delete_documents(index, "leith.txt").erased == 1
+    assert files_with("Leith", index) == []
+    assert not KGIndex.exists(index)
+
+
+@pytest.mark.parametrize(
+    ("owner", "method"), [(KGWriter, "write"), (Journal, "commit"), (PassageIndex, "delete_documents")]
+)
+def test_a_killed_deletion_ends_when_called_again(
+    owner: type, method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bell.txt").write_text(PASSAGES[0].text)
+    (tmp_path / "leith.txt").write_text(PASSAGES[1].text)
+    index = tmp_path / "i"
+    ingest([tmp_path / "bell.txt", tmp_path / "leith.txt"], index)
+    build_graph(index)
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, method, killed)
+        with pytest.raises(KeyboardInterrupt):
+            delete_documents(index, "leith.txt")
+    assert delete_documents(index, "leith.txt").erased == 1
+    assert files_with("Leith", index) == []
+
+
+def test_no_id_of_a_deleted_document_is_left(index: Path, tmp_path: Path) -> None:
+    (tmp_path / "rivers.tsv").write_text("Tay\tmouth\tNorth Sea\n")
+    add_triples(index, [tmp_path / "rivers.tsv"])
+    assert "facts.sqlite" in files_with("rivers", index)
+    delete_documents(index, ["rivers.tsv", "leith.txt"])
+    assert files_with("rivers", index) + files_with("leith", index) == []
+
+
+@pytest.mark.parametrize("embedder", ["", None, Letters()])
+def test_adding_leaves_the_vectors_of_a_graph_that_is_there(
+    embedder: object, index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not embedder:  # an object is not loaded by its name
+        monkeypatch.setattr(writer_module, "resolve_embedder", lambda _: Letters())
+    build_graph(index, embedder=Letters())
+    (tmp_path / "f.tsv").write_text("Tay\tis in\tScotland\n")
+    graph = add_triples(index, tmp_path / "f.tsv", embedder=embedder).graph
+    assert graph.entity_vectors is not None
+    assert graph.entity_id("Tay") is not None
+
+
+def test_a_file_that_another_process_adds_at_the_last_moment_is_seen(
+    index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "f.tsv").write_text(f"Tay\tis in\t{folder}\n")
+
+    def late(*arguments: Any) -> AbstractContextManager[KGWriter]:
+        monkeypatch.undo()
+        add_triples(index, tmp_path / "a" / "f.tsv")
+        return open_writer(*arguments)
+
+    monkeypatch.setattr(knowledge, "open_writer", late)
+    with pytest.raises(IngestError, match=r"has a file f\.tsv already"):
+        add_triples(index, tmp_path / "b" / "f.tsv")

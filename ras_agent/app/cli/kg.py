@@ -83,14 +83,9 @@ def build(
     are gone. The same command resumes a build that was interrupted. What
     cannot be read is listed and makes the exit code 3.
     """
-    from dataclasses import replace
-
     from ras_agent.app.agent_from_settings import extractor_from_settings
     from ras_agent.app.cli.screen import screen
     from ras_agent.errors import SettingsError
-    from ras_agent.tools.index.kg.equivalence import Equivalence
-    from ras_agent.tools.index.kg.index import FOLDER
-    from ras_agent.tools.index.kg.manifest import readable_kg_manifest
     from ras_agent.tools.knowledge import build_graph
 
     settings = settings_from(
@@ -100,10 +95,7 @@ def build(
     computes = spec.partition(":")[0] == "offline"
     if workers > 1 and not computes:
         raise SettingsError("--workers share the reading of the offline extractor; for a model there is --concurrency")
-    chosen: dict[str, Any] = {"threshold": threshold, "neighbours": neighbours}
-    chosen = {name: value for name, value in chosen.items() if value is not None}
-    known = readable_kg_manifest(index / FOLDER)
-    same = known.equivalence if known else Equivalence()
+    same: dict[str, Any] = {"threshold": threshold, "neighbours": neighbours}
     console = screen(quiet=quiet)
     with _bar(console) as on_progress:
         report = build_graph(
@@ -112,7 +104,7 @@ def build(
             openie=openie,
             gfm=gfm,
             embedder=embedder,
-            equivalence=replace(same, **chosen),
+            equivalence={name: value for name, value in same.items() if value is not None},
             at_once=1 if computes else concurrency,
             workers=workers,
             on_progress=on_progress,
@@ -124,7 +116,10 @@ def build(
 def add(
     index: Annotated[Path, typer.Argument(help="The index; made if it is not there.", show_default=False)],
     files: Annotated[list[Path], typer.Argument(help="Files of triples: .nt, .tsv or .jsonl.", show_default=False)],
-    embedder: Embedder = None,
+    embedder: Annotated[
+        str | None,
+        typer.Option(help="Of a new index and a new graph: minilm, st:MODEL or provider:MODEL; '' for none."),
+    ] = None,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:

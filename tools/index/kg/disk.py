@@ -43,8 +43,11 @@ def save_arrays(folder: Path, graph: KGArrays) -> None:
     sync_folder(folder.parent)
 
 
-def load_arrays(folder: Path) -> KGArrays:
-    """The saved arrays, memory-mapped. Raises FileNotFoundError, or ValueError for files that do not fit together."""
+def load_arrays(folder: Path, *, texts: bool = False) -> KGArrays:
+    """The saved arrays, memory-mapped; with `texts`, those of the texts must be there, as the others must.
+
+    Raises FileNotFoundError, or ValueError for files that do not fit together.
+    """
 
     def array(name: str) -> Any:  # each has a type of its own
         # a plain view of the map: slicing a numpy.memmap costs microseconds
@@ -66,7 +69,8 @@ def load_arrays(folder: Path) -> KGArrays:
         entity_vectors=array("entity_vectors") if with_vectors else None,
         relation_vectors=array("relation_vectors") if with_vectors else None,
         near=rows("near", len(tables["entities"])) if with_vectors else None,
-        texts=array("texts") if (folder / "texts.npy").exists() else None,  # graphs of older versions go without
+        # graphs of older versions go without
+        texts=array("texts") if texts or (folder / "texts.npy").exists() else None,
     )
     _check(graph)
     return graph
@@ -95,7 +99,7 @@ def open_generation(folder: Path) -> tuple[KGManifest, KGArrays]:
     while True:
         manifest = read_kg_manifest(folder)
         try:
-            graph = load_arrays(folder / f"graph-{manifest.generation}")
+            graph = load_arrays(folder / f"graph-{manifest.generation}", texts=manifest.texts)
         except FileNotFoundError as error:
             if read_kg_manifest(folder).generation == manifest.generation:
                 raise IndexMismatch(f"{error.filename} is missing: build the graph anew") from error

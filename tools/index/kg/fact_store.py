@@ -98,6 +98,8 @@ class FactStore:
         """Note the `text` of passages whose facts are kept."""
         rows = [(_stored(text), _bytes(name)) for name, text in texts.items()]
         self._connection.executemany("UPDATE documents SET text = ? WHERE id = ?", rows)
+        if rows:
+            self._changed()
 
     def drop(self, passage_ids: Iterable[str]) -> int:
         """Erase passages with their facts; how many there were."""
@@ -164,6 +166,11 @@ class FactStore:
 
     def remember(self, settings: Mapping[str, str]) -> None:
         self._connection.executemany("INSERT OR REPLACE INTO settings VALUES (?, ?)", settings.items())
+
+    def forget(self, names: Iterable[str]) -> None:
+        """Erase what was remembered as `names`."""
+        if self._connection.executemany("DELETE FROM settings WHERE name = ?", ((name,) for name in names)).rowcount:
+            self._leaves_remains()
 
     def commit(self) -> None:
         self._connection.commit()

@@ -267,4 +267,5 @@ def described(
         extractor=extractor,
         embedder=EmbedderIdentity(embedder.name, embedder.dimension) if embedder else None,
         equivalence=equivalence,
+        texts=graph.texts is not None,
     )

@@ -22,7 +22,7 @@ class KGManifest:
     """One generation of a graph.
 
     fingerprint: a digest of entities, relations, edges, similarities and mentions: equal for equal graphs.
-    extractor: who read the facts; embedder: whose vectors it holds.
+    extractor: who read the facts; embedder: whose vectors it holds. texts: whether it knows which texts were read.
     """
 
     generation: int = 0
@@ -35,6 +35,7 @@ class KGManifest:
     extractor: str = ""
     embedder: EmbedderIdentity | None = None
     equivalence: Equivalence = field(default_factory=Equivalence)
+    texts: bool = False
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:

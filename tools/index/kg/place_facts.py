@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from ras_agent.records import Passage, Triple
 from ras_agent.tools.index.kg.facts import PassageFacts
 from ras_agent.tools.index.load_document import Skipped
 
 __all__ = ["Given", "Placed", "place_facts"]
+
+T = TypeVar("T")
 
 
 class Given(NamedTuple):
@@ -33,7 +36,8 @@ class Placed:
 def place_facts(given: Sequence[Given], passages: Iterable[Passage]) -> Placed:
     """Each of `given` goes to the passage with its id, or else to the only one with that title.
 
-    Facts of another text than the passage's are skipped, and facts that stand outside of it.
+    Facts of another text than the passage's are skipped, and facts that stand outside of it; a passage of which nothing
+    else is given goes without. What several of `given` say of a passage counts once.
     """
     wanted = {item.facts.passage_id for item in given}
     by_id: dict[str, Passage] = {}
@@ -56,13 +60,20 @@ def place_facts(given: Sequence[Given], passages: Iterable[Passage]) -> Placed:
         if outside:
             told = f"{len(outside)} of the facts of {name!r} stand outside of its text: {outside[0]}"
             placed.skipped.append(Skipped(item.where, told))
+            if not triples and not item.facts.entities:
+                continue  # nothing is not to replace what is kept of the passage
         before = found.get(passage.id, PassageFacts(passage.id))
         found[passage.id] = PassageFacts(
-            passage.id, before.triples + tuple(triples), before.entities + item.facts.entities
+            passage.id, _united(before.triples, triples), _united(before.entities, item.facts.entities)
         )
         placed.passages[passage.id] = passage
     placed.facts.extend(found.values())
     return placed
+
+
+def _united(first: Iterable[T], second: Iterable[T]) -> tuple[T, ...]:
+    """Each as often as it is in the one in which it is more often."""
+    return tuple((Counter(first) | Counter(second)).elements())
 
 
 def _reason(item: Given, own: Sequence[Passage]) -> str:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -155,11 +156,16 @@ class KGWriter:
         """Note something for the next writer; kept with what is put or erased after it."""
         self._store.remember(notes)
 
+    def forget(self, names: Iterable[str]) -> None:
+        """Erase what was noted as `names`, with what is put or erased after it."""
+        self._store.forget(names)
+
     def write(self) -> KGIndex:
         """Write the graph of all that was read, unless that is what the folder holds, and open it."""
         before = self._before()
         made = f"{self._store.revision} {self._embedder.name if self._embedder else ''} {self._equivalence}"
-        if before is None or self._store.setting("made") != made:
+        # a graph of an older version knows no texts
+        if before is None or before[1].texts is None or self._store.setting("made") != made:
             self._tell("assembling", 0, len(self._store.known()))
             self._store.erase_unused_names()
             found = self._store.occurrences()
@@ -180,6 +186,12 @@ class KGWriter:
             self._tell("writing", len(graph.edges), len(graph.edges))
         self._store.sweep()
         return KGIndex.open(self.folder, self._embedder)
+
+    def clear(self) -> None:
+        """Erase names that nothing refers to any more, as `write` does, where there is to be no graph yet."""
+        self._store.erase_unused_names()
+        self._store.commit()
+        self._store.sweep()
 
     def _tell(self, stage: str, done: int, total: int) -> None:
         if self._on_progress:
@@ -218,13 +230,13 @@ class KGWriter:
 def open_writer(
     folder: str | Path,
     embedder: object = None,
-    equivalence: Equivalence | None = None,
+    equivalence: Equivalence | Mapping[str, Any] | None = None,
     on_progress: Callable[[KGProgress], None] | None = None,
 ) -> Iterator[KGWriter]:
     """The writer of the graph in `folder`, which is made if it is not there; of a passage index, the folder inside it.
 
-    embedder, equivalence: None for those of the graph that is there; embedder "" for none. Raises IngestError while
-    another process writes.
+    embedder, equivalence: None for those of the graph that is there; embedder "" for none; a mapping as equivalence
+    changes the settings that it names. Raises IngestError while another process writes.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -236,7 +248,8 @@ def open_writer(
             resolved = resolve_embedder(manifest.embedder.name)
         elif embedder is None and kept and not manifest and (folder / NAME).exists():  # damaged; the store knows, too
             resolved = resolve_embedder(kept.rpartition(" ")[0])
-        how = equivalence or (manifest.equivalence if manifest else Equivalence())
+        how = manifest.equivalence if manifest else Equivalence()
+        how = equivalence if isinstance(equivalence, Equivalence) else replace(how, **(equivalence or {}))
         name = f"{resolved.name} {resolved.dimension}" if resolved else ""
         if kept != name:
             store.drop_vectors()

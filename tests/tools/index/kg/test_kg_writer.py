@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ras_agent.errors import IngestError, ModelCallError
+from ras_agent.errors import IndexMismatch, IngestError, ModelCallError
 from ras_agent.records import Extraction, Failure, Passage, Source, Triple
 from ras_agent.tools.index.kg import writer as module
 from ras_agent.tools.index.kg.equivalence import Equivalence
@@ -215,6 +215,20 @@ def test_a_damaged_graph_keeps_what_counts_as_the_same(tmp_path: Path, hash_embe
     build(tmp_path, [BELL], embedder=hash_embedder, equivalence=Equivalence(0.5))
     (tmp_path / "graph-0" / "edges.npy").unlink()
     assert build(tmp_path, [BELL], embedder=hash_embedder).manifest.equivalence == Equivalence(0.5)
+
+
+def test_a_lost_file_of_texts_is_damage(tmp_path: Path) -> None:
+    build(tmp_path, [BELL])
+    (tmp_path / "graph-0" / "texts.npy").unlink()
+    with pytest.raises(IndexMismatch, match=r"texts\.npy is missing: build the graph anew"):
+        KGIndex.open(tmp_path)
+    assert build(tmp_path, [BELL]).arrays.texts is not None
+
+
+def test_settings_that_are_named_change_those_of_the_graph_that_is_there(tmp_path: Path) -> None:
+    build(tmp_path, [BELL], equivalence=Equivalence(0.5))
+    assert build(tmp_path, [BELL], equivalence={"neighbours": 3}).manifest.equivalence == Equivalence(0.5, 3)
+    assert build(tmp_path, [BELL], equivalence={}).manifest.equivalence == Equivalence(0.5, 3)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="folders are not written there by name")

@@ -73,11 +73,11 @@ def build_graph(
     extractor: as resolve_extractor takes it. openie, gfm: ready facts of passages, which are then not read; without an
     index, or with an empty one, the passages in `openie` become its own. embedder: for the vectors of the graph, by
     default its own, and of a new graph the index's; "" for none. equivalence: what counts as the same, or the settings
-    of it that change; by default the graph's own. at_once: passages being read at a time, for an
-    extractor that waits for a model. workers: processes that read, for one that computes; a script then calls this
-    under `if __name__ == "__main__":`. Passages of a graph that is there (see `add_triples`) state their own facts. A
-    killed call is taken up by the same call. Raises IndexNotFound, IngestError, IndexMismatch, MissingExtra, RunError
-    for a worker that died, and what `resolve_extractor` raises.
+    of it that change; by default the graph's own. at_once: passages being read at a time, for an extractor that waits
+    for a model. workers: processes that read, for one that computes; a script then calls this under
+    `if __name__ == "__main__":`. Passages of a graph that is there (see `add_triples`) state their own facts. A killed
+    call is taken up by the same call. Raises IndexNotFound, IngestError, IndexMismatch, MissingExtra, RunError for a
+    worker that died, and what `resolve_extractor` raises.
     """
     path = Path(index)
     skipped: list[Skipped] = []
@@ -167,7 +167,8 @@ def delete_documents(
 ) -> KGReport:
     """Delete documents from the index, from what it remembers of files, and from the graph beside it, if there is one.
 
-    Their files are then read again by the next `ingest` of them. Raises IngestError for one that is not there.
+    Their files are then read again by the next `ingest` of them. A killed call is taken up by the same call. Raises
+    IngestError for one that is not there.
     """
     path = Path(index)
     store = PassageIndex.open(path)

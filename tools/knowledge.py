@@ -171,17 +171,17 @@ def delete_documents(
     IngestError for one that is not there.
     """
     path = Path(index)
-    store = PassageIndex.open(path)
     wanted = {document_ids} if isinstance(document_ids, str) else set(document_ids)
-    passages = [passage for passage in store.passages if passage.document_id and passage.document_id in wanted]
-    if missing := sorted(wanted - {passage.document_id for passage in passages}):
-        raise IngestError(f"there is no document {missing[0]!r} in {path}: documents are called by their ids")
     with ExitStack() as held:
         journal = held.enter_context(open_journal(path / JOURNAL)) if (path / JOURNAL).exists() else None
         writer = None
         if (path / FOLDER).exists():
-            embedder = _embedder(path, store, None)
+            embedder = _embedder(path, PassageIndex.open(path), None)
             writer = held.enter_context(open_writer(path / FOLDER, embedder, None, on_progress))
+        store = PassageIndex.open(path)  # what others added before the locks were had is deleted, too
+        passages = [passage for passage in store.passages if passage.document_id and passage.document_id in wanted]
+        if missing := sorted(wanted - {passage.document_id for passage in passages}):
+            raise IngestError(f"there is no document {missing[0]!r} in {path}: documents are called by their ids")
         graph = KGIndex.in_memory([])
         # the graph and the journal first: what a kill leaves in the index alone can be deleted again
         if writer:

@@ -43,8 +43,8 @@ def save_arrays(folder: Path, graph: KGArrays) -> None:
     sync_folder(folder.parent)
 
 
-def load_arrays(folder: Path, *, texts: bool = False) -> KGArrays:
-    """The saved arrays, memory-mapped; with `texts`, those of the texts must be there, as the others must.
+def load_arrays(folder: Path, *, vectors: bool = False, texts: bool = False) -> KGArrays:
+    """The saved arrays, memory-mapped; with `vectors`, `texts`, those of them must be there, as the others must.
 
     Raises FileNotFoundError, or ValueError for files that do not fit together.
     """
@@ -54,7 +54,7 @@ def load_arrays(folder: Path, *, texts: bool = False) -> KGArrays:
         return np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False).view(np.ndarray)
 
     tables = {name: StringTable(array(f"{name}_text"), array(f"{name}_starts")) for name in _TABLES}
-    with_vectors = (folder / "entity_vectors.npy").exists()
+    with_vectors = vectors or (folder / "entity_vectors.npy").exists()
 
     def rows(name: str, width: int) -> SparseRows:
         return SparseRows(array(f"{name}_starts"), array(f"{name}_columns"), array(f"{name}_values"), width)
@@ -99,7 +99,8 @@ def open_generation(folder: Path) -> tuple[KGManifest, KGArrays]:
     while True:
         manifest = read_kg_manifest(folder)
         try:
-            graph = load_arrays(folder / f"graph-{manifest.generation}", texts=manifest.texts)
+            place, vectors = folder / f"graph-{manifest.generation}", manifest.embedder is not None
+            graph = load_arrays(place, vectors=vectors, texts=manifest.texts)
         except FileNotFoundError as error:
             if read_kg_manifest(folder).generation == manifest.generation:
                 raise IndexMismatch(f"{error.filename} is missing: build the graph anew") from error

@@ -217,12 +217,15 @@ def test_a_damaged_graph_keeps_what_counts_as_the_same(tmp_path: Path, hash_embe
     assert build(tmp_path, [BELL], embedder=hash_embedder).manifest.equivalence == Equivalence(0.5)
 
 
-def test_a_lost_file_of_texts_is_damage(tmp_path: Path) -> None:
-    build(tmp_path, [BELL])
-    (tmp_path / "graph-0" / "texts.npy").unlink()
-    with pytest.raises(IndexMismatch, match=r"texts\.npy is missing: build the graph anew"):
+@pytest.mark.parametrize("name", ["texts.npy", "entity_vectors.npy"])
+def test_a_lost_file_of_texts_or_vectors_is_damage(name: str, tmp_path: Path, hash_embedder: Any) -> None:
+    build(tmp_path, [BELL], embedder=hash_embedder)
+    (tmp_path / "graph-0" / name).unlink()
+    with pytest.raises(IndexMismatch, match=rf"{name} is missing: build the graph anew"):
         KGIndex.open(tmp_path)
-    assert build(tmp_path, [BELL]).arrays.texts is not None
+    again = build(tmp_path, [BELL], embedder=hash_embedder)
+    assert again.arrays.texts is not None
+    assert again.entity_vectors is not None
 
 
 def test_settings_that_are_named_change_those_of_the_graph_that_is_there(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from ras_agent.errors import IngestError, MissingExtra
+from ras_agent.tools.index.load_json import parse_line
 
 __all__ = ["KEY", "Record", "read_records"]
 
@@ -198,9 +199,9 @@ def _parquet(path: Path) -> Iterator[Record]:
 
 def _parsed(text: str, where: str) -> Any:
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise IngestError(f"{where}: not JSON ({error})") from error
+        return parse_line(text)
+    except ValueError as error:
+        raise IngestError(f"{where}: {error}") from error
 
 
 def _record(value: Any, where: str, number: int) -> Record:

@@ -10,6 +10,9 @@ import numpy as np
 
 from ras_agent.protocols import Retriever
 from ras_agent.records import Passage
+from ras_agent.tools.index.kg.index import KGIndex
+from ras_agent.tools.index.kg.linked_graph import LinkedGraph
+from ras_agent.tools.index.kg.linking import Linking, Mentions
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.options import hands_on_to
 from ras_agent.tools.query import check_query
@@ -48,16 +51,37 @@ class RankedHits:
 
 
 @hands_on_to(paths)
-def paths_dense(index: PassageIndex, *, share: float = 0.5, **options: Any) -> MixedRetriever:
+def paths_dense(
+    index: PassageIndex,
+    *,
+    share: float = 0.5,
+    graph: KGIndex | LinkedGraph | None = None,
+    linking: Linking | None = None,
+    mentions: Mentions | None = None,
+    **options: Any,
+) -> MixedRetriever:
     """The retriever registered as "paths+dense": the mean of both, `share` of it the paths', with their `options`."""
-    return _mixed(paths(index, **options), index, share)
+    linked = LinkedGraph.of(index, graph, linking, mentions)
+    return _mixed(paths(index, graph=linked, **options), index, linked, share)
 
 
 @hands_on_to(pcst)
-def pcst_dense(index: PassageIndex, *, share: float = 0.5, **options: Any) -> MixedRetriever:
+def pcst_dense(
+    index: PassageIndex,
+    *,
+    share: float = 0.5,
+    graph: KGIndex | LinkedGraph | None = None,
+    linking: Linking | None = None,
+    mentions: Mentions | None = None,
+    **options: Any,
+) -> MixedRetriever:
     """The retriever registered as "pcst+dense": the mean of both, `share` of it the subgraph's, with its `options`."""
-    return _mixed(pcst(index, **options), index, share)
+    linked = LinkedGraph.of(index, graph, linking, mentions)
+    return _mixed(pcst(index, graph=linked, **options), index, linked, share)
 
 
-def _mixed(walker: PathRetriever | PCSTRetriever, index: PassageIndex, share: float) -> MixedRetriever:
-    return MixedRetriever([RankedHits(walker, walker.passages, walker.name), dense(index)], [share, 1 - share])
+def _mixed(
+    walker: PathRetriever | PCSTRetriever, index: PassageIndex, linked: LinkedGraph, share: float
+) -> MixedRetriever:
+    ranker = RankedHits(walker, walker.passages, walker.name)
+    return MixedRetriever([ranker, dense(index, queries=linked.queries)], [share, 1 - share])

@@ -21,13 +21,14 @@ from ras_agent.tools.encode.gfm.paths import best_paths
 from ras_agent.tools.encode.gfm.weights import load_gfm
 from ras_agent.tools.encode.remembering import remembering
 from ras_agent.tools.index.kg.index import KGIndex
+from ras_agent.tools.index.kg.linked_graph import LinkedGraph
 from ras_agent.tools.index.kg.linking import EntityLinker, LinkedEntity, Linking, Mentions
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.options import hands_on_to
+from ras_agent.tools.retrieve.dense import dense
 from ras_agent.tools.retrieve.document_ranker import PACKAGED, DocumentRanker, contributions, document_scores
 from ras_agent.tools.retrieve.gfm_paths import FactPath, fact_path
 from ras_agent.tools.retrieve.gfm_start import messages_of, start_of
-from ras_agent.tools.retrieve.linked_graph import LinkedGraph
 from ras_agent.tools.retrieve.mix import MixedRetriever
 from ras_agent.tools.retrieve.ranker import ExplainedRetriever
 from ras_agent.tools.retrieve.ranking import Ranking, check_query, top_k
@@ -219,7 +220,9 @@ def gfm_dense(
 ) -> MixedRetriever:
     """The retriever registered as "gfm+dense": the mean of both, `share` of it the network's, with its `options`."""
     linked = LinkedGraph.of(index, graph, linking, mentions)
-    return MixedRetriever([gfm(index, graph=linked, **options), linked.dense(index)], [share, 1 - share])
+    return MixedRetriever(
+        [gfm(index, graph=linked, **options), dense(index, queries=linked.queries)], [share, 1 - share]
+    )
 
 
 def weights_of(folder: str | Path | None = None) -> tuple[GFMConfig, dict[str, Tensor]]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from ras_agent.tools.index.kg.index import KGIndex
+from ras_agent.tools.index.kg.linked_graph import LinkedGraph
 from ras_agent.tools.index.kg.linking import Linking, Mentions
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.options import hands_on_to
+from ras_agent.tools.retrieve.dense import dense
 from ras_agent.tools.retrieve.gfm import gfm
-from ras_agent.tools.retrieve.linked_graph import LinkedGraph
 from ras_agent.tools.retrieve.mix import MixedRetriever
 from ras_agent.tools.retrieve.ppr import ppr
 
@@ -31,4 +32,4 @@ def graph_mix(
     """
     linked = LinkedGraph.of(index, graph, linking, mentions)
     network, walk = gfm(index, graph=linked, **options), ppr(index, graph=linked)
-    return MixedRetriever([network, walk, linked.dense(index)], [1, 1, 1], name="graph")
+    return MixedRetriever([network, walk, dense(index, queries=linked.queries)], [1, 1, 1], name="graph")

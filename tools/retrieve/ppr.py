@@ -11,10 +11,11 @@ import numpy.typing as npt
 from ras_agent.errors import SettingsError
 from ras_agent.records import Passage
 from ras_agent.tools.index.kg.index import KGIndex
+from ras_agent.tools.index.kg.linked_graph import LinkedGraph
 from ras_agent.tools.index.kg.linking import EntityLinker, LinkedEntity, Linking, Mentions
 from ras_agent.tools.index.kg.page_rank import PageRank, walk_matrix
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.retrieve.linked_graph import LinkedGraph
+from ras_agent.tools.retrieve.dense import dense
 from ras_agent.tools.retrieve.mix import MixedRetriever
 from ras_agent.tools.retrieve.ranker import RankedRetriever
 from ras_agent.tools.retrieve.ranking import Ranking, check_query, top_k
@@ -121,4 +122,4 @@ def ppr(
 def ppr_dense(index: PassageIndex, *, share: float = 0.5, graph: KGIndex | LinkedGraph | None = None) -> MixedRetriever:
     """The retriever registered as "ppr+dense": the mean of both, `share` of it PageRank's."""
     linked = LinkedGraph.of(index, graph)
-    return MixedRetriever([ppr(index, graph=linked), linked.dense(index)], [share, 1 - share])
+    return MixedRetriever([ppr(index, graph=linked), dense(index, queries=linked.queries)], [share, 1 - share])

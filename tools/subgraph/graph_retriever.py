@@ -6,13 +6,10 @@ import warnings
 from collections.abc import Sequence
 from typing import Generic, TypeVar
 
-import numpy as np
-import numpy.typing as npt
-
 from ras_agent.errors import ModelCallError
 from ras_agent.records import Failure, Passage
-from ras_agent.tools.index.kg.index import KGIndex
-from ras_agent.tools.index.kg.linking import EntityLinker, LinkedEntity
+from ras_agent.tools.index.kg.linked_graph import LinkedGraph
+from ras_agent.tools.index.kg.linking import LinkedEntity
 from ras_agent.tools.subgraph.evidence import passages_of
 
 __all__ = ["GraphRetriever", "tell"]
@@ -26,14 +23,12 @@ class GraphRetriever(Generic[Finder]):
     def __init__(
         self,
         passages: Sequence[Passage],
-        index: KGIndex,
-        rows: npt.NDArray[np.int64],
-        linker: EntityLinker,
+        linked: LinkedGraph,
         finder: Finder,
     ) -> None:
-        """rows: (D,) the place in `passages` of each of the graph's documents, -1 for none; `finder` is of `index`."""
-        self.passages, self.index, self.finder = passages, index, finder
-        self._passage_of, self._linker = passages_of(index, passages, rows), linker
+        """linked: the graph that `finder` looks through, with `passages`' rows."""
+        self.passages, self.index, self.finder = passages, linked.graph, finder
+        self._passage_of, self._linker = passages_of(linked.graph, passages, linked.rows), linked.linker
 
     def linked(self, query: str) -> tuple[LinkedEntity, ...]:
         """The entities that the finder starts from."""

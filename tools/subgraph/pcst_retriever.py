@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ras_agent.records import Hit
-from ras_agent.tools.index.kg.beside import graph_beside, linker_for, rows_of_documents
 from ras_agent.tools.index.kg.index import KGIndex
+from ras_agent.tools.index.kg.linked_graph import LinkedGraph
 from ras_agent.tools.index.kg.linking import Linking, Mentions
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.query import check_query
@@ -65,7 +65,7 @@ def _values(found: QuestionSubgraph) -> list[float]:
 def pcst(
     index: PassageIndex,
     *,
-    graph: KGIndex | None = None,
+    graph: KGIndex | LinkedGraph | None = None,
     scorer: Scorer | None = None,
     settings: PCSTSettings | None = None,
     linking: Linking | None = None,
@@ -75,8 +75,7 @@ def pcst(
 
     scorer: of names of entities and relations; by default the graph's own vectors, or BM25 for a graph without any.
     """
-    known = graph or graph_beside(index)
-    linker = linker_for(index, known, linking, mentions)
-    judge = scorer or (None if known.entity_vectors is not None else BM25Scorer())
-    finder = PCSTFinder(Graph.from_index(known), judge, settings or OF_TEXT, linker.embedder)
-    return PCSTRetriever(index.snapshot.passages, known, rows_of_documents(index, known), linker, finder)
+    linked = LinkedGraph.of(index, graph, linking, mentions)
+    judge = scorer or (None if linked.graph.entity_vectors is not None else BM25Scorer())
+    finder = PCSTFinder(Graph.from_index(linked.graph), judge, settings or OF_TEXT, linked.embedder)
+    return PCSTRetriever(index.snapshot.passages, linked, finder)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ras_agent.records import Hit
-from ras_agent.tools.index.kg.beside import graph_beside, linker_for, rows_of_documents
 from ras_agent.tools.index.kg.index import KGIndex
+from ras_agent.tools.index.kg.linked_graph import LinkedGraph
 from ras_agent.tools.index.kg.linking import Linking, Mentions
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.query import check_query
@@ -49,7 +49,7 @@ class PathRetriever(GraphRetriever[PathFinder]):
 def paths(
     index: PassageIndex,
     *,
-    graph: KGIndex | None = None,
+    graph: KGIndex | LinkedGraph | None = None,
     composition: Composition | str | int = "",
     models: ScorerModels | None = None,
     settings: PathSettings | None = None,
@@ -61,11 +61,10 @@ def paths(
     composition: of the three modules; by default PageRank, a beam led by the graph's own vectors and a choice by their
         encoder, or both by BM25 for a graph without vectors.
     """
-    known = graph or graph_beside(index)
-    linker = linker_for(index, known, linking, mentions)
-    own = linker.embedder
+    linked = LinkedGraph.of(index, graph, linking, mentions)
+    own = linked.embedder
     chosen = composition if composition != "" else ("ppr>beam:kg>st" if own else "ppr>beam:bm25>bm25")
-    whole = Graph.from_index(known)
+    whole = Graph.from_index(linked.graph)
     scorers = Scorers(models or ScorerModels(own or "minilm", graph=whole if own else None))
     finder = PathFinder(whole, chosen, scorers, settings or INTERACTIVE)
-    return PathRetriever(index.snapshot.passages, known, rows_of_documents(index, known), linker, finder)
+    return PathRetriever(index.snapshot.passages, linked, finder)

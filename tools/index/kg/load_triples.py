@@ -33,10 +33,10 @@ class PlacedTriple:
 def load_triples(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
     """The file's facts, and what could not be read, each with its place.
 
-    .nt: N-Triples; names are rdfs:label where the file has them, else the ends of IRIs;
-    a blank node without a label is one of its file. .tsv: head, relation, tail; a
-    header of these words may stand first, further columns are left out. .jsonl: [head, relation, tail], or objects with
-    the keys head, relation, tail or subject, predicate, object. Raises IngestError for another suffix.
+    .nt: N-Triples; names are rdfs:label where the file has them, else the ends of IRIs; a blank node without a label is
+    one of its file. .tsv: head, relation, tail; a header of these words may stand first, further columns are left out.
+    .jsonl: [head, relation, tail], or objects with the keys head, relation, tail or subject, predicate, object. Raises
+    IngestError for another suffix.
     """
     reader = _READERS.get(path.suffix.lower())
     if reader is None:

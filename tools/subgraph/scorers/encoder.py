@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from functools import lru_cache, partial
 from threading import Lock
 
 import numpy as np
 import numpy.typing as npt
 
 from ras_agent.protocols import Embedder
-from ras_agent.tools.encode.embedders import query_vector, resolve_embedder
+from ras_agent.tools.encode.embedders import resolve_embedder
+from ras_agent.tools.encode.remembering import remembering
 from ras_agent.tools.subgraph.graph import plain_name
 from ras_agent.tools.subgraph.scorers.path_head import PathHead
 from ras_agent.tools.subgraph.scoring import Scored
@@ -36,7 +36,7 @@ class EncoderScorer:
         self._kept: OrderedDict[str, Floats] = OrderedDict()
         self._lock = Lock()
         # a beam asks at every length and start
-        self._question = lru_cache(256)(partial(query_vector, self._embedder))
+        self._question = remembering(self._embedder, 256).embed_query
 
     @property
     def name(self) -> str:

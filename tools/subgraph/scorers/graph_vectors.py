@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cached_property, lru_cache, partial
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from ras_agent.errors import SettingsError
 from ras_agent.protocols import Embedder
-from ras_agent.tools.encode.embedders import query_vector
+from ras_agent.tools.encode.remembering import remembering
 from ras_agent.tools.subgraph.graph import Graph, plain_name
 from ras_agent.tools.subgraph.scoring import Scored
 
@@ -40,7 +40,7 @@ class GraphVectorScorer:
         known = embedder or origin.embedder
         assert known is not None  # a graph with vectors names its embedder
         self._embedder = known
-        self._question = lru_cache(256)(partial(query_vector, known))  # a beam asks at every length and start
+        self._question = remembering(known, 256).embed_query  # a beam asks at every length and start
         self._entities, self._relations = origin.entity_vectors, origin.relation_vectors
 
     @property

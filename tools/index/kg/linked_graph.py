@@ -13,7 +13,6 @@ from ras_agent.tools.index.kg.beside import graph_beside, linker_for, rows_of_do
 from ras_agent.tools.index.kg.index import KGIndex
 from ras_agent.tools.index.kg.linking import EntityLinker, Linking, Mentions
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.retrieve.dense import DenseRetriever, dense
 
 __all__ = ["LinkedGraph"]
 
@@ -23,15 +22,15 @@ class LinkedGraph:
     """A graph with its linker, made once for all retrievers that are mixed: a question is linked and embedded once.
 
     rows: (D,) the place in the index's passages of each of the graph's documents, -1 for none.
-    embedder: of the graph's vectors, None for a graph without; it remembers queries. shared: the index's vectors are
-    of the same.
+    embedder: of the graph's vectors, None for a graph without; it remembers queries. queries: the same where the
+    index's vectors are of it, too, for dense search to read queries with; else None.
     """
 
     graph: KGIndex
     rows: npt.NDArray[np.int64]
     linker: EntityLinker
     embedder: Embedder | None
-    shared: bool
+    queries: Embedder | None
 
     @classmethod
     def of(
@@ -50,10 +49,6 @@ class LinkedGraph:
         known = graph or graph_beside(index)
         linker = linker_for(index, known, linking, mentions)
         own = linker.embedder
-        shared = own is not None and index.snapshot.manifest.embedder == known.manifest.embedder
+        shared = index.snapshot.manifest.embedder == known.manifest.embedder
         embedder = remembering(own) if own is not None else None
-        return cls(known, rows_of_documents(index, known), linker, embedder, shared)
-
-    def dense(self, index: PassageIndex) -> DenseRetriever:
-        """Dense search of the index, with this graph's memory of queries where that is of the same vectors."""
-        return dense(index, queries=self.embedder if self.shared else None)
+        return cls(known, rows_of_documents(index, known), linker, embedder, embedder if shared else None)

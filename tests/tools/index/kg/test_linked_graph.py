@@ -13,9 +13,10 @@ pytest.importorskip("torch")
 from ras_agent.records import Passage, Triple
 from ras_agent.tools.index.kg.facts import PassageFacts
 from ras_agent.tools.index.kg.index import KGIndex
+from ras_agent.tools.index.kg.linked_graph import LinkedGraph
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.retrieve.dense import dense
 from ras_agent.tools.retrieve.document_ranker import DocumentRanker
-from ras_agent.tools.retrieve.linked_graph import LinkedGraph
 from ras_agent.tools.retrieve.mix import MixedRetriever
 from ras_agent.tools.retrieve.ranker import Ranker
 
@@ -72,6 +73,6 @@ def test_dense_search_of_other_vectors_keeps_its_own_embedder(hash_embedder: Any
     graph = KGIndex.in_memory(FACTS)  # has none
     index = PassageIndex.in_memory(PASSAGES, hash_embedder)
     linked = LinkedGraph.of(index, graph)
-    assert (linked.embedder, linked.shared) == (None, False)
-    assert linked.dense(index).rank("capital of France", 1).rows.tolist() == [0]
+    assert (linked.embedder, linked.queries) == (None, None)
+    assert dense(index, queries=linked.queries).rank("capital of France", 1).rows.tolist() == [0]
     assert LinkedGraph.of(index, linked) is linked

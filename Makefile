@@ -17,9 +17,9 @@ lint: $(VENV)/.dev  ## Style and formatting
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(VENV)/.dev  ## mypy --strict
-	$(BIN)/python scripts/link_types.py
+types: $(VENV)/.dev  ## mypy --strict, and pyright as editors run it
 	$(BIN)/mypy
+	$(BIN)/pyright --pythonpath $(BIN)/python
 
 bench: $(VENV)/.dev  ## Speed, as ratios to a named peer in the same run; also appended to build/bench.jsonl
 	mkdir -p build

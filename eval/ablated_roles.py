@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 from ras_agent.protocols import Answerer
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Extraction, Passage, Plan, Source, Step, Triple
-from ras_agent.sentences import sentence_spans
+from ras_agent.text.sentences import sentence_spans
 
 __all__ = ["NeverRetrieves", "SentencesAsFacts", "TakesGraphTokens"]
 

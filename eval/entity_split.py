@@ -6,8 +6,8 @@ import hashlib
 from collections.abc import Iterable
 from typing import Literal, get_args
 
-from ras_agent.canonical import canonical_key
 from ras_agent.eval.questions import Question
+from ras_agent.text.canonical import canonical_key
 
 __all__ = ["Part", "of_part", "part_of"]
 

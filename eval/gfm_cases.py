@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.canonical import canonical_key
 from ras_agent.records import Source, Triple
+from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.index.kg.facts import PassageFacts
 from ras_agent.tools.index.kg.index import KGIndex
 

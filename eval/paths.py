@@ -20,13 +20,13 @@ from pathlib import Path
 from random import Random
 from statistics import fmean
 
-from ras_agent.canonical import canonical_key
 from ras_agent.errors import IngestError
 from ras_agent.eval.benchmarks.pathquestion import PATHQUESTION, read_knowledge_base
 from ras_agent.eval.entity_split import of_part
 from ras_agent.eval.metrics.answer_sets import SetScore, set_score
 from ras_agent.eval.questions import Question
 from ras_agent.program import run_program
+from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.subgraph.composition import INSTANCES, CompositionError, parse_composition
 from ras_agent.tools.subgraph.extract import Extraction
 from ras_agent.tools.subgraph.filter_paths import PathLimits

@@ -1,4 +1,4 @@
-"""A report as one self-contained page (see ras_agent/page_html.py): figures and plots as they are, and a browser for
+"""A report as one self-contained page (see ras_agent/page/parts.py): figures and plots as they are, and a browser for
 single questions that unpacks a question's trace when it is looked at.
 
 A trace stands in the page as gzip in base64, about a third of its JSON; the browser's own DecompressionStream opens it.
@@ -26,8 +26,8 @@ from ras_agent.eval.report_read import Run
 from ras_agent.eval.report_sections import body
 from ras_agent.eval.report_traces import packed_traces
 from ras_agent.eval.result import Result
-from ras_agent.graph_html import trace_frame
-from ras_agent.page_html import filled, inert_json, page_part, policy
+from ras_agent.page.graph_page import trace_frame
+from ras_agent.page.parts import filled, inert_json, page_part, policy
 from ras_agent.records import JSON
 
 __all__ = ["make_report", "report_html"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from ras_agent.graph_json import dump_fact
 from ras_agent.graphs.plain import plain
 from ras_agent.question_graph import QuestionGraph
+from ras_agent.question_graph.json import dump_fact
 from ras_agent.records import JSON, Call, Hit, Passage, Step, Triple
 
 __all__ = ["Records"]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ras_agent.budget import Limits
-from ras_agent.canonical import canonical_key
 from ras_agent.graphs.state import State
 from ras_agent.records import StopReason
+from ras_agent.text.canonical import canonical_key
 
 __all__ = ["budget_end", "loop_end", "repeats"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from ras_agent.words import FUNCTION_WORDS, content_words, word_set
+from ras_agent.text.words import FUNCTION_WORDS, content_words, word_set
 
 __all__ = ["ASKS", "AnswerType", "expected_answer", "head_type"]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ras_agent.expected_answer import ASKS, AnswerType, expected_answer
-from ras_agent.mentions import name_spans, names_in
-from ras_agent.words import content_words
+from ras_agent.text.names import name_spans, names_in
+from ras_agent.text.words import content_words
 
 __all__ = ["AnswerType", "Kind", "QuestionAnalysis", "analyse"]
 

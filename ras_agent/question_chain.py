@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ras_agent.expected_answer import head_type
-from ras_agent.mentions import DEMONYM, name_spans
 from ras_agent.question_analysis import analyse
 from ras_agent.question_phrases import (
     DETERMINERS,
@@ -27,7 +26,8 @@ from ras_agent.question_phrases import (
     question_tokens,
 )
 from ras_agent.records import Answer, Passage
-from ras_agent.words import FUNCTION_WORDS, stems, word_set
+from ras_agent.text.names import DEMONYM, name_spans
+from ras_agent.text.words import FUNCTION_WORDS, stems, word_set
 
 __all__ = ["MOST_LINKS", "Description", "innermost", "names_link", "speaking_of"]
 

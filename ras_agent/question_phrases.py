@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ras_agent.mentions import name_spans
-from ras_agent.words import FUNCTION_WORDS, word_set
+from ras_agent.text.names import name_spans
+from ras_agent.text.words import FUNCTION_WORDS, word_set
 
 __all__ = [
     "DETERMINERS",

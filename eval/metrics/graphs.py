@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ras_agent.canonical import canonical_key
 from ras_agent.eval.metrics.answer_sets import SetScore, set_score
+from ras_agent.text.canonical import canonical_key
 
 __all__ = ["CitedGraph", "GraphValidity", "entity_score", "graph_validity", "pooled_validity", "triple_score"]
 

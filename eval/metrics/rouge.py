@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from ras_agent.errors import MissingExtra
-from ras_agent.sentences import sentence_spans
+from ras_agent.text.sentences import sentence_spans
 
 __all__ = ["rouge_lsum"]
 

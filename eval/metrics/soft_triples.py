@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from ras_agent.canonical import canonical_key
 from ras_agent.eval.metrics.answer_sets import SetScore, set_score
+from ras_agent.text.canonical import canonical_key
 
 __all__ = ["ends_score", "soft_triple_score"]
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Self
 
-from ras_agent.canonical import canonical_key
 from ras_agent.records.json_form import JSON
+from ras_agent.text.canonical import canonical_key
 
 __all__ = ["Extraction", "Failure", "Source", "Triple", "fact_id"]
 

@@ -11,13 +11,13 @@ import numpy.typing as npt
 
 from ras_agent.eval.metrics import token_f1
 from ras_agent.question_analysis import QuestionAnalysis, analyse
+from ras_agent.text.words import stems
 from ras_agent.tools.answer.answer_type import TypeModel
 from ras_agent.tools.answer.features import Candidates, describe
 from ras_agent.tools.answer.fitting import fitting
 from ras_agent.tools.answer.question_words import BUCKETS, Rarity, bucket
 from ras_agent.tools.answer.reading import read
 from ras_agent.train.answer_examples import Found
-from ras_agent.words import stems
 
 __all__ = ["Example", "examples", "rarity_table"]
 

@@ -13,11 +13,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ras_agent.mentions import name_spans
 from ras_agent.records import Passage
-from ras_agent.sentences import sentence_spans
+from ras_agent.text.names import name_spans
+from ras_agent.text.sentences import sentence_spans
+from ras_agent.text.words import word_set
 from ras_agent.train.reading_examples import Example, occurrences, titled
-from ras_agent.words import word_set
 
 __all__ = ["answer_spans", "pseudo_examples", "supported_questions"]
 

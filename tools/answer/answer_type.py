@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.mentions import name_spans
 from ras_agent.question_analysis import QuestionAnalysis
+from ras_agent.text.names import name_spans
+from ras_agent.text.words import fold, stem
 from ras_agent.tools.answer.question_words import bucket
 from ras_agent.tools.answer.reading import tokens_of
-from ras_agent.words import fold, stem
 
 __all__ = ["ROWS", "TypeModel", "answer_features", "question_features"]
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from ras_agent.mentions import name_spans
+from ras_agent.text.names import name_spans
+from ras_agent.text.words import FUNCTION_WORDS
 from ras_agent.tools.answer.figures import figures_in
 from ras_agent.tools.answer.reading import Read, Token
-from ras_agent.words import FUNCTION_WORDS
 
 __all__ = ["Mention", "MentionKind", "mentions_in"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from ras_agent.canonical import canonical_key
 from ras_agent.protocols import Answerer
 from ras_agent.question_chain import MOST_LINKS, innermost, names_link, speaking_of
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Answer, Citation, Passage
+from ras_agent.text.canonical import canonical_key
 
 __all__ = ["ChainAnswerer"]
 

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ras_agent.mentions import name_spans
 from ras_agent.question_analysis import QuestionAnalysis
+from ras_agent.text.names import name_spans
+from ras_agent.text.words import fold, stem, stems, word_set
 from ras_agent.tools.answer.figures import Figure, figures_in
 from ras_agent.tools.answer.reading import Read, tokens_of
 from ras_agent.tools.answer.sides import Side
-from ras_agent.words import fold, stem, stems, word_set
 
 __all__ = ["Choice", "choose"]
 

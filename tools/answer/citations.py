@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ras_agent.prompts import fact_block, passage_block
 from ras_agent.records import Citation, Passage, Source, Triple
-from ras_agent.tools.encode.overlap import best_sentence, sentences_of
+from ras_agent.text.overlap import best_sentence, sentences_of
 
 __all__ = ["Cited", "Evidence", "read_citations"]
 

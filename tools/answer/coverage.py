@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.canonical import canonical_key
 from ras_agent.records import Passage
+from ras_agent.text.canonical import canonical_key
+from ras_agent.text.words import stems
 from ras_agent.tools.answer.question_words import QuestionWords, Rarity
 from ras_agent.tools.answer.reading import Read, plain_title
-from ras_agent.words import stems
 
 __all__ = ["Coverage", "cover"]
 

@@ -11,17 +11,17 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.canonical import canonical_key
-from ras_agent.mentions import name_spans
 from ras_agent.question_analysis import QuestionAnalysis
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Passage
+from ras_agent.text.canonical import canonical_key
+from ras_agent.text.names import name_spans
+from ras_agent.text.words import stem, stems
 from ras_agent.tools.answer.candidates import Mention, mentions_in
 from ras_agent.tools.answer.coverage import Coverage, cover
 from ras_agent.tools.answer.graph_links import GraphLinks
 from ras_agent.tools.answer.question_words import QuestionWords, Rarity
 from ras_agent.tools.answer.reading import Read, plain_title
-from ras_agent.words import stem, stems
 
 __all__ = ["FEATURES", "Candidates", "describe"]
 

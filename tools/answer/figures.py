@@ -7,7 +7,7 @@ from bisect import bisect
 from dataclasses import dataclass
 from typing import Literal
 
-from ras_agent.words import MONTHS
+from ras_agent.text.words import MONTHS
 
 __all__ = ["Figure", "FigureKind", "figures_in"]
 

@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from ras_agent.expected_answer import head_type
 from ras_agent.question_analysis import QuestionAnalysis
+from ras_agent.text.words import stem, word_set
 from ras_agent.tools.answer.candidates import Mention
 from ras_agent.tools.answer.figures import figures_in
 from ras_agent.tools.answer.reading import Read
-from ras_agent.words import stem, word_set
 
 __all__ = ["fitting"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-from ras_agent.canonical import canonical_key
 from ras_agent.question_graph import QuestionGraph
+from ras_agent.text.canonical import canonical_key
+from ras_agent.text.words import stems
 from ras_agent.tools.answer.question_words import QuestionWords
-from ras_agent.words import stems
 
 __all__ = ["GraphLinks"]
 

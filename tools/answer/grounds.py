@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ras_agent.canonical import canonical_key
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Citation, Passage, Source
+from ras_agent.text.canonical import canonical_key
+from ras_agent.text.words import stems
 from ras_agent.tools.answer.reading import Read, plain_title
-from ras_agent.words import stems
 
 __all__ = ["bridges", "cited"]
 

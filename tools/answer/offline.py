@@ -8,6 +8,7 @@ from ras_agent.protocols import Embedder, SpanReader
 from ras_agent.question_analysis import QuestionAnalysis, analyse
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Answer, Passage
+from ras_agent.text.words import stems
 from ras_agent.tools.answer.choice import choose
 from ras_agent.tools.answer.grounds import bridges, cited
 from ras_agent.tools.answer.rank import Ranker, packaged_ranker
@@ -16,7 +17,6 @@ from ras_agent.tools.answer.shared import Common, common_ground, spoken
 from ras_agent.tools.answer.sides import Side, sides_of
 from ras_agent.tools.answer.unheard import unheard_names
 from ras_agent.tools.answer.yes_no import decide
-from ras_agent.words import stems
 
 __all__ = ["I_DO_NOT_KNOW", "OfflineAnswerer"]
 

@@ -10,7 +10,7 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.mentions import name_spans
+from ras_agent.text.names import name_spans
 from ras_agent.tools.answer.reading import Token, tokens_of
 
 __all__ = ["BUCKETS", "QuestionWords", "Rarity", "bucket"]

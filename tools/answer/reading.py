@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ras_agent.records import Passage
-from ras_agent.sentences import sentence_spans
-from ras_agent.words import FUNCTION_WORDS, fold, stem
+from ras_agent.text.sentences import sentence_spans
+from ras_agent.text.words import FUNCTION_WORDS, fold, stem
 
 __all__ = ["Read", "Token", "plain_title", "read", "tokens_of"]
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ras_agent.question_analysis import QuestionAnalysis
+from ras_agent.text.words import stem, stems, word_set
 from ras_agent.tools.answer.answer_type import TypeModel
 from ras_agent.tools.answer.candidates import mentions_in
 from ras_agent.tools.answer.reading import Read
 from ras_agent.tools.answer.sides import Side
-from ras_agent.words import stem, stems, word_set
 
 __all__ = ["Common", "common_ground", "spoken"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ras_agent.canonical import canonical_key
 from ras_agent.question_analysis import QuestionAnalysis
 from ras_agent.records import Passage
+from ras_agent.text.canonical import canonical_key
+from ras_agent.text.words import stems
 from ras_agent.tools.answer.reading import Read, plain_title
-from ras_agent.words import stems
 
 __all__ = ["Side", "sides_of"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ras_agent.mentions import name_spans
+from ras_agent.text.names import name_spans
+from ras_agent.text.words import stems
 from ras_agent.tools.answer.reading import Read
-from ras_agent.words import stems
 
 __all__ = ["unheard_names"]
 

@@ -6,15 +6,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ras_agent.canonical import canonical_key
-from ras_agent.mentions import name_spans
 from ras_agent.question_analysis import QuestionAnalysis
+from ras_agent.text.canonical import canonical_key
+from ras_agent.text.names import name_spans
+from ras_agent.text.words import stem, stems, word_set
 from ras_agent.tools.answer.candidates import mentions_in
 from ras_agent.tools.answer.choice import choose
 from ras_agent.tools.answer.figures import figures_in
 from ras_agent.tools.answer.reading import Read
 from ras_agent.tools.answer.sides import Side
-from ras_agent.words import stem, stems, word_set
 
 __all__ = ["Verdict", "decide"]
 

@@ -6,12 +6,12 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass
 
-from ras_agent.canonical import canonical_key
-from ras_agent.mentions import is_name
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Source, Triple
+from ras_agent.text.canonical import canonical_key
+from ras_agent.text.names import is_name
+from ras_agent.text.words import fold, stem, stems
 from ras_agent.tools.plan.evidence import Evidence, ReadPassage
-from ras_agent.words import fold, stem, stems
 
 __all__ = ["COPULAS", "Bridge", "bridges"]
 

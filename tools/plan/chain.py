@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ras_agent.canonical import canonical_key
 from ras_agent.protocols import Answerer, Planner
 from ras_agent.question_chain import MOST_LINKS, innermost, names_link, speaking_of
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Passage, Plan, Step
+from ras_agent.text.canonical import canonical_key
 
 __all__ = ["ChainPlanner"]
 

@@ -8,11 +8,11 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from html import unescape
 
-from ras_agent.canonical import canonical_key
 from ras_agent.question_analysis import QuestionAnalysis, analyse
 from ras_agent.records import Passage, Step
-from ras_agent.titles import bare_title
-from ras_agent.words import content_words, stem, stems
+from ras_agent.text.canonical import canonical_key
+from ras_agent.text.titles import bare_title
+from ras_agent.text.words import content_words, stem, stems
 
 __all__ = ["ENOUGH", "Evidence", "ReadPassage", "gather"]
 

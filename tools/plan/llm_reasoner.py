@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ras_agent.canonical import canonical_key
 from ras_agent.errors import ParseError
 from ras_agent.prompts import as_data, as_line, load, passage_block
 from ras_agent.records import Passage
-from ras_agent.sentences import sentence_spans
+from ras_agent.text.canonical import canonical_key
+from ras_agent.text.sentences import sentence_spans
 from ras_agent.tools.encode.chat import ChatSettings, Request, as_chat
 from ras_agent.tools.encode.chat_dialogue import Dialogue, aconverse, converse, repair
 from ras_agent.tools.encode.thinking import without_thinking

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
 
-from ras_agent.canonical import canonical_key
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Plan, Step
+from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.plan.bridges import COPULAS, bridges
 from ras_agent.tools.plan.evidence import ENOUGH, Evidence, gather
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ras_agent.mentions import names_in
 from ras_agent.records import Hit, Passage, Step
-from ras_agent.sentences import sentence_spans
+from ras_agent.text.names import names_in
+from ras_agent.text.sentences import sentence_spans
+from ras_agent.text.words import stems
 from ras_agent.tools.plan.evidence import ENOUGH, Evidence, gather
-from ras_agent.words import stems
 
 __all__ = ["OfflineReasoner"]
 

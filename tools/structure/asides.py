@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ras_agent.mentions import name_spans
+from ras_agent.text.names import name_spans
+from ras_agent.text.words import MONTHS
 from ras_agent.tools.structure.tokens import DATE
-from ras_agent.words import MONTHS
 
 __all__ = ["ALIAS", "Aside", "facts_in", "without_asides"]
 

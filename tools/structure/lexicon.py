@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ras_agent.words import word_set
+from ras_agent.text.words import word_set
 
 __all__ = [
     "ADVERBS",

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ras_agent.mentions import DEMONYM
+from ras_agent.text.names import DEMONYM
+from ras_agent.text.words import word_set
 from ras_agent.tools.structure.noun_phrases import NounPhrase
 from ras_agent.tools.structure.topics import Topic
-from ras_agent.words import word_set
 
 __all__ = ["Fact", "facts_about", "head_of"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from ras_agent.canonical import canonical_key
 from ras_agent.records import Extraction, Passage, Source, Triple
-from ras_agent.sentences import sentence_spans
-from ras_agent.titles import bare_title
+from ras_agent.text.canonical import canonical_key
+from ras_agent.text.sentences import sentence_spans
+from ras_agent.text.titles import bare_title
 from ras_agent.tools.structure.asides import ALIAS, Aside, facts_in, without_asides
 from ras_agent.tools.structure.chunks import Chunk, chunked
 from ras_agent.tools.structure.clauses import read_clauses

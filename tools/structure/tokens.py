@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from ras_agent.mentions import name_spans
+from ras_agent.text.names import name_spans
+from ras_agent.text.words import FUNCTION_WORDS, MONTHS
 from ras_agent.tools.structure import lexicon
-from ras_agent.words import FUNCTION_WORDS, MONTHS
 
 __all__ = ["DATE", "Tag", "Token", "fixed_tokens"]
 

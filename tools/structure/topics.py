@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from ras_agent.mentions import JOINTS
-from ras_agent.titles import bare_title
-from ras_agent.words import fold, word_set
+from ras_agent.text.names import JOINTS
+from ras_agent.text.titles import bare_title
+from ras_agent.text.words import fold, word_set
 
 __all__ = ["Topic", "defined_name", "topic_of"]
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.canonical import canonical_key
 from ras_agent.errors import MissingExtra
 from ras_agent.records import Triple
+from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.index.kg.sparse_rows import SparseRows
 from ras_agent.tools.subgraph.scoring import Wording
 

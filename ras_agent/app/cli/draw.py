@@ -19,8 +19,8 @@ from ras_agent.app.cli.inert import inert, inert_lines
 from ras_agent.app.cli.layout import Hanging, hang, pack
 from ras_agent.events import Answered, AnswerToken, Event, Failed, GraphDelta, Hits, Planned, Thought
 from ras_agent.records import Answer, Citation, Failure, Hit, Passage, Triple
-from ras_agent.sentences import sentence_spans
-from ras_agent.words import stems
+from ras_agent.text.sentences import sentence_spans
+from ras_agent.text.words import stems
 
 __all__ = ["Drawing"]
 

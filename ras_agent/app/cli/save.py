@@ -13,7 +13,7 @@ __all__ = ["SUFFIXES", "check_target", "save_trace"]
 
 
 def _html(trace: Trace) -> str:
-    from ras_agent.graph_html import trace_html
+    from ras_agent.page.graph_page import trace_html
 
     return trace_html(trace)
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.canonical import canonical_key
+from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.index.kg.arrays import SOURCE, KGArrays
 from ras_agent.tools.index.kg.facts import PassageFacts
 from ras_agent.tools.index.kg.sparse_rows import SparseRows

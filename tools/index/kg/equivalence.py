@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ras_agent.errors import SettingsError
+from ras_agent.text.words import MONTHS
 from ras_agent.tools.index.kg.arrays import Vectors
 from ras_agent.tools.index.kg.near import Cells, NearLists, approximate_cells, capped, cells_of, touching
 from ras_agent.tools.index.kg.sparse_rows import SparseRows
-from ras_agent.words import MONTHS
 
 __all__ = ["Equivalence", "Pairs", "comparable", "mutual", "near_lists", "near_lists_after"]
 

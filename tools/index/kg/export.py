@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import quote
 from xml.sax.saxutils import escape, quoteattr
 
-from ras_agent.graph_export import NOT_XML
+from ras_agent.question_graph.export import NOT_XML
 from ras_agent.tools.index.kg.index import KGIndex
 
 __all__ = ["write_graphml", "write_jsonl", "write_nt", "write_tsv"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ras_agent.canonical import canonical_key
 from ras_agent.records import Passage, Triple
-from ras_agent.titles import bare_title
+from ras_agent.text.canonical import canonical_key
+from ras_agent.text.titles import bare_title
 
 __all__ = ["PassageFacts", "facts_in"]
 

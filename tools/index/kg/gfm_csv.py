@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ras_agent.canonical import canonical_key
 from ras_agent.errors import IngestError
 from ras_agent.records import Source, Triple
+from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.index.kg.assemble import EQUIVALENT
 from ras_agent.tools.index.kg.facts import PassageFacts
 from ras_agent.tools.index.kg.index import KGIndex

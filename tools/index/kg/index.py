@@ -11,10 +11,10 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.canonical import canonical_key
 from ras_agent.errors import IndexMismatch, UnknownName
 from ras_agent.protocols import Embedder
 from ras_agent.records import Source, Triple
+from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.encode.embedders import resolve_embedder
 from ras_agent.tools.index.kg.arrays import Edges, KGArrays, Vectors
 from ras_agent.tools.index.kg.assemble import assemble, occurrences_of, with_equivalences, without_documents

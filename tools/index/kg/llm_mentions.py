@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ras_agent.canonical import canonical_key
 from ras_agent.errors import ParseError
 from ras_agent.prompts import as_data, load
+from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.encode.chat import ChatSettings, Request, as_chat
 from ras_agent.tools.encode.chat_dialogue import Dialogue, converse, repair
 from ras_agent.tools.encode.thinking import without_thinking

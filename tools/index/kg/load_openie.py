@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ras_agent.canonical import canonical_key
 from ras_agent.records import Passage, Source, Triple
-from ras_agent.tools.encode.overlap import best_sentence, sentences_of
+from ras_agent.text.canonical import canonical_key
+from ras_agent.text.overlap import best_sentence, sentences_of
 from ras_agent.tools.index.kg.facts import PassageFacts
 from ras_agent.tools.index.load_document import Skipped
 from ras_agent.tools.index.load_json import parse_line

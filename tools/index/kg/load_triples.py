@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ras_agent.canonical import canonical_key
 from ras_agent.errors import IngestError
+from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.index.kg.n_triples import Statement, labels_of, names_of, parse_statement
 from ras_agent.tools.index.load_document import Skipped
 from ras_agent.tools.index.load_json import parse_line

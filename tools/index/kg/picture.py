@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ras_agent.errors import MissingExtra
-from ras_agent.page_html import filled, inert_json, page_part, policy
+from ras_agent.page.parts import filled, inert_json, page_part, policy
 from ras_agent.tools.index.kg.index import KGIndex
 
 __all__ = ["graph_page", "nearby", "most_connected"]

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ras_agent.mentions import name_spans
-from ras_agent.words import FUNCTION_WORDS
+from ras_agent.text.names import name_spans
+from ras_agent.text.words import FUNCTION_WORDS
 
 __all__ = ["Mention", "query_mentions", "split_mention"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ras_agent.canonical import canonical_key
 from ras_agent.records import Passage, Source, Triple
+from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.index.kg.load_triples import PlacedTriple
 
 __all__ = ["STATED", "knowledge_passages", "sentence_of", "stated_facts"]

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ras_agent.canonical import canonical_key
+from ras_agent.text.canonical import canonical_key
 
 __all__ = ["Date", "Quantity", "Value", "agree", "value_of"]
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ras_agent.canonical import canonical_key
+from ras_agent.text.canonical import canonical_key
 
 TEXT = st.text(st.one_of(st.characters(), st.sampled_from("the an'’s&#- \u0301\u200d\u0345\u00adıİſﬁǅ")), max_size=16)
 NAME = st.lists(st.text(string.ascii_lowercase, min_size=2, max_size=8), min_size=1, max_size=4).filter(

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ras_agent.canonical import canonical_key
 from ras_agent.question_graph import Alias, QuestionGraph
 from ras_agent.records import Source, Triple
+from ras_agent.text.canonical import canonical_key
 
 SURFACES = ["Bell", "the Bell", "BELL", "Edinburgh", "edinburgh", "Leith", "1847", "1850", "about 1850"]
 SOURCES = st.builds(

@@ -7,8 +7,8 @@ import re
 import xml.etree.ElementTree as ET
 from typing import TYPE_CHECKING
 
-from ras_agent.canonical import canonical_key
-from ras_agent.graph_merge import first_hop
+from ras_agent.question_graph.merge import first_hop
+from ras_agent.text.canonical import canonical_key
 
 if TYPE_CHECKING:
     from ras_agent.question_graph import QuestionGraph

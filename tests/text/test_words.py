@@ -2,7 +2,7 @@
 
 import pytest
 
-from ras_agent.words import content_words, fold, stem, stems
+from ras_agent.text.words import content_words, fold, stem, stems
 
 
 def test_folding_drops_case_and_accents() -> None:

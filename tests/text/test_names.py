@@ -2,7 +2,7 @@
 
 import pytest
 
-from ras_agent.mentions import is_name, names_in
+from ras_agent.text.names import is_name, names_in
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping
 
-from ras_agent.canonical import canonical_key
-from ras_agent.graph_layout import placed
-from ras_agent.graph_merge import first_hop
+from ras_agent.page.layout import placed
 from ras_agent.question_graph import QuestionGraph
+from ras_agent.question_graph.merge import first_hop
 from ras_agent.records import JSON
+from ras_agent.text.canonical import canonical_key
 from ras_agent.trace import Trace
 
 __all__ = ["picture"]

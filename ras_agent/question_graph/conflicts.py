@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 
 from ras_agent.records import Triple
-from ras_agent.values import agree, value_of
+from ras_agent.text.values import agree, value_of
 
 __all__ = ["conflicts_of"]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ras_agent.graph_conflicts import conflicts_of
+from ras_agent.question_graph.conflicts import conflicts_of
 from ras_agent.records import Source, Triple
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ras_agent.events import Planned
-from ras_agent.graph_html import trace_html
+from ras_agent.page.graph_page import trace_html
 from ras_agent.question_graph import Alias, QuestionGraph
 from ras_agent.records import Call, Citation, Failure, Hit, Passage, Plan, Source, Step, Triple, Usage
 from ras_agent.trace import Trace

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ras_agent.words import FUNCTION_WORDS, MONTHS, word_set
+from ras_agent.text.words import FUNCTION_WORDS, MONTHS, word_set
 
 __all__ = ["DEMONYM", "JOINTS", "is_name", "name_spans", "names_in"]
 

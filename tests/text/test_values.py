@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ras_agent.values import Date, Quantity, agree, value_of
+from ras_agent.text.values import Date, Quantity, agree, value_of
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import html
 import json
 
-from ras_agent.graph_picture import picture
-from ras_agent.page_html import filled, inert_json, page_part, policy
+from ras_agent.page.parts import filled, inert_json, page_part, policy
+from ras_agent.page.picture import picture
 from ras_agent.trace import Trace
 
 __all__ = ["trace_data", "trace_frame", "trace_html"]

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ras_agent.graph_merge import Entity
-from ras_agent.values import value_of
+from ras_agent.question_graph.merge import Entity
+from ras_agent.text.values import value_of
 
 if TYPE_CHECKING:
     from ras_agent.protocols import Embedder

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
-from ras_agent import graph_export
-from ras_agent.canonical import canonical_key
-from ras_agent.graph_aliases import Alias, aliases_of
-from ras_agent.graph_bound import least_useful
-from ras_agent.graph_conflicts import conflicts_of
-from ras_agent.graph_json import dump_fact, dump_reading, load_fact, load_reading
-from ras_agent.graph_merge import Entity, Readings, entities_of, facts_of, united
+from ras_agent.question_graph import export as graph_export
+from ras_agent.question_graph.aliases import Alias, aliases_of
+from ras_agent.question_graph.bound import least_useful
+from ras_agent.question_graph.conflicts import conflicts_of
+from ras_agent.question_graph.json import dump_fact, dump_reading, load_fact, load_reading
+from ras_agent.question_graph.merge import Entity, Readings, entities_of, facts_of, united
 from ras_agent.records import JSON, Triple
+from ras_agent.text.canonical import canonical_key
 
 if TYPE_CHECKING:
     from ras_agent.protocols import Embedder
@@ -113,7 +113,7 @@ class QuestionGraph:
 
     @cached_property
     def conflicts(self) -> tuple[tuple[Triple, ...], ...]:
-        """Groups of facts that cannot all hold; ras_agent.graph_conflicts has the rule."""
+        """Groups of facts that cannot all hold; ras_agent.question_graph.conflicts has the rule."""
         # facts on the shelf speak too: they may show that a predicate takes several values
         groups = conflicts_of(fact for fact, _ in self._held.values())
         if not self.shelf:
@@ -124,7 +124,7 @@ class QuestionGraph:
     def bounded(self, max_facts: int = 400, question: str = "", keep: Iterable[str] = ()) -> Self:
         """The graph with at most `max_facts` facts in sight; the others are on the shelf.
 
-        Aside go the least supported, then the least similar to the question; see ras_agent.graph_bound. Facts whose
+        Aside go the least supported, then the least similar to the question; see ras_agent.question_graph.bound. Facts whose
         ids are in `keep` and conflicting ones stay, also where that makes more than `max_facts`. Facts on the shelf are
         weighed with the others, so the result depends on what was ever merged and on the arguments, not on the order
         of merges nor on earlier bounds.
@@ -144,11 +144,11 @@ class QuestionGraph:
         return "\n".join(map(str, self.facts))
 
     def to_graphml(self) -> str:
-        """For graph tools; see ras_agent.graph_export."""
+        """For graph tools; see ras_agent.question_graph.export."""
         return graph_export.to_graphml(self)
 
     def to_mermaid(self, max_facts: int = 200) -> str:
-        """For Markdown; see ras_agent.graph_export."""
+        """For Markdown; see ras_agent.question_graph.export."""
         return graph_export.to_mermaid(self, max_facts)
 
     def to_dict(self, dump: Callable[[str, Triple, tuple[Triple, ...]], JSON] = dump_fact) -> JSON:

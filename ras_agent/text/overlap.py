@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ras_agent.canonical import canonical_key
-from ras_agent.sentences import sentence_spans
+from ras_agent.text.canonical import canonical_key
+from ras_agent.text.sentences import sentence_spans
 
 __all__ = ["Sentence", "best_sentence", "sentences_of"]
 

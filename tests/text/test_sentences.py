@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ras_agent.sentences import sentence_at, sentence_spans
+from ras_agent.text.sentences import sentence_at, sentence_spans
 
 TEXT = st.text(st.one_of(st.characters(), st.sampled_from(" \n.!?\"')]Aa1।。")), max_size=80)
 

@@ -1,6 +1,6 @@
 """The sentence that says a thing, in any language."""
 
-from ras_agent.tools.encode.overlap import best_sentence, sentences_of
+from ras_agent.text.overlap import best_sentence, sentences_of
 
 
 def quoted(text: str, *phrases: str) -> str | None:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ras_agent.canonical import canonical_key
 from ras_agent.records import Source, Triple
+from ras_agent.text.canonical import canonical_key
 
 __all__ = ["Entity", "Readings", "entities_of", "facts_of", "first_hop", "united"]
 

@@ -6,8 +6,8 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 
-from ras_agent.canonical import canonical_key
 from ras_agent.records import Triple
+from ras_agent.text.canonical import canonical_key
 
 __all__ = ["least_useful"]
 

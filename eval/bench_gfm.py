@@ -15,7 +15,7 @@ best connected hundredth. The plain systems and the autograd network take long: 
     plain           every state of every entity, relation states too, with the compiled kernel for the messages, as the
                     published code works
     plain, kept     the same with relation states that were kept
-    autograd        ras_agent.tools.encode.gfm.network's plain_scores, the reference for exactness (real graphs only)
+    autograd        ras_agent.tools.gfm.network's plain_scores, the reference for exactness (real graphs only)
     fast            FastGFM
     fast, half      with its half-precision cache
     fast, bfloat16  with that and products in bfloat16, which pays on processors that have them
@@ -50,9 +50,9 @@ from ras_agent.eval.gfm_measure import OnDevice, measure
 from ras_agent.eval.gfm_speed_table import compared, heading, line, remark
 from ras_agent.eval.gfm_systems import DEVICE_SYSTEMS, SYSTEMS
 from ras_agent.program import run_program
-from ras_agent.tools.encode.gfm.config import GFMConfig
-from ras_agent.tools.encode.gfm.on_device import ROWS
-from ras_agent.tools.index.kg.index import KGIndex
+from ras_agent.tools.gfm.config import GFMConfig
+from ras_agent.tools.gfm.on_device import ROWS
+from ras_agent.tools.kg.index import KGIndex
 
 __all__ = ["main"]
 

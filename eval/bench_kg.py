@@ -31,12 +31,12 @@ import numpy as np
 from ras_agent.eval.graph_differences import content_differences, score_difference
 from ras_agent.program import run_program
 from ras_agent.records import Extraction, Passage
-from ras_agent.tools.index.kg.index import FOLDER, KGIndex
-from ras_agent.tools.index.kg.writer import KGProgress
 from ras_agent.tools.index.load_document import USUAL_FIELDS, Document
 from ras_agent.tools.index.load_jsonl import load_jsonl
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.knowledge import build_graph, delete_documents
+from ras_agent.tools.kg.build import build_graph, delete_documents
+from ras_agent.tools.kg.index import FOLDER, KGIndex
+from ras_agent.tools.kg.writer import KGProgress
 from ras_agent.tools.roles import resolve_extractor
 
 __all__ = ["main"]

@@ -19,9 +19,9 @@ import numpy as np
 
 from ras_agent.eval.questions import Question, load_questions
 from ras_agent.program import run_program
-from ras_agent.tools.index.kg.index import KGIndex
-from ras_agent.tools.index.kg.linking import EntityLinker
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.kg.linking import EntityLinker
 
 __all__ = ["Linked", "main", "measure"]
 

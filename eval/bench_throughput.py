@@ -39,8 +39,8 @@ from ras_agent.graphs.ras import create_ras_agent
 from ras_agent.program import run_program
 from ras_agent.records import Passage
 from ras_agent.tools.answer.llm import LLMAnswerer
-from ras_agent.tools.encode.chat import ChatSettings
-from ras_agent.tools.encode.chat_limits import Rates
+from ras_agent.tools.chat.client import ChatSettings
+from ras_agent.tools.chat.limits import Rates
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.plan.llm import LLMPlanner
 from ras_agent.tools.spread.order import Do, Order, Pool

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.tools.encode.gfm.fast import FastGFM, Start
-from ras_agent.tools.encode.gfm.graph import GFMGraph
-from ras_agent.tools.encode.gfm.kept import Kept, keep
-from ras_agent.tools.encode.gfm.kernel import hear
-from ras_agent.tools.encode.gfm.network import (
+from ras_agent.tools.gfm.fast import FastGFM, Start
+from ras_agent.tools.gfm.graph import GFMGraph
+from ras_agent.tools.gfm.kept import Kept, keep
+from ras_agent.tools.gfm.kernel import hear
+from ras_agent.tools.gfm.network import (
     Messages,
     layer_count,
     layer_relations,
@@ -21,7 +21,7 @@ from ras_agent.tools.encode.gfm.network import (
     relation_inputs,
     update,
 )
-from ras_agent.tools.encode.gfm.on_device import DeviceGFM
+from ras_agent.tools.gfm.on_device import DeviceGFM
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ras_agent.tools.index.kg.index import KGIndex
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.retrieve.ppr import ppr
 
 __all__ = ["content_differences", "score_difference"]

@@ -27,8 +27,8 @@ from ras_agent.eval.significance import paired_bootstrap
 from ras_agent.program import run_program
 from ras_agent.protocols import Retriever
 from ras_agent.records import Hit
-from ras_agent.tools.index.kg.index import KGIndex
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.retrieve.dense import dense
 from ras_agent.tools.retrieve.document_ranker import PACKAGED
 from ras_agent.tools.retrieve.gfm import gfm

@@ -23,9 +23,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ras_agent.tools.encode.chat import ChatSettings
-from ras_agent.tools.encode.chat_limits import Clock
-from ras_agent.tools.encode.chat_retry import RetryPolicy
+from ras_agent.tools.chat.client import ChatSettings
+from ras_agent.tools.chat.limits import Clock
+from ras_agent.tools.chat.retry import RetryPolicy
 
 
 class ScriptedLLM:
@@ -176,8 +176,8 @@ def gfm_folder(tmp_path: Path) -> Callable[[int], Path]:
 
     def write(text_width: int) -> Path:
         torch = pytest.importorskip("torch")
-        from ras_agent.tools.encode.gfm.config import GFMConfig
-        from ras_agent.tools.encode.gfm.weights import save_gfm
+        from ras_agent.tools.gfm.config import GFMConfig
+        from ras_agent.tools.gfm.weights import save_gfm
 
         config = GFMConfig(text_width=text_width, width=4, layers=2, inverse="negated")
         weights = {name: torch.zeros(shape) for name, shape in config.shapes().items()}

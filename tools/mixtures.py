@@ -10,10 +10,10 @@ import numpy as np
 
 from ras_agent.protocols import Retriever
 from ras_agent.records import Passage
-from ras_agent.tools.index.kg.index import KGIndex
-from ras_agent.tools.index.kg.linked_graph import LinkedGraph
-from ras_agent.tools.index.kg.linking import Linking, Mentions
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.kg.linked_graph import LinkedGraph
+from ras_agent.tools.kg.linking import Linking, Mentions
 from ras_agent.tools.options import hands_on_to
 from ras_agent.tools.query import check_query
 from ras_agent.tools.retrieve.dense import dense

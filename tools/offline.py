@@ -68,6 +68,6 @@ def _encoders(embeddings: str) -> tuple[Embedder | None, SpanReader | None]:
     if not embeddings:
         return None, None
     from ras_agent.tools.answer.span_reader import MiniLMSpanReader
-    from ras_agent.tools.encode.minilm import MiniLMEmbedder
+    from ras_agent.tools.embed.minilm import MiniLMEmbedder
 
     return MiniLMEmbedder(), MiniLMSpanReader()

@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from ras_agent.errors import SettingsError, UnknownName
 from ras_agent.protocols import Answerer, Extractor, Planner, Reasoner
-from ras_agent.tools.encode.chat_models import is_chat_model, model_name, printable
+from ras_agent.tools.chat.models import is_chat_model, model_name, printable
 from ras_agent.tools.registry import factory, names
 
 __all__ = ["resolve_answerer", "resolve_extractor", "resolve_planner", "resolve_reasoner", "role_name"]

@@ -14,7 +14,7 @@ from ras_agent.settings import Settings
 if TYPE_CHECKING:
     from ras_agent.graphs.assembly import Agent
     from ras_agent.protocols import Answerer, Extractor, Planner, Reasoner, Retriever
-    from ras_agent.tools.encode.chat import ChatSettings
+    from ras_agent.tools.chat.client import ChatSettings
     from ras_agent.tools.index.store import PassageIndex
 
 __all__ = [
@@ -157,8 +157,8 @@ def limits_of(settings: Settings) -> Limits:
 
 def chat_settings(settings: Settings) -> ChatSettings:
     """How models are asked."""
-    from ras_agent.tools.encode.chat import ChatSettings
-    from ras_agent.tools.encode.chat_limits import Rates
+    from ras_agent.tools.chat.client import ChatSettings
+    from ras_agent.tools.chat.limits import Rates
 
     return ChatSettings(
         temperature=settings.temperature,

@@ -134,7 +134,7 @@ def _packages(extra: str) -> list[str]:
 
 
 def _weights() -> Check:
-    from ras_agent.tools.encode.packaged_minilm import packaged_minilm
+    from ras_agent.tools.embed.packaged_minilm import packaged_minilm
 
     try:
         return Check("extras", "MiniLM weights", True, f"sha256 as published, {packaged_minilm()}")

@@ -26,7 +26,7 @@ from ras_agent.eval.scoring import metric
 from ras_agent.eval.summarise import summarise
 from ras_agent.records import JSON
 from ras_agent.settings import Settings
-from ras_agent.tools.index.kg.index import KGIndex
+from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.roles import role_name
 from ras_agent.tools.spread.order import Order, Pool
 

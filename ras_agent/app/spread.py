@@ -47,7 +47,7 @@ class Spread:
             from ras_agent.tools.spread.processes import Processes
 
             return Processes(order, self.workers or os.cpu_count() or 1)
-        from ras_agent.tools.encode.chat_cache import REPLY_COLUMNS
+        from ras_agent.tools.chat.cache import REPLY_COLUMNS
         from ras_agent.tools.spread.cluster import Cluster, KeptFile
         from ras_agent.tools.structure.triple_cache import FACT_COLUMNS
 

@@ -17,7 +17,7 @@ from ras_agent.tools.answer.chain import ChainAnswerer
 from ras_agent.tools.answer.offline import OfflineAnswerer
 from ras_agent.tools.answer.rank import Ranker
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.knowledge import build_graph
+from ras_agent.tools.kg.build import build_graph
 from ras_agent.tools.plan.chain import ChainPlanner
 from ras_agent.tools.plan.offline import OfflinePlanner
 from ras_agent.train.answer_examples import Asked, Found

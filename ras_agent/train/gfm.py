@@ -29,9 +29,9 @@ import numpy as np
 
 from ras_agent.errors import SettingsError, WeightsError
 from ras_agent.program import run_program
-from ras_agent.tools.encode.gfm.config import GFMConfig
-from ras_agent.tools.encode.gfm.network import Messages, initial_weights, plain_scores
-from ras_agent.tools.encode.gfm.weights import load_gfm
+from ras_agent.tools.gfm.config import GFMConfig
+from ras_agent.tools.gfm.network import Messages, initial_weights, plain_scores
+from ras_agent.tools.gfm.weights import load_gfm
 from ras_agent.train.gfm_checkpoint import keep_lines, resume, save
 from ras_agent.train.gfm_config import Config, contents_of, settings_of
 from ras_agent.train.gfm_losses import document_loss, entity_loss, ranking_loss

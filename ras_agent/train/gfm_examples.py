@@ -19,9 +19,9 @@ from pathlib import Path
 from ras_agent.errors import SettingsError, UnknownName
 from ras_agent.program import run_program
 from ras_agent.records import Passage
-from ras_agent.tools.index.kg.disk import write_generation
-from ras_agent.tools.index.kg.facts import PassageFacts, facts_in
-from ras_agent.tools.index.kg.index import KGIndex
+from ras_agent.tools.kg.disk import write_generation
+from ras_agent.tools.kg.facts import PassageFacts, facts_in
+from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.offline import offline_extractor
 from ras_agent.train.gfm_linked import Question, write_linked
 from ras_agent.train.pseudo_questions import supported_questions

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ras_agent.program import run_program
-from ras_agent.tools.encode.gfm.weights import load_gfm, save_gfm
+from ras_agent.tools.gfm.weights import load_gfm, save_gfm
 from ras_agent.tools.retrieve.document_ranker import PACKAGED
 
 __all__ = ["ENCODERS", "SOURCES", "export"]

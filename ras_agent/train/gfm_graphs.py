@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.tools.encode.gfm.graph import GFMGraph
-from ras_agent.tools.index.kg.index import KGIndex
-from ras_agent.tools.index.kg.sparse_rows import SparseRows
+from ras_agent.tools.gfm.graph import GFMGraph
+from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.kg.sparse_rows import SparseRows
 
 __all__ = ["Asked", "Part", "part_of", "picked_documents"]
 

@@ -12,8 +12,8 @@ from zipfile import BadZipFile
 import numpy as np
 
 from ras_agent.errors import IngestError
-from ras_agent.tools.index.kg.index import KGIndex
-from ras_agent.tools.index.kg.linking import EntityLinker
+from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.kg.linking import EntityLinker
 from ras_agent.tools.retrieve.gfm_start import start_of
 from ras_agent.train.gfm_graphs import Asked
 from ras_agent.train.reading_examples import read_jsonl

@@ -27,12 +27,12 @@ from ras_agent.errors import IndexMismatch, IngestError, SettingsError
 from ras_agent.eval.graph_table import Gold, gold_of, recalls
 from ras_agent.eval.metrics import reciprocal_rank
 from ras_agent.program import run_program
-from ras_agent.tools.encode.gfm.config import GFMConfig
-from ras_agent.tools.encode.gfm.fast import FastGFM
-from ras_agent.tools.index.kg.beside import linker_for, rows_of_documents
-from ras_agent.tools.index.kg.index import KGIndex
+from ras_agent.tools.gfm.config import GFMConfig
+from ras_agent.tools.gfm.fast import FastGFM
 from ras_agent.tools.index.load_json import parse_line
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.kg.beside import linker_for, rows_of_documents
+from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.retrieve.document_ranker import PACKAGED
 from ras_agent.tools.retrieve.gfm import GFMRetriever, weights_of
 from ras_agent.tools.retrieve.gfm_start import messages_of

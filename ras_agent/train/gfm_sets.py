@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ras_agent.errors import IndexMismatch, IndexNotFound, SettingsError
-from ras_agent.tools.encode.gfm.config import GFMConfig
-from ras_agent.tools.encode.gfm.graph import GFMGraph
-from ras_agent.tools.index.kg.index import KGIndex
-from ras_agent.tools.index.kg.manifest import read_kg_manifest
+from ras_agent.tools.gfm.config import GFMConfig
+from ras_agent.tools.gfm.graph import GFMGraph
+from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.kg.manifest import read_kg_manifest
 from ras_agent.tools.retrieve.document_ranker import PACKAGED
 from ras_agent.tools.retrieve.gfm_start import inverse_vectors
 from ras_agent.train.gfm_graphs import Asked, Part, part_of, picked_documents

@@ -28,7 +28,7 @@ from ras_agent.eval.benchmarks.pathquestion import PATHQUESTION, read_knowledge_
 from ras_agent.eval.entity_split import of_part
 from ras_agent.program import run_program
 from ras_agent.protocols import Embedder
-from ras_agent.tools.encode.embedders import resolve_embedder
+from ras_agent.tools.embed.embedders import resolve_embedder
 from ras_agent.tools.subgraph.graph import Graph
 from ras_agent.tools.subgraph.scorers.path_head import PARTS, PathHead
 from ras_agent.tools.subgraph.scoring import Wording

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from ras_agent.tools.index.kg.equivalence import Equivalence
-from ras_agent.tools.index.kg.index import KGIndex
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.kg.equivalence import Equivalence
+from ras_agent.tools.kg.index import KGIndex
 
 Cli = Callable[..., Any]
 

@@ -13,10 +13,10 @@ import pytest
 from ras_agent.calling import acall
 from ras_agent.protocols import Retriever
 from ras_agent.records import Passage, Triple
-from ras_agent.tools.index.kg.facts import PassageFacts
-from ras_agent.tools.index.kg.index import FOLDER, KGIndex
-from ras_agent.tools.index.kg.writer import open_writer
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.kg.facts import PassageFacts
+from ras_agent.tools.kg.index import FOLDER, KGIndex
+from ras_agent.tools.kg.writer import open_writer
 from ras_agent.tools.retrieve.bm25 import BM25Retriever
 from ras_agent.tools.retrieve.document_ranker import DocumentRanker
 from ras_agent.tools.retrieve.langchain_adapter import LangChainRetriever, as_langchain

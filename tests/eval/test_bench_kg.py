@@ -11,9 +11,9 @@ import pytest
 
 from ras_agent.app.sample import sample_passages
 from ras_agent.eval.bench_kg import main
-from ras_agent.tools.index.kg.index import KGIndex
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.knowledge import build_graph
+from ras_agent.tools.kg.build import build_graph
+from ras_agent.tools.kg.index import KGIndex
 
 SAME = {"entities": 0, "relations": 0, "documents": 0, "facts": 0, "mentions": 0, "equivalences": 0}
 

@@ -11,9 +11,9 @@ import pytest
 from ras_agent.errors import IngestError
 from ras_agent.eval.graph_table import Gold, gold_of, main, recalls
 from ras_agent.records import Hit, Passage
-from ras_agent.tools.index.kg.index import FOLDER
-from ras_agent.tools.index.kg.writer import open_writer
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.kg.index import FOLDER
+from ras_agent.tools.kg.writer import open_writer
 from ras_agent.tools.offline import offline_extractor
 from ras_agent.tools.structure.bulk import one_by_one
 
@@ -48,7 +48,7 @@ def files(tmp_path: Path, hash_embedder: Any, monkeypatch: pytest.MonkeyPatch) -
     rows = [{"question": "Where was Alexander Graham Bell born?", "supporting_ids": ["bell"]}] * 3
     (tmp_path / "q.jsonl").write_text("\n".join(map(json.dumps, rows)))
     monkeypatch.setattr("ras_agent.tools.index.store.resolve_embedder", lambda spec: hash_embedder)
-    monkeypatch.setattr("ras_agent.tools.index.kg.index.resolve_embedder", lambda spec: hash_embedder)
+    monkeypatch.setattr("ras_agent.tools.kg.index.resolve_embedder", lambda spec: hash_embedder)
     return str(tmp_path / "i"), str(tmp_path / "q.jsonl")
 
 

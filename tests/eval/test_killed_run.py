@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ras_agent.eval.loopback_model import Loopback, serving
-from ras_agent.tools.encode.chat_cache import ReplyCache
+from ras_agent.tools.chat.cache import ReplyCache
 
 COMMAND = [sys.executable, "-P", "-c", "from ras_agent.app.cli import main; main()"]
 TOWNS = ("Hull", "York", "Ripon", "Leeds", "Selby", "Whitby", "Malton", "Thirsk", "Otley", "Goole", "Skipton", "Filey")

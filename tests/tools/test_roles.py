@@ -12,7 +12,7 @@ from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Plan
 from ras_agent.tools import registry
 from ras_agent.tools.answer.llm import LLMAnswerer
-from ras_agent.tools.encode.chat import ChatSettings
+from ras_agent.tools.chat.client import ChatSettings
 from ras_agent.tools.plan.llm import LLMPlanner
 from ras_agent.tools.plan.llm_reasoner import LLMReasoner
 from ras_agent.tools.roles import (

@@ -24,13 +24,13 @@ from safetensors.torch import load_file, save_file  # noqa: E402
 
 from ras_agent.errors import IndexMismatch, IndexNotFound, IngestError, SettingsError, WeightsError  # noqa: E402
 from ras_agent.records import Source, Triple  # noqa: E402
-from ras_agent.tools.encode.gfm.config import GFMConfig  # noqa: E402
-from ras_agent.tools.encode.gfm.graph import GFMGraph  # noqa: E402
-from ras_agent.tools.encode.gfm.network import initial_weights  # noqa: E402
-from ras_agent.tools.encode.gfm.weights import load_gfm, save_gfm  # noqa: E402
-from ras_agent.tools.index.kg.disk import write_generation  # noqa: E402
-from ras_agent.tools.index.kg.facts import PassageFacts  # noqa: E402
-from ras_agent.tools.index.kg.index import KGIndex  # noqa: E402
+from ras_agent.tools.gfm.config import GFMConfig  # noqa: E402
+from ras_agent.tools.gfm.graph import GFMGraph  # noqa: E402
+from ras_agent.tools.gfm.network import initial_weights  # noqa: E402
+from ras_agent.tools.gfm.weights import load_gfm, save_gfm  # noqa: E402
+from ras_agent.tools.kg.disk import write_generation  # noqa: E402
+from ras_agent.tools.kg.facts import PassageFacts  # noqa: E402
+from ras_agent.tools.kg.index import KGIndex  # noqa: E402
 from ras_agent.train.gfm import Config, losses, train  # noqa: E402
 from ras_agent.train.gfm_graphs import part_of  # noqa: E402
 from ras_agent.train.gfm_linked import Question, linked, read_linked, write_linked  # noqa: E402

@@ -20,11 +20,11 @@ pytest.importorskip("safetensors")
 from ras_agent.errors import IngestError, SettingsError
 from ras_agent.eval.graph_table import Gold
 from ras_agent.records import Passage, Source, Triple
-from ras_agent.tools.encode.gfm.fast import FastGFM
-from ras_agent.tools.index.kg.disk import write_generation
-from ras_agent.tools.index.kg.facts import PassageFacts
-from ras_agent.tools.index.kg.index import KGIndex
+from ras_agent.tools.gfm.fast import FastGFM
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.kg.disk import write_generation
+from ras_agent.tools.kg.facts import PassageFacts
+from ras_agent.tools.kg.index import KGIndex
 from ras_agent.train.gfm import Config
 from ras_agent.train.gfm_graphs import Asked
 from ras_agent.train.gfm_linked import Question, write_linked

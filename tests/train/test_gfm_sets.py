@@ -12,9 +12,9 @@ pytest.importorskip("torch")
 
 from ras_agent.errors import SettingsError
 from ras_agent.records import Source, Triple
-from ras_agent.tools.encode.gfm.config import GFMConfig
-from ras_agent.tools.index.kg.facts import PassageFacts
-from ras_agent.tools.index.kg.index import KGIndex
+from ras_agent.tools.gfm.config import GFMConfig
+from ras_agent.tools.kg.facts import PassageFacts
+from ras_agent.tools.kg.index import KGIndex
 from ras_agent.train.gfm_graphs import Asked, part_of, picked_documents
 from ras_agent.train.gfm_sets import Set, completion, retrieval
 

@@ -14,8 +14,8 @@ from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Answer, Failure, Passage
 from ras_agent.tools.answer.citations import Evidence, read_citations
 from ras_agent.tools.answer.forms import FORMS, Style, abstains, answer_part, bare_words
-from ras_agent.tools.encode.chat import ChatSettings, Reply, Request, as_chat
-from ras_agent.tools.encode.chat_dialogue import Dialogue, aconverse, converse, repair
+from ras_agent.tools.chat.client import ChatSettings, Reply, Request, as_chat
+from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, repair
 
 __all__ = ["I_DO_NOT_KNOW", "LLMAnswerer"]
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from ras_agent.errors import MissingExtra, WeightsError
 from ras_agent.records import Span
-from ras_agent.tools.encode.packaged_minilm import MINILM_SHA256, packaged_minilm
+from ras_agent.tools.embed.packaged_minilm import MINILM_SHA256, packaged_minilm
 
 __all__ = ["MiniLMSpanReader", "best_spans"]
 

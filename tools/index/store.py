@@ -18,7 +18,7 @@ import numpy as np
 from ras_agent.errors import IndexMismatch, RasError
 from ras_agent.protocols import Embedder, Retriever
 from ras_agent.records import Passage
-from ras_agent.tools.encode.embedders import resolve_embedder
+from ras_agent.tools.embed.embedders import resolve_embedder
 from ras_agent.tools.index.bm25_matrix import BM25Parameters
 from ras_agent.tools.index.durable import writer_lock
 from ras_agent.tools.index.folder import exists, open_folder, start_folder, write_folder

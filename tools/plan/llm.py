@@ -10,8 +10,8 @@ from ras_agent.errors import ParseError
 from ras_agent.prompts import as_data, history_block, load
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Plan, Step
-from ras_agent.tools.encode.chat import ChatSettings, Request, as_chat
-from ras_agent.tools.encode.chat_dialogue import Dialogue, aconverse, converse, repair
+from ras_agent.tools.chat.client import ChatSettings, Request, as_chat
+from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, repair
 from ras_agent.tools.plan.grammar import FORM, parse_plan
 
 __all__ = ["LLMPlanner"]

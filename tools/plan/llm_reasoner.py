@@ -10,9 +10,9 @@ from ras_agent.prompts import as_data, as_line, load, passage_block
 from ras_agent.records import Passage
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.sentences import sentence_spans
-from ras_agent.tools.encode.chat import ChatSettings, Request, as_chat
-from ras_agent.tools.encode.chat_dialogue import Dialogue, aconverse, converse, repair
-from ras_agent.tools.encode.thinking import without_thinking
+from ras_agent.tools.chat.client import ChatSettings, Request, as_chat
+from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, repair
+from ras_agent.tools.chat.thinking import without_thinking
 
 __all__ = ["LLMReasoner", "first_new_sentence"]
 

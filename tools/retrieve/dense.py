@@ -7,7 +7,7 @@ from typing import cast
 
 from ras_agent.protocols import Embedder
 from ras_agent.records import Passage
-from ras_agent.tools.encode.remembering import remembering
+from ras_agent.tools.embed.remembering import remembering
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.index.vector_index import VectorIndex
 from ras_agent.tools.retrieve.ranker import RankedRetriever

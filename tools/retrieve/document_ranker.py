@@ -8,8 +8,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.tools.encode.gfm.graph import entries
-from ras_agent.tools.index.kg.sparse_rows import SparseRows
+from ras_agent.tools.gfm.graph import entries
+from ras_agent.tools.kg.sparse_rows import SparseRows
 
 __all__ = ["PACKAGED", "DocumentRanker", "EntityWeight", "document_scores"]
 

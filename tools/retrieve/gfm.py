@@ -14,16 +14,16 @@ import numpy.typing as npt
 from ras_agent.errors import MissingExtra, SettingsError, WeightsError
 from ras_agent.protocols import Embedder
 from ras_agent.records import Passage
-from ras_agent.tools.encode.gfm.choose import Scorer, scorer
-from ras_agent.tools.encode.gfm.config import GFMConfig
-from ras_agent.tools.encode.gfm.fast import MOST, Start
-from ras_agent.tools.encode.gfm.paths import best_paths
-from ras_agent.tools.encode.gfm.weights import load_gfm
-from ras_agent.tools.encode.remembering import remembering
-from ras_agent.tools.index.kg.index import KGIndex
-from ras_agent.tools.index.kg.linked_graph import LinkedGraph
-from ras_agent.tools.index.kg.linking import EntityLinker, LinkedEntity, Linking, Mentions
+from ras_agent.tools.embed.remembering import remembering
+from ras_agent.tools.gfm.choose import Scorer, scorer
+from ras_agent.tools.gfm.config import GFMConfig
+from ras_agent.tools.gfm.fast import MOST, Start
+from ras_agent.tools.gfm.paths import best_paths
+from ras_agent.tools.gfm.weights import load_gfm
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.kg.linked_graph import LinkedGraph
+from ras_agent.tools.kg.linking import EntityLinker, LinkedEntity, Linking, Mentions
 from ras_agent.tools.options import hands_on_to
 from ras_agent.tools.retrieve.dense import dense
 from ras_agent.tools.retrieve.document_ranker import PACKAGED, DocumentRanker, contributions, document_scores
@@ -181,7 +181,7 @@ def gfm(
         read vectors of the packaged MiniLM.
     ranker: by default the paper's, and PACKAGED with the package's own weights.
     paths: see GFMRetriever. device: "auto", "cpu", "cuda", "cuda:<number>". most, half_cache, half_products: see
-        ras_agent.tools.encode.gfm.choose.scorer.
+        ras_agent.tools.gfm.choose.scorer.
     Raises IndexMismatch where there is no graph, or its vectors are not of the network's encoder; WeightsError;
     MissingExtra; SettingsError for a device that is not there.
     """

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ras_agent.tools.encode.gfm.graph import GFMGraph
-from ras_agent.tools.encode.gfm.paths import MessagePath
-from ras_agent.tools.index.kg.index import KGIndex
+from ras_agent.tools.gfm.graph import GFMGraph
+from ras_agent.tools.gfm.paths import MessagePath
+from ras_agent.tools.kg.index import KGIndex
 
 __all__ = ["FactPath", "fact_path"]
 

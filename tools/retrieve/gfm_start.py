@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ras_agent.errors import IndexMismatch
-from ras_agent.tools.encode.gfm.config import GFMConfig
-from ras_agent.tools.encode.gfm.fast import Start
-from ras_agent.tools.encode.gfm.graph import GFMGraph
-from ras_agent.tools.index.kg.index import KGIndex
-from ras_agent.tools.index.kg.linking import LinkedEntity
+from ras_agent.tools.gfm.config import GFMConfig
+from ras_agent.tools.gfm.fast import Start
+from ras_agent.tools.gfm.graph import GFMGraph
+from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.kg.linking import LinkedEntity
 
 __all__ = ["check_vectors", "inverse_vectors", "messages_of", "start_of"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ras_agent.tools.index.kg.index import KGIndex
-from ras_agent.tools.index.kg.linked_graph import LinkedGraph
-from ras_agent.tools.index.kg.linking import Linking, Mentions
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.kg.linked_graph import LinkedGraph
+from ras_agent.tools.kg.linking import Linking, Mentions
 from ras_agent.tools.options import hands_on_to
 from ras_agent.tools.retrieve.dense import dense
 from ras_agent.tools.retrieve.gfm import gfm

@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from ras_agent.errors import SettingsError
 from ras_agent.records import Passage
-from ras_agent.tools.index.kg.index import KGIndex
-from ras_agent.tools.index.kg.linked_graph import LinkedGraph
-from ras_agent.tools.index.kg.linking import EntityLinker, LinkedEntity, Linking, Mentions
-from ras_agent.tools.index.kg.page_rank import PageRank, walk_matrix
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.kg.linked_graph import LinkedGraph
+from ras_agent.tools.kg.linking import EntityLinker, LinkedEntity, Linking, Mentions
+from ras_agent.tools.kg.page_rank import PageRank, walk_matrix
 from ras_agent.tools.retrieve.dense import dense
 from ras_agent.tools.retrieve.mix import MixedRetriever
 from ras_agent.tools.retrieve.ranker import RankedRetriever

@@ -24,7 +24,7 @@ def resolve_retriever(
     spec: a Retriever; a LangChain BaseRetriever; or a registered name ("bm25", "dense", "hybrid", entry points of
         `ras_agent.retriever`), built over `index` with `options`.
     index: an open index, the path of one, or passages, which are then indexed in memory. For the last two the option
-        `embedder` is how to embed (see ras_agent.tools.encode.embedders.resolve_embedder).
+        `embedder` is how to embed (see ras_agent.tools.embed.embedders.resolve_embedder).
     Raises UnknownName, SettingsError for a name without an index, IndexNotFound, IndexMismatch, MissingExtra, or
     TypeError for an object that is no retriever.
     """

@@ -14,7 +14,7 @@ from ras_agent.calling import acall, call
 from ras_agent.errors import SettingsError
 from ras_agent.protocols import Extractor
 from ras_agent.records import Call, Extraction, Passage, Triple
-from ras_agent.tools.encode.chat_shared import UnderWay
+from ras_agent.tools.chat.shared import UnderWay
 from ras_agent.tools.structure.triple_cache import KeptFacts, TripleCache, facts_key
 
 __all__ = ["CachedExtractor"]

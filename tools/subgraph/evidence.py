@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ras_agent.records import Hit, Passage, Triple
-from ras_agent.tools.index.kg.index import KGIndex
-from ras_agent.tools.index.kg.textualise import STATED, sentence_of
+from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.kg.textualise import STATED, sentence_of
 from ras_agent.tools.subgraph.graph import Graph, Subgraph, plain_name
 from ras_agent.tools.subgraph.refine import RankedPath
 from ras_agent.tools.subgraph.textualise import textualise

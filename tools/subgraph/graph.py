@@ -13,12 +13,12 @@ import numpy.typing as npt
 from ras_agent.errors import MissingExtra
 from ras_agent.records import Triple
 from ras_agent.text.canonical import canonical_key
-from ras_agent.tools.index.kg.sparse_rows import SparseRows
+from ras_agent.tools.kg.sparse_rows import SparseRows
 from ras_agent.tools.subgraph.scoring import Wording
 
 if TYPE_CHECKING:
     from ras_agent.question_graph import QuestionGraph
-    from ras_agent.tools.index.kg.index import KGIndex
+    from ras_agent.tools.kg.index import KGIndex
 
 __all__ = ["Graph", "Step", "Subgraph", "plain_name"]
 

@@ -8,8 +8,8 @@ from typing import Generic, TypeVar
 
 from ras_agent.errors import ModelCallError
 from ras_agent.records import Failure, Passage
-from ras_agent.tools.index.kg.linked_graph import LinkedGraph
-from ras_agent.tools.index.kg.linking import LinkedEntity
+from ras_agent.tools.kg.linked_graph import LinkedGraph
+from ras_agent.tools.kg.linking import LinkedEntity
 from ras_agent.tools.subgraph.evidence import passages_of
 
 __all__ = ["GraphRetriever", "tell"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ras_agent.records import Hit
-from ras_agent.tools.index.kg.index import KGIndex
-from ras_agent.tools.index.kg.linked_graph import LinkedGraph
-from ras_agent.tools.index.kg.linking import Linking, Mentions
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.kg.linked_graph import LinkedGraph
+from ras_agent.tools.kg.linking import Linking, Mentions
 from ras_agent.tools.query import check_query
 from ras_agent.tools.subgraph.evidence import by_fact
 from ras_agent.tools.subgraph.extract import Extraction

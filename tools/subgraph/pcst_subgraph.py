@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ras_agent.protocols import Embedder
 from ras_agent.records import Failure
-from ras_agent.tools.encode.embedders import query_vector
+from ras_agent.tools.embed.embedders import query_vector
 from ras_agent.tools.subgraph.extract import Extraction, ppr
 from ras_agent.tools.subgraph.graph import Graph, Subgraph, plain_name
 from ras_agent.tools.subgraph.pcst import prizes_of, steiner_tree

@@ -16,9 +16,9 @@ from ras_agent.app.cli.options import Config, Debug, settings_from
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ras_agent.tools.index.kg.index import KGIndex
-    from ras_agent.tools.index.kg.writer import KGProgress
-    from ras_agent.tools.knowledge import KGReport
+    from ras_agent.tools.kg.build import KGReport
+    from ras_agent.tools.kg.index import KGIndex
+    from ras_agent.tools.kg.writer import KGProgress
 
 __all__ = ["kg"]
 
@@ -86,7 +86,7 @@ def build(
     from ras_agent.app.agent_from_settings import extractor_from_settings
     from ras_agent.app.cli.screen import screen
     from ras_agent.errors import SettingsError
-    from ras_agent.tools.knowledge import build_graph
+    from ras_agent.tools.kg.build import build_graph
 
     settings = settings_from(
         config, llm=llm, extractor=extractor, few_shot=few_shot, prompts=prompts, cache=cache, triple_cache=triple_cache
@@ -130,7 +130,7 @@ def add(
     A file that was added before is replaced.
     """
     from ras_agent.app.cli.screen import screen
-    from ras_agent.tools.knowledge import add_triples
+    from ras_agent.tools.kg.build import add_triples
 
     console = screen(quiet=quiet)
     with _bar(console) as on_progress:
@@ -147,7 +147,7 @@ def delete(
 ) -> None:
     """Delete documents from the index and what they state from its graph."""
     from ras_agent.app.cli.screen import screen
-    from ras_agent.tools.knowledge import delete_documents
+    from ras_agent.tools.kg.build import delete_documents
 
     console = screen(quiet=quiet)
     with _bar(console) as on_progress:
@@ -167,8 +167,8 @@ def stats(
 
     from ras_agent.app.cli.inert import inert, inert_json
     from ras_agent.errors import SettingsError
-    from ras_agent.tools.index.kg.index import KGIndex
-    from ras_agent.tools.index.kg.stats import about, counts
+    from ras_agent.tools.kg.index import KGIndex
+    from ras_agent.tools.kg.stats import about, counts
 
     graph = KGIndex.open(index)
     if entity is None:
@@ -205,9 +205,9 @@ def export(
 ) -> None:
     """Write the graph for other programs, or as a picture."""
     from ras_agent.errors import SettingsError
-    from ras_agent.tools.index.kg import export as formats
-    from ras_agent.tools.index.kg.gfm_csv import write_gfm_csv
-    from ras_agent.tools.index.kg.index import KGIndex
+    from ras_agent.tools.kg.formats import export as formats
+    from ras_agent.tools.kg.formats.gfm_csv import write_gfm_csv
+    from ras_agent.tools.kg.index import KGIndex
 
     writers: dict[str, Callable[[KGIndex, Path], None]] = {
         ".graphml": formats.write_graphml,
@@ -243,7 +243,7 @@ def _writable(out: Path) -> Path:
 
 def _draw(graph: KGIndex, path: Path, around: list[str] | tuple[str, ...], nodes: int) -> None:
     from ras_agent.errors import SettingsError
-    from ras_agent.tools.index.kg.picture import graph_page, most_connected, nearby
+    from ras_agent.tools.kg.picture import graph_page, most_connected, nearby
 
     start = []
     for name in around:

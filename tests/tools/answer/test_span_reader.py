@@ -13,7 +13,7 @@ import pytest
 from ras_agent.errors import MissingExtra, WeightsError
 from ras_agent.protocols import SpanReader
 from ras_agent.tools.answer.span_reader import MiniLMSpanReader, best_spans
-from ras_agent.tools.encode import packaged_minilm
+from ras_agent.tools.embed import packaged_minilm
 
 LIGHTHOUSE = (
     "Pellow Lighthouse. Pellow Lighthouse stands on a granite reef off the northern coast. It was designed by Marta "

@@ -17,14 +17,14 @@ pytest.importorskip("torch")
 
 from ras_agent.errors import IndexMismatch, SettingsError, WeightsError
 from ras_agent.records import Passage
-from ras_agent.tools.encode.gfm.config import GFMConfig
-from ras_agent.tools.encode.gfm.graph import GFMGraph
-from ras_agent.tools.encode.gfm.on_device import DeviceGFM
-from ras_agent.tools.encode.gfm.paths import MessagePath, best_paths
-from ras_agent.tools.index.kg.index import FOLDER, KGIndex
-from ras_agent.tools.index.kg.linking import LinkedEntity
-from ras_agent.tools.index.kg.writer import open_writer
+from ras_agent.tools.gfm.config import GFMConfig
+from ras_agent.tools.gfm.graph import GFMGraph
+from ras_agent.tools.gfm.on_device import DeviceGFM
+from ras_agent.tools.gfm.paths import MessagePath, best_paths
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.kg.index import FOLDER, KGIndex
+from ras_agent.tools.kg.linking import LinkedEntity
+from ras_agent.tools.kg.writer import open_writer
 from ras_agent.tools.offline import offline_extractor
 from ras_agent.tools.retrieve.document_ranker import PACKAGED, DocumentRanker
 from ras_agent.tools.retrieve.gfm import GFMRetriever, weights_of

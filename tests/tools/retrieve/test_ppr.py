@@ -9,10 +9,10 @@ import pytest
 
 from ras_agent.errors import IndexMismatch, SettingsError
 from ras_agent.records import Passage, Triple
-from ras_agent.tools.index.kg.facts import PassageFacts
-from ras_agent.tools.index.kg.index import FOLDER, KGIndex
-from ras_agent.tools.index.kg.writer import open_writer
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.kg.facts import PassageFacts
+from ras_agent.tools.kg.index import FOLDER, KGIndex
+from ras_agent.tools.kg.writer import open_writer
 from ras_agent.tools.offline import offline_extractor
 from ras_agent.tools.retrieve.mix import MixedRetriever, mixed
 from ras_agent.tools.retrieve.ppr import PPRRetriever

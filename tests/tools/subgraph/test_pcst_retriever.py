@@ -10,11 +10,11 @@ import pytest
 from ras_agent import create_ras_agent
 from ras_agent.errors import IndexMismatch
 from ras_agent.records import Passage, Source, Triple
-from ras_agent.tools.index.kg.facts import PassageFacts
-from ras_agent.tools.index.kg.index import FOLDER, KGIndex
-from ras_agent.tools.index.kg.textualise import stated_facts
-from ras_agent.tools.index.kg.writer import open_writer
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.kg.facts import PassageFacts
+from ras_agent.tools.kg.index import FOLDER, KGIndex
+from ras_agent.tools.kg.textualise import stated_facts
+from ras_agent.tools.kg.writer import open_writer
 from ras_agent.tools.subgraph.evidence import subgraph_passage
 from ras_agent.tools.subgraph.graph import Graph, Subgraph
 from ras_agent.tools.subgraph.pcst_retriever import PCSTRetriever

@@ -11,11 +11,11 @@ from ras_agent import create_ras_agent
 from ras_agent.errors import IndexMismatch
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Passage, Source, Triple
-from ras_agent.tools.index.kg.facts import PassageFacts
-from ras_agent.tools.index.kg.index import FOLDER, KGIndex
-from ras_agent.tools.index.kg.textualise import stated_facts
-from ras_agent.tools.index.kg.writer import open_writer
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.kg.facts import PassageFacts
+from ras_agent.tools.kg.index import FOLDER, KGIndex
+from ras_agent.tools.kg.textualise import stated_facts
+from ras_agent.tools.kg.writer import open_writer
 from ras_agent.tools.offline import offline_answerer, offline_extractor
 from ras_agent.tools.structure.bulk import one_by_one
 from ras_agent.tools.subgraph.retriever import PathRetriever

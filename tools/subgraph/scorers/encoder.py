@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ras_agent.protocols import Embedder
-from ras_agent.tools.encode.embedders import resolve_embedder
-from ras_agent.tools.encode.remembering import remembering
+from ras_agent.tools.embed.embedders import resolve_embedder
+from ras_agent.tools.embed.remembering import remembering
 from ras_agent.tools.subgraph.graph import plain_name
 from ras_agent.tools.subgraph.scorers.path_head import PathHead
 from ras_agent.tools.subgraph.scoring import Scored

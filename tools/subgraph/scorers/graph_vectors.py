@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ras_agent.errors import SettingsError
 from ras_agent.protocols import Embedder
-from ras_agent.tools.encode.remembering import remembering
+from ras_agent.tools.embed.remembering import remembering
 from ras_agent.tools.subgraph.graph import Graph, plain_name
 from ras_agent.tools.subgraph.scoring import Scored
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from ras_agent.errors import SettingsError, UnknownName
 from ras_agent.protocols import Embedder
-from ras_agent.tools.encode.chat import ChatSettings
+from ras_agent.tools.chat.client import ChatSettings
 from ras_agent.tools.subgraph.composition import SCORERS
 from ras_agent.tools.subgraph.graph import Graph
 from ras_agent.tools.subgraph.scorers.bm25 import BM25Scorer

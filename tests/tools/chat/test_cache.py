@@ -1,0 +1,52 @@
+"""Replies on disk, found by model, parameters and messages."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from ras_agent.errors import SettingsError
+from ras_agent.prompts import Turn
+from ras_agent.tools.chat.cache import ReplyCache
+
+TURNS = (Turn("system", "Be brief."), Turn("user", "Wer? 谁?"))
+
+
+def test_a_reply_is_found_again_also_by_another_process(tmp_path: Path) -> None:
+    ReplyCache(tmp_path / "new" / "replies.db").put({"model": "m", "temperature": 0}, TURNS, {"text": "Bell ☎"})
+    assert ReplyCache(tmp_path / "new" / "replies.db").get({"model": "m", "temperature": 0}, TURNS) == {
+        "text": "Bell ☎"
+    }
+
+
+def test_another_model_parameter_or_message_is_another_request(tmp_path: Path) -> None:
+    cache = ReplyCache(tmp_path / "replies.db")
+    cache.put({"model": "m", "temperature": 0}, TURNS, {"text": "x"})
+    assert cache.get({"model": "n", "temperature": 0}, TURNS) is None
+    assert cache.get({"model": "m", "temperature": 1}, TURNS) is None
+    assert cache.get({"model": "m", "temperature": 0}, TURNS[1:]) is None
+    assert cache.get({"model": "m", "temperature": 0}, (Turn("user", TURNS[0].text), TURNS[1])) is None
+
+
+def test_the_first_reply_stays(tmp_path: Path) -> None:
+    cache = ReplyCache(tmp_path / "replies.db")
+    cache.put({}, TURNS, {"text": "first"})
+    cache.put({}, TURNS, {"text": "second"})
+    assert cache.get({}, TURNS) == {"text": "first"}
+    assert len(cache) == 1
+
+
+def test_threads_may_write_at_once(tmp_path: Path) -> None:
+    cache = ReplyCache(tmp_path / "replies.db")
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda number: cache.put({"seed": number}, TURNS, {"text": str(number)}), range(20)))
+    assert len(cache) == 20
+    assert cache.get({"seed": 7}, TURNS) == {"text": "7"}
+
+
+def test_a_file_of_another_kind_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    notes = tmp_path / "notes.md"
+    notes.write_text("# Notes, longer than nothing, and no database at all\n" * 20)
+    with pytest.raises(SettingsError, match=r"cannot keep replies in .*notes\.md: file is not a database"):
+        ReplyCache(notes)
+    assert notes.read_text().startswith("# Notes")

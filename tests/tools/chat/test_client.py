@@ -1,0 +1,193 @@
+"""A model call: held against the ledger, answered from the cache, its usage kept, its failures named."""
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ras_agent.budget import Ledger, Limits, metered
+from ras_agent.errors import BudgetExceeded, ModelCallError
+from ras_agent.prompts import Turn
+from ras_agent.records import Call
+from ras_agent.tools.chat.client import Chat, ChatSettings, Reply, Request, as_chat
+from ras_agent.tools.chat.limits import Limiter
+
+REQUEST = Request((Turn("system", "Be brief."), Turn("user", "Who?")))
+
+
+def test_turns_become_messages_and_the_reply_is_its_text(scripted_model: Any) -> None:
+    model = scripted_model("Bell.")
+    assert as_chat(model).complete(REQUEST).text == "Bell."
+    assert model.prompts == ["system: Be brief.\nhuman: Who?"]
+
+
+def test_a_call_is_recorded_with_role_hop_model_and_tokens(scripted_model: Any) -> None:
+    with metered(Ledger("planner", hop=2)) as ledger:
+        as_chat(scripted_model("Alexander Graham Bell.")).complete(REQUEST)
+    (call,) = ledger.calls
+    assert replace(call, seconds=0.0) == Call("planner", 2, "scripted", input_tokens=5, output_tokens=3)
+    assert call.seconds > 0
+
+
+def test_outside_a_run_nothing_is_limited(scripted_model: Any) -> None:
+    chat = as_chat(scripted_model("a", "b"))
+    assert [chat.complete(REQUEST).text for _ in range(2)] == ["a", "b"]
+
+
+def test_a_call_that_the_budget_forbids_is_not_made(scripted_model: Any) -> None:
+    model = scripted_model("a", "b")
+    with metered(Ledger("planner", limits=Limits(max_llm_calls=2))):
+        as_chat(model).complete(REQUEST)
+        with pytest.raises(BudgetExceeded):
+            as_chat(model).complete(REQUEST)
+    assert len(model.prompts) == 1
+
+
+def test_a_failed_call_is_given_back_to_the_ledger(scripted_model: Any) -> None:
+    chat = as_chat(scripted_model(KeyError("broken"), "b"))
+    with metered(Ledger("planner", limits=Limits(max_llm_calls=2))) as ledger:
+        with pytest.raises(ModelCallError):
+            chat.complete(REQUEST)
+        assert chat.complete(REQUEST).text == "b"
+    assert len(ledger.calls) == 1
+
+
+def test_a_transient_failure_is_tried_again_and_counts_once(
+    scripted_model: Any, settings: ChatSettings, passing_time: Any
+) -> None:
+    with metered(Ledger("planner")) as ledger:
+        reply = as_chat(scripted_model(TimeoutError(), ConnectionError(), "at last"), settings).complete(REQUEST)
+    assert reply.text == "at last"
+    assert passing_time.waits == [0.5, 1.0]
+    assert len(ledger.calls) == 1
+
+
+async def test_so_it_is_for_coroutines(scripted_model: Any, settings: ChatSettings, passing_time: Any) -> None:
+    reply = await as_chat(scripted_model(TimeoutError(), "at last"), settings).acomplete(REQUEST)
+    assert reply.text == "at last"
+    assert passing_time.waits == [0.5]
+
+
+def test_exhausted_tries_name_model_endpoint_and_cause(scripted_model: Any, settings: ChatSettings) -> None:
+    with pytest.raises(ModelCallError) as caught:
+        as_chat(scripted_model(*[TimeoutError("slow")] * 3), settings).complete(REQUEST)
+    assert str(caught.value) == "scripted at ScriptedModel#scripted failed after 3 tries: TimeoutError: slow"
+    assert isinstance(caught.value.__cause__, TimeoutError)
+
+
+def test_an_error_that_shows_a_credential_is_masked_and_not_chained(scripted_model: Any) -> None:
+    with pytest.raises(ModelCallError) as caught:
+        as_chat(scripted_model(ValueError("bad key sk-abcd1234efgh"))).complete(REQUEST)
+    assert str(caught.value).endswith("ValueError: bad key ***")
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+
+
+def test_the_reply_so_far_is_told_as_it_arrives() -> None:
+    from langchain_core.language_models.fake_chat_models import FakeListChatModel
+
+    heard: list[str] = []
+    reply = as_chat(FakeListChatModel(responses=["abc"])).complete(Request(REQUEST.turns, heard.append))
+    assert heard[:3] == ["a", "ab", "abc"]
+    assert reply.text == "abc"
+
+
+def test_a_kept_reply_needs_no_model_and_is_recorded_as_replayed(scripted_model: Any, tmp_path: Path) -> None:
+    settings = ChatSettings(cache=tmp_path / "replies.db")
+    with metered(Ledger("planner", hop=1)) as first:
+        Chat(scripted_model("Bell."), settings=settings).complete(REQUEST)
+    heard: list[str] = []
+    with metered(Ledger("planner", hop=1)) as second:
+        replayed = Chat(scripted_model(), settings=settings).complete(Request(REQUEST.turns, heard.append))
+    assert (replayed.text, heard) == ("Bell.", ["Bell."])
+    assert second.calls == [replace(first.calls[0], replayed=True, seconds=0.0)]
+
+
+async def test_a_replayed_run_meets_its_limits_where_the_first_one_did(scripted_model: Any, tmp_path: Path) -> None:
+    settings = ChatSettings(cache=tmp_path / "replies.db")
+    as_chat(scripted_model("Bell."), settings).complete(REQUEST)
+    chat = as_chat(scripted_model(), settings)
+    with metered(Ledger("planner", limits=Limits(max_llm_calls=2))):
+        await chat.acomplete(REQUEST)
+        with pytest.raises(BudgetExceeded):
+            await chat.acomplete(REQUEST)
+
+
+def test_a_failure_is_not_kept(scripted_model: Any, tmp_path: Path) -> None:
+    chat = as_chat(scripted_model(KeyError("broken"), "Bell."), ChatSettings(cache=tmp_path / "replies.db"))
+    with pytest.raises(ModelCallError):
+        chat.complete(REQUEST)
+    assert chat.complete(REQUEST).text == "Bell."
+
+
+async def test_equal_requests_under_way_at_once_are_one_call(scripted_model: Any, tmp_path: Path) -> None:
+    chat = as_chat(scripted_model("Bell."), ChatSettings(cache=tmp_path / "replies.db"))
+    with metered(Ledger("planner", hop=1)) as ledger:
+        replies = await asyncio.gather(*(chat.acomplete(REQUEST) for _ in range(4)))
+    assert [reply.text for reply in replies] == ["Bell."] * 4
+    assert sorted(call.replayed for call in ledger.calls) == [False, True, True, True]
+
+
+def test_so_it_is_for_threads(scripted_model: Any, tmp_path: Path) -> None:
+    entered = threading.Barrier(2)
+
+    def slow(prompt: str) -> str:
+        entered.wait()
+        return "Bell."
+
+    model = scripted_model((str(REQUEST.turns[-1].text), slow))
+    chat = as_chat(model, ChatSettings(cache=tmp_path / "replies.db"))
+    with ThreadPoolExecutor(3) as pool:
+        replies = [pool.submit(chat.complete, REQUEST) for _ in range(3)]
+        entered.wait()  # the first is inside its call
+        assert [reply.result().text for reply in replies] == ["Bell."] * 3
+    assert len(model.prompts) == 1
+
+
+async def test_a_call_that_fails_leaves_those_who_waited_for_it_to_ask_themselves(
+    scripted_model: Any, tmp_path: Path
+) -> None:
+    chat = as_chat(scripted_model(KeyError("broken"), "Bell."), ChatSettings(cache=tmp_path / "replies.db"))
+    failed, *told = await asyncio.gather(*(chat.acomplete(REQUEST) for _ in range(3)), return_exceptions=True)
+    assert isinstance(failed, ModelCallError)
+    assert [reply.text for reply in told if isinstance(reply, Reply)] == ["Bell.", "Bell."]
+
+
+def test_a_chat_is_taken_as_it_is(scripted_model: Any) -> None:
+    chat = as_chat(scripted_model())
+    assert as_chat(chat) is chat
+    assert repr(chat) == "Chat('scripted')"
+
+
+def test_what_is_no_model_is_a_type_error() -> None:
+    with pytest.raises(TypeError, match="expected a LangChain chat model or a string like 'openai:gpt-4o-mini'"):
+        as_chat(42)
+
+
+class Busy(Exception):
+    """A rate limit whose endpoint asks for half a minute of quiet."""
+
+    status_code = 429
+    response = SimpleNamespace(headers={"retry-after": "30"})
+
+
+def test_no_try_is_waited_for_that_would_come_after_the_runs_time(scripted_model: Any, settings: ChatSettings) -> None:
+    model = scripted_model(Busy(), "too late")
+    with metered(Ledger("planner", limits=Limits(max_seconds=20))), pytest.raises(ModelCallError, match="after 1 try"):
+        Chat(model, settings=settings, limiter=Limiter(clock=settings.clock)).complete(REQUEST)
+    assert len(model.prompts) == 1
+
+
+@pytest.mark.parametrize(("role", "seconds"), [("planner", 3600), ("planner", None), ("answerer", 20)])
+def test_a_try_in_time_and_the_answer_are_waited_for(
+    role: str, seconds: float | None, scripted_model: Any, settings: ChatSettings
+) -> None:
+    with metered(Ledger(role, limits=Limits(max_seconds=seconds))):
+        model = scripted_model(Busy(), "at last")
+        chat = Chat(model, settings=replace(settings, timeout=60.0), limiter=Limiter(clock=settings.clock))
+        assert chat.complete(REQUEST).text == "at last"

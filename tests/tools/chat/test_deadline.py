@@ -1,0 +1,159 @@
+"""A run's time ends its model calls too, however patient the model's client is."""
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ras_agent import create_single_shot_agent
+from ras_agent.budget import Ledger, Limits, metered
+from ras_agent.errors import BudgetExceeded, ModelCallError
+from ras_agent.graphs.ras import create_ras_agent
+from ras_agent.prompts import Turn
+from ras_agent.records import Passage
+from ras_agent.tools.chat.client import Chat, ChatSettings, Reply, Request, as_chat
+from ras_agent.tools.chat.deadline import Deadline
+from ras_agent.tools.chat.limits import Clock, Limiter, Rates
+from ras_agent.tools.chat.shared import UnderWay
+
+REQUEST = Request((Turn("user", "Who?"),))
+BELL = [Passage("bell", "Alexander Graham Bell was born in Edinburgh.", "Alexander Graham Bell")]
+
+Complete = Callable[[Chat, Request], Awaitable[Reply]]
+
+
+async def _sync(chat: Chat, request: Request) -> Reply:
+    return chat.complete(request)
+
+
+async def _async(chat: Chat, request: Request) -> Reply:
+    return await chat.acomplete(request)
+
+
+@pytest.fixture(params=[_sync, _async], ids=["sync", "async"])
+def complete(request: pytest.FixtureRequest) -> Complete:
+    chosen: Complete = request.param
+    return chosen
+
+
+def ledger_of(seconds: float, role: str = "planner") -> Ledger:
+    return Ledger(role, limits=Limits(max_seconds=seconds))
+
+
+@pytest.mark.parametrize("on_text", [None, lambda text: None], ids=["whole", "streamed"])
+async def test_a_call_is_given_up_when_the_runs_time_is_over(
+    scripted_llm: Any, complete: Complete, on_text: Callable[[str], None] | None
+) -> None:
+    scripted_llm.script({"hang": True})
+    with metered(ledger_of(0.3)) as ledger, pytest.raises(BudgetExceeded, match=r"^max_seconds = 0\.3 is used up$"):
+        await complete(as_chat(scripted_llm.spec, ChatSettings(timeout=90.0)), Request(REQUEST.turns, on_text))
+    assert (ledger.refused, ledger.calls, ledger._open) == ("max_seconds", [], 0)
+
+
+async def test_the_answer_may_take_the_timeout_of_one_try_beyond_it_and_no_more(
+    scripted_llm: Any, complete: Complete
+) -> None:
+    scripted_llm.script({"hang": True, "repeat": True})
+    with metered(ledger_of(0.1, "answerer")), pytest.raises((BudgetExceeded, ModelCallError)):
+        await complete(as_chat(scripted_llm.spec, ChatSettings(timeout=0.4)), REQUEST)
+    assert len(scripted_llm.requests()) <= 2
+
+
+async def test_an_answer_that_comes_late_is_taken(
+    scripted_model: Any, settings: ChatSettings, complete: Complete
+) -> None:
+    ledger = Ledger("answerer", limits=Limits(max_seconds=1), started=-1e9)
+    with metered(ledger):
+        assert (await complete(as_chat(scripted_model("Bell."), settings), REQUEST)).text == "Bell."
+
+
+async def test_errors_of_the_model_are_what_they_are_without_a_limit(
+    scripted_model: Any, settings: ChatSettings, complete: Complete
+) -> None:
+    with metered(ledger_of(3600)):
+        model = scripted_model(TimeoutError("slow"), "at last")
+        assert (await complete(as_chat(model, settings), REQUEST)).text == "at last"
+        with pytest.raises(ModelCallError, match="failed after 1 try: KeyError: 'choices'"):
+            await complete(as_chat(scripted_model(KeyError("choices")), settings), REQUEST)
+
+
+async def test_a_wait_between_tries_ends_with_the_run(
+    scripted_model: Any, settings: ChatSettings, passing_time: Any, complete: Complete
+) -> None:
+    model = scripted_model(TimeoutError(), TimeoutError(), "too late")
+    patient = replace(settings, retry=replace(settings.retry, first_wait=8.0))
+    chat = Chat(model, settings=patient, limiter=Limiter(clock=settings.clock))
+    with metered(ledger_of(10)), pytest.raises(BudgetExceeded):
+        await complete(chat, REQUEST)
+    assert [round(wait) for wait in passing_time.waits] == [8, 2]
+    assert len(model.prompts) == 2
+
+
+async def test_a_turn_that_the_rates_put_beyond_the_run_is_not_waited_for(
+    scripted_model: Any, settings: ChatSettings, passing_time: Any, complete: Complete
+) -> None:
+    limiter = Limiter(Rates(requests_per_minute=1), settings.clock)
+    chat = Chat(scripted_model("a", "b"), settings=settings, limiter=limiter)
+    with metered(ledger_of(30)) as ledger:
+        await complete(chat, REQUEST)
+        with pytest.raises(BudgetExceeded):
+            await complete(chat, REQUEST)
+    assert (ledger.refused, len(ledger.calls), passing_time.waits) == ("max_seconds", 1, [])
+    await complete(chat, REQUEST)  # the turn that was not taken is another's
+    assert passing_time.waits == [60.0]
+
+
+async def test_a_slot_is_not_waited_for_beyond_the_run(scripted_model: Any, complete: Complete) -> None:
+    limiter = Limiter(Rates(in_flight=1))
+    chat = Chat(scripted_model("a"), limiter=limiter)
+    with limiter.hold(1), metered(ledger_of(0.05)), pytest.raises(BudgetExceeded):
+        await complete(chat, REQUEST)
+    assert (await complete(chat, REQUEST)).text == "a"
+
+
+async def test_another_runs_equal_request_is_not_waited_for_beyond_the_run() -> None:
+    under_way: UnderWay[str] = UnderWay()
+    under_way.come("key")
+    deadline = Deadline.of(ledger_of(0.05), Clock(), 60.0)
+    ahead = under_way.come("key")
+    assert ahead is not None
+    with pytest.raises(BudgetExceeded):
+        deadline.wait(ahead)
+    with pytest.raises(BudgetExceeded):
+        await Deadline.of(ledger_of(0.05), Clock(), 60.0).arun(asyncio.shield(asyncio.wrap_future(ahead)))
+    under_way.leave("key", "a reply")  # the future is whole
+
+
+def test_a_result_that_is_there_is_taken_however_late() -> None:
+    done: Future[str] = Future()
+    done.set_result("in time")
+    assert Deadline(ledger_of(5), Clock(), float("-inf")).wait(done) == "in time"
+
+
+@pytest.mark.parametrize("limits", [Limits(), Limits(max_seconds=1e300), Limits(max_seconds=float("inf"))])
+def test_without_a_limit_or_with_an_endless_one_the_callers_own_thread_asks(limits: Limits) -> None:
+    deadline = Deadline.of(Ledger("planner", limits=limits), Clock(), 60.0)
+    assert deadline.run(threading.current_thread) is threading.current_thread()
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_planner_that_hangs_ends_the_loop_and_not_the_run(scripted_llm: Any, asynchronous: bool) -> None:
+    scripted_llm.script({"hang": True, "repeat": True})
+    agent = create_ras_agent(planner=scripted_llm.spec, extractor="offline", index=BELL, limits=Limits(max_seconds=0.5))
+    asked = {"question": "Where was Alexander Graham Bell born?"}
+    out = asyncio.run(agent.ainvoke(asked)) if asynchronous else agent.invoke(asked)
+    assert (out["answer"], out["stop_reason"], out["failures"]) == ("Edinburgh", "max_seconds", [])
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_an_extractor_that_hangs_says_which_passage_it_did_not_read(scripted_llm: Any, asynchronous: bool) -> None:
+    scripted_llm.script({"hang": True, "repeat": True})
+    agent = create_single_shot_agent(extractor=scripted_llm.spec, index=BELL, limits=Limits(max_seconds=0.5))
+    asked = {"question": "Where was Alexander Graham Bell born?"}
+    out = asyncio.run(agent.ainvoke(asked)) if asynchronous else agent.invoke(asked)
+    assert out["stop_reason"] == "max_seconds"
+    assert [failure["message"] for failure in out["failures"]] == ["max_seconds = 0.5 is used up (passage bell)"]

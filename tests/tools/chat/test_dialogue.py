@@ -1,0 +1,64 @@
+"""Dialogues run to their end, several at once, their errors raised where they asked."""
+
+from typing import Any
+
+import pytest
+
+from ras_agent.errors import ModelCallError
+from ras_agent.prompts import Turn, load
+from ras_agent.tools.chat.client import Reply, Request, as_chat
+from ras_agent.tools.chat.dialogue import Dialogue, aconverse, aconverse_all, converse, converse_all, repair
+
+
+def ask(text: str) -> Request:
+    return Request((Turn("user", text),))
+
+
+def two_questions(name: str) -> Dialogue[str]:
+    first = yield ask(f"{name} one")
+    try:
+        second = yield ask(f"{name} two")
+    except ModelCallError:
+        return f"{first.text} and nothing"
+    return f"{first.text} and {second.text}"
+
+
+async def test_a_dialogue_returns_its_result(scripted_model: Any) -> None:
+    assert converse(as_chat(scripted_model("1", "2")), two_questions("a")) == "1 and 2"
+    assert await aconverse(as_chat(scripted_model("1", "2")), two_questions("a")) == "1 and 2"
+
+
+async def test_a_failed_call_is_raised_inside_the_dialogue(scripted_model: Any) -> None:
+    assert converse(as_chat(scripted_model("1", KeyError())), two_questions("a")) == "1 and nothing"
+    assert await aconverse(as_chat(scripted_model("1", KeyError())), two_questions("a")) == "1 and nothing"
+
+
+def test_what_it_does_not_catch_is_raised_to_the_caller(scripted_model: Any) -> None:
+    with pytest.raises(ModelCallError):
+        converse(as_chat(scripted_model(KeyError())), two_questions("a"))
+
+
+async def test_several_dialogues_keep_their_order(scripted_model: Any) -> None:
+    replies = [(f"{name} {count}", f"{name}{count}") for name in "abc" for count in ("one", "two")]
+    expected = ["aone and atwo", "bone and btwo", "cone and ctwo"]
+    assert converse_all(as_chat(scripted_model(*replies)), [*map(two_questions, "abc")], at_once=2) == expected
+    assert await aconverse_all(as_chat(scripted_model(*replies)), [*map(two_questions, "abc")], at_once=2) == expected
+
+
+def test_a_repair_shows_the_reply_without_its_thoughts() -> None:
+    request = repair(
+        ask("Plan."), Reply("<think>hm</think> Well."), load("repair"), "it holds no action", "[SUFFICIENT]"
+    )
+    assert request.turns == (
+        Turn("user", "Plan."),
+        Turn("assistant", "Well."),
+        Turn(
+            "user",
+            "Your reply could not be used: it holds no action\n"
+            "Reply again, in this form and with nothing around it: [SUFFICIENT]",
+        ),
+    )
+
+
+def test_an_empty_reply_is_not_sent_back_as_an_empty_message() -> None:
+    assert repair(ask("Plan."), Reply(""), load("repair"), "x", "y").turns[1] == Turn("assistant", "(no text)")

@@ -1,0 +1,154 @@
+"""One limiter an endpoint: requests and tokens a minute, calls in flight, for threads and coroutines alike."""
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ras_agent.tools.chat.limits import Clock, Limiter, Rates, shared_limiter
+
+
+def limiter(time: Any, **rates: int) -> Limiter:
+    return Limiter(Rates(**rates), Clock(time.now, time.sleep, time.asleep))
+
+
+def starts(limited: Limiter, time: Any, *tokens: int) -> list[float]:
+    """When calls with these token counts are let through, asked for one after the other."""
+    moments = []
+    for count in tokens:
+        with limited.hold(count):
+            moments.append(time.now())
+    return moments
+
+
+def test_without_rates_nothing_waits(passing_time: Any) -> None:
+    assert starts(limiter(passing_time), passing_time, *[1000] * 50) == [0.0] * 50
+
+
+def test_requests_a_minute(passing_time: Any) -> None:
+    assert starts(limiter(passing_time, requests_per_minute=2), passing_time, 1, 1, 1, 1, 1) == [0, 0, 60, 60, 120]
+
+
+def test_tokens_a_minute(passing_time: Any) -> None:
+    assert starts(limiter(passing_time, tokens_per_minute=100), passing_time, 60, 40, 10, 90, 1) == [0, 0, 60, 60, 120]
+
+
+def test_a_call_above_the_tokens_of_a_minute_waits_for_an_empty_one_and_goes(passing_time: Any) -> None:
+    assert starts(limiter(passing_time, tokens_per_minute=100), passing_time, 10, 500, 10) == [0, 60, 120]
+
+
+def test_what_a_call_really_used_replaces_its_estimate(passing_time: Any) -> None:
+    limited = limiter(passing_time, tokens_per_minute=100)
+    with limited.hold(90) as booking:
+        booking.tokens = 10
+    assert starts(limited, passing_time, 90) == [0]
+
+
+def test_a_pause_is_for_everybody(passing_time: Any) -> None:
+    limited = limiter(passing_time)
+    limited.pause(7)
+    assert starts(limited, passing_time, 1) == [7]
+
+
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(1, 80)), max_size=25))
+def test_no_minute_holds_more_than_the_rates(calls: list[tuple[int, int]]) -> None:
+    limited = Limiter(Rates(requests_per_minute=3, tokens_per_minute=100))
+    moments: list[tuple[float, int]] = []
+    now = 0.0
+    limited.clock = Clock(now=lambda: now, sleep=lambda seconds: None)
+    for gap, tokens in calls:
+        now += gap
+        moments.append((limited._book(tokens).at, tokens))
+    assert moments == sorted(moments, key=lambda moment: moment[0])
+    for start, _ in moments:
+        minute = [tokens for at, tokens in moments if start <= at < start + 60]
+        assert len(minute) <= 3
+        assert sum(minute) <= 100 or len(minute) == 1
+
+
+def test_calls_in_flight_across_threads(passing_time: Any) -> None:
+    limited = limiter(passing_time, in_flight=2)
+    meeting, inside, most, lock = threading.Barrier(2, timeout=10), 0, 0, threading.Lock()
+
+    def call() -> None:
+        nonlocal inside, most
+        with limited.hold(1):
+            with lock:
+                inside += 1
+                most = max(most, inside)
+            meeting.wait()  # two are inside together
+            with lock:
+                inside -= 1
+            meeting.wait()
+
+    with ThreadPoolExecutor(6) as pool:
+        for future in [pool.submit(call) for _ in range(6)]:
+            future.result()
+    assert most == 2
+
+
+async def test_calls_in_flight_across_coroutines_in_order(passing_time: Any) -> None:
+    limited = limiter(passing_time, in_flight=1)
+    order: list[str] = []
+
+    async def call(number: int) -> None:
+        async with limited.ahold(1):
+            order.append(f"in {number}")
+            await asyncio.sleep(0)
+            order.append(f"out {number}")
+
+    await asyncio.gather(*map(call, range(3)))
+    assert order == ["in 0", "out 0", "in 1", "out 1", "in 2", "out 2"]
+
+
+async def test_a_cancelled_call_gives_its_place_back(passing_time: Any) -> None:
+    limited = limiter(passing_time, in_flight=1)
+
+    async def call() -> str:
+        async with limited.ahold(1):
+            return "done"
+
+    async with limited.ahold(1):
+        waiting = asyncio.create_task(call())
+        await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        patient = asyncio.create_task(call())
+        await asyncio.sleep(0)
+    assert await patient == "done"
+
+
+async def test_a_thread_and_a_coroutine_share_the_slots(passing_time: Any) -> None:
+    limited = limiter(passing_time, in_flight=1)
+    with limited.hold(1):
+        waiting = asyncio.ensure_future(limited.ahold(1).__aenter__())
+        await asyncio.sleep(0)
+        assert not waiting.done()
+    assert (await waiting).tokens == 1
+
+
+def test_a_call_that_raises_gives_its_slot_back(passing_time: Any) -> None:
+    limited = limiter(passing_time, in_flight=1)
+    for _ in range(3):
+        with pytest.raises(KeyError), limited.hold(1):
+            raise KeyError
+    assert starts(limited, passing_time, 1) == [0.0]
+
+
+@pytest.mark.parametrize("name", ["requests_per_minute", "tokens_per_minute", "in_flight"])
+def test_rates_that_would_let_nothing_through_are_an_error(name: str) -> None:
+    with pytest.raises(ValueError, match=f"Rates.{name} must be positive or None, got 0"):
+        Rates(**{name: 0})
+
+
+def test_an_endpoint_has_one_limiter_and_the_last_rates_given() -> None:
+    first = shared_limiter("test-endpoint#m", Rates(requests_per_minute=5))
+    assert shared_limiter("test-endpoint#m") is first
+    assert first.rates.requests_per_minute == 5
+    assert shared_limiter("test-endpoint#m", Rates(requests_per_minute=9)).rates.requests_per_minute == 9
+    assert shared_limiter("other-endpoint#m") is not first

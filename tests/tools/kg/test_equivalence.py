@@ -1,0 +1,105 @@
+"""Equivalence edges: who is held to be the same as whom."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ras_agent.tools.kg.equivalence import Equivalence, comparable, mutual, near_lists, near_lists_after
+from ras_agent.tools.kg.sparse_rows import SparseRows
+
+
+def unit(count: int, seed: int, width: int = 8) -> npt.NDArray[np.float32]:
+    """Unit vectors around a few centres, so that many are near each other."""
+    random = np.random.default_rng(seed)
+    centres = random.normal(size=(1 + count // 6, width))
+    vectors = centres[random.integers(len(centres), size=count)] + random.normal(size=(count, width)) / 4
+    return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+
+
+def pairs(vectors: npt.NDArray[np.float32], how: Equivalence, names: list[str] | None = None) -> list[list[int]]:
+    classes = comparable(names or ["name"] * len(vectors))
+    return mutual(near_lists(vectors, classes, how)).entities.tolist()
+
+
+def test_pairs_above_the_threshold_are_found_once_with_their_cosine() -> None:
+    vectors = np.array([[1, 0], [0.6, 0.8], [0.8, 0.6], [-1, 0]], dtype=np.float32)
+    found = mutual(near_lists(vectors, comparable("abcd"), Equivalence(0.8)))
+    assert found.entities.tolist() == [[0, 2], [1, 2]]
+    assert found.similarities.tolist() == pytest.approx([0.8, 0.96], abs=1e-3)
+
+
+def test_names_that_differ_in_a_figure_are_not_equivalent() -> None:
+    same = np.ones((4, 1), dtype=np.float32)
+    names = ["2016 World Series", "2017 World Series", "World Series 2017", "World Series"]
+    assert pairs(same, Equivalence(0.8), names) == [[1, 2]]
+
+
+def test_dates_are_equivalent_in_any_order_and_not_across_months() -> None:
+    names = ["8 May 2011", "May 8, 2011", "8 June 2011"]
+    assert pairs(np.ones((3, 1), dtype=np.float32), Equivalence(0.8), names) == [[0, 1]]
+
+
+def test_bare_figures_are_equivalent_to_nothing() -> None:
+    assert pairs(np.ones((2, 1), dtype=np.float32), Equivalence(0.8), ["1876", "1,876"]) == []
+
+
+def test_no_entity_has_more_equivalences_than_allowed() -> None:
+    found = pairs(unit(300, 1), Equivalence(0.5, neighbours=3))
+    assert np.bincount(np.ravel(found)).max() == 3
+
+
+def test_the_nearest_are_kept() -> None:
+    angles = np.array([0.0, 0.1, 0.15, 0.3])
+    vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+    assert pairs(vectors, Equivalence(0.8, neighbours=1)) == [[1, 2]]
+
+
+def test_no_neighbours_means_no_equivalences() -> None:
+    assert pairs(np.ones((3, 1), dtype=np.float32), Equivalence(0.8, neighbours=0)) == []
+
+
+@given(st.integers(2, 60), st.integers(0, 9), st.integers(1, 4))
+def test_blocks_of_products_find_what_all_pairs_hold(count: int, seed: int, longest: int) -> None:
+    random = np.random.default_rng(seed)
+    signs = np.where(random.random((count, 16)) < 0.1, -1, 1) * np.repeat(random.choice([-1, 1], (count, 2)), 8, axis=1)
+    vectors = (signs / 4).astype(np.float32)  # unit vectors whose products are exact, with many ties
+    cosines = vectors @ vectors.T
+    expected = []
+    for row in range(count):
+        near = [
+            (-cosines[row, column], column) for column in range(count) if column != row and cosines[row, column] >= 0.7
+        ]
+        expected.append({column for _, column in sorted(near)[:longest]})
+    wanted = [[a, b] for a in range(count) for b in range(a + 1, count) if b in expected[a] and a in expected[b]]
+    assert pairs(vectors, Equivalence(0.7, longest)) == wanted
+
+
+@given(st.data())
+def test_adding_and_removing_gives_what_a_fresh_search_gives(data: st.DataObject) -> None:
+    vectors = unit(40, data.draw(st.integers(0, 20)))
+    how = Equivalence(0.6, neighbours=data.draw(st.integers(1, 4)))
+    before = np.array(sorted(data.draw(st.sets(st.integers(0, 39), min_size=2))))
+    after = np.array(sorted(data.draw(st.sets(st.integers(0, 39), min_size=2))))
+    place = {entity: number for number, entity in enumerate(before.tolist())}
+    came_from = np.array([place.get(entity, -1) for entity in after.tolist()])
+    classes = np.zeros(40, dtype=np.int64)
+    lists = near_lists(vectors[before], classes[before], how)
+    updated = near_lists_after(lists, came_from, vectors[after], classes[after], how)
+    assert rows_of(updated) == rows_of(near_lists(vectors[after], classes[after], how))
+
+
+@pytest.mark.parametrize("kind", ["hnsw", "ivf"])
+def test_an_approximate_search_finds_nearly_all(kind: str) -> None:
+    vectors = unit(2000, 3, width=16)
+    exact = {tuple(pair) for pair in pairs(vectors, Equivalence(0.9, 5))}
+    found = {tuple(pair) for pair in pairs(vectors, Equivalence(0.9, 5, kind))}
+    assert len(exact) > 1000
+    assert len(found & exact) > 0.95 * len(exact)
+
+
+def rows_of(lists: SparseRows) -> list[list[int]]:
+    return [lists.row(number).tolist() for number in range(lists.shape[0])]

@@ -1,0 +1,207 @@
+"""What goes out of a knowledge graph, and what comes in."""
+
+from __future__ import annotations
+
+import csv
+import json
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ras_agent.errors import IngestError
+from ras_agent.records import Passage, Source, Triple
+from ras_agent.tools.index.load_document import Skipped
+from ras_agent.tools.kg.equivalence import Equivalence
+from ras_agent.tools.kg.facts import PassageFacts
+from ras_agent.tools.kg.formats.export import write_graphml, write_jsonl, write_nt, write_tsv
+from ras_agent.tools.kg.formats.gfm_csv import read_gfm_csv, write_gfm_csv
+from ras_agent.tools.kg.formats.openie import ReadyPassage, load_openie
+from ras_agent.tools.kg.formats.triples import PlacedTriple, load_triples
+from ras_agent.tools.kg.index import KGIndex
+
+PASSAGES = [
+    PassageFacts(
+        "bell",
+        (
+            Triple("Graham Bell", "born in", "Edinburgh <&>", (Source("bell", 0, 9),)),
+            Triple("Bell Graham", "patented", 'the "telephone"', (Source("bell", 10, 20),)),
+        ),
+        ("Scotland", "Scotland"),
+    ),
+    PassageFacts(
+        "Edinburgh <&>", (Triple("Graham Bell", "born in", "Edinburgh <&>", (Source("Edinburgh <&>", 1, 2),)),)
+    ),
+]
+
+
+@pytest.fixture
+def graph(hash_embedder: Any) -> KGIndex:
+    return KGIndex.in_memory(PASSAGES, hash_embedder, equivalence=Equivalence(0.9))
+
+
+def test_gfm_rag_s_files_hold_the_whole_graph(graph: KGIndex, tmp_path: Path) -> None:
+    write_gfm_csv(graph, tmp_path)
+    again = KGIndex.in_memory(read_gfm_csv(tmp_path))
+    assert again.fingerprint == KGIndex.in_memory(PASSAGES).fingerprint
+    with (tmp_path / "edges.csv").open(newline="") as file:
+        (same,) = (row for row in csv.reader(file) if row[1] == "equivalent")
+    assert same == ["Bell Graham", "equivalent", "Graham Bell", '{"similarity": 1.0}']
+
+
+def stating(passage_id: str, *facts: tuple[str, str, str], names: tuple[str, ...] = ()) -> PassageFacts:
+    return PassageFacts(passage_id, tuple(Triple(*fact, (Source(passage_id, 1, 2),)) for fact in facts), names)
+
+
+_NAMES = st.sampled_from(["a", "b", "document: a", "document: document: a", "equivalent", "is_mentioned_in", 'x,"y"'])
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(stated=st.dictionaries(_NAMES, st.tuples(st.sets(st.tuples(_NAMES, _NAMES, _NAMES)), st.sets(_NAMES))))
+def test_names_that_clash_come_back_as_they_were(stated: Any, tmp_path: Path) -> None:
+    passages = [stating(name, *sorted(facts), names=tuple(names)) for name, (facts, names) in stated.items()]
+    whole = KGIndex.in_memory(passages)
+    write_gfm_csv(whole, tmp_path)
+    assert KGIndex.in_memory(read_gfm_csv(tmp_path)).fingerprint == whole.fingerprint
+
+
+def test_a_fact_called_equivalent_is_a_fact_where_a_document_states_it(tmp_path: Path) -> None:
+    write_gfm_csv(KGIndex.in_memory([stating("p", ("Mass", "equivalent", "Energy"))]), tmp_path)
+    (found,) = read_gfm_csv(tmp_path)
+    assert [str(triple) for triple in found.triples] == ["(S> Mass | P> equivalent | O> Energy)"]
+    header = "source,relation,target,attributes\n"
+    (tmp_path / "edges.csv").write_text(f"{header}Mass,equivalent,Energy,{{}}\n")
+    assert read_gfm_csv(tmp_path) == [PassageFacts("p")]
+
+
+def test_documents_called_alike_keep_their_names_apart(tmp_path: Path) -> None:
+    passages = [stating("a", ("a", "r", "b")), stating("document: a", ("c", "r", "d"), names=("extra",))]
+    write_gfm_csv(KGIndex.in_memory(passages), tmp_path)
+    assert read_gfm_csv(tmp_path) == passages
+
+
+@pytest.mark.parametrize(
+    "sources", ["5", "[5]", '[[""p"", 0, 99999999999]]', '[[""p"", 9, 3]]', '[[""p"", -1, 3]]', '{""p"": 1}']
+)
+def test_places_of_another_kind_are_left_out_and_told(sources: str, tmp_path: Path) -> None:
+    (tmp_path / "nodes.csv").write_text("name,type,attributes\n")
+    (tmp_path / "edges.csv").write_text(f'source,relation,target,attributes\na,r,b,"{{""sources"": {sources}}}"\n')
+    skipped: list[Skipped] = []
+    (found,) = read_gfm_csv(tmp_path, skipped)
+    assert [triple.sources for triple in found.triples] == [(Source(f"{tmp_path.name}/edges.csv"),)]
+    assert [item.place for item in skipped] == [f"{tmp_path / 'edges.csv'} line 2"]
+    assert skipped[0].reason.startswith("expected [passage, start, end] as places, got ")
+
+
+@pytest.mark.parametrize("count", ["30000000", "0", '""many""'])
+def test_a_count_that_cannot_be_is_one_and_told(count: str, tmp_path: Path) -> None:
+    (tmp_path / "nodes.csv").write_text("name,type,attributes\np,document,{}\n")
+    (tmp_path / "edges.csv").write_text(
+        f'source,relation,target,attributes\nBell,is_mentioned_in,p,"{{""count"": {count}}}"\n'
+    )
+    skipped: list[Skipped] = []
+    assert read_gfm_csv(tmp_path, skipped) == [PassageFacts("p", (), ("Bell",))]
+    assert [item.reason.split(", got")[0] for item in skipped] == ["expected a count from 1 to 100,000"]
+
+
+def test_gfm_rag_s_own_files_are_read(tmp_path: Path) -> None:
+    (tmp_path / "nodes.csv").write_text(
+        "name,type,attributes\nFrance,document,\"{'x': 1}\"\nBell,document,{}\nparis,entity,{}\nfrance,entity,{}\n"
+    )
+    (tmp_path / "edges.csv").write_text(
+        "source,relation,target,attributes\nparis,capital of,france,{}\nFrance,mentions,paris,{}\n"
+        "france,is_mentioned_in,France,{}\nparis,north of,lyon,{}\n"
+    )
+    (tmp_path / "relations.csv").write_text("name,attributes\ncapital of,{}\n")
+    france, bell, elsewhere = read_gfm_csv(tmp_path)
+    assert france == PassageFacts("France", (Triple("paris", "capital of", "france", (Source("France"),)),))
+    assert bell == PassageFacts("Bell")
+    assert [str(triple) for triple in elsewhere.triples] == ["(S> paris | P> north of | O> lyon)"]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "message"),
+    [
+        ("name,type\n", r"nodes\.csv line 1: expected the columns name, type, attributes"),
+        ("name,type,attributes\na,document,nonsense\n", r"nodes\.csv line 2: expected attributes"),
+        ("name,type,attributes\na,document\n", r"nodes\.csv line 2: expected 3 fields, found 2"),
+    ],
+)
+def test_files_of_another_kind_are_told_with_their_line(nodes: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "nodes.csv").write_text(nodes)
+    with pytest.raises(IngestError, match=message):
+        read_gfm_csv(tmp_path)
+
+
+def test_a_folder_without_files_is_told(tmp_path: Path) -> None:
+    with pytest.raises(IngestError, match=r"no nodes\.csv"):
+        read_gfm_csv(tmp_path)
+
+
+def test_graphml_is_well_formed_and_whole(graph: KGIndex, tmp_path: Path) -> None:
+    write_graphml(graph, tmp_path / "g.graphml")
+    space = {"g": "http://graphml.graphdrawing.org/xmlns"}
+    root = ET.parse(tmp_path / "g.graphml").getroot()
+    labels = [node.findtext("g:data[@key='node-label']", None, space) for node in root.iterfind(".//g:node", space)]
+    assert labels == list(graph.entities)
+    edges = {
+        (edge.get("source"), edge.get("target"), edge.findtext("g:data[@key='edge-kind']", None, space))
+        for edge in root.iterfind(".//g:edge", space)
+    }
+    assert edges == {("n2", "n1", "fact"), ("n0", "n4", "fact"), ("n0", "n2", "equivalence")}
+
+
+def test_graphml_can_be_read_by_igraph(graph: KGIndex, tmp_path: Path) -> None:
+    igraph = pytest.importorskip("igraph")
+    write_graphml(graph, tmp_path / "g.graphml")
+    drawn = igraph.Graph.Read_GraphML(str(tmp_path / "g.graphml"))
+    assert drawn.vs["label"] == list(graph.entities)
+    assert drawn.ecount() == len(graph.edges)
+
+
+@pytest.mark.parametrize(("write", "name"), [(write_tsv, "g.tsv"), (write_nt, "g.nt"), (write_jsonl, "g.jsonl")])
+def test_exported_triples_can_be_loaded_again(write: Any, name: str, graph: KGIndex, tmp_path: Path) -> None:
+    write(graph, tmp_path / name)
+    found = [item for item in load_triples(tmp_path / name, name) if isinstance(item, PlacedTriple)]
+    facts = {(fact.subject, fact.predicate, fact.object) for fact in found}
+    expected = {(triple.subject, triple.predicate, triple.object) for triple in map(graph.triple, graph.facts)}
+    assert facts == expected
+
+
+def test_ready_openie_is_placed_at_its_sentences(tmp_path: Path) -> None:
+    record = {
+        "id": 7,
+        "title": "Bell",
+        "text": "It rang. Bell was born in Edinburgh.",
+        "entities": ["Edinburgh", ""],
+        "triples": [["Bell", "was born in", "Edinburgh"], ["Bell", "", "x"], ["Bell"]],
+    }
+    (tmp_path / "o.jsonl").write_text(json.dumps(record) + '\n{"id": 8}\nnonsense\n')
+    ready, *skipped = load_openie(tmp_path / "o.jsonl", "o.jsonl")
+    assert isinstance(ready, ReadyPassage)
+    assert ready.passage == Passage("7", record["text"], "Bell")  # type: ignore[arg-type]  # a text
+    assert ready.facts == PassageFacts(
+        "7", (Triple("Bell", "was born in", "Edinburgh", (Source("7", 9, 36),)),), ("Edinburgh", "Bell")
+    )
+    assert [item.place for item in skipped if isinstance(item, Skipped)] == [f"o.jsonl line {n}" for n in (1, 2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ('{"id": 1, "text": "t", "triples": [], "entities": 5}', "no list of entities in passage 1"),
+        ('{"id": 1, "text": "t", "triples": [], "entities": "Bell"}', "no list of entities in passage 1"),
+        ('{"id": 1, "text": "t", "triples": {}}', "no list of triples in passage 1"),
+        (f'{{"id": 1, "text": "t", "triples": [], "x": {5000 * "1"}}}', "cannot be read: Exceeds the limit"),
+        (f'{{"id": 1, "text": "t", "triples": [{900 * "["}{900 * "]"}]}}', "nested too deeply to be read"),
+    ],
+    ids=["number", "text", "object", "digits", "nested"],
+)
+def test_a_bad_line_of_ready_openie_is_skipped_alone(line: str, reason: str, tmp_path: Path) -> None:
+    (tmp_path / "o.jsonl").write_text(line + '\n{"id": 2, "text": "t", "triples": [], "entities": null}\n')
+    skipped, ready = load_openie(tmp_path / "o.jsonl", "o.jsonl")
+    assert str(skipped).startswith(f"o.jsonl line 1: {reason}")
+    assert isinstance(ready, ReadyPassage)

@@ -1,0 +1,206 @@
+"""A knowledge graph: what its arrays hold, whatever the order of its facts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ras_agent.errors import IndexMismatch, IndexNotFound, UnknownName
+from ras_agent.records import Source, Triple
+from ras_agent.tools.kg.disk import digest_of, write_generation
+from ras_agent.tools.kg.equivalence import Equivalence
+from ras_agent.tools.kg.facts import PassageFacts
+from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.kg.string_table import StringTable
+
+
+def fact(passage: str, subject: str, predicate: str, object_: str, start: int = 0, end: int = 0) -> Triple:
+    return Triple(subject, predicate, object_, (Source(passage, start, end),))
+
+
+BELL = PassageFacts(
+    "bell",
+    (
+        fact("bell", "Alexander Graham Bell", "was born in", "Edinburgh", 0, 20),
+        fact("bell", "Alexander Graham Bell", "patented", "the telephone", 21, 40),
+    ),
+)
+LEITH = PassageFacts("leith", (fact("leith", "Water of Leith", "flows through", "Edinburgh", 3, 9),), ("Scotland",))
+AGAIN = PassageFacts("again", (fact("again", "alexander graham bell", "was born in", "Edinburgh", 5, 6),))
+
+
+@pytest.fixture
+def graph() -> KGIndex:
+    return KGIndex.in_memory([BELL, LEITH, AGAIN], extractor="offline")
+
+
+def test_entities_are_the_commonest_surface_forms_in_the_order_of_their_keys(graph: KGIndex) -> None:
+    assert list(graph.entities) == ["Alexander Graham Bell", "Edinburgh", "Scotland", "the telephone", "Water of Leith"]
+    assert list(graph.keys) == ["alexander graham bell", "edinburgh", "scotland", "telephone", "water of leith"]
+
+
+def test_the_last_relation_is_equivalence(graph: KGIndex) -> None:
+    assert list(graph.relations) == ["flows through", "patented", "was born in", "equivalent"]
+    assert graph.equivalence_relation == 3
+    assert graph.relation_id("equivalent") is None
+
+
+def test_a_fact_stated_twice_is_one_edge_with_two_sources(graph: KGIndex) -> None:
+    assert graph.edges.tolist() == [[0, 1, 3], [0, 2, 1], [4, 0, 1]]
+    assert graph.edges.dtype == np.int32
+    assert graph.triple(1) == Triple(
+        "Alexander Graham Bell",
+        "was born in",
+        "Edinburgh",
+        (Source("again", 5, 6, extractor="offline"), Source("bell", 0, 20, extractor="offline")),
+    )
+
+
+def test_mentions_count_where_an_entity_is_named(graph: KGIndex) -> None:
+    assert list(graph.documents) == ["again", "bell", "leith"]
+    assert graph.mentions.to_scipy().toarray().tolist() == [[1, 2, 0], [1, 1, 1], [0, 0, 1], [0, 1, 0], [0, 0, 1]]
+    assert graph.document_frequency.tolist() == [2, 3, 1, 1, 1]
+    assert graph.documents_to_entities.row(2).tolist() == [1, 2, 4]
+
+
+def test_names_are_looked_up_by_their_canonical_key(graph: KGIndex) -> None:
+    assert graph.entity_id("The  TELEPHONE") == 3
+    assert graph.entity_id("Bell") is None
+    assert (graph.document_id("leith"), graph.document_id("paris")) == (2, None)
+
+
+@pytest.mark.parametrize("number", [None, -1, 5, "0", 0.0])
+def test_a_number_of_no_entity_is_told(number: Any, graph: KGIndex) -> None:
+    for look_up in (graph.edges_of, graph.neighbours):
+        with pytest.raises(UnknownName, match=r"unknown entity .*; known: numbers from 0 to 4, as entity_id\(\) finds"):
+            look_up(number)
+
+
+@pytest.mark.parametrize("number", [None, -1, 3])
+def test_a_number_of_no_edge_is_told(number: Any, graph: KGIndex) -> None:
+    with pytest.raises(UnknownName, match=r"unknown edge .*; known: numbers from 0 to 2, as edges_of\(\) finds them"):
+        graph.triple(number)
+    with pytest.raises(UnknownName, match="known: none"):
+        KGIndex.in_memory([]).triple(number)
+
+
+@pytest.mark.parametrize("kind", ["entity", "relation", "document"])
+def test_what_is_no_name_is_told(kind: str, graph: KGIndex) -> None:
+    with pytest.raises(UnknownName, match=f"unknown {kind} 7; known: names, which are texts"):
+        getattr(graph, f"{kind}_id")(7)
+
+
+def test_neighbours_are_one_edge_away_in_either_direction(graph: KGIndex) -> None:
+    assert graph.neighbours(1).tolist() == [0, 4]
+    assert graph.edges_of(0).tolist() == [0, 1]
+    assert graph.neighbours(2).tolist() == []
+
+
+def test_the_order_of_passages_does_not_matter(graph: KGIndex) -> None:
+    other = KGIndex.in_memory([AGAIN, LEITH, BELL], extractor="offline")
+    assert other.fingerprint == graph.fingerprint
+
+
+def test_a_passage_that_states_nothing_is_a_document() -> None:
+    graph = KGIndex.in_memory([PassageFacts("empty")])
+    assert (list(graph.documents), graph.edges.shape, graph.mentions.shape) == (["empty"], (0, 3), (0, 1))
+
+
+def test_equivalences_are_the_last_edges_each_pair_once(hash_embedder: Any) -> None:
+    names = ["Graham Bell", "Bell Graham", "Leith"]
+    facts = [PassageFacts("p", tuple(fact("p", name, "is", "x") for name in names))]
+    graph = KGIndex.in_memory(facts, hash_embedder, equivalence=Equivalence(0.9))
+    assert [graph.triple(edge).subject for edge in graph.equivalences] == ["Bell Graham"]
+    assert [graph.triple(edge).object for edge in graph.equivalences] == ["Graham Bell"]
+    assert graph.edges[graph.equivalences[0], 1] == graph.equivalence_relation
+    assert graph.similarities.tolist() == pytest.approx([1.0])
+    assert graph.entity_vectors is not None
+    assert graph.entity_vectors.shape == (4, 64)
+    assert graph.relation_vectors is not None
+    assert graph.relation_vectors.shape == (2, 64)
+
+
+def test_what_is_written_is_opened_memory_mapped(graph: KGIndex, tmp_path: Path) -> None:
+    write_generation_in(tmp_path / "kg", graph)
+    opened = KGIndex.open(tmp_path)
+    assert opened.fingerprint == graph.fingerprint
+    assert digest_of(opened.arrays) == digest_of(graph.arrays)
+    assert not opened.edges.flags.writeable
+    assert KGIndex.exists(tmp_path)
+
+
+def test_a_folder_without_a_graph_names_the_remedy(tmp_path: Path) -> None:
+    with pytest.raises(IndexNotFound, match="ras-agent kg build"):
+        KGIndex.open(tmp_path)
+    assert not KGIndex.exists(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("edges", lambda array: array * 99),
+        ("edges", lambda array: array - [0, 1, 0]),
+        ("sources", lambda array: array[:2]),
+        ("sources", lambda array: np.array([(9, 0, 0)] * len(array), array.dtype)),
+        ("source_starts", lambda array: array[::-1]),
+        ("mention_columns", lambda array: array + 100),
+        ("mention_values", lambda array: array[1:]),
+        ("entities_starts", lambda array: array + 3),
+        ("documents_text", lambda array: array[:-1]),
+        ("relation_keys_starts", lambda array: array[:0]),
+        ("near_columns", lambda array: array - 9),
+        ("near_starts", lambda array: array[1:]),
+        ("entity_vectors", lambda array: array[1:]),
+    ],
+)
+def test_a_damaged_graph_is_told(name: str, change: Callable[[Any], Any], tmp_path: Path, hash_embedder: Any) -> None:
+    alike = PassageFacts("alike", (fact("alike", "Graham Bell", "is", "Bell Graham"),))
+    whole = KGIndex.in_memory([BELL, LEITH, AGAIN, alike], hash_embedder, equivalence=Equivalence(0.9))
+    write_generation_in(tmp_path, whole)
+    path = tmp_path / "graph-0" / f"{name}.npy"
+    np.save(path, change(np.load(path)))
+    with pytest.raises(IndexMismatch, match=r"is damaged .*: build the graph anew"):
+        KGIndex.open(tmp_path)
+
+
+def test_an_empty_file_is_told(graph: KGIndex, tmp_path: Path) -> None:
+    write_generation_in(tmp_path, graph)
+    (tmp_path / "graph-0" / "edges.npy").write_bytes(b"")
+    with pytest.raises(IndexMismatch, match="build the graph anew"):
+        KGIndex.open(tmp_path)
+
+
+def test_another_embedder_is_refused(graph: KGIndex, tmp_path: Path, hash_embedder: Any) -> None:
+    write_generation_in(tmp_path, graph)
+    with pytest.raises(IndexMismatch, match="no embedder"):
+        KGIndex.open(tmp_path, hash_embedder)
+
+
+@given(st.lists(st.text(st.characters())))
+def test_a_string_table_holds_any_strings(strings: list[str]) -> None:
+    table = StringTable.of(strings)
+    assert list(table) == strings
+    ordered = StringTable.of(sorted(set(strings)))
+    assert [ordered.find(string) for string in sorted(set(strings))] == list(range(len(set(strings))))
+    assert ordered.find("not among them, surely") is None
+
+
+def write_generation_in(folder: Path, graph: KGIndex) -> None:
+    folder.mkdir(exist_ok=True)
+    write_generation(folder, graph.arrays, graph.manifest)
+
+
+def test_without_a_document_others_keep_what_they_state_and_every_number(graph: KGIndex) -> None:
+    less = graph.without(np.array([False, True, False]))
+    assert (list(less.entities), list(less.documents)) == (list(graph.entities), ["again", "bell", "leith"])
+    assert less.edges.tolist() == [[0, 2, 1], [4, 0, 1]]
+    assert less.triple(0).sources == (Source("again", 5, 6, extractor="offline"),)
+    assert less.mentions.to_scipy().toarray().tolist() == [[1, 0, 0], [1, 0, 1], [0, 0, 1], [0, 0, 0], [0, 0, 1]]
+    assert (less.manifest.facts, less.fingerprint == graph.fingerprint) == (2, False)
+    assert graph.without(np.array([False, False, False])).fingerprint == graph.fingerprint

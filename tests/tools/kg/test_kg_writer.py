@@ -1,0 +1,298 @@
+"""Bringing a graph on disk up to date: what is read once, what is erased, what survives a kill."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ras_agent.errors import IndexMismatch, IngestError, ModelCallError
+from ras_agent.records import Extraction, Failure, Passage, Source, Triple
+from ras_agent.tools.kg import writer as module
+from ras_agent.tools.kg.equivalence import Equivalence
+from ras_agent.tools.kg.facts import PassageFacts
+from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.kg.writer import ReadReport, open_writer
+from ras_agent.tools.structure.bulk import one_by_one
+
+BELL = Passage("bell", "Bell | was born in | Edinburgh\nBell | patented | telephone")
+LEITH = Passage("leith", "Leith | flows through | Edinburgh")
+PARIS = Passage("paris", "Paris | is capital of | France", title="Paris (city)")
+
+
+class LineExtractor:
+    """Every line is a fact; counts what it reads."""
+
+    name = "lines"
+
+    def __init__(self, broken: Sequence[str] = ()) -> None:
+        self.seen: list[str] = []
+        self.broken = set(broken)
+
+    def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
+        triples = []
+        for passage in passages:
+            self.seen.append(passage.id)
+            if passage.id in self.broken:
+                raise ModelCallError("no reply")
+            for line in passage.text.splitlines():
+                subject, predicate, object_ = line.split(" | ")
+                triples.append(Triple(subject, predicate, object_, (Source(passage.id, extractor=self.name),)))
+        return Extraction(tuple(triples))
+
+
+def build(folder: Path, passages: Sequence[Passage], extractor: LineExtractor | None = None, **options: Any) -> KGIndex:
+    with open_writer(folder, **options) as writer:
+        writer.read(passages, one_by_one(extractor or LineExtractor()), "lines", whole=True)
+        return writer.write()
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    (generation,) = folder.glob("graph-*")
+    return {path.name: path.read_bytes() for path in sorted(generation.iterdir())}
+
+
+def test_each_passage_is_read_once(tmp_path: Path) -> None:
+    extractor = LineExtractor()
+    build(tmp_path, [BELL, LEITH], extractor)
+    graph = build(tmp_path, [BELL, LEITH, PARIS], extractor)
+    assert extractor.seen == ["bell", "leith", "paris"]
+    assert list(graph.documents) == ["bell", "leith", "paris"]
+
+
+def test_a_title_names_an_entity(tmp_path: Path) -> None:
+    graph = build(tmp_path, [PARIS])
+    assert graph.mentions.row_values(graph.entity_id("Paris") or 0).tolist() == [2]
+
+
+def test_a_changed_passage_is_read_anew_and_its_old_facts_are_gone(tmp_path: Path) -> None:
+    extractor = LineExtractor()
+    build(tmp_path, [BELL, LEITH], extractor)
+    graph = build(tmp_path, [Passage("bell", "Bell | moved to | Canada"), LEITH], extractor)
+    assert extractor.seen == ["bell", "leith", "bell"]
+    assert list(graph.entities) == ["Bell", "Canada", "Edinburgh", "Leith"]
+
+
+def test_another_reader_reads_everything(tmp_path: Path) -> None:
+    build(tmp_path, [BELL])
+    extractor = LineExtractor()
+    with open_writer(tmp_path) as writer:
+        report = writer.read([BELL], one_by_one(extractor), "another")
+    assert (report, extractor.seen) == (ReadReport(read=1), ["bell"])
+
+
+def test_a_fact_lives_as_long_as_a_passage_states_it(tmp_path: Path) -> None:
+    again = Passage("again", "Bell | was born in | Edinburgh")
+    build(tmp_path, [BELL, again])
+    with open_writer(tmp_path) as writer:
+        assert writer.erase(["bell"]) == 1
+        graph = writer.write()
+    assert [str(graph.triple(edge)) for edge in graph.facts] == ["(S> Bell | P> was born in | O> Edinburgh)"]
+    with open_writer(tmp_path) as writer:
+        assert writer.erase(["again", "never there"]) == 1
+        assert len(writer.write().entities) == 0
+
+
+def test_nothing_of_a_deleted_passage_is_left_in_any_file(tmp_path: Path, hash_embedder: Any) -> None:
+    build(tmp_path, [BELL, PARIS], embedder=hash_embedder)
+    with open_writer(tmp_path, hash_embedder) as writer:
+        writer.erase(["bell"])
+        writer.write()
+    for path in tmp_path.rglob("*"):
+        assert path.is_dir() or b"telephone" not in path.read_bytes().lower()
+
+
+def test_nothing_of_a_deleted_passage_is_left_where_rows_were_moved(tmp_path: Path) -> None:
+    chance = random.Random(0)
+    lines = [
+        f"thing {n} | is called | <{''.join(chance.choices('abcdef', k=chance.randint(4, 8)))}>" for n in range(6000)
+    ]
+    build(tmp_path, [Passage(f"passage {n}", "\n".join(lines[n : n + 40])) for n in range(0, 6000, 40)])
+    with open_writer(tmp_path) as writer:
+        writer.erase([f"passage {n}" for n in range(0, 6000, 120)])
+        there = set(writer.write().entities)
+    found = {name.decode() for name in re.findall(rb"<[a-f]+>", (tmp_path / "facts.sqlite").read_bytes())}
+    assert len(found) > 3000
+    assert found <= there
+
+
+def test_deleting_and_adding_again_gives_the_same_files(tmp_path: Path, hash_embedder: Any) -> None:
+    passages = [BELL, LEITH, PARIS]
+    build(tmp_path, passages, embedder=hash_embedder, equivalence=Equivalence(0.5))
+    before = files_of(tmp_path)
+    with open_writer(tmp_path, hash_embedder) as writer:
+        writer.erase(["leith"])
+        writer.write()
+    assert files_of(tmp_path) != before
+    build(tmp_path, passages, embedder=hash_embedder)
+    assert files_of(tmp_path) == before
+
+
+def test_only_new_names_are_embedded(tmp_path: Path, hash_embedder: Any) -> None:
+    build(tmp_path, [BELL], embedder=hash_embedder)
+    first = len(hash_embedder.texts)
+    graph = build(tmp_path, [BELL, LEITH], embedder=hash_embedder)
+    assert sorted(hash_embedder.texts[first:]) == ["Leith", "flows through"]
+    assert graph.entity_vectors is not None
+    expected = hash_embedder.embed(list(graph.entities)).astype(np.float16)
+    assert np.array_equal(graph.entity_vectors, expected)
+
+
+def test_vectors_are_not_kept_twice_on_the_disk(tmp_path: Path, hash_embedder: Any) -> None:
+    lines = "\n".join(f"thing {n} | is like | thing {n + 1}" for n in range(2000))
+    for name, embedder in (("with", hash_embedder), ("without", None)):
+        build(tmp_path / name, [Passage("many", lines)], embedder=embedder)
+    sizes = {name: (tmp_path / name / "facts.sqlite").stat().st_size for name in ("with", "without")}
+    assert sizes["with"] < 1.2 * sizes["without"]
+
+
+def test_a_passage_that_cannot_be_read_is_told_and_tried_again(tmp_path: Path) -> None:
+    with open_writer(tmp_path) as writer:
+        report = writer.read([BELL, LEITH], one_by_one(LineExtractor(["bell"])), "lines")
+        assert report == ReadReport(read=1, failures=(Failure("extractor", "no reply (passage bell)"),))
+        assert list(writer.write().documents) == ["leith"]
+    extractor = LineExtractor()
+    build(tmp_path, [BELL, LEITH], extractor)
+    assert extractor.seen == ["bell"]
+
+
+def test_facts_of_a_text_that_cannot_be_read_any_more_are_erased(tmp_path: Path) -> None:
+    build(tmp_path, [BELL, LEITH])
+    with open_writer(tmp_path) as writer:
+        changed = Passage("bell", "Bell | moved to | Canada")
+        writer.read([changed, LEITH], one_by_one(LineExtractor(["bell"])), "lines")
+        assert list(writer.write().documents) == ["leith"]
+
+
+def test_imported_facts_are_not_extracted_again(tmp_path: Path) -> None:
+    extractor = LineExtractor()
+    with open_writer(tmp_path) as writer:
+        writer.put([PassageFacts("bell", (Triple("Bell", "invented", "telephone"),), ("Scotland",))], {"bell": BELL})
+        writer.read([BELL, LEITH], one_by_one(extractor), "lines", whole=True)
+        graph = writer.write()
+    assert extractor.seen == ["leith"]
+    assert list(graph.entities) == ["Bell", "Edinburgh", "Leith", "Scotland", "telephone"]
+
+
+def test_a_second_writer_is_refused(tmp_path: Path) -> None:
+    with open_writer(tmp_path), pytest.raises(IngestError, match="another run"), open_writer(tmp_path):
+        pass
+
+
+def test_nothing_new_writes_nothing(tmp_path: Path) -> None:
+    assert build(tmp_path, [BELL]).manifest.generation == 0
+    assert build(tmp_path, [BELL]).manifest.generation == 0
+    assert build(tmp_path, [LEITH]).manifest.generation == 1
+
+
+@pytest.mark.parametrize("lost", ["graph-0/edges.npy", "kg.json"])
+def test_a_damaged_graph_is_made_anew_from_the_facts_that_are_kept(
+    lost: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hash_embedder: Any
+) -> None:
+    monkeypatch.setattr(module, "resolve_embedder", lambda embedder: hash_embedder)
+    extractor = LineExtractor()
+    whole = build(tmp_path, [BELL, LEITH], extractor, embedder=hash_embedder)
+    (tmp_path / lost).write_bytes(b"")
+    with open_writer(tmp_path) as writer:
+        report = writer.read([BELL, LEITH], one_by_one(extractor), "lines")
+        again = writer.write()
+    assert (report, extractor.seen) == (ReadReport(unchanged=2), ["bell", "leith"])
+    assert (again.fingerprint, again.manifest.generation) == (whole.fingerprint, 1)
+    assert again.entity_vectors is not None
+    assert [path.name for path in tmp_path.glob("graph-*")] == ["graph-1"]
+
+
+def test_a_damaged_graph_keeps_what_counts_as_the_same(tmp_path: Path, hash_embedder: Any) -> None:
+    build(tmp_path, [BELL], embedder=hash_embedder, equivalence=Equivalence(0.5))
+    (tmp_path / "graph-0" / "edges.npy").unlink()
+    assert build(tmp_path, [BELL], embedder=hash_embedder).manifest.equivalence == Equivalence(0.5)
+
+
+@pytest.mark.parametrize("name", ["texts.npy", "entity_vectors.npy"])
+def test_a_lost_file_of_texts_or_vectors_is_damage(name: str, tmp_path: Path, hash_embedder: Any) -> None:
+    build(tmp_path, [BELL], embedder=hash_embedder)
+    (tmp_path / "graph-0" / name).unlink()
+    with pytest.raises(IndexMismatch, match=rf"{name} is missing: build the graph anew"):
+        KGIndex.open(tmp_path)
+    again = build(tmp_path, [BELL], embedder=hash_embedder)
+    assert again.arrays.texts is not None
+    assert again.entity_vectors is not None
+
+
+def test_settings_that_are_named_change_those_of_the_graph_that_is_there(tmp_path: Path) -> None:
+    build(tmp_path, [BELL], equivalence=Equivalence(0.5))
+    assert build(tmp_path, [BELL], equivalence={"neighbours": 3}).manifest.equivalence == Equivalence(0.5, 3)
+    assert build(tmp_path, [BELL], equivalence={}).manifest.equivalence == Equivalence(0.5, 3)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="folders are not written there by name")
+def test_a_generation_is_on_the_disk_before_it_becomes_the_graph(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    fsync, put = os.fsync, os.replace
+    monkeypatch.setattr(os, "fsync", lambda handle: (said.append(name_of(handle, tmp_path)), fsync(handle))[1])
+    monkeypatch.setattr(os, "replace", lambda old, new: (said.append(f"{new.name} replaced"), put(old, new))[1])
+    build(tmp_path, [BELL])
+    before = said[: said.index("kg.json replaced")]
+    assert before.index("graph-0/edges.npy") < before.index("graph-0") < before.index(".")
+
+
+def name_of(handle: int, folder: Path) -> str:
+    """The open file's path in `folder`."""
+    number = os.fstat(handle).st_ino
+    (found,) = (path for path in (folder, *folder.rglob("*")) if path.stat().st_ino == number)
+    return str(found.relative_to(folder))
+
+
+_KILLED = """
+import os, signal, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+import test_kg_writer as tests
+from ras_agent.tools.kg import writer as module
+from ras_agent.tools.kg.writer import open_writer
+from ras_agent.tools.structure.bulk import one_by_one
+
+folder, stage = Path(sys.argv[1]), sys.argv[3]
+kill = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+
+class Killed(tests.LineExtractor):
+    def extract(self, passages, subquery=""):
+        if stage == "reading" and passages[0].id == "paris":
+            kill()
+        return super().extract(passages, subquery)
+
+if stage == "arrays":
+    module.write_generation = kill
+if stage == "manifest":
+    from ras_agent.tools.kg import disk
+    disk.write_kg_manifest = kill
+with open_writer(folder) as writer:
+    writer.read([tests.BELL, tests.LEITH, tests.PARIS], one_by_one(Killed()), "lines", whole=True)
+    writer.write()
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+@pytest.mark.parametrize(("stage", "left"), [("reading", ["paris"]), ("arrays", []), ("manifest", [])])
+def test_a_killed_build_loses_nothing_and_reads_nothing_twice(stage: str, left: list[str], tmp_path: Path) -> None:
+    folder = tmp_path / "kg"
+    build(folder, [LEITH])
+    command = [sys.executable, "-P", "-c", _KILLED, str(folder), str(Path(__file__).parent), stage]
+    killed = subprocess.run(command, capture_output=True, text=True)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert list(KGIndex.open(folder).documents) == ["leith"]
+    extractor = LineExtractor()
+    after = build(folder, [BELL, LEITH, PARIS], extractor)
+    assert extractor.seen == left
+    assert after.fingerprint == build(tmp_path / "fresh", [BELL, LEITH, PARIS]).fingerprint

@@ -1,0 +1,80 @@
+"""Personalised PageRank, against igraph and by hand."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from ras_agent.records import Triple
+from ras_agent.tools.kg.facts import PassageFacts
+from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.kg.page_rank import PageRank, walk_matrix
+
+
+def graph_of(*pairs: str) -> KGIndex:
+    return KGIndex.in_memory([PassageFacts("p", tuple(Triple(pair[0], "r", pair[1]) for pair in pairs), ("z",))])
+
+
+def test_a_walk_between_two_by_hand() -> None:
+    # from a: a = 1/2 + 1/2 b, b = 1/2 a, so a = 2/3
+    scores = PageRank(walk_matrix(graph_of("ab"))).scores(np.array([1, 0, 0], dtype=np.float32))
+    assert scores.tolist() == pytest.approx([2 / 3, 1 / 3, 0], abs=1e-6)
+
+
+def test_a_walk_from_an_entity_without_edges_stays_there() -> None:
+    scores = PageRank(walk_matrix(graph_of("ab"))).scores(np.array([0, 0, 3], dtype=np.float32))
+    assert scores.tolist() == [0, 0, 1]
+
+
+@pytest.mark.parametrize("damping", [0.0, 0.5, 0.85])
+def test_it_agrees_with_igraph(damping: float) -> None:
+    igraph = pytest.importorskip("igraph")
+    random = np.random.default_rng(0)
+    letters = "abcdefghijklmnopqrst"
+    pairs = {letters[a] + letters[b] for a, b in random.integers(20, size=(50, 2)) if a != b}
+    graph = graph_of(*pairs)
+    weights = walk_matrix(graph).tocoo()
+    once = weights.row < weights.col
+    edges = list(zip(weights.row[once].tolist(), weights.col[once].tolist(), strict=True))
+    twin = igraph.Graph(len(graph.entities), edges)
+    seeds = np.zeros(len(graph.entities), dtype=np.float32)
+    seeds[[1, 4]] = [0.25, 1]
+    expected = twin.personalized_pagerank(
+        damping=damping, reset=seeds.tolist(), weights=weights.data[once].tolist(), directed=False
+    )
+    assert PageRank(walk_matrix(graph), damping=damping).scores(seeds).tolist() == pytest.approx(expected, abs=1e-5)
+
+
+def test_facts_count_one_each_and_equivalences_their_cosine(hash_embedder: object) -> None:
+    triples = (Triple("a b", "r", "c"), Triple("a b", "s", "c"), Triple("b a", "r", "d"))
+    graph = KGIndex.in_memory([PassageFacts("p", triples)], hash_embedder)
+    names = [graph.entity_id(name) for name in ("a b", "c", "b a")]
+    matrix = walk_matrix(graph, equivalence=0.5).toarray()
+    assert matrix[names[0], names[1]] == 2
+    assert matrix[names[0], names[2]] == pytest.approx(0.5)
+    assert walk_matrix(graph, equivalence=0).toarray()[names[0], names[2]] == 0
+
+
+def test_no_seed_is_an_error() -> None:
+    with pytest.raises(ValueError, match="needs a seed"):
+        PageRank(walk_matrix(graph_of("ab"))).scores(np.zeros(3, dtype=np.float32))
+
+
+@pytest.mark.parametrize(("damping", "far"), [(0.5, 1e-6), (0.85, 2e-6), (0.99, 2e-5), (0.999, 5e-5), (0.9999, 1e-3)])
+def test_a_long_walk_is_followed_to_its_end(damping: float, far: float) -> None:
+    letters = "abcdefghijklmnopqrst"
+    matrix = walk_matrix(graph_of(*(one + other for one, other in pairwise(letters))))
+    seeds = np.eye(matrix.shape[0], dtype=np.float32)[0]
+    steps = matrix.toarray().astype(float)
+    degree = steps.sum(axis=0)
+    steps = np.divide(steps, degree, out=np.zeros_like(steps), where=degree > 0)
+    wanted = np.linalg.solve(np.eye(len(steps)) - damping * steps, (1 - damping) * seeds.astype(float))
+    assert np.abs(PageRank(matrix, damping=damping).scores(seeds) - wanted).sum() < far
+
+
+@pytest.mark.parametrize("damping", [-0.1, 0.99999, 1.0])
+def test_a_damping_that_does_not_end_is_refused(damping: float) -> None:
+    with pytest.raises(ValueError, match="damping"):
+        PageRank(walk_matrix(graph_of("ab")), damping=damping)

@@ -1,0 +1,76 @@
+"""The picture of a graph, in a real browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ras_agent.records import Triple
+from ras_agent.tools.kg.facts import PassageFacts
+from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.kg.picture import graph_page, most_connected, nearby
+
+pytest.importorskip("igraph")
+ATTACK = "</script><script>window.hacked=1</script><img src=x onerror='hacked=1'>"
+
+
+def star(*more: Triple) -> KGIndex:
+    spokes = tuple(Triple("hub", "joins", f"spoke {letter}") for letter in "abcde")
+    return KGIndex.in_memory([PassageFacts("p", (*spokes, Triple("spoke a", "leads to", "end"), *more))])
+
+
+def names(graph: KGIndex, entities: Any) -> list[str]:
+    return [graph.entities[entity] for entity in entities]
+
+
+def test_the_best_connected_are_chosen() -> None:
+    graph = star()
+    assert names(graph, most_connected(graph, 2)) == ["hub", "spoke a"]
+
+
+def test_what_is_near_an_entity_is_chosen_step_by_step() -> None:
+    graph = star()
+    assert names(graph, nearby(graph, [graph.entity_id("end") or 0], 3)) == ["end", "hub", "spoke a"]
+
+
+def test_the_page_shows_an_entity_s_facts_and_runs_nothing_of_its_names(browser: Any, tmp_path: Path) -> None:
+    graph = star(Triple("hub", f"says {ATTACK}", ATTACK))
+    path = tmp_path / "graph.html"
+    path.write_text(graph_page(graph, most_connected(graph, 100), ATTACK), "utf-8")
+    browser.open(path.as_uri())
+    assert browser.ask("document.getElementById('stats').textContent") == "8 entities · 7 edges"
+    assert browser.ask("document.getElementById('title').textContent") == ATTACK
+    browser.ask(
+        "(() => { const f = document.getElementById('find'); f.value = 'Hub'; f.dispatchEvent(new Event('input')); })()"
+    )
+    assert browser.ask("document.getElementById('name').textContent") == "hub"
+    facts = browser.ask("document.getElementById('facts').textContent")
+    assert "joins spoke c" in facts
+    assert f"says {ATTACK}" in facts
+    assert browser.ask("window.hacked") is None
+
+
+def test_the_same_graph_gives_the_same_page() -> None:
+    random = np.random.default_rng(0)
+    triples = tuple(Triple(f"e{a}", "r", f"e{b}") for a, b in random.integers(80, size=(300, 2)).tolist())
+    graph = KGIndex.in_memory([PassageFacts("p", triples)])
+    entities = most_connected(graph, 80)
+    assert graph_page(graph, entities) == graph_page(graph, entities)
+    assert graph_page(graph, entities, seed=2) != graph_page(graph, entities)
+
+
+def test_five_thousand_nodes_are_drawn(browser: Any, tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    triples = tuple(Triple(f"e{a}", "r", f"e{b}") for a, b in random.integers(5000, size=(15000, 2)).tolist())
+    graph = KGIndex.in_memory([PassageFacts("p", triples)])
+    path = tmp_path / "graph.html"
+    path.write_text(graph_page(graph, most_connected(graph, 5000)), "utf-8")
+    assert path.stat().st_size < 1_000_000
+    browser.open(path.as_uri())
+    told = browser.ask("document.getElementById('stats').textContent")
+    assert told.startswith(f"{len(graph.entities):,} entities · ")
+    seen = "document.getElementById('graph').getContext('2d').getImageData(0, 0, 800, 500).data"
+    assert browser.ask(f"new Set(new Uint32Array({seen}.buffer)).size > 50")

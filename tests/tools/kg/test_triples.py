@@ -1,0 +1,99 @@
+"""Files of triples: what they hold, and what is wrong with them and where."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ras_agent.errors import IngestError
+from ras_agent.tools.index.load_document import Skipped
+from ras_agent.tools.kg.formats.n_triples import Statement, Term, parse_statement
+from ras_agent.tools.kg.formats.triples import PlacedTriple, load_triples
+
+
+def loaded(tmp_path: Path, name: str, text: str) -> list[PlacedTriple | Skipped]:
+    path = tmp_path / name
+    path.write_text(text, "utf-8")
+    return list(load_triples(path, name))
+
+
+def test_n_triples_are_named_by_labels_or_by_the_ends_of_iris(tmp_path: Path) -> None:
+    text = """
+# a comment
+<http://x.org/wiki/Alexander_Graham_Bell> <http://x.org/ns#birthPlace> <http://x.org/Q1> .
+<http://x.org/Q1> <http://www.w3.org/2000/01/rdf-schema#label> "Edimbourg"@fr .
+<http://x.org/Q1> <http://www.w3.org/2000/01/rdf-schema#label> "Edinburgh"@en . # one more
+<http://x.org/Q1> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <http://x.org/City> .
+<http://x.org/Q1> <http://x.org/population> "506,520"^^<http://www.w3.org/2001/XMLSchema#string> .
+_:b1 <http://x.org/in%20the%20year> "18\\u003476" .
+"""
+    assert loaded(tmp_path, "bell.nt", text) == [
+        PlacedTriple("Alexander Graham Bell", "birth Place", "Edinburgh", "bell.nt line 3"),
+        PlacedTriple("Edinburgh", "is a", "City", "bell.nt line 6"),
+        PlacedTriple("Edinburgh", "population", "506,520", "bell.nt line 7"),
+        PlacedTriple("_:b1 of bell.nt", "in the year", "18476", "bell.nt line 8"),
+    ]
+
+
+def test_a_bad_statement_is_skipped_alone(tmp_path: Path) -> None:
+    first, second = loaded(tmp_path, "a.nt", "<a> <b> .\n<http://x/a> <http://x/b> <http://x/c> .\n")
+    assert isinstance(first, Skipped)
+    assert str(first).startswith("a.nt line 1: not an N-Triples statement: expected <subject> <predicate>")
+    assert str(first).endswith("'<a> <b> .'")
+    assert second == PlacedTriple("a", "b", "c", "a.nt line 2")
+
+
+def test_a_number_that_no_character_has_is_told(tmp_path: Path) -> None:
+    first, second = loaded(tmp_path, "a.nt", '<x:a> <x:b> "\\UFFFFFFFF" .\n<x:a> <x:b> "\\U0001F600" .\n')
+    assert first == Skipped("a.nt line 1", "not an N-Triples statement: no character \\UFFFFFFFF")
+    assert second == PlacedTriple("x:a", "x:b", "\U0001f600", "a.nt line 2")
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_characters='"\\\n\r')), st.sampled_from(["", "@en", "^^<x:y>"]))
+def test_any_literal_is_read(text: str, suffix: str) -> None:
+    found = parse_statement(f'<x:s> <x:p> "{text}"{suffix} .')
+    assert found == Statement(
+        Term("x:s", "iri"), Term("x:p", "iri"), Term(text, "literal", "en" if suffix == "@en" else "")
+    )
+
+
+@given(st.text())
+def test_no_line_breaks_the_parser(line: str) -> None:
+    with suppress(ValueError):
+        assert all(parse_statement(line))
+
+
+def test_tab_separated_values_with_a_header_and_further_columns(tmp_path: Path) -> None:
+    text = "Head\tRelation\tTail\tpassage\nBell\tborn in\tEdinburgh\tp1\n\nBell\tonly two\nBell\t \tx\n"
+    assert loaded(tmp_path, "a.tsv", text) == [
+        PlacedTriple("Bell", "born in", "Edinburgh", "a.tsv line 2"),
+        Skipped("a.tsv line 4", "expected head, relation and tail between tabs, found 2: 'Bell\\tonly two'"),
+        Skipped("a.tsv line 5", "a blank head, relation or tail: ['Bell', ' ', 'x']"),
+    ]
+
+
+def test_json_lines_are_lists_or_objects(tmp_path: Path) -> None:
+    text = '["a", "b", "c"]\n{"subject": "d", "predicate": "e", "object": "f", "x": 1}\n{"head": "a"}\n["a", "b"]\nno\n'
+    text += f"[{5000 * '1'}]\n{5000 * '['}\n"
+    found = loaded(tmp_path, "a.jsonl", text)
+    assert found[:2] == [PlacedTriple("a", "b", "c", "a.jsonl line 1"), PlacedTriple("d", "e", "f", "a.jsonl line 2")]
+    assert [item.place for item in found[2:]] == [f"a.jsonl line {number}" for number in range(3, 8)]
+    assert all(isinstance(item, Skipped) for item in found[2:])
+
+
+def test_bytes_that_are_no_text_are_told_with_their_place(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_bytes(b"a\tb\tc\n\xff\tb\tc\n")
+    first, second = load_triples(path, "a.tsv")
+    assert first == PlacedTriple("a", "b", "c", "a.tsv line 1")
+    assert isinstance(second, Skipped)
+    assert second.place == "a.tsv line 2"
+
+
+def test_another_kind_of_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(IngestError, match=r"\.nt, \.tsv, \.jsonl"):
+        load_triples(tmp_path / "a.ttl", "a.ttl")

@@ -1,0 +1,145 @@
+"""Chat models by name: `provider:model` strings, what to call a model in a trace, and what must never be printed."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from ras_agent.errors import MissingExtra, SettingsError
+from ras_agent.tools.chat.loop_clients import openai_options
+
+__all__ = [
+    "build_chat_model",
+    "endpoint_of",
+    "is_chat_model",
+    "model_name",
+    "printable",
+    "sampling_parameters",
+    "without_secrets",
+]
+
+_USERINFO = re.compile(r"(?<=://)[^/@\s]+@")
+_QUERY = re.compile(r"\?[^#\s]*")
+_BEARER = re.compile(r"(?i)\b(bearer\s+|api[_-]?key[\"']?\s*[:=]\s*[\"']?)[^\s\"',}]+")
+_KEY = re.compile(r"\b(?:sk|pk|xai|gsk|hf)[-_][\w*-]{8,}")
+
+_URL_ATTRIBUTES = ("openai_api_base", "base_url", "anthropic_api_url", "azure_endpoint", "endpoint_url")
+_SAMPLING_ATTRIBUTES = (
+    *("temperature", "top_p", "top_k", "n", "seed", "stop", "stop_sequences", "max_tokens", "max_completion_tokens"),
+    *("num_predict", "num_ctx", "frequency_penalty", "presence_penalty", "repeat_penalty", "reasoning_effort"),
+    *("reasoning", "thinking", "model_kwargs", "extra_body"),
+)
+
+_FORMS = "provider:model, as openai:gpt-4o-mini, or vllm:http://host:port/v1#model"
+
+
+def is_chat_model(thing: object) -> bool:
+    """Whether `thing` is a LangChain BaseChatModel. Without LangChain loaded nothing can be one."""
+    module = sys.modules.get("langchain_core.language_models.chat_models")
+    return module is not None and isinstance(thing, module.BaseChatModel)
+
+
+def build_chat_model(
+    spec: str, *, timeout: float = 60.0, temperature: float | None = None, max_tokens: int | None = None
+) -> Any:
+    """The LangChain chat model that `spec` names, its own retries off (ours would multiply them).
+
+    spec: `provider:model` as init_chat_model takes it, or `vllm:http://host:port/v1#model` for any OpenAI-compatible
+        server (its key, if it wants one, in VLLM_API_KEY).
+    Raises MissingExtra if the provider's package is missing, SettingsError if the model cannot be set up.
+    """
+    provider, _, name = spec.partition(":")
+    options = _given(temperature=temperature, max_tokens=max_tokens)
+    if provider == "vllm":
+        spec, options = _openai_compatible(name, options)
+        provider = "openai"
+    try:
+        from langchain.chat_models import init_chat_model
+
+        return init_chat_model(spec, **options, **_client_options(provider, timeout))
+    except ImportError as error:
+        raise _MissingProvider(provider, str(error)) from error
+    except Exception as error:
+        why = without_secrets(str(error)).rstrip(".")
+        if "model_provider" in why:  # LangChain's advice on a provider that it does not know is no setting of ours
+            supported = [line.rstrip(".") for line in why.splitlines() if line.startswith("Supported providers")]
+            why = ". ".join([f"no known provider: write {_FORMS}", *supported])
+        told = f"cannot set up the chat model {printable(spec)!r}: {why}"
+        raise SettingsError(told) from None  # the provider's error may show the key
+
+
+def model_name(model: Any) -> str:
+    """A name for traces: the provider's model name, else the class's."""
+    for attribute in ("model_name", "model", "model_id"):
+        value = getattr(model, attribute, None)
+        if isinstance(value, str) and value:
+            return printable(value)
+    return type(model).__name__
+
+
+def endpoint_of(model: Any) -> str:
+    """What rate limits belong to: the server's address, or the model's class, and the model's name."""
+    for attribute in _URL_ATTRIBUTES:
+        value = getattr(model, attribute, None)
+        if isinstance(value, str) and value:
+            return f"{printable(value)}#{model_name(model)}"
+    return f"{type(model).__name__}#{model_name(model)}"
+
+
+def sampling_parameters(model: Any) -> dict[str, Any]:
+    """What, besides the messages, decides a model's reply; part of the key of a kept reply."""
+    return {"class": type(model).__name__, "endpoint": endpoint_of(model)} | _given(
+        **{name: getattr(model, name, None) for name in _SAMPLING_ATTRIBUTES}
+    )
+
+
+def printable(spec: str) -> str:
+    """A role spec without the parts of a URL that may hold a secret: user info and query."""
+    return _QUERY.sub("", _USERINFO.sub("", spec))
+
+
+def without_secrets(text: str, model: object = None) -> str:
+    """`text` without what looks like a credential, and without the secrets that `model` holds."""
+    fields: Mapping[str, object] = getattr(model, "__dict__", {})
+    for value in fields.values():
+        reveal = getattr(value, "get_secret_value", None)
+        secret = reveal() if callable(reveal) else None
+        if isinstance(secret, str) and secret and secret != "EMPTY":
+            text = text.replace(secret, "***")
+    return _KEY.sub("***", _BEARER.sub("\\1***", _USERINFO.sub("***@", text)))
+
+
+class _MissingProvider(MissingExtra):
+    """The provider's LangChain package is not installed."""
+
+    def __init__(self, provider: str, reason: str) -> None:
+        package = re.search(r"`pip install ([\w-]+)`", reason)
+        install = "'ras-agent[openai]'" if provider == "openai" else package[1] if package else f"langchain-{provider}"
+        ImportError.__init__(self, f"chat models from {provider!r} need a package: pip install {install}")
+        self.feature, self.extra = provider, provider
+
+
+def _given(**options: Any) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _openai_compatible(address: str, options: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    url, _, name = address.partition("#")
+    if not (url.startswith(("http://", "https://")) and name):
+        raise SettingsError(f"expected 'vllm:http://host:port/v1#model', got {printable(f'vllm:{address}')!r}")
+    # OPENAI_API_KEY is not for this server; stream_usage, because LangChain leaves it off for other people's servers
+    key = os.environ.get("VLLM_API_KEY", "EMPTY")
+    return f"openai:{name}", options | {"base_url": url, "api_key": key, "stream_usage": True}
+
+
+def _client_options(provider: str, timeout: float) -> dict[str, Any]:
+    """How each provider's class spells "no retries of your own" and the time limit."""
+    if provider == "ollama":
+        return {"client_kwargs": {"timeout": timeout}}
+    if provider.startswith("bedrock"):
+        return {}
+    options = openai_options() if provider == "openai" else {}
+    return {"timeout": timeout, "max_retries": 0, **options}

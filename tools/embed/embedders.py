@@ -1,0 +1,178 @@
+"""Embedders by name or object: the packaged MiniLM, any sentence-transformers model, any LangChain Embeddings.
+
+An embedder may add `embed_query(text)`, a unit vector of shape (dimension,), where its model treats queries and
+passages differently; `query_vector` uses it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from functools import cached_property
+from threading import Lock
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from ras_agent.errors import MissingExtra, ModelCallError, SettingsError, UnknownName
+from ras_agent.protocols import Embedder
+from ras_agent.tools.chat.models import without_secrets
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from langchain_core.embeddings import Embeddings
+
+__all__ = ["LangChainEmbedder", "SentenceTransformerEmbedder", "query_vector", "resolve_embedder"]
+
+Floats = npt.NDArray[np.float32]
+_KNOWN = ("minilm", "st:<model or path>", "<provider>:<model>")
+
+
+def resolve_embedder(spec: object) -> Embedder:
+    """The embedder that `spec` names.
+
+    spec: an Embedder; a LangChain Embeddings object; a SentenceTransformer; or a name: "minilm" (packaged, extra
+        `offline`), "st:all-mpnet-base-v2" or "st:/path" (sentence-transformers, extra `embeddings`),
+        "openai:text-embedding-3-small" and whatever else LangChain's init_embeddings takes.
+    Raises UnknownName, MissingExtra, SettingsError, or TypeError for an object that does not embed.
+    """
+    if isinstance(spec, str):
+        return _named(spec)
+    if _is_instance(spec, "langchain_core.embeddings", "Embeddings"):
+        return LangChainEmbedder(cast("Embeddings", spec))
+    if _is_instance(spec, "sentence_transformers", "SentenceTransformer"):
+        return SentenceTransformerEmbedder(spec)
+    if isinstance(spec, type) or not (hasattr(spec, "name") and hasattr(spec, "embed")):
+        raise TypeError(f"an embedder has a name, a dimension and the method `embed(texts)`, got {spec!r:.200}")
+    return cast(Embedder, spec)
+
+
+def query_vector(embedder: Embedder, query: str) -> Floats:
+    """A query's unit vector, shape (dimension,): by `embed_query` where the embedder has it."""
+    embed_query = getattr(embedder, "embed_query", None)
+    vector = embed_query(query) if embed_query else embedder.embed([query])[0]
+    return np.asarray(vector, dtype=np.float32)
+
+
+class SentenceTransformerEmbedder:
+    """A sentence-transformers model, with its own query and document prompts. Loads at the first text."""
+
+    def __init__(self, model: str | Path | Any, *, name: str = "", batch_size: int = 64) -> None:
+        """`model` is a model's name, a folder, or a SentenceTransformer; `name` is what indexes remember."""
+        named = isinstance(model, str) or hasattr(model, "__fspath__")
+        self._path = str(model) if named else _path_of(model)
+        self._model: Any = None if named else model
+        self._batch_size = batch_size
+        self.name = name or f"st:{self._path}"
+        self._lock = Lock()  # its tokenizer cannot be borrowed by two threads
+
+    @cached_property
+    def dimension(self) -> int:
+        """Width of the vectors; loads the model."""
+        with self._lock:
+            return len(self._encode("encode_document", ["dimension"])[0])
+
+    def embed(self, texts: Sequence[str]) -> Floats:
+        """Unit vectors of passages, shape (len(texts), dimension), float32."""
+        if not texts:
+            return np.empty((0, self.dimension), dtype=np.float32)
+        with self._lock:
+            return self._encode("encode_document", list(texts))
+
+    def embed_query(self, text: str) -> Floats:
+        """The unit vector of a query, shape (dimension,)."""
+        with self._lock:
+            vector: Floats = self._encode("encode_query", [text])[0]
+            return vector
+
+    def _encode(self, method: str, texts: list[str]) -> Floats:
+        if self._model is None:
+            self._model = _load(self._path)
+        encode = getattr(self._model, method, self._model.encode)  # before version 5 there is only `encode`
+        clean = [text.encode("utf-8", "replace").decode() for text in texts]  # tokenizers take no lone surrogates
+        return _unit(encode(clean, batch_size=self._batch_size, show_progress_bar=False, convert_to_numpy=True))
+
+
+class LangChainEmbedder:
+    """Any LangChain Embeddings object."""
+
+    def __init__(self, embeddings: Embeddings, *, name: str = "") -> None:
+        """`name` is what indexes remember; by default the object's class and model."""
+        self._embeddings = embeddings
+        model = getattr(embeddings, "model", None) or getattr(embeddings, "model_name", None)
+        self.name = name or ":".join(filter(None, (type(embeddings).__name__, model if isinstance(model, str) else "")))
+
+    @cached_property
+    def dimension(self) -> int:
+        """Width of the vectors; embeds one word to find out."""
+        return len(self.embed_query("dimension"))
+
+    def embed(self, texts: Sequence[str]) -> Floats:
+        """Unit vectors of passages, shape (len(texts), dimension), float32. Raises ModelCallError."""
+        if not texts:
+            return np.empty((0, self.dimension), dtype=np.float32)
+        return _unit(self._call("embed_documents", list(texts)))
+
+    def embed_query(self, text: str) -> Floats:
+        """The unit vector of a query, shape (dimension,). Raises ModelCallError."""
+        vector: Floats = _unit([self._call("embed_query", text)])[0]
+        return vector
+
+    def _call(self, method: str, argument: object) -> Any:
+        try:
+            return getattr(self._embeddings, method)(argument)
+        except Exception as error:
+            shown = without_secrets(str(error), self._embeddings)
+            raise ModelCallError(f"embedder {self.name!r} failed: {type(error).__name__}: {shown}") from None
+
+
+def _named(spec: str) -> Embedder:
+    provider, _, model = spec.partition(":")
+    if spec == "minilm":
+        from ras_agent.tools.embed.minilm import MiniLMEmbedder
+
+        return MiniLMEmbedder()
+    if not model:
+        raise UnknownName("embedder", spec, _KNOWN)
+    if provider == "st":
+        return SentenceTransformerEmbedder(model, name=spec)
+    try:
+        from langchain.embeddings import init_embeddings
+
+        return LangChainEmbedder(init_embeddings(spec), name=spec)
+    except ImportError as error:
+        raise SettingsError(f"embedder {spec!r} needs its provider's package: {error}") from error
+    except Exception as error:
+        raise SettingsError(f"cannot set up the embedder {spec!r}: {without_secrets(str(error))}") from None
+
+
+def _is_instance(thing: object, module: str, name: str) -> bool:
+    """Whether `thing` is of a class whose module may not be loaded; if it is not, nothing can be one."""
+    loaded = sys.modules.get(module)
+    return loaded is not None and isinstance(thing, getattr(loaded, name))
+
+
+def _path_of(model: Any) -> str:
+    """The name or folder a SentenceTransformer was loaded from."""
+    return str(getattr(getattr(model[0], "auto_model", None), "name_or_path", "") or type(model).__name__)
+
+
+def _load(path: str) -> Any:
+    try:
+        from sentence_transformers import SentenceTransformer
+    except ImportError as error:
+        raise MissingExtra(f"embedder 'st:{path}'", "embeddings") from error
+    try:
+        return SentenceTransformer(path)
+    except Exception as error:
+        raise SettingsError(f"cannot load the sentence-transformers model {path!r}: {error}") from error
+
+
+def _unit(vectors: Any) -> Floats:
+    """Rows scaled to length 1; a row of zeros stays one."""
+    rows = np.asarray(vectors, dtype=np.float32)
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    scaled: Floats = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
+    return scaled

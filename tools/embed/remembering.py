@@ -1,0 +1,45 @@
+"""An embedder that remembers what it was asked, for several retrievers to share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from ras_agent.protocols import Embedder
+from ras_agent.tools.embed.embedders import query_vector
+
+__all__ = ["RememberingEmbedder", "remembering"]
+
+Floats = npt.NDArray[np.float32]
+
+
+class RememberingEmbedder:
+    """`embedder`, with the vectors of the last `size` queries kept; passages are embedded each time."""
+
+    def __init__(self, embedder: Embedder, size: int = 1024) -> None:
+        self._embedder = embedder
+        self._asked = lru_cache(size)(lambda query: query_vector(embedder, query))
+
+    @property
+    def name(self) -> str:
+        return self._embedder.name
+
+    @property
+    def dimension(self) -> int:
+        return self._embedder.dimension
+
+    def embed(self, texts: Sequence[str]) -> Floats:
+        """Unit vectors of passages, shape (len(texts), dimension), float32."""
+        return self._embedder.embed(texts)
+
+    def embed_query(self, text: str) -> Floats:
+        """The unit vector of a query, shape (dimension,)."""
+        return self._asked(text)
+
+
+def remembering(embedder: Embedder, size: int = 1024) -> RememberingEmbedder:
+    """`embedder` with a memory of `size` queries; one that has a memory stays as it is, so that users share it."""
+    return embedder if isinstance(embedder, RememberingEmbedder) else RememberingEmbedder(embedder, size)

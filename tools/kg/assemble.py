@@ -1,0 +1,145 @@
+"""From the facts of passages to a graph's arrays: a pure function of the set of facts, whatever their order."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from ras_agent.text.canonical import canonical_key
+from ras_agent.tools.kg.arrays import SOURCE, KGArrays
+from ras_agent.tools.kg.facts import PassageFacts
+from ras_agent.tools.kg.sparse_rows import SparseRows
+from ras_agent.tools.kg.string_table import StringTable
+
+__all__ = ["EQUIVALENT", "Occurrences", "assemble", "occurrences_of", "with_equivalences", "without_documents"]
+
+EQUIVALENT = "equivalent"
+"""The name of the relation between entities that look like one."""
+
+Ints = npt.NDArray[np.int64]
+
+
+class Occurrences:
+    """Facts as they were met, names and documents numbered: columns of equal length.
+
+    facts: (F, 6) document, subject, predicate, object, start, end; mentions: (M, 3) document, name, count.
+    """
+
+    def __init__(self, names: Sequence[str], documents: Sequence[str], facts: Ints, mentions: Ints) -> None:
+        self.names, self.documents = names, documents
+        self.facts, self.mentions = facts.reshape(-1, 6), mentions.reshape(-1, 3)
+
+
+def occurrences_of(passages: Iterable[PassageFacts]) -> Occurrences:
+    """Number what passages state. A fact that a passage states twice occurs twice."""
+    names: dict[str, int] = {}
+    documents: dict[str, int] = {}
+    facts: list[tuple[int, ...]] = []
+    mentions: list[tuple[int, ...]] = []
+
+    def name(surface: str) -> int:
+        return names.setdefault(surface, len(names))
+
+    for passage in passages:
+        document = documents.setdefault(passage.passage_id, len(documents))
+        for triple in passage.triples:
+            numbers = name(triple.subject), name(triple.predicate), name(triple.object)
+            facts += [(document, *numbers, start, end) for start, end in passage.spans(triple)]
+        mentions += [(document, name(entity), 1) for entity in passage.entities]
+    return Occurrences(list(names), list(documents), np.array(facts, np.int64), np.array(mentions, np.int64))
+
+
+def assemble(found: Occurrences) -> KGArrays:
+    """The graph without equivalences and vectors. Names and documents that nothing refers to leave no trace.
+
+    A document without facts and mentions is kept: it was read, and states nothing.
+    """
+    facts, mentions = found.facts, found.mentions
+    keys = [canonical_key(name) for name in found.names]
+    entities = _Numbering(found.names, keys, np.concatenate([facts[:, 1], facts[:, 3], mentions[:, 1]]))
+    relations = _Numbering(found.names, keys, facts[:, 2])
+    order = sorted(range(len(found.documents)), key=found.documents.__getitem__)
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+
+    triples = np.stack([entities.of[facts[:, 1]], relations.of[facts[:, 2]], entities.of[facts[:, 3]]], axis=1)
+    edges, edge_of = np.unique(triples, axis=0, return_inverse=True)
+    edge_of = edge_of.reshape(-1)
+    sources = np.empty(len(facts), dtype=SOURCE)
+    sources["document"], sources["start"], sources["end"] = place[facts[:, 0]], facts[:, 4], facts[:, 5]
+    by_edge = np.lexsort((sources["end"], sources["start"], sources["document"], edge_of))
+    starts = np.zeros(len(edges) + 1, dtype=np.int64)
+    np.cumsum(np.bincount(edge_of, minlength=len(edges)), out=starts[1:])
+
+    # a loop names its entity once
+    loops = entities.of[facts[:, 1]] == entities.of[facts[:, 3]]
+    rows = np.concatenate([entities.of[facts[:, 1]], entities.of[facts[~loops, 3]], entities.of[mentions[:, 1]]])
+    columns = np.concatenate([place[facts[:, 0]], place[facts[~loops, 0]], place[mentions[:, 0]]])
+    counts = np.concatenate([np.ones(len(facts) + np.count_nonzero(~loops), np.int64), mentions[:, 2]])
+    return KGArrays(
+        entities=StringTable.of(entities.names),
+        keys=StringTable.of(entities.keys),
+        relations=StringTable.of([*relations.names, EQUIVALENT]),
+        relation_keys=StringTable.of(relations.keys),
+        edges=edges.astype(np.int32).reshape(-1, 3),
+        similarities=np.empty(0, dtype=np.float32),
+        mentions=SparseRows.counted(rows, columns, (len(entities.names), len(order)), counts),
+        source_starts=starts,
+        sources=sources[by_edge],
+        documents=StringTable.of(found.documents[number] for number in order),
+    )
+
+
+def with_equivalences(graph: KGArrays, pairs: npt.NDArray[np.int32], similarities: npt.NDArray[np.float32]) -> KGArrays:
+    """`graph`, without the equivalences it had, with `pairs` (P, 2) of entities, each given once, as its last edges."""
+    pairs = np.sort(pairs.reshape(-1, 2), axis=1)
+    order = np.lexsort((pairs[:, 1], pairs[:, 0]))
+    relation = np.full(len(pairs), len(graph.relations) - 1, dtype=np.int32)
+    added = np.stack([pairs[order, 0], relation, pairs[order, 1]], axis=1).astype(np.int32)
+    facts, starts = graph.edges[: graph.facts], graph.source_starts[: graph.facts + 1]
+    return replace(
+        graph,
+        edges=np.concatenate([facts, added]),
+        similarities=np.asarray(similarities, dtype=np.float32)[order],
+        source_starts=np.concatenate([starts, np.full(len(pairs), starts[-1])]),
+    )
+
+
+def without_documents(graph: KGArrays, gone: npt.NDArray[np.bool_]) -> KGArrays:
+    """`graph` without the facts and mentions that only documents `gone`, (D,), hold. All else keeps its number."""
+    edges = np.repeat(np.arange(len(graph.edges)), np.diff(graph.source_starts))
+    stated = ~gone[graph.sources["document"]]
+    left = np.bincount(edges[stated], minlength=len(graph.edges))
+    kept = left > 0
+    kept[graph.facts :] = True  # equivalences are stated nowhere
+    named = ~gone[graph.mentions.columns]
+    rows = np.repeat(np.arange(graph.mentions.shape[0]), graph.mentions.row_sizes())[named]
+    columns, counts = graph.mentions.columns[named], graph.mentions.values[named]
+    return replace(
+        graph,
+        edges=graph.edges[kept],
+        mentions=SparseRows.sorted(rows, columns, counts, graph.mentions.shape),
+        source_starts=np.concatenate([[0], np.cumsum(left[kept])]),
+        sources=graph.sources[stated],
+    )
+
+
+class _Numbering:
+    """The distinct keys among `used` names, ascending, each with its most frequent name (ties: the first).
+
+    of: (all names,) the number of a name's key, -1 where it is not used.
+    """
+
+    def __init__(self, names: Sequence[str], keys: Sequence[str], used: Ints) -> None:
+        best: dict[str, tuple[int, str]] = {}
+        for number, count in Counter(used.tolist()).items():
+            candidate = (-count, names[number])
+            best[keys[number]] = min(best.get(keys[number], candidate), candidate)
+        self.keys = sorted(best)
+        self.names = [best[key][1] for key in self.keys]
+        place = {key: number for number, key in enumerate(self.keys)}
+        self.of = np.array([place.get(key, -1) for key in keys], dtype=np.int64)

@@ -1,0 +1,241 @@
+"""A passage index and the knowledge graph beside it, kept in step: what the command line and programs call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ras_agent.errors import IngestError
+from ras_agent.protocols import Embedder
+from ras_agent.records import Failure, Passage
+from ras_agent.tools.embed.embedders import resolve_embedder
+from ras_agent.tools.index.ingest import JOURNAL
+from ras_agent.tools.index.journal import open_journal
+from ras_agent.tools.index.load_document import Skipped
+from ras_agent.tools.index.manifest import EmbedderIdentity
+from ras_agent.tools.index.row_table import hash_of
+from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.kg.equivalence import Equivalence
+from ras_agent.tools.kg.facts import PassageFacts
+from ras_agent.tools.kg.formats.gfm_csv import read_gfm_csv
+from ras_agent.tools.kg.formats.openie import load_openie
+from ras_agent.tools.kg.formats.triples import PlacedTriple, load_triples
+from ras_agent.tools.kg.index import FOLDER, KGIndex
+from ras_agent.tools.kg.manifest import readable_kg_manifest
+from ras_agent.tools.kg.place_facts import Given, place_facts
+from ras_agent.tools.kg.textualise import knowledge_passages, stated_facts
+from ras_agent.tools.kg.writer import KGProgress, open_writer
+from ras_agent.tools.roles import resolve_extractor, role_name
+from ras_agent.tools.structure.bulk import one_by_one
+from ras_agent.tools.structure.in_processes import in_processes
+
+__all__ = ["KGReport", "add_triples", "build_graph", "delete_documents"]
+
+T = TypeVar("T")
+OnProgress = Callable[[KGProgress], None] | None
+_ORIGIN = "origin of "
+"""What a writer remembers of a file of triples: the place it was added from."""
+
+
+@dataclass(frozen=True, slots=True)
+class KGReport:
+    """What bringing a graph up to date did, in passages, and the graph. `skipped`: what of files could not be used.
+
+    graph: what is beside the index now; an empty one in memory where `delete_documents` found none.
+    """
+
+    graph: KGIndex
+    read: int = 0
+    imported: int = 0
+    unchanged: int = 0
+    erased: int = 0
+    failures: tuple[Failure, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+
+
+def build_graph(
+    index: str | Path,
+    *,
+    extractor: object = "offline",
+    openie: str | Path | None = None,
+    gfm: str | Path | None = None,
+    embedder: object = None,
+    equivalence: Equivalence | Mapping[str, Any] | None = None,
+    at_once: int = 1,
+    workers: int = 1,
+    on_progress: OnProgress = None,
+) -> KGReport:
+    """Bring the graph beside the index at `index` up to date: read passages that are new or changed, erase others.
+
+    extractor: as resolve_extractor takes it. openie, gfm: ready facts of passages, which are then not read; without an
+    index, or with an empty one, the passages in `openie` become its own. embedder: for the vectors of the graph, by
+    default its own, and of a new graph the index's; "" for none. equivalence: what counts as the same, or the settings
+    of it that change; by default the graph's own. at_once: passages being read at a time, for an extractor that waits
+    for a model. workers: processes that read, for one that computes; a script then calls this under
+    `if __name__ == "__main__":`. Passages of a graph that is there (see `add_triples`) state their own facts. A killed
+    call is taken up by the same call. Raises IndexNotFound, IngestError, IndexMismatch, MissingExtra, RunError for a
+    worker that died, and what `resolve_extractor` raises.
+    """
+    path = Path(index)
+    skipped: list[Skipped] = []
+    ready = _loaded(load_openie(_file(openie), Path(openie).name), skipped) if openie else []
+    given = [Given(item.facts, str(openie), item.passage.text) for item in ready]
+    if gfm:
+        given += [Given(facts, str(gfm)) for facts in read_gfm_csv(Path(gfm), skipped)]
+    if openie and not ready and not PassageIndex.exists(path):
+        raise IngestError(f"{openie} holds no passage: {skipped[0] if skipped else 'it is empty'}")
+    passages = _open(path, embedder) if ready else PassageIndex.open(path)
+    role = resolve_extractor(extractor)
+    with open_writer(path / FOLDER, _embedder(path, passages, embedder), equivalence, on_progress) as writer:
+        if not len(passages):
+            # of no index, or of one that a killed call had made
+            passages.upsert(item.passage for item in ready)
+        placed = place_facts(given, passages.passages if given else ())
+        imported = writer.put(placed.facts, placed.passages)
+        report = writer.read(
+            passages.passages,
+            in_processes(role, workers) if workers > 1 else one_by_one(role, at_once),
+            # where an extractor says what decides its facts, another prompt is another reader
+            getattr(role, "fingerprint", "") or role_name(role),
+            whole=True,
+            total=len(passages),
+        )
+        graph = writer.write()
+    unchanged = report.unchanged - imported
+    return KGReport(
+        graph, report.read, imported, unchanged, report.erased, report.failures, (*skipped, *placed.skipped)
+    )
+
+
+def add_triples(
+    index: str | Path,
+    files: str | Path | Sequence[str | Path],
+    *,
+    embedder: object = None,
+    on_progress: OnProgress = None,
+) -> KGReport:
+    """Add files of triples to the index at `index`, which is made if there is none, and to the graph beside it.
+
+    Each file becomes a document whose passages say what there is about an entity, so that any retriever finds them; a
+    file that was added before is replaced. embedder: of a new index and a new graph, by name or object. Raises
+    IngestError for a file without triples, and for one that is called like another file that was added.
+    """
+    path = Path(index)
+    skipped: list[Skipped] = []
+    passages: list[Passage] = []
+    places: dict[str, str] = {}
+    for file in [Path(files)] if isinstance(files, str | Path) else map(Path, files):
+        if file.name in places:
+            raise IngestError(f"two files are called {file.name}: rename one, files are known by their names")
+        places[file.name] = str(file.resolve())
+        triples: list[PlacedTriple] = _loaded(load_triples(_file(file), file.name), skipped)
+        if not triples:
+            raise IngestError(f"{file} holds no triple{f': {skipped[-1]}' if skipped else ''}")
+        passages += knowledge_passages(triples, file.name)
+    store = _open(path, embedder)
+    if KGIndex.exists(path):
+        there = readable_kg_manifest(path / FOLDER)
+        embedder = _known(there.embedder if there else None, embedder)
+    with open_writer(path / FOLDER, _embedder(path, store, embedder), None, on_progress) as writer:
+        # not of `store`: another process may have added some since
+        held = set(PassageIndex.open(path).snapshot.table["document"].tolist())
+        for name, place in places.items():
+            before = writer.noted(_ORIGIN + name)
+            if before not in (place, "") and hash_of(name) in held:
+                raise IngestError(
+                    f"{path} has a file {name} already, from {before}: rename this one, or take the other out, "
+                    f"`ras-agent kg delete {path} {name}`"
+                )
+        store.upsert(passages, whole_documents=True)
+        writer.remember({_ORIGIN + name: place for name, place in places.items()})
+        left = {passage.id for passage in passages}
+        gone = [name for name in writer.known() if name.partition("#")[0] in places and name not in left]
+        erased = writer.erase(name for name in gone if store.get(name) is None)
+        writer.put(
+            (PassageFacts(passage.id, stated_facts(passage) or ()) for passage in passages),
+            {passage.id: passage for passage in passages},
+        )
+        graph = writer.write()
+    return KGReport(graph, imported=len(passages), erased=erased, skipped=tuple(skipped))
+
+
+def delete_documents(
+    index: str | Path, document_ids: str | Sequence[str], *, on_progress: OnProgress = None
+) -> KGReport:
+    """Delete documents from the index, from what it remembers of files, and from the graph beside it, if there is one.
+
+    Their files are then read again by the next `ingest` of them. A killed call is taken up by the same call. Raises
+    IngestError for one that is not there.
+    """
+    path = Path(index)
+    wanted = {document_ids} if isinstance(document_ids, str) else set(document_ids)
+    with ExitStack() as held:
+        journal = held.enter_context(open_journal(path / JOURNAL)) if (path / JOURNAL).exists() else None
+        writer = None
+        if (path / FOLDER).exists():
+            embedder = _embedder(path, PassageIndex.open(path), None)
+            writer = held.enter_context(open_writer(path / FOLDER, embedder, None, on_progress))
+        store = PassageIndex.open(path)  # what others added before the locks were had is deleted, too
+        passages = [passage for passage in store.passages if passage.document_id and passage.document_id in wanted]
+        if missing := sorted(wanted - {passage.document_id for passage in passages}):
+            raise IngestError(f"there is no document {missing[0]!r} in {path}: documents are called by their ids")
+        graph = KGIndex.in_memory([])
+        # the graph and the journal first: what a kill leaves in the index alone can be deleted again
+        if writer:
+            writer.forget(_ORIGIN + name for name in wanted)
+            writer.erase(passage.id for passage in passages)
+            if KGIndex.exists(path):
+                graph = writer.write()
+            else:
+                writer.clear()
+        if journal:
+            for name in wanted:
+                journal.forget_document(name)
+            journal.commit()
+        store.delete_documents(wanted)
+    return KGReport(graph, erased=len(passages))
+
+
+def _file(path: str | Path) -> Path:
+    """The file itself. Raises IngestError where there is none."""
+    if not Path(path).is_file():
+        raise IngestError(f"{path} {'is no file' if Path(path).exists() else 'is not there'}: name a file to read")
+    return Path(path)
+
+
+def _loaded(items: Iterable[T | Skipped], skipped: list[Skipped]) -> list[T]:
+    """What could be loaded; the rest goes to `skipped`."""
+    good: list[T] = []
+    for item in items:
+        if isinstance(item, Skipped):
+            skipped.append(item)
+        else:
+            good.append(item)
+    return good
+
+
+def _open(path: Path, embedder: object) -> PassageIndex:
+    """The index, which is made if there is none."""
+    if not PassageIndex.exists(path):
+        return PassageIndex.create(path, embedder or None)
+    index = PassageIndex.open(path)
+    given = _known(index.snapshot.manifest.embedder, embedder)
+    return PassageIndex.open(path, given) if given else index
+
+
+def _known(identity: EmbedderIdentity | None, embedder: object) -> Embedder | None:
+    """The object given, if it is what `identity` names: it may be one that cannot be loaded by its name."""
+    if not embedder or isinstance(embedder, str):
+        return None
+    given = resolve_embedder(embedder)
+    return given if identity == EmbedderIdentity(given.name, given.dimension) else None
+
+
+def _embedder(path: Path, passages: PassageIndex, chosen: object) -> object:
+    """What was chosen, "" for none; else None where the graph that is there decides, or the index's own."""
+    if chosen is not None:
+        return chosen
+    return None if KGIndex.exists(path) else passages.embedder

@@ -1,0 +1,153 @@
+"""A graph's arrays as files of one generation, memory-mapped when opened."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ras_agent.errors import IndexMismatch
+from ras_agent.tools.index.durable import sync_file, sync_folder
+from ras_agent.tools.kg.arrays import SOURCE, KGArrays
+from ras_agent.tools.kg.manifest import KGManifest, read_kg_manifest, write_kg_manifest
+from ras_agent.tools.kg.sparse_rows import SparseRows
+from ras_agent.tools.kg.string_table import StringTable
+
+__all__ = ["digest_of", "load_arrays", "next_generation", "open_generation", "save_arrays", "write_generation"]
+
+_OURS = re.compile(r"graph-\d+")
+_TABLES = ("entities", "keys", "relations", "relation_keys", "documents")
+
+
+def save_arrays(folder: Path, graph: KGArrays) -> None:
+    """Write every array as .npy into `folder`, which is made, and wait until they are on the disk."""
+    folder.mkdir(parents=True, exist_ok=True)
+    arrays = {f"{name}_{part}": getattr(getattr(graph, name), part) for name in _TABLES for part in ("text", "starts")}
+    arrays |= {name: getattr(graph, name) for name in ("edges", "similarities", "source_starts", "sources")}
+    arrays |= {f"mention_{part}": getattr(graph.mentions, part) for part in ("starts", "columns", "values")}
+    if graph.entity_vectors is not None and graph.relation_vectors is not None and graph.near is not None:
+        arrays |= {"entity_vectors": graph.entity_vectors, "relation_vectors": graph.relation_vectors}
+        arrays |= {f"near_{part}": getattr(graph.near, part) for part in ("starts", "columns", "values")}
+    if graph.texts is not None:
+        arrays["texts"] = graph.texts
+    for name, array in arrays.items():
+        path = folder / f"{name}.npy"
+        np.save(path, array, allow_pickle=False)
+        sync_file(path)
+    sync_folder(folder)
+    sync_folder(folder.parent)
+
+
+def load_arrays(folder: Path, *, vectors: bool = False, texts: bool = False) -> KGArrays:
+    """The saved arrays, memory-mapped; with `vectors`, `texts`, those of them must be there, as the others must.
+
+    Raises FileNotFoundError, or ValueError for files that do not fit together.
+    """
+
+    def array(name: str) -> Any:  # each has a type of its own
+        # a plain view of the map: slicing a numpy.memmap costs microseconds
+        return np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False).view(np.ndarray)
+
+    tables = {name: StringTable(array(f"{name}_text"), array(f"{name}_starts")) for name in _TABLES}
+    with_vectors = vectors or (folder / "entity_vectors.npy").exists()
+
+    def rows(name: str, width: int) -> SparseRows:
+        return SparseRows(array(f"{name}_starts"), array(f"{name}_columns"), array(f"{name}_values"), width)
+
+    graph = KGArrays(
+        **tables,
+        edges=array("edges"),
+        similarities=array("similarities"),
+        mentions=rows("mention", len(tables["documents"])),
+        source_starts=array("source_starts"),
+        sources=array("sources"),
+        entity_vectors=array("entity_vectors") if with_vectors else None,
+        relation_vectors=array("relation_vectors") if with_vectors else None,
+        near=rows("near", len(tables["entities"])) if with_vectors else None,
+        # graphs of older versions go without
+        texts=array("texts") if texts or (folder / "texts.npy").exists() else None,
+    )
+    _check(graph)
+    return graph
+
+
+def write_generation(folder: Path, graph: KGArrays, manifest: KGManifest) -> None:
+    """Commit `graph` as what `folder` holds; older generations are cleared away."""
+    name = f"graph-{manifest.generation}"
+    if (folder / name).exists():  # left by a write that was interrupted
+        shutil.rmtree(folder / name)
+    save_arrays(folder / name, graph)
+    write_kg_manifest(folder, manifest)
+    for path in folder.iterdir():
+        if _OURS.fullmatch(path.name) and path.name != name:
+            shutil.rmtree(path, ignore_errors=True)  # in use, where that hinders deletion: the next write tries again
+
+
+def next_generation(folder: Path) -> int:
+    """A number that no generation in `folder` has, be it whole, damaged or half written."""
+    taken = [int(path.name.removeprefix("graph-")) for path in folder.iterdir() if _OURS.fullmatch(path.name)]
+    return max(taken, default=-1) + 1
+
+
+def open_generation(folder: Path) -> tuple[KGManifest, KGArrays]:
+    """The current generation. Raises IndexNotFound, or IndexMismatch for a damaged graph or one of another version."""
+    while True:
+        manifest = read_kg_manifest(folder)
+        try:
+            place, vectors = folder / f"graph-{manifest.generation}", manifest.embedder is not None
+            graph = load_arrays(place, vectors=vectors, texts=manifest.texts)
+        except FileNotFoundError as error:
+            if read_kg_manifest(folder).generation == manifest.generation:
+                raise IndexMismatch(f"{error.filename} is missing: build the graph anew") from error
+            continue  # a writer committed and cleared away between our two reads: take its generation
+        except (ValueError, TypeError, IndexError, EOFError) as error:
+            raise IndexMismatch(f"{folder} is damaged ({error}): build the graph anew") from error
+        counted = (len(graph.documents), len(graph.entities), len(graph.relations), graph.facts)
+        if counted != (manifest.documents, manifest.entities, manifest.relations, manifest.facts):
+            raise IndexMismatch(f"{folder} does not hold the {manifest.facts} facts it says: build the graph anew")
+        return manifest, graph
+
+
+def digest_of(graph: KGArrays) -> str:
+    """A digest of everything but vectors and texts: equal for equal graphs."""
+    digest = hashlib.blake2b(digest_size=16)
+    tables = [part for name in _TABLES for part in (getattr(graph, name).text, getattr(graph, name).starts)]
+    rest = [graph.edges, graph.similarities, graph.mentions.starts, graph.mentions.columns, graph.mentions.values]
+    for array in [*tables, *rest, graph.source_starts, graph.sources]:
+        digest.update(np.ascontiguousarray(array).view(np.uint8).data)
+    return digest.hexdigest()
+
+
+def _check(graph: KGArrays) -> None:
+    """Raises ValueError if a number leads out of the array it points into. Reads everything but text and vectors."""
+    entities, relations, edges, documents = len(graph.entities), len(graph.relations), graph.edges, len(graph.documents)
+    fits = edges.ndim == 2 and edges.shape[1] == 3 and graph.sources.dtype == SOURCE
+    fits = fits and all(_ascends(table.starts, table.text) for table in (getattr(graph, name) for name in _TABLES))
+    fits = fits and (len(graph.keys), len(graph.relation_keys)) == (entities, relations - 1)
+    fits = fits and _within(edges[:, [0, 2]], entities) and _within(edges[:, 1], relations)
+    fits = fits and len(graph.source_starts) == len(edges) + 1 and _ascends(graph.source_starts, graph.sources)
+    fits = fits and _within(graph.sources["document"], documents)
+    for rows in (graph.mentions, graph.near):
+        if fits and rows is not None:
+            fits = rows.shape[0] == entities and _ascends(rows.starts, rows.columns, rows.values)
+            fits = fits and _within(rows.columns, rows.width)
+    for vectors, count in ((graph.entity_vectors, entities), (graph.relation_vectors, relations)):
+        fits = fits and (vectors is None or (vectors.ndim == 2 and len(vectors) == count))
+    fits = fits and (graph.texts is None or (graph.texts.shape == (documents,) and graph.texts.dtype == np.uint64))
+    if not fits:
+        raise ValueError("its arrays do not fit together")
+
+
+def _ascends(starts: npt.NDArray[np.int64], *parts: npt.NDArray[Any]) -> bool:
+    """Whether rows that begin at `starts` cover each of `parts` from its first to its last number."""
+    whole = starts[0] == 0 and all(starts[-1] == len(part) for part in parts)
+    return bool(whole and (starts[1:] >= starts[:-1]).all())
+
+
+def _within(numbers: npt.NDArray[np.int32], count: int) -> bool:
+    return not numbers.size or (int(numbers.min()) >= 0 and int(numbers.max()) < count)

@@ -1,0 +1,252 @@
+"""What every passage states, in one SQLite file: the journal of a build, and what the graph's arrays are made from.
+
+A passage's facts are committed as soon as they are read, so a killed build reads nothing twice. Facts refer to names; a
+name that no fact refers to any more is erased.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from ras_agent.errors import IndexMismatch, IngestError
+from ras_agent.tools.kg.assemble import Occurrences
+from ras_agent.tools.kg.facts import PassageFacts
+
+__all__ = ["FactStore", "Known", "open_fact_store"]
+
+_VERSION = 1
+# names are bytes: text may hold lone surrogates, which SQLite's text cannot
+_TABLES = """
+CREATE TABLE IF NOT EXISTS names (no INTEGER PRIMARY KEY, name BLOB NOT NULL UNIQUE);
+CREATE TABLE IF NOT EXISTS documents (
+    no INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, digest BLOB NOT NULL, reader TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS facts (
+    document INTEGER NOT NULL, subject INTEGER NOT NULL, predicate INTEGER NOT NULL, object INTEGER NOT NULL,
+    start INTEGER NOT NULL, end INTEGER NOT NULL
+);
+CREATE TABLE IF NOT EXISTS mentions (document INTEGER NOT NULL, name INTEGER NOT NULL, count INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS pending_vectors (name BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS facts_of_document ON facts (document);
+CREATE INDEX IF NOT EXISTS mentions_of_document ON mentions (document);
+CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+"""
+
+Vectors = npt.NDArray[np.float16]
+_REMAINS = "remains"  # the setting that says that what was erased may still stand somewhere in the file
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A passage whose facts are kept: a digest of what was read, and who read it.
+
+    text: the number that a passage index has for the same text (`row_table`); 0 where it is not known.
+    """
+
+    digest: bytes
+    reader: str
+    text: int = 0
+
+
+class FactStore:
+    """Facts by passage. Nothing is kept before `commit`."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        connection.executescript(_TABLES)
+        columns = [name for _, name, *_ in connection.execute("PRAGMA table_info(documents)")]
+        if "text" not in columns:  # stores of older versions go without
+            connection.execute("ALTER TABLE documents ADD COLUMN text BLOB NOT NULL DEFAULT x''")
+        self._names: dict[str, int] = {}
+
+    @property
+    def revision(self) -> int:
+        """Rises with every change, so that a graph can say which facts it was made from."""
+        return int(self.setting("revision") or 0)
+
+    def known(self) -> dict[str, Known]:
+        """All passages."""
+        rows = self._connection.execute("SELECT id, digest, reader, text FROM documents ORDER BY no")
+        return {
+            _text(name): Known(digest, reader, int.from_bytes(text, "little")) for name, digest, reader, text in rows
+        }
+
+    def put(self, facts: PassageFacts, known: Known) -> None:
+        """Replace what is kept of a passage."""
+        self._erase(facts.passage_id)
+        document = self._connection.execute(
+            "INSERT INTO documents (id, digest, reader, text) VALUES (?, ?, ?, ?)",
+            (_bytes(facts.passage_id), known.digest, known.reader, _stored(known.text)),
+        ).lastrowid
+        rows = []
+        for triple in facts.triples:
+            numbers = self._name(triple.subject), self._name(triple.predicate), self._name(triple.object)
+            rows += [(document, *numbers, start, end) for start, end in facts.spans(triple)]
+        self._connection.executemany("INSERT INTO facts VALUES (?, ?, ?, ?, ?, ?)", rows)
+        mentions = [(document, self._name(entity), 1) for entity in facts.entities]
+        self._connection.executemany("INSERT INTO mentions VALUES (?, ?, ?)", mentions)
+        self._changed()
+
+    def keep_texts(self, texts: Mapping[str, int]) -> None:
+        """Note the `text` of passages whose facts are kept."""
+        rows = [(_stored(text), _bytes(name)) for name, text in texts.items()]
+        self._connection.executemany("UPDATE documents SET text = ? WHERE id = ?", rows)
+        if rows:
+            self._changed()
+
+    def drop(self, passage_ids: Iterable[str]) -> int:
+        """Erase passages with their facts; how many there were."""
+        dropped = sum(self._erase(passage_id) for passage_id in passage_ids)
+        if dropped:
+            self._changed()
+            self._leaves_remains()
+        return dropped
+
+    def erase_unused_names(self) -> None:
+        """Erase names that no fact and no mention refers to, and vectors of such names."""
+        erased = self._connection.execute(
+            "DELETE FROM names WHERE no NOT IN (SELECT subject FROM facts UNION SELECT predicate FROM facts "
+            "UNION SELECT object FROM facts UNION SELECT name FROM mentions)"
+        ).rowcount
+        if erased:
+            self._leaves_remains()
+        self._connection.execute("DELETE FROM pending_vectors WHERE name NOT IN (SELECT name FROM names)")
+        self._names.clear()
+
+    def occurrences(self) -> Occurrences:
+        """Everything, numbered anew."""
+        names = self._connection.execute("SELECT no, name FROM names ORDER BY no").fetchall()
+        documents = self._connection.execute("SELECT no, id FROM documents ORDER BY no").fetchall()
+        facts = _table(self._connection.execute("SELECT * FROM facts"), 6)
+        mentions = _table(self._connection.execute("SELECT * FROM mentions"), 3)
+        name_numbers, document_numbers = _numbers(names), _numbers(documents)
+        for table, columns in ((facts, (1, 2, 3)), (mentions, (1,))):
+            table[:, 0] = np.searchsorted(document_numbers, table[:, 0])
+            for column in columns:
+                table[:, column] = np.searchsorted(name_numbers, table[:, column])
+        return Occurrences([_text(name) for _, name in names], [_text(name) for _, name in documents], facts, mentions)
+
+    def keep_vectors(self, names: Sequence[str], vectors: Vectors) -> None:
+        """Keep vectors (len(names), d) until the graph that holds them is written."""
+        rows = [(_bytes(name), vector.tobytes()) for name, vector in zip(names, vectors, strict=True)]
+        self._connection.executemany("INSERT OR REPLACE INTO pending_vectors VALUES (?, ?)", rows)
+
+    def kept_vectors(self) -> Iterator[tuple[str, Vectors]]:
+        """Names and vectors (d,) that were kept."""
+        for name, vector in self._connection.execute("SELECT name, vector FROM pending_vectors"):
+            yield _text(name), np.frombuffer(vector, dtype=np.float16)
+
+    def drop_vectors(self) -> None:
+        self._connection.execute("DELETE FROM pending_vectors")
+
+    def sweep(self) -> None:
+        """Write the file anew where something was erased, or where most of it is free. Call it after `commit`.
+
+        Erased rows are overwritten at once (secure_delete), but not the copies that SQLite left in the unused parts of
+        pages when it moved rows between them.
+        """
+        (pages,) = self._connection.execute("PRAGMA page_count").fetchone()
+        (free,) = self._connection.execute("PRAGMA freelist_count").fetchone()
+        if 2 * free > pages or self.setting(_REMAINS):
+            self._connection.execute("VACUUM")
+            self.remember({_REMAINS: ""})
+            self.commit()
+
+    def setting(self, name: str) -> str | None:
+        """What was remembered as `name`."""
+        row = self._connection.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()
+        return row[0] if row else None
+
+    def remember(self, settings: Mapping[str, str]) -> None:
+        self._connection.executemany("INSERT OR REPLACE INTO settings VALUES (?, ?)", settings.items())
+
+    def forget(self, names: Iterable[str]) -> None:
+        """Erase what was remembered as `names`."""
+        if self._connection.executemany("DELETE FROM settings WHERE name = ?", ((name,) for name in names)).rowcount:
+            self._leaves_remains()
+
+    def commit(self) -> None:
+        self._connection.commit()
+
+    def _erase(self, passage_id: str) -> bool:
+        row = self._connection.execute("SELECT no FROM documents WHERE id = ?", (_bytes(passage_id),)).fetchone()
+        if row is None:
+            return False
+        for statement in (
+            "DELETE FROM facts WHERE document = ?",
+            "DELETE FROM mentions WHERE document = ?",
+            "DELETE FROM documents WHERE no = ?",
+        ):
+            self._connection.execute(statement, row)
+        return True
+
+    def _name(self, name: str) -> int:
+        number = self._names.get(name)
+        if number is None:
+            data = (_bytes(name),)
+            row = self._connection.execute("SELECT no FROM names WHERE name = ?", data).fetchone()
+            number = row[0] if row else self._connection.execute("INSERT INTO names (name) VALUES (?)", data).lastrowid
+            assert number is not None
+            self._names[name] = number
+        return number
+
+    def _leaves_remains(self) -> None:
+        self.remember({_REMAINS: "yes"})
+
+    def _changed(self) -> None:
+        self.remember({"revision": str(self.revision + 1)})
+
+
+@contextmanager
+def open_fact_store(path: Path) -> Iterator[FactStore]:
+    """The store in the file `path`, for this process alone.
+
+    Raises IngestError while another process holds it, IndexMismatch for a damaged file or one of another version.
+    """
+    connection = sqlite3.connect(path, timeout=0)
+    try:
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        # a commit then waits for no disk, so each passage can have its own; only a machine that fails may lose the last
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA secure_delete = ON")  # what was deleted is not to be found in the file
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version not in (0, _VERSION):
+            raise IndexMismatch(f"{path} has version {version}, this ras-agent reads {_VERSION}: build the graph anew")
+        connection.execute(f"PRAGMA user_version = {_VERSION}")
+        yield FactStore(connection)
+    except sqlite3.OperationalError as error:
+        if "locked" not in str(error):
+            raise IngestError(f"{path}: {error}") from error
+        raise IngestError(f"{path}: another run is writing this graph; wait for it to end") from error
+    except sqlite3.DatabaseError as error:
+        raise IndexMismatch(f"{path} is damaged ({error}): delete it and build the graph anew") from error
+    finally:
+        connection.close()
+
+
+def _stored(text: int) -> bytes:
+    return text.to_bytes(8, "little") if text else b""
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogatepass")
+
+
+def _numbers(rows: Sequence[tuple[int, bytes]]) -> npt.NDArray[np.int64]:
+    return np.array([number for number, _ in rows], dtype=np.int64)
+
+
+def _table(rows: Iterable[tuple[int, ...]], width: int) -> npt.NDArray[np.int64]:
+    return np.fromiter((number for row in rows for number in row), dtype=np.int64).reshape(-1, width)

@@ -1,0 +1,124 @@
+"""A knowledge graph for other programs: GraphML, N-Triples, tab-separated values, JSON Lines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import quote
+from xml.sax.saxutils import escape, quoteattr
+
+from ras_agent.question_graph.export import NOT_XML
+from ras_agent.tools.kg.index import KGIndex
+
+__all__ = ["write_graphml", "write_jsonl", "write_nt", "write_tsv"]
+
+_KEYS = (
+    ("label", "node", "string"),
+    ("documents", "node", "int"),
+    ("label", "edge", "string"),
+    ("kind", "edge", "string"),
+    ("weight", "edge", "double"),
+    ("sources", "edge", "string"),
+)
+_BASE = "urn:ras-agent:"
+
+
+def write_graphml(graph: KGIndex, path: Path) -> None:
+    """Entities with the number of documents that name them, facts with their passages, equivalences with their cosine.
+
+    `kind` of an edge is fact or equivalence; `sources` is a JSON list of passage ids. Written edge by edge: a graph may
+    be larger than memory. Characters that XML cannot hold become U+FFFD.
+    """
+
+    def lines() -> Iterator[str]:
+        yield '<?xml version="1.0" encoding="UTF-8"?>'
+        yield '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">'
+        for name, target, kind in _KEYS:
+            yield f'  <key id="{target}-{name}" for="{target}" attr.name="{name}" attr.type="{kind}"/>'
+        yield '  <graph id="knowledge" edgedefault="directed">'
+        for entity, name in enumerate(graph.entities):
+            data = _data("node", label=name, documents=int(graph.document_frequency[entity]))
+            yield f"    <node id={quoteattr(f'n{entity}')}>{data}</node>"
+        for edge in graph.facts:
+            passages = list(dict.fromkeys(source.passage_id for source in graph.triple(edge).sources))
+            yield _edge(graph, edge, "fact", float(len(passages)), passages)
+        for edge, cosine in zip(graph.equivalences, graph.similarities.tolist(), strict=True):
+            yield _edge(graph, edge, "equivalence", round(cosine, 4), [])
+        yield "  </graph>"
+        yield "</graphml>"
+
+    _write(path, lines)
+
+
+def write_tsv(graph: KGIndex, path: Path) -> None:
+    """head, relation, tail, passage: a line for each passage that states a fact."""
+
+    def lines() -> Iterator[str]:
+        yield "head\trelation\ttail\tpassage"
+        for edge in graph.facts:
+            triple = graph.triple(edge)
+            for source in triple.sources:
+                fields = (triple.subject, triple.predicate, triple.object, source.passage_id)
+                yield "\t".join(" ".join(field.split()) for field in fields)
+
+    _write(path, lines)
+
+
+def write_jsonl(graph: KGIndex, path: Path) -> None:
+    """{"head", "relation", "tail", "sources"} a line, a source being a passage id, start and end."""
+
+    def lines() -> Iterator[str]:
+        for edge in graph.facts:
+            triple = graph.triple(edge)
+            sources = [[source.passage_id, source.start, source.end] for source in triple.sources]
+            record = {"head": triple.subject, "relation": triple.predicate, "tail": triple.object, "sources": sources}
+            yield json.dumps(record, ensure_ascii=True)
+
+    _write(path, lines)
+
+
+def write_nt(graph: KGIndex, path: Path) -> None:
+    """N-Triples: entities and relations as IRIs of their canonical keys, with their names as rdfs:label."""
+
+    def lines() -> Iterator[str]:
+        for kind, keys, names in (
+            ("entity", graph.arrays.keys, graph.entities),
+            ("relation", graph.arrays.relation_keys, graph.relations[:-1]),
+        ):
+            for key, name in zip(keys, names, strict=True):
+                yield f"{_iri(kind, key)} <http://www.w3.org/2000/01/rdf-schema#label> {_literal(name)} ."
+        for head, relation, tail in graph.edges[: graph.facts.stop].tolist():
+            subject, object_ = (_iri("entity", graph.keys[end]) for end in (head, tail))
+            yield f"{subject} {_iri('relation', graph.arrays.relation_keys[relation])} {object_} ."
+
+    _write(path, lines)
+
+
+def _write(path: Path, lines: Callable[[], Iterator[str]]) -> None:
+    with path.open("w", encoding="utf-8", errors="replace", newline="\n") as file:
+        file.writelines(f"{line}\n" for line in lines())
+
+
+def _edge(graph: KGIndex, edge: int, kind: str, weight: float, passages: list[str]) -> str:
+    head, relation, tail = graph.edges[edge].tolist()
+    name, sources = graph.relations[relation], json.dumps(passages, ensure_ascii=False)
+    data = _data("edge", label=name, kind=kind, weight=weight, sources=sources)
+    return f'    <edge id="e{edge}" source="n{head}" target="n{tail}">{data}</edge>'
+
+
+def _data(target: str, **values: str | int | float) -> str:
+    return "".join(
+        f'<data key="{target}-{name}">{escape(NOT_XML.sub(chr(0xFFFD), str(value)))}</data>'
+        for name, value in values.items()
+    )
+
+
+def _iri(kind: str, key: str) -> str:
+    return f"<{_BASE}{kind}:{quote(key.encode('utf-8', 'replace'), safe='')}>"
+
+
+def _literal(text: str) -> str:
+    for plain, escaped in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r")):
+        text = text.replace(plain, escaped)
+    return f'"{text}"'

@@ -1,0 +1,79 @@
+"""Ready OpenIE: JSON Lines of passages with the triples and entities that a model read in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ras_agent.records import Passage, Source, Triple
+from ras_agent.text.canonical import canonical_key
+from ras_agent.text.overlap import best_sentence, sentences_of
+from ras_agent.tools.index.load_document import Skipped
+from ras_agent.tools.index.load_json import parse_line
+from ras_agent.tools.index.load_text import not_unicode, read_lines
+from ras_agent.tools.kg.facts import PassageFacts
+
+__all__ = ["ReadyPassage", "load_openie"]
+
+
+class ReadyPassage(NamedTuple):
+    passage: Passage
+    facts: PassageFacts
+
+
+def load_openie(path: Path, label: str) -> Iterator[ReadyPassage | Skipped]:
+    """A passage a line: {"id", "title", "text", "triples": [[s, p, o], ...], "entities": [...]}, the last may lack.
+
+    Each triple is placed at the sentence that shares most with it. A bad line is skipped alone; a bad triple of a good
+    line, too, and told. Of two lines with the same id the first counts.
+    """
+    places: dict[str, str] = {}
+    for number, line in enumerate(read_lines(path, lambda _: None), start=1):
+        if not line.strip():
+            continue
+        place = f"{label} line {number}"
+        if reason := not_unicode(line):
+            yield Skipped(place, reason)
+            continue
+        try:
+            record = parse_line(line)
+        except ValueError as error:
+            yield Skipped(place, str(error))
+            continue
+        if not isinstance(record, dict) or not isinstance(record.get("text"), str) or "id" not in record:
+            yield Skipped(place, f'expected an object with "id", "text" and "triples", got {line!r:.80}')
+            continue
+        if not isinstance(record.get("triples"), list):
+            yield Skipped(place, f"no list of triples in passage {record['id']!r}")
+            continue
+        if not isinstance(record.get("entities") or [], list):
+            yield Skipped(place, f"no list of entities in passage {record['id']!r}")
+            continue
+        passage = Passage(str(record["id"]), record["text"], str(record.get("title") or ""))
+        if (first := places.setdefault(passage.id, place)) != place:
+            yield Skipped(place, f"id {passage.id!r} is already taken by {first}")
+            continue
+        yield ReadyPassage(passage, _facts(passage, record))
+        bad = [item for item in record["triples"] if not _is_triple(item)]
+        if bad:
+            yield Skipped(place, f"{len(bad)} of its triples are no [subject, predicate, object]: {bad[0]!r:.80}")
+
+
+def _facts(passage: Passage, record: dict[str, Any]) -> PassageFacts:
+    sentences = sentences_of(passage.text)
+    triples = []
+    for item in filter(_is_triple, record["triples"]):
+        sentence, _ = best_sentence(sentences, item)
+        start, end = (sentence.start, sentence.end) if sentence else (0, len(passage.text))
+        subject, predicate, object_ = item
+        triples.append(Triple(subject, predicate, object_, (Source(passage.id, start, end),)))
+    entities = [name for name in record.get("entities") or () if isinstance(name, str) and canonical_key(name)]
+    if canonical_key(passage.title):
+        entities.append(passage.title)
+    return PassageFacts(passage.id, tuple(dict.fromkeys(triples)), tuple(dict.fromkeys(entities)))
+
+
+def _is_triple(item: Any) -> bool:
+    whole = isinstance(item, list) and len(item) == 3 and all(isinstance(field, str) for field in item)
+    return whole and all(map(canonical_key, item))

@@ -1,0 +1,271 @@
+"""The knowledge graph of a corpus, to read from: in memory, or memory-mapped from a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from ras_agent.errors import IndexMismatch, UnknownName
+from ras_agent.protocols import Embedder
+from ras_agent.records import Source, Triple
+from ras_agent.text.canonical import canonical_key
+from ras_agent.tools.embed.embedders import resolve_embedder
+from ras_agent.tools.index.manifest import EmbedderIdentity
+from ras_agent.tools.index.row_table import hash_of
+from ras_agent.tools.kg.arrays import Edges, KGArrays, Vectors
+from ras_agent.tools.kg.assemble import assemble, occurrences_of, with_equivalences, without_documents
+from ras_agent.tools.kg.disk import digest_of, open_generation
+from ras_agent.tools.kg.equivalence import Equivalence, comparable, mutual, near_lists
+from ras_agent.tools.kg.facts import PassageFacts
+from ras_agent.tools.kg.manifest import NAME, KGManifest
+from ras_agent.tools.kg.sparse_rows import SparseRows
+
+__all__ = ["FOLDER", "KGIndex", "described"]
+
+FOLDER = "kg"
+"""Where a graph lies inside the folder of the passage index it belongs to."""
+
+Ints = npt.NDArray[np.int64]
+
+
+class KGIndex:
+    """Entities, relations, edges and the documents that name them; see KGArrays for shapes and order.
+
+    It does not change: whoever writes to the folder it was opened from makes another generation. May be read from
+    several threads at once.
+    """
+
+    def __init__(
+        self, arrays: KGArrays, manifest: KGManifest, embedder: Embedder | None = None, path: Path | None = None
+    ) -> None:
+        """`embedder` is for queries; without it, the one whose name the graph keeps is loaded when first needed."""
+        self.arrays, self.manifest, self.path = arrays, manifest, path
+        self._embedder = embedder
+
+    @classmethod
+    def open(cls, path: str | Path, embedder: object = None) -> Self:
+        """The graph in the folder `path`, or in the folder of a passage index that has one.
+
+        Raises IndexNotFound, or IndexMismatch for a damaged graph, another version or another embedder.
+        """
+        folder = Path(path)
+        if not (folder / NAME).exists():
+            folder = folder / FOLDER
+        manifest, arrays = open_generation(folder)
+        resolved = None if embedder is None else resolve_embedder(embedder)
+        if resolved is not None and manifest.embedder != EmbedderIdentity(resolved.name, resolved.dimension):
+            raise IndexMismatch(
+                f"{folder} holds vectors of {manifest.embedder or 'no embedder'}, not of {resolved.name!r}: "
+                "open it with the former, or build the graph anew with the latter"
+            )
+        return cls(arrays, manifest, resolved, folder)
+
+    @classmethod
+    def in_memory(
+        cls,
+        passages: Iterable[PassageFacts],
+        embedder: object = None,
+        *,
+        equivalence: Equivalence | None = None,
+        extractor: str = "",
+    ) -> Self:
+        """The graph of what `passages` state. With an embedder it has vectors and equivalence edges."""
+        how = equivalence or Equivalence()
+        graph = assemble(occurrences_of(passages))
+        resolved = None if embedder is None else resolve_embedder(embedder)
+        if resolved is not None:
+            entities = resolved.embed(list(graph.entities))
+            relations = resolved.embed(list(graph.relations))
+            graph = replace(graph, entity_vectors=entities, relation_vectors=relations)
+            lists = near_lists(entities, comparable(graph.entities), how)
+            graph = with_equivalences(replace(graph, near=lists), *mutual(lists))
+        return cls(graph, described(graph, resolved, extractor, how), resolved)
+
+    @staticmethod
+    def exists(path: str | Path) -> bool:
+        """Whether the folder `path`, or the passage index there, has a graph."""
+        return (Path(path) / NAME).is_file() or (Path(path) / FOLDER / NAME).is_file()
+
+    @property
+    def entities(self) -> Sequence[str]:
+        """N surface forms, ascending by canonical key."""
+        return self.arrays.entities
+
+    @property
+    def keys(self) -> Sequence[str]:
+        """The entities' canonical keys, ascending."""
+        return self.arrays.keys
+
+    @property
+    def relations(self) -> Sequence[str]:
+        """R names; the last is the equivalence relation."""
+        return self.arrays.relations
+
+    @property
+    def equivalence_relation(self) -> int:
+        """The number of the equivalence relation, R - 1."""
+        return len(self.arrays.relations) - 1
+
+    @property
+    def edges(self) -> Edges:
+        """(E, 3) int32: head, relation, tail, without inverses; facts first, then equivalences."""
+        return self.arrays.edges
+
+    @property
+    def facts(self) -> range:
+        """Which edges are facts."""
+        return range(self.arrays.facts)
+
+    @property
+    def equivalences(self) -> range:
+        """Which edges are equivalences; each pair stands once, the lesser entity as its head."""
+        return range(self.arrays.facts, len(self.arrays.edges))
+
+    @property
+    def similarities(self) -> npt.NDArray[np.float32]:
+        """Cosines of `equivalences`, in their order."""
+        return self.arrays.similarities
+
+    @property
+    def mentions(self) -> SparseRows:
+        """The inverted index M: entity x document, how often it is named there."""
+        return self.arrays.mentions
+
+    @property
+    def documents(self) -> Sequence[str]:
+        """Ids of the D passages that were read, ascending."""
+        return self.arrays.documents
+
+    @property
+    def entity_vectors(self) -> Vectors | None:
+        """(N, d) unit vectors of the entities; None without an embedder."""
+        return self.arrays.entity_vectors
+
+    @property
+    def relation_vectors(self) -> Vectors | None:
+        """(R, d) unit vectors of the relations; None without an embedder."""
+        return self.arrays.relation_vectors
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of the graph, who read it and whose vectors it has: what is computed from it is kept by this."""
+        manifest = self.manifest
+        return f"{manifest.fingerprint}/{manifest.extractor}/{manifest.embedder or 'no embedder'}"
+
+    def without(self, documents: npt.NDArray[np.bool_]) -> Self:
+        """This graph without what some documents, (D,), state and name; entities and relations keep their numbers."""
+        arrays = without_documents(self.arrays, documents)
+        manifest = replace(self.manifest, facts=arrays.facts, fingerprint=digest_of(arrays))
+        return type(self)(arrays, manifest, self._embedder, self.path)
+
+    @property
+    def embedder(self) -> Embedder | None:
+        """What queries are embedded with; None for a graph without vectors. Raises RasError if it cannot be loaded."""
+        if self._embedder is None and self.manifest.embedder:
+            self._embedder = resolve_embedder(self.manifest.embedder.name)
+        return self._embedder
+
+    def entity_id(self, text: str) -> int | None:
+        """The entity with the canonical key of `text`."""
+        return self.arrays.keys.find(canonical_key(_name(text, "entity")))
+
+    def relation_id(self, text: str) -> int | None:
+        """The relation with the canonical key of `text`, as `edges` counts them; never the equivalence relation."""
+        return self.arrays.relation_keys.find(canonical_key(_name(text, "relation")))
+
+    def document_id(self, passage_id: str) -> int | None:
+        """The number of a passage."""
+        return self.arrays.documents.find(_name(passage_id, "document"))
+
+    @cached_property
+    def document_hashes(self) -> npt.NDArray[np.uint64]:
+        """What a passage index calls each document, shape (D,)."""
+        return np.array([hash_of(name) for name in self.documents], dtype=np.uint64)
+
+    @cached_property
+    def document_frequency(self) -> npt.NDArray[np.int64]:
+        """In how many documents each entity is named, shape (N,)."""
+        return self.arrays.mentions.row_sizes()
+
+    @cached_property
+    def documents_to_entities(self) -> SparseRows:
+        """The transpose of `mentions`: document x entity."""
+        mentions = self.arrays.mentions
+        rows = np.repeat(np.arange(mentions.shape[0]), mentions.row_sizes())
+        return SparseRows.counted(mentions.columns, rows, (mentions.shape[1], mentions.shape[0]), mentions.values)
+
+    def neighbours(self, entity: int) -> npt.NDArray[np.int32]:
+        """Entities one edge away, in either direction, ascending. Raises UnknownName for a number of no entity."""
+        rows = self.edges[self.edges_of(entity)]
+        return np.setdiff1d(rows[:, [0, 2]], [entity]).astype(np.int32)
+
+    def edges_of(self, entity: int) -> Ints:
+        """Numbers of the edges that touch an entity, ascending. Raises UnknownName for a number of no entity."""
+        _check(entity, len(self.entities), "entity", "entity_id")
+        starts, numbers = self._incident
+        return numbers[starts[entity] : starts[entity + 1]]
+
+    def triple(self, edge: int) -> Triple:
+        """An edge as a triple, with the passages it was read in; an equivalence has none.
+
+        Raises UnknownName for a number of no edge.
+        """
+        _check(edge, len(self.edges), "edge", "edges_of")
+        head, relation, tail = self.edges[edge].tolist()
+        starts = self.arrays.source_starts
+        rows = self.arrays.sources[starts[edge] : starts[edge + 1]].tolist()
+        sources = tuple(
+            Source(self.documents[document], start, end, extractor=self.manifest.extractor)
+            for document, start, end in rows
+        )
+        return Triple(self.entities[head], self.relations[relation], self.entities[tail], sources)
+
+    @cached_property
+    def _incident(self) -> tuple[Ints, Ints]:
+        """Edges by entity: starts (N + 1,) and edge numbers; a loop stands once."""
+        heads, tails = self.edges[:, 0], self.edges[:, 2]
+        loops = heads == tails
+        ends = np.concatenate([heads, tails[~loops]])
+        numbers = np.concatenate([np.arange(len(heads)), np.flatnonzero(~loops)])
+        order = np.lexsort((numbers, ends))
+        starts = np.zeros(len(self.entities) + 1, dtype=np.int64)
+        np.cumsum(np.bincount(ends, minlength=len(self.entities)), out=starts[1:])
+        return starts, numbers[order]
+
+
+def _name(text: str, kind: str) -> str:
+    if not isinstance(text, str):
+        raise UnknownName(kind, text, ("names, which are texts",))
+    return text
+
+
+def _check(number: int, count: int, kind: str, found_by: str) -> None:
+    """Raises UnknownName for what is no number below `count`, as a negative one would count from the end."""
+    if not isinstance(number, int | np.integer) or not 0 <= number < count:
+        known = f"numbers from 0 to {count - 1}, as {found_by}() finds them" if count else "none"
+        raise UnknownName(kind, number, (known,))
+
+
+def described(
+    graph: KGArrays, embedder: Embedder | None, extractor: str, equivalence: Equivalence, generation: int = 0
+) -> KGManifest:
+    """The manifest of a graph."""
+    return KGManifest(
+        generation=generation,
+        documents=len(graph.documents),
+        entities=len(graph.entities),
+        relations=len(graph.relations),
+        facts=graph.facts,
+        equivalences=len(graph.similarities),
+        fingerprint=digest_of(graph),
+        extractor=extractor,
+        embedder=EmbedderIdentity(embedder.name, embedder.dimension) if embedder else None,
+        equivalence=equivalence,
+        texts=graph.texts is not None,
+    )

@@ -1,0 +1,60 @@
+"""The names in a question, as a chat model sees them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from ras_agent.errors import ParseError
+from ras_agent.prompts import as_data, load
+from ras_agent.text.canonical import canonical_key
+from ras_agent.tools.chat.client import ChatSettings, Request, as_chat
+from ras_agent.tools.chat.dialogue import Dialogue, converse, repair
+from ras_agent.tools.chat.thinking import without_thinking
+
+__all__ = ["LLMMentions", "listed_names"]
+
+_FORM = "one name a line, or [NONE]"
+_BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
+
+
+class LLMMentions:
+    """Finds mentions with a chat model; `prompts_dir` overrides mentions and repair. For EntityLinker's `mentions`."""
+
+    def __init__(
+        self, model: object, *, prompts_dir: str | Path | None = None, settings: ChatSettings | None = None
+    ) -> None:
+        self._chat = as_chat(model, settings)
+        self._prompt, self._repair = load("mentions", prompts_dir), load("repair", prompts_dir)
+
+    def __call__(self, question: str) -> list[str]:
+        """Names that stand in the question. Raises ParseError if no reply holds any, ModelCallError if none comes."""
+        return converse(self._chat, self._dialogue(question))
+
+    def _dialogue(self, question: str) -> Dialogue[list[str]]:
+        request = Request(self._prompt.fill(question=as_data(question)))
+        reply = yield request
+        names = listed_names(reply.text, question)
+        if names is None:
+            reply = yield repair(request, reply, self._repair, "it lists nothing that stands in the question", _FORM)
+            names = listed_names(reply.text, question)
+        if names is None:
+            raise ParseError(f"no names in the reply {reply.text[:200]!r}")
+        return names
+
+
+def listed_names(reply: str, question: str) -> list[str] | None:
+    """The lines of a reply that stand in the question; None for a reply with lines none of which does.
+
+    >>> listed_names("- Alexander Graham Bell\\n- Scotland", "Where was Alexander Graham Bell born?")
+    ['Alexander Graham Bell']
+    >>> listed_names("[NONE]", "What is that?")
+    []
+    """
+    lines = [_BULLET.sub("", line).strip('*_`"“” \t,;') for line in without_thinking(reply).splitlines()]
+    lines = [line for line in lines if canonical_key(line)]
+    if any(line.strip("[]").upper() == "NONE" for line in lines):
+        return []
+    asked = f" {canonical_key(question)} "
+    names = [line for line in lines if f" {canonical_key(line)} " in asked or (not line.isascii() and line in question)]
+    return list(dict.fromkeys(names)) or None

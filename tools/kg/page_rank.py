@@ -1,0 +1,83 @@
+"""Personalised PageRank over a graph's entities: how often a walk that keeps coming back to the seeds is where."""
+
+from __future__ import annotations
+
+from math import ceil, log
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from ras_agent.errors import MissingExtra, SettingsError
+from ras_agent.tools.kg.index import KGIndex
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+__all__ = ["PageRank", "walk_matrix"]
+
+Floats = npt.NDArray[np.float32]
+
+
+def walk_matrix(graph: KGIndex, *, equivalence: float = 1.0) -> csr_matrix:
+    """The undirected graph's weights (N, N): facts between two entities count 1 each, an equivalence its cosine.
+
+    equivalence: what equivalences count against facts; 0 leaves them out. Loops are left out. Raises MissingExtra
+    without scipy.
+    """
+    try:
+        from scipy.sparse import csr_matrix
+    except ImportError as error:
+        raise MissingExtra("PageRank", "graph") from error
+    count = len(graph.entities)
+    weights = np.ones(len(graph.edges), dtype=np.float32)
+    weights[graph.facts.stop :] = equivalence * graph.similarities
+    edges = graph.edges
+    real = (edges[:, 0] != edges[:, 2]) & (weights > 0)
+    heads, tails, weights = edges[real, 0], edges[real, 2], weights[real]
+    ends = np.concatenate([heads, tails]), np.concatenate([tails, heads])
+    matrix = csr_matrix((np.tile(weights, 2), ends), shape=(count, count), dtype=np.float32)
+    matrix.sum_duplicates()
+    return matrix
+
+
+class PageRank:
+    """Walks on one matrix; its steps are prepared once."""
+
+    def __init__(self, weights: csr_matrix, *, damping: float = 0.5, tolerance: float = 1e-6) -> None:
+        """weights: symmetric (N, N), as by `walk_matrix`.
+
+        damping: the chance that a walk goes on; with the rest (the teleport, or restart) it comes back to the seeds.
+        tolerance: iteration ends when the scores change by less, in all.
+        """
+        if not 0 <= damping <= 0.9999:
+            raise SettingsError(
+                f"damping must be from 0 to 0.9999, beyond which single precision cannot follow a walk, got {damping}"
+            )
+        self._damping, self._tolerance = np.float32(damping), tolerance
+        # each step shrinks the change, at first less than 2, by the damping; so many steps are enough, and end where
+        # rounding keeps the change above a small tolerance
+        self._most = 3 + (ceil(log(max(tolerance, 1e-9) / 2) / log(damping)) if damping else 0)
+        degree = np.asarray(weights.sum(axis=0), dtype=np.float32).ravel()
+        self._stuck = degree == 0
+        steps = weights.copy()  # steps[i, j]: the chance of going from j to i
+        steps.data = steps.data / degree[steps.indices]
+        self._steps = steps
+
+    def scores(self, seeds: Floats) -> Floats:
+        """Where walks are, shape (N,), adding up to 1; `seeds` (N,) are weights >= 0, not all 0.
+
+        A walk that has nowhere to go comes back to the seeds.
+        """
+        total = float(seeds.sum())
+        if not total > 0:
+            raise ValueError("PageRank needs a seed: an entity with a weight above 0")
+        start = (seeds / total).astype(np.float32)
+        scores = start
+        for _ in range(self._most):
+            reached = self._damping * (self._steps @ scores)
+            after: Floats = reached + (1 - reached.sum()) * start
+            if float(np.abs(after - scores).sum()) < self._tolerance:
+                return after
+            scores = after
+        return scores

@@ -1,0 +1,122 @@
+"""A knowledge graph as one self-contained page: thousands of nodes on a canvas, laid out beforehand."""
+
+from __future__ import annotations
+
+import html
+import random
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ras_agent.errors import MissingExtra
+from ras_agent.page.parts import filled, inert_json, page_part, policy
+from ras_agent.tools.kg.index import KGIndex
+
+__all__ = ["graph_page", "nearby", "most_connected"]
+
+Ints = npt.NDArray[np.int64]
+
+_INSIDE, _ACROSS, _WIDER = 4.0, 0.25, 1.5
+
+
+def most_connected(graph: KGIndex, limit: int) -> Ints:
+    """The `limit` entities with the most edges, ties by number."""
+    degree = np.bincount(graph.edges[:, [0, 2]].ravel(), minlength=len(graph.entities))
+    return np.sort(np.argsort(-degree, kind="stable")[:limit])
+
+
+def nearby(graph: KGIndex, start: Sequence[int], limit: int) -> Ints:
+    """Entities around those in `start`, step by step, no more than `limit`; within a step the best connected first."""
+    degree = np.bincount(graph.edges[:, [0, 2]].ravel(), minlength=len(graph.entities))
+    found = list(dict.fromkeys(start))[:limit]
+    seen, last = set(found), found
+    while last and len(found) < limit:
+        reached = {neighbour for entity in last for neighbour in graph.neighbours(entity).tolist()} - seen
+        last = sorted(reached, key=lambda entity: (-degree[entity], entity))[: limit - len(found)]
+        found += last
+        seen.update(last)
+    return np.array(sorted(found), dtype=np.int64)
+
+
+def graph_page(graph: KGIndex, entities: Ints, title: str = "Knowledge graph", seed: int = 1) -> str:
+    """The page of `entities` and the edges among them. Raises MissingExtra without igraph, which lays them out."""
+    place = np.full(len(graph.entities), -1, dtype=np.int64)
+    place[entities] = np.arange(len(entities))
+    inside = (place[graph.edges[:, 0]] >= 0) & (place[graph.edges[:, 2]] >= 0)
+    numbers = np.flatnonzero(inside & (graph.edges[:, 0] != graph.edges[:, 2]))
+    edges = graph.edges[numbers]
+    ends = np.stack([place[edges[:, 0]], place[edges[:, 2]]], axis=1)
+    used, relation = np.unique(edges[:, 1], return_inverse=True)
+    with _seeded(seed):
+        groups = _groups(ends, len(entities))
+        places = _layout(ends, groups)
+    data: dict[str, Any] = {
+        "title": title,
+        "names": [graph.entities[entity] for entity in entities.tolist()],
+        "documents": graph.document_frequency[entities].tolist(),
+        "at": places,
+        "relations": [graph.relations[number] for number in used.tolist()],
+        "edges": np.column_stack([ends, relation.reshape(-1)]).ravel().tolist(),
+        "groups": groups,
+        "equivalent": int(np.searchsorted(used, graph.equivalence_relation)),
+        "whole": [len(graph.entities), len(graph.edges)],
+    }
+    style, script = page_part("graph.css"), page_part("graph.js")
+    slots = {"POLICY": policy([script], [style]), "STYLE": style, "SCRIPT": script}
+    return filled(page_part("graph.html"), {**slots, "TITLE": html.escape(title), "DATA": inert_json(data)})
+
+
+def _groups(ends: Ints, count: int) -> list[int]:
+    """For each node the number of its group of well connected nodes, the largest first (Blondel et al., 2008)."""
+    igraph = _igraph()
+    found = igraph.Graph(count, ends.tolist()).community_multilevel().membership if count else []
+    order = {group: number for number, (group, _) in enumerate(Counter(found).most_common())}
+    return [order[group] for group in found]
+
+
+def _layout(ends: Ints, groups: Sequence[int]) -> list[int]:
+    """Places x, y of the nodes one after the other, from 0 to 10,000; wider than high, as screens are."""
+    if not groups:
+        return []
+    igraph = _igraph()
+    pairs = np.unique(np.sort(ends, axis=1), axis=0)
+    drawn = igraph.Graph(len(groups), pairs.tolist())
+    # edges inside a group pull harder, or a graph of thousands is one ball
+    group = np.array(groups)
+    pull = np.where(group[pairs[:, 0]] == group[pairs[:, 1]], _INSIDE, _ACROSS)
+    places = np.array(drawn.layout_fruchterman_reingold(weights=pull.tolist(), niter=500, grid="grid").coords)
+    # lone nodes drift far away; on a rim around the others they leave these the room
+    centred = places - np.median(places, axis=0)
+    distance = np.hypot(*centred.T)
+    reach = np.quantile(distance, 0.95) or 1.0
+    beyond = np.maximum(distance - reach, 0) / reach
+    factor = np.where(distance > reach, reach * (1 + 0.15 * np.tanh(beyond)) / np.maximum(distance, 1e-9), 1)
+    centred *= factor[:, None]
+    centred[:, 0] *= _WIDER
+    low, high = centred.min(axis=0), centred.max(axis=0)
+    scaled = (centred - low) / np.maximum(high - low, 1e-9).max() * 10_000
+    flat: list[int] = np.round(scaled).astype(int).ravel().tolist()
+    return flat
+
+
+@contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    """The same picture of the same graph, whatever was drawn before."""
+    igraph = _igraph()
+    igraph.set_random_number_generator(random.Random(seed))
+    try:
+        yield
+    finally:
+        igraph.set_random_number_generator(random)
+
+
+def _igraph() -> Any:
+    try:
+        import igraph
+    except ImportError as error:
+        raise MissingExtra("the picture of a knowledge graph", "graph") from error
+    return igraph

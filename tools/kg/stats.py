@@ -1,0 +1,62 @@
+"""A knowledge graph in numbers and in a few lines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ras_agent.tools.kg.index import KGIndex
+
+__all__ = ["about", "counts"]
+
+_SHOWN = 50
+
+
+def counts(graph: KGIndex) -> dict[str, Any]:
+    """What there is, and how it is connected."""
+    manifest = graph.manifest
+    ends = graph.edges[:, [0, 2]].ravel()
+    degree = np.bincount(ends, minlength=len(graph.entities))
+    best = np.argsort(-degree, kind="stable")[:5].tolist()
+    return {
+        "passages": manifest.documents,
+        "entities": manifest.entities,
+        "relations": manifest.relations - 1,
+        "facts": manifest.facts,
+        "equivalences": manifest.equivalences,
+        "sources": len(graph.arrays.sources),
+        "without edges": int(np.count_nonzero(degree == 0)),
+        "edges of an entity": f"{degree.mean():.1f} on average, {int(degree.max())} at most" if len(degree) else "none",
+        "best connected": [f"{graph.entities[entity]} ({int(degree[entity])})" for entity in best if degree[entity]],
+        "extractor": manifest.extractor or "none",
+        "embedder": str(manifest.embedder) if manifest.embedder else "none",
+        "threshold": manifest.equivalence.threshold if manifest.embedder else "none",
+        "fingerprint": manifest.fingerprint,
+        "generation": manifest.generation,
+    }
+
+
+def about(graph: KGIndex, entity: int) -> dict[str, Any]:
+    """An entity's facts, equivalents and passages."""
+    facts, same = [], []
+    for edge in graph.edges_of(entity).tolist():
+        triple = graph.triple(edge)
+        if edge in graph.facts:
+            passages = dict.fromkeys(source.passage_id for source in triple.sources)
+            facts.append(f"{triple.subject} | {triple.predicate} | {triple.object} [{', '.join(passages)}]")
+        else:
+            cosine = float(graph.similarities[edge - graph.facts.stop])
+            other = triple.object if graph.entities[entity] == triple.subject else triple.subject
+            same.append(f"{other} ({cosine:.2f})")
+    documents = [graph.documents[number] for number in graph.mentions.row(entity).tolist()]
+    return {
+        "entity": graph.entities[entity],
+        "facts": _few(facts),
+        "equivalent": _few(same),
+        "passages": _few(documents),
+    }
+
+
+def _few(lines: list[str]) -> list[str]:
+    return lines if len(lines) <= _SHOWN else [*lines[:_SHOWN], f"… {len(lines) - _SHOWN:,} more"]

@@ -1,0 +1,268 @@
+"""Bringing a graph on disk up to date: read what is new, erase what is gone, then write the next generation.
+
+Facts are committed to the store as they are read; replacing kg.json commits the arrays made from them. So a killed
+build leaves the graph as it was, and the next one goes on where it ended.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ras_agent.errors import IndexMismatch, IndexNotFound
+from ras_agent.protocols import Embedder
+from ras_agent.records import Extraction, Failure, Passage
+from ras_agent.tools.embed.embedders import resolve_embedder
+from ras_agent.tools.index.indexed_text import indexed_text
+from ras_agent.tools.index.manifest import EmbedderIdentity
+from ras_agent.tools.index.row_table import hash_of
+from ras_agent.tools.kg.arrays import KGArrays
+from ras_agent.tools.kg.assemble import assemble, with_equivalences
+from ras_agent.tools.kg.disk import next_generation, open_generation, write_generation
+from ras_agent.tools.kg.equivalence import Equivalence, comparable, mutual, near_lists, near_lists_after
+from ras_agent.tools.kg.fact_store import FactStore, Known, open_fact_store
+from ras_agent.tools.kg.facts import PassageFacts, facts_in
+from ras_agent.tools.kg.index import KGIndex, described
+from ras_agent.tools.kg.manifest import NAME, KGManifest, readable_kg_manifest
+from ras_agent.tools.kg.textualise import STATED
+from ras_agent.tools.kg.vectors import vectors_of
+
+__all__ = ["GIVEN", "Extract", "KGProgress", "KGWriter", "ReadReport", "open_writer"]
+
+STORE = "facts.sqlite"
+GIVEN = "given"
+"""The reader of facts that were imported, not extracted."""
+
+Extract = Callable[[Iterable[Passage]], Iterator[tuple[Passage, Extraction]]]
+"""Reads passages, and yields each with its facts as they come, in any order."""
+
+
+@dataclass(frozen=True, slots=True)
+class KGProgress:
+    """How far a build is: `done` of `total` steps of a stage.
+
+    Stages are "reading" and "assembling" (passages), "embedding" (names), "comparing" (entities), "writing" (edges);
+    each begins at 0.
+    """
+
+    stage: str
+    done: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadReport:
+    """What reading did, in passages. A passage that gave nothing but failures is read again the next time."""
+
+    read: int = 0
+    unchanged: int = 0
+    erased: int = 0
+    failures: tuple[Failure, ...] = ()
+
+
+class KGWriter:
+    """The one writer of a graph's folder; made by `open_writer`."""
+
+    def __init__(
+        self,
+        folder: Path,
+        store: FactStore,
+        embedder: Embedder | None,
+        equivalence: Equivalence,
+        on_progress: Callable[[KGProgress], None] | None = None,
+    ) -> None:
+        self.folder = folder
+        self._store, self._embedder, self._equivalence = store, embedder, equivalence
+        self._on_progress = on_progress
+
+    def read(
+        self, passages: Iterable[Passage], extract: Extract, reader: str, *, whole: bool = False, total: int = 0
+    ) -> ReadReport:
+        """Read the facts of passages that are new, have changed, or were read by another reader.
+
+        reader: names who extracts. Imported facts stay as long as their passage's text does.
+        whole: these are all passages there are; others are erased. total: how many there are, for the progress.
+        """
+        known, seen, read = self._store.known(), 0, 0
+        failures: list[Failure] = []
+        there: set[str] = set()
+        texts: dict[str, int] = {}
+        self._tell("reading", 0, total)
+
+        def stale() -> Iterator[Passage]:
+            nonlocal seen
+            for passage in passages:
+                there.add(passage.id)
+                entry = known.get(passage.id)
+                if entry and entry.digest == digest_of(passage) and entry.reader in (reader, GIVEN):
+                    seen += 1
+                    if not entry.text:
+                        texts[passage.id] = _known(passage, reader).text
+                else:
+                    yield passage
+
+        for passage, extraction in extract(stale()):
+            failures += extraction.failures
+            digest = digest_of(passage)
+            if extraction.failures and not extraction.triples:
+                if passage.id in known and known[passage.id].digest != digest:
+                    self._store.drop([passage.id])  # its facts are of a text that is gone
+                continue
+            self._store.put(facts_in(passage, extraction.triples), _known(passage, reader))
+            self._store.commit()
+            read += 1
+            self._tell("reading", seen + read, total)
+        self._store.keep_texts(texts)
+        erased = self._store.drop(name for name in known if name not in there) if whole else 0
+        self._store.commit()
+        return ReadReport(read, seen, erased, tuple(failures))
+
+    def put(self, facts: Iterable[PassageFacts], texts: Mapping[str, Passage] | None = None) -> int:
+        """Import ready facts, replacing what was kept of their passages; how many passages.
+
+        texts: the passages themselves, where there are any: their facts stay until the text changes.
+        """
+        count = 0
+        for passage in facts:
+            text = (texts or {}).get(passage.passage_id)
+            self._store.put(passage, _known(text, GIVEN) if text else Known(b"", GIVEN))
+            count += 1
+        self._store.commit()
+        return count
+
+    def erase(self, passage_ids: Iterable[str]) -> int:
+        """Erase what passages state; how many of them there were."""
+        erased = self._store.drop(passage_ids)
+        self._store.commit()
+        return erased
+
+    def known(self) -> dict[str, Known]:
+        """All passages whose facts are kept."""
+        return self._store.known()
+
+    def noted(self, name: str) -> str:
+        """What was noted as `name`; empty if nothing was."""
+        return self._store.setting(name) or ""
+
+    def remember(self, notes: Mapping[str, str]) -> None:
+        """Note something for the next writer; kept with what is put or erased after it."""
+        self._store.remember(notes)
+
+    def forget(self, names: Iterable[str]) -> None:
+        """Erase what was noted as `names`, with what is put or erased after it."""
+        self._store.forget(names)
+
+    def write(self) -> KGIndex:
+        """Write the graph of all that was read, unless that is what the folder holds, and open it."""
+        before = self._before()
+        made = f"{self._store.revision} {self._embedder.name if self._embedder else ''} {self._equivalence}"
+        # a graph of an older version knows no texts
+        if before is None or before[1].texts is None or self._store.setting("made") != made:
+            self._tell("assembling", 0, len(self._store.known()))
+            self._store.erase_unused_names()
+            found = self._store.occurrences()
+            known = self._store.known()
+            graph = assemble(found)
+            texts = np.array([known[name].text for name in graph.documents], dtype=np.uint64)
+            graph = replace(graph, texts=texts)
+            if self._embedder is not None:
+                graph = self._with_vectors(graph, before)
+            readers = sorted({one.reader for one in known.values()})
+            number = next_generation(self.folder)
+            manifest = described(graph, self._embedder, ", ".join(readers), self._equivalence, number)
+            self._tell("writing", 0, len(graph.edges))
+            write_generation(self.folder, graph, manifest)
+            self._store.drop_vectors()
+            self._store.remember({"made": made})
+            self._store.commit()
+            self._tell("writing", len(graph.edges), len(graph.edges))
+        self._store.sweep()
+        return KGIndex.open(self.folder, self._embedder)
+
+    def clear(self) -> None:
+        """Erase names that nothing refers to any more, as `write` does, where there is to be no graph yet."""
+        self._store.erase_unused_names()
+        self._store.commit()
+        self._store.sweep()
+
+    def _tell(self, stage: str, done: int, total: int) -> None:
+        if self._on_progress:
+            self._on_progress(KGProgress(stage, done, total))
+
+    def _before(self) -> tuple[KGManifest, KGArrays] | None:
+        try:
+            return open_generation(self.folder)
+        except (IndexNotFound, IndexMismatch):  # a damaged graph is made anew: its facts are in the store
+            return None
+
+    def _with_vectors(self, graph: KGArrays, before: tuple[KGManifest, KGArrays] | None) -> KGArrays:
+        embedder, how = self._embedder, self._equivalence
+        assert embedder
+        same = before is not None and before[0].embedder == EmbedderIdentity(embedder.name, embedder.dimension)
+        old = before[1] if before is not None and same else None
+        entities, relations = list(graph.entities), list(graph.relations)
+        names = list(dict.fromkeys(entities + relations))
+        vectors = vectors_of(names, embedder, old, self._store, partial(self._tell, "embedding"))
+        place = {name: number for number, name in enumerate(names)}
+        of_entities = vectors[: len(entities)]
+        of_relations = vectors[[place[name] for name in relations]]
+        self._tell("comparing", 0, len(entities))
+        classes = comparable(entities)
+        if old is not None and old.near is not None and before is not None and before[0].equivalence == how:
+            numbers = {name: number for number, name in enumerate(old.entities)}
+            came_from = np.array([numbers.get(name, -1) for name in entities], dtype=np.int64)
+            lists = near_lists_after(old.near, came_from, of_entities, classes, how)
+        else:
+            lists = near_lists(of_entities, classes, how)
+        graph = replace(graph, entity_vectors=of_entities, relation_vectors=of_relations, near=lists)
+        return with_equivalences(graph, *mutual(lists))
+
+
+@contextmanager
+def open_writer(
+    folder: str | Path,
+    embedder: object = None,
+    equivalence: Equivalence | Mapping[str, Any] | None = None,
+    on_progress: Callable[[KGProgress], None] | None = None,
+) -> Iterator[KGWriter]:
+    """The writer of the graph in `folder`, which is made if it is not there; of a passage index, the folder inside it.
+
+    embedder, equivalence: None for those of the graph that is there; embedder "" for none; a mapping as equivalence
+    changes the settings that it names. Raises IngestError while another process writes.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    with open_fact_store(folder / STORE) as store:
+        resolved = None if embedder in (None, "") else resolve_embedder(embedder)
+        kept = store.setting("vectors of")
+        manifest = readable_kg_manifest(folder)
+        if embedder is None and manifest and manifest.embedder:
+            resolved = resolve_embedder(manifest.embedder.name)
+        elif embedder is None and kept and not manifest and (folder / NAME).exists():  # damaged; the store knows, too
+            resolved = resolve_embedder(kept.rpartition(" ")[0])
+        how = manifest.equivalence if manifest else Equivalence()
+        how = equivalence if isinstance(equivalence, Equivalence) else replace(how, **(equivalence or {}))
+        name = f"{resolved.name} {resolved.dimension}" if resolved else ""
+        if kept != name:
+            store.drop_vectors()
+            store.remember({"vectors of": name})
+            store.commit()
+        yield KGWriter(folder, store, resolved, how, on_progress)
+
+
+def _known(passage: Passage, reader: str) -> Known:
+    return Known(digest_of(passage), reader, hash_of(indexed_text(passage)))
+
+
+def digest_of(passage: Passage) -> bytes:
+    """A digest of what an extractor sees of a passage."""
+    seen = json.dumps([passage.title, passage.text, passage.metadata.get(STATED)], sort_keys=True)
+    return hashlib.blake2b(seen.encode(), digest_size=16).digest()

@@ -13,19 +13,19 @@ __all__ = ["FACTORIES", "factory", "names"]
 
 FACTORIES: dict[str, dict[str, str]] = {
     "planner": {
-        "offline": "ras_agent.tools.offline:offline_planner",
+        "offline": "ras_agent.tools.offline.roles:offline_planner",
         "llm": "ras_agent.tools.plan.llm:LLMPlanner",
     },
     "extractor": {
-        "offline": "ras_agent.tools.offline:offline_extractor",
+        "offline": "ras_agent.tools.offline.roles:offline_extractor",
         "llm": "ras_agent.tools.structure.llm:LLMExtractor",
     },
     "answerer": {
-        "offline": "ras_agent.tools.offline:offline_answerer",
+        "offline": "ras_agent.tools.offline.roles:offline_answerer",
         "llm": "ras_agent.tools.answer.llm:LLMAnswerer",
     },
     "reasoner": {
-        "offline": "ras_agent.tools.offline:offline_reasoner",
+        "offline": "ras_agent.tools.offline.roles:offline_reasoner",
         "llm": "ras_agent.tools.plan.llm_reasoner:LLMReasoner",
     },
     "retriever": {

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ras_agent.eval.metrics import token_f1
-from ras_agent.tools.answer.rank import Ranker, pooled
+from ras_agent.tools.offline.answerer.rank import Ranker, pooled
 from ras_agent.train.answer_config import Config
 from ras_agent.train.answer_network import train_ranker
 from ras_agent.train.answer_spans import Example

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ras_agent import create_ras_agent, create_single_shot_agent
-from ras_agent.question_chain import innermost
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Answer, Passage
-from ras_agent.tools.plan.offline import OfflinePlanner
+from ras_agent.tools.offline.extractor.extract import OfflineExtractor
+from ras_agent.tools.offline.planner import OfflinePlanner
+from ras_agent.tools.offline.question_chain import innermost
 from ras_agent.tools.retrieve.bm25 import BM25Retriever
-from ras_agent.tools.structure.offline import OfflineExtractor
 from ras_agent.train.reading_examples import read_jsonl
 
 __all__ = ["Asked", "Found", "asked_in", "find", "question_answers"]

@@ -13,13 +13,13 @@ from pathlib import Path
 from ras_agent import create_ras_agent
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Answer, Passage
-from ras_agent.tools.answer.chain import ChainAnswerer
-from ras_agent.tools.answer.offline import OfflineAnswerer
-from ras_agent.tools.answer.rank import Ranker
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.build import build_graph
-from ras_agent.tools.plan.chain import ChainPlanner
-from ras_agent.tools.plan.offline import OfflinePlanner
+from ras_agent.tools.offline.answerer.answer import OfflineAnswerer
+from ras_agent.tools.offline.answerer.chain import ChainAnswerer
+from ras_agent.tools.offline.answerer.rank import Ranker
+from ras_agent.tools.offline.chain_planner import ChainPlanner
+from ras_agent.tools.offline.planner import OfflinePlanner
 from ras_agent.train.answer_examples import Asked, Found
 
 __all__ = ["found_over", "searchable"]

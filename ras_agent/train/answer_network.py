@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.tools.answer.rank import INPUTS
+from ras_agent.tools.offline.answerer.rank import INPUTS
 from ras_agent.train.answer_config import Config
 from ras_agent.train.answer_spans import Example
 

@@ -27,10 +27,10 @@ from typing import Any
 import numpy.typing as npt
 
 from ras_agent.program import run_program
-from ras_agent.tools.answer.answer_type import TypeModel
-from ras_agent.tools.answer.question_words import Rarity
-from ras_agent.tools.answer.rank import Ranker
-from ras_agent.tools.answer.weights import read_safetensors, write_safetensors
+from ras_agent.tools.offline.answerer.answer_type import TypeModel
+from ras_agent.tools.offline.answerer.question_words import Rarity
+from ras_agent.tools.offline.answerer.rank import Ranker
+from ras_agent.tools.offline.answerer.weights import read_safetensors, write_safetensors
 from ras_agent.train.answer_confidence import cross_validated
 from ras_agent.train.answer_config import AGAIN, SETS, Config, second_shares
 from ras_agent.train.answer_examples import Found, asked_in, find, question_answers

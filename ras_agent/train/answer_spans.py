@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ras_agent.eval.metrics import token_f1
-from ras_agent.question_analysis import QuestionAnalysis, analyse
 from ras_agent.text.words import stems
-from ras_agent.tools.answer.answer_type import TypeModel
-from ras_agent.tools.answer.features import Candidates, describe
-from ras_agent.tools.answer.fitting import fitting
-from ras_agent.tools.answer.question_words import BUCKETS, Rarity, bucket
-from ras_agent.tools.answer.reading import read
+from ras_agent.tools.offline.answerer.answer_type import TypeModel
+from ras_agent.tools.offline.answerer.features import Candidates, describe
+from ras_agent.tools.offline.answerer.fitting import fitting
+from ras_agent.tools.offline.answerer.question_words import BUCKETS, Rarity, bucket
+from ras_agent.tools.offline.answerer.reading import read
+from ras_agent.tools.offline.question import QuestionAnalysis, analyse
 from ras_agent.train.answer_examples import Found
 
 __all__ = ["Example", "examples", "rarity_table"]

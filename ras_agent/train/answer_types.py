@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ras_agent.question_analysis import analyse
-from ras_agent.tools.answer.answer_type import ROWS, TypeModel, answer_features, question_features
+from ras_agent.tools.offline.answerer.answer_type import ROWS, TypeModel, answer_features, question_features
+from ras_agent.tools.offline.question import analyse
 from ras_agent.train.answer_config import Config
 
 if TYPE_CHECKING:

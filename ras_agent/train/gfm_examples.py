@@ -22,7 +22,7 @@ from ras_agent.records import Passage
 from ras_agent.tools.kg.disk import write_generation
 from ras_agent.tools.kg.facts import PassageFacts, facts_in
 from ras_agent.tools.kg.index import KGIndex
-from ras_agent.tools.offline import offline_extractor
+from ras_agent.tools.offline.roles import offline_extractor
 from ras_agent.train.gfm_linked import Question, write_linked
 from ras_agent.train.pseudo_questions import supported_questions
 from ras_agent.train.reading_examples import read_jsonl

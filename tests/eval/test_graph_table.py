@@ -14,7 +14,7 @@ from ras_agent.records import Hit, Passage
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import FOLDER
 from ras_agent.tools.kg.writer import open_writer
-from ras_agent.tools.offline import offline_extractor
+from ras_agent.tools.offline.roles import offline_extractor
 from ras_agent.tools.structure.bulk import one_by_one
 
 HITS = [Hit(Passage(f"p{n}", "x", f"T{n}"), 1.0) for n in range(5)]

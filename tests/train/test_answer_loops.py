@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from ras_agent.app.sample import sample_passages
-from ras_agent.tools.answer.rank import Ranked, Ranker, packaged_ranker
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.offline.answerer.rank import Ranked, Ranker, packaged_ranker
 from ras_agent.train.answer_config import Config, second_shares
 from ras_agent.train.answer_examples import Asked
 from ras_agent.train.answer_loops import found_over, searchable

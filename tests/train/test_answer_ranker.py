@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from ras_agent.question_analysis import analyse
-from ras_agent.tools.answer.features import Candidates
-from ras_agent.tools.answer.question_words import BUCKETS
-from ras_agent.tools.answer.rank import INPUTS, Ranker
+from ras_agent.tools.offline.answerer.features import Candidates
+from ras_agent.tools.offline.answerer.question_words import BUCKETS
+from ras_agent.tools.offline.answerer.rank import INPUTS, Ranker
+from ras_agent.tools.offline.question import analyse
 from ras_agent.train.answer_config import SETS, Config
 from ras_agent.train.answer_examples import _spoken
 from ras_agent.train.answer_network import train_ranker

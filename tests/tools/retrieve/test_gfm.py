@@ -25,7 +25,7 @@ from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import FOLDER, KGIndex
 from ras_agent.tools.kg.linking import LinkedEntity
 from ras_agent.tools.kg.writer import open_writer
-from ras_agent.tools.offline import offline_extractor
+from ras_agent.tools.offline.roles import offline_extractor
 from ras_agent.tools.retrieve.document_ranker import PACKAGED, DocumentRanker
 from ras_agent.tools.retrieve.gfm import GFMRetriever, weights_of
 from ras_agent.tools.retrieve.gfm_paths import fact_path

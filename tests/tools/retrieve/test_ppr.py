@@ -13,7 +13,7 @@ from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.facts import PassageFacts
 from ras_agent.tools.kg.index import FOLDER, KGIndex
 from ras_agent.tools.kg.writer import open_writer
-from ras_agent.tools.offline import offline_extractor
+from ras_agent.tools.offline.roles import offline_extractor
 from ras_agent.tools.retrieve.mix import MixedRetriever, mixed
 from ras_agent.tools.retrieve.ppr import PPRRetriever
 from ras_agent.tools.retrieve.ranking import Ranking

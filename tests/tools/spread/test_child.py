@@ -6,15 +6,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+from ras_agent.tools.offline.extractor.extract import OfflineExtractor
 from ras_agent.tools.spread.child import Child, in_words
 from ras_agent.tools.structure.in_processes import _serve
-from ras_agent.tools.structure.offline import OfflineExtractor
 
 SCRIPT = """
 import os, signal
 from ras_agent.tools.spread.child import Child
 from ras_agent.tools.structure.in_processes import _serve
-from ras_agent.tools.structure.offline import OfflineExtractor
+from ras_agent.tools.offline.extractor.extract import OfflineExtractor
 
 if __name__ == "__main__":
     child = Child(_serve, OfflineExtractor())

@@ -11,9 +11,9 @@ from ras_agent.budget import Ledger, Limits, metered
 from ras_agent.errors import SettingsError
 from ras_agent.protocols import Extractor
 from ras_agent.records import Passage, Source, Triple
+from ras_agent.tools.offline.extractor.extract import OfflineExtractor
 from ras_agent.tools.structure.cached import CachedExtractor
 from ras_agent.tools.structure.llm import LLMExtractor
-from ras_agent.tools.structure.offline import OfflineExtractor
 from ras_agent.tools.structure.triple_cache import KeptFacts, TripleCache, facts_key
 
 BELL = Passage("p1", "He moved to Canada. Bell was born in Edinburgh in 1847.", "Alexander Graham Bell")

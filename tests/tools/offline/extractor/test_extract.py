@@ -1,0 +1,158 @@
+"""The offline extractor: which facts a sentence of encyclopaedic English gives."""
+
+import pytest
+
+from ras_agent.records import Passage, Triple
+from ras_agent.tools.offline.extractor.extract import OfflineExtractor
+
+Fact = tuple[str, str, str]
+
+
+def read(text: str, title: str = "") -> list[Fact]:
+    triples = OfflineExtractor().extract([Passage("p", text, title)]).triples
+    return [(triple.subject, triple.predicate, triple.object) for triple in triples]
+
+
+def test_a_passive_names_its_agent_and_its_date() -> None:
+    assert read("The film was directed by Ann Lee in 1999.", "Red Tide (film)") == [
+        ("Red Tide", "was directed by", "Ann Lee"),
+        ("Red Tide", "was directed in", "1999"),
+    ]
+
+
+def test_a_copula_gives_the_class_its_year_and_nationality() -> None:
+    assert read("Red Tide is a 1999 American drama film.", "Red Tide") == [
+        ("Red Tide", "is", "1999 American drama film"),
+        ("Red Tide", "is dated", "1999"),
+        ("Red Tide", "nationality", "American"),
+        ("Red Tide", "is", "drama film"),
+    ]
+
+
+def test_each_of_a_list_of_objects_is_a_fact() -> None:
+    assert read("It stars Ann Lee, Bo Day and Cy Fox.", "Red Tide") == [
+        ("Red Tide", "stars", "Ann Lee"),
+        ("Red Tide", "stars", "Bo Day"),
+        ("Red Tide", "stars", "Cy Fox"),
+    ]
+
+
+def test_a_life_in_brackets_gives_birth_and_death() -> None:
+    facts = read("Ann May Lee (March 3, 1901 – May 4, 1999) was a British poet.", "Ann Lee")
+    assert ("Ann Lee", "was born on", "March 3, 1901") in facts
+    assert ("Ann Lee", "died on", "May 4, 1999") in facts
+    assert ("Ann Lee", "is also known as", "Ann May Lee") in facts
+
+
+def test_dates_in_brackets_after_an_event_are_no_life() -> None:
+    facts = read("The Battle of Ulm (16 October – 19 October 1805) was a series of skirmishes.", "Battle of Ulm")
+    assert ("Battle of Ulm", "began on", "16 October") in facts
+    assert ("Battle of Ulm", "ended on", "19 October 1805") in facts
+
+
+@pytest.mark.parametrize("subject", ["She", "Lee", "Ann Lee", "Professor Lee"])
+def test_pronouns_and_short_names_stand_for_the_title(subject: str) -> None:
+    assert ("Ann Lee", "moved to", "Leeds") in read(f"She is a poet. {subject} moved to Leeds.", "Ann Lee (poet)")
+
+
+def test_a_possessive_pronoun_tells_about_the_title() -> None:
+    assert read("Its capital is Leeds.", "Airedale") == [("Airedale", "capital is", "Leeds")]
+
+
+def test_a_kinsman_becomes_a_relation_and_then_the_subject() -> None:
+    assert read("His wife Bo Day founded Cyfox Records.", "Al Day") == [
+        ("Al Day", "wife", "Bo Day"),
+        ("Bo Day", "founded", "Cyfox Records"),
+    ]
+
+
+def test_an_owner_is_related_to_what_it_owns() -> None:
+    assert ("Kites", "singer", "Ann Lee") in read("He married the Kites' singer Ann Lee.", "Bo Day")
+
+
+def test_an_apposition_tells_about_the_name_before_it() -> None:
+    facts = read("Bo Day, a lawyer from Leeds, married Ann Lee.")
+    assert facts == [
+        ("Bo Day", "is", "lawyer"),
+        ("Bo Day", "is lawyer from", "Leeds"),
+        ("Bo Day", "married", "Ann Lee"),
+    ]
+
+
+def test_a_description_before_a_name_tells_what_it_is() -> None:
+    facts = read("It was recorded by country singer Ann Lee.", "Blue")
+    assert facts == [("Blue", "was recorded by country singer", "Ann Lee"), ("Ann Lee", "is", "country singer")]
+
+
+def test_a_relative_clause_is_about_the_name_before_it() -> None:
+    facts = read("The band hired Ann Lee, who plays drums, in 1999.", "The Kites")
+    assert facts == [
+        ("The Kites", "hired", "Ann Lee"),
+        ("Ann Lee", "plays", "drums"),
+        ("The Kites", "hired Ann Lee in", "1999"),
+    ]
+
+
+def test_a_chain_of_places_is_one_node_and_says_what_lies_where() -> None:
+    assert read("She was born in York, Pennsylvania.", "Ann Lee") == [
+        ("Ann Lee", "was born in", "York, Pennsylvania"),
+        ("York", "is in", "Pennsylvania"),
+    ]
+
+
+def test_a_list_of_places_is_no_chain() -> None:
+    assert [fact[2] for fact in read("She lived in Paris, London and Rome.", "Ann Lee")] == ["Paris", "London", "Rome"]
+
+
+def test_an_introduction_tells_about_the_subject_after_it() -> None:
+    assert read("In 1999, the band released Red Tide.", "The Kites") == [
+        ("The Kites", "released in", "1999"),
+        ("The Kites", "released", "Red Tide"),
+    ]
+
+
+def test_an_abbreviation_in_brackets_is_another_name() -> None:
+    facts = read("The Leeds Art Group (LAG) is a club. LAG meets in Leeds.", "Leeds Art Group")
+    assert ("Leeds Art Group", "is also known as", "LAG") in facts
+    assert ("Leeds Art Group", "meets in", "Leeds") in facts
+
+
+def test_a_title_is_a_name_whatever_its_words() -> None:
+    passages = [Passage("a", "She wrote Le roi malgré lui.", "Ann Lee"), Passage("b", "", "Le roi malgré lui")]
+    assert OfflineExtractor().extract(passages).triples[0].object == "Le roi malgré lui"
+
+
+def test_a_source_is_the_sentence_a_fact_was_read_in() -> None:
+    text = "Ann Lee is a poet. She lives in Leeds."
+    *_, last = OfflineExtractor().extract([Passage("p7", text, "Ann Lee")]).triples
+    (source,) = last.sources
+    assert (source.passage_id, text[source.start : source.end], source.extractor) == (
+        "p7",
+        "She lives in Leeds.",
+        "offline",
+    )
+
+
+def test_markup_in_a_title_is_undone() -> None:
+    assert read("It is a sitcom.", "Will &amp; Ann")[0][0] == "Will & Ann"
+
+
+def test_no_fact_is_about_itself_and_none_is_repeated() -> None:
+    facts = read("Leeds is Leeds. Leeds is a city. Leeds is a city.", "Leeds")
+    triples = [Triple(*fact) for fact in facts]
+    assert all(triple.key[0] != triple.key[2] for triple in triples)
+
+
+@pytest.mark.parametrize("text", ["", "   ", "!!! ??? ...", "东京是日本的首都。", "Ма́сква — столица.", "((((", '"'])
+def test_text_it_cannot_read_gives_few_facts_and_no_error(text: str) -> None:
+    assert len(read(text, "Title")) < 5
+
+
+def test_a_long_list_is_looked_through_for_verbs_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    from ras_agent.tools.offline.extractor import subjects
+
+    looks: list[int] = []
+    heads = subjects._heads
+    monkeypatch.setattr(subjects, "_heads", lambda chunks, at, start: looks.append(at) or heads(chunks, at, start))
+    read("alpha; beta; " * 200)
+    assert len(looks) <= 400

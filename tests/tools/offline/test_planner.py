@@ -1,0 +1,111 @@
+"""The offline planner: which bridge it follows, what it asks about it, and when it stops."""
+
+from ras_agent.question_graph import QuestionGraph
+from ras_agent.records import Hit, Passage, Plan, Source, Step, Triple
+from ras_agent.text.words import stems
+from ras_agent.tools.offline.bridges import bridges
+from ras_agent.tools.offline.evidence import gather
+from ras_agent.tools.offline.planner import OfflinePlanner
+
+QUESTION = 'In which city does the director of the comedy "Red Tide" live?'
+TIDE = Passage("tide", "Red Tide is a 1999 comedy. It was directed by Ann Lee. It opened in Ulm.", "Red Tide (film)")
+OTHER = Passage("other", "The Blue Tide is a river. It reaches Cape Horn.", "Blue Tide")
+LEE = Passage("lee", "Ann Lee is a director. She lives in the city of Leeds.", "Ann Lee")
+
+
+def fact(subject: str, predicate: str, obj: str, passage: Passage, sentence: str) -> Triple:
+    start = passage.text.index(sentence)
+    return Triple(subject, predicate, obj, (Source(passage.id, start, start + len(sentence)),))
+
+
+DIRECTED = fact("Red Tide", "was directed by", "Ann Lee", TIDE, "It was directed by Ann Lee.")
+OPENED = fact("Red Tide", "opened in", "Ulm", TIDE, "It opened in Ulm.")
+REACHES = fact("Blue Tide", "reaches", "Cape Horn", OTHER, "It reaches Cape Horn.")
+LIVES = fact("Ann Lee", "lives in city of", "Leeds", LEE, "She lives in the city of Leeds.")
+
+
+def step(hop: int, subquery: str, *passages: Passage) -> Step:
+    return Step(hop, subquery, tuple(Hit(passage, 1.0) for passage in passages))
+
+
+FIRST = step(1, QUESTION, TIDE, OTHER)
+
+
+def test_the_question_itself_comes_first() -> None:
+    plan = OfflinePlanner().plan(QUESTION, QuestionGraph(), [])
+    assert (plan.action, plan.subquery) == ("subq", QUESTION)
+
+
+def test_the_bridge_is_asked_for_with_what_its_passage_leaves_open() -> None:
+    plan = OfflinePlanner().plan(QUESTION, QuestionGraph((OPENED, REACHES, DIRECTED)), [FIRST])
+    assert plan == Plan("subq", "Ann Lee city live", f"Ann Lee is unexplored: {DIRECTED}")
+
+
+def test_two_linked_passages_that_hold_the_question_are_sufficient() -> None:
+    steps = [FIRST, step(2, "Ann Lee city live", LEE)]
+    plan = OfflinePlanner().plan(QUESTION, QuestionGraph((DIRECTED, LIVES)), steps)
+    assert plan == Plan("sufficient", reason="two linked passages hold 100% of the question")
+
+
+def test_a_bridge_that_was_asked_for_is_not_asked_for_again() -> None:
+    steps = [FIRST, step(2, "Ann Lee city live", OTHER)]
+    plan = OfflinePlanner().plan(QUESTION, QuestionGraph((OPENED, DIRECTED)), steps)
+    assert plan.subquery == "Ulm city live"
+
+
+def test_it_stops_after_the_bridges_it_may_follow() -> None:
+    plan = OfflinePlanner(most_bridges=1).plan(QUESTION, QuestionGraph((OPENED,)), [FIRST, step(2, "x", OTHER)])
+    assert plan == Plan("sufficient", reason="bridges followed: 1, the most allowed")
+
+
+def test_without_a_name_to_follow_nothing_is_left_to_ask() -> None:
+    plain = fact("Red Tide", "was", "success", TIDE, "It opened in Ulm.")
+    plan = OfflinePlanner().plan("Who saw it?", QuestionGraph((plain,)), [step(1, "Who saw it?")])
+    assert plan == Plan("sufficient", reason="nothing promising is unexplored")
+
+
+def test_each_of_two_compared_names_is_looked_up_once() -> None:
+    question = "Who is older, Ann Lee or Bo Day?"
+    first = step(1, question, LEE)
+    plan = OfflinePlanner().plan(question, QuestionGraph(), [first])
+    assert plan == Plan("subq", "Bo Day", "Bo Day is compared and has not been looked up")
+    found = step(2, "Bo Day", Passage("day", "Bo Day is old.", "Bo Day"))
+    plan = OfflinePlanner().plan(question, QuestionGraph(), [first, found])
+    assert plan == Plan("sufficient", reason="what is compared has been looked up")
+
+
+def test_a_compared_name_not_found_is_asked_for_again_with_the_other_ones_class() -> None:
+    question = "Who is older, Ann Lee or Bo Day?"
+    steps = [step(1, question, LEE), step(2, "Bo Day", OTHER)]
+    graph = QuestionGraph((Triple("Ann Lee", "is", "film director"),))
+    assert OfflinePlanner().plan(question, graph, steps).subquery == "Bo Day film director"
+
+
+def test_a_name_of_the_class_that_the_question_names_comes_first() -> None:
+    question = "Where is the conference of the Red Tide team based?"
+    text = "The Red Tide play in Hill Arena and the Southern Conference."
+    passage = Passage("p", text, "Red Tide")
+    graph = QuestionGraph(
+        (
+            fact("Red Tide", "play in", "Hill Arena", passage, text),
+            fact("Red Tide", "play in", "Southern Conference", passage, text),
+        )
+    )
+    best = bridges(gather(question, [step(1, question, passage)]), graph)[0]
+    assert best.subquery == "Southern Conference team based"
+
+
+def test_facts_whose_passage_was_not_retrieved_lead_nowhere() -> None:
+    assert bridges(gather(QUESTION, []), QuestionGraph((DIRECTED,))) == []
+
+
+def test_a_title_is_read_under_all_its_forms() -> None:
+    evidence = gather("Who?", [step(1, "Who?", Passage("p", "A town.", "Leeds, Alabama (town)"))])
+    assert evidence.has_read("Leeds, Alabama")
+    assert evidence.has_read("leeds")
+    assert not evidence.has_read("Alabama")
+
+
+def test_missing_words_are_the_questions_own() -> None:
+    evidence = gather("Which Norwegian singer was born in Ulm?", [])
+    assert evidence.missing(set(stems("singers"))) == ["Norwegian", "born", "Ulm"]

@@ -1,0 +1,81 @@
+"""What a question asks for, read off its words."""
+
+import pytest
+
+from ras_agent.tools.offline.question import analyse
+
+
+@pytest.mark.parametrize(
+    ("question", "compared"),
+    [
+        ("Who is older, Ann Lee or Bo Day?", ("Ann Lee", "Bo Day")),
+        ("Which band has more members, The Kites or Echo and the Bells?", ("Kites", "Echo and the Bells")),
+        ("Which band has more members Band of Kites or Live ?", ("Band of Kites", "Live")),
+        ("Between Ann Lee and Bo Day, which writer lived longer?", ("Ann Lee", "Bo Day")),
+        (
+            "Which film is older, Red: Fall of Rome or Blue, the 1970 documentary?",
+            ("Red: Fall of Rome", "Blue"),
+        ),
+    ],
+)
+def test_a_choice_names_what_is_compared(question: str, compared: tuple[str, str]) -> None:
+    asked = analyse(question)
+    assert asked.kind == "choice"
+    assert asked.compared == compared
+
+
+@pytest.mark.parametrize(
+    ("question", "compared"),
+    [
+        ("Are Ann Lee and Bo Day both actors?", ("Ann Lee", "Bo Day")),
+        ('Are both "Red Tide" and "Blue" magazines?', ("Red Tide", "Blue")),
+        ("Is Karl a mountain and Sherp Kang a mountain peak?", ("Karl", "Sherp Kang")),
+    ],
+)
+def test_a_question_that_begins_with_a_verb_asks_for_yes_or_no(question: str, compared: tuple[str, str]) -> None:
+    asked = analyse(question)
+    assert asked.kind == "yes_no"
+    assert asked.compared == compared
+    assert asked.answer_type is None
+
+
+def test_a_question_for_what_two_have_in_common_is_shared() -> None:
+    asked = analyse("What profession do Ann Lee and Bo Day have in common?")
+    assert asked.kind == "shared"
+    assert asked.compared == ("Ann Lee", "Bo Day")
+    assert asked.answer_noun == ("profession",)
+
+
+@pytest.mark.parametrize(
+    ("question", "answer_type", "noun"),
+    [
+        ("Who wrote it?", "person", ()),
+        ("Where was she born?", "place", ()),
+        ("When did it open?", "date", ()),
+        ("How many acts does it have?", "number", ("acts",)),
+        ("The director is based in what New York city?", "place", ("new", "york", "city")),
+        ("In which year was the man who led it born?", "date", ("year",)),
+        ("What is the name of the executive producer of the film?", "person", ("executive", "producer")),
+        ("What type of magazine does he edit?", "organisation", ("type", "magazine")),
+        ("What American drama series starred her?", "work", ("american", "drama", "series")),
+        ("What is the middle name of the actress?", None, ("middle", "name")),
+        ("Which film formed earlier?", "work", ("film",)),
+    ],
+)
+def test_the_answer_type_follows_the_question_word_and_its_noun(
+    question: str, answer_type: str | None, noun: tuple[str, ...]
+) -> None:
+    asked = analyse(question)
+    assert asked.answer_type == answer_type
+    assert asked.answer_noun == noun
+
+
+def test_mentions_are_the_names_in_order_and_content_words_the_rest() -> None:
+    asked = analyse('Which hedgehog did the singer of "A Blue Day" voice in  Rome?')
+    assert asked.mentions == ("A Blue Day", "Rome")
+    assert asked.content_words == ("hedgehog", "singer", "blue", "day", "voice", "rome")
+
+
+def test_blank_and_foreign_questions_are_open() -> None:
+    assert analyse("").kind == "open"
+    assert analyse("东京在哪里？").kind == "open"

@@ -1,0 +1,234 @@
+"""Which of two things is first, largest, or the one that is told of? Decided by dates, numbers or words of each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from ras_agent.text.names import name_spans
+from ras_agent.text.words import fold, stem, stems, word_set
+from ras_agent.tools.offline.answerer.figures import Figure, figures_in
+from ras_agent.tools.offline.answerer.reading import Read, tokens_of
+from ras_agent.tools.offline.answerer.sides import Side
+from ras_agent.tools.offline.question import QuestionAnalysis
+
+__all__ = ["Choice", "choose"]
+
+Criterion = Literal["time", "amount", "duration", "trait"]
+
+_EARLIEST = word_set("first earlier earliest older oldest before initially prior preceded")
+_LATEST = word_set("later latest last recently newer newest younger youngest after recent")
+_MOST = word_set(
+    "more most larger largest bigger biggest greater greatest higher highest taller tallest deeper wider heavier "
+    "farther further longer longest"
+)
+_LEAST = word_set("fewer fewest less least smaller smallest lower lowest shorter shortest closer nearer")
+_LASTING = frozenset(map(stem, word_set("lasted lasting career reign lived life ran running duration")))
+_BIRTH = frozenset(map(stem, word_set("born birth older oldest younger youngest age")))
+_DEATH = frozenset(map(stem, word_set("died death dead die dies passed")))
+_EVENTS = tuple(
+    frozenset(map(stem, word_set(listed)))
+    for listed in (
+        """formed founded established created started began begun launched invented opened introduced incorporated built
+        constructed completed organized designed developed founding formation""",
+        "released published premiered issued aired debuted came shown broadcast printed release publication made",
+    )
+)
+_GROUPS = {"duo": 2.0, "trio": 3.0, "quartet": 4.0, "quintet": 5.0, "sextet": 6.0, "septet": 7.0, "octet": 8.0}
+_MEMBERS = frozenset(map(stem, word_set("member members people person musicians")))
+_REACH = 8
+_NEAR = 0.3
+_FIRST_YEAR = 100  # a day without its year orders nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The side chosen, and the sentences that speak for it, at most one a side.
+
+    decided: both sides told what was compared; else it is a guess.
+    """
+
+    side: Side
+    grounds: tuple[Read, ...]
+    decided: bool
+
+    @property
+    def confidence(self) -> float:
+        """How often such a choice is right."""
+        return 0.8 if self.decided else 0.6
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    worth: float
+    sentence: Read
+
+
+def choose(asked: QuestionAnalysis, sides: Sequence[Side]) -> Choice:
+    """The side that the question asks for."""
+    asking = _without_names(asked.question, sides)
+    words, about = {token.word for token in tokens_of(asking)}, frozenset(stems(asking))
+    criterion, sign = _criterion(words, about)
+    told = [_told(side, criterion, about) for side in sides]
+    if criterion == "amount" and not any(told):
+        told = [_listed(side) for side in sides]
+    if criterion != "trait" and any(told):
+        decided = all(told)
+        worth = [found.worth * sign if found else float("-inf") if sign > 0 else float("inf") for found in told]
+        if not decided and sign < 0:
+            worth = [-value if value == float("inf") else value for value in worth]
+        place = max(range(len(sides)), key=lambda at: worth[at])
+        return Choice(sides[place], tuple(found.sentence for found in told if found), decided)
+    return _by_trait(sides, about)
+
+
+def _without_names(question: str, sides: Sequence[Side]) -> str:
+    """The question without the names, and without what is told of the last one behind a comma."""
+    places = [(question.find(side.name), side.name) for side in sides]
+    last, name = max(places)
+    if last >= 0:
+        behind = question[last + len(name) :]
+        question = question[: last + len(name)] + (
+            "" if behind.startswith(",") and question.find(" or ") >= 0 else behind
+        )
+    for side in sides:
+        question = question.replace(side.name, " ")
+    return question
+
+
+def _criterion(words: set[str], about: frozenset[str]) -> tuple[Criterion, float]:
+    """What is compared, and 1.0 to pick the greatest, -1.0 the least."""
+    if words & _LATEST and not words & (_MOST - {"more", "most"}):
+        return "time", 1.0
+    if words & _EARLIEST:
+        return "time", -1.0
+    sign = 1.0 if words & _MOST else -1.0 if words & _LEAST else 0.0
+    if sign and words & {"longer", "longest", "shorter", "shortest"} and about & _LASTING:
+        return "duration", sign
+    return ("amount", sign) if sign else ("trait", 1.0)
+
+
+def _told(side: Side, criterion: Criterion, about: frozenset[str]) -> _Told | None:
+    if criterion == "time":
+        return _dated(side, about)
+    if criterion == "duration":
+        return _lasted(side)
+    if criterion == "amount":
+        return _members(side) if about & _MEMBERS else _counted(side, about)
+    return None
+
+
+def _dated(side: Side, about: frozenset[str]) -> _Told | None:
+    """When what is asked about happened: the date that stands nearest behind its words."""
+    if about & _DEATH:
+        lifetime = _lifetime(side)
+        if len(lifetime) > 1:
+            return lifetime[1]
+    elif about & _BIRTH:
+        lifetime = _lifetime(side)
+        if lifetime:
+            return lifetime[0]
+    events = about.union(*(group for group in _EVENTS if group & about))
+    dates = [
+        (_nearness(sentence, figure, events), sentence.number == 0, -figure.order, sentence)
+        for sentence in side.sentences
+        for figure in figures_in(sentence.text)
+        if figure.kind not in {"number", "ordinal"} and figure.order >= _FIRST_YEAR
+    ]
+    if not dates:
+        return None
+    # without a word of the event near a date, what a passage tells first or earliest is how its subject began
+    _, _, order, sentence = max(dates, key=lambda date: (date[0] if date[0] > _NEAR else 0.0, *date[1:3]))
+    return _Told(-order, sentence)
+
+
+def _lifetime(side: Side) -> list[_Told]:
+    """The dates of the first brackets that hold any: birth, then death."""
+    for sentence in side.sentences[:2]:
+        for bracket in re.finditer(r"\(([^()]*)\)", sentence.text):
+            dates = [figure for figure in figures_in(bracket[1]) if figure.kind in {"date", "year"}]
+            if dates:
+                return [_Told(figure.order, sentence) for figure in dates if figure.order >= _FIRST_YEAR]
+    return []
+
+
+def _lasted(side: Side) -> _Told | None:
+    for sentence in side.sentences:
+        dates = [figure.order for figure in figures_in(sentence.text) if figure.kind in {"date", "year"}]
+        if len(dates) > 1:
+            # "16 September – 16 December 1944": a date without its year belongs to the year of the next one
+            year = float(int(max(dates)))
+            full = [order if order >= _FIRST_YEAR else year + order for order in dates[:2]]
+            return _Told(abs(full[1] - full[0]), sentence)
+    return None
+
+
+def _counted(side: Side, about: frozenset[str]) -> _Told | None:
+    """The number that stands nearest to what is counted."""
+    best, most = None, 0.0
+    for sentence in side.sentences:
+        for figure in figures_in(sentence.text):
+            following = tokens_of(sentence.text[figure.end :])[:1]
+            # "1000 species" is no year
+            if figure.kind != "number" and not (figure.kind == "year" and following and following[0].stem in about):
+                continue
+            score = _nearness(sentence, figure, about)
+            if score > most:
+                best, most = _Told(figure.order, sentence), score
+    return best
+
+
+def _members(side: Side) -> _Told | None:
+    """How many members a group has: by a word for it, by a number, by the list of their names."""
+    for sentence in side.sentences:
+        for token in sentence.tokens:
+            if token.word in _GROUPS:
+                return _Told(_GROUPS[token.word], sentence)
+    counted = _counted(side, _MEMBERS)
+    if counted:
+        return counted
+    best = max(side.sentences, key=lambda sentence: len(name_spans(sentence.text)), default=None)
+    for sentence in side.sentences:
+        if re.search(r"\b(?:consist|members?\b|comprise|featur|formed by|line-?up|made up of)", fold(sentence.text)):
+            best = sentence
+            break
+    return _Told(float(len(_people(best))), best) if best else None
+
+
+def _listed(side: Side) -> _Told | None:
+    """How many things its first sentence lists: what is left to count where nothing else is."""
+    if not side.sentences:
+        return None
+    opening = side.sentences[0]
+    return _Told(float(len(re.findall(r",| and ", opening.text))), opening)
+
+
+def _people(sentence: Read) -> list[tuple[int, int]]:
+    return [span for span in name_spans(sentence.text) if len(sentence.text[slice(*span)].split()) in {2, 3}]
+
+
+def _nearness(sentence: Read, figure: Figure, wanted: frozenset[str]) -> float:
+    """How close the wanted words stand, those before the figure closer; 0 beyond reach."""
+    first = next((place for place, token in enumerate(sentence.tokens) if token.end > figure.start), 0)
+    total = 0.0
+    for place, token in enumerate(sentence.tokens):
+        if token.stem in wanted:
+            gap = first - place if place < first else (place - first) * 1.2
+            total += max(0.0, 1.0 - gap / _REACH)
+    return total
+
+
+def _by_trait(sides: Sequence[Side], about: frozenset[str]) -> Choice:
+    """The side whose passage says more of the question's other words."""
+    scored = []
+    for side in sides:
+        whole = frozenset(root for sentence in side.sentences for root in sentence.stems)
+        best = side.best_sentence(about)
+        near = len(about & best.stems) if best else 0
+        scored.append((len(about & whole) + 0.5 * near, side))
+    top = max(score for score, _ in scored)
+    side = next(side for score, side in scored if score == top)
+    best = side.best_sentence(about)
+    return Choice(side, (best,) if best else (), sum(score == top for score, _ in scored) == 1)

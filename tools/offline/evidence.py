@@ -1,0 +1,112 @@
+"""What the steps so far have read, held against the words of the question."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
+from html import unescape
+
+from ras_agent.records import Passage, Step
+from ras_agent.text.canonical import canonical_key
+from ras_agent.text.titles import bare_title
+from ras_agent.text.words import content_words, stem, stems
+from ras_agent.tools.offline.question import QuestionAnalysis, analyse
+
+__all__ = ["ENOUGH", "Evidence", "ReadPassage", "gather"]
+
+# a word inside a name tells more than one outside
+_NAME_WEIGHT = 1.5
+_SHORTEST_TOPIC = 3
+ENOUGH = 0.95
+"""The share of the question's weight that two linked passages must hold to be taken to answer it."""
+_WORD = re.compile(r"\w+(?:['’-]\w+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPassage:
+    """A retrieved passage. rank: 0 for the first hit of its hop. keys: canonical keys of its title's forms."""
+
+    passage: Passage
+    hop: int
+    rank: int
+    words: frozenset[str]
+    keys: frozenset[str]
+
+    def named_in(self, text: str) -> bool:
+        """Whether another passage's text names this one's topic; its own text does not count."""
+        name = bare_title(self.passage.title)
+        if len(name) < _SHORTEST_TOPIC or name not in text or text == self.passage.text:
+            return False
+        return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The question, its weighted stems, and the passages read, in order of retrieval.
+
+    weights: question stem -> weight; rare among the passages and part of a name weigh more; they sum to 1. plain: the
+    stems outside names, which tell relations and classes ("director", "conference").
+    """
+
+    asked: QuestionAnalysis
+    weights: dict[str, float]
+    plain: frozenset[str]
+    passages: dict[str, ReadPassage]
+
+    def coverage(self, words: Set[str]) -> float:
+        """The weight of the question's stems among `words`, in 0..1."""
+        return sum(weight for word, weight in self.weights.items() if word in words)
+
+    def missing(self, words: Set[str]) -> list[str]:
+        """The question's content words whose stems are not among `words`, as the question writes them."""
+        kept: dict[str, str] = {}
+        for word in _WORD.findall(self.asked.question):
+            for found in content_words(word)[:1]:
+                if stem(found) not in words:
+                    kept.setdefault(stem(found), word)
+        return list(kept.values())
+
+    def explained(self) -> float:
+        """The most of the question that two linked passages cover, in 0..1: one of them names the other's topic."""
+        read = list(self.passages.values())
+        pairs = ((one, other) for one in read for other in read if other.named_in(one.passage.text))
+        return max((self.coverage(one.words | other.words) for one, other in pairs), default=0.0)
+
+    def has_read(self, name: str) -> bool:
+        """Whether a passage about `name` has been retrieved."""
+        key = canonical_key(name)
+        return any(key in read.keys for read in self.passages.values())
+
+
+def gather(question: str, steps: Sequence[Step]) -> Evidence:
+    """Hold the steps' passages against the question."""
+    asked = analyse(question)
+    passages: dict[str, ReadPassage] = {}
+    for step in steps:
+        for rank, hit in enumerate(step.hits):
+            if hit.passage.id not in passages:
+                passages[hit.passage.id] = _read(hit.passage, step.hop, rank)
+    named = {word for mention in asked.mentions for word in stems(mention)}
+    question_stems = list(dict.fromkeys(stems(question)))
+    raw: dict[str, float] = {}
+    for word in question_stems:
+        holding = sum(word in read.words for read in passages.values())
+        rarity = math.log(1 + len(passages) / (0.5 + holding)) if passages else 1.0
+        raw[word] = rarity * (_NAME_WEIGHT if word in named else 1.0)
+    total = sum(raw.values()) or 1.0
+    weights = {word: weight / total for word, weight in raw.items()}
+    return Evidence(asked, weights, frozenset(weights) - named, passages)
+
+
+def _read(passage: Passage, hop: int, rank: int) -> ReadPassage:
+    bare = bare_title(passage.title)
+    forms = (bare, bare.split(", ")[0], unescape(passage.title))
+    return ReadPassage(
+        passage,
+        hop,
+        rank,
+        frozenset(stems(f"{passage.title} {passage.text}")),
+        frozenset(canonical_key(form) for form in forms if form),
+    )

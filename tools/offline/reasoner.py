@@ -1,0 +1,60 @@
+"""IRCoT's reasoner without a model: it quotes the sentence that says most of the question and names something new."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ras_agent.records import Hit, Passage, Step
+from ras_agent.text.names import names_in
+from ras_agent.text.sentences import sentence_spans
+from ras_agent.text.words import stems
+from ras_agent.tools.offline.evidence import ENOUGH, Evidence, gather
+
+__all__ = ["OfflineReasoner"]
+
+
+class OfflineReasoner:
+    """Reasons by quoting. Its sentences come from the passages, each once; the last one holds "answer is"."""
+
+    name = "offline"
+
+    def next_sentence(self, question: str, passages: Sequence[Passage], thoughts: Sequence[str]) -> str:
+        """The sentence to search with next, or the one that ends the chain when no sentence leads on."""
+        evidence = gather(question, [Step(1, question, tuple(Hit(passage, 0.0) for passage in passages))])
+        if evidence.explained() >= ENOUGH:
+            return "So the answer is in two passages that have been read, one of which names the other."
+        for name in evidence.asked.compared:
+            thought = f"What about {name}?"
+            if not evidence.has_read(name) and thought not in thoughts:
+                return thought
+        if evidence.asked.compared:
+            return "So the answer is in the passages about what is compared."
+        leads = (lead for lead in _leads(evidence) if not any(lead.sentence in thought for thought in thoughts))
+        best = max(leads, key=lambda lead: lead.score, default=None)
+        if best is None:
+            return "So the answer is in what has been read, or nowhere."
+        return best.thought
+
+
+@dataclass(frozen=True, slots=True)
+class _Lead:
+    """A sentence that names something new, and the words of the question that its passage leaves open."""
+
+    sentence: str
+    missing: tuple[str, ...]
+    score: float
+
+    @property
+    def thought(self) -> str:
+        return f"{self.sentence} That leaves: {' '.join(self.missing)}." if self.missing else self.sentence
+
+
+def _leads(evidence: Evidence) -> Iterator[_Lead]:
+    """The sentences that name something not yet looked up; the more of the question they hold, the better."""
+    for read in evidence.passages.values():
+        for start, end in sentence_spans(read.passage.text):
+            sentence = read.passage.text[start:end]
+            held = evidence.coverage(frozenset(stems(f"{read.passage.title} {sentence}")))
+            if held and any(not evidence.has_read(name) for name in names_in(sentence)):
+                yield _Lead(sentence, tuple(evidence.missing(read.words)), held + 0.5 / (1 + read.rank))

@@ -1,0 +1,73 @@
+"""The roles that need no model, put together: `offline`, and `offline:minilm` with sentence embeddings and a reader.
+
+Every factory takes the part behind the colon, so that one string names a whole set of roles.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ras_agent.errors import UnknownName
+
+if TYPE_CHECKING:
+    from ras_agent.protocols import Embedder, SpanReader
+    from ras_agent.tools.offline.answerer.chain import ChainAnswerer
+    from ras_agent.tools.offline.chain_planner import ChainPlanner
+    from ras_agent.tools.offline.extractor.extract import OfflineExtractor
+    from ras_agent.tools.offline.reasoner import OfflineReasoner
+
+__all__ = ["offline_answerer", "offline_extractor", "offline_planner", "offline_reasoner"]
+
+
+def offline_planner(embeddings: str = "") -> ChainPlanner:
+    """Follows the question's links; where it has none, the bridge entity that is closest to it.
+
+    embeddings: "" or "minilm". Raises UnknownName for another, MissingExtra where "minilm" is not installed.
+    """
+    from ras_agent.tools.offline.answerer.answer import OfflineAnswerer
+    from ras_agent.tools.offline.chain_planner import ChainPlanner
+    from ras_agent.tools.offline.planner import OfflinePlanner
+
+    _known(embeddings)
+    return ChainPlanner(OfflineAnswerer(), OfflinePlanner())
+
+
+def offline_answerer(embeddings: str = "", may_abstain: bool = True) -> ChainAnswerer:
+    """Names the question's descriptions, then answers what is left; parameters as for `offline_planner`."""
+    from ras_agent.tools.offline.answerer.answer import OfflineAnswerer
+    from ras_agent.tools.offline.answerer.chain import ChainAnswerer
+
+    embedder, reader = _encoders(embeddings)
+    last = OfflineAnswerer(embedder, reader, may_abstain=may_abstain)
+    return ChainAnswerer(OfflineAnswerer(), last)
+
+
+def offline_extractor(embeddings: str = "") -> OfflineExtractor:
+    """Reads facts off grammar, with or without embeddings."""
+    from ras_agent.tools.offline.extractor.extract import OfflineExtractor
+
+    _known(embeddings)
+    return OfflineExtractor()
+
+
+def offline_reasoner(embeddings: str = "") -> OfflineReasoner:
+    """Picks the next sentence by words, with or without embeddings."""
+    from ras_agent.tools.offline.reasoner import OfflineReasoner
+
+    _known(embeddings)
+    return OfflineReasoner()
+
+
+def _known(embeddings: str) -> None:
+    if embeddings not in ("", "minilm"):
+        raise UnknownName("embeddings of the offline roles", embeddings, ("minilm",))
+
+
+def _encoders(embeddings: str) -> tuple[Embedder | None, SpanReader | None]:
+    _known(embeddings)
+    if not embeddings:
+        return None, None
+    from ras_agent.tools.embed.minilm import MiniLMEmbedder
+    from ras_agent.tools.offline.span_reader import MiniLMSpanReader
+
+    return MiniLMEmbedder(), MiniLMSpanReader()

@@ -37,10 +37,10 @@ FACTORIES: dict[str, dict[str, str]] = {
         "gfm+dense": "ras_agent.tools.retrieve.gfm:gfm_dense",
         "ppr": "ras_agent.tools.retrieve.ppr:ppr",
         "ppr+dense": "ras_agent.tools.retrieve.ppr:ppr_dense",
-        "pcst": "ras_agent.tools.subgraph.pcst_retriever:pcst",
-        "paths": "ras_agent.tools.subgraph.retriever:paths",
-        "paths+dense": "ras_agent.tools.mixtures:paths_dense",
-        "pcst+dense": "ras_agent.tools.mixtures:pcst_dense",
+        "pcst": "ras_agent.tools.retrieve.pcst:pcst",
+        "paths": "ras_agent.tools.retrieve.paths:paths",
+        "paths+dense": "ras_agent.tools.retrieve.mixtures:paths_dense",
+        "pcst+dense": "ras_agent.tools.retrieve.mixtures:pcst_dense",
     },
 }
 

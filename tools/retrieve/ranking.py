@@ -7,7 +7,7 @@ from typing import NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.tools.query import check_query
+from ras_agent.tools.retrieve.query import check_query
 
 __all__ = ["Ranking", "check_query", "top_k"]
 

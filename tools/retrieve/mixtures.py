@@ -15,12 +15,12 @@ from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.linked_graph import LinkedGraph
 from ras_agent.tools.kg.linking import Linking, Mentions
 from ras_agent.tools.options import hands_on_to
-from ras_agent.tools.query import check_query
 from ras_agent.tools.retrieve.dense import dense
 from ras_agent.tools.retrieve.mix import MixedRetriever
+from ras_agent.tools.retrieve.paths import PathRetriever, paths
+from ras_agent.tools.retrieve.pcst import PCSTRetriever, pcst
+from ras_agent.tools.retrieve.query import check_query
 from ras_agent.tools.retrieve.ranking import Ranking
-from ras_agent.tools.subgraph.pcst_retriever import PCSTRetriever, pcst
-from ras_agent.tools.subgraph.retriever import PathRetriever, paths
 
 __all__ = ["RankedHits", "paths_dense", "pcst_dense"]
 

@@ -17,8 +17,8 @@ from ras_agent.tools.kg.index import FOLDER, KGIndex
 from ras_agent.tools.kg.textualise import stated_facts
 from ras_agent.tools.kg.writer import open_writer
 from ras_agent.tools.offline.roles import offline_answerer, offline_extractor
+from ras_agent.tools.retrieve.paths import PathRetriever
 from ras_agent.tools.structure.bulk import one_by_one
-from ras_agent.tools.subgraph.retriever import PathRetriever
 
 PASSAGES = [
     Passage("paris", "Paris is the capital of France.", "Paris"),

@@ -23,13 +23,13 @@ types: $(VENV)/.dev  ## mypy --strict, and pyright as editors run it
 
 bench: $(VENV)/.dev  ## Speed, as ratios to a named peer in the same run; also appended to build/bench.jsonl
 	mkdir -p build
-	$(BIN)/python -m ras_agent.eval.bench_overhead --json build/bench.jsonl
-	$(BIN)/python -m ras_agent.eval.bench_retrieval --sizes 10000,100000 --json build/bench.jsonl
-	$(BIN)/python -m ras_agent.eval.bench_graph --json build/bench.jsonl
-	$(BIN)/python -m ras_agent.eval.bench_throughput --json build/bench.jsonl
+	$(BIN)/python -m ras_agent.eval.bench.overhead --json build/bench.jsonl
+	$(BIN)/python -m ras_agent.eval.bench.retrieval --sizes 10000,100000 --json build/bench.jsonl
+	$(BIN)/python -m ras_agent.eval.bench.graph --json build/bench.jsonl
+	$(BIN)/python -m ras_agent.eval.bench.throughput --json build/bench.jsonl
 
 results: $(VENV)/.dev  ## Measure docs/results.md anew: make results DATA=folder
-	PATH="$(abspath $(BIN)):$$PATH" eval/results.sh "$(DATA)"
+	PATH="$(abspath $(BIN)):$$PATH" eval/bench/results.sh "$(DATA)"
 
 clean:  ## Remove the environment and everything built
 	rm -rf $(VENV) build dist *.egg-info

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ras_agent.eval.benchmarks.given_passages import given_passages
 from ras_agent.eval.benchmarks.record import Benchmark
-from ras_agent.eval.question_file import Record
-from ras_agent.eval.questions import Question
+from ras_agent.eval.run.question_file import Record
+from ras_agent.eval.run.questions import Question
 
 __all__ = ["ASQA"]
 

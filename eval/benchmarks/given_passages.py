@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ras_agent.eval.question_file import Record
-from ras_agent.eval.questions import context_passage
+from ras_agent.eval.run.question_file import Record
+from ras_agent.eval.run.questions import context_passage
 from ras_agent.records import Passage
 
 __all__ = ["given_passages"]

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from ras_agent.eval.benchmarks.citing_graphs import CITING, VALIDITY
 from ras_agent.eval.benchmarks.record import Benchmark, Hub
-from ras_agent.eval.question_file import Record
-from ras_agent.eval.questions import Question
-from ras_agent.eval.textual_graph import TextualGraph
+from ras_agent.eval.benchmarks.textual_graph import TextualGraph
+from ras_agent.eval.run.question_file import Record
+from ras_agent.eval.run.questions import Question
 
 __all__ = ["CWQ", "GRAILQA", "GRAPHQA_WEBQSP", "WEBQSP", "WEBQUESTIONS", "kgqa_question"]
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from ras_agent.eval.benchmarks.multi_hop import MULTI_HOP
 from ras_agent.eval.benchmarks.record import Benchmark
-from ras_agent.eval.question_file import Record
-from ras_agent.eval.questions import Question, context_passage
+from ras_agent.eval.run.question_file import Record
+from ras_agent.eval.run.questions import Question, context_passage
 
 __all__ = ["MUSIQUE"]
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from ras_agent.errors import IngestError
 from ras_agent.eval.benchmarks.record import Benchmark
-from ras_agent.eval.question_file import Record
-from ras_agent.eval.questions import Question
+from ras_agent.eval.run.question_file import Record
+from ras_agent.eval.run.questions import Question
 
 __all__ = ["PATHQUESTION", "read_knowledge_base"]
 

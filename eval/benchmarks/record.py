@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ras_agent.errors import IngestError, MissingExtra, UnknownName
-from ras_agent.eval.outcome import Outcome
-from ras_agent.eval.question_file import Record, read_records
-from ras_agent.eval.questions import Question, is_plain, load_passages, plain_question, union_of_contexts
-from ras_agent.eval.scoring import score
+from ras_agent.eval.run.outcome import Outcome
+from ras_agent.eval.run.question_file import Record, read_records
+from ras_agent.eval.run.questions import Question, is_plain, load_passages, plain_question, union_of_contexts
+from ras_agent.eval.run.scoring import score
 from ras_agent.records import Passage
 
 __all__ = ["AnswerForm", "Benchmark", "Given", "Hub", "Read"]
@@ -47,7 +47,7 @@ class Benchmark:
     source: where to get the files, for a reader.
     read: one official record to one question, or to None where the task leaves it out. Records in the plain form of
     one's own JSONL are read by every benchmark. reader: makes `read` for a file that needs others beside it.
-    metrics: names of `ras_agent.eval.scoring`. headline: the one that papers report.
+    metrics: names of `ras_agent.eval.run.scoring`. headline: the one that papers report.
     instructions: the task's own instruction by kind of prompt: "answer" beside the retrieved graph, "answer_baseline"
     for a model without one, "answer_citing" to have nodes and edges of the graph listed. Short-form questions have
     none (RAS, Table 5).

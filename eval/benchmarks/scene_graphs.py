@@ -9,9 +9,9 @@ from pathlib import Path
 from ras_agent.errors import IngestError
 from ras_agent.eval.benchmarks.citing_graphs import CITING, VALIDITY
 from ras_agent.eval.benchmarks.record import Benchmark
-from ras_agent.eval.question_file import KEY, Record, read_records
-from ras_agent.eval.questions import Question
-from ras_agent.eval.textual_graph import TextualGraph
+from ras_agent.eval.benchmarks.textual_graph import TextualGraph
+from ras_agent.eval.run.question_file import KEY, Record, read_records
+from ras_agent.eval.run.questions import Question
 
 __all__ = ["SCENE_GRAPHS", "read_scene_graphs", "scene_graph"]
 

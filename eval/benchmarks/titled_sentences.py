@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ras_agent.eval.question_file import Record
-from ras_agent.eval.questions import Question, context_passage
+from ras_agent.eval.run.question_file import Record
+from ras_agent.eval.run.questions import Question, context_passage
 from ras_agent.records import Passage
 
 __all__ = ["titled_sentences_question"]

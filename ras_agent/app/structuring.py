@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from ras_agent.app.agent_from_settings import extractor_from_settings
-from ras_agent.app.spread import HERE, Spread
+from ras_agent.eval.run.spread import HERE, Spread
+from ras_agent.graphs.from_settings import extractor_from_settings
 from ras_agent.records import Passage
 from ras_agent.settings import Settings
 from ras_agent.tools.spread.order import Do, Order, Pool

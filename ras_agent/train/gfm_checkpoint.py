@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ras_agent.errors import IngestError, SettingsError, WeightsError
-from ras_agent.eval.run_manifest import differences
+from ras_agent.eval.run.manifest import differences
 from ras_agent.tools.gfm.config import GFMConfig
 from ras_agent.tools.gfm.weights import save_gfm
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ras_agent.errors import SettingsError
-from ras_agent.eval.run_manifest import file_sha256
+from ras_agent.eval.run.manifest import file_sha256
 from ras_agent.tools.kg.manifest import read_kg_manifest
 from ras_agent.train.ranges import AMOUNT, COUNT, NATURAL, SEED, SHARE, Range, check_ranges
 

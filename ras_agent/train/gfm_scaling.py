@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ras_agent.errors import IndexMismatch, IngestError, SettingsError
-from ras_agent.eval.graph_table import Gold, gold_of, recalls
+from ras_agent.eval.bench.graph_table import Gold, gold_of, recalls
 from ras_agent.eval.metrics import reciprocal_rank
 from ras_agent.program import run_program
 from ras_agent.tools.gfm.config import GFMConfig
@@ -174,7 +174,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", required=True, help="folders of ras_agent.train.gfm_examples, parted by commas")
     parser.add_argument("--index", type=Path, required=True, help="an index with a knowledge graph")
-    parser.add_argument("--questions", type=Path, required=True, help="JSON Lines, as of ras_agent.eval.graph_table")
+    parser.add_argument(
+        "--questions", type=Path, required=True, help="JSON Lines, as of ras_agent.eval.bench.graph_table"
+    )
     parser.add_argument("--first", type=int, default=1, help="first line of the questions (1)")
     parser.add_argument("--last", type=int, help="last line")
     parser.add_argument("--out", type=Path, required=True)

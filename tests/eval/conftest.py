@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from ras_agent.eval.report_read import Run, load_runs
-from ras_agent.eval.result import Result, token_use
-from ras_agent.eval.run_folder import RunFolder
+from ras_agent.eval.report.read import Run, load_runs
+from ras_agent.eval.run.folder import RunFolder
+from ras_agent.eval.run.result import Result, token_use
 
 ATTACK = "</script><img src=x onerror='window.hacked=1'><script>window.hacked=1</script>\u2028'\"`${hacked=1}<!--$x$"
 CALLS = (

@@ -18,7 +18,7 @@ pytest.importorskip("torch")
 pytest.importorskip("safetensors")
 
 from ras_agent.errors import IngestError, SettingsError
-from ras_agent.eval.graph_table import Gold
+from ras_agent.eval.bench.graph_table import Gold
 from ras_agent.records import Passage, Source, Triple
 from ras_agent.tools.gfm.fast import FastGFM
 from ras_agent.tools.index.store import PassageIndex

@@ -127,7 +127,7 @@ def _run(question: str, settings: Settings, sample: bool, console: Console, verb
 
     with busy(console) as doing:
         doing("loading")
-        from ras_agent.app.agent_from_settings import agent_from_settings, role_specs
+        from ras_agent.graphs.from_settings import agent_from_settings, role_specs
         from ras_agent.tools.roles import role_name
         from ras_agent.trace import Trace
 

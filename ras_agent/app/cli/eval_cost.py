@@ -13,8 +13,8 @@ from ras_agent.app.cli.options import Debug
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ras_agent.eval.index_cost import Comparison, Reading
-    from ras_agent.eval.prices import Price
+    from ras_agent.eval.run.index_cost import Comparison, Reading
+    from ras_agent.eval.run.prices import Price
     from ras_agent.records import Passage
 
 __all__ = ["eval_cost"]
@@ -44,10 +44,10 @@ def eval_cost(
     """
     from ras_agent.app.cli.screen import screen
     from ras_agent.errors import SettingsError
-    from ras_agent.eval.index_cost import compare, published_ranges
-    from ras_agent.eval.prices import load_prices
-    from ras_agent.eval.questions import load_passages
-    from ras_agent.eval.run_folder import RunFolder
+    from ras_agent.eval.run.folder import RunFolder
+    from ras_agent.eval.run.index_cost import compare, published_ranges
+    from ras_agent.eval.run.prices import load_prices
+    from ras_agent.eval.run.questions import load_passages
 
     if (triple_cache is None) != (extractor is None):
         raise typer.BadParameter("--triple-cache and --extractor go together")
@@ -79,9 +79,9 @@ _ROWS = {
 
 
 def _measured(passages: list[Passage], path: Path, spec: str) -> Reading:
-    from ras_agent.app.agent_from_settings import extractor_from_settings
     from ras_agent.errors import SettingsError
-    from ras_agent.eval.index_cost import a_passage
+    from ras_agent.eval.run.index_cost import a_passage
+    from ras_agent.graphs.from_settings import extractor_from_settings
     from ras_agent.settings import load_settings
     from ras_agent.tools.structure.triple_cache import TripleCache, facts_key
 

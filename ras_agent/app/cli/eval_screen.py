@@ -12,11 +12,11 @@ from rich.table import Table
 
 from ras_agent.app.cli.inert import inert
 from ras_agent.app.cli.summary import counted
-from ras_agent.eval.prices import Cost, Prices, cost_of, model_tokens
+from ras_agent.eval.run.prices import Cost, Prices, cost_of, model_tokens
 
 if TYPE_CHECKING:
-    from ras_agent.app.evaluation import Evaluation
-    from ras_agent.eval.result import Result
+    from ras_agent.eval.run.evaluation import Evaluation
+    from ras_agent.eval.run.result import Result
     from ras_agent.records import JSON
 
 __all__ = ["progress", "show"]

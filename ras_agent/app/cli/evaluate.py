@@ -91,9 +91,9 @@ def evaluate(
     """
     from ras_agent.app.cli.eval_screen import progress, show
     from ras_agent.app.cli.screen import screen
-    from ras_agent.app.evaluation import prepare
-    from ras_agent.app.spread import Spread
-    from ras_agent.eval.prices import load_prices
+    from ras_agent.eval.run.evaluation import prepare
+    from ras_agent.eval.run.prices import load_prices
+    from ras_agent.eval.run.spread import Spread
 
     if corpus and index:
         raise typer.BadParameter("give --corpus or --index, not both")

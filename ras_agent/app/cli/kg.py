@@ -83,9 +83,9 @@ def build(
     are gone. The same command resumes a build that was interrupted. What
     cannot be read is listed and makes the exit code 3.
     """
-    from ras_agent.app.agent_from_settings import extractor_from_settings
     from ras_agent.app.cli.screen import screen
     from ras_agent.errors import SettingsError
+    from ras_agent.graphs.from_settings import extractor_from_settings
     from ras_agent.tools.kg.build import build_graph
 
     settings = settings_from(

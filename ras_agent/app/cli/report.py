@@ -38,10 +38,10 @@ def report(
     from ras_agent.app.cli.inert import inert, inert_lines
     from ras_agent.app.cli.screen import busy, screen
     from ras_agent.errors import SettingsError, UnknownName
-    from ras_agent.eval.prices import load_prices
-    from ras_agent.eval.report_html import make_report, report_html
-    from ras_agent.eval.report_markdown import markdown as tables
-    from ras_agent.eval.report_read import load_runs
+    from ras_agent.eval.report.html_page import make_report, report_html
+    from ras_agent.eval.report.markdown import markdown as tables
+    from ras_agent.eval.report.read import load_runs
+    from ras_agent.eval.run.prices import load_prices
 
     printed = markdown == Path("-") or not (out or markdown)
     targets = [path for path in (out, None if printed else markdown) if path]

@@ -17,7 +17,7 @@ from ras_agent.app.cli.options import Config, Debug, settings_from
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ras_agent.eval.prices import Prices
+    from ras_agent.eval.run.prices import Prices
     from ras_agent.records import Failure, Passage
     from ras_agent.settings import Settings
     from ras_agent.tools.structure.bulk_facts import ReadPassage
@@ -54,9 +54,9 @@ def structure(
     again what failed; failures make the exit code 3.
     """
     from ras_agent.app.cli.screen import screen
-    from ras_agent.app.spread import Spread
     from ras_agent.app.structuring import read_corpus
-    from ras_agent.eval.prices import load_prices
+    from ras_agent.eval.run.prices import load_prices
+    from ras_agent.eval.run.spread import Spread
 
     settings = settings_from(
         config, index=index, llm=llm, extractor=extractor, few_shot=few_shot, prompts=prompts,
@@ -77,7 +77,7 @@ def structure(
 
 
 def _passages(corpus: Path | None, settings: Settings) -> Sequence[Passage]:
-    from ras_agent.eval.questions import load_passages
+    from ras_agent.eval.run.questions import load_passages
     from ras_agent.tools.index.store import PassageIndex
 
     if corpus is not None:

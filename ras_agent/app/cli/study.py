@@ -17,9 +17,9 @@ from ras_agent.app.cli.options import Config, Debug, settings_from
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ras_agent.app.evaluation import Evaluation
-    from ras_agent.app.studies.run import Watch
-    from ras_agent.eval.result import Result
+    from ras_agent.eval.run.evaluation import Evaluation
+    from ras_agent.eval.run.result import Result
+    from ras_agent.eval.study.run import Watch
 
 __all__ = ["study"]
 
@@ -132,8 +132,8 @@ def study(
     """
     from ras_agent.app.cli.inert import inert_lines
     from ras_agent.app.cli.screen import screen
-    from ras_agent.app.evaluation import load_material
-    from ras_agent.app.studies import Choices, designed, run_study
+    from ras_agent.eval.run.evaluation import load_material
+    from ras_agent.eval.study import Choices, designed, run_study
 
     if corpus and index:
         raise typer.BadParameter("give --corpus or --index, not both")

@@ -10,9 +10,9 @@ import pytest
 
 from ras_agent.errors import IngestError, UnknownName
 from ras_agent.eval.benchmarks import Benchmark, benchmark, benchmark_names, registry
-from ras_agent.eval.outcome import Outcome
-from ras_agent.eval.questions import Question
-from ras_agent.eval.scoring import metric
+from ras_agent.eval.run.outcome import Outcome
+from ras_agent.eval.run.questions import Question
+from ras_agent.eval.run.scoring import metric
 from ras_agent.records import Passage
 
 PLAIN = {"id": "q1", "question": "Who owned Fell Mill?", "answers": ["Tam Orr"], "supporting_titles": ["Fell Mill"]}

@@ -1,0 +1,144 @@
+"""Speed, exactness and memory of the GFM network's fast scores, beside two plain passes in the same run.
+
+    python -m ras_agent.eval.bench.gfm --openie corpus_openie.jsonl --questions questions.jsonl --zipf
+    python -m ras_agent.eval.bench.gfm --index my.index --questions questions.jsonl
+    python -m ras_agent.eval.bench.gfm --zipf --slow 2 --device cuda --systems "plain;fast;device;device, half"
+
+Three graphs: one of a file of OpenIE facts, with equivalence edges, as `ras-agent kg build` makes it; one that was
+built beside an index; and a synthetic one of the size of GFM-RAG's HotpotQA graph (87,768 entities, 45,112 relations,
+279,112 facts) whose degrees follow Zipf's law. Width 512, six layers, sentence vectors of 768; weights and vectors are
+random, which changes no time.
+The questions: of real graphs, 50 from the file that name an entity, which is then where they start; of the synthetic
+one, a tenth as many, of three entities drawn as facts draw them. Then ten (synthetic: two) that start at one of the
+best connected hundredth. The plain systems and the autograd network take long: they answer --slow of each kind.
+
+    plain           every state of every entity, relation states too, with the compiled kernel for the messages, as the
+                    published code works
+    plain, kept     the same with relation states that were kept
+    autograd        ras_agent.tools.gfm.network's plain_scores, the reference for exactness (real graphs only)
+    fast            FastGFM
+    fast, half      with its half-precision cache
+    fast, bfloat16  with that and products in bfloat16, which pays on processors that have them
+    device          DeviceGFM on --device, --batch questions at once, products as it chooses for the device
+    device, float32 with products in float32
+    device, half    with states in float16 and products in bfloat16
+
+Every system has a process of its own, so that peak memory is its own. Times are medians over what it answered. Other
+programs disturb the time by the clock, less so the seconds of processor time over all threads: `CPU ratio` is of the
+median usual question's processor time against the first system, `to kept` against "plain, kept", `connected` against
+the first system for the well connected; `ratio` is by the clock, which is what counts on a device. `moved` are the
+bytes that a fast pass or one on a device has to read and write, `floor` is what they or its products take at the rates
+this machine or its device reached in the same run, beside whatever else ran on it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import astuple
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ras_agent.eval.bench.gfm_cases import Case, openie_case, real_case, zipf_case
+from ras_agent.eval.bench.gfm_measure import OnDevice, measure
+from ras_agent.eval.bench.gfm_speed_table import compared, heading, line, remark
+from ras_agent.eval.bench.gfm_systems import DEVICE_SYSTEMS, SYSTEMS
+from ras_agent.program import run_program
+from ras_agent.tools.gfm.config import GFMConfig
+from ras_agent.tools.gfm.on_device import ROWS
+from ras_agent.tools.kg.index import KGIndex
+
+__all__ = ["main"]
+
+CONFIG = GFMConfig()
+ENTITIES, RELATIONS, FACTS = 87_768, 45_112, 279_112
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure and print a table a graph."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--openie", type=Path, help="JSON lines with id, title, text, entities, triples")
+    parser.add_argument("--questions", type=Path, help="JSON lines with question")
+    parser.add_argument("--index", type=Path, help="an index that `ras-agent kg build` has given a graph")
+    parser.add_argument("--zipf", action="store_true", help="the synthetic graph too")
+    parser.add_argument("--count", type=int, default=50, help="questions of a graph, beside the well connected (50)")
+    parser.add_argument("--connected", type=int, default=10, help="well connected ones (10)")
+    parser.add_argument("--slow", type=int, default=5, help="how many of each kind the plain systems answer (5)")
+    parser.add_argument("--systems", help="parted by semicolons (all; those of a device only with --device)")
+    parser.add_argument("--device", help="where the systems of a device run: cuda, cuda:1, cpu, mps")
+    parser.add_argument("--batch", type=_positive, default=1, help="questions that those compute at once (1)")
+    parser.add_argument("--rows", type=_positive, default=ROWS, help=f"entities times questions of a block ({ROWS})")
+    parser.add_argument("--json", type=Path, help="write the records there too, one a line")
+    parser.add_argument("--job", nargs=2, metavar=("SYSTEM", "FOLDER"), help=argparse.SUPPRESS)
+    given = parser.parse_args(arguments)
+    on = OnDevice(given.device or "cpu", given.batch, given.rows)
+    if given.job:
+        print(json.dumps(measure(given.job[0], Path(given.job[1]), CONFIG, on)))
+        return
+    if (given.openie or given.index) and not given.questions:
+        parser.error("--openie and --index need --questions")
+    chosen = given.systems.split(";") if given.systems else [*SYSTEMS, *(DEVICE_SYSTEMS if given.device else ())]
+    if unknown := [one for one in chosen if one not in SYSTEMS and one not in DEVICE_SYSTEMS]:
+        parser.error(f"--systems: unknown {unknown[0]!r}; known: {'; '.join((*SYSTEMS, *DEVICE_SYSTEMS))}")
+    if not given.device and any(one in DEVICE_SYSTEMS for one in chosen):
+        parser.error("systems of a device need --device")
+    size = given.count, given.connected
+    cases: dict[str, Callable[[], Case]] = {}
+    if given.openie:
+        cases["OpenIE"] = lambda: openie_case(given.openie, given.questions, *size)
+    if given.index:
+        cases["index"] = lambda: real_case(KGIndex.open(given.index), given.questions, *size)
+    if given.zipf:
+        few = max(2, given.count // 10), max(2, given.connected // 5)
+        cases["Zipf"] = lambda: zipf_case(ENTITIES, RELATIONS, FACTS, *few)
+    for name, make in cases.items():
+        systems = [one for one in chosen if name != "Zipf" or one != "autograd"]
+        case = {**make(), "slow": np.array(given.slow)}
+        for record in _compare(name, case, systems, on):
+            if given.json:
+                with given.json.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(record) + "\n")
+
+
+def _compare(name: str, case: Case, systems: Sequence[str], on: OnDevice) -> Iterator[dict[str, Any]]:
+    with tempfile.TemporaryDirectory() as folder:
+        np.savez(Path(folder) / "case.npz", allow_pickle=False, **case)
+        size = f"{case['entities']} entities, {case['relations']} relations, {len(case['edges'])} edges"
+        print(f"{name}: {size}, {len(case['indptr']) - 1} questions, {case['connected']} of them well connected")
+        print(heading())
+        first: dict[str, Any] | None = None
+        kept: dict[str, Any] | None = None
+        for system in systems:
+            record = {"graph": name, **_in_process(system, folder, on)}
+            first = first or record
+            kept = record if system == "plain, kept" else kept
+            expected, found = (np.load(Path(folder) / f"{one}.npy") for one in (first["system"], system))
+            record = compared(record, first, kept, expected, found)
+            print("\n".join(filter(None, (line(record), remark(record)))), flush=True)
+            yield record
+
+
+def _in_process(system: str, folder: str, on: OnDevice) -> dict[str, Any]:
+    device, batch, rows = map(str, astuple(on))
+    command = [sys.executable, "-P", "-m", "ras_agent.eval.bench.gfm", "--job", system, folder]
+    command += ["--device", device, "--batch", batch, "--rows", rows]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    record: dict[str, Any] = json.loads(done.stdout)
+    return record
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is less than 1")
+    return number
+
+
+if __name__ == "__main__":
+    run_program(main)

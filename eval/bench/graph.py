@@ -1,0 +1,182 @@
+"""Triple parsing, merging, and the page, each beside a plain loop or a named peer in the same run.
+
+    python -m ras_agent.eval.bench.graph --json graph.jsonl
+
+    parse   a reply of facts        | one regular expression over the same reply, which keeps what matches
+    merge   five hops' facts        | the same facts as edges of networkx's MultiDiGraph, sources in a list
+    layout  a question's graph      | networkx's spring_layout of the same graph, 50 rounds
+    page    a trace as HTML         | spring_layout as above and json.dumps of the trace
+
+The peers do less: the regular expression drops a broken line in silence, networkx knows neither spellings of one name
+nor facts that disagree, spring_layout lets labels overlap, and a dumped trace cannot be looked at. Ours and the
+peer take turns; a figure is the median of `runs`, the ratio is of medians, its spread that of the middle half of runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Any
+
+from ras_agent.errors import MissingExtra
+from ras_agent.page.graph_page import trace_html
+from ras_agent.page.layout import placed
+from ras_agent.program import run_program
+from ras_agent.question_graph import QuestionGraph
+from ras_agent.records import Passage, Source, Step, Triple
+from ras_agent.tools.structure.parse_triples import format_triples, parse_triples
+from ras_agent.trace import Trace
+
+__all__ = ["Measured", "main", "measure"]
+
+Job = Callable[[], object]
+
+_HOPS = 5
+_PLAIN = re.compile(r"\(S> ([^|]*) \| P> ([^|]*) \| O> ([^)]*)\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """`ours` and `theirs` in milliseconds; `size` facts. ratio: ours / theirs; low, high: of the runs' middle half."""
+
+    benchmark: str
+    peer: str
+    size: int
+    ours: float
+    theirs: float
+    ratio: float
+    low: float
+    high: float
+
+
+def measure(runs: int, sizes: Sequence[int]) -> Iterator[Measured]:
+    """Every benchmark at every size; see the module's head. Raises MissingExtra without networkx."""
+    for size in sizes:
+        for name, peer, ours, theirs in _jobs(size):
+            yield _compared(name, peer, size, runs, ours, theirs)
+
+
+def _jobs(size: int) -> list[tuple[str, str, Job, Job]]:
+    facts = _facts(size)
+    hops = [facts[start::_HOPS] for start in range(_HOPS)]
+    graph = _merged(hops)
+    reply, trace = format_triples(facts), _trace(graph)
+    boxes, links, network = _boxes(graph)
+    spring = partial(_networkx().spring_layout, network, iterations=50, seed=0)
+    return [
+        ("parse", "one regular expression", partial(parse_triples, reply), partial(_PLAIN.findall, reply)),
+        ("merge", "networkx MultiDiGraph", partial(_merged, hops), partial(_as_edges, hops)),
+        ("layout", "networkx spring_layout", partial(placed, boxes, links), spring),
+        ("page", "spring_layout, json.dumps", partial(trace_html, trace), lambda: (spring(), _dumped(trace))),
+    ]
+
+
+def _compared(name: str, peer: str, size: int, runs: int, ours: Job, theirs: Job) -> Measured:
+    pairs = [(_milliseconds(ours), _milliseconds(theirs)) for _ in range(runs + 2)][2:]  # the first two warm up
+    low, _, high = quantiles([mine / other for mine, other in pairs], n=4)
+    mine, other = (median(column) for column in zip(*pairs, strict=True))
+    return Measured(name, peer, size, mine, other, mine / other, low, high)
+
+
+def _milliseconds(call: Job) -> float:
+    began = time.perf_counter()
+    call()
+    return 1000 * (time.perf_counter() - began)
+
+
+def _facts(count: int) -> tuple[Triple, ...]:
+    """Facts about a third as many entities, a few of them spelled in two ways; the same every time."""
+    draw, facts = random.Random(0), []
+    for number in range(count):
+        subject, object_ = draw.randrange(count // 3 + 1), draw.randrange(count // 3 + 1)
+        source = Source(f"p{number % 25}", 0, 60, extractor="bench")
+        name = f"Entity Number {subject}" if draw.random() > 0.1 else f"the entity number {subject}"
+        facts.append(Triple(name, f"relation {number % 40}", f"Entity Number {object_}", (source,)))
+    return tuple(facts)
+
+
+def _merged(hops: Sequence[Sequence[Triple]]) -> QuestionGraph:
+    graph = QuestionGraph()
+    for hop in hops:
+        graph = graph.merge(hop)
+    graph.conflicts  # noqa: B018 - found when they are asked for, as the loop does at each hop
+    return graph
+
+
+def _as_edges(hops: Sequence[Sequence[Triple]]) -> Any:
+    network = _networkx().MultiDiGraph()
+    for hop in hops:
+        for fact in hop:
+            subject, object_ = fact.subject.casefold(), fact.object.casefold()
+            if network.has_edge(subject, object_, fact.predicate):
+                network[subject][object_][fact.predicate]["sources"].extend(fact.sources)
+            else:
+                network.add_edge(subject, object_, fact.predicate, sources=list(fact.sources))
+    return network
+
+
+def _boxes(graph: QuestionGraph) -> tuple[list[tuple[float, float]], list[tuple[int, int]], Any]:
+    """What a layout places: label sizes and links, and the same for networkx."""
+    names = {key: number for number, key in enumerate(graph.entities)}
+    keys = [fact.key for fact in graph.facts]
+    links = sorted({(names[key[0]], names[key[2]]) for key in keys if key[0] in names and key[2] in names})
+    links = [link for link in links if link[0] != link[1]]
+    network = _networkx().Graph(links)
+    network.add_nodes_from(range(len(names)))
+    return [(90.0, 24.0)] * len(names), links, network
+
+
+def _trace(graph: QuestionGraph) -> Trace:
+    passages = {
+        f"p{number}": Passage(f"p{number}", "A sentence of some length. " * 20, f"T {number}") for number in range(25)
+    }
+    ids = tuple(fact.id for fact in graph.facts)
+    steps = tuple(Step(hop + 1, f"sub-query {hop}", (), ids[hop::_HOPS], ids[hop::_HOPS]) for hop in range(_HOPS))
+    return Trace("Which?", "Entity Number 1", steps=steps, graph=graph, passages=passages, mode="ras")
+
+
+def _dumped(trace: Trace) -> str:
+    return json.dumps(trace.to_dict())
+
+
+def _networkx() -> Any:
+    try:
+        import networkx
+    except ImportError as error:
+        raise MissingExtra("the benchmark's peer", "eval") from error
+    return networkx
+
+
+def report(found: Sequence[Measured]) -> str:
+    """A Markdown table."""
+    lines = ["| | facts | ms | beside | ms | ratio | middle half |", "|---|---|---|---|---|---|---|"]
+    for one in found:
+        spread = f"{one.ratio:.2f} | {one.low:.2f} to {one.high:.2f}"
+        lines.append(f"| {one.benchmark} | {one.size} | {one.ours:.3g} | {one.peer} | {one.theirs:.3g} | {spread} |")
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The command line; see the module's docstring."""
+    parser = argparse.ArgumentParser(prog="python -m ras_agent.eval.bench.graph", description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=int, default=15)
+    parser.add_argument("--sizes", default="100,400", help="facts, separated by commas")
+    parser.add_argument("--json", type=Path, help="one JSON object a measurement")
+    options = parser.parse_args(arguments)
+    found = list(measure(options.runs, [int(size) for size in options.sizes.split(",")]))
+    if options.json:
+        with options.json.open("a", encoding="utf-8") as file:
+            file.writelines(json.dumps(asdict(one)) + "\n" for one in found)
+    print(report(found))
+
+
+if __name__ == "__main__":
+    run_program(main)

@@ -1,0 +1,216 @@
+"""A stand-in for a model server, to measure and to break evaluations with: OpenAI's chat protocol, no model.
+
+    python -m ras_agent.eval.bench.loopback_model --latency 0.1
+
+serves on the loopback interface, prints its port, and ends with its standard input. It plays three roles by the name of
+the model: "planner" asks one to three sub-queries, "extractor" writes four facts a passage, "answerer" names something
+out of the facts. A reply depends on the request alone, so two runs that ask the same get the same; it means nothing,
+and no score of such a run does.
+
+    GET /counts         {"received", "answered", "repeated"}; repeated: requests that had been answered before
+    PUT /gate  {"answer": 100}   answer a hundred more requests, then leave all without a reply; null opens the gate
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import hashlib
+import json
+import re
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from subprocess import PIPE, Popen
+from typing import Any
+from urllib.request import ProxyHandler, Request, build_opener
+
+__all__ = ["Loopback", "main", "serving"]
+
+_FACTS_A_PASSAGE = 4
+_SUBJECT, _OBJECT = re.compile(r"\(S> ([^|]+) \|"), re.compile(r"\| O> ([^)]+)\)")
+_PASSAGE = re.compile(r"<passage>\n\[\d+\] ?(.*)\n(.*?)\n</passage>", re.DOTALL)
+
+
+def plan(prompt: str) -> str:
+    """One to three sub-queries, then enough."""
+    question, asked = prompt.rpartition("Question: ")[2], prompt.count("[SUBQ] ")
+    if asked > _number(question) % 3:
+        return "[SUFFICIENT]"
+    subjects = _SUBJECT.findall(prompt)
+    if not subjects:
+        return f"[SUBQ] {question}"
+    return f"[SUBQ] What is known about {subjects[_number(prompt) % len(subjects)]}, search {asked + 1}?"
+
+
+def extract(prompt: str) -> str:
+    """Four facts a passage, out of its words."""
+    facts = []
+    for title, text in _PASSAGE.findall(prompt):
+        words = re.findall(r"\w+", text)
+        for start in range(0, _FACTS_A_PASSAGE * 6, 6):
+            if phrase := " ".join(words[start : start + 5]):
+                facts.append(f"(S> {title} | P> has in its text | O> {phrase})")
+    return "\n".join(facts) or "[NONE]"
+
+
+def answer(prompt: str) -> str:
+    """Something out of the facts."""
+    objects = _OBJECT.findall(prompt)
+    return f"Answer: {objects[_number(prompt) % len(objects)]} [1]" if objects else "Answer: [UNKNOWN]"
+
+
+_ROLES: dict[str, Callable[[str], str]] = {"planner": plan, "extractor": extract, "answerer": answer}
+
+
+def _number(text: str) -> int:
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8])
+
+
+@dataclass
+class _Ledger:
+    """What all connections share."""
+
+    latency: float
+    received: int = 0
+    answered: int = 0
+    repeated: int = 0
+    left: int | None = None
+    seen: set[bytes] = field(default_factory=set)
+
+    def counts(self) -> dict[str, int]:
+        return {"received": self.received, "answered": self.answered, "repeated": self.repeated}
+
+
+class _Connection(asyncio.Protocol):
+    """HTTP/1.1 with keep-alive, as much of it as a chat client speaks: its own work should not blur what is timed."""
+
+    def __init__(self, ledger: _Ledger) -> None:
+        self._ledger, self._buffer = ledger, b""
+        self._transport: asyncio.Transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        while (end := self._buffer.find(b"\r\n\r\n")) >= 0:
+            head, length = self._buffer[:end], 0
+            for line in head.split(b"\r\n")[1:]:
+                name, _, value = line.partition(b":")
+                if name.lower() == b"content-length":
+                    length = int(value)
+            if len(self._buffer) < end + 4 + length:
+                return
+            body, self._buffer = self._buffer[end + 4 : end + 4 + length], self._buffer[end + 4 + length :]
+            self._serve(head.split(b" ", 2)[:2], body)
+
+    def _serve(self, line: list[bytes], body: bytes) -> None:
+        ledger = self._ledger
+        if line == [b"GET", b"/counts"]:
+            self._send(ledger.counts())
+        elif line == [b"PUT", b"/gate"]:
+            ledger.left = json.loads(body)["answer"]
+            self._send(ledger.counts())
+        elif line[0] == b"POST":
+            ledger.received += 1
+            key = hashlib.sha256(body).digest()
+            ledger.repeated += key in ledger.seen
+            if ledger.left is not None:
+                if ledger.left == 0:
+                    return  # no reply, ever
+                ledger.left -= 1
+            asyncio.get_running_loop().call_later(ledger.latency, self._reply, key, body)
+        else:
+            self._send({"error": {"message": "unknown path", "type": "loopback", "code": None}}, b"404 Not Found")
+
+    def _reply(self, key: bytes, body: bytes) -> None:
+        if self._transport.is_closing():
+            return
+        self._ledger.seen.add(key)
+        self._ledger.answered += 1
+        self._send(completion(json.loads(body)))
+
+    def _send(self, value: Any, status: bytes = b"200 OK") -> None:
+        data = json.dumps(value).encode()
+        head = b"HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % (status, len(data))
+        self._transport.write(head + data)
+
+
+def completion(request: dict[str, Any]) -> dict[str, Any]:
+    """The reply to a chat request; a token is a word."""
+    prompt = str(request["messages"][-1]["content"])
+    said = _ROLES.get(request["model"], answer)(prompt)
+    asked, given = sum(len(str(turn["content"]).split()) for turn in request["messages"]), len(said.split())
+    return {
+        **{"id": "c1", "object": "chat.completion", "created": 0, "model": request["model"]},
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": said}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": asked, "completion_tokens": given, "total_tokens": asked + given},
+    }
+
+
+class Loopback:
+    """A running server, from the outside."""
+
+    def __init__(self, port: int) -> None:
+        self.root = f"http://127.0.0.1:{port}"
+
+    def spec(self, role: str) -> str:
+        """The role spec of "planner", "extractor" or "answerer"."""
+        return f"vllm:{self.root}/v1#{role}"
+
+    def counts(self) -> dict[str, int]:
+        """See the module's head."""
+        return self._ask("GET", "/counts")
+
+    def gate(self, answer: int | None) -> None:
+        """Answer so many more requests; None: all."""
+        self._ask("PUT", "/gate", json.dumps({"answer": answer}).encode())
+
+    def _ask(self, method: str, path: str, body: bytes | None = None) -> dict[str, int]:
+        direct = build_opener(ProxyHandler({}))
+        with direct.open(Request(f"{self.root}{path}", data=body, method=method)) as response:
+            found: dict[str, int] = json.load(response)
+            return found
+
+
+@contextmanager
+def serving(latency: float = 0.0) -> Iterator[Loopback]:
+    """A server in a process of its own."""
+    command = [sys.executable, "-P", "-m", "ras_agent.eval.bench.loopback_model", "--latency", str(latency)]
+    with Popen(command, stdin=PIPE, stdout=PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        yield Loopback(int(process.stdout.readline()))
+        process.stdin.close()
+
+
+async def _serve(latency: float) -> None:
+    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+    ledger = _Ledger(latency)
+    server = await loop.create_server(lambda: _Connection(ledger), "127.0.0.1", 0, backlog=1024)
+    print(server.sockets[0].getsockname()[1], flush=True)
+
+    def wait_for_the_end() -> None:
+        sys.stdin.read()
+        loop.call_soon_threadsafe(ended.set)
+
+    threading.Thread(target=wait_for_the_end, daemon=True).start()
+    await ended.wait()
+    server.close()
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The command line; see the module's docstring."""
+    parser = argparse.ArgumentParser(
+        prog="python -m ras_agent.eval.bench.loopback_model", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument("--latency", type=float, default=0.0, help="seconds from request to reply")
+    asyncio.run(_serve(parser.parse_args(arguments).latency))
+
+
+if __name__ == "__main__":
+    main()

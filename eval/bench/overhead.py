@@ -1,0 +1,232 @@
+"""What the loop itself costs a hop, models and search excluded, beside a bare four-node LangGraph hop in the same run.
+
+    python -m ras_agent.eval.bench.overhead
+
+Roles are instant fakes of realistic size: five hits of 600 characters and twenty facts a hop. A hop's cost is the slope
+between a run of one hop and a run of five, so that what a run costs once is not counted. The bare graph has the same
+four nodes and edges, and each node writes one number. Runs of all variants are interleaved. The ratio is of processor
+time, which other programs on the machine disturb less than the clock.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Any, TypedDict
+
+from langgraph.graph import END, START, StateGraph
+
+from ras_agent.budget import Limits
+from ras_agent.graphs.ras import create_ras_agent
+from ras_agent.program import run_program
+from ras_agent.question_graph import QuestionGraph
+from ras_agent.records import Answer, Extraction, Hit, Passage, Plan, Source, Step, Triple
+
+__all__ = ["main", "measure"]
+
+HOPS = 5
+_SENTENCE = "The company was founded in that city by an engineer who had studied there. "
+
+
+class InstantRoles:
+    """Planner, retriever, extractor and answerer in one, prepared beforehand: every call only looks its reply up."""
+
+    def __init__(self, hops: int) -> None:
+        self._hops = hops
+        self._hits = {f"sub-query {hop}": _hits(hop) for hop in range(hops)}
+        self._facts = {name: Extraction(_facts(hits)) for name, hits in self._hits.items()}
+
+    def plan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
+        return Plan("subq", f"sub-query {len(steps)}") if len(steps) < self._hops else Plan("sufficient")
+
+    def retrieve(self, query: str, k: int = 5) -> list[Hit]:
+        return self._hits[query]
+
+    def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
+        return self._facts[subquery]
+
+    def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage]) -> Answer:
+        return Answer("an answer")
+
+
+class InstantAsyncRoles(InstantRoles):
+    """The same with asynchronous twins, so that no worker thread is needed."""
+
+    async def aplan(self, *args: Any) -> Plan:
+        return self.plan(*args)
+
+    async def aretrieve(self, *args: Any) -> list[Hit]:
+        return self.retrieve(*args)
+
+    async def aextract(self, *args: Any) -> Extraction:
+        return self.extract(*args)
+
+    async def aanswer(self, *args: Any) -> Answer:
+        return self.answer(*args)
+
+
+def _hits(hop: int) -> list[Hit]:
+    return [
+        Hit(Passage(f"p{hop}-{rank}", _SENTENCE * 8, f"Title {hop} {rank}", f"d{hop}-{rank}"), 10.0 - rank)
+        for rank in range(5)
+    ]
+
+
+def _facts(hits: Sequence[Hit]) -> tuple[Triple, ...]:
+    return tuple(
+        Triple(hit.passage.title, f"relation {number}", f"entity {hit.passage.id} {number}", (source,))
+        for hit in hits
+        for number in range(4)
+        for source in [Source(hit.passage.id, 0, 74, extractor="bench")]
+    )
+
+
+class _BareState(TypedDict):
+    hop: int
+    value: int
+
+
+def bare_graph(hops: int, *, asynchronous: bool) -> Any:
+    """plan, retrieve, structure, merge, and nothing in them."""
+
+    def node(state: _BareState) -> dict[str, int]:
+        return {"value": 1}
+
+    def count(state: _BareState) -> dict[str, int]:
+        return {"hop": state["hop"] + 1}
+
+    async def anode(state: _BareState) -> dict[str, int]:
+        return {"value": 1}
+
+    async def acount(state: _BareState) -> dict[str, int]:
+        return {"hop": state["hop"] + 1}
+
+    graph = StateGraph(_BareState)
+    graph.add_node("plan", acount if asynchronous else count)
+    for name in ("retrieve", "structure", "merge"):
+        graph.add_node(name, anode if asynchronous else node)
+    graph.add_edge(START, "plan")
+    graph.add_conditional_edges("plan", lambda state: "retrieve" if state["hop"] <= hops else END, ["retrieve", END])
+    graph.add_edge("retrieve", "structure")
+    graph.add_edge("structure", "merge")
+    graph.add_edge("merge", "plan")
+    return graph.compile().with_config(recursion_limit=1000)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Milliseconds a hop, by the clock and of processor time, one figure a run."""
+
+    clock: list[float] = field(default_factory=list)
+    processor: list[float] = field(default_factory=list)
+
+
+def measure(runs: int) -> dict[str, Cost]:
+    """The cost of each variant; every second one is ras-agent, after the bare graph it is held against."""
+
+    def ours(roles: InstantRoles) -> Any:
+        limits = Limits(max_hops=HOPS + 1)
+        return create_ras_agent(planner=roles, retriever=roles, extractor=roles, answerer=roles, limits=limits)
+
+    asked, empty = {"question": "sub-query 0"}, {"hop": 0, "value": 0}
+    variants: dict[str, tuple[Callable[[int], Any], dict[str, Any], bool]] = {
+        "bare LangGraph": (partial(bare_graph, asynchronous=False), empty, False),
+        "ras-agent": (lambda hops: ours(InstantRoles(hops)), asked, False),
+        "bare LangGraph, async nodes": (partial(bare_graph, asynchronous=True), empty, True),
+        "ras-agent, async roles": (lambda hops: ours(InstantAsyncRoles(hops)), asked, True),
+        "bare LangGraph, async, nodes in threads": (partial(bare_graph, asynchronous=False), empty, True),
+        "ras-agent, async, roles in threads": (lambda hops: ours(InstantRoles(hops)), asked, True),
+    }
+    graphs = {name: (build(1), build(HOPS)) for name, (build, _, _) in variants.items()}
+    costs = {name: Cost() for name in variants}
+    with asyncio.Runner() as runner:
+        for number in range(-5, runs):  # the first five warm up
+            for name, (_, inputs, asynchronous) in variants.items():
+                once = partial(_arun, runner) if asynchronous else _run
+                short, long = (_collected(partial(once, graph, inputs)) for graph in graphs[name])
+                if number >= 0:
+                    costs[name].clock.append(1000 * (long[0] - short[0]) / (HOPS - 1))
+                    costs[name].processor.append(1000 * (long[1] - short[1]) / (HOPS - 1))
+    return costs
+
+
+def _collected(once: Callable[[], tuple[float, float]]) -> tuple[float, float]:
+    """A run without a garbage collection inside it, which would charge one variant for the litter of all."""
+    gc.collect()
+    gc.freeze()  # what is alive now need not be looked at again by the next collection
+    gc.disable()
+    try:
+        return once()
+    finally:
+        gc.enable()
+
+
+def _run(graph: Any, inputs: dict[str, Any]) -> tuple[float, float]:
+    began = time.perf_counter(), time.process_time()
+    graph.invoke(inputs)
+    return time.perf_counter() - began[0], time.process_time() - began[1]
+
+
+def _arun(runner: asyncio.Runner, graph: Any, inputs: dict[str, Any]) -> tuple[float, float]:
+    async def timed() -> tuple[float, float]:
+        began = time.perf_counter(), time.process_time()
+        await graph.ainvoke(inputs)
+        return time.perf_counter() - began[0], time.process_time() - began[1]
+
+    return runner.run(timed())
+
+
+def records(costs: dict[str, Cost]) -> Iterator[dict[str, Any]]:
+    """One record a loop: quartiles, and for ours the ratio of processor time to the bare graph before it."""
+    bare = 1.0
+    for position, (name, cost) in enumerate(costs.items()):
+        bare = bare if position % 2 else median(cost.processor)
+        ratio = {"peer": "bare LangGraph", "ratio": median(cost.processor) / bare} if position % 2 else {}
+        times = {"clock_ms": quantiles(cost.clock, n=4), "processor_ms": quantiles(cost.processor, n=4)}
+        yield {"benchmark": "overhead", "loop": name, **times, **ratio}
+
+
+def report(costs: dict[str, Cost]) -> str:
+    """A Markdown table: medians with quartiles, and the ratio to the bare graph of the line above."""
+    lines = [
+        "| loop | clock, ms a hop | quartiles | processor, ms a hop | quartiles | ratio to bare |",
+        "|---|---|---|---|---|---|",
+    ]
+    bare = 1.0
+    for position, (name, cost) in enumerate(costs.items()):
+        bare = bare if position % 2 else median(cost.processor)
+        ratio = f"{median(cost.processor) / bare:.2f}" if position % 2 else ""
+        lines.append(f"| {name} | {_spread(cost.clock)} | {_spread(cost.processor)} | {ratio} |")
+    return "\n".join(lines)
+
+
+def _spread(figures: list[float]) -> str:
+    low, middle, high = quantiles(figures, n=4)
+    return f"{middle:.2f} | {low:.2f} to {high:.2f}"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The command line; see the module's docstring."""
+    parser = argparse.ArgumentParser(
+        prog="python -m ras_agent.eval.bench.overhead", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument("--runs", type=int, default=100)
+    parser.add_argument("--json", type=Path, help="one JSON object a loop, in milliseconds a hop")
+    options = parser.parse_args(arguments)
+    costs = measure(options.runs)
+    if options.json:
+        with options.json.open("a", encoding="utf-8") as file:
+            file.writelines(json.dumps(record) + "\n" for record in records(costs))
+    print(report(costs))
+
+
+if __name__ == "__main__":
+    run_program(main)

@@ -1,0 +1,231 @@
+"""BM25 speed and memory on synthetic passages, beside bare bm25s and rank-bm25 in the same run.
+
+    python -m ras_agent.eval.bench.retrieval --sizes 10000,100000,1000000 --json retrieval.jsonl
+
+Passages are about 60 words of a Zipf distribution, stop words already out; queries are 6 words of the same. Every job
+has a process of its own, so that peak memory is that job's:
+
+    ras-agent   builds an index on disk from passages, then another process opens it and answers text with hits
+    bm25s       indexes terms in memory; queries are terms already, answers are row numbers
+    rank-bm25   the same, up to 100,000 passages
+
+Indexing is in processor seconds, and a query's time is the fastest of three: other programs disturb both less, and the
+95th percentile tells of slow queries.
+The ratios are of medians taken query by query in turn, in one process, over the same arrays. Ours takes the terms out
+of the query's text and reads the hits' passages from disk; bm25s does neither. Its `retrieve` spends most of its time
+in numpy's argpartition, which is slow where most scores are 0, as here; so ours is put beside its `get_scores` too,
+which adds the scores up and selects nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from ras_agent.program import run_program
+from ras_agent.records import Passage
+from ras_agent.tools.index.bm25_matrix import BM25Parameters
+from ras_agent.tools.index.store import PassageIndex
+
+__all__ = ["main", "measure", "synthetic_passages", "synthetic_queries"]
+
+Job = Callable[[int, int, Path], dict[str, Any]]
+
+_VOCABULARY, _WORDS, _QUERY_WORDS, _K = 200_000, 60, 6, 10
+_AT_ONCE = 20_000
+_RANK_BM25_LIMIT = 100_000
+
+
+def synthetic_passages(count: int, seed: int = 0) -> Iterator[Passage]:
+    """`count` passages, the same for the same seed."""
+    rng = np.random.default_rng(seed)
+    words, chances = _zipf()
+    for start in range(0, count, 1000):
+        lengths = rng.poisson(_WORDS, min(1000, count - start)) + 1
+        drawn = words[np.searchsorted(chances, rng.random(int(lengths.sum())))]
+        for offset, text in enumerate(np.split(drawn, np.cumsum(lengths)[:-1])):
+            yield Passage(f"p{start + offset}", " ".join(text), f"Title {start + offset}", f"d{start + offset}")
+
+
+def synthetic_queries(count: int, seed: int = 1) -> list[str]:
+    """`count` queries, the same for the same seed."""
+    words, chances = _zipf()
+    drawn = np.searchsorted(chances, np.random.default_rng(seed).random((count, _QUERY_WORDS)))
+    return [" ".join(row) for row in words[drawn]]
+
+
+def measure(sizes: Sequence[int], queries: int) -> Iterator[dict[str, Any]]:
+    """One record a size and system; see the module's head."""
+    for size in sizes:
+        with tempfile.TemporaryDirectory() as folder:
+            built = _in_process("build", size, queries, folder)
+            yield {"size": size, "system": "ras-agent", **built, **_in_process("query", size, queries, folder)}
+        yield {"size": size, "system": "bm25s", **_in_process("bm25s", size, queries)}
+        if size <= _RANK_BM25_LIMIT:
+            yield {"size": size, "system": "rank-bm25", **_in_process("rank_bm25", size, queries)}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", default="10000,100000", help="numbers of passages, parted by commas")
+    parser.add_argument("--queries", type=int, default=200)
+    parser.add_argument("--json", type=Path, help="write the records there too, one a line")
+    parser.add_argument("--job", nargs=2, metavar=("JOB", "FOLDER"), help=argparse.SUPPRESS)
+    given = parser.parse_args(arguments)
+    sizes = [int(size) for size in given.sizes.split(",")]
+    if given.job:
+        print(json.dumps(_JOBS[given.job[0]](sizes[0], given.queries, Path(given.job[1]))))
+        return
+    print(_row("passages", "system", "index s", "index MB", "query MB", "median ms", "p95 ms", "of bm25s", "of scores"))
+    for record in measure(sizes, given.queries):
+        print(_row(*(_shown(record.get(name)) for name in _COLUMNS)), flush=True)
+        if given.json:
+            with given.json.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(record) + "\n")
+
+
+_COLUMNS = (
+    "size",
+    "system",
+    "index_seconds",
+    "index_mb",
+    "query_mb",
+    "median_ms",
+    "p95_ms",
+    "ratio",
+    "ratio_to_scores",
+)
+
+
+def _row(*cells: str) -> str:
+    return "".join(f"{cell:>12}" for cell in cells)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.3g}" if value < 100 else f"{value:.0f}"
+    return "" if value is None else str(value)
+
+
+def _zipf() -> tuple[Any, Any]:
+    """Words, and the cumulative chances of the first to the last: 1 / (50 + rank), the commonest being stop words."""
+    chances = np.cumsum(1 / (50 + np.arange(1, _VOCABULARY + 1)))
+    return np.array([f"w{number}" for number in range(_VOCABULARY)], dtype=object), chances / chances[-1]
+
+
+def _in_process(job: str, size: int, queries: int, folder: str = ".") -> dict[str, Any]:
+    command = [sys.executable, "-P", "-m", "ras_agent.eval.bench.retrieval", "--job", job, folder]
+    command += ["--sizes", str(size), "--queries", str(queries)]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+def _build(size: int, queries: int, folder: Path) -> dict[str, Any]:
+    index = PassageIndex.create(folder / "bench.index")
+    passages = synthetic_passages(size)
+    seconds = 0.0
+    with index.batch():
+        while batch := list(islice(passages, _AT_ONCE)):
+            seconds += _processor_seconds(index.add, batch)
+        began = time.process_time()
+    return {"index_seconds": seconds + time.process_time() - began, "index_mb": _peak_mb()}
+
+
+def _query(size: int, queries: int, folder: Path) -> dict[str, Any]:
+    index = PassageIndex.open(folder / "bench.index")
+    retriever = index.retriever("bm25")
+    texts = synthetic_queries(queries)
+    for text in texts:
+        retriever.retrieve(text, _K)
+    peak = _peak_mb()
+    tokeniser, matrix = index.snapshot.tokeniser, index.snapshot.bm25()
+    bare = _bm25s()
+    bare.vocab_dict, bare.nonoccurrence_array = matrix.vocabulary, None
+    bare.scores = {"data": matrix.weights, "indices": matrix.rows, "indptr": matrix.starts, "num_docs": matrix.size}
+    ours, theirs, scores = [], [], []
+    for text in texts:
+        terms = tokeniser.terms(text)
+        theirs.append(_fastest(lambda terms: bare.retrieve([terms], k=_K, show_progress=False), terms))
+        scores.append(_fastest(bare.get_scores, terms))
+        ours.append(_fastest(retriever.retrieve, text, _K))
+    ratios = {"ratio": median(ours) / median(theirs), "ratio_to_scores": median(ours) / median(scores)}
+    return {"query_mb": peak, **_times(ours), **ratios}
+
+
+def _bare_bm25s(size: int, queries: int, folder: Path) -> dict[str, Any]:
+    corpus = [passage.text.split() for passage in synthetic_passages(size)]
+    bare = _bm25s()
+    seconds = _processor_seconds(lambda: bare.index(corpus, show_progress=False))
+    built = {"index_seconds": seconds, "index_mb": _peak_mb()}
+    terms = [[text.split()] for text in synthetic_queries(queries)]
+    times = [_fastest(lambda query: bare.retrieve(query, k=_K, show_progress=False), query) for query in terms]
+    return {**built, "query_mb": _peak_mb(), **_times(times)}
+
+
+def _rank_bm25(size: int, queries: int, folder: Path) -> dict[str, Any]:
+    from rank_bm25 import BM25Okapi
+
+    corpus = [passage.text.split() for passage in synthetic_passages(size)]
+    began = time.process_time()
+    model = BM25Okapi(corpus)
+    built = {"index_seconds": time.process_time() - began, "index_mb": _peak_mb()}
+    terms = [text.split() for text in synthetic_queries(min(queries, 50))]
+    times = [_fastest(lambda query: np.argsort(model.get_scores(query))[::-1][:_K], query) for query in terms]
+    return {**built, "query_mb": _peak_mb(), **_times(times)}
+
+
+_JOBS: dict[str, Job] = {"build": _build, "query": _query, "bm25s": _bare_bm25s, "rank_bm25": _rank_bm25}
+
+
+def _bm25s() -> Any:
+    import bm25s
+
+    logging.getLogger("bm25s").setLevel(logging.WARNING)
+    parameters = BM25Parameters()
+    return bm25s.BM25(k1=parameters.k1, b=parameters.b, method=parameters.method)
+
+
+def _processor_seconds(call: Callable[..., Any], *arguments: Any) -> float:
+    began = time.process_time()
+    call(*arguments)
+    return time.process_time() - began
+
+
+def _seconds(call: Callable[..., Any], *arguments: Any) -> float:
+    began = time.perf_counter()
+    call(*arguments)
+    return time.perf_counter() - began
+
+
+def _fastest(call: Callable[..., Any], *arguments: Any) -> float:
+    return min(_seconds(call, *arguments) for _ in range(3))
+
+
+def _times(seconds: Sequence[float]) -> dict[str, float]:
+    return {"median_ms": 1e3 * median(seconds), "p95_ms": 1e3 * float(np.quantile(seconds, 0.95))}
+
+
+def _peak_mb() -> float:
+    """The most memory this process has held, in MB."""
+    import resource
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
+
+
+if __name__ == "__main__":
+    run_program(main)

@@ -1,0 +1,226 @@
+"""Questions a second of an evaluation whose models are away 0.1 s, beside a sequential loop in the same run.
+
+    python -m ras_agent.eval.bench.throughput --json throughput.jsonl
+
+Every role asks a loopback server (ras_agent.eval.bench.loopback_model) that answers 0.1 s later, and that works on the same
+cores. The sequential loop is `agent.invoke(question)` in a for loop, which is how reference implementations of such
+agents are evaluated; it writes nothing. The others are evaluations as `ras-agent eval` makes them, results, traces and
+kept replies on disk, with so many questions under way, in this process or shared by two; their clocks start when they
+have asked a first question for each that is under way. Each round measures every one of them, and the ratios are to
+the sequential loop of the same round. `cpu` is processor time of this process for each question: one divided by it is
+the throughput that no concurrency exceeds; with two processes it is what handing out and writing takes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from ras_agent.budget import Limits
+from ras_agent.eval.bench.loopback_model import Loopback, serving
+from ras_agent.eval.run.folder import RunFolder
+from ras_agent.eval.run.outcome import Outcome
+from ras_agent.eval.run.questions import Question
+from ras_agent.eval.run.runner import System, agent_asker, ask_one, evaluate
+from ras_agent.eval.run.scoring import score
+from ras_agent.graphs.ras import create_ras_agent
+from ras_agent.program import run_program
+from ras_agent.records import Passage
+from ras_agent.tools.answer.llm import LLMAnswerer
+from ras_agent.tools.chat.client import ChatSettings
+from ras_agent.tools.chat.limits import Rates
+from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.plan.llm import LLMPlanner
+from ras_agent.tools.spread.order import Do, Order, Pool
+from ras_agent.tools.spread.processes import Processes
+from ras_agent.tools.structure.llm import LLMExtractor
+
+__all__ = ["Throughput", "asks", "main", "measure"]
+
+_WORDS = 400
+_CALLS_A_QUESTION = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Throughput:
+    """One measurement. concurrency 0: the sequential loop. cpu: processor seconds a question. ratio: to that loop.
+
+    processes: 0 for this one.
+    """
+
+    round: int
+    concurrency: int
+    processes: int
+    questions: int
+    seconds: float
+    a_second: float
+    calls: int
+    cpu: float
+    ratio: float
+
+
+def measure(
+    rounds: int, ways: Sequence[tuple[int, int]], *, latency: float, questions: int, sequential: int
+) -> Iterator[Throughput]:
+    """The sequential loop over `sequential` questions, then each way (concurrency, processes), round by round."""
+    index = PassageIndex.in_memory(_passages())
+    with serving(latency) as model, tempfile.TemporaryDirectory() as folder:
+        number = 0  # no question twice: nothing is answered from what an earlier measurement kept
+        for place in range(rounds):
+            base = 0.0
+            for concurrency, processes in ((0, 0), *ways):
+                count = sequential if concurrency <= 1 else questions
+                asked = [_question(number + offset) for offset in range(count + max(1, concurrency))]
+                number += len(asked)
+                out = Path(folder) / f"{place}-{concurrency}-{processes}"
+                found = _timed(model, index, (concurrency, processes), asked[count:], asked[:count], out)
+                base = base or found["a_second"]
+                yield Throughput(place, concurrency, processes, count, **found, ratio=found["a_second"] / base)
+
+
+@dataclass
+class _Warm:
+    """A pool that has asked `first` before its clock starts: processes are up, clients are connected."""
+
+    pool: Pool
+    first: Sequence[Question]
+    began: float = 0.0
+    spent: float = 0.0
+
+    @asynccontextmanager
+    async def opened(self, concurrency: int) -> AsyncIterator[Do]:
+        async with self.pool.opened(concurrency) as ask:
+            await asyncio.gather(*map(ask, self.first))
+            self.began, self.spent = time.perf_counter(), time.process_time()
+            yield ask
+
+
+def _timed(
+    model: Loopback,
+    index: PassageIndex,
+    way: tuple[int, int],
+    first: Sequence[Question],
+    questions: Sequence[Question],
+    out: Path,
+) -> dict[str, Any]:
+    """Ask `first` untimed, then `questions`; `calls` are of both."""
+    concurrency, processes = way
+    called = model.counts()["answered"]
+    if not concurrency:
+        agent = _agent(model.root, index, ChatSettings())
+        agent.invoke({"question": first[0].question})
+        began, spent = time.perf_counter(), time.process_time()
+        for question in questions:
+            agent.invoke({"question": question.question})
+    else:
+        warm = _Warm(_pool(model, concurrency, processes, out), first)
+        evaluate(warm, questions, RunFolder(out), concurrency=concurrency)
+        began, spent = warm.began, warm.spent
+    seconds, cpu = time.perf_counter() - began, time.process_time() - spent
+    calls = model.counts()["answered"] - called
+    return {"seconds": seconds, "a_second": len(questions) / seconds, "calls": calls, "cpu": cpu / len(questions)}
+
+
+def _pool(model: Loopback, concurrency: int, processes: int, out: Path) -> Pool:
+    folder = RunFolder.begin(out, {"name": out.name})
+    in_flight = max(1, _CALLS_A_QUESTION * concurrency // max(1, processes))
+    asking: dict[str, Any] = {"root": model.root, "replies": str(folder.replies_path.resolve()), "in_flight": in_flight}
+    order = Order("ras_agent.eval.bench.throughput:asks", asking)
+    return Processes(order, processes) if processes else _system(**asking)
+
+
+def asks(**asking: Any) -> Do:
+    """What a worker does."""
+    return partial(ask_one, _system(**asking))
+
+
+def _system(root: str, replies: str, in_flight: int) -> System:
+    """What is measured, wherever it runs."""
+    settings = ChatSettings(cache=replies, rates=Rates(in_flight=in_flight))
+    agent = _agent(root, PassageIndex.in_memory(_passages()), settings)
+
+    def scores(question: Question, output: Any) -> dict[str, float]:
+        return score(question, Outcome.from_output(output), ("f1", "em", "recall@5"))
+
+    return System(agent_asker(agent), scores, "ras")
+
+
+def _agent(root: str, index: PassageIndex, settings: ChatSettings) -> Any:
+    return create_ras_agent(
+        planner=LLMPlanner(f"vllm:{root}/v1#planner", settings=settings),
+        extractor=LLMExtractor(f"vllm:{root}/v1#extractor", settings=settings),
+        answerer=LLMAnswerer(f"vllm:{root}/v1#answerer", settings=settings),
+        index=index,
+        limits=Limits(max_hops=3),
+    )
+
+
+def _passages(count: int = 2000) -> list[Passage]:
+    """Passages of 60 made-up words, the same every time."""
+    draw = random.Random(0)
+    texts = (" ".join(_word(draw.randrange(_WORDS)) for _ in range(60)) for _ in range(count))
+    return [Passage(f"p{number}", f"{text}.", f"Title {number}") for number, text in enumerate(texts)]
+
+
+def _question(number: int) -> Question:
+    draw = random.Random(f"question {number}")
+    words = " ".join(_word(draw.randrange(_WORDS)) for _ in range(6))
+    return Question(f"q{number}", f"What of {words}, number {number}?", ("x",), (f"p{number % 7}",))
+
+
+def _word(number: int) -> str:
+    return f"w{number:03d}x"
+
+
+def report(found: Sequence[Throughput]) -> str:
+    """A Markdown table: medians over the rounds, the ratio with its least and greatest."""
+    lines = ["| | questions/s | ratio | least to greatest | cpu ms a question |", "|---|---|---|---|---|"]
+    for way in dict.fromkeys((one.concurrency, one.processes) for one in found):
+        rows = [one for one in found if (one.concurrency, one.processes) == way]
+        ratios = [row.ratio for row in rows]
+        name = f"concurrency {way[0]}{f', {way[1]} processes' if way[1] else ''}" if way[0] else "sequential loop"
+        spread = f"{median(ratios):.1f} | {min(ratios):.1f} to {max(ratios):.1f}"
+        rate, cpu = median(row.a_second for row in rows), 1000 * median(row.cpu for row in rows)
+        lines.append(f"| {name} | {rate:.2f} | {spread} | {cpu:.0f} |")
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure, print a table, and write JSON Lines; see the module's docstring."""
+    parser = argparse.ArgumentParser(
+        prog="python -m ras_agent.eval.bench.throughput", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--ways", default="1,8,32,32x2", help="questions under way, x processes that share them")
+    parser.add_argument("--latency", type=float, default=0.1, help="seconds from request to reply")
+    parser.add_argument("--questions", type=int, default=128, help="a measurement of more than one under way")
+    parser.add_argument("--sequential", type=int, default=8, help="questions of a measurement of one at a time")
+    parser.add_argument("--json", type=Path, help="one JSON object a measurement")
+    options = parser.parse_args(arguments)
+    os.environ["NO_PROXY"] = "127.0.0.1"
+    ways = [(int(way.partition("x")[0]), int(way.partition("x")[2] or 0)) for way in options.ways.split(",")]
+    found = []
+    for one in measure(
+        options.rounds, ways, latency=options.latency, questions=options.questions, sequential=options.sequential
+    ):
+        found.append(one)
+        if options.json:
+            with options.json.open("a", encoding="utf-8") as file:
+                file.write(json.dumps({"benchmark": "throughput", **asdict(one)}) + "\n")
+    print(report(found))
+
+
+if __name__ == "__main__":
+    run_program(main)

@@ -1,0 +1,229 @@
+"""The figures of a report: pure functions from results to numbers, all of them re-computable from results.jsonl."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ras_agent.eval.metrics import all_recalled_at, recall_at
+from ras_agent.eval.report.read import Run
+from ras_agent.eval.run.prices import Cost, Prices, Tokens, cost_of, model_tokens
+from ras_agent.eval.run.result import Result
+from ras_agent.eval.significance import Comparison, Estimate, compare, mean_interval
+
+__all__ = [
+    "Group",
+    "RecallPoint",
+    "RunFigures",
+    "Spread",
+    "Versus",
+    "comparisons",
+    "deciding_metric",
+    "figures_of",
+    "headline_metrics",
+    "metric_names",
+    "verdict",
+]
+
+# The metric that says right or wrong where none is asked for: the strictest answer metric that a run has.
+_DECIDING = ("em", "exact_match", "golden_match", "accuracy", "acc", "hit", "hr@1", "f1", "token_f1")
+_MOST_K = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Median, 95th percentile and mean, in the unit of the values."""
+
+    p50: float
+    p95: float
+    mean: float
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The questions of one kind."""
+
+    name: str
+    n: int
+    scores: Mapping[str, Estimate]
+    verdicts: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class RecallPoint:
+    """At depth `k`: the mean share of gold passages found, and the share of questions with all of them."""
+
+    k: int
+    recall: float
+    all: float
+
+
+@dataclass(frozen=True, slots=True)
+class RunFigures:
+    """One run in numbers. `groups`: "type", "gold hops" and "hops taken", where they tell questions apart."""
+
+    name: str
+    n: int
+    scores: Mapping[str, Estimate]
+    verdicts: Mapping[str, int]
+    groups: Mapping[str, tuple[Group, ...]]
+    stop_reasons: Mapping[str, int]
+    seconds: Spread
+    hops: Spread
+    tokens: Spread
+    models: Mapping[str, Tokens]
+    replayed: int
+    cost: Cost
+    recall: tuple[RecallPoint, ...]
+    with_gold: int
+
+
+@dataclass(frozen=True, slots=True)
+class Versus:
+    """Run `name` minus run `base` in one metric, on the questions that both have scored."""
+
+    name: str
+    base: str
+    metric: str
+    found: Comparison
+
+
+def verdict(result: Result, metric: str) -> str:
+    """right, wrong, abstained or error; right is a score of at least 0.5 in `metric`.
+
+    Where there is no gold answer to give, to abstain is right.
+    """
+    if result.error:
+        return "error"
+    if result.abstained and not result.answers:
+        return "right"
+    if result.scores.get(metric, 0.0) >= 0.5:
+        return "right"
+    return "abstained" if result.abstained else "wrong"
+
+
+def metric_names(runs: Iterable[Run]) -> list[str]:
+    """All metrics of the runs, in the order of their manifests, then of their results."""
+    names: dict[str, None] = {}
+    for run in runs:
+        scored = dict.fromkeys(name for result in run.results for name in result.scores)
+        names.update(dict.fromkeys(name for name in run.manifest.get("metrics") or () if name in scored))
+        names.update(scored)
+    return list(names)
+
+
+def deciding_metric(names: Sequence[str]) -> str:
+    """The metric that says right or wrong; "" where there are no scores at all.
+
+    Where nothing was answered, it is whether all gold passages were found.
+    """
+    by_lower = {name.lower(): name for name in reversed(names)}
+    answers = [by_lower[name] for name in _DECIDING if name in by_lower]
+    return next(iter([*answers, *(name for name in names if name.startswith("all_recall")), *names]), "")
+
+
+def headline_metrics(names: Sequence[str], deciding: str) -> list[str]:
+    """The one or two metrics of narrow tables: the deciding one, and F1 or whatever else comes first."""
+    others = sorted((name for name in names if name != deciding), key=lambda name: "f1" not in name.lower())
+    return [name for name in (deciding, *others[:1]) if name]
+
+
+def figures_of(run: Run, metric: str, prices: Prices) -> RunFigures:
+    """One run in numbers; `metric` decides right or wrong."""
+    results = run.results
+    models: dict[str, Tokens] = {}
+    for result in results:
+        for model, tokens in model_tokens(result.usage).items():
+            models[model] = models.get(model, Tokens()) + tokens
+    with_gold = [result for result in results if result.supporting]
+    return RunFigures(
+        name=run.name,
+        n=len(results),
+        scores=_scores(results, metric_names([run])),
+        verdicts=_verdicts(results, metric),
+        groups=_groups(results, metric),
+        stop_reasons=dict(Counter(result.stop_reason or "error" for result in results).most_common()),
+        seconds=_spread([result.seconds for result in results]),
+        hops=_spread([result.hops for result in results]),
+        tokens=_spread(
+            [result.usage.get("input_tokens", 0) + result.usage.get("output_tokens", 0) for result in results]
+        ),
+        models=models,
+        replayed=sum(result.usage.get("replayed", 0) for result in results),
+        cost=cost_of(models, prices),
+        recall=_recall(with_gold),
+        with_gold=len(with_gold),
+    )
+
+
+def comparisons(runs: Sequence[Run], metrics: Sequence[str]) -> list[Versus]:
+    """Every run but the first against the first, metric by metric, on common questions."""
+    found = []
+    for run in runs[1:]:
+        for metric in metrics:
+            ours, theirs = _column(run, metric), _column(runs[0], metric)
+            if ours.keys() & theirs.keys():
+                found.append(Versus(run.name, runs[0].name, metric, compare(ours, theirs)))
+    return found
+
+
+def _column(run: Run, metric: str) -> dict[str, float]:
+    return {result.id: result.scores[metric] for result in run.results if metric in result.scores}
+
+
+def _scores(results: Sequence[Result], names: Sequence[str]) -> dict[str, Estimate]:
+    columns = {name: [result.scores[name] for result in results if name in result.scores] for name in names}
+    return {name: mean_interval(column) for name, column in columns.items() if column}
+
+
+def _verdicts(results: Iterable[Result], metric: str) -> dict[str, int]:
+    counts = Counter(verdict(result, metric) for result in results)
+    return {name: counts[name] for name in ("right", "wrong", "abstained", "error")}
+
+
+def _groups(results: Sequence[Result], metric: str) -> dict[str, tuple[Group, ...]]:
+    keys: dict[str, Callable[[Result], str | int | None]] = {
+        "type": lambda result: result.type or None,
+        "gold hops": lambda result: result.gold_hops,
+        "hops taken": lambda result: result.hops,
+    }
+    names = list(dict.fromkeys(name for result in results for name in result.scores))
+    groups = {}
+    for kind, key in keys.items():
+        parts: dict[str | int | None, list[Result]] = {}
+        for result in results:
+            parts.setdefault(key(result), []).append(result)
+        if len(parts) < 2:
+            continue  # a single group is the whole run once more
+        ordered = sorted(parts.items(), key=lambda part: (part[0] is None, part[0]))
+        groups[kind] = tuple(
+            Group("not given" if name is None else str(name), len(part), _scores(part, names), _verdicts(part, metric))
+            for name, part in ordered
+        )
+    return groups
+
+
+def _spread(values: Sequence[float]) -> Spread:
+    p50, p95 = np.percentile(values, [50, 95])
+    return Spread(float(p50), float(p95), float(np.mean(values)))
+
+
+def _tokens(result: Result) -> int:
+    used: int = result.usage.get("input_tokens", 0) + result.usage.get("output_tokens", 0)
+    return used
+
+
+def _recall(results: Sequence[Result]) -> tuple[RecallPoint, ...]:
+    """The curve up to the longest ranked list, at most 50."""
+    deepest = min(_MOST_K, max((len(result.retrieved) for result in results), default=0))
+    return tuple(
+        RecallPoint(
+            k,
+            float(np.mean([recall_at(k, result.retrieved, result.supporting) for result in results])),
+            float(np.mean([all_recalled_at(k, result.retrieved, result.supporting) for result in results])),
+        )
+        for k in range(1, deepest + 1)
+    )

@@ -1,0 +1,136 @@
+"""A report as one self-contained page (see ras_agent/page/parts.py): figures and plots as they are, and a browser for
+single questions that unpacks a question's trace when it is looked at.
+
+A trace stands in the page as gzip in base64, about a third of its JSON; the browser's own DecompressionStream opens it.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+
+from ras_agent.errors import MissingExtra
+from ras_agent.eval.report.figures import (
+    comparisons,
+    deciding_metric,
+    figures_of,
+    headline_metrics,
+    metric_names,
+    verdict,
+)
+from ras_agent.eval.report.pieces import Report
+from ras_agent.eval.report.plots import Plot, drawn_plots
+from ras_agent.eval.report.read import Run
+from ras_agent.eval.report.sections import body
+from ras_agent.eval.report.traces import packed_traces
+from ras_agent.eval.run.prices import Prices, model_tokens
+from ras_agent.eval.run.result import Result
+from ras_agent.page.graph_page import trace_frame
+from ras_agent.page.parts import filled, inert_json, page_part, policy
+from ras_agent.records import JSON
+
+__all__ = ["make_report", "report_html"]
+
+
+def make_report(runs: Sequence[Run], prices: Prices, metric: str = "", *, plots: bool = True) -> Report:
+    """All figures of the runs, and plots if wanted; `metric` decides right or wrong (the strictest answer metric)."""
+    metrics = metric_names(runs)
+    deciding = metric or deciding_metric(metrics)
+    figures = [figures_of(run, deciding, prices) for run in runs]
+    differences = comparisons(runs, metrics)
+    seconds = {run.name: [result.seconds for result in run.results] for run in runs}
+    drawn: dict[str, Plot] = {}
+    missing = ""
+    try:
+        if plots:
+            drawn = drawn_plots(figures, differences, metrics, deciding, seconds)
+    except MissingExtra as error:
+        missing = str(error)
+    return Report(tuple(runs), tuple(figures), tuple(differences), tuple(metrics), deciding, prices, drawn, missing)
+
+
+def report_html(
+    report: Report, *, traces: bool = True, workers: int = 1, progress: Callable[[int, int], None] | None = None
+) -> str:
+    """The page. With `traces`, those that the runs hold can be opened; they are drawn in `workers` processes, and
+    `progress` is told (done, of how many)."""
+    style, script = page_part("report.css"), page_part("report.js")
+    inner = (page_part("trace.js"), page_part("trace.css"))  # an inner page obeys the outer page's policy as well
+    packed = _packed(report.runs, workers, progress) if traces else {}
+    slots = {
+        "POLICY": policy([script, inner[0]], [style, inner[1]]),
+        "TITLE": html.escape(" and ".join(run.name for run in report.runs)[:120].encode(errors="replace").decode()),
+        "STYLE": style,
+        "SCRIPT": script,
+        "BODY": body(report),
+        "DATA": inert_json(_data(report, packed)),
+        "FRAME": inert_json(trace_frame("Trace")) if packed else "null",
+        "TRACES": "\n".join(
+            f'<script type="text/plain" id="trace-{run}-{number}">{text}</script>'
+            for (run, number), text in packed.items()
+        ),
+    }
+    return filled(page_part("report.html"), slots)
+
+
+def _packed(
+    runs: Sequence[Run], workers: int, progress: Callable[[int, int], None] | None
+) -> dict[tuple[int, int], str]:
+    """Traces by (run, the result's place in it). One that cannot be read is left out; the browser says so."""
+    found = {
+        (number, place): result.trace
+        for number, run in enumerate(runs)
+        for place, result in enumerate(run.results)
+        if result.trace is not None
+    }
+    packed = packed_traces(list(found.values()), workers=workers, progress=progress)
+    return {place: text for place, text in zip(found, packed, strict=True) if text}
+
+
+def _data(report: Report, packed: Mapping[tuple[int, int], str]) -> JSON:
+    """What the browser of questions lists: every question once, with each run's result."""
+    questions: dict[str, JSON] = {}
+    for number, run in enumerate(report.runs):
+        for place, result in enumerate(run.results):
+            entry = questions.setdefault(result.id, _question(result, len(report.runs)))
+            entry["by"][number] = _outcome(result, report.metric, place if (number, place) in packed else None)
+    models = dict.fromkeys(model for run in report.figures for model in run.models)
+    return {
+        "metric": report.metric,
+        "heads": headline_metrics(report.metrics, report.metric),
+        "runs": [run.name for run in report.runs],
+        "traced": [any(result.trace is not None for result in run.results) for run in report.runs],
+        "questions": list(questions.values()),
+        "prices": {model: asdict(price) for model in models if (price := report.prices.of(model))},
+    }
+
+
+def _question(result: Result, runs: int) -> JSON:
+    return {
+        "id": result.id,
+        "question": result.question,
+        "answers": list(result.answers),
+        "supporting": list(result.supporting),
+        "type": result.type,
+        "hops": result.gold_hops,
+        "by": [None] * runs,
+    }
+
+
+def _outcome(result: Result, metric: str, place: int | None) -> JSON:
+    return {
+        "answer": result.answer,
+        "verdict": verdict(result, metric),
+        "scores": dict(result.scores),
+        "retrieved": list(result.retrieved),
+        "stop": result.stop_reason,
+        "hops": result.hops,
+        "seconds": result.seconds,
+        "tokens": {
+            model: [used.calls, used.input, used.output, used.cached]
+            for model, used in model_tokens(result.usage).items()
+        },
+        "error": f"{result.error.get('type')}: {result.error.get('message')}" if result.error else "",
+        "trace": place,
+    }

@@ -1,0 +1,276 @@
+"""The plots of a report, drawn by matplotlib as SVG that stands in the page and takes its colours from it.
+
+Colours become classes of the page's style sheet, so that a plot follows light and dark, and nothing is left that a
+Content-Security-Policy without inline styles would refuse. Names are text, never formulas or markup.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
+
+from ras_agent.errors import MissingExtra
+from ras_agent.eval.report.figures import RunFigures, Versus
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["Plot", "drawn_plots"]
+
+_INK, _SOFT, _GRID, _GROUND = "#010101", "#010102", "#010103", "#010104"
+_SERIES = [f"#01020{number}" for number in range(1, 9)]
+_MARKERS = "osD^vPX*"
+_CLASSES = {_INK: "ink", _SOFT: "soft", _GRID: "grid", _GROUND: "ground"} | {
+    colour: f"run{number}" for number, colour in enumerate(_SERIES, 1)
+}
+_SVG = "{http://www.w3.org/2000/svg}"
+_HREF = "{http://www.w3.org/1999/xlink}href"
+_LINES = [(0, ()), (0, (4, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5))]
+_STYLE: Any = {
+    "svg.hashsalt": "ras-agent",  # the same figures give the same page
+    "svg.fonttype": "none",  # text stays text: searchable, in the page's own face
+    "font.family": "sans-serif",
+    "font.size": 10.5,
+    "text.color": _INK,
+    "text.parse_math": False,
+    "axes.edgecolor": _GRID,
+    "axes.labelcolor": _SOFT,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": _GRID,
+    "grid.linewidth": 0.7,
+    "xtick.color": _SOFT,
+    "ytick.color": _SOFT,
+    "xtick.major.size": 0,
+    "ytick.major.size": 0,
+    "legend.frameon": False,
+    "legend.fontsize": 10,
+}
+_NAME = 26  # characters of a name beside an axis
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """An SVG element and what it shows, in words."""
+
+    name: str
+    caption: str
+    svg: str
+
+
+def drawn_plots(
+    runs: Sequence[RunFigures],
+    differences: Sequence[Versus],
+    metrics: Sequence[str],
+    metric: str,
+    seconds: Mapping[str, Sequence[float]],
+) -> dict[str, Plot]:
+    """All plots that the runs have figures for, by name. `seconds`: of each question, by run.
+
+    Raises MissingExtra without matplotlib.
+    """
+    try:
+        import matplotlib
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingExtra("plots", "eval") from error
+
+    rows = max(1, len(metrics)) * (len(runs) + 0.7)
+    kinds = [kind for kind in ("type", "gold hops", "hops taken") if any(kind in run.groups for run in runs)]
+    wanted: list[tuple[str, str, float, Callable[[Axes], object]]] = [
+        ("scores", "Mean scores with 95 % intervals", 0.7 + 0.17 * rows, lambda axes: _scores(axes, runs, metrics))
+    ]
+    if differences:
+        high = 0.9 + 0.26 * len(differences)
+        caption = f"Differences to {differences[0].base} on common questions, with 95 % intervals"
+        wanted.append(("differences", caption, high, lambda axes: _differences(axes, differences, runs)))
+    for kind in kinds:
+        groups = max(len(run.groups.get(kind, ())) for run in runs)
+        high = 0.8 + 0.19 * groups * (len(runs) + 0.7)
+        caption = f"{metric} by {kind}, with 95 % intervals"
+        wanted.append((kind, caption, high, lambda axes, kind=kind: _groups(axes, runs, kind, metric)))  # type: ignore[misc]
+    if any(run.recall for run in runs):
+        caption = "Gold passages among the first k: mean share found (line) and questions with all of them (dashed)"
+        wanted.append(("recall", caption, 2.9, lambda axes: _recall(axes, runs)))
+    if any(any(values) for values in seconds.values()):
+        caption = "Share of questions that ended within so many seconds"
+        wanted.append(("seconds", caption, 2.6, lambda axes: _seconds(axes, runs, seconds)))
+
+    drawn = {}
+    with matplotlib.rc_context(_STYLE):
+        for name, caption, high, draw in wanted:
+            figure = Figure(figsize=(5.2, min(high, 12)), layout="constrained")
+            figure.patch.set_visible(False)
+            axes = figure.subplots()
+            axes.patch.set_visible(False)
+            draw(axes)
+            drawn[name] = Plot(name, caption, _inline(figure, name.replace(" ", "-"), caption))
+    return drawn
+
+
+def _scores(axes: Axes, runs: Sequence[RunFigures], metrics: Sequence[str]) -> None:
+    values = {(run.name, name): run.scores.get(name) for run in runs for name in metrics}
+    _whiskers(axes, [(name, name) for name in metrics], runs, lambda run, name: values[run.name, name])
+
+
+def _groups(axes: Axes, runs: Sequence[RunFigures], kind: str, metric: str) -> None:
+    parts = {(run.name, group.name): group for run in runs for group in run.groups.get(kind, ())}
+    sizes: dict[str, set[int]] = {}
+    for group in parts.values():
+        sizes.setdefault(group.name, set()).add(group.n)
+    labels = [
+        (name, f"{_short(name)} (n={min(size)})" if len(size) == 1 else _short(name)) for name, size in sizes.items()
+    ]
+
+    def score(run: RunFigures, name: str) -> Any:
+        group = parts.get((run.name, name))
+        return group.scores.get(metric) if group else None
+
+    _whiskers(axes, labels, runs, score)
+
+
+def _whiskers(
+    axes: Axes, rows: Sequence[tuple[str, str]], runs: Sequence[RunFigures], score: Callable[[RunFigures, str], Any]
+) -> None:
+    """A row for each (name, label), in it a dot with its interval for each run."""
+    step = 1 / (len(runs) + 0.7)
+    for number, run in enumerate(runs):
+        found = [(row + (number - (len(runs) - 1) / 2) * step, score(run, name)) for row, (name, _) in enumerate(rows)]
+        found = [(y, one) for y, one in found if one]
+        means = [100 * one.mean for _, one in found]
+        errors = [
+            [100 * max(0.0, one.mean - one.low) for _, one in found],
+            [100 * max(0.0, one.high - one.mean) for _, one in found],
+        ]
+        axes.errorbar(means, [y for y, _ in found], xerr=errors, label=_short(run.name), **_look(number, "none"))
+    axes.set_yticks(range(len(rows)), [label for _, label in rows])
+    axes.tick_params(axis="y", labelcolor=_INK)
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.set_xlim(-2, 102)
+    axes.set_xlabel("%")
+    axes.grid(visible=False, axis="y")
+    _legend(axes, runs)
+
+
+def _differences(axes: Axes, differences: Sequence[Versus], runs: Sequence[RunFigures]) -> None:
+    number = {run.name: index for index, run in enumerate(runs)}
+    for row, one in enumerate(differences):
+        gap = one.found.difference
+        error = [[100 * max(0.0, gap.mean - gap.low)], [100 * max(0.0, gap.high - gap.mean)]]
+        axes.errorbar([100 * gap.mean], [row], xerr=error, **_look(number[one.name], "none"))
+    single = len({one.name for one in differences}) == 1
+    axes.set_yticks(
+        range(len(differences)),
+        [one.metric if single else f"{_short(one.name)}: {one.metric}" for one in differences],
+    )
+    axes.tick_params(axis="y", labelcolor=_INK)
+    axes.set_ylim(len(differences) - 0.5, -0.5)
+    axes.axvline(0, color=_SOFT, linewidth=1)
+    axes.set_xlabel("points")
+    axes.grid(visible=False, axis="y")
+
+
+def _recall(axes: Axes, runs: Sequence[RunFigures]) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    for number, run in enumerate(runs):
+        depth = [point.k for point in run.recall]
+        look = _look(number, _LINES[0], every=max(1, len(depth) // 10))
+        axes.plot(depth, [100 * point.recall for point in run.recall], label=_short(run.name), **look)
+        axes.plot(depth, [100 * point.all for point in run.recall], **{**look, "linestyle": _LINES[1]})
+    axes.set_ylim(0, 102)
+    axes.set_xlabel("k, passages ranked by hop, then rank")
+    axes.set_ylabel("%")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    _legend(axes, runs)
+
+
+def _seconds(axes: Axes, runs: Sequence[RunFigures], seconds: Mapping[str, Sequence[float]]) -> None:
+    for number, run in enumerate(runs):
+        values = sorted(value for value in seconds[run.name] if value > 0)
+        shares = [100 * (index + 1) / len(values) for index in range(len(values))]
+        look = _look(number, _LINES[0]) | {"marker": ""}
+        axes.plot(values, shares, label=_short(run.name), drawstyle="steps-post", **look)
+    axes.set_xscale("log")
+    axes.set_ylim(0, 102)
+    axes.set_xlabel("seconds")
+    axes.set_ylabel("% of questions")
+    axes.grid(visible=False, which="minor")
+    axes.minorticks_off()
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    _legend(axes, runs)
+
+
+def _look(number: int, line: Any, every: int | None = None) -> dict[str, Any]:
+    """Run `number`'s colour and marker: told apart without colour too."""
+    place = number % len(_SERIES)
+    look = {"color": _SERIES[place], "marker": _MARKERS[place], "markersize": 5, "linestyle": line, "linewidth": 1.6}
+    return look | ({"markevery": every} if every else {})
+
+
+def _legend(axes: Axes, runs: Sequence[RunFigures]) -> None:
+    if len(runs) > 1:
+        axes.figure.legend(loc="outside upper left", ncols=min(3, len(runs)), labelcolor=_INK)
+
+
+def _short(name: str) -> str:
+    line = " ".join(name.split())
+    return line if len(line) <= _NAME else line[: _NAME - 1] + "…"
+
+
+def _inline(figure: Figure, name: str, caption: str) -> str:
+    """The figure as an <svg> element without a style, an id of another plot, or a name of another place."""
+    file = io.BytesIO()
+    figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    root = ElementTree.fromstring(file.getvalue())
+    for parent in root.iter():
+        for child in list(parent):
+            if not child.tag.startswith(_SVG) or child.tag in (f"{_SVG}metadata", f"{_SVG}style"):
+                parent.remove(child)
+    for element in root.iter():
+        _plain(element, name)
+    width, height = root.get("width", ""), root.get("height", "")
+    view = root.get("viewBox", "")
+    root.attrib.clear()
+    root.attrib.update({"viewBox": view, "role": "img", "aria-label": caption, "class": "plot"})
+    root.attrib.update({"width": width.replace("pt", ""), "height": height.replace("pt", "")})
+    return re.sub(r">\s+<", "><", ElementTree.tostring(root, encoding="unicode")).strip()
+
+
+def _plain(element: ElementTree.Element, name: str) -> None:
+    """Styles to attributes and classes, references to references within this plot; tags without a namespace."""
+    element.tag = element.tag.removeprefix(_SVG)
+    rules = dict(re.findall(r"([\w-]+)\s*:\s*([^;]+)", element.attrib.pop("style", "")))
+    classes = []
+    for kind, value in {**element.attrib, **rules}.items():
+        if kind in ("fill", "stroke") and value.strip() in _CLASSES:
+            classes.append(f"{kind}-{_CLASSES[value.strip()]}")
+            element.attrib.pop(kind, None)
+        elif kind in rules:
+            element.attrib.update(_attribute(kind, value.strip()))
+    if element.tag == "text" and not any(one.startswith("fill-") for one in classes):
+        classes.append("fill-ink")
+    if classes:
+        element.set("class", " ".join(classes))
+    if (target := element.attrib.pop(_HREF, None)) is not None:
+        element.set("href", f"#{name}-{target.removeprefix('#')}")
+    if "id" in element.attrib:
+        element.set("id", f"{name}-{element.attrib['id']}")
+    for kind, value in element.attrib.items():
+        if value.startswith("url(#"):
+            element.set(kind, f"url(#{name}-{value[5:]}")
+
+
+def _attribute(kind: str, value: str) -> dict[str, str]:
+    """A style rule as an attribute; the page chooses the face."""
+    if kind == "font":
+        size = re.search(r"([\d.]+)px", value)
+        return {"font-size": size[1]} if size else {}
+    return {} if kind.startswith("font-family") else {kind: value}

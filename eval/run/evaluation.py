@@ -1,0 +1,239 @@
+"""From settings and files to an evaluation that can be run, killed and resumed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ras_agent.budget import Limits
+from ras_agent.errors import SettingsError, UnknownName
+from ras_agent.eval.benchmarks import Benchmark
+from ras_agent.eval.run.asking import asker_of, scorer_of
+from ras_agent.eval.run.baselines import BASELINES
+from ras_agent.eval.run.baselines import baseline as baseline_asker
+from ras_agent.eval.run.folder import RunFolder
+from ras_agent.eval.run.manifest import file_sha256, manifest_of
+from ras_agent.eval.run.material import Material, load_material
+from ras_agent.eval.run.prices import Prices
+from ras_agent.eval.run.questions import Question
+from ras_agent.eval.run.result import Result
+from ras_agent.eval.run.runner import Ask, System, evaluate, remaining
+from ras_agent.eval.run.scoring import metric
+from ras_agent.eval.run.spread import HERE, Spread
+from ras_agent.eval.run.summarise import summarise
+from ras_agent.graphs.from_settings import limits_of, role_specs
+from ras_agent.records import JSON
+from ras_agent.settings import Settings
+from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.roles import role_name
+from ras_agent.tools.spread.order import Order, Pool
+
+__all__ = ["Configuration", "Evaluation", "Material", "load_material", "prepare", "prepare_run"]
+
+_OF_TEXTS = ("bm25", "dense", "hybrid")
+_OF_PASSAGES = frozenset({"recall", "all_recall", "hit", "mrr", "answer_in_passages"})
+# how models are asked, beside the limits; where replies are kept and how fast they come changes no figure
+_ASKING = ("preset", "style", "few_shot", "temperature")
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """A run that is ready to be finished. `done`: results it had already when it was prepared."""
+
+    pool: Pool
+    questions: Sequence[Question]
+    folder: RunFolder
+    concurrency: int
+    done: tuple[Result, ...]
+    headline: str
+    seed: int = 0
+
+    def finish(self, on_end: Callable[[Result], None] | None = None, prices: Prices | None = None) -> JSON:
+        """Ask what is left, write summary.json and return it. `prices`: for its cost."""
+        results = evaluate(self.pool, self.questions, self.folder, concurrency=self.concurrency, on_end=on_end)
+        summary = summarise(results, seed=self.seed, prices=prices)
+        self.folder.write_summary(summary)
+        return summary
+
+
+def prepare(
+    name: str,
+    data: Path,
+    out: Path,
+    settings: Settings,
+    *,
+    corpus: Path | None = None,
+    first: int = 1,
+    limit: int | None = None,
+    metrics: Sequence[str] = (),
+    retrieval_only: bool = False,
+    baseline: str | None = None,
+    retry_errors: bool = False,
+    traces: bool = True,
+    label: str | None = None,
+    seed: int = 0,
+    concurrency: int = 32,
+    spread: Spread = HERE,
+) -> Evaluation:
+    """Load questions and passages, begin or resume the folder `out`, and set the agent up.
+
+    name: the benchmark's. baseline: a name of ras_agent.eval.run.baselines in place of the agent. metrics: in place of the
+    benchmark's own. label: the run's name in reports. spread: over what the questions are spread.
+    Raises RasError children: for files that cannot be read, a folder that another configuration began, and roles that
+    cannot be set up.
+    """
+    material = load_material(name, data, settings, corpus=corpus, first=first, limit=limit)
+    run = Configuration(
+        label or out.name, settings, metrics=metrics, retrieval_only=retrieval_only, traces=traces, seed=seed,
+        **(_baseline(baseline) if baseline else {}),
+    )  # fmt: skip
+    return prepare_run(material, out, run, retry_errors=retry_errors, concurrency=concurrency, spread=spread)
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """How a run asks.
+
+    name: in reports. metrics: in place of the benchmark's own. asker: makes what is asked in place of the agent of
+    `settings`; it is given the settings with the run's pace and cache. graph, roles, limits: what the manifest says
+    instead of what `settings` say; only_roles: all the roles there are. variant: what a study changed.
+    """
+
+    name: str
+    settings: Settings
+    metrics: Sequence[str] = ()
+    retrieval_only: bool = False
+    traces: bool = True
+    seed: int = 0
+    asker: Callable[[Material, Settings], Ask] | None = None
+    graph: str | None = None
+    roles: Mapping[str, str] = field(default_factory=dict)
+    only_roles: Mapping[str, str] | None = None
+    limits: Limits | None = None
+    variant: Mapping[str, Any] = field(default_factory=dict)
+
+
+def prepare_run(
+    material: Material,
+    out: Path,
+    run: Configuration,
+    *,
+    retry_errors: bool = False,
+    concurrency: int = 32,
+    spread: Spread = HERE,
+) -> Evaluation:
+    """Begin or resume the folder `out`, and set up what is asked there. Raises RasError children, as `prepare` does."""
+    if spread.elsewhere and run.asker:
+        raise SettingsError("this run asks something that no other process can make; leave --engine away")
+    asked, settings = material.asked, run.settings
+    wanted = _metrics(asked, run.metrics, run.retrieval_only)
+    settings = settings if settings.style else settings.model_copy(update={"style": _style(settings, asked)})
+    specs = {} if run.retrieval_only else role_specs(settings)
+    roles = {**{role: role_name(spec) for role, spec in specs.items()}, "retriever": settings.retriever, **run.roles}
+    roles = roles if run.only_roles is None else dict(run.only_roles)
+    graph = run.graph or ("none" if run.retrieval_only else settings.graph)
+    manifest = manifest_of(
+        material.questions,
+        name=run.name,
+        benchmark=asked.name,
+        data=str(material.data),
+        data_sha256=file_sha256(material.data) if material.data.is_file() else None,
+        corpus_sha256=material.corpus_sha256,
+        graph=graph,
+        roles=roles,
+        limits=run.limits or limits_of(settings),
+        metrics=wanted,
+        seed=run.seed,
+        retrieval_only=run.retrieval_only,
+        prompts_dir=settings.prompts,
+        settings=settings.model_dump(include=set(_ASKING)),
+        variant=run.variant,
+        knowledge_graph=_knowledge_graph(material, settings),
+    )
+    new = not RunFolder(out).manifest_path.exists()
+    folder = RunFolder.begin(out, manifest)
+    if retry_errors:
+        folder.forget({result.id for result in folder.results() if result.error})
+    settings = spread.paced(_kept_beside(settings, folder), concurrency)
+    asking = {"graph": graph, "roles": roles, "metrics": wanted, "retrieval_only": run.retrieval_only}
+    try:
+        pool = _pool(material, run, settings, spread, asking)
+    except Exception:
+        if new:
+            folder.take_back()
+        raise
+    left = {question.id for question in remaining(material.questions, folder)}
+    return Evaluation(
+        pool,
+        material.questions,
+        folder,
+        concurrency,
+        tuple(result for result in folder.results() if result.id not in left),
+        wanted[0],
+        run.seed,
+    )
+
+
+def _pool(
+    material: Material, run: Configuration, settings: Settings, spread: Spread, asking: Mapping[str, Any]
+) -> Pool:
+    """What asks the questions, here or elsewhere."""
+    if not spread.elsewhere:
+        ask = run.asker(material, settings) if run.asker else asker_of(material, settings, run.retrieval_only)
+        return System(ask, scorer_of(asking["metrics"]), asking["graph"], asking["roles"], run.traces)
+    order = {
+        **{"name": material.asked.name, "data": _path(material.data), "corpus": _path(material.corpus)},
+        **{"settings": settings.model_dump(mode="json"), "traces": run.traces, **asking},
+    }
+    kept = {"replies": (settings.cache, "replies"), "facts": (settings.triple_cache, "facts")}
+    return spread.pool(
+        Order("ras_agent.eval.run.asking:asks_elsewhere", order),
+        {name: (path, holds) for name, (path, holds) in kept.items() if path},
+    )
+
+
+def _knowledge_graph(material: Material, settings: Settings) -> str | None:
+    """The fingerprint of the graph beside the index; None where there is none, or the retriever looks at texts only."""
+    folder = material.index.path
+    if settings.retriever in _OF_TEXTS or folder is None or not KGIndex.exists(folder):
+        return None
+    return KGIndex.open(folder).fingerprint
+
+
+def _baseline(name: str) -> dict[str, Any]:
+    """What differs in the configuration of a baseline."""
+    if name not in BASELINES:
+        raise UnknownName("baseline", name, BASELINES)
+
+    def asker(material: Material, settings: Settings) -> Ask:
+        return baseline_asker(name, material.index.retriever(settings.retriever), settings.k)
+
+    roles = {"planner": "none", "extractor": "none", "answerer": f"always {name}"}
+    return {"asker": asker, "graph": "none", "roles": roles}
+
+
+def _metrics(asked: Benchmark, chosen: Sequence[str], retrieval_only: bool) -> tuple[str, ...]:
+    """The names of what is measured; of a bare search only what looks at passages."""
+    names = tuple(chosen) or asked.metrics
+    if retrieval_only and not chosen:
+        names = tuple(name for name in names if name.partition("@")[0] in _OF_PASSAGES) or ("answer_in_passages",)
+    for name in names:
+        metric(name)  # raises UnknownName before anything is asked
+    return names
+
+
+def _style(settings: Settings, asked: Benchmark) -> str:
+    """The form of the answer: IRCoT's reader has one of its own."""
+    return "reader" if settings.graph == "ircot" and asked.style == "short" else asked.style
+
+
+def _kept_beside(settings: Settings, folder: RunFolder) -> Settings:
+    """Replies kept with the run, if no other place was named."""
+    return settings if settings.cache else settings.model_copy(update={"cache": folder.replies_path.resolve()})
+
+
+def _path(path: Path | None) -> str | None:
+    """As another process finds it."""
+    return str(path.resolve()) if path else None

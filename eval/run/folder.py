@@ -1,0 +1,188 @@
+"""An evaluation on disk: a folder with a manifest, one line a question, and a summary of them.
+
+    manifest.json   what was asked of whom; a run is resumed only under the same one
+    results.jsonl   one `Result` a line, in the order in which the questions ended
+    replies.sqlite  the models' replies, so that a question cut off halfway asks for none of them again
+    summary.json    always re-computable from results.jsonl
+
+A line is on the disk before the question counts as done. A half last line, which a crash leaves, is cut off when the
+run is resumed, and its question is asked again.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import threading
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+from ras_agent.errors import RunError
+from ras_agent.eval.run.manifest import VERSIONS, differences
+from ras_agent.eval.run.result import Result
+from ras_agent.records import JSON
+from ras_agent.tools.index.durable import replace_file
+
+__all__ = ["RunFolder"]
+
+
+class RunFolder:
+    """A run's folder. Thread safe; one process at a time writes to it, which `writing` sees to."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._lock = threading.Lock()
+
+    @property
+    def manifest_path(self) -> Path:
+        return self.path / "manifest.json"
+
+    @property
+    def results_path(self) -> Path:
+        return self.path / "results.jsonl"
+
+    @property
+    def summary_path(self) -> Path:
+        return self.path / "summary.json"
+
+    @property
+    def replies_path(self) -> Path:
+        return self.path / "replies.sqlite"
+
+    @classmethod
+    def begin(cls, path: str | Path, manifest: Mapping[str, Any]) -> Self:
+        """The folder of a new run, or of the one begun there under the same manifest.
+
+        Raises RunError if another configuration began it, naming what differs, or if the folder holds something else.
+        """
+        folder = cls(path)
+        if folder.manifest_path.exists():
+            if told := differences(folder.manifest(), manifest):
+                raise RunError(
+                    f"{folder.path} was begun with another configuration: {'; '.join(told)}. Resume it with the "
+                    "configuration it has, or give this run a folder of its own with --out"
+                )
+            folder._note_sitting(manifest)
+            return folder
+        half_begun = {folder.manifest_path.with_name("manifest.json.new")}
+        if folder.path.is_dir() and set(folder.path.iterdir()) - half_begun:
+            raise RunError(f"{folder.path} holds files but no manifest.json: it is no run; name another folder")
+        folder.path.mkdir(parents=True, exist_ok=True)
+        replace_file(folder.manifest_path, _json(manifest, indent=2))
+        return folder
+
+    def take_back(self) -> None:
+        """Undo the `begin` of a new run that could not be set up: the folder is free for another configuration."""
+        if self.results_path.exists():
+            return
+        for path in (self.manifest_path, *self.path.glob(f"{self.replies_path.name}*")):
+            path.unlink(missing_ok=True)
+        if not any(self.path.iterdir()):
+            self.path.rmdir()
+
+    def manifest(self) -> JSON:
+        """What was asked of whom. Raises RunError if there is none that can be read."""
+        try:
+            found: JSON = json.loads(self.manifest_path.read_text("utf-8"))
+        except OSError as error:
+            raise RunError(
+                f"{self.path} is no run: {error.strerror}: {self.manifest_path.name}; "
+                "name a folder that `ras-agent eval --out FOLDER` wrote"
+            ) from error
+        except ValueError as error:
+            raise RunError(f"{self.manifest_path}: not JSON ({error}); take it from a copy, or start anew") from error
+        return found
+
+    def _note_sitting(self, now: Mapping[str, Any]) -> None:
+        """Write down that the run goes on under other versions, if it does."""
+        begun = self.manifest()
+        last = {**begun, **(begun.get("resumed") or [{}])[-1]}
+        if changed := {name: now[name] for name in VERSIONS if name in now and now[name] != last.get(name)}:
+            noted = [*(begun.get("resumed") or ()), {"started": now.get("started"), **changed}]
+            replace_file(self.manifest_path, _json({**begun, "resumed": noted}, indent=2))
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Be the one process that writes here. Raises RunError if another one does; a crash releases the folder."""
+        with _sole(self.path / "run.lock"):
+            self._cut_off_half_a_line()
+            yield
+
+    def append(self, result: Result) -> None:
+        """Write a line, and return when it is on the disk."""
+        line = _json(result.to_dict()) + b"\n"
+        with self._lock, self.results_path.open("ab") as file:
+            file.write(line)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def results(self) -> Iterator[Result]:
+        """The questions that have ended, a half last line left out. Raises RunError with the number of a bad line."""
+        if not self.results_path.exists():
+            return
+        with self.results_path.open("rb") as lines:
+            for number, line in enumerate(lines, 1):
+                if not line.endswith(b"\n"):
+                    return
+                try:
+                    yield Result.from_dict(json.loads(line))
+                except (ValueError, TypeError) as error:
+                    where = f"{self.results_path} line {number}"
+                    raise RunError(f"{where}: not a result ({error}); remove the line to ask it again") from error
+
+    def forget(self, ids: Collection[str]) -> None:
+        """Remove these questions' lines, so that they are asked again."""
+        kept = [_json(result.to_dict()) + b"\n" for result in self.results() if result.id not in ids]
+        replace_file(self.results_path, b"".join(kept))
+
+    def write_summary(self, summary: Mapping[str, Any]) -> None:
+        """Replace summary.json."""
+        replace_file(self.summary_path, _json(summary, indent=2))
+
+    def _cut_off_half_a_line(self) -> None:
+        if not self.results_path.exists():
+            return
+        with self.results_path.open("rb+") as file:
+            content = file.read()
+            whole = content.rfind(b"\n") + 1
+            if whole < len(content):
+                file.truncate(whole)
+                file.flush()
+                os.fsync(file.fileno())
+
+
+def _json(value: Mapping[str, Any], indent: int | None = None) -> bytes:
+    """UTF-8 JSON that any reader takes: a lone surrogate becomes "?", NaN and the infinities null."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent, default=str)
+    except ValueError:
+        text = json.dumps(_finite(value), ensure_ascii=False, indent=indent, default=str)
+    return text.encode("utf-8", "replace")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+@contextmanager
+def _sole(path: Path) -> Iterator[None]:
+    try:
+        import fcntl
+    except ImportError:  # Windows: two processes there are the user's own care
+        yield
+        return
+    with path.open("a+b") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RunError(
+                f"another process is writing to {path.parent}; wait for it, or name another folder"
+            ) from None
+        yield

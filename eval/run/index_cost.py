@@ -1,0 +1,166 @@
+"""What text to triples costs: the whole corpus once, beforehand, or the passages of each question, when it is asked.
+
+RAS (arXiv 2502.10996, appendix G) sets the two against each other by rough ranges. Here they are counted: passages from
+a run, tokens from the calls it made, or estimated where no model read anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+
+from ras_agent.errors import RunError
+from ras_agent.eval.run.prices import Price
+from ras_agent.eval.run.result import Result
+from ras_agent.prompts import load, passage_block
+from ras_agent.records import JSON, Call, Passage
+
+__all__ = ["Comparison", "Reading", "a_passage", "compare", "published_ranges"]
+
+CHARACTERS_A_TOKEN = 4
+_GRAPHRAG_A_WORD, _GRAPHRAG_TIMES = (
+    0.000011,
+    (3.0, 5.0),
+)  # USD with GPT-4o-mini; prompts with examples take 3 to 5 times
+_HIPPORAG_A_MILLION = (5.0, 10.0)  # USD: 15,000 to 30,000 for the three thousand million tokens of Wikipedia 2018
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Passages read for facts and what that took. `measured`: by calls that were made, not by the texts' lengths."""
+
+    passages: float = 0.0
+    calls: float = 0.0
+    input_tokens: float = 0.0
+    output_tokens: float = 0.0
+    measured: bool = False
+
+    def times(self, factor: float) -> Reading:
+        return Reading(
+            self.passages * factor,
+            self.calls * factor,
+            self.input_tokens * factor,
+            self.output_tokens * factor,
+            self.measured,
+        )
+
+    def cost(self, price: Price) -> float:
+        """Without what the provider may have cached."""
+        return price.cost(round(self.input_tokens), round(self.output_tokens))
+
+    def to_dict(self) -> JSON:
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`static`: the corpus once. `a_question`: the mean question. `kept`: all questions, no passage read twice."""
+
+    questions: int
+    static: Reading
+    a_question: Reading
+    all_questions: Reading
+    kept: Reading
+
+    @property
+    def break_even(self) -> int:
+        """After so many questions, each read anew, the corpus would have been read as cheaply; 0 if never."""
+        each = self.a_question.input_tokens + self.a_question.output_tokens
+        return ceil((self.static.input_tokens + self.static.output_tokens) / each) if each else 0
+
+    def to_dict(self) -> JSON:
+        readings = {name: getattr(self, name).to_dict() for name in ("static", "a_question", "all_questions", "kept")}
+        return {"questions": self.questions, **readings, "break_even_questions": self.break_even}
+
+
+def a_passage(calls: Sequence[Sequence[Call]]) -> Reading:
+    """The mean of measured passages, each with its calls. Raises ValueError for none."""
+    if not calls:
+        raise ValueError("no passage has been measured")
+    every = [call for passage in calls for call in passage]
+    total = Reading(
+        len(calls), len(every), sum(one.input_tokens for one in every), sum(one.output_tokens for one in every), True
+    )
+    return total.times(1 / len(calls))
+
+
+def compare(
+    results: Sequence[Result],
+    corpus: Mapping[str, Passage],
+    measured: Reading | None = None,
+    *,
+    output_ratio: float = 1.0,
+    by_title: bool = False,
+) -> Comparison:
+    """The corpus read beforehand against the passages of a run's questions.
+
+    corpus: by id, or by title with `by_title`, as results name passages. measured: of a passage; else what the run's
+    own extractor used; else an estimate: the prompt and the passage at four characters a token, and `output_ratio`
+    tokens of facts for each token of the passage. Raises RunError for a run without results, or over another corpus.
+    """
+    if not results:
+        raise RunError("the run has no results yet")
+    read = [_known(result, corpus, by_title) for result in results]
+    each = measured or _of_run(results, sum(map(len, read)))
+
+    def reading(passages: Iterable[Passage]) -> Reading:
+        if each:
+            return each.times(len(list(passages)))
+        return _estimated(passages, output_ratio)
+
+    everything = [passage for passages in read for passage in passages]
+    total = reading(everything)
+    return Comparison(
+        questions=len(results),
+        static=reading(corpus.values()),
+        a_question=total.times(1 / len(results)),
+        all_questions=total,
+        kept=reading({passage.id: passage for passage in everything}.values()),
+    )
+
+
+def published_ranges(passages: Iterable[Passage]) -> dict[str, tuple[float, float]]:
+    """What reading the corpus would cost others in USD, from the rates of RAS's appendix G, lowest and highest.
+
+    Only extraction, for which it gives rates; clustering, summaries and embeddings come on top.
+    """
+    words = tokens = 0
+    for passage in passages:
+        words += len(passage.text.split())
+        tokens += len(passage.text) // CHARACTERS_A_TOKEN
+    graphrag, hipporag = words * _GRAPHRAG_A_WORD, tokens / 1_000_000
+    return {
+        "GraphRAG": (graphrag * _GRAPHRAG_TIMES[0], graphrag * _GRAPHRAG_TIMES[1]),
+        "HippoRAG": (hipporag * _HIPPORAG_A_MILLION[0], hipporag * _HIPPORAG_A_MILLION[1]),
+    }
+
+
+def _known(result: Result, corpus: Mapping[str, Passage], by_title: bool) -> list[Passage]:
+    found = [corpus[name] for name in result.retrieved if name in corpus]
+    if result.retrieved and not found:
+        named = "titles" if by_title else "ids"
+        raise RunError(
+            f"question {result.id} read {result.retrieved[0]!r}, which is not among the {named} of this corpus; "
+            "give the corpus that the run searched"
+        )
+    return found
+
+
+def _of_run(results: Iterable[Result], passages: int) -> Reading | None:
+    """A passage, as the run's own extractor read it; None if no model did. Replayed calls count as if asked."""
+    used = [result.usage.get("by_role", {}).get("extractor", {}) for result in results]
+    calls, inputs, outputs = (
+        sum(one.get(name, 0) for one in used) for name in ("calls", "input_tokens", "output_tokens")
+    )
+    return Reading(1, calls / passages, inputs / passages, outputs / passages, True) if calls and passages else None
+
+
+def _estimated(passages: Iterable[Passage], output_ratio: float) -> Reading:
+    prompt = sum(len(turn.text) for turn in load("triples").turns)
+    count = inputs = outputs = 0.0
+    for passage in passages:
+        count += 1
+        inputs += (prompt + len(passage_block([passage]))) / CHARACTERS_A_TOKEN
+        outputs += output_ratio * len(passage.text) / CHARACTERS_A_TOKEN
+    return Reading(count, count, inputs, outputs)

@@ -1,0 +1,171 @@
+"""What a run's figures depend on, written down before the first question is asked."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import ras_agent
+from ras_agent.budget import Limits
+from ras_agent.eval.run.questions import Question
+from ras_agent.prompts import load, prompt_names
+from ras_agent.records import JSON
+
+__all__ = ["SCHEMA", "VERSION", "VERSIONS", "differences", "file_sha256", "git_commit", "manifest_of", "prompt_hashes"]
+
+SCHEMA, VERSION = "ras-agent/run", 1
+
+_PACKAGES = ("ras-agent", "langgraph", "langchain-core", "langchain", "langchain-openai", "bm25s", "numpy", "torch")
+# when and where a run took place: these may differ between its sittings
+VERSIONS = ("packages", "python", "git_commit")
+_LATER = frozenset({"knowledge_graph"})  # manifests that were written before there was such a key lack it
+_CIRCUMSTANCES = frozenset({"name", "data", *VERSIONS, "started", "resumed"})
+
+
+def manifest_of(
+    questions: Sequence[Question],
+    *,
+    name: str,
+    benchmark: str,
+    data: str,
+    data_sha256: str | None,
+    corpus_sha256: str | None,
+    graph: str,
+    roles: Mapping[str, str],
+    limits: Limits,
+    metrics: Sequence[str],
+    seed: int = 0,
+    retrieval_only: bool = False,
+    prompts_dir: str | Path | None = None,
+    settings: Mapping[str, Any] | None = None,
+    variant: Mapping[str, Any] | None = None,
+    knowledge_graph: str | None = None,
+) -> JSON:
+    """The manifest of a run of `questions`.
+
+    graph: "ras", "ircot", "single-shot", or "none" where there is no loop. settings: how models are asked, such as
+    temperature and style. variant: what a study changed, such as {"ablation": "no_triples"}. knowledge_graph: the
+    fingerprint of the one that is searched.
+    """
+    return {
+        "schema": SCHEMA,
+        "version": VERSION,
+        "name": name,
+        "benchmark": benchmark,
+        "data": data,
+        "data_sha256": data_sha256,
+        "corpus_sha256": corpus_sha256,
+        **({"knowledge_graph": knowledge_graph} if knowledge_graph else {}),
+        "questions": len(questions),
+        "questions_sha256": _questions_sha256(questions),
+        "graph": graph,
+        "roles": dict(roles),
+        "limits": asdict(limits),
+        "settings": dict(settings or {}),
+        "seed": seed,
+        "retrieval_only": retrieval_only,
+        "metrics": list(metrics),
+        "prompts": prompt_hashes(prompts_dir),
+        "packages": _versions(_PACKAGES),
+        "python": platform.python_version(),
+        "git_commit": git_commit(),
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "variant": dict(variant or {}),
+    }
+
+
+def differences(begun: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """What in `now` would give other results than `begun`, each as "key: there, here"; nested keys as "limits.k".
+
+    Packages, the commit, the time and the path of the data do not count: a run may be finished elsewhere, and its
+    manifest then lists what changed under "resumed".
+    """
+    there, here = _flat(_as_json(begun)), _flat(_as_json(now))
+    return [
+        f"{key}: {_told(there, key)} there, {_told(here, key)} here"
+        for key in sorted(there.keys() | here.keys())
+        if key.partition(".")[0] not in _CIRCUMSTANCES
+        and not (key in _LATER and key not in there)
+        and there.get(key, _ABSENT) != here.get(key, _ABSENT)
+    ]
+
+
+def file_sha256(path: str | Path) -> str:
+    """The SHA-256 of a file's content, in hexadecimal."""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def prompt_hashes(directory: str | Path | None = None) -> dict[str, str]:
+    """Prompt name -> SHA-256 of its turns as they are asked, overrides and extensions included."""
+    return {
+        name: hashlib.sha256(
+            json.dumps([[turn.role, turn.text] for turn in load(name, directory).turns]).encode()
+        ).hexdigest()
+        for name in prompt_names(directory)
+    }
+
+
+def git_commit() -> str | None:
+    """The commit of the checkout that this package is used from, "+changes" behind it if files differ from it."""
+    folder = Path(ras_agent.__file__).resolve().parent
+    if _git(folder, "ls-files", "--error-unmatch", "__init__.py") is None:
+        return None
+    commit, changed = _git(folder, "rev-parse", "HEAD"), _git(folder, "status", "--porcelain", "--untracked-files=no")
+    return f"{commit}+changes" if commit and changed else commit
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(folder), *arguments], capture_output=True, text=True, timeout=10, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()
+
+
+def _versions(packages: Iterable[str]) -> dict[str, str]:
+    found = {}
+    for package in packages:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return {"ras-agent": ras_agent.__version__, **found}
+
+
+def _questions_sha256(questions: Iterable[Question]) -> str:
+    listed = [[question.id, question.question, list(question.answers)] for question in questions]
+    return hashlib.sha256(json.dumps(listed).encode()).hexdigest()
+
+
+_ABSENT = object()
+
+
+def _as_json(value: Mapping[str, Any]) -> dict[str, Any]:
+    parsed: dict[str, Any] = json.loads(json.dumps(dict(value), default=str))
+    return parsed
+
+
+def _flat(value: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, item in value.items():
+        if isinstance(item, Mapping) and item:
+            flat |= _flat(item, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = item
+    return flat
+
+
+def _told(values: Mapping[str, Any], key: str) -> str:
+    text = json.dumps(values[key], ensure_ascii=False) if key in values else "absent"
+    return text if len(text) <= 80 else f"{text[:79]}…"

@@ -1,0 +1,64 @@
+"""What an evaluation asks and searches, read from files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ras_agent.errors import SettingsError
+from ras_agent.eval.benchmarks import Benchmark, benchmark
+from ras_agent.eval.run.manifest import file_sha256
+from ras_agent.eval.run.questions import Question
+from ras_agent.settings import Settings
+
+if TYPE_CHECKING:
+    from ras_agent.tools.index.store import PassageIndex
+
+__all__ = ["Material", "load_material"]
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What is asked, and what is searched: the same for all runs that are compared."""
+
+    asked: Benchmark
+    data: Path
+    questions: Sequence[Question]
+    index: PassageIndex
+    corpus_sha256: str
+    corpus: Path | None = None
+
+
+def load_material(
+    name: str,
+    data: Path,
+    settings: Settings,
+    *,
+    corpus: Path | None = None,
+    first: int = 1,
+    limit: int | None = None,
+) -> Material:
+    """Questions `first` (from 1) and on, at most `limit`, and the passages to search. Raises RasError children."""
+    asked = benchmark(name)
+    everything = asked.load(data)
+    questions = everything[first - 1 :][:limit]
+    if not questions:
+        raise SettingsError(f"{data} has no question number {first}, only {len(everything)}; lower --first")
+    return Material(asked, data, questions, *_corpus(settings, corpus, asked, everything), corpus)
+
+
+def _corpus(
+    settings: Settings, corpus: Path | None, asked: Benchmark, questions: Sequence[Question]
+) -> tuple[PassageIndex, str]:
+    """What is searched, and a digest of it: a file, an index, or the passages that come with all of the questions."""
+    from ras_agent.tools.index.store import PassageIndex
+
+    if corpus is not None:
+        return PassageIndex.in_memory(asked.corpus(corpus)), file_sha256(corpus)
+    if settings.index is not None:
+        index = PassageIndex.open(settings.index)
+    else:
+        index = PassageIndex.in_memory(asked.corpus(questions))
+    return index, index.snapshot.manifest.fingerprint

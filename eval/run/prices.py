@@ -1,0 +1,120 @@
+"""What model calls cost, by a table of prices that the user keeps. No price is built in: they change, and differ by
+contract. The file is JSON, `model -> {"input", "output", "cached"}` per million tokens, all in one currency; keys that
+begin with "_" are notes. eval/run/prices.json is such a file without any model."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from ras_agent.errors import SettingsError
+
+__all__ = ["Cost", "Price", "Prices", "Tokens", "cost_of", "load_prices", "model_tokens"]
+
+_KINDS = ("input", "output", "cached")
+_MILLION = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Per million tokens. `cached`: of input tokens that the endpoint had cached; `input` where the table has none."""
+
+    input: float
+    output: float
+    cached: float
+
+    def cost(self, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> float:
+        """What these tokens cost; `cached_tokens` are part of `input_tokens`."""
+        fresh = max(0, input_tokens - cached_tokens)
+        return (fresh * self.input + cached_tokens * self.cached + output_tokens * self.output) / _MILLION
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Tokens of some model calls. `input` holds `cached`, as endpoints report them.
+
+    Calls that were answered from kept replies count as if they had been asked: what the run costs anyone else.
+    """
+
+    calls: int = 0
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+
+    def __add__(self, other: Tokens) -> Tokens:
+        return Tokens(
+            self.calls + other.calls, self.input + other.input, self.output + other.output, self.cached + other.cached
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """A sum in the table's currency, and the models whose price is not known and therefore not in it."""
+
+    known: float = 0.0
+    unknown: tuple[str, ...] = ()
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(self.known + other.known, tuple(dict.fromkeys(self.unknown + other.unknown)))
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """The table. A model is looked up by its whole name, then by what follows its provider or endpoint."""
+
+    table: Mapping[str, Price] = field(default_factory=dict)
+
+    def of(self, model: str) -> Price | None:
+        """The price of `model`, such as "gpt-x", "openai:gpt-x" or "vllm:http://host/v1#x"; None if it is unknown."""
+        bare = model.rpartition("#")[2] if "#" in model else model.partition(":")[2]
+        return self.table.get(model) or self.table.get(bare)
+
+
+def load_prices(path: str | Path | None = None) -> Prices:
+    """The table in a file; without one, the table that is shipped, which is empty. Raises SettingsError."""
+    shipped = files("ras_agent.eval").joinpath("prices.json")
+    where = str(path or "prices.json")
+    text = Path(path).read_text("utf-8") if path is not None else shipped.read_text("utf-8")
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        raise SettingsError(f"{where}: not JSON ({error})") from error
+    if not isinstance(data, dict):
+        raise SettingsError(f'{where}: expected {{"model": {{"input": 0, "output": 0}}}}, found {type(data).__name__}')
+    return Prices({model: _price(entry, f"{where}: {model}") for model, entry in data.items() if model[:1] != "_"})
+
+
+def _price(entry: Any, where: str) -> Price:
+    if not isinstance(entry, dict) or not {"input", "output"} <= entry.keys() or entry.keys() - set(_KINDS):
+        raise SettingsError(f"{where}: expected input, output and perhaps cached, per million tokens; found {entry!r}")
+    for kind, value in entry.items():
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not number or not math.isfinite(value) or value < 0:
+            raise SettingsError(f"{where}: {kind}: expected a price of 0 or more, found {value!r}")
+    cached = entry["cached"] if "cached" in entry else entry["input"]
+    return Price(float(entry["input"]), float(entry["output"]), float(cached))
+
+
+def cost_of(tokens: Mapping[str, Tokens], prices: Prices) -> Cost:
+    """What calls cost, given the tokens of each model."""
+    total = Cost()
+    for model, used in tokens.items():
+        price = prices.of(model)
+        if price is None:
+            total += Cost(unknown=(model,))
+            continue
+        total += Cost(price.cost(used.input, used.output, used.cached))
+    return total
+
+
+def model_tokens(usage: Mapping[str, Any]) -> dict[str, Tokens]:
+    """The tokens of each model in a result's `usage` (see ras_agent.eval.run.result.token_use)."""
+    return {
+        model: Tokens(used["calls"], used["input_tokens"], used["output_tokens"], used["cached_tokens"])
+        for model, used in (usage.get("by_model") or {}).items()
+    }

@@ -1,0 +1,140 @@
+"""What became of one question: the line of an evaluation's results, and how an agent's output becomes one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Self
+
+from ras_agent.eval.run.questions import Question
+from ras_agent.records import JSON
+
+__all__ = ["Result", "error_dict", "failed_result", "result_of", "token_use"]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One question's result.
+
+    supporting, retrieved: passage ids, or titles where the gold passages are named by title; `retrieved` is ranked by
+    hop, then by rank within the hop. scores: metric -> 0..1. seconds: by the clock, from asked to answered. usage: see
+    `token_use`. failures: what went wrong in the run without ending it. error: {"type", "message"} of what was raised
+    instead of an answer, within the agent ("Unanswered") or out of it. trace: `Trace.to_dict()`.
+    """
+
+    id: str
+    question: str
+    answers: tuple[str, ...] = ()
+    supporting: tuple[str, ...] = ()
+    type: str = ""
+    gold_hops: int | None = None
+    answer: str = ""
+    abstained: bool = False
+    scores: Mapping[str, float] = field(default_factory=dict)
+    retrieved: tuple[str, ...] = ()
+    stop_reason: str = ""
+    hops: int = 0
+    seconds: float = 0.0
+    usage: JSON = field(default_factory=dict)
+    models: tuple[str, ...] = ()
+    failures: tuple[JSON, ...] = ()
+    error: JSON | None = None
+    trace: JSON | None = None
+
+    def to_dict(self) -> JSON:
+        """A line of results.jsonl."""
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """The inverse of `to_dict`. Keys that it does not know are left out."""
+        known: dict[str, Any] = {one.name: data[one.name] for one in fields(cls) if one.name in data}
+        known |= {name: tuple(value) for name, value in known.items() if isinstance(value, list)}
+        return cls(**known)
+
+
+def result_of(question: Question, out: Mapping[str, Any], *, seconds: float, trace: JSON | None = None) -> Result:
+    """The result, not yet scored, of an agent that returned `out` (see ras_agent.graphs.state.Outputs)."""
+    passages = out.get("passages", {}).values()
+    calls = (out.get("usage") or {}).get("calls", ())
+    return Result(
+        **_asked(question),
+        answer=out.get("answer", ""),
+        abstained=bool(out.get("abstained")),
+        retrieved=tuple(passage.get("title", "") if question.by_title else passage["id"] for passage in passages),
+        stop_reason=out.get("stop_reason", ""),
+        hops=len(out.get("steps", ())),
+        seconds=seconds,
+        usage=token_use(calls),
+        failures=tuple(_told(failure) for failure in out.get("failures") or ()),
+        models=tuple(dict.fromkeys(call["model"] for call in calls)),
+        error=_unanswered(out),
+        trace=trace,
+    )
+
+
+def failed_result(question: Question, error: BaseException, *, seconds: float) -> Result:
+    """The result of a question whose run was ended by an exception."""
+    return Result(
+        **_asked(question), stop_reason="error", seconds=seconds, usage=token_use(()), error=error_dict(error)
+    )
+
+
+def error_dict(error: BaseException) -> JSON:
+    """What was raised, as a result keeps it."""
+    return {"type": type(error).__name__, "message": str(error)[:2000]}
+
+
+def token_use(calls: Iterable[Mapping[str, Any]]) -> JSON:
+    """Model calls, as `Call.to_dict()` has them, summed up, by role and by model.
+
+    `replayed` is how many calls were answered from kept replies; their tokens count as if they had been asked.
+    """
+    calls = list(calls)
+    return {
+        **_sums(calls),
+        "by_role": {role: _sums(part) for role, part in _grouped(calls, "role").items()},
+        "by_model": {model: _sums(part) for model, part in _grouped(calls, "model").items()},
+    }
+
+
+def _unanswered(out: Mapping[str, Any]) -> JSON | None:
+    """An answerer that failed, which an agent tells in its output: no abstention, but an error like any other."""
+    if not out.get("failed"):
+        return None
+    told = [failure["message"] for failure in out.get("failures", ()) if failure["role"] == "answerer"]
+    return {"type": "Unanswered", "message": "; ".join([out["failed"], *told])[:2000]}
+
+
+def _told(failure: Mapping[str, Any]) -> JSON:
+    return {name: failure.get(name, "") for name in ("role", "hop", "message")}
+
+
+def _asked(question: Question) -> dict[str, Any]:
+    return {
+        "id": question.id,
+        "question": question.question,
+        "answers": tuple(question.answers),
+        "supporting": tuple(question.supporting),
+        "type": question.type,
+        "gold_hops": question.hops,
+    }
+
+
+def _sums(calls: list[Mapping[str, Any]]) -> dict[str, int]:
+    return {
+        "calls": len(calls),
+        "replayed": sum(bool(call.get("replayed")) for call in calls),
+        **{
+            name: sum(call.get(name, 0) for call in calls)
+            for name in ("input_tokens", "output_tokens", "cached_tokens")
+        },
+    }
+
+
+def _grouped(calls: list[Mapping[str, Any]], key: str) -> dict[str, list[Mapping[str, Any]]]:
+    groups: dict[str, list[Mapping[str, Any]]] = {}
+    for call in calls:
+        groups.setdefault(call[key], []).append(call)
+    return groups

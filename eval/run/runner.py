@@ -1,0 +1,180 @@
+"""Asks a question set, many questions at a time, and has each result on disk before it counts.
+
+    folder = RunFolder.begin("runs/x", manifest)
+    evaluate(System(agent_asker(agent), score), questions, folder, concurrency=32)
+
+A question that fails is a result with an error. An interrupted or killed run is resumed by the same call: questions
+with a line in the folder are not asked again, and with `folder.replies_path` as the models' reply cache, neither is any
+call of the others whose reply had arrived.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ras_agent.calling import acall, raise_if_cancelled
+from ras_agent.errors import RunError
+from ras_agent.eval.run.folder import RunFolder
+from ras_agent.eval.run.questions import Question
+from ras_agent.eval.run.result import Result, error_dict, failed_result, result_of
+from ras_agent.protocols import Retriever
+from ras_agent.records import JSON
+from ras_agent.tools.spread.order import Do, Pool
+from ras_agent.trace import Trace
+
+if TYPE_CHECKING:
+    from ras_agent.graphs.assembly import Agent
+    from ras_agent.graphs.state import Inputs
+
+__all__ = [
+    "NOTHING",
+    "Ask",
+    "Score",
+    "System",
+    "agent_asker",
+    "ask_one",
+    "evaluate",
+    "remaining",
+    "retrieval_asker",
+    "run_questions",
+]
+
+Ask = Callable[[Question], Awaitable[Mapping[str, Any]]]
+"""From a question to an agent's output, as ras_agent.graphs.state.Outputs has it."""
+Score = Callable[[Question, Mapping[str, Any]], Mapping[str, float]]
+"""From a question and an agent's output to metric -> 0..1. A failed question's output is `NOTHING`."""
+
+NOTHING: Mapping[str, Any] = {"answer": "", "abstained": False, "passages": {}, "steps": [], "stop_reason": "error"}
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """What is evaluated, and how; a Pool that asks in this process.
+
+    traces: whether results hold their traces, which `mode` and `roles` head.
+    """
+
+    ask: Ask
+    score: Score
+    mode: str = ""
+    roles: Mapping[str, str] = field(default_factory=dict)
+    traces: bool = True
+
+    @asynccontextmanager
+    async def opened(self, concurrency: int) -> AsyncIterator[Do]:
+        """Ask in this process, on this event loop."""
+        yield partial(ask_one, self)
+
+
+def evaluate(
+    pool: Pool,
+    questions: Sequence[Question],
+    folder: RunFolder,
+    *,
+    concurrency: int = 32,
+    on_end: Callable[[Result], None] | None = None,
+) -> list[Result]:
+    """Ask what the folder does not hold yet; all results, in the order of `questions`.
+
+    concurrency: how many questions are under way at once. on_end: told each new result once it is on disk.
+    KeyboardInterrupt leaves a run that can be resumed. Raises RunError if another process writes to the folder, or for
+    two questions of one id.
+    """
+    _check_ids(questions)
+    with folder.writing():
+        todo = remaining(questions, folder)
+        asyncio.run(run_questions(pool, todo, folder, concurrency=concurrency, on_end=on_end))
+    ended = {result.id: result for result in folder.results()}
+    return [ended[question.id] for question in questions]
+
+
+def remaining(questions: Iterable[Question], folder: RunFolder) -> list[Question]:
+    """The questions without a result, in order."""
+    ended = {result.id for result in folder.results()}
+    return [question for question in questions if question.id not in ended]
+
+
+async def run_questions(
+    pool: Pool,
+    questions: Iterable[Question],
+    folder: RunFolder,
+    *,
+    concurrency: int = 32,
+    on_end: Callable[[Result], None] | None = None,
+) -> None:
+    """Ask all `questions`, at most `concurrency` at once, and append each result to the folder as it ends."""
+    if concurrency < 1:
+        raise ValueError(f"concurrency must be positive, got {concurrency}")
+    waiting = iter(questions)
+
+    async def work(ask: Do) -> None:
+        for question in waiting:  # one iterator for all workers: each takes the next question there is
+            result = await ask(question)
+            # the disk makes this worker wait, not the others
+            await asyncio.to_thread(folder.append, result)
+            if on_end:
+                on_end(result)
+
+    async with pool.opened(concurrency) as ask:
+        try:
+            async with asyncio.TaskGroup() as workers:
+                for _ in range(concurrency):
+                    workers.create_task(work(ask))
+        except ExceptionGroup as several:  # of one cause, such as a full disk: one of them tells it
+            raise several.exceptions[0] from several
+
+
+async def ask_one(system: System, question: Question) -> Result:
+    """Ask and score one question. What it raises becomes the result's error."""
+    began, out = time.perf_counter(), NOTHING
+    try:
+        out = await system.ask(question)
+        raise_if_cancelled()
+        seconds = time.perf_counter() - began
+        result = result_of(question, out, seconds=seconds, trace=_trace(system, out))
+    except Exception as error:
+        result = failed_result(question, error, seconds=time.perf_counter() - began)
+    try:
+        return replace(result, scores=dict(system.score(question, out)))
+    except Exception as error:  # a user's own metric must not cost the answers of the others
+        return replace(result, error=result.error or error_dict(error))
+
+
+def agent_asker(agent: Agent, inputs: Callable[[Question], Inputs] | None = None) -> Ask:
+    """Asks a compiled agent. `inputs`: what it is given for a question; the question alone unless said."""
+
+    async def ask(question: Question) -> Mapping[str, Any]:
+        return await agent.ainvoke(inputs(question) if inputs else {"question": question.question})
+
+    return ask
+
+
+def retrieval_asker(retriever: Retriever, k: int) -> Ask:
+    """Searches for the question itself, and answers nothing."""
+
+    async def ask(question: Question) -> Mapping[str, Any]:
+        hits = await acall(retriever, "retrieve", question.question, k)
+        passages = {hit.passage.id: hit.passage.to_dict() for hit in hits}
+        return {**NOTHING, "passages": passages, "steps": [{}], "stop_reason": "retrieval_only"}
+
+    return ask
+
+
+def _check_ids(questions: Iterable[Question]) -> None:
+    for name, count in Counter(question.id for question in questions).items():
+        if count > 1:
+            raise RunError(f"{count} questions have the id {name!r}; results are kept by id, so give each its own")
+
+
+def _trace(system: System, out: Mapping[str, Any]) -> JSON | None:
+    """The trace of a loop; a bare search has none."""
+    if not system.traces or "question" not in out:
+        return None
+    return Trace.from_state(out, system.mode, system.roles).to_dict()

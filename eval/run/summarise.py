@@ -1,0 +1,131 @@
+"""From results to the figures that a run is known by. Pure: the same results give the same summary."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from ras_agent.eval.metrics import normalise_answer
+from ras_agent.eval.run.prices import Cost, Prices, cost_of, model_tokens
+from ras_agent.eval.run.result import Result
+from ras_agent.eval.significance import mean_interval
+from ras_agent.records import JSON
+
+__all__ = ["interval", "summarise"]
+
+_MOST_FAILURES = 20
+_PASSAGE_IDS = re.compile(r" \(passage [^()]*\)$")
+_COUNTED = ("calls", "replayed", "input_tokens", "output_tokens", "cached_tokens")
+
+
+def summarise(results: Sequence[Result], seed: int = 0, prices: Prices | None = None) -> JSON:
+    """The content of summary.json.
+
+    A question that ended in an error counts with the scores it has, which is 0 for an answer. Seconds are by the
+    clock; `retrieved` is how many passages a question had.
+    """
+    seconds = [result.seconds for result in results]
+    return {
+        "questions": len(results),
+        "scores": _scores(results, seed),
+        "by_type": _by(results, lambda result: result.type, seed),
+        "by_hops": _by(results, lambda result: "" if result.gold_hops is None else str(result.gold_hops), seed),
+        "by_answer": _by(results, _kind_of_answer, seed),
+        "stop_reasons": dict(Counter(result.stop_reason for result in results).most_common()),
+        "abstained": sum(result.abstained for result in results),
+        "retrieved": fmean(len(result.retrieved) for result in results) if results else 0.0,
+        "hops": fmean(result.hops for result in results) if results else 0.0,
+        "seconds": {**_percentiles(seconds), "mean": fmean(seconds) if seconds else 0.0},
+        "tokens": _tokens(results),
+        "failures": _failures(results),
+        "errors": sum(result.error is not None for result in results),
+        "cost": _cost(results, prices or Prices()),
+    }
+
+
+def interval(values: Sequence[float], seed: int = 0) -> tuple[float, float]:
+    """The 95 % bootstrap interval of the mean of `values`, which must not be empty."""
+    found = mean_interval(values, seed=seed)
+    return found.low, found.high
+
+
+def _failures(results: Iterable[Result]) -> dict[str, int]:
+    """What went wrong inside runs, the most frequent first, each told as "role: message" without the passages' ids."""
+    told = (
+        f"{one['role']}: {_PASSAGE_IDS.sub('', str(one['message']))}" for result in results for one in result.failures
+    )
+    return dict(Counter(told).most_common(_MOST_FAILURES))
+
+
+def _cost(results: Iterable[Result], prices: Prices) -> JSON | None:
+    """All calls at their price, kept replies as if they had been asked; `unknown` are models without a price.
+
+    None where no model was called, or none has a price.
+    """
+    cost = sum((cost_of(model_tokens(result.usage), prices) for result in results), Cost())
+    return {"total": cost.known, "unknown": list(cost.unknown)} if cost.known else None
+
+
+def _scores(results: Iterable[Result], seed: int) -> dict[str, JSON]:
+    values: dict[str, list[float]] = {}
+    for result in results:
+        for metric, score in result.scores.items():
+            values.setdefault(metric, []).append(score)
+    return {metric: _estimate(scores, seed) for metric, scores in values.items()}
+
+
+def _estimate(scores: Sequence[float], seed: int) -> JSON:
+    # in one order whatever order the questions ended in, so that a resumed run has the same interval
+    low, high = interval(sorted(scores), seed)
+    return {"mean": fmean(sorted(scores)), "low": low, "high": high, "n": len(scores)}
+
+
+def _by(results: Sequence[Result], key: Callable[[Result], str], seed: int) -> dict[str, JSON]:
+    groups: dict[str, list[Result]] = {}
+    for result in results:
+        if name := key(result):
+            groups.setdefault(name, []).append(result)
+    return {name: {"n": len(groups[name]), "scores": _scores(groups[name], seed)} for name in sorted(groups)}
+
+
+def _kind_of_answer(result: Result) -> str:
+    """Guessing gets a closed question right half of the time, an open one never: figures of both apart say more."""
+    gold = {normalise_answer(answer) for answer in result.answers}
+    return "" if not gold else "yes or no" if gold <= {"yes", "no"} else "open"
+
+
+def _percentiles(values: Sequence[float]) -> dict[str, float]:
+    if not values:
+        return {"p50": 0.0, "p95": 0.0}
+    p50, p95 = np.percentile(values, [50, 95])
+    return {"p50": float(p50), "p95": float(p95)}
+
+
+def _tokens(results: Sequence[Result]) -> JSON:
+    total = {name: _sum(results, name) for name in _COUNTED}
+    each = [result.usage.get("input_tokens", 0) + result.usage.get("output_tokens", 0) for result in results]
+    return {
+        **total,
+        "a_question": {**_percentiles(each), "mean": fmean(each) if each else 0.0},
+        "by_role": _merged(result.usage.get("by_role", {}) for result in results),
+        "by_model": _merged(result.usage.get("by_model", {}) for result in results),
+    }
+
+
+def _sum(results: Iterable[Result], name: str) -> int:
+    return sum(result.usage.get(name, 0) for result in results)
+
+
+def _merged(parts: Iterable[Mapping[str, Mapping[str, Any]]]) -> dict[str, dict[str, int]]:
+    merged: dict[str, dict[str, int]] = {}
+    for part in parts:
+        for name, counts in part.items():
+            sums = merged.setdefault(name, dict.fromkeys(_COUNTED, 0))
+            for counted in _COUNTED:
+                sums[counted] += counts.get(counted, 0)
+    return merged

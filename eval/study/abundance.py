@@ -1,0 +1,171 @@
+"""Graph abundance (RAS, Fig. 4): the loop runs once, then its answerer sees only a part of each question's triples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from statistics import fmean
+from typing import Any
+
+from ras_agent.errors import RunError, SettingsError
+from ras_agent.eval.run.evaluation import Configuration, Material
+from ras_agent.eval.run.questions import Question
+from ras_agent.eval.run.result import Result
+from ras_agent.eval.run.runner import Ask
+from ras_agent.eval.study.ablated_roles import NeverRetrieves
+from ras_agent.eval.study.askers import parts
+from ras_agent.eval.study.choices import Choices
+from ras_agent.eval.study.design import Design, Shown, extended
+from ras_agent.eval.study.fact_shares import Evidence, kept_facts, kept_graph, kept_passages
+from ras_agent.eval.study.plots import lines
+from ras_agent.eval.study.tables import markdown_table
+from ras_agent.graphs.from_settings import agent_of
+from ras_agent.graphs.state import Inputs
+from ras_agent.protocols import Answerer
+from ras_agent.question_graph import QuestionGraph
+from ras_agent.records import JSON, Answer, Extraction, Passage
+from ras_agent.settings import Settings
+from ras_agent.tools.roles import role_name
+from ras_agent.trace import Trace
+
+__all__ = ["abundance_design"]
+
+SHARES = tuple(tenth / 10 for tenth in range(1, 11))
+FULL = "full loop"
+Traces = Callable[[], Mapping[str, JSON]]
+
+
+def abundance_design(material: Material, settings: Settings, choices: Choices, traces: Traces, seed: int = 0) -> Design:
+    """The full loop, then a run for each share and shuffle. traces: the full loop's, by question, once it has run."""
+    settings = choices.single(settings)
+    shares = tuple(sorted(set(choices.shares))) or SHARES
+    if not 0 < shares[0] <= shares[-1] <= 1:
+        raise SettingsError(f"a share of the triples is over 0 and at most 1, got {shares[0]:g} to {shares[-1]:g}")
+    metrics = extended(material.asked.metrics, "answer_in_facts")
+    runs = [Configuration(FULL, settings, metrics=metrics, seed=seed, variant={"abundance": None})]
+    names: dict[float, list[str]] = {}
+    for share in shares:
+        for shuffle in range(1, choices.shuffles + 1):
+            name = f"{100 * share:g} % of the triples, shuffle {shuffle}"
+            names.setdefault(share, []).append(name)
+            part = _Part(share, f"{seed}/{shuffle}", choices.evidence, traces)
+            variant = {"abundance": share, "shuffle": shuffle, "evidence": choices.evidence}
+            runs.append(
+                Configuration(
+                    name, settings, metrics=metrics, seed=seed, traces=False, asker=part.asker, graph="static",
+                    variant=variant,
+                )
+            )  # fmt: skip
+    shown = extended(material.asked.metrics[:2], "answer_in_facts")
+    show = partial(_show, names=names, metrics=shown, headline=material.asked.headline, evidence=choices.evidence)
+    return Design("abundance", tuple((material, run) for run in runs), show, material.asked.headline, FULL)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Answers from a share of what the full loop has read."""
+
+    share: float
+    seed: str
+    evidence: Evidence
+    traces: Traces
+
+    def asker(self, material: Material, settings: Settings) -> Ask:
+        roles, traces = parts(material, settings), self.traces()
+
+        async def ask(question: Question) -> Mapping[str, Any]:
+            if question.id not in traces:
+                raise RunError("the full loop ended in an error for this question; --retry-errors asks it again")
+            trace = Trace.from_dict(traces[question.id], question.id)
+            graph = kept_graph(trace.graph, kept_facts(trace.graph, self.share, f"{self.seed}/{question.id}"))
+            given = kept_passages(graph, trace.passages, "all" if self.evidence == "facts" else self.evidence)
+            answerer = _FactsAlone(roles.answerer) if self.evidence == "facts" else roles.answerer
+            agent = agent_of(
+                replace(roles, graph="ras", planner=NeverRetrieves(), extractor=_Known(graph), answerer=answerer,
+                        preset=None)
+            )  # fmt: skip
+            asked: Inputs = {"question": question.question}
+            if given:
+                asked = {**asked, "static_passages": given, "static_iterations": 1}
+            out: Mapping[str, Any] = await agent.ainvoke(asked)
+            return out
+
+        return ask
+
+
+class _Known:
+    """An extractor that has read already."""
+
+    name = "kept"
+
+    def __init__(self, graph: QuestionGraph) -> None:
+        self._graph = graph
+
+    def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
+        return Extraction(self._graph.readings)
+
+
+class _FactsAlone:
+    """An answerer that is shown no passages."""
+
+    def __init__(self, answerer: Answerer) -> None:
+        self.name, self._answerer = role_name(answerer), answerer
+        if aanswer := getattr(answerer, "aanswer", None):
+            self.aanswer = lambda question, graph, passages: aanswer(question, graph, ())
+
+    def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage]) -> Answer:
+        return self._answerer.answer(question, graph, ())
+
+
+def _show(
+    runs: Mapping[str, Sequence[Result]],
+    *,
+    names: Mapping[float, Sequence[str]],
+    metrics: Sequence[str],
+    headline: str,
+    evidence: str,
+) -> Shown:
+    """A row for each share: the mean over its shuffles, and the lowest and highest of them."""
+    rows: list[JSON] = []
+    for share, shuffles in names.items():
+        row: JSON = {"share": share, "shuffles": len(shuffles), "scores": {}}
+        for metric in metrics:
+            means = [mean for name in shuffles if (mean := _mean(runs[name], metric)) is not None]
+            if means:
+                row["scores"][metric] = {"mean": fmean(means), "low": min(means), "high": max(means)}
+        row["abstained"] = fmean(sum(one.abstained for one in runs[name]) for name in shuffles)
+        rows.append(row)
+    shown = [metric for metric in metrics if any(metric in row["scores"] for row in rows)]
+    full = [_percent(_mean(runs[FULL], metric)) for metric in shown]
+    body = [[f"{100 * row['share']:g} %", *(_spread(row["scores"].get(metric)) for metric in shown),
+             f"{row['abstained']:.1f}"] for row in rows]  # fmt: skip
+    body.append([f"{FULL} (all triples and passages)", *full, str(sum(one.abstained for one in runs[FULL]))])
+    text = (
+        f"Mean over {len(next(iter(names.values())))} shuffles (lowest–highest), %; evidence beside the triples: "
+        f"{evidence}; {len(runs[FULL])} questions\n\n"
+        f"{markdown_table(['triples', *shown, 'abstained'], body)}\n"
+    )
+    points = {
+        metric: [
+            (100 * row["share"], *(row["scores"][metric][part] for part in ("mean", "low", "high")))
+            for row in rows
+            if metric in row["scores"]
+        ]
+        for metric in shown
+    }
+    picture = partial(lines, points, "triples kept, %", "%", "Answers from a part of the graph")
+    return Shown(text, {"rows": rows, "evidence": evidence, "headline": headline}, {"abundance.svg": picture})
+
+
+def _mean(results: Sequence[Result], metric: str) -> float | None:
+    scores = sorted(one.scores[metric] for one in results if metric in one.scores)
+    return fmean(scores) if scores else None
+
+
+def _percent(mean: float | None) -> str:
+    return "–" if mean is None else f"{100 * mean:.1f}"
+
+
+def _spread(found: Mapping[str, float] | None) -> str:
+    return f"{100 * found['mean']:.1f} ({100 * found['low']:.1f}–{100 * found['high']:.1f})" if found else "–"

@@ -1,0 +1,169 @@
+"""Extractors compared (RAS, Table 3): their triples against gold ones, their speed, and what the loop makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from ras_agent.errors import SettingsError
+from ras_agent.eval.run.evaluation import Configuration, Material
+from ras_agent.eval.run.result import Result
+from ras_agent.eval.run.runner import Ask
+from ras_agent.eval.significance import Estimate
+from ras_agent.eval.study.choices import Choices
+from ras_agent.eval.study.design import Design, Shown, extended
+from ras_agent.eval.study.extraction import GOLD_TRIPLES, bare_triples, counted_tokens, extraction_asker
+from ras_agent.eval.study.shown import side_by_side
+from ras_agent.eval.study.tables import markdown_table, mean_score
+from ras_agent.graphs.from_settings import chat_settings, role_specs
+from ras_agent.records import JSON
+from ras_agent.settings import Settings
+from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.roles import resolve_extractor, role_name
+
+__all__ = ["extractors_design"]
+
+_KINDS = ("triple", "triple_ends", "triple_soft")
+
+
+def extractors_design(material: Material | None, settings: Settings, choices: Choices, concurrency: int = 32) -> Design:
+    """For each extractor: a run over each gold file, then, where there are questions, a run of the agent with it."""
+    if material is None and not choices.gold:
+        raise SettingsError("give --gold, texts with gold triples, or a benchmark with --data, or both")
+    settings = choices.single(settings, "extractors")
+    specs = tuple(dict.fromkeys(choices.extractors)) or (role_specs(settings).get("extractor", "offline"),)
+    names = {spec: role_name(spec) for spec in specs}
+    runs: list[tuple[Material, Configuration]] = []
+    alone: dict[str, dict[str, str]] = {}
+    unusable: dict[str, int] = {}
+    for path in choices.gold:
+        texts = _texts(path, choices.gold_limit)
+        label = _label(path, alone)
+        alone[label] = {}
+        unusable[label] = sum(question.metadata["unusable"] for question in texts.questions)
+        for spec in specs:
+            alone[label][names[spec]] = name = f"{names[spec]} on {label}"
+            runs.append((texts, _extraction(name, spec, names[spec], settings, label, concurrency)))
+    within: dict[str, str] = {}
+    if material is not None:
+        for spec in specs:
+            within[names[spec]] = name = f"{names[spec]} in the loop"
+            metrics = extended(material.asked.metrics, "answer_in_facts")
+            variant = {"extractor": names[spec]}
+            run = Configuration(name, settings.model_copy(update={"extractor": spec}), metrics=metrics, variant=variant)
+            runs.append((material, run))
+    show = partial(
+        _show,
+        alone=alone,
+        within=within,
+        unusable=unusable,
+        concurrency=concurrency,
+        metrics=extended(material.asked.metrics[:2], "answer_in_facts") if material else (),
+    )
+    headline = material.asked.headline if material else "triple_soft_f1"
+    return Design("extractors", tuple(runs), show, headline, next(iter(within.values()), ""))
+
+
+def _texts(path: Path, limit: int | None) -> Material:
+    questions = GOLD_TRIPLES.load(path, limit=limit)
+    return Material(GOLD_TRIPLES, path, questions, PassageIndex.in_memory([]), "")
+
+
+def _label(path: Path, taken: Mapping[str, object]) -> str:
+    label, number = path.stem, 2
+    while label in taken:
+        label, number = f"{path.stem} ({number})", number + 1
+    return label
+
+
+def _extraction(
+    name: str, spec: str, extractor: str, settings: Settings, label: str, concurrency: int
+) -> Configuration:
+    def asker(material: Material, settings: Settings) -> Ask:
+        asking = {"settings": chat_settings(settings), "prompts_dir": settings.prompts, "few_shot": settings.few_shot}
+        return extraction_asker(resolve_extractor(spec, **asking))
+
+    return Configuration(
+        name,
+        settings,
+        traces=False,
+        asker=asker,
+        graph="none",
+        # speed is measured under this many texts at once, so a run goes on with as many as it began with
+        variant={"extractor": extractor, "texts": label, "concurrency": concurrency},
+        only_roles={"extractor": extractor},
+    )
+
+
+def _show(
+    runs: Mapping[str, Sequence[Result]],
+    *,
+    alone: Mapping[str, Mapping[str, str]],
+    within: Mapping[str, str],
+    unusable: Mapping[str, int],
+    concurrency: int,
+    metrics: Sequence[str],
+) -> Shown:
+    parts: list[str] = []
+    figures: JSON = {"gold": {}}
+    for label, named in alone.items():
+        rows = {extractor: _measured(runs[name], concurrency) for extractor, name in named.items()}
+        figures["gold"][label] = rows
+        parts.append(f"## {label}: triples against gold ones, %\n\n{_gold_table(rows)}\n")
+        if unusable[label]:
+            parts.append(f"{unusable[label]} gold items that do not have three parts are left out.\n")
+    if within:
+        base = next(iter(within.values()))
+        inside = side_by_side({name: runs[name] for name in within.values()}, metrics, metrics[0], base)
+        figures["loop"] = inside.figures
+        parts.append(f"## In the loop\n\n{inside.markdown}")
+    return Shown("\n".join(parts), figures)
+
+
+def _measured(results: Sequence[Result], concurrency: int) -> JSON:
+    """Scores, and tokens a second: of all streams together, as long as they are all busy."""
+    seconds = sum(one.seconds for one in results) / max(1, min(concurrency, len(results)))
+    fresh = not any(one.usage.get("replayed") for one in results)
+
+    def pace(tokens: int) -> float | None:
+        return tokens / seconds if seconds and fresh else None  # a replayed call took no time
+
+    return {
+        "texts": len(results),
+        "errors": sum(one.error is not None for one in results),
+        "triples": sum(len(one.answer.splitlines()) for one in results),
+        "scores": {
+            metric: _dict(mean_score([one.scores[metric] for one in results if metric in one.scores]))
+            for metric in GOLD_TRIPLES.metrics
+        },
+        "read_tokens_a_second": pace(sum(counted_tokens(one.question) for one in results)),
+        "written_tokens_a_second": pace(sum(counted_tokens(bare_triples(one.answer)) for one in results)),
+        "model_tokens": {
+            name: sum(one.usage.get(name, 0) for one in results) for name in ("input_tokens", "output_tokens")
+        },
+    }
+
+
+def _gold_table(rows: Mapping[str, JSON]) -> str:
+    head = ["extractor", "texts", "triples", *(f"{kind} P / R / F1" for kind in ("exact", "ends", "soft")),
+            "tokens/s read", "tokens/s written", "errors"]  # fmt: skip
+    lines = []
+    for extractor, row in rows.items():
+        cells = [
+            " / ".join(_mean(row["scores"][f"{kind}_{part}"]) for part in ("precision", "recall", "f1"))
+            for kind in _KINDS
+        ]
+        paces = [
+            f"{row[name]:,.0f}" if row[name] else "–" for name in ("read_tokens_a_second", "written_tokens_a_second")
+        ]
+        lines.append([extractor, str(row["texts"]), str(row["triples"]), *cells, *paces, str(row["errors"])])
+    return markdown_table(head, lines)
+
+
+def _dict(score: Estimate | None) -> JSON | None:
+    return {"mean": score.mean, "low": score.low, "high": score.high, "n": score.n} if score else None
+
+
+def _mean(score: JSON | None) -> str:
+    return f"{100 * score['mean']:.1f}" if score else "–"

@@ -1,0 +1,84 @@
+"""Retrievers alone: each searches for the questions themselves, and what it finds is held against the gold passages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from ras_agent.errors import SettingsError
+from ras_agent.eval.metrics import all_recalled_at, recall_at
+from ras_agent.eval.run.evaluation import Configuration, Material
+from ras_agent.eval.run.result import Result
+from ras_agent.eval.study.choices import Choices
+from ras_agent.eval.study.design import Design, Shown
+from ras_agent.eval.study.plots import Points, lines
+from ras_agent.eval.study.shown import side_by_side
+from ras_agent.eval.study.tables import mean_score
+from ras_agent.records import JSON
+from ras_agent.settings import Settings
+
+__all__ = ["retrieval_design"]
+
+DEPTH = 20
+_CUTOFFS = (1, 2, 5, 10, 20, 50, 100)
+_HEADLINE = "recall@5"
+
+
+def retrieval_design(material: Material, settings: Settings, choices: Choices) -> Design:
+    """A run for each retriever, all as deep as k says (20 unless chosen). The first is what the others are held to."""
+    if not any(question.supporting for question in material.questions):
+        raise SettingsError(f"{material.data} names no gold passages; a study of retrieval needs them")
+    settings = choices.single(settings, "retrievers", "ks")
+    if len(choices.ks) > 1:
+        raise SettingsError("this study has one depth, --k; its curves show every smaller one")
+    depth = choices.ks[0] if choices.ks else DEPTH
+    cutoffs = [k for k in _CUTOFFS if k < depth] + [depth]
+    metrics = [f"{name}@{k}" for name in ("recall", "all_recall") for k in cutoffs] + ["mrr", "answer_in_passages"]
+    headline = _HEADLINE if _HEADLINE in metrics else f"recall@{depth}"
+    names = tuple(dict.fromkeys(choices.retrievers)) or (settings.retriever,)
+    runs = tuple(
+        Configuration(
+            name,
+            settings.model_copy(update={"retriever": name, "k": depth}),
+            metrics=metrics,
+            retrieval_only=True,
+            variant={"retriever": name, "k": depth},
+        )
+        for name in names
+    )
+    show = partial(_show, metrics=metrics, headline=headline, base=names[0], depth=depth)
+    return Design("retrieval", tuple((material, run) for run in runs), show, headline, names[0])
+
+
+def _show(
+    runs: Mapping[str, Sequence[Result]], *, metrics: Sequence[str], headline: str, base: str, depth: int
+) -> Shown:
+    columns = [name for name in metrics if name.startswith("recall@")]
+    columns += [name for name in ("all_recall@5", "all_recall@10", f"all_recall@{depth}", "mrr") if name in metrics]
+    table = side_by_side(runs, metrics, headline, base, columns=list(dict.fromkeys(columns)), loop=False)
+    curves = {name: _curve(results, depth) for name, results in runs.items()}
+    title = "Gold passages among the first k"
+    pictures = {
+        "recall.svg": partial(lines, {name: _points(curve, "recall") for name, curve in curves.items()}, "k",
+                              "share found, %", title),
+        "all-recall.svg": partial(lines, {name: _points(curve, "all_recall") for name, curve in curves.items()}, "k",
+                                  "questions with all of them, %", title),
+    }  # fmt: skip
+    return Shown(table.markdown, {**table.figures, "curves": curves}, pictures)
+
+
+def _curve(results: Sequence[Result], depth: int) -> list[JSON]:
+    """At every k: mean share of gold passages found, and share of questions with all, with their intervals."""
+    asked = [one for one in results if one.supporting]
+    found = []
+    for k in range(1, depth + 1):
+        point: JSON = {"k": k}
+        for name, rule in (("recall", recall_at), ("all_recall", all_recalled_at)):
+            score = mean_score([rule(k, one.retrieved, one.supporting) for one in asked])
+            point[name] = [score.mean, score.low, score.high] if score else None
+        found.append(point)
+    return found
+
+
+def _points(curve: Sequence[JSON], name: str) -> Points:
+    return [(point["k"], *point[name]) for point in curve if point[name]]

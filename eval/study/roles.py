@@ -1,0 +1,43 @@
+"""Role swapping: every planner with every answerer (RAS, Fig. 3)."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ras_agent.eval.run.evaluation import Configuration, Material
+from ras_agent.eval.study.choices import Choices
+from ras_agent.eval.study.design import Design, extended
+from ras_agent.eval.study.shown import show_crossed
+from ras_agent.graphs.from_settings import role_specs
+from ras_agent.settings import Settings
+from ras_agent.tools.roles import role_name
+
+__all__ = ["roles_design"]
+
+
+def roles_design(material: Material, settings: Settings, choices: Choices) -> Design:
+    """A run for each pair. The extractor is the same in all: the one set, else that beside the first planner."""
+    settings = choices.single(settings, "planners", "answerers")
+    specs = role_specs(settings)
+    planners = tuple(dict.fromkeys(choices.planners)) or (specs.get("planner", "offline"),)
+    answerers = tuple(dict.fromkeys(choices.answerers)) or (specs["answerer"],)
+    extractor = role_specs(settings.model_copy(update={"planner": planners[0], "answerer": answerers[0]})).get(
+        "extractor"
+    )
+    runs, cells = [], {}
+    for planner in planners:
+        for answerer in answerers:
+            pair = (role_name(planner), role_name(answerer))
+            cells[pair] = f"planner {pair[0]}, answerer {pair[1]}"
+            chosen = {"planner": planner, "answerer": answerer, "extractor": extractor}
+            runs.append(
+                Configuration(
+                    cells[pair],
+                    settings.model_copy(update=chosen),
+                    metrics=extended(material.asked.metrics, "all_recall", "sufficiency_precision"),
+                    variant={"planner": pair[0], "answerer": pair[1]},
+                )
+            )
+    metrics = extended(material.asked.metrics[:2], "all_recall", "sufficiency_precision")
+    show = partial(show_crossed, cells=cells, metrics=metrics, titles=("planner", "answerer"))
+    return Design("roles", tuple((material, run) for run in runs), show, material.asked.headline)

@@ -1,8 +1,0 @@
-"""Studies: sets of evaluation runs that differ in one thing, so that it shows what the thing is worth."""
-
-from ras_agent.app.studies.choices import Choices
-from ras_agent.app.studies.design import Design, Shown
-from ras_agent.app.studies.registry import STUDIES, designed
-from ras_agent.app.studies.run import run_study
-
-__all__ = ["STUDIES", "Choices", "Design", "Shown", "designed", "run_study"]

@@ -1,0 +1,49 @@
+"""The throughput benchmark: a sequential loop and evaluations over a loopback server, small."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ras_agent.eval.bench import throughput as bench_throughput
+from ras_agent.eval.bench.loopback_model import answer, extract, plan
+
+
+def test_every_way_is_measured_against_the_sequential_loop(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    target = tmp_path / "out.jsonl"
+    bench_throughput.main(
+        [
+            "--rounds",
+            "1",
+            "--ways",
+            "4",
+            "--latency",
+            "0",
+            "--questions",
+            "6",
+            "--sequential",
+            "2",
+            "--json",
+            str(target),
+        ]
+    )
+    loop, evaluation = (json.loads(line) for line in target.read_text().splitlines())
+    assert (loop["concurrency"], loop["questions"], loop["ratio"]) == (0, 2, 1.0)
+    assert (evaluation["concurrency"], evaluation["questions"]) == (4, 6)
+    assert evaluation["calls"] >= 6 * 3
+    assert capsys.readouterr().out.splitlines()[2].startswith("| sequential loop |")
+
+
+def test_the_stand_in_plans_reads_and_answers_by_the_prompt_alone() -> None:
+    question = "Question: Who built it?"
+    assert plan(question) == "[SUBQ] Who built it?"
+    assert plan(f"[SUBQ] a\n[SUBQ] b\n[SUBQ] c\n{question}") == "[SUFFICIENT]"
+    assert extract("<passage>\n[1] Mill\none two three four five six seven\n</passage>").splitlines() == [
+        "(S> Mill | P> has in its text | O> one two three four five)",
+        "(S> Mill | P> has in its text | O> seven)",
+    ]
+    assert answer("(S> Mill | P> was built by | O> Ann)") == "Answer: Ann [1]"
+    assert answer("nothing") == "Answer: [UNKNOWN]"

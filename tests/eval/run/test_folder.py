@@ -1,0 +1,109 @@
+"""A run's folder: what is in it after a crash, and who may write to it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ras_agent.errors import RunError
+from ras_agent.eval.run.folder import RunFolder
+from ras_agent.eval.run.result import Result
+
+MANIFEST = {"name": "one", "graph": "ras", "limits": {"k": 5}, "started": "2025-01-01T00:00:00+00:00"}
+
+
+def _ids(folder: RunFolder) -> list[str]:
+    return [result.id for result in folder.results()]
+
+
+def test_a_result_is_read_back_as_it_was_written(tmp_path: Path) -> None:
+    folder = RunFolder.begin(tmp_path / "run", MANIFEST)
+    written = Result(
+        "q1", "Wer? 谁?", ("Bell",), ("p1",), "bridge", 2, "Bell", scores={"f1": 1.0}, retrieved=("p1", "p2"),
+        usage={"calls": 2}, models=("m",), trace={"steps": []},
+    )  # fmt: skip
+    folder.append(written)
+    assert list(folder.results()) == [written]
+
+
+def test_values_that_json_has_no_form_for_do_not_spoil_the_line(tmp_path: Path) -> None:
+    folder = RunFolder.begin(tmp_path / "run", MANIFEST)
+    folder.append(Result("q1", "lone \ud800", seconds=float("nan")))
+    row = json.loads(folder.results_path.read_text("utf-8"), parse_constant=lambda name: pytest.fail(name))
+    assert (row["question"], row["seconds"]) == ("lone ?", None)
+
+
+def test_a_half_last_line_is_left_out_and_cut_off_before_the_next(tmp_path: Path) -> None:
+    folder = RunFolder.begin(tmp_path / "run", MANIFEST)
+    folder.append(Result("q1", "?"))
+    with folder.results_path.open("ab") as file:
+        file.write(b'{"id": "q2", "question": "\xe8\xb0')
+    assert _ids(folder) == ["q1"]
+    with folder.writing():
+        folder.append(Result("q3", "?"))
+    assert _ids(folder) == ["q1", "q3"]
+
+
+def test_a_bad_line_in_the_middle_is_told_with_its_number(tmp_path: Path) -> None:
+    folder = RunFolder.begin(tmp_path / "run", MANIFEST)
+    folder.results_path.write_text('{"id": "q1", "question": "?"}\nnot json\n')
+    with pytest.raises(RunError, match=r"results\.jsonl line 2: not a result .* remove the line to ask it again"):
+        list(folder.results())
+
+
+def test_another_configuration_is_refused_by_what_differs(tmp_path: Path) -> None:
+    RunFolder.begin(tmp_path / "run", MANIFEST)
+    other = {**MANIFEST, "limits": {"k": 3}, "variant": {"ablation": "no_triples"}, "started": "later"}
+    told = (
+        r"run was begun with another configuration: limits\.k: 5 there, 3 here; "
+        r"variant\.ablation: absent there, \"no_triples\" here\. Resume it .* --out"
+    )
+    with pytest.raises(RunError, match=told):
+        RunFolder.begin(tmp_path / "run", other)
+
+
+def test_a_run_that_was_begun_before_graphs_were_told_goes_on(tmp_path: Path) -> None:
+    RunFolder.begin(tmp_path / "run", MANIFEST)
+    RunFolder.begin(tmp_path / "run", {**MANIFEST, "knowledge_graph": "92ed"})
+    RunFolder.begin(tmp_path / "later", {**MANIFEST, "knowledge_graph": "92ed"})
+    with pytest.raises(RunError, match='knowledge_graph: "92ed" there, "5c1b" here'):
+        RunFolder.begin(tmp_path / "later", {**MANIFEST, "knowledge_graph": "5c1b"})
+
+
+def test_time_place_and_versions_may_differ_between_sittings(tmp_path: Path) -> None:
+    RunFolder.begin(tmp_path / "run", MANIFEST)
+    again = RunFolder.begin(tmp_path / "run", {**MANIFEST, "started": "later", "packages": {"numpy": "3"}, "name": "b"})
+    assert again.manifest()["name"] == "one"
+    RunFolder.begin(tmp_path / "run", {**MANIFEST, "started": "later still", "packages": {"numpy": "3"}})
+    assert again.manifest()["resumed"] == [{"started": "later", "packages": {"numpy": "3"}}]
+
+
+def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "notes.md").write_text("mine")
+    with pytest.raises(RunError, match=r"holds files but no manifest\.json"):
+        RunFolder.begin(tmp_path, MANIFEST)
+
+
+def test_a_crash_while_the_manifest_was_written_does_not_block_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "manifest.json.new").write_text('{"na')
+    assert RunFolder.begin(tmp_path, MANIFEST).manifest() == MANIFEST
+
+
+def test_forgotten_questions_are_gone_and_the_others_stay(tmp_path: Path) -> None:
+    folder = RunFolder.begin(tmp_path / "run", MANIFEST)
+    for name in ("q1", "q2", "q3"):
+        folder.append(Result(name, "?"))
+    folder.forget({"q2"})
+    assert _ids(folder) == ["q1", "q3"]
+
+
+def test_two_processes_cannot_write_at_once(tmp_path: Path) -> None:
+    folder = RunFolder.begin(tmp_path / "run", MANIFEST)
+    code = f"from ras_agent.eval.run.folder import RunFolder\nwith RunFolder({str(folder.path)!r}).writing(): pass"
+    command = [sys.executable, "-P", "-c", code]
+    with folder.writing():
+        refused = subprocess.run(command, capture_output=True, text=True)
+    assert f"another process is writing to {folder.path}; wait for it, or name another folder" in refused.stderr
+    assert subprocess.run(command).returncode == 0

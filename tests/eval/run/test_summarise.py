@@ -1,0 +1,66 @@
+"""From results to a run's figures."""
+
+from ras_agent.eval.run.result import Result
+from ras_agent.eval.run.summarise import interval, summarise
+
+
+def _result(name: str, f1: float, **more: object) -> Result:
+    return Result(name, "?", scores={"f1": f1}, **more)  # type: ignore[arg-type]
+
+
+def test_means_counts_and_groups() -> None:
+    call = {"calls": 2, "replayed": 1, "input_tokens": 10, "output_tokens": 4, "cached_tokens": 0}
+    usage = {**call, "by_role": {"planner": call}, "by_model": {"m": call}}
+    summary = summarise(
+        [
+            _result("a", 1.0, type="bridge", gold_hops=2, hops=2, seconds=1.0, stop_reason="sufficient", usage=usage),
+            _result("b", 0.5, type="bridge", gold_hops=3, hops=4, seconds=3.0, stop_reason="sufficient", usage=usage),
+            _result("c", 0.0, hops=0, seconds=2.0, stop_reason="error", error={"type": "X", "message": ""}),
+        ]
+    )
+    assert summary["scores"]["f1"]["mean"] == 0.5
+    assert summary["scores"]["f1"]["n"] == 3
+    assert summary["by_type"] == {"bridge": {"n": 2, "scores": {"f1": summary["by_type"]["bridge"]["scores"]["f1"]}}}
+    assert summary["by_type"]["bridge"]["scores"]["f1"]["mean"] == 0.75
+    assert list(summary["by_hops"]) == ["2", "3"]
+    assert summary["stop_reasons"] == {"sufficient": 2, "error": 1}
+    assert (summary["errors"], summary["hops"], summary["seconds"]["p50"]) == (1, 2.0, 2.0)
+    assert (summary["tokens"]["calls"], summary["tokens"]["by_model"]["m"]["input_tokens"]) == (4, 20)
+
+
+def test_the_order_in_which_questions_ended_changes_nothing() -> None:
+    results = [_result(str(number), number / 7) for number in range(8)]
+    assert summarise(results)["scores"] == summarise(results[::-1])["scores"]
+
+
+def test_an_interval_holds_the_mean_and_narrows_with_more_questions() -> None:
+    few, many = interval([0.0, 1.0] * 10), interval([0.0, 1.0] * 1000)
+    assert few[0] < many[0] < 0.5 < many[1] < few[1]
+    assert interval([1.0, 1.0, 1.0]) == (1.0, 1.0)
+
+
+def test_no_results_give_a_summary_without_scores() -> None:
+    summary = summarise([])
+    assert (summary["scores"], summary["questions"], summary["seconds"]["p95"]) == ({}, 0, 0.0)
+
+
+def test_closed_questions_are_told_apart_from_open_ones() -> None:
+    summary = summarise(
+        [
+            _result("a", 1.0, answers=("yes",)),
+            _result("b", 0.0, answers=("No.",)),
+            _result("c", 0.25, answers=("Hull",)),
+        ]
+    )
+    means = {kind: (part["n"], part["scores"]["f1"]["mean"]) for kind, part in summary["by_answer"].items()}
+    assert means == {"yes or no": (2, 0.5), "open": (1, 0.25)}
+
+
+def test_failures_inside_runs_are_counted_by_what_they_say() -> None:
+    refused = {"role": "extractor", "hop": 1, "message": "m failed after 1 try: 401"}
+    results = [
+        _result("a", 0.0, failures=({**refused, "message": f"{refused['message']} (passage p1)"},)),
+        _result("b", 0.0, failures=(refused, {"role": "planner", "hop": 2, "message": "no plan"})),
+    ]
+    failures = {"extractor: m failed after 1 try: 401": 2, "planner: no plan": 1}
+    assert summarise(results)["failures"] == failures

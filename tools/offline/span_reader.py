@@ -2,7 +2,7 @@
 
 One forward pass over "[CLS] question [SEP] text [SEP]" gives every token a logit of starting and of ending the answer;
 the logits at [CLS] say that the text holds none (as Devlin et al. 2019 read SQuAD 2.0, arXiv:1810.04805).
-`ras_agent.train.span_reader` made the delta; the JSON card beside it tells from what.
+`ras_agent.train.reader.train` made the delta; the JSON card beside it tells from what.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class _Network:
         if made_for != MINILM_SHA256:
             raise WeightsError(
                 f"{delta}: made for base weights {made_for}, but the packaged MiniLM's are {MINILM_SHA256}; "
-                "make it again: python -m ras_agent.train.span_reader --help"
+                "make it again: python -m ras_agent.train.reader.train --help"
             )
         try:
             import torch

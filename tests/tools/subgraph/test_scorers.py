@@ -197,7 +197,7 @@ def test_a_head_is_saved_and_loaded(tmp_path: Path) -> None:
 
 
 def test_a_missing_or_damaged_head_says_what_to_do(tmp_path: Path, hash_embedder: Any) -> None:
-    with pytest.raises(WeightsError, match=r"path_encoder.json is missing.*ras_agent.train.path_encoder"):
+    with pytest.raises(WeightsError, match=r"path_encoder.json is missing.*ras_agent.train.paths.train"):
         PathHead.load(tmp_path)
     head().save(tmp_path)
     about = json.loads((tmp_path / "path_encoder.json").read_text())

@@ -1,6 +1,6 @@
 """Does this text look like an answer to this question? Two hashed bags of features and their inner product.
 
-Trained on questions with their answers alone (see ras_agent.train.answer_ranker): "what year" meets four digits, "who"
+Trained on questions with their answers alone (see ras_agent.train.ranker.train): "what year" meets four digits, "who"
 two or three capitalised words, "profession" the words that name one.
 """
 

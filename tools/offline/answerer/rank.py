@@ -45,11 +45,11 @@ class Ranker:
     """Scores candidates with fixed weights; may be used from several threads at once."""
 
     def __init__(self, weights: dict[str, npt.NDArray[Any]]) -> None:
-        """`weights` as `ras_agent.train.answer_ranker` writes them. Raises WeightsError for another layout."""
+        """`weights` as `ras_agent.train.ranker.train` writes them. Raises WeightsError for another layout."""
         if weights["mean"].shape != (len(INPUTS),):
             raise WeightsError(
                 f"the ranker's weights are for {len(weights['mean'])} features, this version has {len(INPUTS)}; "
-                "make them again: python -m ras_agent.train.answer_ranker --help"
+                "make them again: python -m ras_agent.train.ranker.train --help"
             )
         self.rarity = Rarity(weights["rarity"])
         self.types = TypeModel(weights["type.questions"], weights["type.answers"])

@@ -49,7 +49,7 @@ class PathHead:
             raise WeightsError(
                 f"the path encoder was trained over {self.embedder!r} ({len(self.question_down)} wide), not over "
                 f"{embedder.name!r} ({embedder.dimension} wide): take that encoder, or train it with "
-                "`python -m ras_agent.train.path_encoder`"
+                "`python -m ras_agent.train.paths.train`"
             )
 
     def save(self, folder: str | Path) -> None:
@@ -77,7 +77,7 @@ class PathHead:
         except FileNotFoundError as error:
             raise WeightsError(
                 f"no path encoder at {folder} ({error.filename} is missing): train one with "
-                "`python -m ras_agent.train.path_encoder`"
+                "`python -m ras_agent.train.paths.train`"
             ) from error
         except (SafetensorError, ValueError, OSError) as error:
             raise WeightsError(f"{folder} holds no readable path encoder ({error}): train it anew") from error

@@ -1,0 +1,119 @@
+"""What the GFM network is trained on: knowledge graphs read offline, with questions and the passages that support them.
+
+    python -m ras_agent.train.gfm.examples --data DATA --out SETS
+
+DATA is a folder with hotpotqa_train, musique_train200 and 2wikimultihopqa's corpus. Each set becomes a folder with
+`graph`, a knowledge graph whose facts the offline extractor read and whose vectors are the packaged MiniLM's;
+`questions.jsonl`, one {"question", "supporting", "kind"} a line; and `questions.npz`, how these are linked to the
+graph. 2WikiMultihopQA's corpus comes without its questions; its own are made from its sentences
+(ras_agent.train.gfm.pseudo_questions), and so are some more of the others'.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+from ras_agent.errors import SettingsError, UnknownName
+from ras_agent.program import run_program
+from ras_agent.records import Passage
+from ras_agent.tools.kg.disk import write_generation
+from ras_agent.tools.kg.facts import PassageFacts, facts_in
+from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.offline.roles import offline_extractor
+from ras_agent.train.gfm.linked import Question, write_linked
+from ras_agent.train.gfm.pseudo_questions import supported_questions
+from ras_agent.train.reader.examples import read_jsonl
+
+__all__ = ["SETS", "facts_of", "write_set"]
+
+PER_PASSAGE, TWO_HOP = 2, 0.8
+
+
+def hotpotqa(data: Path) -> tuple[list[Passage], list[Question]]:
+    """HotpotQA's training sample."""
+    folder = data / "hotpotqa_train"
+    passages = [Passage(row["id"], row["text"], row["title"]) for row in read_jsonl(folder / "corpus.jsonl")]
+    ids = {passage.title: passage.id for passage in passages}
+    questions = [
+        Question(row["question"], tuple(ids[title] for title in row["supporting_titles"]))
+        for row in read_jsonl(folder / "questions.jsonl")
+    ]
+    return passages, questions
+
+
+def musique(data: Path) -> tuple[list[Passage], list[Question]]:
+    """MuSiQue's training sample: all questions' paragraphs as one corpus."""
+    passages: dict[tuple[str, str], Passage] = {}
+    questions = []
+    for row in read_jsonl(data / "musique_train200" / "questions.jsonl"):
+        supporting = []
+        for paragraph in row["paragraphs"]:
+            title, text = paragraph["title"], paragraph["paragraph_text"]
+            passage = passages.setdefault((title, text), Passage(f"p{len(passages)}", text, title))
+            if paragraph["is_supporting"]:
+                supporting.append(passage.id)
+        questions.append(Question(row["question"], tuple(supporting)))
+    return list(passages.values()), questions
+
+
+def two_wiki(data: Path) -> tuple[list[Passage], list[Question]]:
+    """2WikiMultihopQA's passages, without questions."""
+    rows = read_jsonl(data / "2wikimultihopqa" / "corpus.jsonl")
+    return [Passage(row["id"], row["text"], row["title"]) for row in rows], []
+
+
+SETS: dict[str, Callable[[Path], tuple[list[Passage], list[Question]]]] = {
+    "hotpotqa": hotpotqa,
+    "musique": musique,
+    "2wiki": two_wiki,
+}
+
+
+def facts_of(passages: Iterable[Passage]) -> Iterator[PassageFacts]:
+    """What the offline extractor reads in each passage."""
+    extractor = offline_extractor()
+    for passage in passages:
+        yield facts_in(passage, extractor.extract([passage]).triples)
+
+
+def write_set(
+    folder: Path, passages: Sequence[Passage], questions: Sequence[Question], seed: int = 0, most: int | None = None
+) -> KGIndex:
+    """Write a set's graph and questions, with pseudo questions added: `most` of them, if there are more."""
+    kg = KGIndex.in_memory(facts_of(passages), embedder="minilm", extractor="offline")
+    (folder / "graph").mkdir(parents=True, exist_ok=True)
+    write_generation(folder / "graph", kg.arrays, kg.manifest)
+    made = [
+        Question(question, tuple(passage.id for passage in support), "pseudo")
+        for question, support in supported_questions(passages, PER_PASSAGE, TWO_HOP, seed)
+    ]
+    if most is not None and len(made) > most:
+        made = random.Random(seed).sample(made, most)
+    write_linked(folder, kg, [*questions, *made])
+    return kg
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Write the sets."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--sets", default=",".join(SETS), help="parted by commas")
+    parser.add_argument("--pseudo", type=int, help="at most so many pseudo questions a set (all)")
+    given = parser.parse_args(arguments)
+    names = given.sets.split(",")
+    for name in names:
+        if name not in SETS:
+            raise UnknownName("set", name, tuple(SETS))
+    if given.pseudo is not None and given.pseudo < 0:
+        raise SettingsError(f"--pseudo has to be at least 0, got {given.pseudo}")
+    for name in names:
+        kg = write_set(given.out / name, *SETS[name](given.data), most=given.pseudo)
+        print(f"{name}: {kg.manifest}", flush=True)
+
+
+if __name__ == "__main__":
+    run_program(main)

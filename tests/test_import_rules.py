@@ -1,55 +1,120 @@
-"""Imports point one way: core <- prompts <- tools <- graphs <- eval <- train, app."""
+"""Imports point one way: core <- prompts <- tools <- graphs <- eval <- train, app.
+
+Inside tools: the foundations and `retrieve`, `plan`, `structure`, `answer` know nothing of each other's stages, and the
+offline mode is a system of its own, which only the registry and training import.
+"""
+
+from __future__ import annotations
 
 import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 LAYERS = ("core", "prompts", "tools", "graphs", "eval", "train", "app")
-STAGES = {"plan", "retrieve", "subgraph", "structure", "answer"}
-FOLDERS = ("ras_agent", "prompts", "tools", "graphs", "eval")
-SOURCES = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
+FOUNDATIONS = {"index", "kg", "gfm", "chat", "embed", "spread", "subgraph"}
+STAGES = {"plan", "retrieve", "structure", "answer"}
+MAY_IMPORT_OFFLINE = {"tools.offline", "tools.registry", "train"}
 
 
-def _module(path: Path) -> tuple[str, ...]:
+def _name_of(path: Path) -> str:
+    """Return the dotted name below `ras_agent` of a source file, "" for the package itself."""
     parts = path.relative_to(ROOT).with_suffix("").parts
-    return parts[1:] if parts[0] == "ras_agent" else parts
+    parts = parts[1:] if parts[0] == "ras_agent" else parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def _layer(module: tuple[str, ...]) -> str:
-    return module[0] if module and module[0] in LAYERS else "core"
+SOURCES = {
+    _name_of(path): ast.parse(path.read_text("utf-8"))
+    for folder in ("ras_agent", "prompts", "tools", "graphs", "eval")
+    for path in sorted((ROOT / folder).rglob("*.py"))
+    if folder != "ras_agent" or not any(parent.is_symlink() for parent in path.parents)
+}
 
 
-def _imports(path: Path) -> Iterator[tuple[str, ...]]:
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        if isinstance(node, ast.ImportFrom) and node.module:
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
-        for name in names:
-            if name.split(".")[0] == "ras_agent":
-                yield tuple(name.split(".")[1:])
+def _is_package(name: str) -> bool:
+    return any(other.startswith(f"{name}.") for other in SOURCES)
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_no_module_imports_a_later_layer(path: Path) -> None:
-    if path == ROOT / "ras_agent" / "__init__.py":
-        return  # offers the graph factories lazily and holds nothing else
-    own = LAYERS.index(_layer(_module(path)))
-    later = [".".join(name) for name in _imports(path) if name and LAYERS.index(_layer(name)) > own]
-    assert not later
+def _imports(tree: ast.Module) -> Iterator[str]:
+    """Yield the modules of this package that a file imports anywhere, also in functions and for types alone."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from filter(None, (_module_of(alias.name, "") for alias in node.names))
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield from filter(None, (_module_of(node.module, alias.name) for alias in node.names))
 
 
-@pytest.mark.parametrize("path", [path for path in SOURCES if _module(path)[0] == "tools"], ids=lambda path: path.name)
-def test_the_stages_do_not_import_each_other(path: Path) -> None:
-    module = _module(path)
-    stage = module[1] if len(module) > 2 else ""
-    others = {name[1] for name in _imports(path) if len(name) > 1 and name[0] == "tools"} & STAGES - {stage}
-    if stage in STAGES or stage in {"index", "encode"}:
-        assert not others
+def _module_of(module: str, name: str) -> str:
+    """Return the module below `ras_agent` that defines `name`; a package's re-exports are followed to their source."""
+    package, _, inside = module.partition(".")
+    if package != "ras_agent":
+        return ""
+    if (deeper := f"{inside}.{name}".strip(".")) in SOURCES:
+        return deeper
+    for node in SOURCES[inside].body if inside and _is_package(inside) else ():
+        if isinstance(node, ast.ImportFrom) and any(alias.name == name for alias in node.names):
+            return _module_of(node.module or "", name)
+    return inside
+
+
+IMPORTS = {name: set(_imports(tree)) - {name} for name, tree in SOURCES.items()}
+
+
+def _layer(module: str) -> int:
+    first = module.partition(".")[0]
+    return LAYERS.index(first) if first in LAYERS else 0
+
+
+def _part(module: str) -> str:
+    """Return the folder of `tools` that a module is in."""
+    return module.split(".")[1] if module.startswith("tools.") else ""
+
+
+def _broken(rule: str, pairs: Iterator[tuple[str, str]]) -> str:
+    return "".join(f"\n{rule}: {importer} imports {imported}" for importer, imported in sorted(pairs))
+
+
+def _all_imports() -> Iterator[tuple[str, str]]:
+    return ((importer, imported) for importer, names in IMPORTS.items() if importer for imported in names)
+
+
+def test_no_module_imports_a_later_layer() -> None:
+    wrong = (pair for pair in _all_imports() if _layer(pair[0]) < _layer(pair[1]))
+    assert not _broken("a layer is below", wrong)
+
+
+def test_stages_import_neither_each_other_nor_are_they_imported_by_foundations() -> None:
+    def crosses(importer: str, imported: str) -> bool:
+        here, there = _part(importer), _part(imported)
+        return here in FOUNDATIONS | STAGES and there in STAGES - {here}
+
+    assert not _broken("a stage is apart", (pair for pair in _all_imports() if crosses(*pair)))
+
+
+def test_the_offline_mode_stands_on_foundations_and_only_the_registry_and_training_import_it() -> None:
+    def reaches_in(importer: str, imported: str) -> bool:
+        return _part(imported) == "offline" and not any(
+            importer == name or importer.startswith(f"{name}.") for name in MAY_IMPORT_OFFLINE
+        )
+
+    def reaches_out(importer: str, imported: str) -> bool:
+        return (
+            _part(importer) == "offline" and bool(_part(imported)) and _part(imported) not in {"offline", *FOUNDATIONS}
+        )
+
+    assert not _broken("offline is removable", (pair for pair in _all_imports() if reaches_in(*pair)))
+    assert not _broken("offline needs no stage", (pair for pair in _all_imports() if reaches_out(*pair)))
+
+
+def test_there_is_no_circle_also_none_for_types() -> None:
+    try:
+        TopologicalSorter({name: names for name, names in IMPORTS.items() if name}).prepare()
+    except CycleError as error:
+        raise AssertionError(" <- ".join(error.args[1])) from None
 
 
 def test_importing_the_package_pulls_in_nothing_heavy() -> None:

@@ -1,6 +1,6 @@
 """Instances of LEGO-GraphRAG's modules on a question set over a knowledge base: quality and time of each module.
 
-    python -m ras_agent.eval.bench.paths --kb pq2h_kb.jsonl --questions pq2h.jsonl --instances 0-3,8-10,15,16 --sample 150
+    python -m ras_agent.eval.bench.paths --kb pq2h_kb.jsonl --questions pq2h.jsonl --instances 0-3,15 --sample 150
 
 prints a table. Quality as in the paper (section 5.1): the answers against the entities of the subgraph, of the
 filtered paths, and of the paths that are kept; precision and recall are means over questions, F1 their harmonic mean,

@@ -8,7 +8,7 @@
 # questions, what rules may be chosen on), report (the others: to be run once, at the end), musique, extractors, and on
 # the tuning half retrieval, sweep, abundance; tune and musique unless told. Parts that OUT holds already are shown again.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 root=$PWD
 data=$(realpath "${1:?give the folder of the data}")
 commit=$(git rev-parse --short HEAD)

@@ -2,8 +2,8 @@
 
     python -m ras_agent.eval.bench.throughput --json throughput.jsonl
 
-Every role asks a loopback server (ras_agent.eval.bench.loopback_model) that answers 0.1 s later, and that works on the same
-cores. The sequential loop is `agent.invoke(question)` in a for loop, which is how reference implementations of such
+Every role asks a loopback server (ras_agent.eval.bench.loopback_model) that answers 0.1 s later, and that works on the
+same cores. The sequential loop is `agent.invoke(question)` in a for loop, as reference implementations of such
 agents are evaluated; it writes nothing. The others are evaluations as `ras-agent eval` makes them, results, traces and
 kept replies on disk, with so many questions under way, in this process or shared by two; their clocks start when they
 have asked a first question for each that is under way. Each round measures every one of them, and the ratios are to

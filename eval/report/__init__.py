@@ -1,1 +1,1 @@
-"""Report."""
+"""Reports of evaluation runs: figures, plots, an HTML page and Markdown."""

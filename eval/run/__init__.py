@@ -1,1 +1,1 @@
-"""Run."""
+"""Evaluation runs: questions, systems, scores, and a folder that survives being killed."""

@@ -79,8 +79,8 @@ def prepare(
 ) -> Evaluation:
     """Load questions and passages, begin or resume the folder `out`, and set the agent up.
 
-    name: the benchmark's. baseline: a name of ras_agent.eval.run.baselines in place of the agent. metrics: in place of the
-    benchmark's own. label: the run's name in reports. spread: over what the questions are spread.
+    name: the benchmark's. baseline: a name of ras_agent.eval.run.baselines in place of the agent. metrics: in place of
+    the benchmark's own. label: the run's name in reports. spread: over what the questions are spread.
     Raises RasError children: for files that cannot be read, a folder that another configuration began, and roles that
     cannot be set up.
     """

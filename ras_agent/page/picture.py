@@ -26,7 +26,7 @@ _DOT = 12.0
 
 
 def picture(trace: Trace) -> JSON:
-    """Nodes, edges and aliases with their places, in units of a pixel at scale 1, for the page's script.
+    """Return nodes and edges with their places, in units of a pixel at scale 1, for the page's script.
 
     Nodes and edges name entities by index and facts by id. `shown` at a node or edge: whether its label is drawn
     at every scale. An edge bends through its (x, y). `left_out`: how many facts are not drawn.
@@ -61,14 +61,9 @@ def picture(trace: Trace) -> JSON:
             | {"shown": not crowded or name in cited}
         )
     _place(nodes, edges)
-    aliases = [
-        {"from": index[alias.one], "to": index[alias.other], "score": alias.score}
-        for alias in graph.aliases
-        if alias.one in index and alias.other in index
-    ]
     hops = max([0, *(step.hop for step in trace.steps), *(edge["hop"] for edge in edges)])
-    drawn = {"nodes": nodes, "edges": edges, "aliases": aliases}
-    return {**drawn, "hops": hops, "crowded": crowded, "left_out": len(whole) - len(graph)}
+    left_out = len(whole) - len(graph)
+    return {"nodes": nodes, "edges": edges, "hops": hops, "crowded": crowded, "left_out": left_out}
 
 
 def _place(nodes: list[JSON], edges: list[JSON]) -> None:

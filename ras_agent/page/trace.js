@@ -79,12 +79,6 @@
 
   const sentence = (fact) => `${fact.subject} ${fact.predicate} ${fact.object}`;
 
-  for (const alias of picture.aliases) {
-    const [one, other] = [picture.nodes[alias.from], picture.nodes[alias.to]];
-    const line = draw("path", { class: "alias", d: `M${one.x} ${one.y}L${other.x} ${other.y}` });
-    line.append(draw("title", {}, `perhaps the same (${alias.score})`));
-    alias.element = world.appendChild(line);
-  }
   for (const edge of picture.edges) {
     const [path, head] = route(edge);
     const kind = `edge${edge.cited.length ? " cited" : ""}${edge.conflict ? " conflict" : ""}${edge.shown ? "" : " minor"}`;
@@ -138,10 +132,6 @@
       item.element.classList.toggle("off", item.hop > state.hop);
       const shape = item.lines ? item.element.firstChild : item.element;
       shape.classList.toggle("new", item.hop > before && item.hop <= state.hop);
-    }
-    for (const alias of picture.aliases) {
-      const late = Math.max(picture.nodes[alias.from].hop, picture.nodes[alias.to].hop) > state.hop;
-      alias.element.classList.toggle("off", late);
     }
     $("hop").value = state.hop;
     $("hop").setAttribute("aria-valuetext", state.hop ? `hop ${state.hop} of ${picture.hops}` : "before the first hop");
@@ -232,13 +222,10 @@
   function nodeDetails(index) {
     const node = picture.nodes[index];
     const own = picture.edges.filter((edge) => edge.from === index || edge.to === index);
-    const twins = picture.aliases.filter((alias) => alias.from === index || alias.to === index);
     const others = node.forms.filter((form) => form !== node.label);
     return [
       heading(node.label),
       others.length ? make("p", { class: "note" }, `also written ${others.map((form) => `“${form}”`).join(", ")}`) : "",
-      ...twins.map((alias) => make("p", { class: "note" },
-        `perhaps the same as ${picture.nodes[alias.from === index ? alias.to : alias.from].label} (${alias.score})`)),
       make("ul", { class: "facts" }, own.map((edge) => factButton(edge.id))),
     ];
   }

@@ -5,26 +5,19 @@ from __future__ import annotations
 import json
 import re
 import xml.etree.ElementTree as ET
-from typing import TYPE_CHECKING
 
+from ras_agent.question_graph.graph import QuestionGraph
 from ras_agent.question_graph.merge import first_hop
 from ras_agent.text.canonical import canonical_key
-
-if TYPE_CHECKING:
-    from ras_agent.question_graph import QuestionGraph
-
-__all__ = ["NOT_XML", "to_graphml", "to_mermaid"]
 
 _NAMESPACE = "http://graphml.graphdrawing.org/xmlns"
 _KEYS = {
     "node": {"label": "string", "key": "string", "forms": "string", "hop": "int"},
     "edge": {
         "label": "string",
-        "kind": "string",
         "hop": "int",
         "support": "int",
         "conflict": "boolean",
-        "score": "double",
         "sources": "string",
     },
 }
@@ -38,7 +31,7 @@ _TINTS = ("#dbeafe", "#dcfce7", "#fef3c7", "#fce7f3", "#ede9fe", "#e2e8f0")
 
 
 def to_graphml(graph: QuestionGraph) -> str:
-    """Entities as nodes, facts as directed edges with their ids, alias edges beside them (`kind`: fact or alias).
+    """Return GraphML: entities as nodes, facts as directed edges with their ids.
 
     `forms` and `sources` are JSON. Characters that XML cannot hold become U+FFFD.
     """
@@ -56,12 +49,8 @@ def to_graphml(graph: QuestionGraph) -> str:
     for name, fact in graph.by_id.items():
         edge = _edge(body, name, nodes[canonical_key(fact.subject)], nodes[canonical_key(fact.object)])
         support = len({source.passage_id for source in fact.sources})
-        _data(edge, label=fact.predicate, kind="fact", hop=first_hop(fact), support=support)
+        _data(edge, label=fact.predicate, hop=first_hop(fact), support=support)
         _data(edge, conflict=name in disputed, sources=_json([source.to_dict() for source in fact.sources]))
-    for index, alias in enumerate(graph.aliases):
-        if alias.one in nodes and alias.other in nodes:
-            edge = _edge(body, f"alias{index}", nodes[alias.one], nodes[alias.other])
-            _data(edge, label="same as?", kind="alias", score=alias.score)
     ET.indent(root)
     return ET.tostring(root, encoding="unicode", xml_declaration=False) + "\n"
 

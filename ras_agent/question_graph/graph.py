@@ -5,21 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
-from ras_agent.question_graph import export as graph_export
-from ras_agent.question_graph.aliases import Alias, aliases_of
 from ras_agent.question_graph.bound import least_useful
 from ras_agent.question_graph.conflicts import conflicts_of
 from ras_agent.question_graph.json import dump_fact, dump_reading, load_fact, load_reading
 from ras_agent.question_graph.merge import Entity, Readings, entities_of, facts_of, united
 from ras_agent.records import JSON, Triple
 from ras_agent.text.canonical import canonical_key
-
-if TYPE_CHECKING:
-    from ras_agent.protocols import Embedder
-
-__all__ = ["Alias", "Entity", "QuestionGraph"]
 
 
 @dataclass(frozen=True)
@@ -30,12 +23,10 @@ class QuestionGraph:
     shelf: ids of facts that `bounded` has put aside. They are out of sight and stay in the state, so that a later hop
     that supports one of them finds what the earlier hops had: without that, the order of hops would decide. The state
     thus grows with the passages read, which it holds anyway, and what prompts and searches see stays bounded.
-    aliases: pairs of entities that are probably one. They never change a fact.
     """
 
     readings: tuple[Triple, ...] = ()
     shelf: frozenset[str] = frozenset()
-    aliases: tuple[Alias, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "readings", united(self.readings))
@@ -87,29 +78,9 @@ class QuestionGraph:
                 table.setdefault(key, []).append(fact)
         return {key: tuple(facts) for key, facts in table.items()}
 
-    def touching(self, key: str, *, through_aliases: bool = False) -> tuple[Triple, ...]:
-        """Facts that have the entity `key`, or an alias of it, as subject or object; none for an unknown key."""
-        if not through_aliases:
-            return self._touching.get(key, ())
-        keys = (key, *self.aliases_of(key))
-        return tuple({fact.id: fact for name in keys for fact in self._touching.get(name, ())}.values())
-
-    def aliases_of(self, key: str) -> tuple[str, ...]:
-        """Keys of the entities that share an alias edge with the entity `key`."""
-        return tuple(
-            alias.other if alias.one == key else alias.one for alias in self.aliases if key in (alias.one, alias.other)
-        )
-
-    def with_aliases(self, embedder: Embedder, threshold: float = 0.9) -> Self:
-        """The graph with an alias edge between any two of its entities whose labels' cosine is at least `threshold`.
-
-        At 0.9 about seven in ten pairs that MiniLM finds among MuSiQue's entities are one entity, at 0.8 few are.
-        """
-        return replace(self, aliases=aliases_of(self.entities.values(), embedder, threshold))
-
-    def without_aliases(self) -> Self:
-        """The graph as it was before `with_aliases`."""
-        return replace(self, aliases=())
+    def touching(self, key: str) -> tuple[Triple, ...]:
+        """Return the facts that have the entity `key` as subject or object; none for an unknown key."""
+        return self._touching.get(key, ())
 
     @cached_property
     def conflicts(self) -> tuple[tuple[Triple, ...], ...]:
@@ -124,10 +95,10 @@ class QuestionGraph:
     def bounded(self, max_facts: int = 400, question: str = "", keep: Iterable[str] = ()) -> Self:
         """The graph with at most `max_facts` facts in sight; the others are on the shelf.
 
-        Aside go the least supported, then the least similar to the question; see ras_agent.question_graph.bound. Facts whose
-        ids are in `keep` and conflicting ones stay, also where that makes more than `max_facts`. Facts on the shelf are
-        weighed with the others, so the result depends on what was ever merged and on the arguments, not on the order
-        of merges nor on earlier bounds.
+        The least supported facts are put aside first, then those least similar to the question; see
+        ras_agent.question_graph.bound. Facts whose ids are in `keep` and conflicting ones stay, even where that makes
+        more than `max_facts`. Facts on the shelf are weighed with the others, so the result depends on what was ever
+        merged and on the arguments, not on the order of merges or on earlier bounds.
         """
         shelf: frozenset[str] = frozenset()
         if len(self._held) > max_facts:
@@ -143,23 +114,14 @@ class QuestionGraph:
         """One fact a line, as prompts show it: `(S> s | P> p | O> o)`."""
         return "\n".join(map(str, self.facts))
 
-    def to_graphml(self) -> str:
-        """For graph tools; see ras_agent.question_graph.export."""
-        return graph_export.to_graphml(self)
-
-    def to_mermaid(self, max_facts: int = 200) -> str:
-        """For Markdown; see ras_agent.question_graph.export."""
-        return graph_export.to_mermaid(self, max_facts)
-
     def to_dict(self, dump: Callable[[str, Triple, tuple[Triple, ...]], JSON] = dump_fact) -> JSON:
-        """Plain JSON: facts with their ids, conflicts as groups of ids, aliases, the shelf in a short form.
+        """Plain JSON: facts with their ids, conflicts as groups of ids, the shelf in a short form.
 
         dump: what `dump_fact` does, for a caller that has kept the JSON of facts it knows.
         """
         return {
             "facts": [dump(name, fact, readings) for name, (fact, readings) in self._seen.items()],
             "conflicts": [[fact.id for fact in group] for group in self.conflicts],
-            "aliases": [[alias.one, alias.other, alias.score] for alias in self.aliases],
             "shelf": [dump_reading(reading) for name in sorted(self.shelf) for reading in self._held[name][1]],
         }
 
@@ -168,5 +130,4 @@ class QuestionGraph:
         """The inverse of `to_dict`; only `facts` is needed. Conflicts are found anew."""
         shelf = [load_reading(reading) for reading in data.get("shelf", ())]
         readings = [reading for fact in data["facts"] for reading in load_fact(fact)]
-        aliases = tuple(Alias(*alias) for alias in data.get("aliases", ()))
-        return cls((*readings, *shelf), frozenset(reading.id for reading in shelf), aliases)
+        return cls((*readings, *shelf), frozenset(reading.id for reading in shelf))

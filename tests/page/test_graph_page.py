@@ -11,7 +11,7 @@ import pytest
 
 from ras_agent.events import Planned
 from ras_agent.page.graph_page import trace_html
-from ras_agent.question_graph import Alias, QuestionGraph
+from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Call, Citation, Failure, Hit, Passage, Plan, Source, Step, Triple, Usage
 from ras_agent.trace import Trace
 
@@ -59,7 +59,7 @@ TRACE = Trace(
         ),
     ),
     plans=(Planned(1, Plan("subq", "Who invented it?")), Planned(3, Plan("sufficient", reason=ATTACK))),
-    graph=QuestionGraph(FACTS, aliases=(Alias("1847", "edinburgh", 0.95),)),
+    graph=QuestionGraph(FACTS),
     usage=Usage((Call("planner", 1, "m", 1000, 234),)),
     failures=(Failure("extractor", f"could not read {ATTACK}", 2, ATTACK),),
     passages=PASSAGES,
@@ -227,7 +227,6 @@ class TestTells:
         page.ask("document.querySelector('[data-node=edinburgh]').focus()")
         page.press("Enter", "\r")
         assert text(page, "#details h3") == "Edinburgh"
-        assert "perhaps the same as 1847" in text(page, "#details")
         page.press("Escape")
         assert page.ask("document.querySelector('#details').hidden") is True
 

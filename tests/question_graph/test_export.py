@@ -7,7 +7,8 @@ import xml.etree.ElementTree as ET
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ras_agent.question_graph import Alias, QuestionGraph
+from ras_agent.question_graph import QuestionGraph
+from ras_agent.question_graph.export import to_graphml, to_mermaid
 from ras_agent.records import Source, Triple
 
 HOSTILE = st.text(st.one_of(st.characters(), st.sampled_from("\"'<>&#;`|[](){}-=\n\x00\u2028 end%%")), max_size=30)
@@ -28,7 +29,7 @@ GRAPH = QuestionGraph().merge(
 def table(graph: QuestionGraph, tag: str) -> list[dict[str, str]]:
     """The nodes or edges of the GraphML form, as attribute -> text."""
     space = "{http://graphml.graphdrawing.org/xmlns}"
-    root = ET.fromstring(graph.to_graphml())
+    root = ET.fromstring(to_graphml(graph))
     return [
         {**element.attrib, **{data.attrib["key"].partition("-")[2]: data.text or "" for data in element}}
         for element in root.iter(space + tag)
@@ -48,19 +49,14 @@ class TestGraphML:
     def test_facts_are_edges_with_provenance(self) -> None:
         edge = table(GRAPH, "edge")[0]
         assert (edge["id"], edge["source"], edge["target"]) == (GRAPH.facts[0].id, "n0", "n1")
-        assert (edge["label"], edge["kind"], edge["hop"], edge["support"]) == ("was patented by", "fact", "1", "2")
+        assert (edge["label"], edge["hop"], edge["support"]) == ("was patented by", "1", "2")
         assert json.loads(edge["sources"]) == [source.to_dict() for source in GRAPH.facts[0].sources]
 
     def test_conflicting_facts_are_marked(self) -> None:
         assert [edge["conflict"] for edge in table(GRAPH, "edge")] == ["false", "true", "true"]
 
-    def test_alias_edges_are_told_apart(self) -> None:
-        graph = QuestionGraph(GRAPH.readings, aliases=(Alias("alexander graham bell", "telephone", 0.91),))
-        alias = table(graph, "edge")[-1]
-        assert (alias["kind"], alias["score"], alias["source"], alias["target"]) == ("alias", "0.91", "n1", "n0")
-
     def test_every_attribute_is_declared(self) -> None:
-        root = ET.fromstring(GRAPH.to_graphml())
+        root = ET.fromstring(to_graphml(GRAPH))
         declared = {key.attrib["id"] for key in root.iter("{http://graphml.graphdrawing.org/xmlns}key")}
         used = {data.attrib["key"] for data in root.iter("{http://graphml.graphdrawing.org/xmlns}data")}
         assert used <= declared
@@ -73,7 +69,7 @@ class TestGraphML:
 
 class TestMermaid:
     def test_a_flowchart_with_labelled_edges_and_tinted_hops(self) -> None:
-        assert GRAPH.to_mermaid().splitlines()[:6] == [
+        assert to_mermaid(GRAPH).splitlines()[:6] == [
             "flowchart LR",
             '  n0["The telephone"]:::hop1',
             '  n1["Alexander Graham Bell"]:::hop1',
@@ -81,15 +77,15 @@ class TestMermaid:
             '  n3["1850"]:::hop2',
             '  n0 -->|"was patented by"| n1',
         ]
-        assert "  linkStyle 1,2 stroke:#dc2626,stroke-dasharray:4" in GRAPH.to_mermaid()
+        assert "  linkStyle 1,2 stroke:#dc2626,stroke-dasharray:4" in to_mermaid(GRAPH)
 
     def test_long_labels_are_cut(self) -> None:
         graph = QuestionGraph((Triple("word " * 40, "is", "long"),))
-        assert f'n0["{"word " * 11}word…"]' in graph.to_mermaid()
+        assert f'n0["{"word " * 11}word…"]' in to_mermaid(graph)
 
     def test_a_large_graph_says_what_is_not_drawn(self) -> None:
         facts = tuple(Triple(f"A{n}", "is", f"b{n}") for n in range(5))
-        drawn = QuestionGraph(facts).to_mermaid(max_facts=3)
+        drawn = to_mermaid(QuestionGraph(facts), max_facts=3)
         assert drawn.count("-->") == 3
         assert 'more["... and 2 more facts"]' in drawn
 
@@ -98,6 +94,6 @@ class TestMermaid:
         node = r'  n\d+\["[^"\[\]<>|`\n]*"\]:::hop\d+'
         edge = r'  n\d+ -->\|"[^"\[\]<>|`\n]*"\| n\d+'
         style = r"  (?:classDef|linkStyle) .*"
-        head, *lines = graph.to_mermaid().splitlines()
+        head, *lines = to_mermaid(graph).splitlines()
         assert head == "flowchart LR"
         assert all(re.fullmatch(f"{node}|{edge}|{style}", line) for line in lines)

@@ -3,13 +3,11 @@
 import json
 from random import Random
 
-import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ras_agent.question_graph import Alias, QuestionGraph
+from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Source, Triple
 from ras_agent.text.canonical import canonical_key
 
@@ -171,52 +169,6 @@ class TestTouching:
         assert len(graph_of(fact("Bell", "taught", "Bell", "p1")).touching("bell")) == 1
 
 
-class TestAliases:
-    class Letters:
-        """Embeds a text as the unit vector of its letter counts."""
-
-        name, dimension = "letters", 26
-
-        def embed(self, texts: list[str]) -> npt.NDArray[np.float32]:
-            counts = np.array([[text.lower().count(chr(97 + i)) for i in range(26)] for text in texts], np.float32)
-            return counts / np.maximum(np.linalg.norm(counts, axis=1, keepdims=True), 1e-9)
-
-    GRAPH = graph_of(
-        fact("Alexander Graham Bell", "was born in", "Edinburgh", "p1"),
-        fact("Alexander G. Bell", "taught", "Mabel Hubbard", "p2"),
-        fact("Henry V", "followed", "Henry VI", "p3"),
-        fact("Bell", "left in", "1870", "p4"),
-        fact("Hubbard", "left in", "1871", "p4"),
-    )
-
-    def test_names_near_each_other_get_an_edge_and_no_fact_changes(self) -> None:
-        linked = self.GRAPH.with_aliases(self.Letters(), 0.85)
-        near = Alias("alexander g bell", "alexander graham bell", 0.9297)
-        assert linked.aliases == (near, Alias("hubbard", "mabel hubbard", 0.8944))
-        assert linked.facts == self.GRAPH.facts
-
-    def test_edges_can_be_taken_away(self) -> None:
-        assert self.GRAPH.with_aliases(self.Letters(), 0.85).without_aliases() == self.GRAPH
-
-    def test_touching_follows_edges_only_where_asked(self) -> None:
-        linked = self.GRAPH.with_aliases(self.Letters(), 0.85)
-        assert [f.object for f in linked.touching("alexander g bell")] == ["Mabel Hubbard"]
-        through = linked.touching("alexander g bell", through_aliases=True)
-        assert [f.object for f in through] == ["Mabel Hubbard", "Edinburgh"]
-
-    def test_names_that_differ_in_a_number_and_values_are_never_paired(self) -> None:
-        pairs = {(alias.one, alias.other) for alias in self.GRAPH.with_aliases(self.Letters(), 0.5).aliases}
-        assert ("henry v", "henry vi") not in pairs
-        assert not any("18" in key for pair in pairs for key in pair)
-
-    def test_edges_survive_a_merge(self) -> None:
-        linked = self.GRAPH.with_aliases(self.Letters(), 0.85)
-        assert linked.merge([fact("Leith", "is", "a port", "p5")]).aliases == linked.aliases
-
-    def test_an_empty_graph_has_none(self) -> None:
-        assert QuestionGraph().with_aliases(self.Letters()).aliases == ()
-
-
 class TestBounded:
     def test_a_small_graph_is_left_alone(self) -> None:
         graph = graph_of(fact("Bell", "saw", "Leith", "p1"))
@@ -301,7 +253,7 @@ class TestBounded:
 class TestJSON:
     @given(st.lists(TRIPLES, max_size=10), st.integers(1, 12))
     def test_round_trip(self, triples: list[Triple], most: int) -> None:
-        graph = QuestionGraph().merge(triples).bounded(most, "q").with_aliases(TestAliases.Letters(), 0.5)
+        graph = QuestionGraph().merge(triples).bounded(most, "q")
         assert QuestionGraph.from_dict(json.loads(json.dumps(graph.to_dict()))) == graph
 
     def test_shape(self) -> None:
@@ -316,7 +268,6 @@ class TestJSON:
                 | {"sources": [{"passage_id": "p2", **source}]},
             ],
             "conflicts": [ids],
-            "aliases": [],
             "shelf": [],
         }
 

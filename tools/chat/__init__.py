@@ -1,1 +1,1 @@
-"""Chat."""
+"""Calls of chat models: limits, retries, deadlines, a cache of replies."""

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ras_agent.prompts import Turn
-from ras_agent.tools.spread.kept_rows import Rows, open_rows
+from ras_agent.tools.spread.kept_rows import Rows
+from ras_agent.tools.spread.rows import open_rows
 
 __all__ = ["REPLY_COLUMNS", "KeptReply", "ReplyCache"]
 

@@ -1,1 +1,1 @@
-"""Embed."""
+"""Sentence vectors: the packaged MiniLM, sentence-transformers, LangChain embeddings."""

@@ -7,54 +7,19 @@ message. Elsewhere, and where Triton cannot work, torch's own operations do the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ras_agent.errors import SettingsError
 from ras_agent.tools.gfm.graph import GFMGraph
-from ras_agent.tools.gfm.pieces import Pieces, Plan, plan
+from ras_agent.tools.gfm.pieces import Listeners, plan
 
 if TYPE_CHECKING:
     from torch import Tensor, device
 
-__all__ = ["Hearing", "Level", "Listeners", "hear_messages"]
+__all__ = ["Hearing", "hear_messages"]
 
 LONGEST = 32  # without the kernel each place in a piece is a step of its own
 LONGEST_OF_KERNEL = 128
-
-
-@dataclass(frozen=True, slots=True)
-class Level:
-    """Pieces on a device: begin, end, target (P,), int32; see Pieces."""
-
-    begin: Tensor
-    end: Tensor
-    target: Tensor
-    lasting: tuple[int, ...]
-
-    @classmethod
-    def of(cls, pieces: Pieces, on: device) -> Level:
-        """The level of `pieces`."""
-        import torch
-
-        arrays = (pieces.begin, pieces.end, pieces.target)
-        begin, end, target = (torch.from_numpy(array).to(on, torch.int32) for array in arrays)
-        return cls(begin, end, target, tuple(pieces.lasting))
-
-
-@dataclass(frozen=True, slots=True)
-class Listeners:
-    """The entities low to high, and how what they hear is added up; see Plan."""
-
-    low: int
-    high: int
-    rows: int
-    levels: tuple[Level, ...]
-
-    @classmethod
-    def of(cls, given: Plan, on: device) -> Listeners:
-        """The plan on a device."""
-        return cls(given.low, given.high, given.rows, tuple(Level.of(level, on) for level in given.levels))
 
 
 class Hearing:

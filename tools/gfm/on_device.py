@@ -19,13 +19,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ras_agent.errors import SettingsError
-from ras_agent.tools.gfm.device_hear import Hearing, Listeners
+from ras_agent.tools.gfm.device_hear import Hearing
 from ras_agent.tools.gfm.fast import Start
 from ras_agent.tools.gfm.first_layer import first_messages
 from ras_agent.tools.gfm.graph import GFMGraph, Outgoing
 from ras_agent.tools.gfm.kept import Kept
 from ras_agent.tools.gfm.network import RELATIONS, layer_count, relation_inputs, relation_states
-from ras_agent.tools.gfm.pieces import plan
+from ras_agent.tools.gfm.pieces import Listeners, plan
 from ras_agent.tools.gfm.products import Product, Products, adds_up_in_float32, check_products
 from ras_agent.tools.gfm.triton_works import kernels_work
 

@@ -8,11 +8,15 @@ their sums in the same way. Nothing is added to the same number by two pieces, s
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Pieces", "Plan", "plan"]
+if TYPE_CHECKING:
+    from torch import Tensor, device
+
+__all__ = ["Level", "Listeners", "Pieces", "Plan", "plan"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -64,3 +68,37 @@ def plan(indptr: Ints, low: int, high: int, longest: int) -> Plan:
         lengths, owner = parts[several], owner[several]
         begin = free + np.cumsum(lengths) - lengths
         free += int(lengths.sum())
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """Pieces on a device: begin, end, target (P,), int32; see Pieces."""
+
+    begin: Tensor
+    end: Tensor
+    target: Tensor
+    lasting: tuple[int, ...]
+
+    @classmethod
+    def of(cls, pieces: Pieces, on: device) -> Level:
+        """The level of `pieces`."""
+        import torch
+
+        arrays = (pieces.begin, pieces.end, pieces.target)
+        begin, end, target = (torch.from_numpy(array).to(on, torch.int32) for array in arrays)
+        return cls(begin, end, target, tuple(pieces.lasting))
+
+
+@dataclass(frozen=True, slots=True)
+class Listeners:
+    """The entities low to high, and how what they hear is added up; see Plan."""
+
+    low: int
+    high: int
+    rows: int
+    levels: tuple[Level, ...]
+
+    @classmethod
+    def of(cls, given: Plan, on: device) -> Listeners:
+        """The plan on a device."""
+        return cls(given.low, given.high, given.rows, tuple(Level.of(level, on) for level in given.levels))

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ras_agent.tools.gfm.device_hear import Listeners, hear_messages
+from ras_agent.tools.gfm.device_hear import hear_messages
 from ras_agent.tools.gfm.graph import GFMGraph
-from ras_agent.tools.gfm.pieces import plan
+from ras_agent.tools.gfm.pieces import Listeners, plan
 
 if TYPE_CHECKING:
     from torch import device, dtype

@@ -1,1 +1,1 @@
-"""Offline."""
+"""The offline mode: planner, reasoner, extractor and answerer that need no model."""

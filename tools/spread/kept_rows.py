@@ -13,7 +13,7 @@ from typing import Protocol
 
 from ras_agent.errors import SettingsError
 
-__all__ = ["REMOTE", "KeptRows", "Rows", "open_rows"]
+__all__ = ["REMOTE", "KeptRows", "Rows"]
 
 REMOTE = "ray:"
 
@@ -33,19 +33,6 @@ class Rows(Protocol):
         ...
 
     def __len__(self) -> int: ...
-
-
-def open_rows(place: str | Path, columns: Sequence[str], holds: str) -> Rows:
-    """The rows in a file, or behind "ray:NAME", an actor that keeps them for a Ray cluster.
-
-    columns: the key's first. holds: the name of the table, and of what is kept, for errors.
-    Raises SettingsError for a file of another kind, or an actor that is not there.
-    """
-    if str(place).startswith(REMOTE):
-        from ras_agent.tools.spread.cluster import RowsElsewhere
-
-        return RowsElsewhere(str(place).removeprefix(REMOTE))
-    return KeptRows(place, columns, holds)
 
 
 class KeptRows:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ras_agent.records import Call, Passage, Source, Triple
-from ras_agent.tools.spread.kept_rows import open_rows
+from ras_agent.tools.spread.rows import open_rows
 
 __all__ = ["FACT_COLUMNS", "KeptFacts", "TripleCache", "facts_key"]
 

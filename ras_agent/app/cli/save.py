@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ras_agent.errors import SettingsError
+from ras_agent.question_graph.export import to_graphml, to_mermaid
 from ras_agent.trace import Trace
 
 __all__ = ["SUFFIXES", "check_target", "save_trace"]
@@ -21,8 +22,8 @@ def _html(trace: Trace) -> str:
 _FORMS: dict[str, Callable[[Trace], str]] = {
     ".html": _html,
     ".json": lambda trace: trace.to_json(indent=2) + "\n",
-    ".graphml": lambda trace: trace.graph.to_graphml(),
-    ".mmd": lambda trace: trace.graph.to_mermaid(),
+    ".graphml": lambda trace: to_graphml(trace.graph),
+    ".mmd": lambda trace: to_mermaid(trace.graph),
 }
 SUFFIXES = tuple(_FORMS)
 

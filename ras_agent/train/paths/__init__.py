@@ -1,1 +1,1 @@
-"""Paths."""
+"""Training of the path encoder."""

@@ -1,1 +1,1 @@
-"""Ranker."""
+"""Training of the offline answerer's ranker."""

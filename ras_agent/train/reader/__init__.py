@@ -1,1 +1,1 @@
-"""Reader."""
+"""Training of the span reader."""

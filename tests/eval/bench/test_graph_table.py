@@ -12,10 +12,10 @@ from ras_agent.errors import IngestError
 from ras_agent.eval.bench.graph_table import Gold, gold_of, main, recalls
 from ras_agent.records import Hit, Passage
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.kg.bulk import one_by_one
 from ras_agent.tools.kg.index import FOLDER
 from ras_agent.tools.kg.writer import open_writer
 from ras_agent.tools.offline.roles import offline_extractor
-from ras_agent.tools.structure.bulk import one_by_one
 
 HITS = [Hit(Passage(f"p{n}", "x", f"T{n}"), 1.0) for n in range(5)]
 

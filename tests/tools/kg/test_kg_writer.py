@@ -18,11 +18,11 @@ import pytest
 from ras_agent.errors import IndexMismatch, IngestError, ModelCallError
 from ras_agent.records import Extraction, Failure, Passage, Source, Triple
 from ras_agent.tools.kg import writer as module
+from ras_agent.tools.kg.bulk import one_by_one
 from ras_agent.tools.kg.equivalence import Equivalence
 from ras_agent.tools.kg.facts import PassageFacts
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.writer import ReadReport, open_writer
-from ras_agent.tools.structure.bulk import one_by_one
 
 BELL = Passage("bell", "Bell | was born in | Edinburgh\nBell | patented | telephone")
 LEITH = Passage("leith", "Leith | flows through | Edinburgh")
@@ -261,7 +261,7 @@ sys.path.insert(0, sys.argv[2])
 import test_kg_writer as tests
 from ras_agent.tools.kg import writer as module
 from ras_agent.tools.kg.writer import open_writer
-from ras_agent.tools.structure.bulk import one_by_one
+from ras_agent.tools.kg.bulk import one_by_one
 
 folder, stage = Path(sys.argv[1]), sys.argv[3]
 kill = lambda *_: os.kill(os.getpid(), signal.SIGKILL)

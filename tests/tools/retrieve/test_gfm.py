@@ -22,6 +22,7 @@ from ras_agent.tools.gfm.graph import GFMGraph
 from ras_agent.tools.gfm.on_device import DeviceGFM
 from ras_agent.tools.gfm.paths import MessagePath, best_paths
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.kg.bulk import one_by_one
 from ras_agent.tools.kg.index import FOLDER, KGIndex
 from ras_agent.tools.kg.linking import LinkedEntity
 from ras_agent.tools.kg.writer import open_writer
@@ -31,7 +32,6 @@ from ras_agent.tools.retrieve.gfm import GFMRetriever, weights_of
 from ras_agent.tools.retrieve.gfm_paths import fact_path
 from ras_agent.tools.retrieve.gfm_start import inverse_vectors, start_of
 from ras_agent.tools.retrieve.ranker import explained
-from ras_agent.tools.structure.bulk import one_by_one
 
 PASSAGES = [
     Passage("paris", "Paris is the capital of France.", "Paris"),

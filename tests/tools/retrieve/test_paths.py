@@ -12,13 +12,13 @@ from ras_agent.errors import IndexMismatch
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Passage, Source, Triple
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.kg.bulk import one_by_one
 from ras_agent.tools.kg.facts import PassageFacts
 from ras_agent.tools.kg.index import FOLDER, KGIndex
 from ras_agent.tools.kg.textualise import stated_facts
 from ras_agent.tools.kg.writer import open_writer
 from ras_agent.tools.offline.roles import offline_answerer, offline_extractor
 from ras_agent.tools.retrieve.paths import PathRetriever
-from ras_agent.tools.structure.bulk import one_by_one
 
 PASSAGES = [
     Passage("paris", "Paris is the capital of France.", "Paris"),

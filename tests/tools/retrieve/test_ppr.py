@@ -10,6 +10,7 @@ import pytest
 from ras_agent.errors import IndexMismatch, SettingsError
 from ras_agent.records import Passage, Triple
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.kg.bulk import one_by_one
 from ras_agent.tools.kg.facts import PassageFacts
 from ras_agent.tools.kg.index import FOLDER, KGIndex
 from ras_agent.tools.kg.writer import open_writer
@@ -17,7 +18,6 @@ from ras_agent.tools.offline.roles import offline_extractor
 from ras_agent.tools.retrieve.mix import MixedRetriever, mixed
 from ras_agent.tools.retrieve.ppr import PPRRetriever
 from ras_agent.tools.retrieve.ranking import Ranking
-from ras_agent.tools.structure.bulk import one_by_one
 
 PASSAGES = [
     Passage("paris", "Paris is the capital of France.", "Paris"),

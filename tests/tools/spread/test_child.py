@@ -6,14 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+from ras_agent.tools.kg.in_processes import _serve
 from ras_agent.tools.offline.extractor.extract import OfflineExtractor
 from ras_agent.tools.spread.child import Child, in_words
-from ras_agent.tools.structure.in_processes import _serve
 
 SCRIPT = """
 import os, signal
 from ras_agent.tools.spread.child import Child
-from ras_agent.tools.structure.in_processes import _serve
+from ras_agent.tools.kg.in_processes import _serve
 from ras_agent.tools.offline.extractor.extract import OfflineExtractor
 
 if __name__ == "__main__":

@@ -9,8 +9,9 @@ import pytest
 from ras_agent.errors import RunError, SettingsError
 from ras_agent.records import Passage
 from ras_agent.tools.spread.cluster import NAMESPACE, Cluster, KeptFile, RowsElsewhere
-from ras_agent.tools.spread.kept_rows import KeptRows, open_rows
+from ras_agent.tools.spread.kept_rows import KeptRows
 from ras_agent.tools.spread.order import Order
+from ras_agent.tools.spread.rows import open_rows
 
 ray = pytest.importorskip("ray", reason="the extra ray is not installed")
 pytestmark = pytest.mark.timeout(300)

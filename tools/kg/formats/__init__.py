@@ -1,1 +1,1 @@
-"""Formats."""
+"""File formats of knowledge graphs, in and out."""

@@ -1,1 +1,1 @@
-"""Answerer."""
+"""The offline answerer: spans, comparisons and yes or no, ranked by a small network."""

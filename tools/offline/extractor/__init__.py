@@ -1,1 +1,1 @@
-"""Extractor."""
+"""The offline extractor: facts read off the grammar of English."""

@@ -13,8 +13,8 @@ from typing import Any
 
 from ras_agent.protocols import Extractor
 from ras_agent.records import Extraction, Passage
+from ras_agent.tools.kg.bulk import each_read
 from ras_agent.tools.spread.child import Child, in_words
-from ras_agent.tools.structure.bulk import each_read
 
 __all__ = ["in_processes"]
 

@@ -12,9 +12,9 @@ import pytest
 from ras_agent.app.sample import sample_passages
 from ras_agent.errors import ModelCallError, RunError
 from ras_agent.records import Extraction, Failure, Passage
+from ras_agent.tools.kg.bulk import one_by_one
+from ras_agent.tools.kg.in_processes import in_processes
 from ras_agent.tools.offline.extractor.extract import OfflineExtractor
-from ras_agent.tools.structure.bulk import one_by_one
-from ras_agent.tools.structure.in_processes import in_processes
 
 
 class Fragile:

@@ -1,1 +1,0 @@
-"""Foundation: text encoders and chat models."""

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ras_agent.errors import SettingsError
-from ras_agent.train.gfm.train import config as gfm_config
+from ras_agent.train.gfm import config as gfm_config
 from ras_agent.train.paths import train as path_encoder
 from ras_agent.train.ranker import config as answer_config
 from ras_agent.train.reader import train as span_reader

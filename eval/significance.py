@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
+
+from ras_agent.arrays import Doubles
 
 __all__ = [
     "Comparison",
@@ -18,7 +19,6 @@ __all__ = [
     "paired_permutation",
 ]
 
-Floats = npt.NDArray[np.float64]
 _CELLS = 4_000_000  # drawn at once, so that a large question set does not fill the memory
 
 
@@ -119,13 +119,13 @@ def compare(a: Mapping[str, float], b: Mapping[str, float], samples: int = 10_00
     )
 
 
-def _differences(a: Sequence[float], b: Sequence[float]) -> Floats:
+def _differences(a: Sequence[float], b: Sequence[float]) -> Doubles:
     if len(a) != len(b) or not len(a):
         raise ValueError(f"paired scores need equal, non-zero lengths; got {len(a)} and {len(b)}")
     return np.asarray(a, dtype=np.float64) - np.asarray(b, dtype=np.float64)
 
 
-def _resampled_means(values: Floats, samples: int, seed: int) -> Floats:
+def _resampled_means(values: Doubles, samples: int, seed: int) -> Doubles:
     """The means of `samples` draws with replacement.  (samples,)"""
     rng = np.random.default_rng(seed)
     drawn = [

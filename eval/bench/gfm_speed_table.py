@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+
+from ras_agent.arrays import Floats
 
 __all__ = ["compared", "heading", "line", "remark"]
 
@@ -25,7 +26,6 @@ COLUMNS = {
     "floor ms": "floor_ms",
 }
 Record = dict[str, Any]
-Floats = npt.NDArray[np.float32]
 
 
 def compared(record: Record, first: Record, kept: Record | None, expected: Floats, found: Floats) -> Record:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ras_agent.arrays import Floats
 from ras_agent.tools.gfm.fast import FastGFM, Start
 from ras_agent.tools.gfm.graph import GFMGraph
 from ras_agent.tools.gfm.kept import Kept, keep
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["DEVICE_SYSTEMS", "SYSTEMS", "System", "system_named"]
 
-Floats = npt.NDArray[np.float32]
 Starts = list[npt.NDArray[np.int64]]
 SYSTEMS = ("plain", "plain, kept", "autograd", "fast", "fast, half", "fast, bfloat16")
 DEVICE_SYSTEMS: dict[str, dict[str, Any]] = {

@@ -13,8 +13,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-import numpy.typing as npt
 
+from ras_agent.arrays import Floats
 from ras_agent.errors import MissingExtra, ModelCallError, SettingsError, UnknownName
 from ras_agent.protocols import Embedder
 from ras_agent.tools.chat.models import without_secrets
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["LangChainEmbedder", "SentenceTransformerEmbedder", "query_vector", "resolve_embedder"]
 
-Floats = npt.NDArray[np.float32]
 _KNOWN = ("minilm", "st:<model or path>", "<provider>:<model>")
 
 

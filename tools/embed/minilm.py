@@ -13,14 +13,13 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ras_agent.arrays import Floats
 from ras_agent.errors import MissingExtra
 from ras_agent.tools.embed.packaged_minilm import packaged_minilm
 
 __all__ = ["MiniLMEmbedder"]
 
-Floats = npt.NDArray[np.float32]
 
 _LAYERS, _HEADS, _WIDTH, _MAX_TOKENS = 6, 12, 384, 256
 _BATCH_TOKENS = 2048  # a layer's widest array is 12 MB; larger batches are no faster

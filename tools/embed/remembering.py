@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-import numpy as np
-import numpy.typing as npt
-
+from ras_agent.arrays import Floats
 from ras_agent.protocols import Embedder
 from ras_agent.tools.embed.embedders import query_vector
 
 __all__ = ["RememberingEmbedder", "remembering"]
-
-Floats = npt.NDArray[np.float32]
 
 
 class RememberingEmbedder:

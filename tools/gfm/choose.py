@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from ras_agent.arrays import Floats
 from ras_agent.errors import SettingsError
 from ras_agent.tools.gfm.fast import MOST, FastGFM, Start
 from ras_agent.tools.gfm.graph import GFMGraph
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["KnownKinds", "Scorer", "cuda_device", "scorer"]
 
-Floats = npt.NDArray[np.float32]
 REMEDY = "choose device='auto' or 'cpu', or install a torch that is built for CUDA (https://pytorch.org/get-started)"
 
 

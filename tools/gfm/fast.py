@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from ras_agent.arrays import Floats, Ints
 from ras_agent.tools.gfm.graph import GFMGraph, Outgoing
 from ras_agent.tools.gfm.index_states import IndexStates, layers_of, prepare, rectified
 from ras_agent.tools.gfm.kernel import hear
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["FastGFM", "Start", "Step"]
 
-Floats = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int64]
 MOST = 1_500_000_000
 NEGLIGIBLE = 3e-6
 NUMBERS = 1 << 20  # numbers at a time: a block of states is 4 MB, and stays in the cache

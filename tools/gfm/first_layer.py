@@ -9,13 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from ras_agent.arrays import Ints
 from ras_agent.tools.gfm.graph import Outgoing, entries
 
 __all__ = ["FirstMessages", "first_messages"]
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["GFMGraph", "Outgoing", "entries"]
+from ras_agent.arrays import Floats, Ints
 
-Floats = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int64]
+__all__ = ["GFMGraph", "Outgoing", "entries"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ras_agent.arrays import Ints
 from ras_agent.tools.gfm.compiled import compiled, has_numba
 from ras_agent.tools.gfm.graph import GFMGraph, entries
 from ras_agent.tools.gfm.kept import Kept
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["hear", "in_parts"]
 
-Ints = npt.NDArray[np.int64]
 BLOCK = 2048  # messages at a time without numba: two blocks of 512 floats each stay in a core's cache
 FEW = 256  # rows that one thread does as fast as two
 

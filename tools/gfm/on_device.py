@@ -16,8 +16,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 
+from ras_agent.arrays import Floats, Ints
 from ras_agent.errors import SettingsError
 from ras_agent.tools.gfm.device_hear import Hearing
 from ras_agent.tools.gfm.fast import Start
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
 __all__ = ["AT_ONCE", "DeviceGFM", "Relations", "States", "bytes_needed"]
 
-Floats = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int64]
 States = Literal["float32", "float16", "bfloat16"]
 AT_ONCE = 4_000_000_000  # bytes of the states of the questions that are computed together
 ROWS = 32_768  # entities a block, times questions: steps long enough that the host is ahead of the device

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from ras_agent.arrays import Floats
 from ras_agent.tools.gfm.fast import Start
 from ras_agent.tools.gfm.graph import GFMGraph
 from ras_agent.tools.gfm.kept import Kept
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 __all__ = ["MessagePath", "best_paths", "message_gradients", "search"]
-
-Floats = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
+
+from ras_agent.arrays import Ints
 
 if TYPE_CHECKING:
     from torch import Tensor, device
 
 __all__ = ["Level", "Listeners", "Pieces", "Plan", "plan"]
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

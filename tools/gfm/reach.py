@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from ras_agent.arrays import Floats, Ints
 from ras_agent.tools.gfm.graph import Outgoing, entries
 from ras_agent.tools.gfm.index_states import ROWS, IndexStates, Layer
 from ras_agent.tools.gfm.network import EPSILON
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 __all__ = ["Bound", "bounds", "reach"]
-
-Floats = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ras_agent.arrays import Floats, Ints
 from ras_agent.tools.gfm.compiled import compiled, has_numba
 from ras_agent.tools.gfm.index_states import ROWS
 from ras_agent.tools.gfm.kept import Kept
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 __all__ = ["read_all", "read_changed"]
-
-Floats = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int64]
 
 
 def read_all(background: Kept, parts: Tensor, out: Tensor) -> Floats:

@@ -11,8 +11,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ras_agent.arrays import Ints
 from ras_agent.tools.gfm.compiled import compiled, has_numba
 from ras_agent.tools.gfm.kept import Kept
 from ras_agent.tools.gfm.kernel import in_parts
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 __all__ = ["respond"]
-
-Ints = npt.NDArray[np.int64]
 
 
 def respond(

@@ -13,12 +13,12 @@ from typing import Any, Literal, NamedTuple, Self, get_args
 import numpy as np
 import numpy.typing as npt
 
+from ras_agent.arrays import Floats
 from ras_agent.tools.index.durable import sync_file, sync_folder
 from ras_agent.tools.index.tokenise import Tokeniser
 
 __all__ = ["BM25Matrix", "BM25Parameters", "Method", "build_matrix"]
 
-Floats = npt.NDArray[np.float32]
 Method = Literal["lucene", "robertson", "atire", "bm25l", "bm25+"]
 
 

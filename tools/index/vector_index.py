@@ -9,12 +9,12 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
+from ras_agent.arrays import Floats
 from ras_agent.errors import IndexMismatch, MissingExtra
 from ras_agent.tools.index.durable import sync_file
 
 __all__ = ["VectorIndex", "VectorSettings", "empty_index", "require_faiss"]
 
-Floats = npt.NDArray[np.float32]
 
 _LEAST_FOR_LISTS = 1000  # below, lists cannot be trained, and a flat index is as fast
 

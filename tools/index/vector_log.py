@@ -8,11 +8,10 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from ras_agent.arrays import Floats
 from ras_agent.tools.index.durable import sync_file
 
 __all__ = ["FileVectorLog", "MemoryVectorLog", "VectorLog"]
-
-Floats = npt.NDArray[np.float32]
 
 
 class VectorLog(Protocol):

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from ras_agent.arrays import Ints
 from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.kg.arrays import SOURCE, KGArrays
 from ras_agent.tools.kg.facts import PassageFacts
@@ -19,8 +20,6 @@ __all__ = ["EQUIVALENT", "Occurrences", "assemble", "occurrences_of", "with_equi
 
 EQUIVALENT = "equivalent"
 """The name of the relation between entities that look like one."""
-
-Ints = npt.NDArray[np.int64]
 
 
 class Occurrences:

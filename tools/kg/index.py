@@ -11,6 +11,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
+from ras_agent.arrays import Ints
 from ras_agent.errors import IndexMismatch, UnknownName
 from ras_agent.protocols import Embedder
 from ras_agent.records import Source, Triple
@@ -30,8 +31,6 @@ __all__ = ["FOLDER", "KGIndex", "described"]
 
 FOLDER = "kg"
 """Where a graph lies inside the folder of the passage index it belongs to."""
-
-Ints = npt.NDArray[np.int64]
 
 
 class KGIndex:

@@ -8,13 +8,13 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+from ras_agent.arrays import Ints
 from ras_agent.tools.index.vector_index import VectorSettings, empty_index
 from ras_agent.tools.kg.arrays import Vectors
 from ras_agent.tools.kg.sparse_rows import SparseRows
 
 __all__ = ["Cells", "NearLists", "approximate_cells", "capped", "cells_of", "touching"]
 
-Ints = npt.NDArray[np.int64]
 NearLists = SparseRows
 """For each entity its nearest (columns) and their cosines (values, float32); rows hold a bounded number."""
 

@@ -6,8 +6,8 @@ from math import ceil, log
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from ras_agent.arrays import Floats
 from ras_agent.errors import MissingExtra, SettingsError
 from ras_agent.tools.kg.index import KGIndex
 
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 __all__ = ["PageRank", "walk_matrix"]
-
-Floats = npt.NDArray[np.float32]
 
 
 def walk_matrix(graph: KGIndex, *, equivalence: float = 1.0) -> csr_matrix:

@@ -10,15 +10,14 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ras_agent.arrays import Ints
 from ras_agent.errors import MissingExtra
 from ras_agent.page.parts import filled, inert_json, page_part, policy
 from ras_agent.tools.kg.index import KGIndex
 
 __all__ = ["graph_page", "nearby", "most_connected"]
 
-Ints = npt.NDArray[np.int64]
 
 _INSIDE, _ACROSS, _WIDER = 4.0, 0.25, 1.5
 

@@ -8,12 +8,12 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from ras_agent.arrays import Floats
 from ras_agent.tools.gfm.graph import entries
 from ras_agent.tools.kg.sparse_rows import SparseRows
 
 __all__ = ["PACKAGED", "DocumentRanker", "EntityWeight", "document_scores"]
 
-Floats = npt.NDArray[np.float32]
 Reals = npt.NDArray[np.floating[Any]]
 EntityWeight = Literal["rarity", "one", "score", "score-rarity"]
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ras_agent.arrays import Floats
 from ras_agent.errors import MissingExtra, SettingsError, WeightsError
 from ras_agent.protocols import Embedder
 from ras_agent.records import Passage
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 
 __all__ = ["GFMRetriever", "gfm", "gfm_dense", "weights_of"]
 
-Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
 _AT_ONCE = 8  # questions whose scores are remembered while their hits are explained, one a thread
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from ras_agent.arrays import Floats
 from ras_agent.errors import IndexMismatch
 from ras_agent.tools.gfm.config import GFMConfig
 from ras_agent.tools.gfm.fast import Start
@@ -15,8 +16,6 @@ from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.linking import LinkedEntity
 
 __all__ = ["check_vectors", "inverse_vectors", "messages_of", "start_of"]
-
-Floats = npt.NDArray[np.float32]
 
 
 def check_vectors(graph: KGIndex, config: GFMConfig) -> Floats:

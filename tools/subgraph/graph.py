@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+from ras_agent.arrays import Ints
 from ras_agent.errors import MissingExtra
 from ras_agent.records import Triple
 from ras_agent.text.canonical import canonical_key
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from ras_agent.tools.kg.index import KGIndex
 
 __all__ = ["Graph", "Step", "Subgraph", "plain_name"]
-
-Ints = npt.NDArray[np.int64]
 
 
 class Step(NamedTuple):

@@ -15,22 +15,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ras_agent.arrays import Doubles, Ints
 from ras_agent.errors import MissingExtra, SettingsError
 from ras_agent.tools.subgraph.graph import Subgraph
 from ras_agent.tools.subgraph.scoring import best
 
 __all__ = ["Instance", "Prizes", "instance_of", "prizes_of", "steiner_tree"]
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-
 
 @dataclass(frozen=True, slots=True)
 class Prizes:
     """nodes: (n,), edges: (m,), at least 0, of a subgraph's nodes and edges in their order. cost: C, of an edge."""
 
-    nodes: Floats
-    edges: Floats
+    nodes: Doubles
+    edges: Doubles
     cost: float = 0.5
 
     def __post_init__(self) -> None:
@@ -47,8 +45,8 @@ class Instance:
     """
 
     ends: Ints
-    prizes: Floats
-    costs: Floats
+    prizes: Doubles
+    costs: Doubles
     plain: Ints
     virtual: Ints
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ras_agent.arrays import Floats
 from ras_agent.protocols import Embedder
 from ras_agent.records import Failure
 from ras_agent.tools.embed.embedders import query_vector
@@ -19,8 +20,6 @@ from ras_agent.tools.subgraph.pcst import prizes_of, steiner_tree
 from ras_agent.tools.subgraph.scoring import RelativeScorer, Scored, Scorer, best
 
 __all__ = ["PCSTFinder", "PCSTSettings", "QuestionSubgraph"]
-
-Floats = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 
+from ras_agent.arrays import Floats
 from ras_agent.records import Failure
 
 __all__ = ["RelativeScorer", "Scored", "Scorer", "Wording", "best", "score_distinct"]
 
-Floats = npt.NDArray[np.float32]
 Wording = Literal["facts", "relations"]
 """What scorers read: whole facts and paths; or their relations alone, and the question without the names it starts
 from. Relations alone say what a knowledge base's names do not add to, and a graph has few of them, so models read each

@@ -6,16 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from ras_agent.arrays import Floats, Ints
 from ras_agent.tools.gfm.graph import GFMGraph
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.sparse_rows import SparseRows
 
 __all__ = ["Asked", "Part", "part_of", "picked_documents"]
-
-Floats = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ras_agent.arrays import Floats, Ints
 from ras_agent.errors import IndexMismatch, IndexNotFound, SettingsError
 from ras_agent.tools.gfm.config import GFMConfig
 from ras_agent.tools.gfm.graph import GFMGraph
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 __all__ = ["Example", "Set", "completion", "load_sets", "retrieval", "share_of", "text_model_of"]
-
-Floats = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from ras_agent.arrays import Floats
 from ras_agent.errors import SettingsError
 from ras_agent.eval.benchmarks.entity_split import of_part
 from ras_agent.eval.benchmarks.pathquestion import PATHQUESTION, read_knowledge_base
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Config", "fit", "main", "train"]
 
-Floats = npt.NDArray[np.float32]
 
 _RANGES = {
     **dict.fromkeys(("rank", "batch", "negatives"), COUNT),

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ras_agent.arrays import Floats
 from ras_agent.eval.metrics import token_f1
 from ras_agent.tools.offline.answerer.rank import Ranker, pooled
 from ras_agent.train.ranker.config import Config
@@ -16,8 +17,6 @@ from ras_agent.train.ranker.network import train_ranker
 from ras_agent.train.ranker.spans import Example
 
 __all__ = ["LeftOut", "best_f1", "calibrated", "cross_validated"]
-
-Floats = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)

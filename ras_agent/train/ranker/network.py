@@ -8,13 +8,12 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from ras_agent.arrays import Floats
 from ras_agent.tools.offline.answerer.rank import INPUTS
 from ras_agent.train.ranker.config import Config
 from ras_agent.train.ranker.spans import Example
 
 __all__ = ["train_ranker"]
-
-Floats = npt.NDArray[np.float32]
 
 
 def train_ranker(sets: Sequence[Sequence[Example]], config: Config) -> dict[str, Floats]:

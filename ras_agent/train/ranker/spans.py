@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ras_agent.arrays import Floats
 from ras_agent.eval.metrics import token_f1
 from ras_agent.text.words import stems
 from ras_agent.tools.offline.answerer.answer_type import TypeModel
@@ -20,8 +21,6 @@ from ras_agent.tools.offline.question import QuestionAnalysis, analyse
 from ras_agent.train.ranker.examples import Found
 
 __all__ = ["Example", "examples", "rarity_table"]
-
-Floats = npt.NDArray[np.float32]
 
 
 @dataclass(slots=True)

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from ras_agent.arrays import Floats
 from ras_agent.tools.gfm.config import GFMConfig
 from ras_agent.tools.gfm.graph import GFMGraph
 
-Floats = npt.NDArray[np.float32]
 Loops = Callable[[dict[str, Any], GFMConfig, npt.NDArray[np.int64], Floats, Floats, Floats, Floats], Floats]
 
 

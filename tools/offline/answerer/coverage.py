@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ras_agent.arrays import Doubles
 from ras_agent.records import Passage
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.words import stems
@@ -15,8 +16,6 @@ from ras_agent.tools.offline.answerer.question_words import QuestionWords, Rarit
 from ras_agent.tools.offline.answerer.reading import Read, plain_title
 
 __all__ = ["Coverage", "cover"]
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,20 +30,20 @@ class Coverage:
     order (S,): the sentences, the most promising first.
     """
 
-    sentence: Floats
-    titled: Floats
-    passage: Floats
-    linked: Floats
-    chained: Floats
-    before: Floats
-    after: Floats
-    names: Floats
-    others: Floats
-    bare_others: Floats
-    focus: Floats
-    ending: Floats
-    title: Floats
-    named_by: Floats
+    sentence: Doubles
+    titled: Doubles
+    passage: Doubles
+    linked: Doubles
+    chained: Doubles
+    before: Doubles
+    after: Doubles
+    names: Doubles
+    others: Doubles
+    bare_others: Doubles
+    focus: Doubles
+    ending: Doubles
+    title: Doubles
+    named_by: Doubles
     order: npt.NDArray[np.int64]
 
 
@@ -93,9 +92,9 @@ def _names(passages: Sequence[Passage]) -> npt.NDArray[np.bool_]:
     return found
 
 
-def _share(hits: npt.NDArray[np.bool_], worth: Floats) -> Floats:
+def _share(hits: npt.NDArray[np.bool_], worth: Doubles) -> Doubles:
     total = worth.sum()
-    shares: Floats = hits @ worth / total if total > 0 else np.zeros(len(hits))
+    shares: Doubles = hits @ worth / total if total > 0 else np.zeros(len(hits))
     return shares
 
 

@@ -10,6 +10,7 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
+from ras_agent.arrays import Doubles
 from ras_agent.text.names import name_spans
 from ras_agent.tools.offline.answerer.reading import Token, tokens_of
 
@@ -25,7 +26,6 @@ _LEADS = {
     "when": frozenset({"in", "on", "since", "during", "until"}),
     "who": frozenset({"by"}),
 }
-Floats = npt.NDArray[np.float64]
 
 
 def bucket(word: str, buckets: int = BUCKETS) -> int:
@@ -57,10 +57,10 @@ class QuestionWords:
     """
 
     place: dict[str, int]
-    worth: Floats
+    worth: Doubles
     named: npt.NDArray[np.bool_]
-    focus: Floats
-    ending: Floats
+    focus: Doubles
+    ending: Doubles
     lead: frozenset[str]
 
     @classmethod
@@ -104,6 +104,6 @@ def _asks(tokens: Sequence[Token]) -> int:
     return next((number for number in found if tokens[number].word in _OPENLY), found[0])
 
 
-def _whole(worth: Floats) -> Floats:
+def _whole(worth: Doubles) -> Doubles:
     """Scaled to sum to 1."""
     return worth / worth.sum() if len(worth) else worth

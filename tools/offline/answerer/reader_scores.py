@@ -11,15 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from ras_agent.arrays import Doubles
 from ras_agent.protocols import SpanReader
 from ras_agent.records import Passage, Span
 from ras_agent.tools.offline.answerer.features import Candidates
 
 __all__ = ["expected_overlap", "reader_logits"]
 
-Floats = npt.NDArray[np.float64]
 
 # the middle of a plateau on HotpotQA's tuning questions: neighbouring values differ by less than a question's noise
 _WEIGHT = 0.5
@@ -27,7 +26,7 @@ _FLOOR = 0.05
 _TEMPERATURE = 4.0
 
 
-def reader_logits(reader: SpanReader, question: str, passages: Sequence[Passage], found: Candidates) -> Floats:
+def reader_logits(reader: SpanReader, question: str, passages: Sequence[Passage], found: Candidates) -> Doubles:
     """(M,) what to add to the candidates' logits: a multiple of the log of their expected overlap, floored."""
     heads = [f"{passage.title}. " if passage.title else "" for passage in passages]
     texts = [head + passage.text for head, passage in zip(heads, passages, strict=True)]
@@ -39,7 +38,7 @@ def reader_logits(reader: SpanReader, question: str, passages: Sequence[Passage]
     return _WEIGHT * np.log(expected_overlap(reader.read(question, texts), places) + _FLOOR)
 
 
-def expected_overlap(spans: Sequence[Sequence[Span]], places: Sequence[tuple[int, int, int]]) -> Floats:
+def expected_overlap(spans: Sequence[Sequence[Span]], places: Sequence[tuple[int, int, int]]) -> Doubles:
     """(M,) in 0..1 for places (passage, start, end); `spans` are a reader's, passage by passage."""
     read = [number for number, found in enumerate(spans) if found]
     best = np.array([max(span.score for span in spans[number]) for number in read])
@@ -55,9 +54,9 @@ def expected_overlap(spans: Sequence[Sequence[Span]], places: Sequence[tuple[int
     return overlaps
 
 
-def _softmax(logits: Floats) -> Floats:
+def _softmax(logits: Doubles) -> Doubles:
     if not len(logits):
         return logits
-    powers: Floats = np.exp(logits - logits.max())
+    powers: Doubles = np.exp(logits - logits.max())
     powers /= powers.sum()
     return powers

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from threading import Lock
 
 import numpy as np
-import numpy.typing as npt
 
+from ras_agent.arrays import Floats
 from ras_agent.protocols import Embedder
 from ras_agent.tools.embed.embedders import resolve_embedder
 from ras_agent.tools.embed.remembering import remembering
@@ -17,8 +17,6 @@ from ras_agent.tools.subgraph.scorers.path_head import PathHead
 from ras_agent.tools.subgraph.scoring import Scored
 
 __all__ = ["EncoderScorer"]
-
-Floats = npt.NDArray[np.float32]
 
 
 class EncoderScorer:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from ras_agent.arrays import Floats
 from ras_agent.errors import SettingsError
 from ras_agent.protocols import Embedder
 from ras_agent.tools.embed.remembering import remembering
@@ -17,7 +17,6 @@ from ras_agent.tools.subgraph.scoring import Scored
 
 __all__ = ["GraphVectorScorer"]
 
-Floats = npt.NDArray[np.float32]
 _ARROWS = re.compile(r" ?[→←] ?")
 
 

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
+from ras_agent.arrays import Floats
 from ras_agent.errors import MissingExtra, WeightsError
 from ras_agent.protocols import Embedder
 
 __all__ = ["PARTS", "PathHead"]
 
-Floats = npt.NDArray[np.float32]
 FORMAT, VERSION = "ras-agent path encoder", 1
 PARTS = ("question_down", "question_up", "text_down", "text_up")
 _WEIGHTS, _ABOUT = "path_encoder.safetensors", "path_encoder.json"

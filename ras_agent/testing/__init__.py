@@ -1,0 +1,40 @@
+"""Conformance suites for the authors of plug-ins: does a retriever, a role or an encoder keep its protocol's contract?
+
+    from ras_agent.testing import check_retriever
+
+    def test_my_retriever_keeps_the_contract():
+        check_retriever(lambda passages: MyRetriever(passages))
+
+Each `check_...` function runs a whole suite and raises ConformanceError, which names every promise that was broken.
+The suites are tuples of single checks too (`RETRIEVER_CHECKS`, ...), for a test that shows them one by one:
+
+    @pytest.mark.parametrize("check", RETRIEVER_CHECKS, ids=str)
+    def test_contract(check):
+        check(lambda passages: MyRetriever(passages))
+"""
+
+from ras_agent.testing.answerers import ANSWERER_CHECKS, check_answerer
+from ras_agent.testing.conformance import Check, ConformanceError
+from ras_agent.testing.encoders import EMBEDDER_CHECKS, SPAN_READER_CHECKS, check_embedder, check_span_reader
+from ras_agent.testing.extractors import EXTRACTOR_CHECKS, check_extractor
+from ras_agent.testing.planners import PLANNER_CHECKS, REASONER_CHECKS, check_planner, check_reasoner
+from ras_agent.testing.retrievers import RETRIEVER_CHECKS, check_retriever
+
+__all__ = [
+    "ANSWERER_CHECKS",
+    "EMBEDDER_CHECKS",
+    "EXTRACTOR_CHECKS",
+    "PLANNER_CHECKS",
+    "REASONER_CHECKS",
+    "RETRIEVER_CHECKS",
+    "SPAN_READER_CHECKS",
+    "Check",
+    "ConformanceError",
+    "check_answerer",
+    "check_embedder",
+    "check_extractor",
+    "check_planner",
+    "check_reasoner",
+    "check_retriever",
+    "check_span_reader",
+]

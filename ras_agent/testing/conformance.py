@@ -1,0 +1,95 @@
+"""A contract as a list of checks, each of which is one promise."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from ras_agent.calling import acall
+
+Result = TypeVar("Result")
+
+
+class ConformanceError(AssertionError):
+    """Raised when an object breaks its protocol's contract; the message names each broken promise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One promise of a contract. Calling it with the object raises AssertionError where the promise is broken."""
+
+    promise: str
+    run: Callable[[Any], None]
+
+    def __call__(self, subject: Any) -> None:
+        self.run(subject)
+
+    def __str__(self) -> str:
+        return self.promise
+
+
+def promise(*suite: list[Check]) -> Callable[[Callable[[Any], None]], Callable[[Any], None]]:
+    """Add the decorated function to each suite; its name, with spaces for underscores, is the promise."""
+
+    def add(function: Callable[[Any], None]) -> Callable[[Any], None]:
+        for checks in suite:
+            checks.append(Check(function.__name__.replace("_", " "), function))
+        return function
+
+    return add
+
+
+def run_checks(subject: object, checks: Sequence[Check], what: str) -> None:
+    """Run all `checks` on `subject`, also after one has failed.
+
+    Raises ConformanceError with every broken promise; an exception that a check did not expect counts as one.
+    """
+    broken: list[str] = []
+    for check in checks:
+        try:
+            check(subject)
+        except Exception as error:
+            reason = str(error) if isinstance(error, AssertionError) else f"{type(error).__name__}: {error}"
+            broken.append(f"  {check}: {reason or 'it does not'}")
+    if broken:
+        lines = "\n".join(broken)
+        raise ConformanceError(f"{what} breaks {len(broken)} of {len(checks)} promises:\n{lines}")
+
+
+def demand(held: object, problem: str) -> None:
+    """Raise AssertionError with `problem` unless `held` is true; unlike `assert`, also under `python -O`."""
+    if not held:
+        raise AssertionError(problem)
+
+
+def refuses(call: Callable[[], object], error: type[Exception], problem: str) -> None:
+    """Demand that `call` raises `error`."""
+    try:
+        call()
+    except error:
+        return
+    raise AssertionError(problem)
+
+
+def same_in_threads(call: Callable[[], Result], alone: Result, threads: int = 4, times: int = 8) -> None:
+    """Demand that simultaneous calls return what one call alone returned."""
+    with ThreadPoolExecutor(threads) as pool:
+        for together in pool.map(lambda _: call(), range(times)):
+            demand(together == alone, f"a call beside others returned {together!r:.200}, alone {alone!r:.200}")
+
+
+def same_asynchronously(role: object, method: str, *args: Any) -> None:
+    """Demand that the asynchronous face of `method`, its own or a thread, returns what the synchronous one does."""
+    alone = getattr(role, method)(*args)
+    found = asyncio.run(acall(role, method, *args))
+    demand(found == alone, f"a{method} returned {found!r:.200}, {method} {alone!r:.200}")
+
+
+def is_named(role: object, protocol: type) -> None:
+    """Demand that an object has the methods of `protocol`."""
+    demand(
+        isinstance(role, protocol), f"{type(role).__name__} lacks methods of ras_agent.protocols.{protocol.__name__}"
+    )

@@ -1,0 +1,134 @@
+"""The contracts of embedders and span readers, the models that turn text into numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ras_agent.protocols import Embedder, SpanReader
+from ras_agent.testing.conformance import Check, demand, is_named, promise, run_checks, same_in_threads
+
+TEXTS = (
+    "The Water of Leith flows through Edinburgh.",
+    "Edinburgh lies on the Water of Leith.",
+    "東京は日本の首都です。",
+    "",
+    "?!",
+    "word " * 700,
+    "half of a pair \ud800",
+)
+TOLERANCE = 1e-4
+"""How far two vectors of one text may differ, for company, threads and processors change the last bits of a sum."""
+
+_embedding: list[Check] = []
+_reading: list[Check] = []
+
+
+def check_embedder(embedder: Embedder) -> None:
+    """Run the suite of embedders. Raises ConformanceError."""
+    run_checks(embedder, EMBEDDER_CHECKS, "the embedder")
+
+
+def check_span_reader(reader: SpanReader) -> None:
+    """Run the suite of span readers. Raises ConformanceError."""
+    run_checks(reader, SPAN_READER_CHECKS, "the span reader")
+
+
+@promise(_embedding)
+def fits_the_protocol_of_embedders(embedder: Embedder) -> None:
+    is_named(embedder, Embedder)
+    demand(isinstance(embedder.name, str) and embedder.name, "an index remembers the embedder's name; it has none")
+    demand(embedder.dimension > 0, f"the dimension is {embedder.dimension}")
+
+
+@promise(_embedding)
+def gives_one_float32_row_for_each_text(embedder: Embedder) -> None:
+    vectors = embedder.embed(TEXTS)
+    expected = (len(TEXTS), embedder.dimension)
+    demand(vectors.shape == expected, f"vectors have the shape {vectors.shape}, not {expected}")
+    demand(vectors.dtype == np.float32, f"vectors are {vectors.dtype}, not float32")
+
+
+@promise(_embedding)
+def gives_no_rows_for_no_texts(embedder: Embedder) -> None:
+    demand(embedder.embed([]).shape == (0, embedder.dimension), "no texts have vectors of shape (0, dimension)")
+
+
+@promise(_embedding)
+def gives_unit_vectors(embedder: Embedder) -> None:
+    lengths = np.linalg.norm(embedder.embed(TEXTS[:3]), axis=1)
+    demand(np.allclose(lengths, 1, atol=TOLERANCE), f"vectors have the lengths {lengths}")
+    odd = embedder.embed(TEXTS[3:])
+    demand(np.isfinite(odd).all(), "an empty, long or odd text has a vector that is not finite")
+
+
+@promise(_embedding)
+def gives_a_text_the_same_vector_in_any_company(embedder: Embedder) -> None:
+    alone = embedder.embed(TEXTS[:1])[0]
+    for company in (TEXTS, TEXTS[::-1], [TEXTS[0]] * 9):
+        rows = [row for text, row in zip(company, embedder.embed(company), strict=True) if text == TEXTS[0]]
+        worst = max(float(np.abs(row - alone).max()) for row in rows)
+        demand(worst <= TOLERANCE, f"among {len(company)} texts a vector differs by {worst:.1e} from the text's alone")
+
+
+@promise(_embedding)
+def puts_like_texts_nearer_than_unlike_ones(embedder: Embedder) -> None:
+    first, second, other = embedder.embed(TEXTS[:3])
+    demand(first @ second > first @ other, "two sentences of one river are no nearer than one of Tokyo")
+
+
+@promise(_embedding)
+def gives_threads_the_same_vectors(embedder: Embedder) -> None:
+    alone = embedder.embed(TEXTS)
+    same_in_threads(lambda: bool(np.allclose(embedder.embed(TEXTS), alone, atol=TOLERANCE)), True)
+
+
+_QUESTION = "Who designed the lighthouse?"
+_PAGES = (
+    "The lighthouse was designed by Marta Lindqvist and first lit on 14 May 1871.",
+    "The bakery sells rye bread every Friday.",
+    "東京は日本の首都です。",
+    "",
+    "... !!!",
+    "word " * 700,
+)
+
+
+@promise(_reading)
+def fits_the_protocol_of_span_readers(reader: SpanReader) -> None:
+    is_named(reader, SpanReader)
+
+
+@promise(_reading)
+def gives_one_list_for_each_text_and_none_without_words(reader: SpanReader) -> None:
+    found = reader.read(_QUESTION, _PAGES)
+    demand(len(found) == len(_PAGES), f"{len(_PAGES)} texts have {len(found)} lists of spans")
+    demand(found[3] == [], f"a text without words has the spans {found[3]!r:.200}")
+    demand(reader.read(_QUESTION, []) == [], "no texts have no lists")
+
+
+@promise(_reading)
+def points_inside_the_text_best_span_first(reader: SpanReader) -> None:
+    for text, spans in zip(_PAGES, reader.read(_QUESTION, _PAGES), strict=True):
+        for span in spans:
+            demand(0 <= span.start < span.end <= len(text), f"{span} is not in a text of {len(text)} characters")
+        scores = [span.score for span in spans]
+        demand(scores == sorted(scores, reverse=True), f"scores descend, got {scores}")
+
+
+@promise(_reading)
+def reads_a_text_alike_in_any_company(reader: SpanReader) -> None:
+    alone = reader.read(_QUESTION, _PAGES[:1])[0][0]
+    together = reader.read(_QUESTION, _PAGES[::-1])[-1][0]
+    demand((alone.start, alone.end) == (together.start, together.end), f"alone {alone}, among others {together}")
+
+
+@promise(_reading)
+def gives_threads_the_same_spans(reader: SpanReader) -> None:
+    def places() -> list[list[tuple[int, int]]]:
+        return [[(span.start, span.end) for span in spans[:1]] for spans in reader.read(_QUESTION, _PAGES)]
+
+    same_in_threads(places, places())
+
+
+EMBEDDER_CHECKS: tuple[Check, ...] = tuple(_embedding)
+SPAN_READER_CHECKS: tuple[Check, ...] = tuple(_reading)

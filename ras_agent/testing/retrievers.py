@@ -1,0 +1,140 @@
+"""The contract of retrievers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from math import isfinite
+
+from ras_agent.protocols import Retriever
+from ras_agent.records import Hit, Passage
+from ras_agent.testing.conformance import Check, demand, is_named, promise, refuses, run_checks, same_asynchronously
+
+BuildRetriever = Callable[[Sequence[Passage]], Retriever]
+
+PASSAGES = (
+    Passage("edinburgh", "Edinburgh is the capital of Scotland. The Water of Leith flows through it.", "Edinburgh"),
+    Passage("bell", "Alexander Graham Bell was born in Edinburgh and patented the telephone.", "Alexander Graham Bell"),
+    Passage("telephone", "The telephone carries the human voice over a distance.", "Telephone"),
+    Passage("tokyo", "東京は日本の首都です。隅田川が流れています。", "東京"),
+    Passage("delhi", "नई दिल्ली भारत की राजधानी है।", "दिल्ली"),
+    Passage("athens", "Η Αθήνα είναι η πρωτεύουσα της Ελλάδας.", "Αθήνα"),
+)
+_checks: list[Check] = []
+_order: list[Check] = []
+
+
+def check_retriever(build: BuildRetriever, *, corpus_order: bool = True) -> None:
+    """Run the suite of retrievers. Raises ConformanceError.
+
+    build: makes the retriever from a corpus; it is called with several corpora, an empty one among them.
+    corpus_order: False leaves out the promise that ties keep the order of the corpus, which a vector store that is
+        reached through another library cannot keep.
+    """
+    checks = RETRIEVER_CHECKS if corpus_order else tuple(check for check in RETRIEVER_CHECKS if check not in _order)
+    run_checks(build, checks, "the retriever")
+
+
+def _ids(hits: Sequence[Hit]) -> list[str]:
+    return [hit.passage.id for hit in hits]
+
+
+@promise(_checks)
+def fits_the_protocol(build: BuildRetriever) -> None:
+    is_named(build(PASSAGES), Retriever)
+
+
+@promise(_checks)
+def finds_the_best_passage_first_and_whole(build: BuildRetriever) -> None:
+    best = build(PASSAGES).retrieve("capital of Scotland Edinburgh", 3)
+    demand(best and best[0].passage.id == "edinburgh", f"the capital of Scotland is in 'edinburgh', not {_ids(best)}")
+    found = build(PASSAGES[1:2]).retrieve("telephone patented by Bell", 1)
+    demand(len(found) == 1, f"one passage was to be found, got {_ids(found)}")
+    passage = found[0].passage
+    demand((passage.text, passage.title) == (PASSAGES[1].text, PASSAGES[1].title), f"the passage changed: {passage}")
+
+
+@promise(_checks)
+def returns_at_most_k_hits_and_no_passage_twice(build: BuildRetriever) -> None:
+    for k in (1, 2, 100):
+        found = _ids(build(PASSAGES).retrieve("the telephone of Edinburgh", k))
+        demand(1 <= len(found) <= min(k, len(PASSAGES)), f"k = {k} gave {len(found)} hits")
+        demand(len(set(found)) == len(found), f"a passage came twice: {found}")
+
+
+@promise(_checks)
+def gives_finite_scores_that_descend(build: BuildRetriever) -> None:
+    scores = [hit.score for hit in build(PASSAGES).retrieve("the telephone of Edinburgh", 6)]
+    demand(all(type(score) is float for score in scores), f"scores are Python floats, got {scores}")
+    demand(all(map(isfinite, scores)), f"scores are finite, got {scores}")
+    demand(scores == sorted(scores, reverse=True), f"scores descend, got {scores}")
+
+
+@promise(_checks, _order)
+def keeps_the_order_of_the_corpus_where_scores_tie(build: BuildRetriever) -> None:
+    twins = [Passage(f"twin-{number}", "A river flows through the city.") for number in range(9)]
+    found = _ids(build([*twins[:4], PASSAGES[2], *twins[4:]]).retrieve("river city", 6))
+    expected = [f"twin-{number}" for number in range(6)]
+    demand(found == expected, f"six of nine equal passages came as {found}, not as {expected}")
+
+
+@promise(_checks)
+def refuses_a_blank_query(build: BuildRetriever) -> None:
+    retriever = build(PASSAGES)
+    for query in ("", " ", "\t\n", "\u3000"):
+        refuses(lambda query=query: retriever.retrieve(query, 5), ValueError, f"no ValueError for {query!r}")  # type: ignore[misc]
+
+
+@promise(_checks)
+def refuses_to_find_fewer_than_one_hit(build: BuildRetriever) -> None:
+    retriever = build(PASSAGES)
+    for k in (0, -1):
+        refuses(lambda k=k: retriever.retrieve("telephone", k), ValueError, f"no ValueError for k = {k}")  # type: ignore[misc]
+
+
+@promise(_checks)
+def finds_nothing_in_an_empty_corpus(build: BuildRetriever) -> None:
+    found = build([]).retrieve("telephone", 5)
+    demand(found == [], f"an empty corpus gave {found!r:.200}")
+
+
+@promise(_checks)
+def finds_any_script_and_returns_it_unchanged(build: BuildRetriever) -> None:
+    retriever = build(PASSAGES)
+    for wanted in PASSAGES[3:]:
+        best = retriever.retrieve(wanted.text, 1)
+        demand(_ids(best) == [wanted.id], f"the text of {wanted.id!r} as a query found {_ids(best)}")
+        demand(best[0].passage.text == wanted.text, f"the text of {wanted.id!r} changed")
+
+
+@promise(_checks)
+def takes_odd_queries(build: BuildRetriever) -> None:
+    retriever = build(PASSAGES)
+    for query in ("?!…", "🦉", "\ud800", "a" * 5000, "the of and"):
+        demand(len(retriever.retrieve(query, 5)) <= 5, f"more than 5 hits for {query!r:.20}")
+
+
+@promise(_checks)
+def gives_the_same_hits_again(build: BuildRetriever) -> None:
+    retriever = build(PASSAGES)
+    first, second = (_ids(retriever.retrieve("telephone inventor", 4)) for _ in range(2))
+    demand(first == second, f"first {first}, then {second}")
+
+
+@promise(_checks)
+def gives_threads_what_one_caller_gets(build: BuildRetriever) -> None:
+    queries = ["telephone", "Edinburgh capital", "human voice", "Leith water flows"] * 8
+    one = build(PASSAGES)
+    alone = [_ids(one.retrieve(query, 3)) for query in queries]
+    fresh = build(PASSAGES)  # it has no cached query yet: its first questions come at once
+    with ThreadPoolExecutor(8) as pool:
+        together = list(pool.map(lambda query: _ids(fresh.retrieve(query, 3)), queries))
+    demand(together == alone, "simultaneous queries found other passages")
+
+
+@promise(_checks)
+def gives_asynchronous_callers_the_same_hits(build: BuildRetriever) -> None:
+    same_asynchronously(build(PASSAGES), "retrieve", "telephone inventor", 3)
+
+
+RETRIEVER_CHECKS: tuple[Check, ...] = tuple(_checks)

@@ -1,0 +1,169 @@
+"""The conformance suites find what is wrong: an object that breaks one promise is refused with that promise's name."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ras_agent.records import Answer, Citation, Extraction, Hit, Passage, Plan, Source, Span, Triple
+from ras_agent.testing import (
+    ConformanceError,
+    check_answerer,
+    check_embedder,
+    check_extractor,
+    check_planner,
+    check_reasoner,
+    check_retriever,
+    check_span_reader,
+)
+from ras_agent.tools.retrieve.bm25 import BM25Retriever
+from ras_agent.tools.roles import resolve_answerer, resolve_extractor, resolve_planner, resolve_reasoner
+
+
+class Wrapped:
+    """A retriever around BM25 whose hits a test spoils."""
+
+    def __init__(self, passages: Sequence[Passage]) -> None:
+        self.inner = BM25Retriever.from_passages(passages)
+
+    def retrieve(self, query: str, k: int = 5) -> list[Hit]:
+        return self.spoiled(self.inner.retrieve(query, k))
+
+    def spoiled(self, hits: list[Hit]) -> list[Hit]:
+        return hits
+
+
+def test_a_sound_retriever_passes() -> None:
+    check_retriever(Wrapped)
+
+
+@pytest.mark.parametrize(
+    ("spoiled", "promise"),
+    [
+        (lambda hits: hits[::-1], "gives finite scores that descend"),
+        (lambda hits: hits + hits[:1], "returns at most k hits and no passage twice"),
+        (lambda hits: [replace(hit, score=int(hit.score)) for hit in hits], "gives finite scores that descend"),
+        (lambda hits: [replace(hit, passage=replace(hit.passage, text="")) for hit in hits], "finds the best passage"),
+        (lambda hits: [], "finds the best passage first and whole"),
+        (
+            lambda hits: sorted(hits, key=lambda hit: (-hit.score, hit.passage.id), reverse=False)[::-1],
+            "keeps the order of the corpus where scores tie",
+        ),
+    ],
+)
+def test_a_broken_promise_of_a_retriever_is_named(spoiled: Any, promise: str) -> None:
+    class Spoiled(Wrapped):
+        def spoiled(self, hits: list[Hit]) -> list[Hit]:
+            found: list[Hit] = spoiled(hits)
+            return found
+
+    with pytest.raises(ConformanceError, match=promise):
+        check_retriever(Spoiled)
+
+
+def test_a_retriever_that_takes_blank_queries_and_zero_hits_is_refused() -> None:
+    class Lenient(Wrapped):
+        def retrieve(self, query: str, k: int = 5) -> list[Hit]:
+            return super().retrieve(query, k) if query.strip() and k > 0 else []
+
+    with pytest.raises(ConformanceError, match="refuses a blank query") as raised:
+        check_retriever(Lenient)
+    assert "refuses to find fewer than one hit" in str(raised.value)
+    assert "breaks 2 of 13 promises" in str(raised.value)
+
+
+def test_what_is_no_retriever_is_refused() -> None:
+    with pytest.raises(ConformanceError, match=r"lacks methods of ras_agent\.protocols\.Retriever"):
+        check_retriever(lambda passages: object())  # type: ignore[arg-type,return-value]
+
+
+class Around:
+    """A role whose methods a test replaces."""
+
+    def __init__(self, role: Any, **methods: Any) -> None:
+        self._role = role
+        for name, method in methods.items():
+            setattr(self, name, method)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._role, name)
+
+
+def test_an_extractor_that_invents_passages_or_places_is_refused() -> None:
+    offline = resolve_extractor("offline")
+
+    def elsewhere(passages: Sequence[Passage], subquery: str = "") -> Extraction:
+        return Extraction((Triple("a", "b", "c", (Source("nowhere", 0, 1, extractor="x"),)),), ())
+
+    def beyond(passages: Sequence[Passage], subquery: str = "") -> Extraction:
+        return Extraction(tuple(Triple("a", "b", "c", (Source(p.id, 0, 9999, extractor="x"),)) for p in passages), ())
+
+    for wrong, problem in ((elsewhere, "which was not given"), (beyond, "which its passage does not have")):
+        with pytest.raises(ConformanceError, match=problem):
+            check_extractor(Around(offline, extract=wrong))
+
+
+def test_a_planner_that_stops_before_it_began_or_asks_nothing_is_refused() -> None:
+    offline = resolve_planner("offline")
+    with pytest.raises(ConformanceError, match="asks before anything was found"):
+        check_planner(Around(offline, plan=lambda *_: Plan("sufficient")))
+    with pytest.raises(ConformanceError, match="one line"):
+        check_planner(Around(offline, plan=lambda *_: Plan("subq", "two\nlines")))
+
+
+def test_a_reasoner_that_repeats_itself_is_refused() -> None:
+    offline = resolve_reasoner("offline")
+
+    def parrot(question: str, passages: Sequence[Passage], thoughts: Sequence[str]) -> str:
+        return thoughts[-1] if thoughts else "Nothing."
+
+    with pytest.raises(ConformanceError, match="does not repeat its last thought"):
+        check_reasoner(Around(offline, next_sentence=parrot))
+
+
+def test_an_answerer_that_always_abstains_or_invents_citations_is_refused() -> None:
+    offline = resolve_answerer("offline")
+    with pytest.raises(ConformanceError, match="answers and cites what the evidence states"):
+        check_answerer(Around(offline, answer=lambda *_: Answer("I do not know.", abstained=True)))
+
+    def invented(*_: Any) -> Answer:
+        return Answer("Leith", (Citation(1, "nowhere", "", 0, 0, ""),))
+
+    with pytest.raises(ConformanceError, match="cited but not given"):
+        check_answerer(Around(offline, answer=invented))
+
+
+def test_an_embedder_of_long_vectors_or_of_vectors_that_know_their_neighbours_is_refused(hash_embedder: Any) -> None:
+    def long(texts: Sequence[str]) -> Any:
+        return 2 * hash_embedder.embed(texts)
+
+    def swayed(texts: Sequence[str]) -> Any:
+        vectors = hash_embedder.embed(texts) + np.float32(0.01) * len(texts)
+        return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+
+    with pytest.raises(ConformanceError, match="gives unit vectors"):
+        check_embedder(Around(hash_embedder, embed=long))
+    with pytest.raises(ConformanceError, match="in any company"):
+        check_embedder(Around(hash_embedder, embed=swayed))
+
+
+def test_a_span_reader_that_points_past_the_text_is_refused() -> None:
+    class Reader:
+        def read(self, question: str, texts: Sequence[str]) -> list[list[Span]]:
+            return [[Span(0, len(text) + 1, 1.0)] if text else [] for text in texts]
+
+    with pytest.raises(ConformanceError, match="points inside the text best span first"):
+        check_span_reader(Reader())
+
+
+def test_a_wrong_asynchronous_twin_is_found() -> None:
+    class Twin(Wrapped):
+        async def aretrieve(self, query: str, k: int = 5) -> list[Hit]:
+            await asyncio.sleep(0)
+            return []
+
+    with pytest.raises(ConformanceError, match="gives asynchronous callers the same hits"):
+        check_retriever(Twin)

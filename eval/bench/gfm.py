@@ -51,7 +51,7 @@ from ras_agent.eval.bench.gfm_speed_table import compared, heading, line, remark
 from ras_agent.eval.bench.gfm_systems import DEVICE_SYSTEMS, SYSTEMS
 from ras_agent.program import run_program
 from ras_agent.tools.gfm.config import GFMConfig
-from ras_agent.tools.gfm.on_device import ROWS
+from ras_agent.tools.gfm.cuda import ROWS
 from ras_agent.tools.kg.index import KGIndex
 
 __all__ = ["main"]

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from ras_agent.tools.gfm.cache import ROWS
 from ras_agent.tools.gfm.config import GFMConfig
-from ras_agent.tools.gfm.fast import FastGFM, Start
+from ras_agent.tools.gfm.cpu import FastGFM, Start
+from ras_agent.tools.gfm.cuda import DeviceGFM
 from ras_agent.tools.gfm.graph import GFMGraph
-from ras_agent.tools.gfm.index_states import ROWS
-from ras_agent.tools.gfm.on_device import DeviceGFM
 
 if TYPE_CHECKING:
     from torch import Tensor

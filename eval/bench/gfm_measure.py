@@ -15,9 +15,9 @@ import numpy as np
 from ras_agent.eval.bench.gfm_floor import device_floor, fast_floor, synchronised
 from ras_agent.eval.bench.gfm_systems import system_named
 from ras_agent.tools.gfm.config import GFMConfig
+from ras_agent.tools.gfm.cuda import ROWS
 from ras_agent.tools.gfm.graph import GFMGraph
 from ras_agent.tools.gfm.network import initial_weights
-from ras_agent.tools.gfm.on_device import ROWS
 
 __all__ = ["OnDevice", "measure"]
 

@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ras_agent.arrays import Floats
-from ras_agent.tools.gfm.fast import FastGFM, Start
+from ras_agent.tools.gfm.cached_rows import Kept, keep
+from ras_agent.tools.gfm.cpu import FastGFM, Start
+from ras_agent.tools.gfm.cpu_kernels import hear
+from ras_agent.tools.gfm.cuda import DeviceGFM
 from ras_agent.tools.gfm.graph import GFMGraph
-from ras_agent.tools.gfm.kept import Kept, keep
-from ras_agent.tools.gfm.kernel import hear
 from ras_agent.tools.gfm.network import (
     Messages,
     layer_count,
@@ -22,7 +23,6 @@ from ras_agent.tools.gfm.network import (
     relation_inputs,
     update,
 )
-from ras_agent.tools.gfm.on_device import DeviceGFM
 
 if TYPE_CHECKING:
     from torch import Tensor

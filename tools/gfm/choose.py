@@ -10,10 +10,10 @@ import numpy as np
 
 from ras_agent.arrays import Floats
 from ras_agent.errors import SettingsError
-from ras_agent.tools.gfm.fast import MOST, FastGFM, Start
+from ras_agent.tools.gfm.cached_rows import Kept
+from ras_agent.tools.gfm.cpu import MOST, FastGFM, Start
+from ras_agent.tools.gfm.cuda import DeviceGFM, bytes_needed
 from ras_agent.tools.gfm.graph import GFMGraph
-from ras_agent.tools.gfm.kept import Kept
-from ras_agent.tools.gfm.on_device import DeviceGFM, bytes_needed
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -1,8 +1,8 @@
 """What each entity hears, on any device of torch, for several questions at once, without atomic additions.
 
-On CUDA a Triton kernel (ras_agent.tools.gfm.triton_hear) multiplies and adds up what it reads and stores no
+On CUDA a Triton kernel (ras_agent.tools.gfm.triton_kernels) multiplies and adds up what it reads and stores no
 message. Elsewhere, and where Triton cannot work, torch's own operations do the same for all pieces at once
-(ras_agent.tools.gfm.pieces): their first messages, their second ones, and so on.
+(ras_agent.tools.gfm.segments): their first messages, their second ones, and so on.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ras_agent.errors import SettingsError
 from ras_agent.tools.gfm.graph import GFMGraph
-from ras_agent.tools.gfm.pieces import Listeners, plan
+from ras_agent.tools.gfm.segments import Listeners, plan
 
 if TYPE_CHECKING:
     from torch import Tensor, device
@@ -64,7 +64,7 @@ class Hearing:
 
         total = torch.empty(block.rows, *states.shape[1:], device=states.device)
         if self._compiled:
-            from ras_agent.tools.gfm import triton_hear
+            from ras_agent.tools.gfm import triton_kernels as triton_hear
 
             triton_hear.hear_messages(block, states, kinds, source, relation, total)
         else:

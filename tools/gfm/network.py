@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ras_agent.tools.gfm.cached_rows import Kept
 from ras_agent.tools.gfm.config import GFMConfig
 from ras_agent.tools.gfm.graph import GFMGraph
-from ras_agent.tools.gfm.kept import Kept
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ras_agent.arrays import Floats
-from ras_agent.tools.gfm.fast import Start
+from ras_agent.tools.gfm.cached_rows import Kept
+from ras_agent.tools.gfm.cpu import Start
 from ras_agent.tools.gfm.graph import GFMGraph
-from ras_agent.tools.gfm.kept import Kept
 from ras_agent.tools.gfm.network import Messages, layer_count, plain_scores
 
 if TYPE_CHECKING:

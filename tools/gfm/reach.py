@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ras_agent.arrays import Floats, Ints
+from ras_agent.tools.gfm.cache import ROWS, IndexStates, Layer
 from ras_agent.tools.gfm.graph import Outgoing, entries
-from ras_agent.tools.gfm.index_states import ROWS, IndexStates, Layer
 from ras_agent.tools.gfm.network import EPSILON
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ras_agent.arrays import Floats, Ints
+from ras_agent.tools.gfm.cache import ROWS
+from ras_agent.tools.gfm.cached_rows import Kept
 from ras_agent.tools.gfm.compiled import compiled, has_numba
-from ras_agent.tools.gfm.index_states import ROWS
-from ras_agent.tools.gfm.kept import Kept
-from ras_agent.tools.gfm.kernel import in_parts
+from ras_agent.tools.gfm.cpu_kernels import in_parts
 
 if TYPE_CHECKING:
     from torch import Tensor

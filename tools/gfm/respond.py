@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ras_agent.arrays import Ints
+from ras_agent.tools.gfm.cached_rows import Kept
 from ras_agent.tools.gfm.compiled import compiled, has_numba
-from ras_agent.tools.gfm.kept import Kept
-from ras_agent.tools.gfm.kernel import in_parts
+from ras_agent.tools.gfm.cpu_kernels import in_parts
 from ras_agent.tools.gfm.network import EPSILON
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ras_agent.tools.gfm.device_hear import hear_messages
 from ras_agent.tools.gfm.graph import GFMGraph
-from ras_agent.tools.gfm.pieces import Listeners, plan
+from ras_agent.tools.gfm.segments import Listeners, plan
 
 if TYPE_CHECKING:
     from torch import device, dtype
@@ -41,7 +41,7 @@ def first_launch(on: device, kind: dtype) -> bool:
     whole, parts = states.view(8, 8), torch.zeros(8, 24, device=on, dtype=torch.bfloat16)
     after = (layer_norm(given + some, (8,), some, some).relu_() + whole).to(kind)
     try:
-        from ras_agent.tools.gfm.triton_hear import hear_messages as hear
+        from ras_agent.tools.gfm.triton_kernels import hear_messages as hear
         from ras_agent.tools.gfm.triton_respond import respond
         from ras_agent.tools.gfm.triton_split import split
 

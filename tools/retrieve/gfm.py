@@ -18,7 +18,7 @@ from ras_agent.records import Passage
 from ras_agent.tools.embed.remembering import remembering
 from ras_agent.tools.gfm.choose import Scorer, scorer
 from ras_agent.tools.gfm.config import GFMConfig
-from ras_agent.tools.gfm.fast import MOST, Start
+from ras_agent.tools.gfm.cpu import MOST, Start
 from ras_agent.tools.gfm.paths import best_paths
 from ras_agent.tools.gfm.weights import load_gfm
 from ras_agent.tools.index.store import PassageIndex

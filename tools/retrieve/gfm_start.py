@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ras_agent.arrays import Floats
 from ras_agent.errors import IndexMismatch
 from ras_agent.tools.gfm.config import GFMConfig
-from ras_agent.tools.gfm.fast import Start
+from ras_agent.tools.gfm.cpu import Start
 from ras_agent.tools.gfm.graph import GFMGraph
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.linking import LinkedEntity

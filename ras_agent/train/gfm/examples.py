@@ -6,7 +6,7 @@ DATA is a folder with hotpotqa_train, musique_train200 and 2wikimultihopqa's cor
 `graph`, a knowledge graph whose facts the offline extractor read and whose vectors are the packaged MiniLM's;
 `questions.jsonl`, one {"question", "supporting", "kind"} a line; and `questions.npz`, how these are linked to the
 graph. 2WikiMultihopQA's corpus comes without its questions; its own are made from its sentences
-(ras_agent.train.gfm.pseudo_questions), and so are some more of the others'.
+(ras_agent.train.pseudo_questions), and so are some more of the others'.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ras_agent.tools.kg.facts import PassageFacts, facts_in
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.offline.roles import offline_extractor
 from ras_agent.train.gfm.linked import Question, write_linked
-from ras_agent.train.gfm.pseudo_questions import supported_questions
+from ras_agent.train.pseudo_questions import supported_questions
 from ras_agent.train.reader.examples import read_jsonl
 
 __all__ = ["SETS", "facts_of", "write_set"]

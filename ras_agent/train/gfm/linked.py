@@ -15,7 +15,7 @@ from ras_agent.errors import IngestError
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.linking import EntityLinker
 from ras_agent.tools.retrieve.gfm_start import start_of
-from ras_agent.train.gfm.graphs import Asked
+from ras_agent.train.gfm.batches import Asked
 from ras_agent.train.reader.examples import read_jsonl
 
 __all__ = ["KINDS", "Question", "linked", "read_linked", "write_linked"]

@@ -18,7 +18,7 @@ from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.manifest import read_kg_manifest
 from ras_agent.tools.retrieve.document_ranker import PACKAGED
 from ras_agent.tools.retrieve.gfm_start import inverse_vectors
-from ras_agent.train.gfm.graphs import Asked, Part, part_of, picked_documents
+from ras_agent.train.gfm.batches import Asked, Part, part_of, picked_documents
 from ras_agent.train.gfm.linked import read_linked
 
 if TYPE_CHECKING:

@@ -14,17 +14,19 @@ torch = pytest.importorskip("torch")
 from hypothesis import given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
-from ras_agent.tools.gfm import device_hear, on_device, triton_hear, triton_works  # noqa: E402
+from ras_agent.tools.gfm import cuda as on_device  # noqa: E402
+from ras_agent.tools.gfm import device_hear, triton_works  # noqa: E402
+from ras_agent.tools.gfm import triton_kernels as triton_hear  # noqa: E402
+from ras_agent.tools.gfm.cached_rows import keep  # noqa: E402
 from ras_agent.tools.gfm.config import GFMConfig  # noqa: E402
+from ras_agent.tools.gfm.cpu import Start  # noqa: E402
+from ras_agent.tools.gfm.cpu_kernels import hear  # noqa: E402
+from ras_agent.tools.gfm.cuda import DeviceGFM  # noqa: E402
 from ras_agent.tools.gfm.device_hear import Listeners  # noqa: E402
-from ras_agent.tools.gfm.fast import Start  # noqa: E402
 from ras_agent.tools.gfm.graph import GFMGraph  # noqa: E402
-from ras_agent.tools.gfm.kept import keep  # noqa: E402
-from ras_agent.tools.gfm.kernel import hear  # noqa: E402
 from ras_agent.tools.gfm.network import initial_weights  # noqa: E402
-from ras_agent.tools.gfm.on_device import DeviceGFM  # noqa: E402
-from ras_agent.tools.gfm.pieces import plan  # noqa: E402
 from ras_agent.tools.gfm.products import Products  # noqa: E402
+from ras_agent.tools.gfm.segments import plan  # noqa: E402
 
 CPU = torch.device("cpu")
 

@@ -11,10 +11,10 @@ from ras_agent.errors import SettingsError  # noqa: E402
 from ras_agent.tools.gfm import choose  # noqa: E402
 from ras_agent.tools.gfm.choose import cuda_device, scorer  # noqa: E402
 from ras_agent.tools.gfm.config import GFMConfig  # noqa: E402
-from ras_agent.tools.gfm.fast import FastGFM  # noqa: E402
+from ras_agent.tools.gfm.cpu import FastGFM  # noqa: E402
+from ras_agent.tools.gfm.cuda import DeviceGFM  # noqa: E402
 from ras_agent.tools.gfm.graph import GFMGraph  # noqa: E402
 from ras_agent.tools.gfm.network import initial_weights  # noqa: E402
-from ras_agent.tools.gfm.on_device import DeviceGFM  # noqa: E402
 
 VECTORS = np.ones((1, 6), dtype=np.float32)
 GRAPH = GFMGraph.from_edges(3, np.array([[0, 0, 1]]), VECTORS, VECTORS)

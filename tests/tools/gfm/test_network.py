@@ -7,9 +7,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from ras_agent.tools.gfm.cached_rows import keep  # noqa: E402
 from ras_agent.tools.gfm.config import GFMConfig  # noqa: E402
 from ras_agent.tools.gfm.graph import GFMGraph  # noqa: E402
-from ras_agent.tools.gfm.kept import keep  # noqa: E402
 from ras_agent.tools.gfm.network import (  # noqa: E402
     Messages,
     initial_weights,

@@ -8,7 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from ras_agent.tools.gfm.fast import Start  # noqa: E402
+from ras_agent.tools.gfm.cpu import Start  # noqa: E402
 from ras_agent.tools.gfm.graph import GFMGraph  # noqa: E402
 from ras_agent.tools.gfm.network import Messages, plain_scores  # noqa: E402
 from ras_agent.tools.gfm.paths import best_paths, message_gradients, search  # noqa: E402

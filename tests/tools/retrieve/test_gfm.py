@@ -18,8 +18,8 @@ pytest.importorskip("torch")
 from ras_agent.errors import IndexMismatch, SettingsError, WeightsError
 from ras_agent.records import Passage
 from ras_agent.tools.gfm.config import GFMConfig
+from ras_agent.tools.gfm.cuda import DeviceGFM
 from ras_agent.tools.gfm.graph import GFMGraph
-from ras_agent.tools.gfm.on_device import DeviceGFM
 from ras_agent.tools.gfm.paths import MessagePath, best_paths
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.bulk import one_by_one

@@ -15,7 +15,7 @@ from ras_agent.records import Source, Triple
 from ras_agent.tools.gfm.config import GFMConfig
 from ras_agent.tools.kg.facts import PassageFacts
 from ras_agent.tools.kg.index import KGIndex
-from ras_agent.train.gfm.graphs import Asked, part_of, picked_documents
+from ras_agent.train.gfm.batches import Asked, part_of, picked_documents
 from ras_agent.train.gfm.sets import Set, completion, retrieval
 
 PEOPLE = 20

@@ -12,10 +12,10 @@ torch = pytest.importorskip("torch")
 
 from ras_agent.errors import SettingsError  # noqa: E402
 from ras_agent.tools.gfm.config import GFMConfig  # noqa: E402
-from ras_agent.tools.gfm.fast import Start  # noqa: E402
+from ras_agent.tools.gfm.cpu import Start  # noqa: E402
+from ras_agent.tools.gfm.cuda import ROWS, DeviceGFM, bytes_needed  # noqa: E402
 from ras_agent.tools.gfm.graph import GFMGraph  # noqa: E402
 from ras_agent.tools.gfm.network import Messages, initial_weights, plain_scores  # noqa: E402
-from ras_agent.tools.gfm.on_device import ROWS, DeviceGFM, bytes_needed  # noqa: E402
 from ras_agent.tools.gfm.paths import best_paths  # noqa: E402
 
 

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch")
 
-from ras_agent.tools.gfm import kernel, read, respond  # noqa: E402
+from ras_agent.tools.gfm import cpu_kernels as kernel  # noqa: E402
+from ras_agent.tools.gfm import read, respond  # noqa: E402
 from ras_agent.tools.gfm.config import GFMConfig  # noqa: E402
-from ras_agent.tools.gfm.fast import FastGFM, Start  # noqa: E402
+from ras_agent.tools.gfm.cpu import FastGFM, Start  # noqa: E402
 from ras_agent.tools.gfm.graph import GFMGraph  # noqa: E402
 from ras_agent.tools.gfm.network import Messages, initial_weights, plain_scores  # noqa: E402
 

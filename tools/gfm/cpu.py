@@ -2,7 +2,7 @@
 
 A question changes the state of an entity at layer l only if one of the question's entities is within l messages of it,
 and most of those by less than rounding would: a hub hears thousands of others beside. All others keep their background
-(ras_agent.tools.gfm.index_states). So each layer computes, for the entities that are reached
+(ras_agent.tools.gfm.cache). So each layer computes, for the entities that are reached
 (ras_agent.tools.gfm.reach), how far the question moves them from the background; the linear map of
 [state; total] is split into its two halves, so that nothing is concatenated and the half of the state is needed only
 where it changed. Where the background was not kept, every entity is computed, in blocks.
@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ras_agent.arrays import Floats, Ints
+from ras_agent.tools.gfm.cache import IndexStates, layers_of, prepare, rectified
+from ras_agent.tools.gfm.cpu_kernels import hear
 from ras_agent.tools.gfm.graph import GFMGraph, Outgoing
-from ras_agent.tools.gfm.index_states import IndexStates, layers_of, prepare, rectified
-from ras_agent.tools.gfm.kernel import hear
 from ras_agent.tools.gfm.reach import bounds, reach
 from ras_agent.tools.gfm.read import read_all, read_changed
 from ras_agent.tools.gfm.respond import respond

@@ -1,7 +1,7 @@
 """What a network computes once for a graph and no question changes.
 
 A relation's states depend on its text alone. And while no entity has been told of a question, every state is the same
-for every question: the background. A question changes only what its entities reach (ras_agent.tools.gfm.fast).
+for every question: the background. A question changes only what its entities reach (ras_agent.tools.gfm.cpu).
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ras_agent.tools.gfm.cached_rows import Kept, joined, keep
+from ras_agent.tools.gfm.cpu_kernels import hear
 from ras_agent.tools.gfm.graph import GFMGraph
-from ras_agent.tools.gfm.kept import Kept, joined, keep
-from ras_agent.tools.gfm.kernel import hear
 from ras_agent.tools.gfm.network import layer_count, relation_inputs, relation_states
 
 if TYPE_CHECKING:

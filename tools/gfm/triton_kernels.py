@@ -12,7 +12,7 @@ from ras_agent.tools.gfm.triton_launch import beside, tl, triton
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from ras_agent.tools.gfm.pieces import Listeners
+    from ras_agent.tools.gfm.segments import Listeners
 
 __all__ = ["hear_messages"]
 

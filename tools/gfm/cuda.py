@@ -1,7 +1,7 @@
 """The network's scores on a device of torch: every entity at every layer, for several questions at once.
 
 A graphics processor computes all entities sooner than the host finds out which ones a question reaches, which is what
-ras_agent.tools.gfm.fast does. So nothing is left out here after the first layer, where few have been spoken to
+ras_agent.tools.gfm.cpu does. So nothing is left out here after the first layer, where few have been spoken to
 (ras_agent.tools.gfm.first_layer). The relation states are computed once; weights, graph
 and relation states stay on the device; [state; total] is never put together in float32; what is summed, multiplied and
 normalised is a block of entities at a time. An entity's states of all questions lie together, since they share the
@@ -19,14 +19,14 @@ import numpy as np
 
 from ras_agent.arrays import Floats, Ints
 from ras_agent.errors import SettingsError
+from ras_agent.tools.gfm.cached_rows import Kept
+from ras_agent.tools.gfm.cpu import Start
 from ras_agent.tools.gfm.device_hear import Hearing
-from ras_agent.tools.gfm.fast import Start
 from ras_agent.tools.gfm.first_layer import first_messages
 from ras_agent.tools.gfm.graph import GFMGraph, Outgoing
-from ras_agent.tools.gfm.kept import Kept
 from ras_agent.tools.gfm.network import RELATIONS, layer_count, relation_inputs, relation_states
-from ras_agent.tools.gfm.pieces import Listeners, plan
 from ras_agent.tools.gfm.products import Product, Products, adds_up_in_float32, check_products
+from ras_agent.tools.gfm.segments import Listeners, plan
 from ras_agent.tools.gfm.triton_works import kernels_work
 
 if TYPE_CHECKING:

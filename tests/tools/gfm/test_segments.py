@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ras_agent.tools.gfm.pieces import plan
+from ras_agent.tools.gfm.segments import plan
 
 
 def test_a_long_sum_is_cut_and_its_pieces_are_added_up_at_the_next_level() -> None:

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 torch = pytest.importorskip("torch")
 
 from ras_agent.tools.gfm import triton_works  # noqa: E402
+from ras_agent.tools.gfm.cached_rows import keep  # noqa: E402
+from ras_agent.tools.gfm.cpu_kernels import hear  # noqa: E402
 from ras_agent.tools.gfm.device_hear import Hearing  # noqa: E402
 from ras_agent.tools.gfm.graph import GFMGraph  # noqa: E402
-from ras_agent.tools.gfm.kept import keep  # noqa: E402
-from ras_agent.tools.gfm.kernel import hear  # noqa: E402
 
 CPU = torch.device("cpu")
 
@@ -87,7 +87,7 @@ def test_the_kernels_compile_for_hopper_and_read_sixteen_bytes_at_a_time(
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
-    from ras_agent.tools.gfm.triton_hear import _said, _summed
+    from ras_agent.tools.gfm.triton_kernels import _said, _summed
     from ras_agent.tools.gfm.triton_respond import _responded
     from ras_agent.tools.gfm.triton_split import _parted
 

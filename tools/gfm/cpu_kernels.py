@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ras_agent.arrays import Ints
+from ras_agent.tools.gfm.cached_rows import Kept
 from ras_agent.tools.gfm.compiled import compiled, has_numba
 from ras_agent.tools.gfm.graph import GFMGraph, entries
-from ras_agent.tools.gfm.kept import Kept
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -1,7 +1,7 @@
 """Pseudo questions: what they ask for, and that the answer stands where they say."""
 
 from ras_agent.records import Passage
-from ras_agent.train.gfm.pseudo_questions import answer_spans, pseudo_examples
+from ras_agent.train.pseudo_questions import answer_spans, pseudo_examples
 
 PASSAGES = [
     Passage(

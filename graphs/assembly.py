@@ -16,9 +16,9 @@ from ras_agent.graphs.presets import Preset
 from ras_agent.graphs.rehydrate import Records
 from ras_agent.graphs.state import Inputs, Outputs, State
 from ras_agent.records import Passage
+from ras_agent.registry import names
 from ras_agent.tools.chat.models import is_chat_model
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.registry import names
 from ras_agent.tools.roles import role_name
 
 __all__ = [

@@ -2,7 +2,7 @@
 
 A role is given as an object that fits its protocol, as a LangChain chat model, or as a string:
 
-    offline                      a registered name (see ras_agent.tools.registry)
+    offline                      a registered name (see ras_agent.registry)
     graphllm:/path               a registered name with its argument
     openai:gpt-4o-mini           any provider and model that LangChain's init_chat_model knows
     vllm:http://host:port/v1#m   model m behind an OpenAI-compatible server
@@ -16,8 +16,8 @@ from typing import Any, cast
 
 from ras_agent.errors import SettingsError, UnknownName
 from ras_agent.protocols import Answerer, Extractor, Planner, Reasoner
+from ras_agent.registry import find, names
 from ras_agent.tools.chat.models import is_chat_model, model_name, printable
-from ras_agent.tools.registry import factory, names
 
 __all__ = ["resolve_answerer", "resolve_extractor", "resolve_planner", "resolve_reasoner", "role_name"]
 
@@ -68,7 +68,7 @@ def _resolve(kind: str, spec: object, options: dict[str, Any]) -> object:
     if isinstance(spec, str):
         return _named(kind, spec, options)
     if is_chat_model(spec):
-        return factory(kind, "llm")(spec, **options)
+        return find(kind, "llm")(spec, **options)
     return _fitting(kind, spec)
 
 
@@ -76,12 +76,12 @@ def _named(kind: str, spec: str, options: dict[str, Any]) -> object:
     name, _, argument = spec.partition(":")
     registered = tuple(known for known in names(kind) if known != "llm")
     if name in registered:
-        make = factory(kind, name)
+        make = find(kind, name)
         return _fitting(kind, make(*filter(None, [argument]), **_understood(make, options)))
     if not argument:
         raise UnknownName(kind, spec, (*registered, "<provider>:<model>"))
     try:
-        return factory(kind, "llm")(spec, **options)
+        return find(kind, "llm")(spec, **options)
     except SettingsError as error:
         raise SettingsError(f"{error}; or take a registered one: {', '.join(registered)}") from error
 

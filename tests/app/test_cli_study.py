@@ -153,7 +153,7 @@ def test_the_graph_encoding_of_an_answerer_that_has_one_is_taken_away(
     cli: Cli, musique: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from ras_agent.records import Answer
-    from ras_agent.tools.registry import FACTORIES
+    from ras_agent.registry import PLUGINS
 
     class Encoding:
         name = "encoding"
@@ -167,7 +167,7 @@ def test_the_graph_encoding_of_an_answerer_that_has_one_is_taken_away(
         def without_graph_tokens(self) -> "Encoding":
             return Encoding(0)
 
-    monkeypatch.setitem(FACTORIES["answerer"], "encoding", "answerers_of_this_test:Encoding")
+    monkeypatch.setitem(PLUGINS["answerer"], "encoding", "answerers_of_this_test:Encoding")
     monkeypatch.setitem(sys.modules, "answerers_of_this_test", SimpleNamespace(Encoding=Encoding))
     done = cli("study", "ablations", "musique", "--data", musique, "--out", tmp_path / "s", "--answerer", "encoding")
     assert done.exit_code == 0, done.output

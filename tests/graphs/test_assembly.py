@@ -19,9 +19,9 @@ def test_the_extractor_follows_a_registered_name_that_extractors_have_too():
 
 
 def test_any_other_planner_goes_with_the_offline_extractor(fakes, monkeypatch):
-    from ras_agent.tools.registry import FACTORIES
+    from ras_agent.registry import PLUGINS
 
-    monkeypatch.setitem(FACTORIES["planner"], "planner-only", "somewhere:Planner")
+    monkeypatch.setitem(PLUGINS["planner"], "planner-only", "somewhere:Planner")
     assert extractor_beside("planner-only:/path") == "offline"
     assert extractor_beside(fakes.ScriptedPlanner()) == "offline"
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from ras_agent import registry
 from ras_agent.errors import MissingExtra, SettingsError, UnknownName
 from ras_agent.protocols import Answerer, Extractor, Planner, Reasoner
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Plan
-from ras_agent.tools import registry
 from ras_agent.tools.answer.llm import LLMAnswerer
 from ras_agent.tools.chat.client import ChatSettings
 from ras_agent.tools.plan.llm import LLMPlanner
@@ -115,7 +115,7 @@ def own_planners(monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType("own_planners")
     module.open_planner = open_planner  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "own_planners", module)
-    monkeypatch.setitem(registry.FACTORIES["planner"], "own", "own_planners:open_planner")
+    monkeypatch.setitem(registry.PLUGINS["planner"], "own", "own_planners:open_planner")
 
 
 @pytest.mark.usefixtures("own_planners")

@@ -18,6 +18,7 @@ import numpy as np
 from ras_agent.errors import IndexMismatch, RasError
 from ras_agent.protocols import Embedder, Retriever
 from ras_agent.records import Passage
+from ras_agent.registry import check_options, find
 from ras_agent.tools.embed.embedders import resolve_embedder
 from ras_agent.tools.index.bm25_matrix import BM25Parameters
 from ras_agent.tools.index.durable import writer_lock
@@ -30,8 +31,6 @@ from ras_agent.tools.index.snapshot import Snapshot
 from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.index.vector_index import VectorSettings, require_faiss
 from ras_agent.tools.index.vector_log import MemoryVectorLog
-from ras_agent.tools.options import check_options
-from ras_agent.tools.registry import factory
 
 __all__ = ["Changes", "PassageIndex"]
 
@@ -140,7 +139,7 @@ class PassageIndex:
 
     def retriever(self, name: str = "bm25", **options: Any) -> Retriever:
         """A registered retriever over this index as it is now. Raises UnknownName for a name or an option."""
-        made = factory("retriever", name)
+        made = find("retriever", name)
         check_options("retriever", name, made, options)
         return cast(Retriever, made(self, **options))
 

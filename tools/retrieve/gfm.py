@@ -15,6 +15,7 @@ from ras_agent.arrays import Floats
 from ras_agent.errors import MissingExtra, SettingsError, WeightsError
 from ras_agent.protocols import Embedder
 from ras_agent.records import Passage
+from ras_agent.registry import forwards_to
 from ras_agent.tools.embed.remembering import remembering
 from ras_agent.tools.gfm.choose import Scorer, scorer
 from ras_agent.tools.gfm.config import GFMConfig
@@ -25,7 +26,6 @@ from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.linked_graph import LinkedGraph
 from ras_agent.tools.kg.linking import EntityLinker, LinkedEntity, Linking, Mentions
-from ras_agent.tools.options import hands_on_to
 from ras_agent.tools.retrieve.dense import dense
 from ras_agent.tools.retrieve.document_ranker import PACKAGED, DocumentRanker, contributions, document_scores
 from ras_agent.tools.retrieve.gfm_paths import FactPath, fact_path
@@ -208,7 +208,7 @@ def gfm(
     )
 
 
-@hands_on_to(gfm)
+@forwards_to(gfm)
 def gfm_dense(
     index: PassageIndex,
     *,

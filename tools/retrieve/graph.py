@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from ras_agent.registry import forwards_to
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.linked_graph import LinkedGraph
 from ras_agent.tools.kg.linking import Linking, Mentions
-from ras_agent.tools.options import hands_on_to
 from ras_agent.tools.retrieve.dense import dense
 from ras_agent.tools.retrieve.gfm import gfm
 from ras_agent.tools.retrieve.mix import MixedRetriever
@@ -17,7 +17,7 @@ from ras_agent.tools.retrieve.ppr import ppr
 __all__ = ["graph_mix"]
 
 
-@hands_on_to(gfm)
+@forwards_to(gfm)
 def graph_mix(
     index: PassageIndex,
     *,

@@ -10,11 +10,11 @@ import numpy as np
 
 from ras_agent.protocols import Retriever
 from ras_agent.records import Passage
+from ras_agent.registry import forwards_to
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.linked_graph import LinkedGraph
 from ras_agent.tools.kg.linking import Linking, Mentions
-from ras_agent.tools.options import hands_on_to
 from ras_agent.tools.retrieve.dense import dense
 from ras_agent.tools.retrieve.mix import MixedRetriever
 from ras_agent.tools.retrieve.paths import PathRetriever, paths
@@ -50,7 +50,7 @@ class RankedHits:
         return [told.get(passage, ()) for passage in passage_ids]
 
 
-@hands_on_to(paths)
+@forwards_to(paths)
 def paths_dense(
     index: PassageIndex,
     *,
@@ -65,7 +65,7 @@ def paths_dense(
     return _mixed(paths(index, graph=linked, **options), index, linked, share)
 
 
-@hands_on_to(pcst)
+@forwards_to(pcst)
 def pcst_dense(
     index: PassageIndex,
     *,

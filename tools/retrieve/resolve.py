@@ -9,8 +9,8 @@ from typing import Any, cast
 from ras_agent.errors import SettingsError
 from ras_agent.protocols import Retriever
 from ras_agent.records import Passage
+from ras_agent.registry import find
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.registry import factory
 from ras_agent.tools.retrieve.langchain_adapter import LangChainRetriever, is_langchain_retriever
 
 __all__ = ["resolve_retriever"]
@@ -29,7 +29,7 @@ def resolve_retriever(
     TypeError for an object that is no retriever.
     """
     if isinstance(spec, str):
-        factory("retriever", spec)  # an unknown name is told before an index is read
+        find("retriever", spec)  # an unknown name is reported before an index is read
         return _open(spec, index, options).retriever(spec, **options)
     if options:
         raise TypeError(f"options are for retrievers named by a string, got {spec!r:.200} with {', '.join(options)}")

@@ -7,9 +7,8 @@ import pytest
 
 from ras_agent.errors import IndexNotFound, SettingsError, UnknownName
 from ras_agent.records import Hit, Passage
+from ras_agent.registry import check_options, find, options_of
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.options import check_options, options_of
-from ras_agent.tools.registry import factory
 from ras_agent.tools.retrieve.bm25 import BM25Retriever
 from ras_agent.tools.retrieve.hybrid import HybridRetriever
 from ras_agent.tools.retrieve.langchain_adapter import LangChainRetriever, as_langchain
@@ -66,7 +65,7 @@ def test_an_unknown_option_is_told_the_known_ones() -> None:
     ],
 )
 def test_the_options_of_a_mix_are_those_of_its_parts_too(name: str, some: set[str]) -> None:
-    known = options_of(factory("retriever", name))
+    known = options_of(find("retriever", name))
     assert known is not None
     assert some < known
     assert not {"index", "options"} & known

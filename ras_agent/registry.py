@@ -1,0 +1,129 @@
+"""Plug-ins by name: one lazy table for each kind, extended by entry points and by `register`.
+
+    planner, extractor, answerer, reasoner    a factory of the role: make(**options), make(argument, **options)
+    retriever                                 a factory over an index: make(index, **options)
+
+An installed package adds a plug-in through an entry point in the group `ras_agent.<kind>`, a script through `register`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any, TypeVar
+
+from ras_agent.errors import UnknownName
+
+PLUGINS: dict[str, dict[str, object]] = {
+    "planner": {
+        "offline": "ras_agent.tools.offline.roles:offline_planner",
+        "llm": "ras_agent.tools.plan.llm:LLMPlanner",
+    },
+    "extractor": {
+        "offline": "ras_agent.tools.offline.roles:offline_extractor",
+        "llm": "ras_agent.tools.structure.llm:LLMExtractor",
+    },
+    "answerer": {
+        "offline": "ras_agent.tools.offline.roles:offline_answerer",
+        "llm": "ras_agent.tools.answer.llm:LLMAnswerer",
+    },
+    "reasoner": {
+        "offline": "ras_agent.tools.offline.roles:offline_reasoner",
+        "llm": "ras_agent.tools.plan.llm_reasoner:LLMReasoner",
+    },
+    "retriever": {
+        "bm25": "ras_agent.tools.retrieve.bm25:bm25",
+        "dense": "ras_agent.tools.retrieve.dense:dense",
+        "hybrid": "ras_agent.tools.retrieve.hybrid:hybrid",
+        "graph": "ras_agent.tools.retrieve.graph:graph_mix",
+        "gfm": "ras_agent.tools.retrieve.gfm:gfm",
+        "gfm+dense": "ras_agent.tools.retrieve.gfm:gfm_dense",
+        "ppr": "ras_agent.tools.retrieve.ppr:ppr",
+        "ppr+dense": "ras_agent.tools.retrieve.ppr:ppr_dense",
+        "pcst": "ras_agent.tools.retrieve.pcst:pcst",
+        "paths": "ras_agent.tools.retrieve.paths:paths",
+        "paths+dense": "ras_agent.tools.retrieve.mixtures:paths_dense",
+        "pcst+dense": "ras_agent.tools.retrieve.mixtures:pcst_dense",
+    },
+}
+"""The plug-in by kind and name: an object, or "module:attribute", which is imported when it is asked for."""
+
+_BUILT_IN = {kind: frozenset(table) for kind, table in PLUGINS.items()}
+_NAME = re.compile(r"\w[\w.-]*")
+
+Factory = TypeVar("Factory", bound=Callable[..., Any])
+_FORWARDS: dict[Callable[..., Any], Callable[..., Any]] = {}
+
+
+def register(kind: str, name: str, plugin: object) -> None:
+    """Make a plug-in known as `name` in this process: the object itself, or "module:attribute".
+
+    A name registered earlier is replaced, so that a notebook's cell can run twice.
+    Raises UnknownName for an unknown kind, ValueError for a built-in name or one that is not a plain word.
+    """
+    table = _table(kind)
+    if name in _BUILT_IN[kind]:
+        raise ValueError(f"{kind} {name!r} is built in: register yours under another name")
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"a {kind}'s name is a word of letters, digits, '.', '_' and '-', got {name!r}")
+    table[name] = plugin
+
+
+def names(kind: str) -> tuple[str, ...]:
+    """List all names of a kind: built in, registered, and installed as entry points."""
+    return tuple(dict.fromkeys([*_table(kind), *(entry.name for entry in entry_points(group=f"ras_agent.{kind}"))]))
+
+
+def known(kind: str, name: str) -> bool:
+    """Tell whether a kind has the name, without importing the plug-in."""
+    return name in _table(kind) or bool(entry_points(group=f"ras_agent.{kind}", name=name))
+
+
+def find(kind: str, name: str) -> Any:
+    """Return the plug-in of that name. Raises UnknownName, which lists the known ones."""
+    plugin = _table(kind).get(name)
+    if plugin is None:
+        for entry in entry_points(group=f"ras_agent.{kind}", name=name):
+            return entry.load()
+        raise UnknownName(kind, name, names(kind))
+    if isinstance(plugin, str):
+        module, _, attribute = plugin.partition(":")
+        return getattr(import_module(module), attribute)
+    return plugin
+
+
+def _table(kind: str) -> dict[str, object]:
+    if kind not in PLUGINS:
+        raise UnknownName("kind of plug-in", kind, tuple(PLUGINS))
+    return PLUGINS[kind]
+
+
+def forwards_to(inner: Callable[..., Any]) -> Callable[[Factory], Factory]:
+    """Mark a factory that forwards its `**options` to `inner`, so that `options_of` can list them."""
+
+    def mark(outer: Factory) -> Factory:
+        _FORWARDS[outer] = inner
+        return outer
+
+    return mark
+
+
+def options_of(factory: Callable[..., Any]) -> frozenset[str] | None:
+    """List the options of a factory: all parameters but the first, which is what it builds on; None if it takes any."""
+    given = list(inspect.signature(factory).parameters.values())
+    named = frozenset(one.name for one in given[1:] if one.kind in (one.KEYWORD_ONLY, one.POSITIONAL_OR_KEYWORD))
+    if not any(one.kind is one.VAR_KEYWORD for one in given):
+        return named
+    more = options_of(_FORWARDS[factory]) if factory in _FORWARDS else None
+    return None if more is None else named | more
+
+
+def check_options(kind: str, name: str, factory: Callable[..., Any], options: Iterable[str]) -> None:
+    """Raise UnknownName for an option that the factory of `name` does not take."""
+    taken = options_of(factory)
+    for option in options:
+        if taken is not None and option not in taken:
+            raise UnknownName(f"option of {kind} {name!r}", option, tuple(taken) or ("none",))

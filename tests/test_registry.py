@@ -1,0 +1,71 @@
+"""Plug-ins are found by name: built in, registered in the process, or installed as entry points."""
+
+from importlib.metadata import EntryPoint
+
+import pytest
+
+from ras_agent import registry
+from ras_agent.errors import UnknownName
+from ras_agent.registry import PLUGINS, find, known, names, register
+
+KINDS = sorted(PLUGINS)
+
+
+@pytest.fixture(autouse=True)
+def own_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test registers is gone after it."""
+    monkeypatch.setattr(registry, "PLUGINS", {kind: dict(table) for kind, table in PLUGINS.items()})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_registered_plug_in_of_any_kind_is_found_by_its_name(kind: str) -> None:
+    plugin = object()
+    register(kind, "mine", plugin)
+    assert find(kind, "mine") is plugin
+    assert known(kind, "mine")
+    assert names(kind)[-1] == "mine"
+
+
+def test_a_plug_in_may_be_registered_by_where_it_is() -> None:
+    register("retriever", "mine", "json:dumps")
+    assert find("retriever", "mine").__name__ == "dumps"
+
+
+def test_a_name_may_be_registered_again() -> None:
+    register("planner", "mine", print)
+    register("planner", "mine", len)
+    assert find("planner", "mine") is len
+
+
+def test_a_built_in_name_is_not_replaced() -> None:
+    with pytest.raises(ValueError, match="retriever 'bm25' is built in: register yours under another name"):
+        register("retriever", "bm25", object())
+
+
+@pytest.mark.parametrize("name", ["", "a:b", "a b", "a+b", "-a", "a,b"])
+def test_a_name_that_a_setting_cannot_hold_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="a retriever's name is a word of letters, digits"):
+        register("retriever", name, object())
+
+
+def test_an_unknown_kind_lists_the_known_ones() -> None:
+    with pytest.raises(UnknownName, match=r"unknown kind of plug-in 'retriver'; known: answerer, .*retriever"):
+        register("retriver", "mine", object())
+
+
+def test_an_entry_point_is_found_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    installed = [EntryPoint("theirs", "json:loads", "ras_agent.answerer")]
+
+    def entry_points(*, group: str, name: str | None = None) -> list[EntryPoint]:
+        return [entry for entry in installed if entry.group == group and name in (None, entry.name)]
+
+    monkeypatch.setattr(registry, "entry_points", entry_points)
+    assert names("answerer") == ("offline", "llm", "theirs")
+    assert (known("answerer", "theirs"), known("planner", "theirs")) == (True, False)
+    assert find("answerer", "theirs").__name__ == "loads"
+
+
+def test_an_unknown_name_lists_the_known_ones() -> None:
+    assert not known("answerer", "nobody")
+    with pytest.raises(UnknownName, match=r"^unknown answerer 'nobody'; known: llm, offline$"):
+        find("answerer", "nobody")

@@ -1,6 +1,6 @@
 """Compare a wheel's files with the checkout's: every module and data file is there, and nothing else.
 
-    python .ci/check_wheel.py dist/ras_agent-0.1.0-py3-none-any.whl
+python .ci/check_wheel.py dist/ras_agent-0.1.0-py3-none-any.whl
 """
 
 import subprocess

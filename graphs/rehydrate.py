@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from ras_agent.graphs.plain import plain
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.question_graph.json import dump_fact
+from ras_agent.question_graph.graph import dump_fact
 from ras_agent.records import JSON, Call, Hit, Passage, Step, Triple
 
 __all__ = ["Records"]

@@ -1,5 +1,7 @@
 """The knowledge graph of a question: triples merged from the passages that were read."""
 
+from ras_agent.question_graph.export import to_graphml, to_mermaid
 from ras_agent.question_graph.graph import QuestionGraph
+from ras_agent.question_graph.merge import Entity
 
-__all__ = ["QuestionGraph"]
+__all__ = ["Entity", "QuestionGraph", "to_graphml", "to_mermaid"]

@@ -1,4 +1,4 @@
-"""A question graph for other programs: GraphML for graph tools, Mermaid for Markdown."""
+"""Export of a question graph: GraphML for graph tools, Mermaid for Markdown."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _KEYS = {
         "sources": "string",
     },
 }
-# what XML 1.0 cannot hold, escaped or not
+# characters that XML 1.0 cannot hold, escaped or not
 NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
-# what Mermaid could read as its own mark or as Markdown; it becomes an entity code
+# characters that Mermaid could read as its own syntax or as Markdown; they become entity codes
 _NOT_PLAIN = re.compile(r"[^\w \u00a0-\U0010ffff,.'()/:=!?-]|_|^-")
 _LONGEST_LABEL = 60
 _TINTS = ("#dbeafe", "#dcfce7", "#fef3c7", "#fce7f3", "#ede9fe", "#e2e8f0")
@@ -56,11 +56,11 @@ def to_graphml(graph: QuestionGraph) -> str:
 
 
 def to_mermaid(graph: QuestionGraph, max_facts: int = 200) -> str:
-    """A left-to-right flowchart, entities tinted by the hop that found them, conflicting facts dashed in red.
+    """Return a left-to-right flowchart: entities tinted by the hop that found them, conflicts dashed in red.
 
-    Beyond `max_facts` the most supported facts are drawn and a note counts the others: GitHub draws no more than 500
-    edges.
+    Beyond `max_facts`, the best supported facts are drawn and a note counts the others: GitHub draws at most 500 edges.
     """
+
     drawn = graph.bounded(max_facts) if len(graph) > max_facts else graph
     nodes = {key: f"n{index}" for index, key in enumerate(drawn.entities)}
     hops = {key: min(map(first_hop, drawn.touching(key))) for key in nodes}

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
-from ras_agent.question_graph.bound import least_useful
 from ras_agent.question_graph.conflicts import conflicts_of
-from ras_agent.question_graph.json import dump_fact, dump_reading, load_fact, load_reading
 from ras_agent.question_graph.merge import Entity, Readings, entities_of, facts_of, united
-from ras_agent.records import JSON, Triple
+from ras_agent.records import JSON, Source, Triple
 from ras_agent.text.canonical import canonical_key
 
 
 @dataclass(frozen=True)
 class QuestionGraph:
-    """An immutable set of facts; what changes it returns a new one.
+    """Holds an immutable set of facts; every change returns a new graph.
 
-    readings: every triple as it was read, one for each surface form; facts, labels and entities are computed from them.
-    shelf: ids of facts that `bounded` has put aside. They are out of sight and stay in the state, so that a later hop
-    that supports one of them finds what the earlier hops had: without that, the order of hops would decide. The state
-    thus grows with the passages read, which it holds anyway, and what prompts and searches see stays bounded.
+    readings: every triple as it was read, one per surface form. Facts, labels and entities are computed from them.
+    shelf: ids of the facts that `bounded` has hidden. Prompts and searches do not see them, which keeps these bounded,
+    but the state still holds them: a later hop that supports a hidden fact finds what the earlier hops had read.
+    Without the shelf, the result would depend on the order of the hops.
     """
 
     readings: tuple[Triple, ...] = ()
@@ -32,42 +32,45 @@ class QuestionGraph:
         object.__setattr__(self, "readings", united(self.readings))
 
     def merge(self, triples: Iterable[Triple]) -> Self:
-        """The graph with `triples` added, those on the shelf back in sight.
+        """Return the graph with `triples` added; those on the shelf are visible again.
 
-        Merging twice changes nothing, and in whatever order hops are merged, the result is equal (where bounds came
-        between them: after `bounded`). To merge a whole graph, merge its `readings`.
+        Merging the same triples twice changes nothing, and the order in which hops are merged does not matter (where
+        `bounded` was called in between, the results are equal after another `bounded`). To merge a whole graph, merge
+        its `readings`.
         """
         added = united(triples)
         shelf = self.shelf.difference(triple.id for triple in added) if self.shelf else self.shelf
         readings, new = united(self.readings), facts_of(added)
         if not readings.followed_by(added) or not self._held.keys().isdisjoint(new):
             return replace(self, readings=(*readings, *added), shelf=shelf)
-        # a hop brings mostly what is new, and then nothing that is held changes its words, sources or place
+        # most of a hop's facts are new, and then no known fact changes its words, sources or place
         grown = replace(self, readings=Readings((*readings, *added)), shelf=shelf)
         grown.__dict__["_held"] = self._held | new
         return grown
 
     @cached_property
     def _held(self) -> dict[str, tuple[Triple, tuple[Triple, ...]]]:
-        """Fact id -> (fact, its readings), those on the shelf too."""
+        """Fact id -> (fact, its readings), including the facts on the shelf."""
         return facts_of(united(self.readings))
 
     @cached_property
     def _seen(self) -> dict[str, tuple[Triple, tuple[Triple, ...]]]:
+        """Fact id -> (fact, its readings), without the facts on the shelf."""
         return {name: held for name, held in self._held.items() if name not in self.shelf} if self.shelf else self._held
 
     @cached_property
     def by_id(self) -> Mapping[str, Triple]:
+        """Fact id -> fact."""
         return {name: fact for name, (fact, _) in self._seen.items()}
 
     @cached_property
     def facts(self) -> tuple[Triple, ...]:
-        """One Triple for each distinct `Triple.key`, with the sources of all its mentions, as they were first read."""
+        """One Triple per distinct `Triple.key`, with the sources of all its mentions, in the order of first reading."""
         return tuple(self.by_id.values())
 
     @cached_property
     def entities(self) -> Mapping[str, Entity]:
-        """Canonical key -> Entity, in order of first mention."""
+        """Canonical key -> Entity, in the order of first mention."""
         return entities_of(self._seen)
 
     @cached_property
@@ -84,8 +87,8 @@ class QuestionGraph:
 
     @cached_property
     def conflicts(self) -> tuple[tuple[Triple, ...], ...]:
-        """Groups of facts that cannot all hold; ras_agent.question_graph.conflicts has the rule."""
-        # facts on the shelf speak too: they may show that a predicate takes several values
+        """Groups of facts that cannot all be true; ras_agent.question_graph.conflicts states the rule."""
+        # facts on the shelf count too: they may show that a predicate takes several values
         groups = conflicts_of(fact for fact, _ in self._held.values())
         if not self.shelf:
             return groups
@@ -93,41 +96,109 @@ class QuestionGraph:
         return tuple(group for group in seen if len(group) > 1)
 
     def bounded(self, max_facts: int = 400, question: str = "", keep: Iterable[str] = ()) -> Self:
-        """The graph with at most `max_facts` facts in sight; the others are on the shelf.
+        """Return the graph with at most `max_facts` visible facts and the others on the shelf.
 
-        The least supported facts are put aside first, then those least similar to the question; see
-        ras_agent.question_graph.bound. Facts whose ids are in `keep` and conflicting ones stay, even where that makes
-        more than `max_facts`. Facts on the shelf are weighed with the others, so the result depends on what was ever
-        merged and on the arguments, not on the order of merges or on earlier bounds.
+        The facts with the fewest source passages are hidden first, then those least similar to the question. Facts
+        whose ids are in `keep`, and facts in conflict, stay visible even where that makes more than `max_facts`. The
+        shelf is decided anew among all facts, so the result depends on what was ever merged and on the arguments, not
+        on the order of merges or on earlier bounds.
         """
         shelf: frozenset[str] = frozenset()
         if len(self._held) > max_facts:
             facts = {name: fact for name, (fact, _) in self._held.items()}
             conflicting = (fact.id for group in conflicts_of(facts.values()) for fact in group)
-            shelf = least_useful(facts, max_facts, question, frozenset((*keep, *conflicting)))
+            shelf = _least_useful(facts, max_facts, question, frozenset((*keep, *conflicting)))
         return self if shelf == self.shelf else replace(self, shelf=shelf)
 
     def __len__(self) -> int:
         return len(self.facts)
 
     def to_text(self) -> str:
-        """One fact a line, as prompts show it: `(S> s | P> p | O> o)`."""
+        """Return one fact per line, as prompts show it: `(S> s | P> p | O> o)`."""
         return "\n".join(map(str, self.facts))
 
-    def to_dict(self, dump: Callable[[str, Triple, tuple[Triple, ...]], JSON] = dump_fact) -> JSON:
-        """Plain JSON: facts with their ids, conflicts as groups of ids, the shelf in a short form.
+    def to_dict(self, dump: Callable[[str, Triple, tuple[Triple, ...]], JSON] | None = None) -> JSON:
+        """Return plain JSON: facts with their ids, conflicts as groups of ids, the shelf in a short form.
 
-        dump: what `dump_fact` does, for a caller that has kept the JSON of facts it knows.
+        dump: replaces `dump_fact`, for a caller that caches the JSON of facts.
         """
+        dump = dump or dump_fact
         return {
             "facts": [dump(name, fact, readings) for name, (fact, readings) in self._seen.items()],
             "conflicts": [[fact.id for fact in group] for group in self.conflicts],
-            "shelf": [dump_reading(reading) for name in sorted(self.shelf) for reading in self._held[name][1]],
+            "shelf": [_dump_reading(reading) for name in sorted(self.shelf) for reading in self._held[name][1]],
         }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """The inverse of `to_dict`; only `facts` is needed. Conflicts are found anew."""
-        shelf = [load_reading(reading) for reading in data.get("shelf", ())]
-        readings = [reading for fact in data["facts"] for reading in load_fact(fact)]
+        """Return the graph that `to_dict` wrote. Only `facts` is needed; conflicts are computed again."""
+        shelf = [_load_reading(reading) for reading in data.get("shelf", ())]
+        readings = [reading for fact in data["facts"] for reading in _load_fact(fact)]
         return cls((*readings, *shelf), frozenset(reading.id for reading in shelf))
+
+
+def _least_useful(facts: Mapping[str, Triple], max_facts: int, question: str, keep: frozenset[str]) -> frozenset[str]:
+    """Return the ids of the facts to hide so that `max_facts` remain, or more where `keep` holds more ids.
+
+    The facts with the fewest source passages are hidden first, then those least similar to the question. Similarity is
+    the summed weight of the words that fact and question share; a word weighs more the fewer facts contain it. Ties are
+    broken by key, so the result depends on the set of facts alone.
+    """
+    asked = frozenset(canonical_key(question).split())
+    loose = {name: fact.key for name, fact in facts.items() if name not in keep}
+    shared = {name: asked.intersection(" ".join(key).split()) for name, key in loose.items()}
+    holding = Counter(word for words in shared.values() for word in words)
+    weights = {word: math.log(1 + len(loose) / count) for word, count in holding.items()}
+
+    def rank(name: str) -> tuple[int, float, tuple[str, str, str]]:
+        support = len({source.passage_id for source in facts[name].sources})
+        # fsum, because a plain sum of floats depends on their order
+        return -support, -math.fsum(weights[word] for word in shared[name]), loose[name]
+
+    room = max(0, max_facts - (len(facts) - len(loose)))
+    return frozenset(sorted(loose, key=rank)[room:])
+
+
+# ---- as JSON
+
+# the order of a source's values in the short form; the names are the record's fields
+_SOURCE = ("passage_id", "start", "end", "hop", "subquery", "extractor")
+
+
+def dump_fact(name: str, fact: Triple, readings: tuple[Triple, ...]) -> JSON:
+    """Return the JSON of a fact with the id `name`.
+
+    A fact that was read in several surface forms has `readings`: [subject, predicate, object, [indexes into the fact's
+    sources]] for each form.
+    """
+    data = {"id": name, **fact.to_dict()}
+    if len(readings) > 1:
+        place = {source: index for index, source in enumerate(fact.sources)}
+        data["readings"] = [
+            [reading.subject, reading.predicate, reading.object, [place[source] for source in reading.sources]]
+            for reading in readings
+        ]
+    return data
+
+
+def _load_fact(data: Mapping[str, Any]) -> Iterable[Triple]:
+    """Return the readings of a fact that `dump_fact` wrote."""
+    fact = Triple.from_dict(data)
+    if "readings" not in data:
+        return (fact,)
+    return [
+        Triple(subject, predicate, object_, tuple(fact.sources[index] for index in indexes))
+        for subject, predicate, object_, indexes in data["readings"]
+    ]
+
+
+def _dump_reading(reading: Triple) -> list[Any]:
+    """Return [subject, predicate, object, [[passage_id, start, end, hop, subquery, extractor], ...]]."""
+    sources = [[getattr(source, name) for name in _SOURCE] for source in reading.sources]
+    return [reading.subject, reading.predicate, reading.object, sources]
+
+
+def _load_reading(data: list[Any]) -> Triple:
+    """Return the reading that `_dump_reading` wrote."""
+    subject, predicate, object_, sources = data
+    return Triple(subject, predicate, object_, tuple(Source(*source) for source in sources))

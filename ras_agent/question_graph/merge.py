@@ -1,8 +1,8 @@
-"""What a question graph is made of: readings, and how they add up to facts.
+"""Merging of readings into facts and entities.
 
 A reading is a Triple as it was read: one surface form and the sources it was read in. A graph is a set of readings, so
-merging is set union: it does not matter how often or in which order. Readings with the same canonical key state the
-same fact; everything shown about a fact (its words, its sources, its place) is computed from the set.
+merging is set union, and neither order nor repetition matters. Readings with the same canonical key state the same
+fact; everything shown about a fact (its words, its sources, its position) is computed from the set.
 """
 
 from __future__ import annotations
@@ -13,15 +13,13 @@ from dataclasses import dataclass
 from ras_agent.records import Source, Triple
 from ras_agent.text.canonical import canonical_key
 
-__all__ = ["Entity", "Readings", "entities_of", "facts_of", "first_hop", "united"]
-
-Place = tuple[int, str, int, int]
-_NOWHERE: Place = (-1, "", 0, 0)
+_Place = tuple[int, str, int, int]
+_NOWHERE: _Place = (-1, "", 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """A node: its canonical key, the label to show, every surface form it was read under."""
+    """Describes a node: its canonical key, the label to show, and every surface form that was read for it."""
 
     key: str
     label: str
@@ -29,17 +27,17 @@ class Entity:
 
 
 class Readings(tuple[Triple, ...]):
-    """Triples that are united: they need not be united again."""
+    """Marks triples that `united` has returned, so that they are not united again."""
 
     __slots__ = ()
 
     def followed_by(self, others: Readings) -> bool:
-        """Whether all of `others` were read after all of these."""
+        """Return whether all of `others` were read after all of these."""
         return not self or not others or _place(self[-1]) < _place(others[0])
 
 
 def united(triples: Iterable[Triple]) -> Readings:
-    """One reading for each surface form, with the sources of all its mentions, in the order of first reading."""
+    """Return one reading per surface form, with the sources of all its mentions, in the order of first reading."""
     if isinstance(triples, Readings):
         return triples
     known: dict[tuple[str, str, str], Triple] = {}
@@ -51,17 +49,17 @@ def united(triples: Iterable[Triple]) -> Readings:
             further.setdefault(form, []).append(triple)
         elif len(triple.sources) > 1:
             known[form] = _with_sources(triple, triple.sources)
-    # together, for a fact may be told by very many sources, and each sort of theirs looks at all
+    # all mentions at once: a fact may have very many sources, and each call sorts them all
     for form, mentions in further.items():
         known[form] = _with_sources(known[form], [s for triple in (known[form], *mentions) for s in triple.sources])
-    # no two have one form, so readings are never compared themselves
+    # forms are distinct, so the sort never compares two readings
     return Readings(known[form] for _, form in sorted((_place(reading), form) for form, reading in known.items()))
 
 
 def facts_of(readings: Readings) -> dict[str, tuple[Triple, tuple[Triple, ...]]]:
-    """Fact id -> (the fact, its readings), in the order of first reading; of one place, by the forms that are shown.
+    """Return fact id -> (fact, its readings), in the order of first reading; facts of one place are sorted by form.
 
-    A fact is shown as most of its sources have it; ties go to the longest form, then to the first in the alphabet.
+    A fact is shown in the form that most of its sources have; ties go to the longest form, then to alphabetical order.
     """
     grouped: dict[str, list[Triple]] = {}
     for reading in readings:
@@ -69,12 +67,15 @@ def facts_of(readings: Readings) -> dict[str, tuple[Triple, tuple[Triple, ...]]]
     facts = {name: (alike[0] if len(alike) == 1 else _shown(alike), tuple(alike)) for name, alike in grouped.items()}
     if len(facts) == len(readings):
         return facts
-    # the form that was read first is not always the one that is shown
+    # the form that was read first is not always the form that is shown
     return dict(sorted(facts.items(), key=lambda item: (_place(item[1][0]), _form(item[1][0]))))
 
 
 def entities_of(facts: Mapping[str, tuple[Triple, Sequence[Triple]]]) -> dict[str, Entity]:
-    """Canonical key -> Entity, in order of first mention. The label is the form that most facts show, ties as above."""
+    """Return canonical key -> Entity, in the order of first mention.
+
+    The label is the form that most facts show; ties go to the longest form, then to alphabetical order.
+    """
     shown: dict[str, dict[str, int]] = {}
     others: dict[str, set[str]] = {}
     for fact, readings in facts.values():
@@ -88,7 +89,7 @@ def entities_of(facts: Mapping[str, tuple[Triple, Sequence[Triple]]]) -> dict[st
 
 
 def first_hop(fact: Triple) -> int:
-    """The hop that first read the fact; 0 for a given one."""
+    """Return the hop that first read the fact; 0 for a fact that the caller supplied."""
     return min((source.hop for source in fact.sources), default=0)
 
 
@@ -113,9 +114,9 @@ def _preferred(form: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
     return -sum(map(len, form)), form
 
 
-def _place(reading: Triple) -> Place:
-    """By hop, then as the passages run; readings without a source come first."""
-    if len(reading.sources) == 1:  # nearly always, and this runs for every reading at every merge
+def _place(reading: Triple) -> _Place:
+    """Return the sort key of a reading: hop, passage, position in it. Readings without a source come first."""
+    if len(reading.sources) == 1:  # the common case, and this runs for every reading at every merge
         (source,) = reading.sources
         return source.hop, source.passage_id, source.start, source.end
     return min(
@@ -124,7 +125,8 @@ def _place(reading: Triple) -> Place:
 
 
 def _with_sources(triple: Triple, sources: Iterable[Source]) -> Triple:
-    """`triple` with `sources`, each once and sorted; the triple itself where that changes nothing."""
+    """Return `triple` with `sources`, deduplicated and sorted; the triple itself where that changes nothing."""
+
     distinct = tuple(sources)
     if len(distinct) > 1:
         distinct = tuple(sorted(set(distinct)))

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from ras_agent import create_ras_agent
-from ras_agent.app.checkpoints import aopen_checkpointer, open_checkpointer
+from ras_agent.checkpoints import aopen_checkpointer, open_checkpointer
 from ras_agent.errors import RasError, SettingsError, UnknownName
 from ras_agent.records import Answer, Citation, Extraction, Hit, Passage, Plan, Source, Triple
 

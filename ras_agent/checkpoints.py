@@ -1,10 +1,14 @@
-"""Where runs are saved, so that one can be interrupted, resumed, and looked at later.
+"""Checkpoints: saved states from which a run is resumed after an interrupt or a crash, and inspected later.
+
+    with open_checkpointer("sqlite:checkpoints.sqlite") as checkpointer:
+        agent = create_ras_agent(..., checkpointer=checkpointer)
+        agent.invoke({"question": "..."}, {"configurable": {"thread_id": "1"}})
 
     memory                          this process only
     sqlite:checkpoints.sqlite       one file (extra: sqlite)
-    postgres:postgresql://host/db   a server (extra: postgres); after `postgres:` comes any libpq connection string
+    postgres:postgresql://host/db   a server (extra: postgres); any libpq connection string may follow `postgres:`
 
-Values are plain JSON in msgpack. Nothing is pickled, and nothing but LangGraph's own safe types is rebuilt on loading.
+States are plain JSON in msgpack. Nothing is pickled, and loading rebuilds only the types that LangGraph lists as safe.
 """
 
 from __future__ import annotations
@@ -19,7 +23,6 @@ if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
     from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-__all__ = ["aopen_checkpointer", "open_checkpointer"]
 
 _KINDS = ("memory", "postgres", "sqlite")
 # what the Postgres savers require of a connection
@@ -28,10 +31,10 @@ _CONNECTION: dict[str, Any] = {"autocommit": True, "prepare_threshold": 0}
 
 @contextmanager
 def open_checkpointer(spec: str) -> Iterator[BaseCheckpointSaver[Any]]:
-    """The checkpointer for `invoke`, `stream` and `batch` that `spec` names, closed at the end of the block.
+    """Open the checkpointer that `spec` names, for `invoke`, `stream` and `batch`; the end of the block closes it.
 
-    Tables are made where they are missing. Safe to use from several threads. Raises UnknownName, SettingsError for a
-    missing path or connection string, MissingExtra, and what the database's driver raises when it cannot connect.
+    Creates missing tables. Safe to use from several threads. Raises UnknownName, SettingsError for a missing path or
+    connection string, MissingExtra, and the database driver's own errors when it cannot connect.
     """
     kind, target = _parsed(spec)
     if kind == "memory":
@@ -56,7 +59,7 @@ def open_checkpointer(spec: str) -> Iterator[BaseCheckpointSaver[Any]]:
             from psycopg_pool import ConnectionPool
         except ImportError as error:
             raise MissingExtra("the Postgres checkpointer", "postgres") from error
-        # one plain connection first: it says at once, and in the server's words, why it cannot connect
+        # one plain connection first: if it cannot connect, it fails at once and with the server's own message
         with PostgresSaver.from_conn_string(target) as first:
             first.setup()
         pool: ConnectionPool[Connection[DictRow]] = ConnectionPool(
@@ -68,7 +71,10 @@ def open_checkpointer(spec: str) -> Iterator[BaseCheckpointSaver[Any]]:
 
 @asynccontextmanager
 async def aopen_checkpointer(spec: str) -> AsyncIterator[BaseCheckpointSaver[Any]]:
-    """The same for `ainvoke`, `astream` and `abatch`; to be opened and used in one event loop."""
+    """Open the checkpointer that `spec` names, for `ainvoke`, `astream` and `abatch`, all in one event loop.
+
+    Raises what `open_checkpointer` raises.
+    """
     kind, target = _parsed(spec)
     if kind == "memory":
         from langgraph.checkpoint.memory import InMemorySaver
@@ -113,5 +119,6 @@ def _parsed(spec: str) -> tuple[str, str]:
 def _strict() -> JsonPlusSerializer:
     from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-    # strict also where LANGGRAPH_STRICT_MSGPACK is not set
+    # strict even where LANGGRAPH_STRICT_MSGPACK is not set
+
     return JsonPlusSerializer(pickle_fallback=False, allowed_msgpack_modules=None)

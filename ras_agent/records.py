@@ -1,0 +1,379 @@
+"""The nouns of the agent: small frozen records with a plain-JSON form.
+
+`to_dict` returns JSON values only, which is what graph state and traces hold; `from_dict` is its inverse.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Literal, Self, get_args
+
+from ras_agent.text.canonical import canonical_key
+
+JSON = dict[str, Any]
+
+Action = Literal["subq", "sufficient", "no_retrieval"]
+StopReason = Literal[
+    "sufficient",
+    "no_retrieval",
+    "max_hops",
+    "max_llm_calls",
+    "max_tokens",
+    "max_seconds",
+    "repeated_subquery",
+    "no_new_facts",
+    "static",
+    "single_shot",
+    "planner_failed",
+    "recursion_limit",
+]
+
+
+# ---- what is searched and found
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """Holds a piece of a document that a retriever returns whole. `id` is unique in its index."""
+
+    id: str
+    text: str
+    title: str = ""
+    document_id: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> JSON:
+        return {
+            "id": self.id,
+            "text": self.text,
+            "title": self.title,
+            "document_id": self.document_id,
+            "metadata": dict(self.metadata),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Return the passage of `data`; a missing title, document_id or metadata is empty."""
+        return cls(
+            str(data["id"]),
+            data["text"],
+            data.get("title", ""),
+            data.get("document_id", ""),
+            dict(data.get("metadata", {})),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """Pairs a retrieved passage with its score: higher is better, and only scores of one query compare.
+
+    `why` holds explanations from retrievers that can give them, one per line: for example, the chain of facts that
+    leads from the query to the passage.
+    """
+
+    passage: Passage
+    score: float
+    why: tuple[str, ...] = ()
+
+    def to_dict(self) -> JSON:
+        """Return the JSON form, which names the passage by its id instead of repeating it."""
+        data: JSON = {"passage_id": self.passage.id, "title": self.passage.title, "score": self.score}
+        return {**data, "why": list(self.why)} if self.why else data
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Locates a possible answer: characters `start` to `end` of a text.
+
+    `score` is the logit of the span, `no_answer` the logit of "this text holds no answer". Both compare across the
+    texts of one question only.
+    """
+
+    start: int
+    end: int
+    score: float
+    no_answer: float = 0.0
+
+    @property
+    def margin(self) -> float:
+        """How much likelier the span is than no answer, in logits. Above 0, the text is taken to hold the answer."""
+        return self.score - self.no_answer
+
+
+# ---- facts, and where they were read
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Source:
+    """Says where a triple was read: characters `start` to `end` of a passage, at which hop, by which extractor."""
+
+    passage_id: str
+    start: int = 0
+    end: int = 0
+    hop: int = 0
+    subquery: str = ""
+    extractor: str = ""
+
+    def to_dict(self) -> JSON:
+        return {
+            "passage_id": self.passage_id,
+            "start": self.start,
+            "end": self.end,
+            "hop": self.hop,
+            "subquery": self.subquery,
+            "extractor": self.extractor,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        return cls(**data)
+
+
+# a graph asks for the same keys and ids at every hop
+@lru_cache(maxsize=65536)
+def _fact_key(subject: str, predicate: str, object_: str) -> tuple[str, str, str]:
+    return canonical_key(subject), canonical_key(predicate), canonical_key(object_)
+
+
+@lru_cache(maxsize=65536)
+def _fact_id(subject: str, predicate: str, object_: str) -> str:
+    return fact_id(_fact_key(subject, predicate, object_))
+
+
+def fact_id(key: tuple[str, str, str]) -> str:
+    """Return the id of the fact with this key; it is the same in every run."""
+    return "t" + hashlib.blake2b("\x1f".join(key).encode(errors="surrogatepass"), digest_size=6).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Triple:
+    """States a fact in the words of its text. Triples with the same `key` state the same fact."""
+
+    subject: str
+    predicate: str
+    object: str
+    sources: tuple[Source, ...] = ()
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """The canonical keys of subject, predicate and object."""
+        return _fact_key(self.subject, self.predicate, self.object)
+
+    @property
+    def id(self) -> str:
+        """A hash of the key; it is the same in every run."""
+        return _fact_id(self.subject, self.predicate, self.object)
+
+    def __str__(self) -> str:
+        return f"(S> {self.subject} | P> {self.predicate} | O> {self.object})"
+
+    def to_dict(self) -> JSON:
+        return {
+            "subject": self.subject,
+            "predicate": self.predicate,
+            "object": self.object,
+            "sources": [source.to_dict() for source in self.sources],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        sources = tuple(Source.from_dict(source) for source in data.get("sources", ()))
+        return cls(data["subject"], data["predicate"], data["object"], sources)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Reports something that went wrong without ending the run. `detail` is an excerpt of what could not be used."""
+
+    role: str
+    message: str
+    hop: int = 0
+    detail: str = ""
+
+    def to_dict(self) -> JSON:
+        return {"role": self.role, "message": self.message, "hop": self.hop, "detail": self.detail}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        return cls(**data)
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """Holds the triples an extractor read in passages, and a failure for each passage or reply it could not use."""
+
+    triples: tuple[Triple, ...] = ()
+    failures: tuple[Failure, ...] = ()
+
+
+# ---- the course of a run
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Decides what happens next: ask `subquery`, stop because the graph suffices, or answer without retrieval.
+
+    Raises ValueError for an unknown action, and for "subq" with a blank sub-query.
+    """
+
+    action: Action
+    subquery: str = ""
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        if self.action not in get_args(Action):
+            raise ValueError(f"unknown plan action {self.action!r}; known: {', '.join(get_args(Action))}")
+        if self.action == "subq" and not self.subquery.strip():
+            raise ValueError("a [SUBQ] plan needs a sub-query")
+
+    def to_dict(self) -> JSON:
+        return {"action": self.action, "subquery": self.subquery, "reason": self.reason}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        return cls(**data)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Records one hop: its sub-query, its hits and its facts.
+
+    `triple_ids` are all facts read at this hop, `new_triple_ids` those that the graph did not hold before. `thought` is
+    IRCoT's sentence. `seconds` is the time spent inside the hop's nodes.
+    """
+
+    hop: int
+    subquery: str
+    hits: tuple[Hit, ...] = ()
+    triple_ids: tuple[str, ...] = ()
+    new_triple_ids: tuple[str, ...] = ()
+    thought: str = ""
+    seconds: float = 0.0
+
+    def to_dict(self) -> JSON:
+        """Return the JSON form, whose hits name passages by id: a trace holds each passage once, under `passages`."""
+        return {
+            "hop": self.hop,
+            "subquery": self.subquery,
+            "hits": [hit.to_dict() for hit in self.hits],
+            "triple_ids": list(self.triple_ids),
+            "new_triple_ids": list(self.new_triple_ids),
+            "thought": self.thought,
+            "seconds": self.seconds,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], passages: Mapping[str, Passage]) -> Self:
+        """Return the step of `data`. `passages` maps ids to passages; a KeyError names one that is missing."""
+        return cls(
+            data["hop"],
+            data["subquery"],
+            tuple(Hit(passages[hit["passage_id"]], hit["score"], tuple(hit.get("why", ()))) for hit in data["hits"]),
+            tuple(data["triple_ids"]),
+            tuple(data["new_triple_ids"]),
+            data.get("thought", ""),
+            data.get("seconds", 0.0),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """Points an answer to its evidence: characters `start` to `end` of a passage, and the facts read there."""
+
+    number: int
+    passage_id: str
+    title: str = ""
+    start: int = 0
+    end: int = 0
+    quote: str = ""
+    triple_ids: tuple[str, ...] = ()
+
+    def to_dict(self) -> JSON:
+        return {
+            "number": self.number,
+            "passage_id": self.passage_id,
+            "title": self.title,
+            "start": self.start,
+            "end": self.end,
+            "quote": self.quote,
+            "triple_ids": list(self.triple_ids),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        return cls(**{**data, "triple_ids": tuple(data.get("triple_ids", ()))})
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Gives an answer with its evidence.
+
+    abstained: the evidence does not hold an answer, so `text` is none. failed: why no answer could be made at all (the
+    answerer crashed, a limit refused its call, its reply was unreadable); such an answer has abstained too.
+    """
+
+    text: str
+    citations: tuple[Citation, ...] = ()
+    abstained: bool = False
+    confidence: float | None = None
+    failures: tuple[Failure, ...] = ()
+    failed: str = ""
+
+
+# ---- model calls
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Records one model call.
+
+    Tokens are those that the endpoint reported, 0 where it reported none. replayed: the reply came from the cache.
+    """
+
+    role: str
+    hop: int
+    model: str
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    seconds: float = 0.0
+    replayed: bool = False
+
+    def to_dict(self) -> JSON:
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        return cls(**data)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Sums up the model calls of a run."""
+
+    calls: tuple[Call, ...] = ()
+
+    @property
+    def input_tokens(self) -> int:
+        return sum(call.input_tokens for call in self.calls)
+
+    @property
+    def output_tokens(self) -> int:
+        return sum(call.output_tokens for call in self.calls)
+
+    @property
+    def cached_tokens(self) -> int:
+        return sum(call.cached_tokens for call in self.calls)
+
+    def to_dict(self) -> JSON:
+        """Return the sums and, under `calls`, each call."""
+        return {
+            "llm_calls": len(self.calls),
+            "input_tokens": self.input_tokens,
+            "output_tokens": self.output_tokens,
+            "cached_tokens": self.cached_tokens,
+            "calls": [call.to_dict() for call in self.calls],
+        }

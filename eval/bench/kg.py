@@ -31,8 +31,7 @@ import numpy as np
 from ras_agent.eval.bench.graph_differences import content_differences, score_difference
 from ras_agent.program import run_program
 from ras_agent.records import Extraction, Passage
-from ras_agent.tools.index.load_document import USUAL_FIELDS, Document
-from ras_agent.tools.index.load_jsonl import load_jsonl
+from ras_agent.tools.index.load import Document, load
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.build import build_graph, delete_documents
 from ras_agent.tools.kg.index import FOLDER, KGIndex
@@ -87,8 +86,8 @@ class _Stages:
 def _indexed(corpus: Path, folder: Path, size: int) -> None:
     """An index, without vectors, of the corpus's first `size` passages, each a document."""
     shutil.rmtree(folder, ignore_errors=True)
-    documents = (item for item in load_jsonl(corpus, corpus.name, USUAL_FIELDS, lambda _: None))
-    passages = (Passage(item.id, item.text, item.title, item.id) for item in documents if isinstance(item, Document))
+    found = (item for item in load(corpus) if isinstance(item, Document))
+    passages = (Passage(item.id, item.text, item.title, item.id) for item in found)
     PassageIndex.create(folder).add(islice(passages, size))
 
 

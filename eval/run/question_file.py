@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from ras_agent.errors import IngestError, MissingExtra
-from ras_agent.tools.index.load_json import parse_line
+from ras_agent.tools.index.text_files import parse_line
 
 __all__ = ["KEY", "Record", "read_records"]
 

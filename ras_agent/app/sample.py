@@ -9,8 +9,7 @@ from pathlib import Path
 
 from ras_agent.records import Passage
 from ras_agent.tools.index.chunk import passages_of
-from ras_agent.tools.index.load import load
-from ras_agent.tools.index.load_document import Document
+from ras_agent.tools.index.load import Document, load
 
 __all__ = ["sample_file", "sample_passages"]
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from ras_agent.records import Passage
 from ras_agent.text.sentences import sentence_spans
-from ras_agent.tools.index.load_document import Document
+from ras_agent.tools.index.load import Document
 
 __all__ = ["DEFAULT_CHUNKING", "Chunking", "chunk_spans", "passages_of"]
 

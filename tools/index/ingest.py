@@ -13,11 +13,10 @@ from typing import Any
 
 from ras_agent.errors import IngestError
 from ras_agent.tools.index.chunk import DEFAULT_CHUNKING, Chunking
+from ras_agent.tools.index.find_files import SourceFile, find_files
 from ras_agent.tools.index.ingest_run import IngestReport, IngestRun, Progress
 from ras_agent.tools.index.journal import open_journal
-from ras_agent.tools.index.load import LOADERS
-from ras_agent.tools.index.load_document import USUAL_FIELDS, Fields, Skipped
-from ras_agent.tools.index.load_folder import SourceFile, find_files
+from ras_agent.tools.index.load import LOADERS, USUAL_FIELDS, Fields, Skipped
 from ras_agent.tools.index.store import PassageIndex
 
 __all__ = ["JOURNAL", "ingest"]

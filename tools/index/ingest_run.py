@@ -12,10 +12,9 @@ from time import monotonic
 from ras_agent.errors import IngestError
 from ras_agent.records import Passage
 from ras_agent.tools.index.chunk import Chunking, passages_of
+from ras_agent.tools.index.find_files import SourceFile
 from ras_agent.tools.index.journal import Journal
-from ras_agent.tools.index.load import load
-from ras_agent.tools.index.load_document import Document, Fields, Skipped
-from ras_agent.tools.index.load_folder import SourceFile
+from ras_agent.tools.index.load import Document, Fields, Skipped, load
 from ras_agent.tools.index.store import PassageIndex
 
 __all__ = ["IngestReport", "IngestRun", "Progress"]

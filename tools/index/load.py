@@ -1,54 +1,308 @@
-"""One function loads any kind of file there is a loader for."""
+"""From a file to documents: plain text, Markdown, JSON Lines, tables with a header, PDF."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from importlib import import_module
+import csv
+import json
+import logging
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from ras_agent.errors import MissingExtra
-from ras_agent.tools.index.load_document import USUAL_FIELDS, Document, Fields, OnRead, Skipped
+from ras_agent.tools.index.text_files import NotText, OnRead, not_unicode, parse_line, read_lines, read_text
 
-__all__ = ["LOADERS", "load"]
+_SEPARATORS = ",;\t|"
+_LONGEST_FIELD = 1 << 30  # csv's own limit, 128 KiB, is less than a long article
 
-_TEXT = "ras_agent.tools.index.load_text:load_text"
-_MARKDOWN = "ras_agent.tools.index.load_markdown:load_markdown"
-_JSONL = "ras_agent.tools.index.load_jsonl:load_jsonl"
-_CSV = "ras_agent.tools.index.load_csv:load_csv"
-_PDF = "ras_agent.tools.index.load_pdf:load_pdf"
-
-LOADERS = {
-    ".txt": _TEXT,
-    ".text": _TEXT,
-    ".md": _MARKDOWN,
-    ".markdown": _MARKDOWN,
-    ".jsonl": _JSONL,
-    ".ndjson": _JSONL,
-    ".csv": _CSV,
-    ".tsv": _CSV,
-    ".pdf": _PDF,
-}
-"""Suffix -> "module:function" with the signature of `load`."""
+_FRONT = re.compile(r"---[ \t]*\r?\n(.*?)^---[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
+_ENTRY = re.compile(r"([A-Za-z][\w-]*):(?:[ \t]+(.*))?")
+_FENCE = re.compile(r" {0,3}(```|~~~)")
+_ATX = re.compile(r" {0,3}#{1,6}[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*")
+_SETEXT = re.compile(r" {0,3}(?:=+|-+)[ \t]*")
+_PLAIN = re.compile(r" {0,3}[^\s#>*+|`~-].*")
 
 
-def _unheard(count: int) -> None:
-    return None
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A text exactly as its file holds it.
+
+    id: unique in an index. place: where it was read, for messages ("notes/a.jsonl line 3"). pages: for paged files,
+    the offset in `text` where each page begins.
+    """
+
+    id: str
+    text: str
+    title: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    place: str = ""
+    pages: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A file or record that was not loaded.
+
+    error: whether it should have been; False for what is empty or no kind of file that is loaded here.
+    hides: the label of a file or folder that could not be looked at, so that nobody knows whether it still exists.
+    """
+
+    place: str
+    reason: str
+    error: bool = True
+    hides: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """Names the keys of a record, or columns of a table, that hold text, title and id; all others become metadata.
+
+    id None: number the records instead. A record may lack "id" and "title", but no field that was given another name.
+    """
+
+    text: str = "text"
+    title: str = "title"
+    id: str | None = "id"
+
+
+USUAL_FIELDS = Fields()
+
+_Loader = Callable[[Path, str, Fields, OnRead], Iterator[Document | Skipped]]
 
 
 def load(
-    path: Path, label: str = "", fields: Fields = USUAL_FIELDS, on_read: OnRead = _unheard
+    path: Path, label: str = "", fields: Fields = USUAL_FIELDS, on_read: OnRead = lambda _: None
 ) -> Iterator[Document | Skipped]:
-    """The documents of a file, and what it holds that is none, in order. Never raises for what a file holds.
+    """Yield the documents of a file, and a Skipped for each part that is none, in order.
 
-    path: a file whose suffix is a key of LOADERS. label: the file's name in ids and messages.
+    Never raises for what a file holds. path: a file whose suffix is a key of LOADERS. label: the file's name in ids
+    and messages, by default the name it has.
     """
-    module, _, function = LOADERS[path.suffix.lower()].partition(":")
-    loader: Callable[[Path, str, Fields, OnRead], Iterator[Document | Skipped]]
-    loader = getattr(import_module(module), function)
     label = label or path.name
     try:
-        yield from loader(path, label, fields, on_read)
+        yield from LOADERS[path.suffix.lower()](path, label, fields, on_read)
+    except NotText as error:
+        yield Skipped(f"{label} line {error.line}" if error.line else label, str(error), error=not error.empty)
     except MissingExtra as error:
         yield Skipped(label, str(error))
     except OSError as error:
         yield Skipped(label, f"cannot be read: {error.strerror}")
+
+
+def _load_text(path: Path, label: str, fields: Fields, on_read: OnRead) -> Iterator[Document | Skipped]:
+    yield Document(label, read_text(path, on_read), _title_from_name(path), place=label)
+
+
+def _load_markdown(path: Path, label: str, fields: Fields, on_read: OnRead) -> Iterator[Document | Skipped]:
+    """Yield one document, titled by its front matter, else by its first heading, else after its file."""
+    metadata, body = front_matter(read_text(path, on_read))
+    title = metadata.pop("title", "") or first_heading(body) or _title_from_name(path)
+    if body.strip():
+        yield Document(label, body, title, metadata, place=label)
+    else:
+        yield Skipped(label, "holds no text below its front matter", error=False)
+
+
+def front_matter(text: str) -> tuple[dict[str, str], str]:
+    """Return the `key: value` lines between two `---` at the top, and the text below them.
+
+    Front matter of any richer kind (nested, lists, block text) is left in the text.
+    """
+    match = _FRONT.match(text)
+    if match is None:
+        return {}, text
+    metadata: dict[str, str] = {}
+    for line in match[1].splitlines():
+        if not line.strip() or line.startswith("#"):
+            continue
+        entry = _ENTRY.fullmatch(line.rstrip())
+        if entry is None or not entry[2] or entry[2][0] in "[{|>&*!":
+            return {}, text
+        metadata[entry[1]] = _unquoted(entry[2])
+    return metadata, text[match.end() :]
+
+
+def first_heading(text: str) -> str:
+    """Return the first `# heading`, or line underlined with `===` or `---`, outside fenced code; "" without one."""
+    fence, above = "", ""
+    for line in text.splitlines():
+        mark = _FENCE.match(line)
+        if mark and (not fence or mark[1] == fence):
+            fence, above = ("" if fence else mark[1]), ""
+            continue
+        if fence:
+            continue
+        heading = _ATX.fullmatch(line)
+        if heading and heading[1]:
+            return heading[1]
+        if above and _SETEXT.fullmatch(line):
+            return above.strip()
+        above = line if _PLAIN.fullmatch(line) else ""
+    return ""
+
+
+def _unquoted(value: str) -> str:
+    value = value.strip()
+    return value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'" else value
+
+
+def _title_from_name(path: Path) -> str:
+    """Return "Alexander Graham Bell" for `notes/Alexander_Graham_Bell.txt`."""
+    return path.stem.replace("_", " ").strip()
+
+
+def _load_pdf(path: Path, label: str, fields: Fields, on_read: OnRead) -> Iterator[Document | Skipped]:
+    """Yield one document of all pages, and a Skipped for each page without text. Raises MissingExtra without pypdf."""
+    try:
+        from pypdf import PdfReader
+    except ImportError as error:
+        raise MissingExtra("reading PDF files", "pdf") from error
+    logging.getLogger("pypdf").setLevel(logging.ERROR)  # it warns about every oddity of a file it can read
+    text, pages, blank = "", [], []
+    try:
+        reader = PdfReader(path)
+        title = str((reader.metadata and reader.metadata.title) or "").strip() or _title_from_name(path)
+        for number, page in enumerate(reader.pages, start=1):
+            pages.append(len(text))
+            words = page.extract_text().strip()
+            text += f"{words}\n" if words else ""
+            if not words:
+                blank.append(number)
+    except Exception as error:  # damaged files make pypdf raise nearly anything, RecursionError included
+        yield Skipped(label, f"not a readable PDF: {type(error).__name__}: {error}"[:300])
+        return
+    on_read(path.stat().st_size)
+    if reason := not_unicode(text):
+        yield Skipped(label, reason)
+    elif not text:
+        yield Skipped(label, "no text on any page; a scan needs OCR first")
+    else:
+        for number in blank:
+            yield Skipped(f"{label} page {number}", "no text on this page", error=False)
+        yield Document(label, text, title, place=label, pages=tuple(pages))
+
+
+def _load_jsonl(path: Path, label: str, fields: Fields, on_read: OnRead) -> Iterator[Document | Skipped]:
+    """Yield a document for each line that is not blank; a bad line is skipped alone."""
+    for number, line in enumerate(read_lines(path, on_read), start=1):
+        if line.strip():
+            yield _from_line(line.strip(), fields, label, number)
+
+
+def _from_line(line: str, fields: Fields, label: str, number: int) -> Document | Skipped:
+    place = f"{label} line {number}"
+    if reason := not_unicode(line):
+        return Skipped(place, reason)
+    try:
+        record = parse_line(line)
+    except ValueError as error:
+        return Skipped(place, str(error))
+    if not isinstance(record, dict):
+        return Skipped(place, f'expected an object such as {{"text": "..."}}, got {line!r:.60}')
+    # an escape such as \ud800 is JSON, but no character
+    if reason := not_unicode(json.dumps(record, ensure_ascii=False)):
+        return Skipped(place, reason)
+    return _from_record(record, fields, label, number, "key")
+
+
+def _load_csv(path: Path, label: str, fields: Fields, on_read: OnRead) -> Iterator[Document | Skipped]:
+    """Yield a document for each row; a bad row is skipped alone.
+
+    The separator is the one of comma, semicolon, tab and bar that the header holds most often.
+    """
+    csv.field_size_limit(_LONGEST_FIELD)
+    lines = read_lines(path, on_read)
+    head = next(lines, "")
+    if reason := not_unicode(head):
+        yield Skipped(f"{label} line 1", reason)
+        return
+    rows = csv.reader(chain([head], lines), delimiter=max(_SEPARATORS, key=head.count), strict=True)
+    try:
+        columns = next(rows, [])
+    except csv.Error as error:
+        yield Skipped(f"{label} line 1", f"the header is not CSV: {error}")
+        return
+    if problem := _header_problem(columns, fields):
+        yield Skipped(f"{label} line 1", f"the header {problem}")
+        return
+    while True:
+        line = rows.line_num + 1
+        try:
+            row = next(rows, None)
+        except csv.Error as error:
+            yield Skipped(f"{label} line {line}", f"not CSV: {error}")
+            continue
+        if row is None:
+            return
+        if row:
+            yield _from_row(row, columns, fields, label, line)
+
+
+def _header_problem(columns: list[str], fields: Fields) -> str:
+    there = ", ".join(map(repr, columns)) or "nothing"
+    if fields.text not in columns:
+        return f"has no column {fields.text!r}, but {there}; name the right one with --text-field"
+    return f"repeats a column: {there}; rename one" if len(set(columns)) < len(columns) else ""
+
+
+def _from_row(row: list[str], columns: list[str], fields: Fields, label: str, line: int) -> Document | Skipped:
+    place = f"{label} line {line}"
+    if reason := not_unicode("\n".join(row)):
+        return Skipped(place, reason)
+    if len(row) != len(columns):
+        return Skipped(place, f"expected {len(columns)} columns, got {len(row)}: {row!r:.80}")
+    return _from_record(dict(zip(columns, row, strict=True)), fields, label, line, "column")
+
+
+def _from_record(record: Mapping[str, Any], fields: Fields, label: str, line: int, what: str) -> Document | Skipped:
+    """Return the record's document; one without an id gets `label:line`. `what`: "key" or "column", for messages."""
+    place = f"{label} line {line}"
+    for role, name, usual in (
+        ("text", fields.text, None),
+        ("title", fields.title, USUAL_FIELDS.title),
+        ("id", fields.id, USUAL_FIELDS.id),
+    ):
+        if name is not None and name != usual and name not in record:
+            there = ", ".join(map(repr, record)) or "nothing"
+            return Skipped(place, f"no {what} {name!r}, it has {there}; name the right one with --{role}-field")
+
+    text, title, own = record[fields.text], record.get(fields.title), record.get(fields.id) if fields.id else None
+    if not isinstance(text, str):
+        return Skipped(place, f"{what} {fields.text!r} must hold a text, got {_kind(text)}: {text!r:.60}")
+    if not text.strip():
+        return Skipped(place, f"{what} {fields.text!r} is empty", error=False)
+    if title is not None and not isinstance(title, str | int | float):
+        return Skipped(place, f"{what} {fields.title!r} must hold a text, got {_kind(title)}: {title!r:.60}")
+    if own is not None and (isinstance(own, bool) or not isinstance(own, str | int) or not str(own).strip()):
+        return Skipped(place, f"{what} {fields.id!r} must hold a name or a whole number, got {own!r:.60}")
+    return Document(
+        id=f"{label}:{line}" if own is None else str(own),
+        text=text,
+        title="" if title is None else str(title),
+        metadata={key: value for key, value in record.items() if key not in (fields.text, fields.title, fields.id)},
+        place=place,
+    )
+
+
+def _kind(value: object) -> str:
+    return "nothing" if value is None else f"a {type(value).__name__}"
+
+
+LOADERS: Mapping[str, _Loader] = {
+    ".txt": _load_text,
+    ".text": _load_text,
+    ".md": _load_markdown,
+    ".markdown": _load_markdown,
+    ".jsonl": _load_jsonl,
+    ".ndjson": _load_jsonl,
+    ".csv": _load_csv,
+    ".tsv": _load_csv,
+    ".pdf": _load_pdf,
+}
+"""Suffix of a file -> what loads it, with the arguments of `load`."""

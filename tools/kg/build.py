@@ -14,7 +14,7 @@ from ras_agent.records import Failure, Passage
 from ras_agent.tools.embed.embedders import resolve_embedder
 from ras_agent.tools.index.ingest import JOURNAL
 from ras_agent.tools.index.journal import open_journal
-from ras_agent.tools.index.load_document import Skipped
+from ras_agent.tools.index.load import Skipped
 from ras_agent.tools.index.manifest import EmbedderIdentity
 from ras_agent.tools.index.row_table import hash_of
 from ras_agent.tools.index.store import PassageIndex

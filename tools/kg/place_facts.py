@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar
 
 from ras_agent.records import Passage, Triple
-from ras_agent.tools.index.load_document import Skipped
+from ras_agent.tools.index.load import Skipped
 from ras_agent.tools.kg.facts import PassageFacts
 
 __all__ = ["Given", "Placed", "place_facts"]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ras_agent.tools.index.ingest_run import IngestReport, Progress
-    from ras_agent.tools.index.load_document import Skipped
+    from ras_agent.tools.index.load import Skipped
 
 __all__ = ["index"]
 
@@ -70,7 +70,7 @@ def index(
     from ras_agent.app.sample import sample_file
     from ras_agent.tools.index.chunk import Chunking
     from ras_agent.tools.index.ingest import ingest
-    from ras_agent.tools.index.load_document import Fields
+    from ras_agent.tools.index.load import Fields
 
     if not paths and not forget and not sample:
         raise typer.BadParameter("index what? name files or folders, or give --sample")

@@ -14,7 +14,7 @@ from typing import Any
 
 from ras_agent.errors import IngestError
 from ras_agent.records import Passage
-from ras_agent.tools.index.load_json import parse_line
+from ras_agent.tools.index.text_files import parse_line
 
 __all__ = ["LOADERS", "Example", "occurrences", "passages", "read_jsonl", "titled"]
 

@@ -20,7 +20,7 @@ from ras_agent.tools.index.chunk import Chunking
 from ras_agent.tools.index.ingest import ingest
 from ras_agent.tools.index.ingest_run import Progress
 from ras_agent.tools.index.journal import open_journal
-from ras_agent.tools.index.load_document import Fields
+from ras_agent.tools.index.load import Fields
 from ras_agent.tools.index.store import PassageIndex
 
 LONG = "Bell was born in Edinburgh. He moved to Canada. He patented the telephone."

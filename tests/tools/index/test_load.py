@@ -9,10 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ras_agent.tools.index.load import load
-from ras_agent.tools.index.load_document import USUAL_FIELDS, Document, Fields, Skipped
-from ras_agent.tools.index.load_folder import SourceFile, find_files
-from ras_agent.tools.index.load_markdown import first_heading, front_matter
+from ras_agent.tools.index.find_files import SourceFile, find_files
+from ras_agent.tools.index.load import USUAL_FIELDS, Document, Fields, Skipped, first_heading, front_matter, load
 
 Write = Callable[[str, str | bytes], Path]
 

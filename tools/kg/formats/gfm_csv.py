@@ -15,7 +15,7 @@ from typing import Any
 from ras_agent.errors import IngestError
 from ras_agent.records import Source, Triple
 from ras_agent.text.canonical import canonical_key
-from ras_agent.tools.index.load_document import Skipped
+from ras_agent.tools.index.load import Skipped
 from ras_agent.tools.kg.assemble import EQUIVALENT
 from ras_agent.tools.kg.facts import PassageFacts
 from ras_agent.tools.kg.index import KGIndex

@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 from ras_agent.records import Passage, Source, Triple
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.overlap import best_sentence, sentences_of
-from ras_agent.tools.index.load_document import Skipped
-from ras_agent.tools.index.load_json import parse_line
-from ras_agent.tools.index.load_text import not_unicode, read_lines
+from ras_agent.tools.index.load import Skipped
+from ras_agent.tools.index.text_files import not_unicode, parse_line, read_lines
 from ras_agent.tools.kg.facts import PassageFacts
 
 __all__ = ["ReadyPassage", "load_openie"]
@@ -29,7 +28,7 @@ def load_openie(path: Path, label: str) -> Iterator[ReadyPassage | Skipped]:
     line, too, and told. Of two lines with the same id the first counts.
     """
     places: dict[str, str] = {}
-    for number, line in enumerate(read_lines(path, lambda _: None), start=1):
+    for number, line in enumerate(read_lines(path), start=1):
         if not line.strip():
             continue
         place = f"{label} line {number}"

@@ -9,9 +9,8 @@ from typing import Any
 
 from ras_agent.errors import IngestError
 from ras_agent.text.canonical import canonical_key
-from ras_agent.tools.index.load_document import Skipped
-from ras_agent.tools.index.load_json import parse_line
-from ras_agent.tools.index.load_text import not_unicode, read_lines
+from ras_agent.tools.index.load import Skipped
+from ras_agent.tools.index.text_files import not_unicode, parse_line, read_lines
 from ras_agent.tools.kg.formats.n_triples import Statement, labels_of, names_of, parse_statement
 
 __all__ = ["TRIPLE_SUFFIXES", "PlacedTriple", "load_triples"]
@@ -46,7 +45,7 @@ def load_triples(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
 
 def _lines(path: Path, label: str) -> Iterator[tuple[str, str] | Skipped]:
     """Lines that are not blank, with their places."""
-    for number, line in enumerate(read_lines(path, lambda _: None), start=1):
+    for number, line in enumerate(read_lines(path), start=1):
         place = f"{label} line {number}"
         if reason := not_unicode(line):
             yield Skipped(place, reason)

@@ -1,4 +1,4 @@
-"""From the paths a user names to the files to load, always in the same order."""
+"""Finds the files to load under the paths that a user names, always in the same order."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ras_agent.tools.index.load_document import Skipped
-from ras_agent.tools.index.load_text import not_unicode
-
-__all__ = ["SourceFile", "find_files"]
+from ras_agent.tools.index.load import Skipped
+from ras_agent.tools.index.text_files import not_unicode
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file to load. `label` is its name in an index: from the named folder on, the same wherever that lies.
+    """A file to load.
 
-    root: the name of the folder that was named, or the label of a file that was.
+    label: its name in an index, the path from the named folder on, so that the folder may be moved.
+    root: the name of the named folder the file was found in, or the label of a file that was named itself.
     """
 
     path: Path
@@ -28,9 +27,9 @@ class SourceFile:
 def find_files(
     paths: Iterable[str | Path], suffixes: Collection[str], exclude: Path | None = None
 ) -> Iterator[SourceFile | Skipped]:
-    """Named files, and all files in named folders in the order of their names, with what is left out.
+    """Yield named files, and all files in named folders by name, with a Skipped for each that is left out.
 
-    In folders, hidden files, other kinds of file, linked folders and `exclude`, a folder, are left out. A file found
+    In folders, hidden files, other kinds of file, linked folders and the folder `exclude` are left out. A file found
     twice is taken once; two files with one label are an error.
     """
     by_label: dict[str, Path] = {}

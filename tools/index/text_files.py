@@ -1,0 +1,101 @@
+"""Reads text files of unknown origin: UTF-8 with or without a byte order mark, lines, and lines of JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+OnRead = Callable[[int], None]
+"""Called with the number of bytes read since the last call."""
+
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_DEEPEST = 100  # levels of JSON: stored values are parsed again where more of Python's stack is in use
+
+
+class NotText(Exception):
+    """Raised for a file that holds no text that can be indexed. `line`: where, 0 for the whole file."""
+
+    def __init__(self, reason: str, line: int = 0, *, empty: bool = False) -> None:
+        super().__init__(reason)
+        self.line, self.empty = line, empty
+
+
+def read_text(path: Path, on_read: OnRead) -> str:
+    """Return the whole file without its byte order mark, line ends unchanged. Raises NotText, OSError."""
+    data = path.read_bytes()
+    on_read(len(data))
+    if data.startswith(_UTF16):
+        raise NotText(f"not UTF-8 but UTF-16; convert it: iconv -f UTF-16 -t UTF-8 {path.name}")
+    text = _decoded(data.removeprefix(_BYTE_ORDER_MARK))
+    if reason := not_unicode(text):
+        raise NotText(reason, _line_of(text, _first_bad(text)))
+    if "\0" in text:
+        raise NotText("holds a NUL: not a text file", _line_of(text, text.index("\0")))
+    if not text.strip():
+        raise NotText("holds no text", empty=True)
+    return text
+
+
+def read_lines(path: Path, on_read: OnRead = lambda _: None) -> Iterator[str]:
+    """Yield the file's lines one by one, with their line ends. Check what is made of them with `not_unicode`."""
+    with path.open("rb") as file:
+        for number, line in enumerate(file):
+            on_read(len(line))
+            yield _decoded(line if number else line.removeprefix(_BYTE_ORDER_MARK))
+
+
+def not_unicode(text: str) -> str:
+    """Return why `text` cannot be stored: bytes that are not UTF-8, or half a surrogate pair. Empty if it can."""
+    at = _first_bad(text)
+    if at < 0:
+        return ""
+    code = ord(text[at])
+    # surrogateescape keeps an undecodable byte b as the code point 0xdc00 + b
+    if 0xDC80 <= code <= 0xDCFF:
+        column = at - text.rfind("\n", 0, at)
+        return (
+            f"not UTF-8: byte 0x{code - 0xDC00:02x} at character {column}; "
+            "convert the file, for example: iconv -f ISO-8859-1 -t UTF-8"
+        )
+    return f"holds half of a surrogate pair, \\u{code:04x}, which is no character"
+
+
+def parse_line(line: str) -> Any:
+    """Return the JSON value of a line. Raises ValueError saying why it has none, or none that can be stored."""
+    try:
+        value = json.loads(line)
+    except json.JSONDecodeError as error:
+        around = line[max(0, error.pos - 20) : error.pos + 20]
+        raise ValueError(f"not JSON: {error.msg} at character {error.pos + 1}: {around!r}") from error
+    except ValueError as error:  # a whole number of thousands of digits
+        raise ValueError(f"cannot be read: {error}") from error
+    except RecursionError as error:
+        raise ValueError("nested too deeply to be read") from error
+    if line.count("[") + line.count("{") > _DEEPEST and _is_deep(value):
+        raise ValueError("nested too deeply to be read")
+    return value
+
+
+def _decoded(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _first_bad(text: str) -> int:
+    """Return the place of the first character that UTF-8 cannot hold, -1 for none."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        return error.start
+    return -1
+
+
+def _line_of(text: str, at: int) -> int:
+    return text.count("\n", 0, at) + 1
+
+
+def _is_deep(value: object, levels: int = _DEEPEST) -> bool:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return not levels or any(_is_deep(item, levels - 1) for item in inner)

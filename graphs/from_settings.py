@@ -103,8 +103,7 @@ def roles_from_settings(settings: Settings, index: PassageIndex | Sequence[Passa
 def extractor_from_settings(settings: Settings, spec: str) -> Extractor:
     """The extractor that `spec` names, over the triple cache if the settings name one. Raises RasError children."""
     from ras_agent.tools.roles import resolve_extractor
-    from ras_agent.tools.structure.cached import CachedExtractor
-    from ras_agent.tools.structure.triple_cache import TripleCache
+    from ras_agent.tools.structure.cache import CachedExtractor, TripleCache
 
     extractor = resolve_extractor(
         spec, settings=chat_settings(settings), prompts_dir=settings.prompts, few_shot=settings.few_shot

@@ -49,7 +49,7 @@ class Spread:
             return Processes(order, self.workers or os.cpu_count() or 1)
         from ras_agent.tools.chat.cache import REPLY_COLUMNS
         from ras_agent.tools.spread.cluster import Cluster, KeptFile
-        from ras_agent.tools.structure.triple_cache import FACT_COLUMNS
+        from ras_agent.tools.structure.cache import FACT_COLUMNS
 
         columns = {"replies": REPLY_COLUMNS, "facts": FACT_COLUMNS}
         shared = {name: KeptFile(path, columns[holds], holds) for name, (path, holds) in (kept or {}).items()}

@@ -59,7 +59,7 @@ def test_structure_needs_a_model_that_reads(cli: Cli, passages_file: Path, tmp_p
     command = ["structure", "--corpus", passages_file, "--triple-cache", tmp_path / "facts.sqlite"]
     assert "read by whom?" in cli(*command).stderr
     refused = cli(*command, "--extractor", "offline")
-    assert (refused.exit_code, "cannot be kept passage by passage" in refused.stderr) == (1, True)
+    assert (refused.exit_code, "cannot be cached passage by passage" in refused.stderr) == (1, True)
 
 
 def test_eval_cost_measures_by_the_triple_cache_or_estimates(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ras_agent.text.canonical import canonical_key
-from ras_agent.tools.chat.thinking import without_thinking
+from ras_agent.tools.chat.dialogue import without_thinking
 
 __all__ = ["FORMS", "AnswerForm", "Style", "abstains", "answer_part", "bare_words"]
 

@@ -1,1 +1,1 @@
-"""Calls of chat models: limits, retries, deadlines, a cache of replies."""
+"""Calls of chat models: limits, retries, deadlines, a cache of replies, and dialogues made of calls."""

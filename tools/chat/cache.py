@@ -1,73 +1,96 @@
-"""Replies kept on disk, so that a run can be replayed without its models."""
+"""Model replies cached on disk, so that a run can be replayed without its models; equal calls at once become one."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import threading
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from ras_agent.prompts import Turn
 from ras_agent.tools.spread.kept_rows import Rows
 from ras_agent.tools.spread.rows import open_rows
 
-__all__ = ["REPLY_COLUMNS", "KeptReply", "ReplyCache"]
+T = TypeVar("T")
 
 REPLY_COLUMNS = ("key", "request", "reply")
 
 
 class ReplyCache:
-    """Hash of a model's parameters and the messages -> reply; in one SQLite file, or elsewhere (see `open_rows`).
+    """Maps the hash of a model's parameters and messages to its reply, in one SQLite file or elsewhere (`open_rows`).
 
-    Each operation is a transaction: safe between threads, processes and event loops, and a killed run leaves no half a
-    reply. What was put is there after the process is killed; only the machine's own end may cost the last few. The
-    first reply for a key stays, so two runs at once replay the same afterwards. The file holds prompts and replies in
-    plain text, and no credentials.
+    Each operation is a transaction: safe between threads, processes and event loops, and a killed run leaves no half
+    reply. A reply that was put is there after the process is killed; only a crash of the machine may lose the last few.
+    The first reply for a key stays, so two runs at the same time replay alike afterwards. The file holds prompts and
+    replies in plain text, and no credentials.
     """
 
     def __init__(self, path: str | Path) -> None:
-        """Makes the file and its folders where there are none. Raises SettingsError for a file of another kind."""
+        """Make the file and its folders where there are none. Raises SettingsError for a file of another format."""
         self.path = Path(path)
         self.rows = open_rows(path, REPLY_COLUMNS, "replies")
 
     def get(self, parameters: Mapping[str, Any], turns: Sequence[Turn]) -> dict[str, Any] | None:
-        """The reply kept for a request, or None."""
-        return self.place_of(parameters, turns).get()
+        """Return the cached reply to a request, or None."""
+        return self.slot(parameters, turns).get()
 
     def put(self, parameters: Mapping[str, Any], turns: Sequence[Turn], reply: Mapping[str, Any]) -> None:
-        """Keep a reply, a mapping of JSON values."""
-        self.place_of(parameters, turns).put(reply)
+        """Store a reply, a mapping of JSON values."""
+        self.slot(parameters, turns).put(reply)
 
-    def place_of(self, parameters: Mapping[str, Any], turns: Sequence[Turn]) -> KeptReply:
-        """Where a request's reply is kept, or will be."""
-        return KeptReply(self.rows, *_request(parameters, turns))
+    def slot(self, parameters: Mapping[str, Any], turns: Sequence[Turn]) -> ReplySlot:
+        """Return the slot of a request's reply, filled or not."""
+        messages = [[turn.role, turn.text] for turn in turns]
+        request = json.dumps({"parameters": dict(parameters), "messages": messages}, sort_keys=True, default=str)
+        return ReplySlot(self.rows, hashlib.sha256(request.encode()).hexdigest(), request)
 
     def __len__(self) -> int:
         return len(self.rows)
 
 
 @dataclass(frozen=True, slots=True)
-class KeptReply:
-    """The place of one request's reply. `key` is its hash, `request` its JSON for a reader."""
+class ReplySlot:
+    """Holds one request's reply in the cache. `key` is the request's hash, `request` its JSON for a human reader."""
 
     rows: Rows
     key: str
     request: str
 
     def get(self) -> dict[str, Any] | None:
-        """The reply, or None."""
+        """Return the reply, or None."""
         row = self.rows.get(self.key)
         return json.loads(row[2]) if row else None
 
     def put(self, reply: Mapping[str, Any]) -> None:
-        """Keep a reply, a mapping of JSON values."""
+        """Store a reply, a mapping of JSON values."""
         self.rows.put((self.key, self.request, json.dumps(dict(reply))))
 
 
-def _request(parameters: Mapping[str, Any], turns: Sequence[Turn]) -> tuple[str, str]:
-    """The key of a request, and the request as JSON for a reader."""
-    messages = [[turn.role, turn.text] for turn in turns]
-    request = json.dumps({"parameters": dict(parameters), "messages": messages}, sort_keys=True, default=str)
-    return hashlib.sha256(request.encode()).hexdigest(), request
+class SingleFlight(Generic[T]):
+    """Makes one call of equal calls that are in progress at the same time, over all threads and event loops.
+
+    The first caller to join a key leads: it makes the call and must `finish` with its result. The others wait for the
+    future that `join` gives them. If its result is None, the leader failed, and they should join again.
+    """
+
+    def __init__(self) -> None:
+        self._futures: dict[str, Future[T | None]] = {}
+        self._lock = threading.Lock()
+
+    def join(self, key: str) -> Future[T | None] | None:
+        """Return the future to wait for, or None for the caller that leads."""
+        with self._lock:
+            waiting = self._futures.get(key)
+            if waiting is None:
+                self._futures[key] = Future()
+            return waiting
+
+    def finish(self, key: str, result: T | None) -> None:
+        """Give the leader's result to the callers that wait; None if there is none."""
+        with self._lock:
+            future = self._futures.pop(key)
+        future.set_result(result)

@@ -1,10 +1,10 @@
-"""One model call: budget, kept replies, rate limits, retries, the call itself, its usage. Sync and async."""
+"""One model call: budget, cached replies, rate limits, retries, the call itself, its usage. Sync and async."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -14,10 +14,10 @@ from tenacity import AsyncRetrying, RetryCallState, Retrying, retry_if_exception
 
 from ras_agent.budget import Ledger, current_ledger
 from ras_agent.errors import BudgetExceeded, ModelCallError
+from ras_agent.prompts import Turn
 from ras_agent.records import Call
-from ras_agent.tools.chat.cache import KeptReply, ReplyCache
-from ras_agent.tools.chat.deadline import Deadline
-from ras_agent.tools.chat.limits import Booking, Clock, Limiter, Rates, TooLate, shared_limiter
+from ras_agent.tools.chat.cache import ReplyCache, ReplySlot, SingleFlight
+from ras_agent.tools.chat.limits import Booking, Clock, Deadline, Limiter, Rates, TooLate, shared_limiter
 from ras_agent.tools.chat.models import (
     build_chat_model,
     endpoint_of,
@@ -27,15 +27,13 @@ from ras_agent.tools.chat.models import (
     sampling_parameters,
     without_secrets,
 )
-from ras_agent.tools.chat.request import Reply, Request, aask, ask, estimated_tokens, reply_in
-from ras_agent.tools.chat.retry import RetryPolicy, retry_after
-from ras_agent.tools.chat.shared import UnderWay
-from ras_agent.tools.chat.unreachable import unreachable
+from ras_agent.tools.chat.retry import RetryPolicy, causes, retry_after, unreachable
 
-__all__ = ["Chat", "ChatSettings", "Reply", "Request", "as_chat"]
-
-# a server that is starting may refuse once; of one that is not there nothing more can be hoped
-UNREACHABLE_TRIES = 2
+# a server that is starting may refuse once; after the second time nothing is there
+_UNREACHABLE_TRIES = 2
+_MOST_POOLED_CONNECTIONS = 1000
+_LOOP_IS_OVER = "Event loop is closed"
+_CUT_SHORT = frozenset({"length", "max_tokens", "MAX_TOKENS", "model_length"})
 _REMEDIES = {
     401: "check the API key",
     403: "check the API key's rights",
@@ -44,14 +42,35 @@ _REMEDIES = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Holds what is sent. `on_text`, if given, is called with the whole reply so far whenever more of it arrives."""
+
+    turns: tuple[Turn, ...]
+    on_text: Callable[[str], None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """Holds what came back. `truncated`: the model stopped at its token limit. `replayed`: it came from the cache."""
+
+    text: str
+    truncated: bool = False
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    seconds: float = 0.0
+    replayed: bool = False
+
+
 @dataclass(frozen=True)
 class ChatSettings:
-    """How models are built from strings, and how any model is called.
+    """Says how models are built from strings, and how any model is called.
 
     temperature, max_tokens: for models built from a string; None leaves the provider's default.
-    timeout: seconds one try may take, for models built from a string (a model object keeps its own, and should have its
-        own retries off).
-    rates: for the model's endpoint; None keeps those it has. All roles on one endpoint share one limiter.
+    timeout: seconds one try may take, for models built from a string. A model object has its own timeout, and should
+        have its own retries off.
+    rates: the limits of the model's endpoint; None leaves those it has. All roles on one endpoint share one limiter.
     cache: a file of replies; a request found in it is answered from it.
     """
 
@@ -65,10 +84,10 @@ class ChatSettings:
 
 
 class Chat:
-    """A chat model as the roles use it. Thread safe.
+    """Wraps a chat model for the roles. Thread safe.
 
-    Every call is held against the running node's ledger. So is a reply from the cache, with the tokens it once cost:
-    a replayed run meets its limits where the first run did, and takes the same path.
+    Every call is entered in the running node's ledger. So is a reply from the cache, with the tokens it once cost: a
+    replayed run meets its limits where the first run did, and takes the same path.
     """
 
     def __init__(
@@ -80,64 +99,64 @@ class Chat:
         self.settings = settings or ChatSettings()
         self.limiter = limiter or shared_limiter(self.endpoint, self.settings.rates, self.settings.clock)
         self._cache = ReplyCache(self.settings.cache) if self.settings.cache else None
-        # apart: a thread that waited for a coroutine of its own event loop would wait for ever
-        self._under_way: UnderWay[Reply] = UnderWay()
-        self._aunder_way: UnderWay[Reply] = UnderWay()
+        # two, because a thread that waited for a coroutine of its own event loop would wait for ever
+        self._in_flight: SingleFlight[Reply] = SingleFlight()
+        self._ain_flight: SingleFlight[Reply] = SingleFlight()
 
     def __repr__(self) -> str:
         return f"Chat({self.name!r})"
 
     def complete(self, request: Request) -> Reply:
-        """The model's reply.
+        """Return the model's reply.
 
-        Raises BudgetExceeded if the budget forbids the call or ends before it, ModelCallError after the last try.
+        Raises BudgetExceeded if the budget forbids the call or ends before it does, ModelCallError after the last try.
         """
         with self._metered() as ledger:
             deadline = self._deadline(ledger)
-            reply = self._fresh(request, deadline) if self._cache is None else self._shared(request, deadline)
+            reply = self._fresh(request, deadline) if self._cache is None else self._cached(request, deadline)
             return self._delivered(request, reply, ledger)
 
     async def acomplete(self, request: Request) -> Reply:
-        """`complete` for coroutines."""
+        """Do the same as `complete`, for coroutines."""
         with self._metered() as ledger:
             deadline = self._deadline(ledger)
-            asked = self._afresh(request, deadline) if self._cache is None else self._ashared(request, deadline)
+            asked = self._afresh(request, deadline) if self._cache is None else self._acached(request, deadline)
             return self._delivered(request, await asked, ledger)
 
     def _deadline(self, ledger: Ledger) -> Deadline:
         return Deadline.of(ledger, self.settings.clock, self.settings.timeout)
 
-    def _shared(self, request: Request, deadline: Deadline) -> Reply:
-        """The reply that is kept, the one that an equal request under way gets, or a fresh one, which is then kept."""
-        kept = self._place_of(request)
-        while (ahead := self._under_way.come(kept.key)) is not None:
+    def _cached(self, request: Request, deadline: Deadline) -> Reply:
+        """Return the cached reply, the reply to an equal request in progress, or a fresh one, which is then cached."""
+        slot = self._slot(request)
+        while (ahead := self._in_flight.join(slot.key)) is not None:
             if (found := deadline.wait(ahead)) is not None:
                 return replace(found, replayed=True, seconds=0.0)
         reply = None
         try:
-            reply = _read(kept.get())
+            reply = _from_json(slot.get())
             if reply is None:
                 reply = self._fresh(request, deadline)
-                kept.put(_written(reply))
+                slot.put(_to_json(reply))
             return reply
         finally:
-            self._under_way.leave(kept.key, reply)
+            self._in_flight.finish(slot.key, reply)
 
-    async def _ashared(self, request: Request, deadline: Deadline) -> Reply:
-        kept = self._place_of(request)
-        while (ahead := self._aunder_way.come(kept.key)) is not None:
-            # shielded: one that gives up waiting must not cancel what the others wait for
+    async def _acached(self, request: Request, deadline: Deadline) -> Reply:
+        slot = self._slot(request)
+        while (ahead := self._ain_flight.join(slot.key)) is not None:
+            # shielded: a caller that stops waiting must not cancel the call for the others
             if (found := await deadline.arun(asyncio.shield(asyncio.wrap_future(ahead)))) is not None:
                 return replace(found, replayed=True, seconds=0.0)
         reply = None
         try:
-            reply = _read(kept.get() if kept.rows.near else await asyncio.to_thread(kept.get))
+            reply = _from_json(slot.get() if slot.rows.near else await asyncio.to_thread(slot.get))
             if reply is None:
                 reply = await self._afresh(request, deadline)
-                await asyncio.to_thread(kept.put, _written(reply))
+                await asyncio.to_thread(slot.put, _to_json(reply))
             return reply
         finally:
-            self._aunder_way.leave(kept.key, reply)
+            self._ain_flight.finish(slot.key, reply)
 
     def _fresh(self, request: Request, deadline: Deadline) -> Reply:
         tries = Retrying(sleep=self.settings.clock.sleep, **self._retry_options(deadline))
@@ -151,16 +170,16 @@ class Chat:
         return reply
 
     def _try(self, request: Request, deadline: Deadline) -> Reply:
-        with self.limiter.hold(estimated_tokens(request), deadline.left()) as booking:
+        with self.limiter.hold(_estimated_tokens(request), deadline.left()) as booking:
             started = time.perf_counter()
-            message = deadline.run(lambda: ask(self.model, request, deadline.left))
-            return _booked(reply_in(message, time.perf_counter() - started), booking)
+            message = deadline.run(lambda: _ask(self.model, request, deadline.left))
+            return _booked(_reply_in(message, time.perf_counter() - started), booking)
 
     async def _atry(self, request: Request, deadline: Deadline) -> Reply:
-        async with self.limiter.ahold(estimated_tokens(request), deadline.left()) as booking:
+        async with self.limiter.ahold(_estimated_tokens(request), deadline.left()) as booking:
             started = time.perf_counter()
-            message = await deadline.arun(aask(self.model, request))
-            return _booked(reply_in(message, time.perf_counter() - started), booking)
+            message = await deadline.arun(_aask(self.model, request))
+            return _booked(_reply_in(message, time.perf_counter() - started), booking)
 
     @contextmanager
     def _metered(self) -> Iterator[Ledger]:
@@ -173,26 +192,26 @@ class Chat:
             raise
 
     def _delivered(self, request: Request, reply: Reply, ledger: Ledger) -> Reply:
-        """Enter the call in the ledger; a kept reply is told at once, as the model's was told piece by piece."""
+        """Enter the call in the ledger. A replayed reply, which was not streamed, goes to `on_text` as a whole."""
         if reply.replayed and request.on_text is not None:
             request.on_text(reply.text)
         tokens = (reply.input_tokens, reply.output_tokens, reply.cached_tokens)
         ledger.record(Call(ledger.role, ledger.hop, self.name, *tokens, reply.seconds, reply.replayed))
         return reply
 
-    def _place_of(self, request: Request) -> KeptReply:
+    def _slot(self, request: Request) -> ReplySlot:
         assert self._cache is not None
-        return self._cache.place_of(sampling_parameters(self.model), request.turns)
+        return self._cache.slot(sampling_parameters(self.model), request.turns)
 
     def _retry_options(self, deadline: Deadline) -> dict[str, Any]:
         policy = self.settings.retry
-        knocked = 0
+        refusals = 0
 
         def worth_it(error: BaseException) -> bool:
-            nonlocal knocked
-            knocked += bool(unreachable(error))
+            nonlocal refusals
+            refusals += bool(unreachable(error))
             in_time = (retry_after(error) or 0.0) < deadline.left()
-            return in_time and knocked < UNREACHABLE_TRIES and policy.retries(error)
+            return in_time and refusals < _UNREACHABLE_TRIES and policy.retries(error)
 
         def pause_everybody(state: RetryCallState) -> None:
             error = state.outcome.exception() if state.outcome else None
@@ -208,7 +227,7 @@ class Chat:
 
     @contextmanager
     def _errors_named(self, tries: Retrying | AsyncRetrying, deadline: Deadline) -> Iterator[None]:
-        """Whatever a provider's client raises becomes a ModelCallError without credentials."""
+        """Turn whatever a provider's client raises into a ModelCallError without credentials."""
         try:
             yield
         except BudgetExceeded:
@@ -216,7 +235,7 @@ class Chat:
         except TooLate:
             deadline.ledger.refuse("max_seconds")
         except Exception as error:
-            told = without_secrets(str(error), self.model)
+            message = without_secrets(str(error), self.model)
             status = getattr(error, "status_code", None)
             remedy = f"; {_REMEDIES[status]}" if status in _REMEDIES else ""
             if missing := unreachable(error, self.endpoint):
@@ -225,12 +244,12 @@ class Chat:
             where = self.name if self.name.endswith(self.endpoint) else f"{self.name} at {self.endpoint}"
             raise ModelCallError(
                 f"{where} failed after {count} {'try' if count == 1 else 'tries'}: "
-                f"{type(error).__name__}: {told[:300]}{remedy}"
-            ) from (error if told == str(error) else None)
+                f"{type(error).__name__}: {message[:300]}{remedy}"
+            ) from (error if message == str(error) else None)
 
 
 def as_chat(model: object, settings: ChatSettings | None = None) -> Chat:
-    """A Chat from a spec string, a LangChain chat model, or a Chat (returned as it is)."""
+    """Return a Chat for a spec string or a LangChain chat model; a Chat is returned as it is."""
     if isinstance(model, Chat):
         return model
     settings = settings or ChatSettings()
@@ -245,15 +264,76 @@ def as_chat(model: object, settings: ChatSettings | None = None) -> Chat:
 
 
 def _booked(reply: Reply, booking: Booking) -> Reply:
-    """The reply, its real number of tokens entered in the limiter's booking."""
+    """Enter the reply's real number of tokens in the limiter's booking and return the reply."""
     booking.tokens = reply.input_tokens + reply.output_tokens or booking.tokens
     return reply
 
 
-def _read(kept: dict[str, Any] | None) -> Reply | None:
-    return None if kept is None else Reply(**kept, replayed=True)
+def _from_json(cached: dict[str, Any] | None) -> Reply | None:
+    return None if cached is None else Reply(**cached, replayed=True)
 
 
-def _written(reply: Reply) -> dict[str, Any]:
-    """A reply as it is kept: how long it took is no part of it."""
+def _to_json(reply: Reply) -> dict[str, Any]:
+    """Return a reply as it is cached: without the time it took."""
     return {name: value for name, value in asdict(reply).items() if name not in ("seconds", "replayed")}
+
+
+def _ask(model: Any, request: Request, wanted: Callable[[], object]) -> Any:
+    """Return the model's message. It is streamed if the request has `on_text`, as long as `wanted` says so."""
+    if request.on_text is None:
+        return model.invoke(_messages(request))
+    message = None
+    for chunk in model.stream(_messages(request)):
+        if not wanted():
+            break
+        message = chunk if message is None else message + chunk
+        request.on_text(str(message.text))
+    return message
+
+
+async def _aask(model: Any, request: Request) -> Any:
+    """Do the same as `_ask`, for coroutines, which are cancelled when their reply is not wanted any more.
+
+    The providers' clients live as long as the process and pool their connections, also those of an event loop that is
+    over (`asyncio.run` twice). A call over such a connection fails and the connection is dropped, so the call is
+    repeated.
+    """
+    for _ in range(_MOST_POOLED_CONNECTIONS):
+        try:
+            return await _aask_once(model, request)
+        except Exception as error:
+            if not any(isinstance(cause, RuntimeError) and _LOOP_IS_OVER in str(cause) for cause in causes(error)):
+                raise
+    return await _aask_once(model, request)
+
+
+async def _aask_once(model: Any, request: Request) -> Any:
+    if request.on_text is None:
+        return await model.ainvoke(_messages(request))
+    message = None
+    async for chunk in model.astream(_messages(request)):
+        message = chunk if message is None else message + chunk
+        request.on_text(str(message.text))
+    return message
+
+
+def _estimated_tokens(request: Request) -> int:
+    """Estimate the tokens of a call: four characters per token, and room for a reply."""
+    return sum(len(turn.text) for turn in request.turns) // 4 + 256
+
+
+def _reply_in(message: Any, seconds: float) -> Reply:
+    """Return the text of a model's message and what it cost."""
+    usage, ending = message.usage_metadata or {}, message.response_metadata
+    return Reply(
+        text=str(message.text),
+        truncated=any(ending.get(name) in _CUT_SHORT for name in ("finish_reason", "stop_reason", "done_reason")),
+        input_tokens=usage.get("input_tokens", 0),
+        output_tokens=usage.get("output_tokens", 0),
+        cached_tokens=(usage.get("input_token_details") or {}).get("cache_read", 0) or 0,
+        seconds=seconds,
+    )
+
+
+def _messages(request: Request) -> list[tuple[str, str]]:
+    return [(turn.role, turn.text) for turn in request.turns]

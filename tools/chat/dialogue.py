@@ -1,12 +1,13 @@
 """A role's conversation with a model, written once for sync and async.
 
 A dialogue is a generator: it yields a Request, is sent the Reply, and returns its result. It does no I/O, so the same
-one runs under threads, under an event loop, and in a test without either. A failed call is raised at its `yield`.
+dialogue runs under threads, under an event loop, and in a test without either. A failed call raises at its `yield`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -15,22 +16,22 @@ from typing import TypeVar
 from ras_agent.errors import BudgetExceeded, ModelCallError
 from ras_agent.prompts import Prompt, Turn
 from ras_agent.tools.chat.client import Chat, Reply, Request
-from ras_agent.tools.chat.thinking import without_thinking
-
-__all__ = ["Dialogue", "aconverse", "aconverse_all", "converse", "converse_all", "repair"]
 
 T = TypeVar("T")
 Dialogue = Generator[Request, Reply, T]
 
+_OPEN = re.compile(r"<(think|thinking|thought|reasoning)>", re.IGNORECASE)
+_CLOSE = re.compile(r"</(think|thinking|thought|reasoning)>", re.IGNORECASE)
+
 
 def repair(request: Request, reply: Reply, prompt: Prompt, problem: str, form: str) -> Request:
-    """Ask again: the conversation so far, what was wrong with its reply, and the form it should have."""
-    said = without_thinking(reply.text).strip() or "(no text)"
-    return Request((*request.turns, Turn("assistant", said), *prompt.fill(problem=problem, form=form)))
+    """Return the request that asks again: the conversation so far, the problem with its reply, and the form."""
+    shown = without_thinking(reply.text).strip() or "(no text)"
+    return Request((*request.turns, Turn("assistant", shown), *prompt.fill(problem=problem, form=form)))
 
 
 def converse(chat: Chat, dialogue: Dialogue[T]) -> T:
-    """Run a dialogue to its end."""
+    """Run a dialogue to its end and return its result."""
     try:
         request = next(dialogue)
         while True:
@@ -46,7 +47,7 @@ def converse(chat: Chat, dialogue: Dialogue[T]) -> T:
 
 
 async def aconverse(chat: Chat, dialogue: Dialogue[T]) -> T:
-    """`converse` for coroutines."""
+    """Do the same as `converse`, for coroutines."""
     try:
         request = next(dialogue)
         while True:
@@ -62,17 +63,17 @@ async def aconverse(chat: Chat, dialogue: Dialogue[T]) -> T:
 
 
 def converse_all(chat: Chat, dialogues: Sequence[Dialogue[T]], at_once: int) -> list[T]:
-    """The results of several dialogues in their order, at most `at_once` under way."""
+    """Run several dialogues, at most `at_once` at the same time, and return their results in order."""
     if len(dialogues) <= 1:
         return [converse(chat, dialogue) for dialogue in dialogues]
     with ThreadPoolExecutor(min(at_once, len(dialogues)), thread_name_prefix="ras-agent-model") as pool:
-        # each thread needs a copy of the context of its own: it holds the ledger, and LangChain's callbacks
+        # each thread needs its own copy of the context, which holds the ledger and LangChain's callbacks
         running = [pool.submit(copy_context().run, converse, chat, dialogue) for dialogue in dialogues]
         return [future.result() for future in running]
 
 
 async def aconverse_all(chat: Chat, dialogues: Sequence[Dialogue[T]], at_once: int) -> list[T]:
-    """`converse_all` for coroutines."""
+    """Do the same as `converse_all`, for coroutines."""
     free = asyncio.Semaphore(at_once)
 
     async def one(dialogue: Dialogue[T]) -> T:
@@ -80,3 +81,18 @@ async def aconverse_all(chat: Chat, dialogues: Sequence[Dialogue[T]], at_once: i
             return await aconverse(chat, dialogue)
 
     return list(await asyncio.gather(*map(one, dialogues)))
+
+
+def without_thinking(reply: str) -> str:
+    """Return a reply without the thoughts that local reasoning models write into it.
+
+    What is left begins behind the last closed thought and ends where a thought is still open. Chat templates often
+    write the opening tag themselves, so a closing tag alone ends a thought too.
+
+    >>> without_thinking("<think>[SUFFICIENT]?</think> [SUBQ] Who?")
+    ' [SUBQ] Who?'
+    """
+    closes = list(_CLOSE.finditer(reply))
+    visible = reply[closes[-1].end() :] if closes else reply
+    still_open = _OPEN.search(visible)
+    return visible[: still_open.start()] if still_open else visible

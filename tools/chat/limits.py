@@ -1,4 +1,8 @@
-"""How fast one endpoint may be called, by all agents, threads and event loops of this process together."""
+"""When a model call may start, and by when it must have ended.
+
+A Limiter holds the rates of one endpoint for all agents, threads and event loops of this process. A Deadline ends a
+call with its run, however long the model's client would wait.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +13,20 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager
+from contextvars import copy_context
 from dataclasses import dataclass
+from typing import TypeVar
 
-__all__ = ["Booking", "Clock", "Limiter", "Rates", "TooLate", "shared_limiter"]
+from ras_agent.budget import Ledger
 
-MINUTE = 60.0
+T = TypeVar("T")
+
+_MINUTE = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Time, and how to let it pass; tests bring their own."""
+    """Tells the time and waits. Tests bring their own."""
 
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
@@ -27,7 +35,7 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Requests and tokens (input plus output) in any sixty seconds, and calls under way at once. None: no limit."""
+    """Limits requests and tokens (input plus output) in any sixty seconds, and simultaneous calls. None: no limit."""
 
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
@@ -42,18 +50,18 @@ class Rates:
 
 @dataclass(slots=True)
 class Booking:
-    """A call that may start at time `at`. Set `tokens`, an estimate so far, to what the call really used."""
+    """Records a call that may start at time `at`. The caller replaces the estimated `tokens` by what the call used."""
 
     at: float
     tokens: int
 
 
 class TooLate(Exception):
-    """A call's turn would come later than its caller can wait."""
+    """Raised when a call's turn would come later than its caller can wait."""
 
 
 class Limiter:
-    """Lets calls through in the order in which they ask. `rates` may be changed while calls wait."""
+    """Lets calls start in the order in which they ask. `rates` may be changed while calls wait."""
 
     def __init__(self, rates: Rates | None = None, clock: Clock | None = None) -> None:
         self.rates = rates or Rates()
@@ -65,9 +73,9 @@ class Limiter:
 
     @contextmanager
     def hold(self, tokens: int, within: float = float("inf")) -> Iterator[Booking]:
-        """Wait for a slot and for the rates, then keep the slot for the block. `tokens` is an estimate.
+        """Wait for a slot and for the rates, then hold the slot during the block. `tokens` is an estimate.
 
-        Raises TooLate, as soon as that is known, if the call may not start `within` so many seconds.
+        Raises TooLate if the call cannot start within `within` seconds, as soon as that is known.
         """
         ticket, latest = self._slots.queue(), self.clock.now() + within
         try:
@@ -84,7 +92,7 @@ class Limiter:
 
     @asynccontextmanager
     async def ahold(self, tokens: int, within: float = float("inf")) -> AsyncIterator[Booking]:
-        """`hold` for coroutines."""
+        """Do the same as `hold`, for coroutines."""
         ticket, latest = self._slots.queue(), self.clock.now() + within
         try:
             try:
@@ -99,25 +107,26 @@ class Limiter:
             self._slots.give_back(ticket)
 
     def pause(self, seconds: float) -> None:
-        """Start no call within the next `seconds`: the endpoint asked for quiet, whoever it told so."""
+        """Start no call within the next `seconds`: an endpoint that asks one caller to wait means all of them."""
         with self._lock:
             self._not_before = max(self._not_before, self.clock.now() + seconds)
 
     def _book(self, tokens: int, latest: float = float("inf")) -> Booking:
-        """Book the first time that keeps every window of sixty seconds within the rates; none after `latest`.
+        """Book the first time at which every window of sixty seconds stays within the rates.
 
-        More tokens than a minute's limit wait for an empty window, and then go.
+        A call of more tokens than the limit of a minute waits for an empty window. Raises TooLate if the time is after
+        `latest`.
         """
         with self._lock:
             at = max(self.clock.now(), self._not_before)
             booked = self._last_minute.copy()
-            while booked and booked[0].at + MINUTE <= at:
+            while booked and booked[0].at + _MINUTE <= at:
                 booked.popleft()
             spent = sum(earlier.tokens for earlier in booked)
             while booked and not self._allows(len(booked) + 1, spent + tokens):
                 oldest = booked.popleft()
                 spent -= oldest.tokens
-                at = max(at, oldest.at + MINUTE)
+                at = max(at, oldest.at + _MINUTE)
             if at > latest:
                 raise TooLate
             self._not_before, self._last_minute = at, booked
@@ -132,7 +141,7 @@ class Limiter:
 
 
 class _Slots:
-    """A semaphore that threads and coroutines wait for in one queue."""
+    """Counts calls in progress, like a semaphore for which threads and coroutines wait in one queue."""
 
     def __init__(self, limit: Callable[[], int | None]) -> None:
         self._limit = limit
@@ -141,7 +150,7 @@ class _Slots:
         self._waiting: deque[Future[None]] = deque()
 
     def queue(self) -> Future[None]:
-        """A ticket that is done once a slot is the caller's."""
+        """Return a ticket that is done once the caller has a slot."""
         ticket: Future[None] = Future()
         with self._lock:
             self._waiting.append(ticket)
@@ -169,9 +178,75 @@ _limiters_lock = threading.Lock()
 
 
 def shared_limiter(endpoint: str, rates: Rates | None = None, clock: Clock | None = None) -> Limiter:
-    """The one limiter of an endpoint. Rates given later replace those given before; the first clock stays."""
+    """Return the one limiter of an endpoint. Later rates replace earlier ones; the first clock stays."""
     with _limiters_lock:
         limiter = _limiters.setdefault(endpoint, Limiter(clock=clock))
         if rates is not None:
             limiter.rates = rates
         return limiter
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """Holds the moment `at`, by `clock`, after which nobody waits for a call; infinity where the run has no limit.
+
+    Work that has not ended by then is refused in the ledger, with BudgetExceeded, like a call that was never made.
+    """
+
+    ledger: Ledger
+    clock: Clock
+    at: float
+
+    @classmethod
+    def of(cls, ledger: Ledger, clock: Clock, timeout: float) -> Deadline:
+        """Return the end of the ledger's run. The answerer, whose call is reserved, may take `timeout` seconds more."""
+        left = ledger.seconds_left()
+        if ledger.role == "answerer":
+            left = max(left, 0.0) + timeout
+        # Python's locks take no longer timeout
+        return cls(ledger, clock, clock.now() + left if left < threading.TIMEOUT_MAX / 2 else float("inf"))
+
+    def left(self) -> float:
+        """Return the seconds that are left, 0 if the moment has passed."""
+        return max(self.at - self.clock.now(), 0.0)
+
+    def run(self, work: Callable[[], T]) -> T:
+        """Return what `work` returns. Raises what it raises, and BudgetExceeded if it has not ended in time.
+
+        Python cannot end a thread, so late work goes on in a thread of its own until its client's timeout.
+        """
+        if self.at == float("inf"):
+            return work()
+        if not self.left():
+            self.ledger.refuse("max_seconds")
+        ended: Future[T] = Future()
+
+        def run() -> None:
+            try:
+                ended.set_result(work())
+            except BaseException as error:
+                ended.set_exception(error)
+
+        context = copy_context()  # holds the ledger and LangChain's callbacks
+        threading.Thread(target=context.run, args=(run,), name="ras-agent-model", daemon=True).start()
+        return self.wait(ended)
+
+    def wait(self, future: Future[T]) -> T:
+        """Return the future's result. Raises BudgetExceeded if there is none in time."""
+        try:
+            return future.result(None if self.at == float("inf") else self.left())
+        except TimeoutError:
+            if future.done():  # the work's own error, or just in time
+                return future.result()
+            self.ledger.refuse("max_seconds")
+
+    async def arun(self, work: Awaitable[T]) -> T:
+        """Do the same as `wait`, for coroutines, which are cancelled when their time is over."""
+        limit = asyncio.timeout(None if self.at == float("inf") else self.left())
+        try:
+            async with limit:
+                return await work
+        except TimeoutError:
+            if not limit.expired():
+                raise
+        self.ledger.refuse("max_seconds")

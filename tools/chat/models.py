@@ -1,25 +1,18 @@
-"""Chat models by name: `provider:model` strings, what to call a model in a trace, and what must never be printed."""
+"""Chat models by name: `provider:model` strings, the names that traces show, and the secrets that nothing prints."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import sys
+import threading
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from ras_agent.errors import MissingExtra, SettingsError
-from ras_agent.tools.chat.loop_clients import openai_options
-
-__all__ = [
-    "build_chat_model",
-    "endpoint_of",
-    "is_chat_model",
-    "model_name",
-    "printable",
-    "sampling_parameters",
-    "without_secrets",
-]
 
 _USERINFO = re.compile(r"(?<=://)[^/@\s]+@")
 _QUERY = re.compile(r"\?[^#\s]*")
@@ -37,7 +30,7 @@ _FORMS = "provider:model, as openai:gpt-4o-mini, or vllm:http://host:port/v1#mod
 
 
 def is_chat_model(thing: object) -> bool:
-    """Whether `thing` is a LangChain BaseChatModel. Without LangChain loaded nothing can be one."""
+    """Return whether `thing` is a LangChain BaseChatModel. Without LangChain loaded nothing can be one."""
     module = sys.modules.get("langchain_core.language_models.chat_models")
     return module is not None and isinstance(thing, module.BaseChatModel)
 
@@ -45,7 +38,7 @@ def is_chat_model(thing: object) -> bool:
 def build_chat_model(
     spec: str, *, timeout: float = 60.0, temperature: float | None = None, max_tokens: int | None = None
 ) -> Any:
-    """The LangChain chat model that `spec` names, its own retries off (ours would multiply them).
+    """Build the LangChain chat model that `spec` names, with its own retries off: ours would multiply them.
 
     spec: `provider:model` as init_chat_model takes it, or `vllm:http://host:port/v1#model` for any OpenAI-compatible
         server (its key, if it wants one, in VLLM_API_KEY).
@@ -64,15 +57,15 @@ def build_chat_model(
         raise _MissingProvider(provider, str(error)) from error
     except Exception as error:
         why = without_secrets(str(error)).rstrip(".")
-        if "model_provider" in why:  # LangChain's advice on a provider that it does not know is no setting of ours
+        if "model_provider" in why:  # for an unknown provider LangChain advises an argument that we do not have
             supported = [line.rstrip(".") for line in why.splitlines() if line.startswith("Supported providers")]
             why = ". ".join([f"no known provider: write {_FORMS}", *supported])
-        told = f"cannot set up the chat model {printable(spec)!r}: {why}"
-        raise SettingsError(told) from None  # the provider's error may show the key
+        message = f"cannot set up the chat model {printable(spec)!r}: {why}"
+        raise SettingsError(message) from None  # the provider's error may show the key
 
 
 def model_name(model: Any) -> str:
-    """A name for traces: the provider's model name, else the class's."""
+    """Return a name for traces: the provider's model name, else the name of the class."""
     for attribute in ("model_name", "model", "model_id"):
         value = getattr(model, attribute, None)
         if isinstance(value, str) and value:
@@ -81,7 +74,7 @@ def model_name(model: Any) -> str:
 
 
 def endpoint_of(model: Any) -> str:
-    """What rate limits belong to: the server's address, or the model's class, and the model's name."""
+    """Return the name under which calls share rate limits: the server's address or model's class, and model."""
     for attribute in _URL_ATTRIBUTES:
         value = getattr(model, attribute, None)
         if isinstance(value, str) and value:
@@ -90,19 +83,19 @@ def endpoint_of(model: Any) -> str:
 
 
 def sampling_parameters(model: Any) -> dict[str, Any]:
-    """What, besides the messages, decides a model's reply; part of the key of a kept reply."""
+    """Return what decides a model's reply besides the messages. It is part of the key of a cached reply."""
     return {"class": type(model).__name__, "endpoint": endpoint_of(model)} | _given(
         **{name: getattr(model, name, None) for name in _SAMPLING_ATTRIBUTES}
     )
 
 
 def printable(spec: str) -> str:
-    """A role spec without the parts of a URL that may hold a secret: user info and query."""
+    """Return a role spec without the parts of a URL that may hold a secret: user info and query."""
     return _QUERY.sub("", _USERINFO.sub("", spec))
 
 
 def without_secrets(text: str, model: object = None) -> str:
-    """`text` without what looks like a credential, and without the secrets that `model` holds."""
+    """Return `text` with `***` for everything that looks like a credential and for the secrets that `model` holds."""
     fields: Mapping[str, object] = getattr(model, "__dict__", {})
     for value in fields.values():
         reveal = getattr(value, "get_secret_value", None)
@@ -113,7 +106,7 @@ def without_secrets(text: str, model: object = None) -> str:
 
 
 class _MissingProvider(MissingExtra):
-    """The provider's LangChain package is not installed."""
+    """Raised when the provider's LangChain package is not installed."""
 
     def __init__(self, provider: str, reason: str) -> None:
         package = re.search(r"`pip install ([\w-]+)`", reason)
@@ -130,16 +123,53 @@ def _openai_compatible(address: str, options: dict[str, Any]) -> tuple[str, dict
     url, _, name = address.partition("#")
     if not (url.startswith(("http://", "https://")) and name):
         raise SettingsError(f"expected 'vllm:http://host:port/v1#model', got {printable(f'vllm:{address}')!r}")
-    # OPENAI_API_KEY is not for this server; stream_usage, because LangChain leaves it off for other people's servers
+    # OPENAI_API_KEY is not for this server; stream_usage, because LangChain sets it for OpenAI's own servers alone
     key = os.environ.get("VLLM_API_KEY", "EMPTY")
     return f"openai:{name}", options | {"base_url": url, "api_key": key, "stream_usage": True}
 
 
 def _client_options(provider: str, timeout: float) -> dict[str, Any]:
-    """How each provider's class spells "no retries of your own" and the time limit."""
+    """Return the options by which each provider's class turns its own retries off and limits a call's time."""
     if provider == "ollama":
         return {"client_kwargs": {"timeout": timeout}}
     if provider.startswith("bedrock"):
         return {}
     options = openai_options() if provider == "openai" else {}
     return {"timeout": timeout, "max_retries": 0, **options}
+
+
+@cache
+def openai_options() -> dict[str, Any]:
+    """Return ChatOpenAI's `http_async_client`: OpenAI's own client, but with separate connections for each event loop.
+
+    Connections belong to the event loop that opened them. A client that is used from a second `asyncio.run` would send
+    a request over a connection of the first loop, and never get the reply. Without langchain-openai, no options.
+    """
+    try:
+        from langchain_openai import ChatOpenAI
+        from openai import DefaultAsyncHttpxClient
+    except ImportError:
+        return {}
+
+    class ClientPerLoop(DefaultAsyncHttpxClient):
+        """Hands each request to the client of the running event loop."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, Any] = WeakKeyDictionary()
+            self._lock = threading.Lock()
+
+        async def send(self, request: Any, **options: Any) -> Any:
+            loop = asyncio.get_running_loop()
+            with self._lock:
+                client = self._clients.get(loop)
+                if client is None:
+                    client = self._clients[loop] = DefaultAsyncHttpxClient()
+            return await client.send(request, **options)
+
+    options: dict[str, Any] = {"http_async_client": ClientPerLoop()}
+    if "http_socket_options" in ChatOpenAI.model_fields:
+        # given an asynchronous client, ChatOpenAI still sets socket options for the synchronous one, which then ignores
+        # the system's proxy
+        options["http_socket_options"] = ()
+    return options

@@ -1,30 +1,31 @@
-"""Which failures of a model call are worth another try, and when."""
+"""Which failures of a model call are worth another try, when, and which say that no server is there at all."""
 
 from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
+import socket
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
+from urllib.parse import urlsplit
 
 from tenacity import RetryCallState
-
-__all__ = ["RetryPolicy", "is_transient", "retry_after"]
 
 _TRANSIENT_STATUS = frozenset({408, 409, 425, 429, *range(500, 600)})
 # Clients of different providers share no base class; these names cover httpx, the SDKs built on it, and requests.
 _TRANSIENT_NAMES = frozenset({"APIConnectionError", "APITimeoutError", "TransportError", "Timeout"})
+_NO_SUCH_HOST = (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
 
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """Up to `attempts` tries. Waits double from `first_wait` seconds, jittered, and never pass `max_wait` seconds.
+    """Allows `attempts` tries. Waits double from `first_wait` seconds, jittered, and never exceed `max_wait` seconds.
 
-    An endpoint that names its own waiting time (Retry-After) is obeyed; one that asks for more than `max_wait` is given
-    up at once.
+    Where the endpoint names a waiting time (Retry-After), that time is waited instead; if it is longer than `max_wait`,
+    the call fails at once.
     """
 
     attempts: int = 5
@@ -33,10 +34,11 @@ class RetryPolicy:
     jitter: Callable[[], float] = random.random
 
     def retries(self, error: BaseException) -> bool:
+        """Return whether the call is worth another try after `error`."""
         return is_transient(error) and (retry_after(error) or 0) <= self.max_wait
 
     def wait(self, state: RetryCallState) -> float:
-        """Seconds before the next try: tenacity's wait function."""
+        """Return the seconds before the next try: tenacity's wait function."""
         error = state.outcome.exception() if state.outcome else None
         asked = retry_after(error) if error else None
         if asked is not None:
@@ -46,8 +48,8 @@ class RetryPolicy:
 
 
 def is_transient(error: BaseException) -> bool:
-    """Whether the same request may succeed later: after a rate limit, a server error, a timeout, a broken reply."""
-    if getattr(error, "code", None) == "insufficient_quota":  # comes as a 429, and no waiting refills an account
+    """Return whether the same request may succeed later: after a rate limit, server error, timeout or broken reply."""
+    if getattr(error, "code", None) == "insufficient_quota":  # comes as a 429, but waiting does not refill an account
         return False
     if isinstance(error, (TimeoutError, ConnectionError, json.JSONDecodeError)):
         return True
@@ -60,7 +62,7 @@ def is_transient(error: BaseException) -> bool:
 
 
 def retry_after(error: BaseException) -> float | None:
-    """Seconds that the endpoint asked to wait, from its Retry-After header (seconds or a date), or None."""
+    """Return the seconds that the endpoint asked to wait in its Retry-After header (seconds or a date), or None."""
     headers: Any = getattr(getattr(error, "response", None), "headers", None) or {}
     milliseconds, value = headers.get("retry-after-ms"), headers.get("retry-after")
     try:
@@ -87,3 +89,47 @@ def _status(error: BaseException) -> int | None:
         if isinstance(status, int):
             return status
     return None
+
+
+def unreachable(error: BaseException, endpoint: str = "") -> str:
+    """Describe the missing server if that is why a call failed: "nothing listens at http://127.0.0.1:9"; else "".
+
+    Waiting does not help then, so such calls fail sooner than those to which a server replies badly. The providers'
+    clients wrap the socket's error in errors of their own, so the chain of causes is searched. `endpoint` is shown
+    where no error of the chain holds the address.
+    """
+    chain = list(causes(error))
+    if any(map(_refuses, chain)):
+        return f"nothing listens at {_address(chain) or endpoint}"
+    if any(isinstance(link, socket.gaierror) and link.errno in _NO_SUCH_HOST for link in chain):
+        return f"there is no host of that name: {_address(chain) or endpoint}"
+    return ""
+
+
+def causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield the error and its causes, also where it was raised `from None`."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _refuses(error: BaseException) -> bool:
+    """Return whether the connection was refused, by all addresses of a host that has several."""
+    if isinstance(error, BaseExceptionGroup):
+        return all(any(map(_refuses, causes(one))) for one in error.exceptions)
+    return isinstance(error, ConnectionRefusedError)
+
+
+def _address(chain: list[BaseException]) -> str:
+    """Return scheme, host and port of the failed request, "" if no error of the chain holds them."""
+    for error in chain:
+        try:
+            url = urlsplit(str(error.request.url))  # type: ignore[attr-defined]
+            port = f":{url.port}" if url.port else ""
+        except (AttributeError, RuntimeError, ValueError):  # httpx raises RuntimeError where it has no request
+            continue
+        if url.hostname:
+            return f"{url.scheme}://{url.hostname}{port}"
+    return ""

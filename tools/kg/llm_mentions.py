@@ -9,8 +9,7 @@ from ras_agent.errors import ParseError
 from ras_agent.prompts import as_data, load
 from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.chat.client import ChatSettings, Request, as_chat
-from ras_agent.tools.chat.dialogue import Dialogue, converse, repair
-from ras_agent.tools.chat.thinking import without_thinking
+from ras_agent.tools.chat.dialogue import Dialogue, converse, repair, without_thinking
 
 __all__ = ["LLMMentions", "listed_names"]
 

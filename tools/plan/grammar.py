@@ -14,7 +14,7 @@ import re
 
 from ras_agent.errors import ParseError
 from ras_agent.records import Action, Plan
-from ras_agent.tools.chat.thinking import without_thinking
+from ras_agent.tools.chat.dialogue import without_thinking
 
 __all__ = ["FORM", "parse_plan"]
 

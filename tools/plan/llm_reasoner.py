@@ -11,8 +11,7 @@ from ras_agent.records import Passage
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.tools.chat.client import ChatSettings, Request, as_chat
-from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, repair
-from ras_agent.tools.chat.thinking import without_thinking
+from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, repair, without_thinking
 
 __all__ = ["LLMReasoner", "first_new_sentence"]
 

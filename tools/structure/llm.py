@@ -14,9 +14,8 @@ from ras_agent.prompts import as_line, load, passage_block
 from ras_agent.records import Extraction, Failure, Passage, Source, Triple
 from ras_agent.text.overlap import Sentence, best_sentence, sentences_of
 from ras_agent.tools.chat.client import ChatSettings, Reply, Request, as_chat
-from ras_agent.tools.chat.dialogue import Dialogue, aconverse_all, converse_all, repair
+from ras_agent.tools.chat.dialogue import Dialogue, aconverse_all, converse_all, repair, without_thinking
 from ras_agent.tools.chat.models import model_name, sampling_parameters
-from ras_agent.tools.chat.thinking import without_thinking
 from ras_agent.tools.structure.parse_triples import FORM, ParsedTriples, parse_triples
 
 __all__ = ["LLMExtractor"]

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ras_agent.records import Triple
-from ras_agent.tools.chat.thinking import without_thinking
+from ras_agent.tools.chat.dialogue import without_thinking
 
 __all__ = ["FORM", "NOTHING", "ParsedTriples", "format_triples", "parse_triples"]
 

@@ -83,7 +83,7 @@ def _measured(passages: list[Passage], path: Path, spec: str) -> Reading:
     from ras_agent.eval.run.index_cost import a_passage
     from ras_agent.graphs.from_settings import extractor_from_settings
     from ras_agent.settings import load_settings
-    from ras_agent.tools.structure.triple_cache import TripleCache, facts_key
+    from ras_agent.tools.structure.cache import TripleCache, facts_key
 
     if not path.is_file():
         raise SettingsError(f"there is no triple cache {path}; ras-agent structure makes one")

@@ -15,10 +15,9 @@ from ras_agent.errors import BudgetExceeded, ModelCallError
 from ras_agent.graphs.ras import create_ras_agent
 from ras_agent.prompts import Turn
 from ras_agent.records import Passage
+from ras_agent.tools.chat.cache import SingleFlight
 from ras_agent.tools.chat.client import Chat, ChatSettings, Reply, Request, as_chat
-from ras_agent.tools.chat.deadline import Deadline
-from ras_agent.tools.chat.limits import Clock, Limiter, Rates
-from ras_agent.tools.chat.shared import UnderWay
+from ras_agent.tools.chat.limits import Clock, Deadline, Limiter, Rates
 
 REQUEST = Request((Turn("user", "Who?"),))
 BELL = [Passage("bell", "Alexander Graham Bell was born in Edinburgh.", "Alexander Graham Bell")]
@@ -116,16 +115,16 @@ async def test_a_slot_is_not_waited_for_beyond_the_run(scripted_model: Any, comp
 
 
 async def test_another_runs_equal_request_is_not_waited_for_beyond_the_run() -> None:
-    under_way: UnderWay[str] = UnderWay()
-    under_way.come("key")
+    in_flight: SingleFlight[str] = SingleFlight()
+    in_flight.join("key")
     deadline = Deadline.of(ledger_of(0.05), Clock(), 60.0)
-    ahead = under_way.come("key")
+    ahead = in_flight.join("key")
     assert ahead is not None
     with pytest.raises(BudgetExceeded):
         deadline.wait(ahead)
     with pytest.raises(BudgetExceeded):
         await Deadline.of(ledger_of(0.05), Clock(), 60.0).arun(asyncio.shield(asyncio.wrap_future(ahead)))
-    under_way.leave("key", "a reply")  # the future is whole
+    in_flight.finish("key", "a reply")  # the future is whole
 
 
 def test_a_result_that_is_there_is_taken_however_late() -> None:

@@ -7,7 +7,15 @@ import pytest
 from ras_agent.errors import ModelCallError
 from ras_agent.prompts import Turn, load
 from ras_agent.tools.chat.client import Reply, Request, as_chat
-from ras_agent.tools.chat.dialogue import Dialogue, aconverse, aconverse_all, converse, converse_all, repair
+from ras_agent.tools.chat.dialogue import (
+    Dialogue,
+    aconverse,
+    aconverse_all,
+    converse,
+    converse_all,
+    repair,
+    without_thinking,
+)
 
 
 def ask(text: str) -> Request:
@@ -62,3 +70,21 @@ def test_a_repair_shows_the_reply_without_its_thoughts() -> None:
 
 def test_an_empty_reply_is_not_sent_back_as_an_empty_message() -> None:
     assert repair(ask("Plan."), Reply(""), load("repair"), "x", "y").turns[1] == Turn("assistant", "(no text)")
+
+
+@pytest.mark.parametrize(
+    ("reply", "visible"),
+    [
+        ("plain", "plain"),
+        ("<think>a</think>b", "b"),
+        ("<Thinking>a</Thinking>b", "b"),
+        ("a</think>b", "b"),
+        ("<think>a</think>b<think>c</think>d", "d"),
+        ("<think>a <think>b</think> c</think>d", "d"),
+        ("<think>never closed", ""),
+        ("b<think>c", "b"),
+        ("", ""),
+    ],
+)
+def test_thoughts_are_taken_out_of_a_reply(reply: str, visible: str) -> None:
+    assert without_thinking(reply) == visible

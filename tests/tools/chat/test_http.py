@@ -12,7 +12,7 @@ from ras_agent.budget import Ledger, metered
 from ras_agent.errors import ModelCallError
 from ras_agent.prompts import Turn
 from ras_agent.tools.chat.client import Chat, ChatSettings, Reply, Request, as_chat
-from ras_agent.tools.chat.loop_clients import openai_options
+from ras_agent.tools.chat.models import openai_options
 
 TURNS = (Turn("user", "Who invented the telephone?"),)
 

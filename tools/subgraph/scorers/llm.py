@@ -13,8 +13,7 @@ from ras_agent.errors import BudgetExceeded, ModelCallError
 from ras_agent.prompts import as_data, as_line, load
 from ras_agent.records import Failure
 from ras_agent.tools.chat.client import ChatSettings, Request, as_chat
-from ras_agent.tools.chat.dialogue import Dialogue, converse_all, repair
-from ras_agent.tools.chat.thinking import without_thinking
+from ras_agent.tools.chat.dialogue import Dialogue, converse_all, repair, without_thinking
 from ras_agent.tools.subgraph.scorers.bm25 import BM25Scorer
 from ras_agent.tools.subgraph.scoring import Scored, Scorer, best
 

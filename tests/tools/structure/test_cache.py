@@ -12,9 +12,8 @@ from ras_agent.errors import SettingsError
 from ras_agent.protocols import Extractor
 from ras_agent.records import Passage, Source, Triple
 from ras_agent.tools.offline.extractor.extract import OfflineExtractor
-from ras_agent.tools.structure.cached import CachedExtractor
+from ras_agent.tools.structure.cache import CachedExtractor, CachedFacts, TripleCache, facts_key
 from ras_agent.tools.structure.llm import LLMExtractor
-from ras_agent.tools.structure.triple_cache import KeptFacts, TripleCache, facts_key
 
 BELL = Passage("p1", "He moved to Canada. Bell was born in Edinburgh in 1847.", "Alexander Graham Bell")
 LEITH = Passage("p2", "The Water of Leith flows through Edinburgh.", "Water of Leith")
@@ -137,7 +136,7 @@ def test_many_threads_and_files_at_once(scripted_model: Any, path: Path) -> None
 
     def put(number: int) -> None:
         fact = Triple(f"s{number}", "p", "o", (Source("p", 0, 1, extractor="x"),))
-        caches[number % 3].put(f"k{number % 30}", "x", "t", KeptFacts((fact,)))
+        caches[number % 3].put(f"k{number % 30}", "x", "t", CachedFacts((fact,)))
 
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(put, range(60)))
@@ -145,7 +144,7 @@ def test_many_threads_and_files_at_once(scripted_model: Any, path: Path) -> None
 
 
 def test_an_extractor_without_a_fingerprint_is_refused(path: Path) -> None:
-    with pytest.raises(SettingsError, match="facts of the extractor 'offline' cannot be kept passage by passage"):
+    with pytest.raises(SettingsError, match="facts of the extractor 'offline' cannot be cached passage by passage"):
         CachedExtractor(OfflineExtractor(), TripleCache(path))
 
 

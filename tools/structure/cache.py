@@ -1,0 +1,244 @@
+"""Facts cached by passage: each passage is read once, in whatever run, corpus, process or machine it turns up."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import copy_context
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from ras_agent.budget import Ledger, current_ledger, metered
+from ras_agent.calling import acall, call
+from ras_agent.errors import SettingsError
+from ras_agent.protocols import Extractor
+from ras_agent.records import Call, Extraction, Passage, Source, Triple
+from ras_agent.tools.chat.cache import SingleFlight
+from ras_agent.tools.spread.rows import open_rows
+
+FACT_COLUMNS = ("key", "extractor", "title", "facts", "calls")
+
+
+def facts_key(fingerprint: str, passage: Passage) -> str:
+    """Return the key of a passage's facts: the extractor's fingerprint, which covers its prompts, and the content.
+
+    The passage's id is no part of it: the same text under another id has the same facts.
+    """
+    identity = json.dumps([fingerprint, passage.title, passage.text])
+    return hashlib.sha256(identity.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class CachedFacts:
+    """Holds the facts of one passage and the model calls that reading them took."""
+
+    triples: tuple[Triple, ...] = ()
+    calls: tuple[Call, ...] = ()
+
+    def of(self, passage: Passage) -> tuple[Triple, ...]:
+        """Return the facts with `passage` as their source, whatever the id under which they were cached."""
+        return tuple(
+            Triple(fact.subject, fact.predicate, fact.object, tuple(_moved(source, passage) for source in fact.sources))
+            for fact in self.triples
+        )
+
+
+class TripleCache:
+    """Maps `facts_key` to facts, in one SQLite file. The first facts for a key stay.
+
+    Safe between threads and processes. A killed run leaves no half passage. The file holds facts and titles; no
+    text of a passage and no credentials.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        """Make the file and its folders where there are none; "ray:NAME" is a place on a cluster (see `open_rows`).
+
+        Raises SettingsError for a file of another format.
+        """
+        self.path = Path(path)
+        self._rows = open_rows(path, FACT_COLUMNS, "facts")
+
+    @property
+    def near(self) -> bool:
+        """Whether `get` takes less time than handing it to a thread would."""
+        return self._rows.near
+
+    def get(self, key: str) -> CachedFacts | None:
+        """Return the facts under a key, or None."""
+        row = self._rows.get(key)
+        return _from_json(row[3], row[4]) if row else None
+
+    def put(self, key: str, extractor: str, title: str, found: CachedFacts) -> None:
+        """Store a passage's facts. extractor, title: for a human reader of the file."""
+        facts = [[fact.subject, fact.predicate, fact.object, *map(_span, fact.sources[:1])] for fact in found.triples]
+        calls = [call.to_dict() for call in found.calls]
+        self._rows.put((key, extractor, _encodable(title), _to_json(facts), _to_json(calls)))
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+
+class CachedExtractor:
+    """Wraps an extractor whose facts of a passage depend on nothing but the passage and its own `fingerprint`.
+
+    Passages are read one by one, `at_once` of them at the same time. A passage that another caller is reading is waited
+    for. A passage of which any part failed is not cached. Cached facts cost no call: neither tokens nor the run's
+    budget.
+
+    Raises SettingsError for an extractor without a fingerprint, whose facts may depend on what else it is given.
+    """
+
+    def __init__(self, extractor: Extractor, cache: TripleCache, *, at_once: int = 5) -> None:
+        if at_once < 1:
+            raise ValueError(f"at_once must be positive, got {at_once}")
+        fingerprint = getattr(extractor, "fingerprint", None)
+        if not isinstance(fingerprint, str) or not fingerprint:
+            named = getattr(extractor, "name", type(extractor).__name__)
+            raise SettingsError(
+                f"the facts of the extractor {named!r} cannot be cached passage by passage: it has no fingerprint; "
+                "use an extractor on a model, or no triple cache"
+            )
+        self._extractor, self._cache, self._at_once = extractor, cache, at_once
+        self.fingerprint = fingerprint
+        # two, because a thread that waited for a coroutine of its own event loop would wait for ever
+        self._in_flight: SingleFlight[CachedFacts] = SingleFlight()
+        self._ain_flight: SingleFlight[CachedFacts] = SingleFlight()
+
+    @property
+    def name(self) -> str:
+        return str(getattr(self._extractor, "name", type(self._extractor).__name__))
+
+    def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
+        """Return the facts in the order of the passages."""
+        if len(passages) < 2:
+            return _joined([self._one(passage, subquery) for passage in passages])
+        with ThreadPoolExecutor(min(self._at_once, len(passages))) as pool:
+            # each thread needs its own copy of the context, which holds the ledger
+            reading = [pool.submit(copy_context().run, self._one, passage, subquery) for passage in passages]
+            return _joined([future.result() for future in reading])
+
+    async def aextract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
+        """Do the same as `extract`, for coroutines."""
+        free = asyncio.Semaphore(self._at_once)
+
+        async def one(passage: Passage) -> Extraction:
+            async with free:
+                return await self._aone(passage, subquery)
+
+        return _joined(await asyncio.gather(*map(one, passages)))
+
+    def _one(self, passage: Passage, subquery: str) -> Extraction:
+        key = facts_key(self.fingerprint, passage)
+        while (ahead := self._in_flight.join(key)) is not None:
+            if (found := ahead.result()) is not None:
+                return Extraction(found.of(passage))
+        cached = None
+        try:
+            cached = self._cache.get(key)
+            if cached is not None:
+                return Extraction(cached.of(passage))
+            with _recorded() as calls:
+                extraction: Extraction = call(self._extractor, "extract", [passage], subquery)
+            cached = self._store(key, passage, extraction, calls)
+            return extraction
+        finally:
+            self._in_flight.finish(key, cached)
+
+    async def _aone(self, passage: Passage, subquery: str) -> Extraction:
+        key = facts_key(self.fingerprint, passage)
+        while (ahead := self._ain_flight.join(key)) is not None:
+            # shielded: a caller that stops waiting must not cancel the call for the others
+            if (found := await asyncio.shield(asyncio.wrap_future(ahead))) is not None:
+                return Extraction(found.of(passage))
+        cached = None
+        try:
+            cached = self._cache.get(key) if self._cache.near else await asyncio.to_thread(self._cache.get, key)
+            if cached is not None:
+                return Extraction(cached.of(passage))
+            with _recorded() as calls:
+                extraction: Extraction = await acall(self._extractor, "extract", [passage], subquery)
+            cached = await asyncio.to_thread(self._store, key, passage, extraction, calls)
+            return extraction
+        finally:
+            self._ain_flight.finish(key, cached)
+
+    def _store(self, key: str, passage: Passage, extraction: Extraction, calls: Sequence[Call]) -> CachedFacts | None:
+        """Cache an extraction and return what was cached; nothing if any part of it failed."""
+        if extraction.failures:
+            return None
+        of_passage = (fact for fact in extraction.triples if any(one.passage_id == passage.id for one in fact.sources))
+        found = CachedFacts(tuple(of_passage), tuple(calls))
+        self._cache.put(key, self.fingerprint, passage.title, found)
+        return found
+
+
+class _RecordingLedger(Ledger):
+    """Records the calls of one passage, and enters them in the run's own ledger too."""
+
+    def __init__(self, run: Ledger) -> None:
+        super().__init__(run.role, run.hop, run.limits, run.started, run.earlier)
+        self._run = run
+
+    def exceeded(self, *args: Any, **kwargs: Any) -> str | None:
+        return self._run.exceeded(*args, **kwargs)
+
+    def seconds_left(self) -> float:
+        return self._run.seconds_left()
+
+    def admit(self) -> None:
+        self._run.admit()
+
+    def refuse(self, limit: str) -> NoReturn:
+        self._run.refuse(limit)
+
+    def record(self, call: Call) -> None:
+        self._run.record(call)
+        self.calls.append(call)
+
+    def release(self) -> None:
+        self._run.release()
+
+
+@contextmanager
+def _recorded() -> Iterator[list[Call]]:
+    """Give the list of the model calls that are made inside the block."""
+    with metered(_RecordingLedger(current_ledger())) as ledger:
+        yield ledger.calls
+
+
+def _joined(parts: Sequence[Extraction]) -> Extraction:
+    return Extraction(
+        tuple(triple for part in parts for triple in part.triples),
+        tuple(failure for part in parts for failure in part.failures),
+    )
+
+
+def _span(source: Source) -> list[Any]:
+    return [source.start, source.end, source.extractor]
+
+
+def _moved(source: Source, passage: Passage) -> Source:
+    return Source(passage.id, source.start, source.end, extractor=source.extractor)
+
+
+def _from_json(facts: str, calls: str) -> CachedFacts:
+    return CachedFacts(tuple(map(_fact, json.loads(facts))), tuple(map(Call.from_dict, json.loads(calls))))
+
+
+def _fact(item: list[Any]) -> Triple:
+    subject, predicate, object_, *spans = item
+    return Triple(subject, predicate, object_, tuple(Source("", start, end, extractor=by) for start, end, by in spans))
+
+
+def _to_json(value: Any) -> str:
+    return _encodable(json.dumps(value, ensure_ascii=False))
+
+
+def _encodable(text: str) -> str:
+    """Return `text` with "?" for lone surrogates, which UTF-8 cannot encode."""
+    return text.encode("utf-8", "replace").decode()

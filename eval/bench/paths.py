@@ -24,7 +24,7 @@ from ras_agent.errors import IngestError
 from ras_agent.eval.benchmarks.entity_split import of_part
 from ras_agent.eval.benchmarks.pathquestion import PATHQUESTION, read_knowledge_base
 from ras_agent.eval.metrics.answer_sets import SetScore, set_score
-from ras_agent.eval.run.questions import Question
+from ras_agent.eval.question import Question
 from ras_agent.program import run_program
 from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.subgraph.composition import INSTANCES, CompositionError, parse_composition

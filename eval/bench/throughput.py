@@ -30,11 +30,10 @@ from typing import Any
 
 from ras_agent.budget import Limits
 from ras_agent.eval.bench.loopback_model import Loopback, serving
+from ras_agent.eval.metrics.registry import Outcome, score
+from ras_agent.eval.question import Question
 from ras_agent.eval.run.folder import RunFolder
-from ras_agent.eval.run.outcome import Outcome
-from ras_agent.eval.run.questions import Question
 from ras_agent.eval.run.runner import System, agent_asker, ask_one, evaluate
-from ras_agent.eval.run.scoring import score
 from ras_agent.graphs.ras import create_ras_agent
 from ras_agent.program import run_program
 from ras_agent.records import Passage

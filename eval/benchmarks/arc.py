@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from ras_agent.eval.benchmarks.given_passages import given_passages
 from ras_agent.eval.benchmarks.record import Benchmark, Hub
-from ras_agent.eval.run.question_file import Record
-from ras_agent.eval.run.questions import Question
+from ras_agent.eval.question import Question, given_passages
+from ras_agent.eval.question_file import QuestionRecord
 
 __all__ = ["ARC_CHALLENGE"]
 
 _LETTERS = "ABCDEFGH"
 
 
-def _read(record: Record) -> Question:
+def _read(record: QuestionRecord) -> Question:
     """Options 1, 2, 3, ... of some exams become A, B, C, ...; the question's text holds the options, one a line."""
     official = isinstance(record.data.get("question"), dict)
     inner = record.inside(record.data["question"], "question") if official else record
@@ -30,7 +29,7 @@ def _read(record: Record) -> Question:
     )
 
 
-def _options(record: Record) -> dict[str, str]:
+def _options(record: QuestionRecord) -> dict[str, str]:
     """Objects with label and text (official), columns of labels and of texts (hubs), or texts by label."""
     value = record.data.get("choices")
     if isinstance(value, list):

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from ras_agent.eval.benchmarks.given_passages import given_passages
 from ras_agent.eval.benchmarks.record import Benchmark
-from ras_agent.eval.run.question_file import Record
-from ras_agent.eval.run.questions import Question
+from ras_agent.eval.question import Question, given_passages
+from ras_agent.eval.question_file import QuestionRecord
 
 __all__ = ["ASQA"]
 
 
-def _read(record: Record) -> Question:
+def _read(record: QuestionRecord) -> Question:
     """References are the annotators' long answers; `short_answers` has one set of strings a reading."""
     notes = record.objects("annotations") if "annotations" in record else []
     references = [note.text("long_answer") for note in notes] or list(record.texts("answer", "answers"))

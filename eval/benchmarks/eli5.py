@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from ras_agent.eval.benchmarks.given_passages import given_passages
 from ras_agent.eval.benchmarks.record import Benchmark
-from ras_agent.eval.run.question_file import Record
-from ras_agent.eval.run.questions import Question, context_passage
+from ras_agent.eval.question import Question, context_passage, given_passages
+from ras_agent.eval.question_file import QuestionRecord
 from ras_agent.records import Passage
 
 __all__ = ["ELI5"]
 
 
-def _read(record: Record) -> Question:
+def _read(record: QuestionRecord) -> Question:
     """ALCE's record with `docs`, or ELI5's own with one `document` of <P>-parted paragraphs and "--T--" tags."""
     contexts = _paragraphs(record.text("document")) if "document" in record else given_passages(record, "docs", "ctxs")
     return Question(

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable
 from typing import Literal, get_args
 
-from ras_agent.eval.run.questions import Question
+from ras_agent.eval.question import Question
 from ras_agent.text.canonical import canonical_key
 
 __all__ = ["Part", "of_part", "part_of"]

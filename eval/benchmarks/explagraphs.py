@@ -6,9 +6,8 @@ import re
 
 from ras_agent.eval.benchmarks.citing_graphs import CITING, VALIDITY
 from ras_agent.eval.benchmarks.record import Benchmark
-from ras_agent.eval.benchmarks.textual_graph import TextualGraph
-from ras_agent.eval.run.question_file import Record
-from ras_agent.eval.run.questions import Question
+from ras_agent.eval.question import Question, TextualGraph
+from ras_agent.eval.question_file import QuestionRecord
 
 __all__ = ["EXPLAGRAPHS", "parse_explanation"]
 
@@ -16,7 +15,7 @@ _CLASSES = ("support", "counter")
 _EDGE = re.compile(r"\(([^;]*);([^;]*);([^;]*)\)(?=\s*(?:\(|$))")
 
 
-def parse_explanation(text: str, record: Record) -> list[tuple[str, str, str]]:
+def parse_explanation(text: str, record: QuestionRecord) -> list[tuple[str, str, str]]:
     """The edges of "(head; relation; tail)(head; relation; tail)...". Raises the record's error for anything else."""
     edges, end = [], 0
     for found in _EDGE.finditer(text):
@@ -29,7 +28,7 @@ def parse_explanation(text: str, record: Record) -> list[tuple[str, str, str]]:
     return edges
 
 
-def _read(record: Record) -> Question:
+def _read(record: QuestionRecord) -> Question:
     label = record.text("label")
     if label not in _CLASSES:
         raise record.error(f"'label' should be {' or '.join(_CLASSES)}, found {label!r}")

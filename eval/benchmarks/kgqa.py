@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from ras_agent.eval.benchmarks.citing_graphs import CITING, VALIDITY
 from ras_agent.eval.benchmarks.record import Benchmark, Hub
-from ras_agent.eval.benchmarks.textual_graph import TextualGraph
-from ras_agent.eval.run.question_file import Record
-from ras_agent.eval.run.questions import Question
+from ras_agent.eval.question import Question, TextualGraph
+from ras_agent.eval.question_file import QuestionRecord
 
 __all__ = ["CWQ", "GRAILQA", "GRAPHQA_WEBQSP", "WEBQSP", "WEBQUESTIONS", "kgqa_question"]
 
 _METRICS = ("hr@1", "golden_match", "answer_f1", "answer_precision", "answer_recall", "entity_recall", "entity_f1")
 
 
-def kgqa_question(record: Record) -> Question:
+def kgqa_question(record: QuestionRecord) -> Question:
     """id, question, q_entity (where to start), a_entity or answer (any of several), graph ([head, relation, tail]).
 
     `answer` where there is one, as published scores use it; `a_entity` is the answers that are in the graph.
@@ -37,14 +36,14 @@ def kgqa_question(record: Record) -> Question:
     )
 
 
-def _lower_case(record: Record) -> Question:
+def _lower_case(record: QuestionRecord) -> Question:
     """GraphQA's WebQSP: answers and graph in lower case, so that nodes which differ in case only are one."""
     lower: dict[str, object] = {
         key: [item.lower() for item in record.texts(key)] for key in ("answer", "a_entity", "q_entity") if key in record
     }
     if "graph" in record:
         lower["graph"] = [[part.lower() for part in triple] for triple in record.triples("graph")]
-    return kgqa_question(Record({**record.data, **lower}, record.where, record.number))
+    return kgqa_question(QuestionRecord({**record.data, **lower}, record.where, record.number))
 
 
 def _benchmark(name: str, title: str, source: str, hub: Hub | None = None) -> Benchmark:

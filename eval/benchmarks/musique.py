@@ -6,13 +6,13 @@ from typing import Any
 
 from ras_agent.eval.benchmarks.multi_hop import MULTI_HOP
 from ras_agent.eval.benchmarks.record import Benchmark
-from ras_agent.eval.run.question_file import Record
-from ras_agent.eval.run.questions import Question, context_passage
+from ras_agent.eval.question import Question, context_passage
+from ras_agent.eval.question_file import QuestionRecord
 
 __all__ = ["MUSIQUE"]
 
 
-def _read(record: Record) -> Question:
+def _read(record: QuestionRecord) -> Question:
     """Gold passages by id: paragraphs of one title are different ones. The id's first part is the question's type."""
     paragraphs = record.objects("paragraphs")
     contexts = [

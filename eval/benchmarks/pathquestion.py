@@ -7,13 +7,13 @@ from pathlib import Path
 
 from ras_agent.errors import IngestError
 from ras_agent.eval.benchmarks.record import Benchmark
-from ras_agent.eval.run.question_file import Record
-from ras_agent.eval.run.questions import Question
+from ras_agent.eval.question import Question
+from ras_agent.eval.question_file import QuestionRecord
 
 __all__ = ["PATHQUESTION", "read_knowledge_base"]
 
 
-def _read(record: Record) -> Question:
+def _read(record: QuestionRecord) -> Question:
     """A line of the official file, or an object with q_entity, a_entity and gold_path. Hops are its relations."""
     if "gold_path" in record:
         path = record.triples("gold_path")
@@ -37,7 +37,7 @@ def _answers(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in (first.strip(), *(other.strip() for other in others)) if name))
 
 
-def _path(record: Record) -> list[list[str]]:
+def _path(record: QuestionRecord) -> list[list[str]]:
     """ "subject#relation#entity#relation#answer", perhaps with "#<end>#answer" behind it."""
     steps = record.text("path").strip().partition("#<end>")[0].split("#")
     if len(steps) < 3 or len(steps) % 2 == 0 or not all(steps):

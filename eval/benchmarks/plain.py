@@ -1,7 +1,7 @@
 """A question set of one's own."""
 
 from ras_agent.eval.benchmarks.record import Benchmark
-from ras_agent.eval.run.questions import plain_question
+from ras_agent.eval.question import plain_question
 
 __all__ = ["PLAIN"]
 

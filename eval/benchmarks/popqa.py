@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ras_agent.eval.benchmarks.given_passages import given_passages
 from ras_agent.eval.benchmarks.record import Benchmark, Hub
-from ras_agent.eval.run.question_file import Record
-from ras_agent.eval.run.questions import Question
+from ras_agent.eval.question import Question, given_passages
+from ras_agent.eval.question_file import QuestionRecord
 
 __all__ = ["POPQA"]
 
 
-def _read(record: Record) -> Question:
+def _read(record: QuestionRecord) -> Question:
     """`possible_answers` is a list, or that list as JSON text (popQA.tsv). The type is the property asked for."""
     contexts = given_passages(record, "ctxs", "paragraphs")
     metadata: dict[str, Any] = {}
@@ -33,11 +32,11 @@ def _read(record: Record) -> Question:
     )
 
 
-def _answers(record: Record) -> tuple[str, ...]:
+def _answers(record: QuestionRecord) -> tuple[str, ...]:
     value = record.data.get("possible_answers")
     if isinstance(value, str):
         try:
-            record = Record({"possible_answers": json.loads(value)}, record.where)
+            record = QuestionRecord({"possible_answers": json.loads(value)}, record.where)
         except ValueError as error:
             raise record.error(f"'possible_answers' should be a JSON list, found {value!r:.80}") from error
     return record.texts("possible_answers", "answers")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from ras_agent.eval.benchmarks.given_passages import given_passages
 from ras_agent.eval.benchmarks.record import Benchmark, Hub
-from ras_agent.eval.run.question_file import Record
-from ras_agent.eval.run.questions import Question
+from ras_agent.eval.question import Question, given_passages
+from ras_agent.eval.question_file import QuestionRecord
 
 __all__ = ["PUBHEALTH"]
 
@@ -13,7 +12,7 @@ _VERDICTS = {"true": "true", "supports": "true", "support": "true", "false": "fa
 _HUB_LABELS = {"0": "false", "1": "mixture", "2": "true", "3": "unproven"}
 
 
-def _read(record: Record) -> Question | None:
+def _read(record: QuestionRecord) -> Question | None:
     """A claim with a verdict. The task leaves out mixed, unproven and unlabelled claims, rows cut short too: None."""
     told = [key for key in ("label", "output", "answer", "answers") if key in record]
     said = [label.strip().lower() for label in record.texts(*told)] if told else []

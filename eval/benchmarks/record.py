@@ -11,17 +11,16 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ras_agent.errors import IngestError, MissingExtra, UnknownName
-from ras_agent.eval.run.outcome import Outcome
-from ras_agent.eval.run.question_file import Record, read_records
-from ras_agent.eval.run.questions import Question, is_plain, load_passages, plain_question, union_of_contexts
-from ras_agent.eval.run.scoring import score
+from ras_agent.eval.metrics.registry import Outcome, score
+from ras_agent.eval.question import Question, is_plain, load_passages, plain_question, union_of_contexts
+from ras_agent.eval.question_file import QuestionRecord, read_records
 from ras_agent.records import Passage
 
 __all__ = ["AnswerForm", "Benchmark", "Given", "Hub", "Read"]
 
 AnswerForm = Literal["short", "multiple_choice", "true_false", "long"]
 Given = Literal["corpus", "seed", "static"]
-Read = Callable[[Record], Question | None]
+Read = Callable[[QuestionRecord], Question | None]
 _STATIC = 5  # passages, as RAS fixes them for ASQA and ELI5
 _STYLES: dict[AnswerForm, Literal["short", "choice", "boolean", "long"]] = {
     "short": "short",
@@ -47,7 +46,7 @@ class Benchmark:
     source: where to get the files, for a reader.
     read: one official record to one question, or to None where the task leaves it out. Records in the plain form of
     one's own JSONL are read by every benchmark. reader: makes `read` for a file that needs others beside it.
-    metrics: names of `ras_agent.eval.run.scoring`. headline: the one that papers report.
+    metrics: names of `ras_agent.eval.metrics.registry`. headline: the one that papers report.
     instructions: the task's own instruction by kind of prompt: "answer" beside the retrieved graph, "answer_baseline"
     for a model without one, "answer_citing" to have nodes and edges of the graph listed. Short-form questions have
     none (RAS, Table 5).
@@ -120,7 +119,7 @@ class Benchmark:
         rows: Iterable[Mapping[str, Any]] = load_dataset(
             self.hub.dataset, self.hub.configuration or None, split=split, streaming=limit is not None
         )
-        records = (Record(row, f"{self.hub.dataset} {split} row {n}", n) for n, row in enumerate(rows, 1))
+        records = (QuestionRecord(row, f"{self.hub.dataset} {split} row {n}", n) for n, row in enumerate(rows, 1))
         return list(islice(_questions(records, self._read_for(Path()), []), limit))
 
     def corpus(self, source: str | Path | Iterable[Question]) -> list[Passage]:
@@ -183,7 +182,7 @@ class Benchmark:
             raise IngestError(f"{file}: its sha256 is {digest}, that of the official file is {known}; {self.source}")
 
 
-def _questions(records: Iterator[Record], read: Read, left_out: list[str]) -> Iterator[Question]:
+def _questions(records: Iterator[QuestionRecord], read: Read, left_out: list[str]) -> Iterator[Question]:
     """The records' questions; the places of records that are none go to `left_out`."""
     seen: dict[str, str] = {}
     for record in records:

@@ -1,4 +1,4 @@
-"""Names of benchmarks and where they live: a lazy table, widened by the entry points `ras_agent.eval.benchmarks`."""
+"""Names of benchmarks and where they live: a lazy table, widened by the entry points `ras_agent.benchmark`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ras_agent.eval.benchmarks.record import Benchmark
 
 __all__ = ["GROUP", "benchmark", "benchmark_names"]
 
-GROUP = "ras_agent.eval.benchmarks"
+GROUP = "ras_agent.benchmark"
 _HERE = "ras_agent.eval.benchmarks"
 _TABLE: dict[str, str] = {
     "2wikimultihopqa": f"{_HERE}.two_wiki:TWO_WIKI",

@@ -9,16 +9,15 @@ from pathlib import Path
 from ras_agent.errors import IngestError
 from ras_agent.eval.benchmarks.citing_graphs import CITING, VALIDITY
 from ras_agent.eval.benchmarks.record import Benchmark
-from ras_agent.eval.benchmarks.textual_graph import TextualGraph
-from ras_agent.eval.run.question_file import KEY, Record, read_records
-from ras_agent.eval.run.questions import Question
+from ras_agent.eval.question import Question, TextualGraph
+from ras_agent.eval.question_file import KEY, QuestionRecord, read_records
 
 __all__ = ["SCENE_GRAPHS", "read_scene_graphs", "scene_graph"]
 
 _FILES = ("sceneGraphs.json", "train_sceneGraphs.json", "val_sceneGraphs.json")
 
 
-def scene_graph(record: Record) -> TextualGraph:
+def scene_graph(record: QuestionRecord) -> TextualGraph:
     """A scene's objects as nodes, "name: ...; attribute: ...; (x,y,w,h): ...", their relations as edges."""
     objects = record.inside(record.data.get("objects"), "objects")
     places = {identity: place for place, identity in enumerate(objects.data)}
@@ -42,7 +41,7 @@ def read_scene_graphs(path: str | Path) -> dict[str, TextualGraph]:
     return {record.text(KEY): scene_graph(record) for record in read_records(path)}
 
 
-def _read(graphs: Mapping[str, TextualGraph], record: Record) -> Question:
+def _read(graphs: Mapping[str, TextualGraph], record: QuestionRecord) -> Question:
     """GQA's question record (imageId, question, answer, fullAnswer) or a row of GraphQA's questions.csv (image_id)."""
     image = record.text("imageId", "image_id")
     if image not in graphs:
@@ -57,7 +56,7 @@ def _read(graphs: Mapping[str, TextualGraph], record: Record) -> Question:
     )
 
 
-def _beside(questions: Path) -> Callable[[Record], Question]:
+def _beside(questions: Path) -> Callable[[QuestionRecord], Question]:
     """The reader for a file of questions: it looks into all scene graphs in the file's folder."""
 
     @cache

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from ras_agent.eval.run.question_file import Record
-from ras_agent.eval.run.questions import Question, context_passage
+from ras_agent.eval.question import Question, context_passage
+from ras_agent.eval.question_file import QuestionRecord
 from ras_agent.records import Passage
 
 __all__ = ["titled_sentences_question"]
 
 
-def titled_sentences_question(record: Record) -> Question:
+def titled_sentences_question(record: QuestionRecord) -> Question:
     """`_id`, `question`, `answer`, `type`, `context` and `supporting_facts`; 2Wiki also `evidences`.
 
     A test set has no answers and no gold facts. Also reads the column form ({"title": [...], "sentences": [...]}) of
@@ -36,7 +36,7 @@ def titled_sentences_question(record: Record) -> Question:
     )
 
 
-def _pairs(record: Record, key: str, columns: tuple[str, str]) -> list[tuple[Any, Any]]:
+def _pairs(record: QuestionRecord, key: str, columns: tuple[str, str]) -> list[tuple[Any, Any]]:
     value = record.data.get(key)
     if isinstance(value, dict):
         inner = record.inside(value, key)
@@ -50,7 +50,7 @@ def _pairs(record: Record, key: str, columns: tuple[str, str]) -> list[tuple[Any
     return [(first, second) for first, second in items]
 
 
-def _passage(record: Record, title: Any, sentences: Any) -> Passage:
+def _passage(record: QuestionRecord, title: Any, sentences: Any) -> Passage:
     if isinstance(sentences, str) or not all(isinstance(sentence, str) for sentence in sentences):
         raise record.error(f"context {title!r} should have a list of sentences, found {sentences!r:.80}")
     # HotpotQA's sentences begin with their space, 2Wiki's do not

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from ras_agent.eval.benchmarks.given_passages import given_passages
 from ras_agent.eval.benchmarks.record import Benchmark, Hub
-from ras_agent.eval.run.question_file import Record
-from ras_agent.eval.run.questions import Question
+from ras_agent.eval.question import Question, given_passages
+from ras_agent.eval.question_file import QuestionRecord
 
 __all__ = ["TRIVIAQA"]
 
 
-def _read(record: Record) -> Question:
+def _read(record: QuestionRecord) -> Question:
     """The official record (Question, QuestionId, Answer), a hub's in lower case, or a flat one with its answers."""
     aliases: tuple[str, ...]
     if "Answer" in record or isinstance(record.data.get("answer"), dict):

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from ras_agent.eval.metrics.answers import normalise_answer
 from ras_agent.eval.metrics.ranking import hit_at
-
-__all__ = ["SetScore", "answer_hit", "answer_set_score", "contained_set_score", "set_score", "split_answers"]
+from ras_agent.eval.metrics.registry import Outcome, metric
+from ras_agent.eval.question import Question
 
 _BREAK = re.compile(r"\n|;|\s\|\s")
 _BULLET = re.compile(r"^\s*(?:[-*•]|\(?\d{1,3}[.)](?=\s))\s*")
@@ -17,7 +17,7 @@ _BULLET = re.compile(r"^\s*(?:[-*•]|\(?\d{1,3}[.)](?=\s))\s*")
 
 @dataclass(frozen=True, slots=True)
 class SetScore:
-    """All in 0..1."""
+    """Holds precision, recall and F1 of one set against another, each in 0..1."""
 
     precision: float
     recall: float
@@ -25,36 +25,36 @@ class SetScore:
 
 
 def set_score(predicted: Iterable[Hashable], gold: Iterable[Hashable]) -> SetScore:
-    """Precision, recall and F1 of one set against another; a score with nothing to divide by is 0.0."""
+    """Return precision, recall and F1 of one set against another; a score with nothing to divide by is 0.0."""
     found, wanted = set(predicted), set(gold)
-    return _score(len(found & wanted), len(found), len(found & wanted), len(wanted))
+    return _set_score(len(found & wanted), len(found), len(found & wanted), len(wanted))
 
 
 def answer_set_score(predicted: Iterable[str], gold: Iterable[str]) -> SetScore:
-    """`set_score` of normalised answers; one that normalises to nothing counts as it is written."""
+    """Return the `set_score` of normalised answers; one that normalises to nothing counts as it is written."""
     return set_score(_keys(predicted), _keys(gold))
 
 
 def contained_set_score(predicted: Sequence[str], gold: Iterable[str]) -> SetScore:
-    """The published scripts' looser F1 on WebQSP and CWQ: a gold answer is found if the joined prediction contains it.
+    """Return the published scripts' looser scores on WebQSP and CWQ.
 
-    Precision divides the found gold answers by the number of predictions: where one prediction holds several gold
-    answers it is above 1.0 there, and held to 1.0 here.
+    A gold answer is found if the joined prediction contains it. Precision divides the found gold answers by the number
+    of predictions; where one prediction holds several gold answers that would exceed 1.0, and is cut to 1.0 here.
     """
     wanted, whole = [normalise_answer(answer) for answer in gold], normalise_answer(" ".join(predicted))
     found = sum(answer in whole for answer in wanted) if predicted else 0
-    return _score(min(found, len(predicted)), len(predicted), found, len(wanted))
+    return _set_score(min(found, len(predicted)), len(predicted), found, len(wanted))
 
 
 def answer_hit(k: int, predicted: Sequence[str], gold: Iterable[str]) -> float:
-    """1.0 if one of the first `k` predictions is a gold answer once normalised, else 0.0: Hit@k, HR@k."""
+    """Return 1.0 if one of the first `k` predictions is a gold answer once normalised, else 0.0: Hit@k, HR@k."""
     return hit_at(k, list(_keys(predicted)), _keys(gold))
 
 
 def split_answers(answer: str) -> list[str]:
-    """The answers that an answer lists, in its order: by lines, semicolons and " | ", or else by commas.
+    """Return the answers that an answer lists, in its order: by lines, semicolons and " | ", or else by commas.
 
-    Bullets and numbers in front are dropped, and repeated answers.
+    Bullets and numbers at the front and repeated answers are dropped.
     """
     parts = _BREAK.split(answer)
     if len(parts) == 1:
@@ -63,11 +63,40 @@ def split_answers(answer: str) -> list[str]:
     return list(dict.fromkeys(part for part in bare if part))
 
 
+@metric("answer_precision")
+def _answer_precision(question: Question, outcome: Outcome) -> float | None:
+    return answer_set_score(_listed(outcome), question.answers).precision if question.answers else None
+
+
+@metric("answer_recall")
+def _answer_recall(question: Question, outcome: Outcome) -> float | None:
+    return answer_set_score(_listed(outcome), question.answers).recall if question.answers else None
+
+
+@metric("answer_f1")
+def _answer_f1(question: Question, outcome: Outcome) -> float | None:
+    return answer_set_score(_listed(outcome), question.answers).f1 if question.answers else None
+
+
+@metric("contained_f1")
+def _contained_f1(question: Question, outcome: Outcome) -> float | None:
+    return contained_set_score(_listed(outcome), question.answers).f1 if question.answers else None
+
+
+@metric("hr@k", decides=50)
+def _hit_ratio(question: Question, outcome: Outcome, k: int) -> float | None:
+    return answer_hit(k, _listed(outcome), question.answers) if question.answers else None
+
+
+def _listed(outcome: Outcome) -> list[str]:
+    return [] if outcome.abstained else split_answers(outcome.answer)
+
+
 def _keys(answers: Iterable[str]) -> dict[str, None]:
     return dict.fromkeys(normalise_answer(answer) or answer.strip() for answer in answers)
 
 
-def _score(right: int, predicted: int, found: int, gold: int) -> SetScore:
+def _set_score(right: int, predicted: int, found: int, gold: int) -> SetScore:
     precision, recall = right / predicted if predicted else 0.0, found / gold if gold else 0.0
     both = precision + recall
     return SetScore(precision, recall, 2 * precision * recall / both if both else 0.0)

@@ -1,4 +1,4 @@
-"""Short answers against gold answers, as SQuAD, HotpotQA, Self-RAG and ALCE score them. Pure functions on strings."""
+"""Short and long answers against gold answers, as SQuAD, HotpotQA, Self-RAG and ALCE score them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,13 @@ import re
 import string
 from collections import Counter
 from collections.abc import Iterable
+from functools import cache
+from typing import Any
 
-__all__ = ["answer_coverage", "exact_match", "golden_match", "holds", "normalise_answer", "squad_f1", "token_f1"]
+from ras_agent.errors import MissingExtra
+from ras_agent.eval.metrics.registry import Outcome, answer_metric, metric
+from ras_agent.eval.question import Question
+from ras_agent.text.sentences import sentence_spans
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -15,37 +20,48 @@ _CLOSED = frozenset({"yes", "no", "noanswer"})
 
 
 def normalise_answer(text: str) -> str:
-    """Lower case, no ASCII punctuation, no articles, single spaces: SQuAD's and HotpotQA's normalisation."""
+    """Return the text in lower case, without ASCII punctuation and articles: SQuAD's and HotpotQA's normalisation."""
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
+def holds(text: str, answers: Iterable[str]) -> bool:
+    """Return whether the normalised text holds one of the normalised answers as whole words."""
+    padded = f" {normalise_answer(text)} "
+    return any(f" {wanted} " in padded for answer in answers if (wanted := normalise_answer(answer)))
+
+
+@answer_metric("em", decides=10)
 def exact_match(prediction: str, golds: Iterable[str]) -> float:
-    """1.0 if the normalised prediction equals a normalised gold answer, else 0.0."""
+    """Return 1.0 if the normalised prediction equals a normalised gold answer, else 0.0."""
     predicted = normalise_answer(prediction)
     return float(any(predicted == normalise_answer(gold) for gold in golds))
 
 
+@answer_metric("f1", decides=60)
 def token_f1(prediction: str, golds: Iterable[str]) -> float:
-    """Best token F1 over the gold answers, in 0..1.
+    """Return the best token F1 over the gold answers, in 0..1.
 
     HotpotQA's and 2WikiMultihopQA's rule: where one side is yes, no or noanswer, only an exact match scores.
     """
     return max((_closed_f1(normalise_answer(prediction), normalise_answer(gold)) for gold in golds), default=0.0)
 
 
+@answer_metric("squad_f1")
 def squad_f1(prediction: str, golds: Iterable[str]) -> float:
-    """Best token F1 over the gold answers, in 0..1, without a rule for yes and no: SQuAD's, MuSiQue's and ALCE's.
+    """Return the best token F1 over the gold answers, in 0..1, without a rule for yes and no.
 
-    Where a side has no tokens, 1.0 if both have none.
+    This is SQuAD's, MuSiQue's and ALCE's F1. Where a side has no tokens it is 1.0 if both have none.
     """
     return max((_open_f1(normalise_answer(prediction), normalise_answer(gold)) for gold in golds), default=0.0)
 
 
+@answer_metric("golden_match", decides=20)
 def golden_match(prediction: str, golds: Iterable[str]) -> float:
-    """1.0 if the normalised prediction contains a normalised gold answer (RAS, equation 9), else 0.0.
+    """Return 1.0 if the normalised prediction contains a normalised gold answer (RAS, equation 9), else 0.0.
 
-    As published, it may begin inside a word: "Ely" is in "likely". A gold answer of which normalisation leaves nothing
-    ("A", "!!!") is looked for as it is written, or everything would match.
+    As published, the gold answer may begin inside a word: "Ely" is in "likely". A gold answer that normalisation leaves
+    empty ("A", "!!!") is searched for as it is written, because the empty text is in every prediction; a blank one
+    never matches.
     """
     predicted = normalise_answer(prediction)
     for gold in golds:
@@ -56,18 +72,46 @@ def golden_match(prediction: str, golds: Iterable[str]) -> float:
 
 
 def answer_coverage(prediction: str, gold_sets: Iterable[Iterable[str]]) -> float:
-    """Share of an ambiguous question's readings that a long answer speaks to, in 0..1: ASQA's STR-EM as ALCE has it.
+    """Return the share of an ambiguous question's readings that a long answer covers: ALCE's STR-EM of ASQA.
 
-    gold_sets: one set of equivalent short answers a reading. 0.0 without readings.
+    gold_sets: one set of equivalent short answers for each reading. 0.0 without readings.
     """
     found = [golden_match(prediction, golds) for golds in gold_sets]
     return sum(found) / len(found) if found else 0.0
 
 
-def holds(text: str, answers: Iterable[str]) -> bool:
-    """Whether a normalised answer stands in the normalised text as whole words."""
-    padded = f" {normalise_answer(text)} "
-    return any(f" {wanted} " in padded for answer in answers if (wanted := normalise_answer(answer)))
+@metric("answer_coverage")
+def _answer_coverage(question: Question, outcome: Outcome) -> float | None:
+    readings = question.metadata.get("short_answers")
+    if not readings:
+        return None
+    return 0.0 if outcome.abstained else answer_coverage(outcome.answer, readings)
+
+
+@answer_metric("rouge_lsum")
+def rouge_lsum(prediction: str, references: Iterable[str]) -> float:
+    """Return ROUGE-Lsum's F-measure, best over the references, in 0..1, as ALCE reports it for long answers.
+
+    It is the rouge-score package's, stemmed, over texts in lower case with a line for each sentence. Sentence ends are
+    found by our own rules where ALCE uses NLTK's, which can split a text differently. Raises MissingExtra without the
+    rouge-score package.
+    """
+    predicted = _lines(prediction)
+    return max((float(_rouge().score(_lines(gold), predicted)["rougeLsum"].fmeasure) for gold in references), default=0)
+
+
+def _lines(text: str) -> str:
+    # sentences first: lower case would hide the capital that marks an abbreviation
+    return "\n".join(text[start:end] for start, end in sentence_spans(text)).lower()
+
+
+@cache
+def _rouge() -> Any:
+    try:
+        from rouge_score.rouge_scorer import RougeScorer
+    except ImportError as error:
+        raise MissingExtra("ROUGE", "eval") from error
+    return RougeScorer(["rougeLsum"], use_stemmer=True)
 
 
 def _closed_f1(predicted: str, gold: str) -> float:

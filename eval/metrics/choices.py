@@ -1,13 +1,13 @@
-"""Which option or verdict does a free-text answer choose?"""
+"""Which option, verdict or class a free-text answer chooses."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
 
-from ras_agent.eval.metrics.answers import holds, normalise_answer
-
-__all__ = ["chosen_class", "chosen_label", "stated_verdict"]
+from ras_agent.eval.metrics.answers import exact_match, holds, normalise_answer
+from ras_agent.eval.metrics.registry import Outcome, metric
+from ras_agent.eval.question import Question
 
 _LEAD = re.compile(r"^\W*(?:(?:final\s+|correct\s+|the\s+)*answer\s*(?:is|:|=)|option|choice)*\s*", re.IGNORECASE)
 _MARKED = r"^\W*\(?({labels})(?:\s*[).:,](?!\w)|\W*$|\s*[-–—]\s)"
@@ -21,9 +21,11 @@ _TRUE = frozenset({"true", "correct", "yes", "support", "supports", "supported"}
 
 
 def chosen_label(answer: str, choices: Mapping[str, str]) -> str:
-    """The label of the option that an answer names, as `choices` ({label: text}) writes it; empty if none or several.
+    """Return the label of the option that an answer names, as `choices` ({label: text}) writes it.
 
-    In this order: a label in front ("B", "(B)", "B. text", "Answer: B"), "the answer is B", the whole text of one
+    "" if the answer names none or several.
+
+    Tried in this order: a label in front ("B", "(B)", "B. text", "Answer: B"), "the answer is B", the whole text of one
     option, the text of exactly one option somewhere in the answer.
     """
     labels = {label.casefold(): label for label in choices}
@@ -43,7 +45,7 @@ def chosen_label(answer: str, choices: Mapping[str, str]) -> str:
 
 
 def stated_verdict(answer: str) -> str:
-    """ "true" or "false" as the answer says; empty if it says neither, or both with neither in front."""
+    """Return "true" or "false" as the answer says; "" if it says neither, or both with neither in front."""
     verdicts = [(found.start(), _is_true(found)) for found in _VERDICT.finditer(answer)]
     if not verdicts:
         return ""
@@ -53,11 +55,31 @@ def stated_verdict(answer: str) -> str:
 
 
 def chosen_class(answer: str, classes: Iterable[str]) -> str:
-    """The first of `classes` that the answer mentions, in any case; empty if none. ExplaGraphs' answers are read so."""
+    """Return the first of `classes` that the answer mentions, in any case; "" if it mentions none.
+
+    ExplaGraphs' answers are read in this way.
+    """
     known = {name.casefold(): name for name in classes}
     pattern = "|".join(sorted(map(re.escape, known), key=len, reverse=True))
     found = re.search(pattern, answer, re.IGNORECASE) if known else None
     return known[found[0].casefold()] if found else ""
+
+
+@metric("accuracy", decides=30)
+def _accuracy(question: Question, outcome: Outcome) -> float | None:
+    """Compare the chosen option, verdict or class with the label.
+
+    Where the question has no label the normalised answers must be equal.
+    """
+    if outcome.abstained:
+        return 0.0 if question.label or question.answers else None
+    if question.choices:
+        return float(chosen_label(outcome.answer, question.choices) == question.label) if question.label else None
+    if question.label in ("true", "false"):
+        return float(stated_verdict(outcome.answer) == question.label)
+    if classes := question.metadata.get("classes"):
+        return float(chosen_class(outcome.answer, classes) == question.label)
+    return exact_match(outcome.answer, question.answers) if question.answers else None
 
 
 def _is_true(found: re.Match[str]) -> bool:

@@ -1,21 +1,35 @@
-"""Triples against gold triples, and what an answer says of a graph against the graph (G-Retriever, appendix F)."""
+"""Triples against gold triples, and what an answer says about a graph against that graph (G-Retriever, appendix F)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import partial
+from typing import Literal, NamedTuple
 
 from ras_agent.eval.metrics.answer_sets import SetScore, set_score
+from ras_agent.eval.metrics.registry import Outcome, metric
+from ras_agent.eval.question import Question, TextualGraph
 from ras_agent.text.canonical import canonical_key
 
-__all__ = ["CitedGraph", "GraphValidity", "entity_score", "graph_validity", "pooled_validity", "triple_score"]
+TripleTexts = Sequence[str]
+"""The three texts of a triple: subject, predicate, object."""
+_Part = Literal["precision", "recall", "f1"]
+_TripleScore = Callable[[Iterable[TripleTexts], Iterable[TripleTexts]], SetScore]
 
-Triple3 = Sequence[str]
+_EDGE = re.compile(
+    r"\(\s*(?:S>\s*)?(?P<head>[^()|;]+?)\s*(?P<by>[|;])\s*(?:P>\s*)?(?P<relation>[^()|;]+?)"
+    r"\s*(?P=by)\s*(?:O>\s*)?(?P<tail>[^()|;]+?)\s*\)"
+)
+_COMMA_EDGE = re.compile(r"\(\s*([^(),|;]+?)\s*,\s*([^(),|;]+?)\s*,\s*([^(),|;]+?)\s*\)")
+_NODES = re.compile(r"^\W*nodes?\W*:(?P<inline>.*)$", re.IGNORECASE)
+_ITEM = re.compile(r"^\s*(?:[-*•]|\d{1,3}[.)])\s+(?P<item>.+)$")
 
 
 class CitedGraph(NamedTuple):
-    """The nodes and edges that an answer refers to; an edge is its (head, relation, tail) texts."""
+    """Holds the nodes and edges that an answer refers to; an edge is its (head, relation, tail) texts."""
 
     nodes: tuple[str, ...] = ()
     edges: tuple[tuple[str, str, str], ...] = ()
@@ -23,7 +37,7 @@ class CitedGraph(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GraphValidity:
-    """What exists of the `nodes` and `edges` that were cited."""
+    """Counts the `nodes` and `edges` that an answer cites, and those of them that exist in its graph."""
 
     nodes: int
     valid_nodes: int
@@ -32,30 +46,80 @@ class GraphValidity:
 
     @property
     def cites(self) -> bool:
-        """Whether anything is cited."""
+        """Return whether anything is cited."""
         return self.nodes + self.edges > 0
 
     @property
     def fully_valid(self) -> bool:
-        """All that is cited exists, and something is cited."""
+        """Return whether something is cited, and all of it exists."""
         return self.cites and (self.nodes, self.edges) == (self.valid_nodes, self.valid_edges)
 
 
-def triple_score(predicted: Iterable[Triple3], gold: Iterable[Triple3]) -> SetScore:
-    """Precision, recall and F1 of triples; two are the same if all three parts have the same canonical key."""
+def triple_score(predicted: Iterable[TripleTexts], gold: Iterable[TripleTexts]) -> SetScore:
+    """Return precision, recall and F1 of triples; two are the same if all three parts have the same canonical key."""
     return set_score(map(_key, predicted), map(_key, gold))
 
 
-def entity_score(triples: Iterable[Triple3], answers: Iterable[str]) -> SetScore:
-    """Gold answers against the entities (heads and tails) of a retrieved graph: LEGO-GraphRAG's scores of a module."""
+def ends_score(predicted: Iterable[TripleTexts], gold: Iterable[TripleTexts]) -> SetScore:
+    """Return precision, recall and F1 of (subject, object) pairs by canonical key, whatever their predicate."""
+    return set_score(map(_ends, predicted), map(_ends, gold))
+
+
+def soft_triple_score(predicted: Iterable[TripleTexts], gold: Iterable[TripleTexts]) -> SetScore:
+    """Return precision, recall and F1 where a triple is worth the token F1 of its words with those of a gold triple.
+
+    Each triple is matched at most once; the best pairs are taken first (as CaRB does for precision), ties in order of
+    the predicted, then of the gold triples. A repeated triple counts once.
+    """
+    found, wanted = list(dict.fromkeys(map(_words, predicted))), list(dict.fromkeys(map(_words, gold)))
+    pairs = sorted(
+        ((-worth, i, j) for i, one in enumerate(found) for j, other in enumerate(wanted) if (worth := _f1(one, other)))
+    )
+    taken_found, taken_wanted, total = set[int](), set[int](), 0.0
+    for worth, i, j in pairs:
+        if i not in taken_found and j not in taken_wanted:
+            taken_found.add(i)
+            taken_wanted.add(j)
+            total -= worth
+    precision, recall = total / len(found) if found else 0.0, total / len(wanted) if wanted else 0.0
+    both = precision + recall
+    return SetScore(precision, recall, 2 * precision * recall / both if both else 0.0)
+
+
+def entity_score(triples: Iterable[TripleTexts], answers: Iterable[str]) -> SetScore:
+    """Score gold answers against the entities (heads and tails) of a retrieved graph, as LEGO-GraphRAG does."""
     entities = {canonical_key(triple[end]) for triple in triples for end in (0, 2)}
     return set_score(entities, set(map(canonical_key, answers)))
 
 
-def graph_validity(cited: CitedGraph, nodes: Iterable[str], edges: Iterable[Triple3]) -> GraphValidity:
-    """Which of the cited nodes and edges the graph has. Texts are compared by canonical key, edges with direction.
+def read_cited_graph(reply: str) -> CitedGraph:
+    """Return the nodes and edges that a reply refers to, each once.
 
-    A node is a whole text or, of a scene graph's "name: banana; attribute: ...", its name.
+    Edges are (head; relation; tail), (S> head | P> relation | O> tail) or (head, relation, tail), anywhere. Nodes are
+    what a line "Nodes: a, b" lists, or the bullets below "Nodes:". An edge's ends count as nodes only if they are
+    listed.
+    """
+    edges = [(found["head"], found["relation"], found["tail"]) for found in _EDGE.finditer(reply)]
+    edges += [(head, relation, tail) for head, relation, tail in _COMMA_EDGE.findall(reply) if not _is_box(head)]
+    nodes: list[str] = []
+    listing = False
+    for line in reply.splitlines():
+        if heading := _NODES.match(line):
+            inline = heading["inline"].strip(" *_")
+            listing = not inline
+            nodes += [part.strip() for part in re.split(r"[,;]", inline)]
+        elif listing and (item := _ITEM.match(line)):
+            nodes.append(item["item"].strip())
+        elif line.strip():
+            listing = False
+    return CitedGraph(tuple(dict.fromkeys(node for node in nodes if node)), tuple(dict.fromkeys(edges)))
+
+
+def graph_validity(cited: CitedGraph, nodes: Iterable[str], edges: Iterable[TripleTexts]) -> GraphValidity:
+    """Count which of the cited nodes and edges the graph has.
+
+    Texts are compared by canonical key, edges with their direction. A node is a whole text or, of a scene graph's
+    "name: banana; attribute: ...", its name.
     """
     names = {key for node in nodes for key in (canonical_key(node), canonical_key(_name(node)))}
     known = {key for edge in edges for key in (_key(edge), _key((_name(edge[0]), edge[1], _name(edge[2]))))}
@@ -67,28 +131,74 @@ def graph_validity(cited: CitedGraph, nodes: Iterable[str], edges: Iterable[Trip
     )
 
 
-def pooled_validity(responses: Iterable[GraphValidity]) -> dict[str, float]:
-    """`valid_nodes` and `valid_edges` over all that was cited, `fully_valid` over the responses that cite something.
-
-    0.0 over nothing.
-    """
-    found = list(responses)
-
-    def share(part: int, whole: int) -> float:
-        return part / whole if whole else 0.0
-
-    return {
-        "valid_nodes": share(sum(each.valid_nodes for each in found), sum(each.nodes for each in found)),
-        "valid_edges": share(sum(each.valid_edges for each in found), sum(each.edges for each in found)),
-        "fully_valid": share(sum(each.fully_valid for each in found), sum(each.cites for each in found)),
-    }
+def _triple_part(rule: _TripleScore, part: _Part, question: Question, outcome: Outcome) -> float | None:
+    gold = question.metadata.get("triples") or question.metadata.get("path")
+    return float(getattr(rule(outcome.triples(), gold), part)) if gold else None
 
 
-def _key(triple: Triple3) -> tuple[str, str, str]:
+def _entity_part(part: _Part, question: Question, outcome: Outcome) -> float | None:
+    golds = question.metadata.get("answer_entities") or question.answers
+    return float(getattr(entity_score(outcome.triples(), golds), part)) if golds else None
+
+
+_PARTS: tuple[_Part, ...] = ("precision", "recall", "f1")
+for _part in _PARTS:
+    metric(f"triple_{_part}")(partial(_triple_part, triple_score, _part))
+    metric(f"triple_ends_{_part}")(partial(_triple_part, ends_score, _part))
+    metric(f"triple_soft_{_part}")(partial(_triple_part, soft_triple_score, _part))
+metric("entity_recall")(partial(_entity_part, "recall"))
+metric("entity_f1")(partial(_entity_part, "f1"))
+
+
+@metric("valid_nodes")
+def _valid_nodes(question: Question, outcome: Outcome) -> float | None:
+    found = _validity(question, outcome)
+    return found.valid_nodes / found.nodes if found and found.nodes else None
+
+
+@metric("valid_edges")
+def _valid_edges(question: Question, outcome: Outcome) -> float | None:
+    found = _validity(question, outcome)
+    return found.valid_edges / found.edges if found and found.edges else None
+
+
+@metric("fully_valid")
+def _fully_valid(question: Question, outcome: Outcome) -> float | None:
+    found = _validity(question, outcome)
+    return float(found.fully_valid) if found and found.cites else None
+
+
+def _validity(question: Question, outcome: Outcome) -> GraphValidity | None:
+    """Count what the answer cites of the graph that comes with the question; None without one."""
+    if not (given := question.metadata.get("graph")):
+        return None
+    graph = TextualGraph.from_dict(given)
+    return graph_validity(read_cited_graph(outcome.answer), graph.nodes, graph.triples())
+
+
+def _key(triple: TripleTexts) -> tuple[str, str, str]:
     head, relation, tail = triple
     return canonical_key(head), canonical_key(relation), canonical_key(tail)
+
+
+def _ends(triple: TripleTexts) -> tuple[str, str]:
+    return canonical_key(triple[0]), canonical_key(triple[2])
+
+
+def _words(triple: TripleTexts) -> tuple[str, ...]:
+    return tuple(canonical_key(" ".join(triple)).split())
+
+
+def _f1(one: tuple[str, ...], other: tuple[str, ...]) -> float:
+    shared = sum((Counter(one) & Counter(other)).values())
+    return 2 * shared / (len(one) + len(other)) if shared else 0.0
 
 
 def _name(node: str) -> str:
     bare = node.partition(";")[0]
     return bare.removeprefix("name:").strip() if bare.startswith("name:") else node
+
+
+def _is_box(head: str) -> bool:
+    """Return whether a triple in commas is the (x,y,w) of a scene graph's box rather than an edge."""
+    return head == "x" or head.lstrip("-").isdigit()

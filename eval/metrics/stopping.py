@@ -1,29 +1,52 @@
-"""Did the planner stop when it had enough? Its own stops only; a budget's end says nothing about it."""
+"""Whether the planner stopped when it had enough. Only its own stops are judged; a budget's end says nothing of it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
-__all__ = ["Stop", "judged_stop", "sufficiency_precision"]
+from ras_agent.eval.metrics.ranking import all_recalled_at
+from ras_agent.eval.metrics.registry import Outcome, metric
+from ras_agent.eval.question import Question
 
 Stop = Literal["early", "on_time", "late"]
+_OWN_STOPS = ("sufficient", "no_retrieval")
 
 
 def judged_stop(stop_reason: str, hops: int, gold_hops: int | None) -> Stop | None:
-    """Where a planner's own stop stands against the gold hops; None if a limit stopped it or gold is unknown.
-
-    One search may find what takes two hops, so beside this stands whether the gold passages were there at the stop.
+    """Judge a planner's own stop by the gold hops; None if a limit stopped it or the gold hops are unknown.
 
     `[SUFFICIENT]` after fewer retrievals than the question has gold hops is early, after more is late. `[NO_RETRIEVAL]`
-    is a claim too, made at hop 0.
+    is a claim too, made at hop 0. One search may find what takes two hops, so `sufficient_evidence` says in addition
+    whether the gold passages had been retrieved.
     """
-    if gold_hops is None or stop_reason not in ("sufficient", "no_retrieval"):
+    if gold_hops is None or stop_reason not in _OWN_STOPS:
         return None
     return "on_time" if hops == gold_hops else "early" if hops < gold_hops else "late"
 
 
-def sufficiency_precision(stops: Sequence[Stop | None]) -> float:
-    """Share of the planner's own stops that are on time, in 0..1; 0.0 if it never stopped."""
-    own = [stop for stop in stops if stop]
-    return own.count("on_time") / len(own) if own else 0.0
+@metric("sufficiency_precision")
+def _sufficiency_precision(question: Question, outcome: Outcome) -> float | None:
+    return _stopped("on_time", question, outcome)
+
+
+@metric("stopped_early")
+def _stopped_early(question: Question, outcome: Outcome) -> float | None:
+    return _stopped("early", question, outcome)
+
+
+@metric("stopped_late")
+def _stopped_late(question: Question, outcome: Outcome) -> float | None:
+    return _stopped("late", question, outcome)
+
+
+@metric("sufficient_evidence")
+def _sufficient_evidence(question: Question, outcome: Outcome) -> float | None:
+    """Return 1.0 if all gold passages had been retrieved when the planner stopped by itself."""
+    if outcome.stop_reason not in _OWN_STOPS or not question.supporting:
+        return None
+    return all_recalled_at(len(outcome.passages), outcome.ranked(question), question.supporting)
+
+
+def _stopped(wanted: Stop, question: Question, outcome: Outcome) -> float | None:
+    stop = judged_stop(outcome.stop_reason, outcome.hops, question.hops)
+    return float(stop == wanted) if stop else None

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 
-from ras_agent.eval.metrics import all_recalled_at, recall_at
+from ras_agent.errors import UnknownName
+from ras_agent.eval.metrics import all_recalled_at, find_metric, recall_at
 from ras_agent.eval.report.read import Run
 from ras_agent.eval.run.prices import Cost, Prices, Tokens, cost_of, model_tokens
 from ras_agent.eval.run.result import Result
@@ -28,8 +30,6 @@ __all__ = [
     "verdict",
 ]
 
-# The metric that says right or wrong where none is asked for: the strictest answer metric that a run has.
-_DECIDING = ("em", "exact_match", "golden_match", "accuracy", "acc", "hit", "hr@1", "f1", "token_f1")
 _MOST_K = 50
 
 
@@ -116,13 +116,12 @@ def metric_names(runs: Iterable[Run]) -> list[str]:
 
 
 def deciding_metric(names: Sequence[str]) -> str:
-    """The metric that says right or wrong; "" where there are no scores at all.
+    """Return the metric that says whether an answer is right; "" where there are no scores at all.
 
-    Where nothing was answered, it is whether all gold passages were found.
+    It is the one that decides before the others (see `Metric.decides`), else the first.
     """
-    by_lower = {name.lower(): name for name in reversed(names)}
-    answers = [by_lower[name] for name in _DECIDING if name in by_lower]
-    return next(iter([*answers, *(name for name in names if name.startswith("all_recall")), *names]), "")
+    ranks = {name: rank for name in names if (rank := _rank(name)) is not None}
+    return min(ranks, key=lambda name: ranks[name], default=next(iter(names), ""))
 
 
 def headline_metrics(names: Sequence[str], deciding: str) -> list[str]:
@@ -170,6 +169,13 @@ def comparisons(runs: Sequence[Run], metrics: Sequence[str]) -> list[Versus]:
     return found
 
 
+def _rank(name: str) -> int | None:
+    """Return the metric's rank among those that decide; None also for a metric that is not installed here."""
+    with suppress(UnknownName):
+        return find_metric(name).decides
+    return None
+
+
 def _column(run: Run, metric: str) -> dict[str, float]:
     return {result.id: result.scores[metric] for result in run.results if metric in result.scores}
 
@@ -209,11 +215,6 @@ def _groups(results: Sequence[Result], metric: str) -> dict[str, tuple[Group, ..
 def _spread(values: Sequence[float]) -> Spread:
     p50, p95 = np.percentile(values, [50, 95])
     return Spread(float(p50), float(p95), float(np.mean(values)))
-
-
-def _tokens(result: Result) -> int:
-    used: int = result.usage.get("input_tokens", 0) + result.usage.get("output_tokens", 0)
-    return used
 
 
 def _recall(results: Sequence[Result]) -> tuple[RecallPoint, ...]:

@@ -7,11 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from ras_agent.eval.metrics.registry import Outcome, score
+from ras_agent.eval.question import Question
 from ras_agent.eval.run.material import Material, load_material
-from ras_agent.eval.run.outcome import Outcome
-from ras_agent.eval.run.questions import Question
 from ras_agent.eval.run.runner import Ask, Score, System, agent_asker, ask_one, retrieval_asker
-from ras_agent.eval.run.scoring import score
 from ras_agent.graphs.from_settings import agent_from_settings
 from ras_agent.settings import Settings
 from ras_agent.tools.spread.order import Do

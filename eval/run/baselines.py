@@ -7,7 +7,7 @@ from typing import Any
 
 from ras_agent.calling import acall
 from ras_agent.errors import UnknownName
-from ras_agent.eval.run.questions import Question
+from ras_agent.eval.question import Question
 from ras_agent.eval.run.runner import NOTHING, Ask
 from ras_agent.protocols import Retriever
 from ras_agent.records import Passage

@@ -10,6 +10,8 @@ from typing import Any
 from ras_agent.budget import Limits
 from ras_agent.errors import SettingsError, UnknownName
 from ras_agent.eval.benchmarks import Benchmark
+from ras_agent.eval.metrics import find_metric
+from ras_agent.eval.question import Question
 from ras_agent.eval.run.asking import asker_of, scorer_of
 from ras_agent.eval.run.baselines import BASELINES
 from ras_agent.eval.run.baselines import baseline as baseline_asker
@@ -17,10 +19,8 @@ from ras_agent.eval.run.folder import RunFolder
 from ras_agent.eval.run.manifest import file_sha256, manifest_of
 from ras_agent.eval.run.material import Material, load_material
 from ras_agent.eval.run.prices import Prices
-from ras_agent.eval.run.questions import Question
 from ras_agent.eval.run.result import Result
 from ras_agent.eval.run.runner import Ask, System, evaluate, remaining
-from ras_agent.eval.run.scoring import metric
 from ras_agent.eval.run.spread import HERE, Spread
 from ras_agent.eval.run.summarise import summarise
 from ras_agent.graphs.from_settings import limits_of, role_specs
@@ -33,7 +33,6 @@ from ras_agent.tools.spread.order import Order, Pool
 __all__ = ["Configuration", "Evaluation", "Material", "load_material", "prepare", "prepare_run"]
 
 _OF_TEXTS = ("bm25", "dense", "hybrid")
-_OF_PASSAGES = frozenset({"recall", "all_recall", "hit", "mrr", "answer_in_passages"})
 # how models are asked, beside the limits; where replies are kept and how fast they come changes no figure
 _ASKING = ("preset", "style", "few_shot", "temperature")
 
@@ -217,10 +216,9 @@ def _baseline(name: str) -> dict[str, Any]:
 def _metrics(asked: Benchmark, chosen: Sequence[str], retrieval_only: bool) -> tuple[str, ...]:
     """The names of what is measured; of a bare search only what looks at passages."""
     names = tuple(chosen) or asked.metrics
+    metrics = [find_metric(name) for name in names]  # raises UnknownName before anything is asked
     if retrieval_only and not chosen:
-        names = tuple(name for name in names if name.partition("@")[0] in _OF_PASSAGES) or ("answer_in_passages",)
-    for name in names:
-        metric(name)  # raises UnknownName before anything is asked
+        return tuple(metric.name for metric in metrics if metric.of_passages) or ("answer_in_passages",)
     return names
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import ras_agent
 from ras_agent.budget import Limits
-from ras_agent.eval.run.questions import Question
+from ras_agent.eval.question import Question
 from ras_agent.prompts import load, prompt_names
 from ras_agent.records import JSON
 

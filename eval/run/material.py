@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from ras_agent.errors import SettingsError
 from ras_agent.eval.benchmarks import Benchmark, benchmark
+from ras_agent.eval.question import Question
 from ras_agent.eval.run.manifest import file_sha256
-from ras_agent.eval.run.questions import Question
 from ras_agent.settings import Settings
 
 if TYPE_CHECKING:

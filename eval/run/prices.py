@@ -77,7 +77,7 @@ class Prices:
 
 def load_prices(path: str | Path | None = None) -> Prices:
     """The table in a file; without one, the table that is shipped, which is empty. Raises SettingsError."""
-    shipped = files("ras_agent.eval").joinpath("prices.json")
+    shipped = files("ras_agent.eval.run").joinpath("prices.json")
     where = str(path or "prices.json")
     text = Path(path).read_text("utf-8") if path is not None else shipped.read_text("utf-8")
     try:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
-from ras_agent.eval.run.questions import Question
+from ras_agent.eval.question import Question
 from ras_agent.records import JSON
 
 __all__ = ["Result", "error_dict", "failed_result", "result_of", "token_use"]

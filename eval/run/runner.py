@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 from ras_agent.calling import acall, raise_if_cancelled
 from ras_agent.errors import RunError
+from ras_agent.eval.question import Question
 from ras_agent.eval.run.folder import RunFolder
-from ras_agent.eval.run.questions import Question
 from ras_agent.eval.run.result import Result, error_dict, failed_result, result_of
 from ras_agent.protocols import Retriever
 from ras_agent.records import JSON

@@ -9,8 +9,8 @@ from statistics import fmean
 from typing import Any
 
 from ras_agent.errors import RunError, SettingsError
+from ras_agent.eval.question import Question
 from ras_agent.eval.run.evaluation import Configuration, Material
-from ras_agent.eval.run.questions import Question
 from ras_agent.eval.run.result import Result
 from ras_agent.eval.run.runner import Ask
 from ras_agent.eval.study.ablated_roles import NeverRetrieves

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ras_agent.eval.question import Question
 from ras_agent.eval.run.evaluation import Material
-from ras_agent.eval.run.questions import Question
 from ras_agent.eval.run.runner import Ask, agent_asker
 from ras_agent.graphs.from_settings import Roles, agent_of, roles_from_settings
 from ras_agent.settings import Settings

@@ -11,8 +11,8 @@ from ras_agent.budget import Ledger, metered
 from ras_agent.calling import acall
 from ras_agent.errors import ModelCallError
 from ras_agent.eval.benchmarks.record import Benchmark
-from ras_agent.eval.run.question_file import Record
-from ras_agent.eval.run.questions import Question
+from ras_agent.eval.question import Question
+from ras_agent.eval.question_file import QuestionRecord
 from ras_agent.eval.run.runner import Ask
 from ras_agent.protocols import Extractor
 from ras_agent.question_graph import QuestionGraph
@@ -24,7 +24,7 @@ _MARKS = re.compile(r"^\(S> | \| P> | \| O> |\)$", re.MULTILINE)
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
-def _read(record: Record) -> Question:
+def _read(record: QuestionRecord) -> Question:
     """`text` and `triples`; optional `id` and `title`, the heading that the text stands under.
 
     Annotations by models hold lists of two or four parts too: these are left out, and counted as `unusable`.

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ras_agent.errors import RunError
 from ras_agent.eval.metrics import checkable, holds
-from ras_agent.eval.run.questions import Question
+from ras_agent.eval.question import Question
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Answer, Citation, Hit, Passage, Plan, Step
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from ras_agent.budget import Limits
 from ras_agent.eval.metrics import checkable
+from ras_agent.eval.question import Question
 from ras_agent.eval.run.evaluation import Configuration, Material
-from ras_agent.eval.run.questions import Question
 from ras_agent.eval.run.result import Result
 from ras_agent.eval.study.askers import replaced_for_each
 from ras_agent.eval.study.choices import Choices

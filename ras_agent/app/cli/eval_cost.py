@@ -44,10 +44,10 @@ def eval_cost(
     """
     from ras_agent.app.cli.screen import screen
     from ras_agent.errors import SettingsError
+    from ras_agent.eval.question import load_passages
     from ras_agent.eval.run.folder import RunFolder
     from ras_agent.eval.run.index_cost import compare, published_ranges
     from ras_agent.eval.run.prices import load_prices
-    from ras_agent.eval.run.questions import load_passages
 
     if (triple_cache is None) != (extractor is None):
         raise typer.BadParameter("--triple-cache and --extractor go together")

@@ -77,7 +77,7 @@ def structure(
 
 
 def _passages(corpus: Path | None, settings: Settings) -> Sequence[Passage]:
-    from ras_agent.eval.run.questions import load_passages
+    from ras_agent.eval.question import load_passages
     from ras_agent.tools.index.store import PassageIndex
 
     if corpus is not None:

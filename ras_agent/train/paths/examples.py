@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from ras_agent.eval.run.questions import Question
+from ras_agent.eval.question import Question
 from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.subgraph.filter_paths import PathLimits, complete
 from ras_agent.tools.subgraph.graph import Graph, Subgraph, plain_name

@@ -9,8 +9,8 @@ import pytest
 from ras_agent.errors import IngestError
 from ras_agent.eval.benchmarks import benchmark
 from ras_agent.eval.benchmarks.pathquestion import read_knowledge_base
-from ras_agent.eval.benchmarks.textual_graph import TextualGraph
-from ras_agent.eval.run.outcome import Outcome
+from ras_agent.eval.metrics.registry import Outcome
+from ras_agent.eval.question import TextualGraph
 from ras_agent.records import Triple
 
 EXPLAGRAPHS = (

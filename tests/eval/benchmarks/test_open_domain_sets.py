@@ -8,7 +8,7 @@ import pytest
 
 from ras_agent.errors import IngestError
 from ras_agent.eval.benchmarks import benchmark
-from ras_agent.eval.run.outcome import Outcome
+from ras_agent.eval.metrics.registry import Outcome
 from ras_agent.records import Passage
 
 TRIVIA = [

@@ -10,9 +10,8 @@ import pytest
 
 from ras_agent.errors import IngestError, UnknownName
 from ras_agent.eval.benchmarks import Benchmark, benchmark, benchmark_names, registry
-from ras_agent.eval.run.outcome import Outcome
-from ras_agent.eval.run.questions import Question
-from ras_agent.eval.run.scoring import metric
+from ras_agent.eval.metrics.registry import Outcome, find_metric
+from ras_agent.eval.question import Question
 from ras_agent.records import Passage
 
 PLAIN = {"id": "q1", "question": "Who owned Fell Mill?", "answers": ["Tam Orr"], "supporting_titles": ["Fell Mill"]}
@@ -39,7 +38,7 @@ def test_every_benchmark_is_told_completely(name: str) -> None:
     assert found.name == name
     assert found.title
     assert found.source
-    assert [metric(each) for each in found.metrics]
+    assert [find_metric(each) for each in found.metrics]
     assert found.style in ("short", "choice", "boolean", "long")
     assert set(found.counts) | set(found.sha256) <= set(found.files.values())
 

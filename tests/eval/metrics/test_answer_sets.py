@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ras_agent.eval.metrics import (
+from ras_agent.eval.metrics.answer_sets import (
     SetScore,
     answer_hit,
     answer_set_score,

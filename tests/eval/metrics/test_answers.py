@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ras_agent.eval.metrics import (
+from ras_agent.eval.metrics.answers import (
     answer_coverage,
     exact_match,
     golden_match,

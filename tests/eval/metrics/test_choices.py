@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ras_agent.eval.metrics import chosen_class, chosen_label, stated_verdict
+from ras_agent.eval.metrics.choices import chosen_class, chosen_label, stated_verdict
 
 CHOICES = {"A": "wind", "B": "a stream", "C": "steam", "D": "a wind and a stream"}
 

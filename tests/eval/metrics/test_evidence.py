@@ -2,7 +2,8 @@
 
 import pytest
 
-from ras_agent.eval.metrics import answer_support, checkable, citation_precision, judged_stop, sufficiency_precision
+from ras_agent.eval.metrics.grounding import answer_support, checkable, citation_precision
+from ras_agent.eval.metrics.stopping import judged_stop
 
 
 def test_support_needs_one_text_that_holds_the_answer() -> None:
@@ -39,8 +40,3 @@ def test_a_name_can_be_checked() -> None:
 )
 def test_only_the_planners_own_stop_is_judged(reason: str, hops: int, gold: int | None, stop: str | None) -> None:
     assert judged_stop(reason, hops, gold) == stop
-
-
-def test_precision_is_over_the_planners_own_stops() -> None:
-    assert sufficiency_precision(["on_time", "early", None, "late", "on_time", None]) == 0.5
-    assert sufficiency_precision([None]) == 0.0

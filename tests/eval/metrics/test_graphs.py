@@ -4,13 +4,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ras_agent.eval.metrics import (
+from ras_agent.eval.metrics.answer_sets import SetScore
+from ras_agent.eval.metrics.graphs import (
     CitedGraph,
     GraphValidity,
-    SetScore,
     entity_score,
     graph_validity,
-    pooled_validity,
     read_cited_graph,
     triple_score,
 )
@@ -63,12 +62,6 @@ def test_an_object_of_a_scene_may_be_cited_by_its_name() -> None:
     cited = CitedGraph(("mill", "tree"), (("mill", "near", "tree"), ("tree", "near", "mill")))
     found = graph_validity(cited, scene, [(scene[0], "near", scene[1])])
     assert (found.valid_nodes, found.valid_edges) == (2, 1)
-
-
-def test_pooled_shares_are_over_all_that_was_cited() -> None:
-    responses = [GraphValidity(4, 3, 2, 1), GraphValidity(1, 1, 0, 0), GraphValidity(0, 0, 0, 0)]
-    assert pooled_validity(responses) == {"valid_nodes": 0.8, "valid_edges": 0.5, "fully_valid": 0.5}
-    assert pooled_validity([]) == {"valid_nodes": 0.0, "valid_edges": 0.0, "fully_valid": 0.0}
 
 
 def test_bullets_below_nodes_and_edges_anywhere_are_read() -> None:

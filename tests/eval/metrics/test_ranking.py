@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from ras_agent.eval.metrics import all_recalled_at, hit_at, recall_at, reciprocal_rank
+from ras_agent.eval.metrics.ranking import all_recalled_at, hit_at, recall_at, reciprocal_rank
 
 
 def test_recall_counts_distinct_gold_ids_in_the_first_k() -> None:

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from ras_agent.eval.metrics import rouge_lsum
+from ras_agent.eval.metrics.answers import rouge_lsum
 
 WORDS = ("mill", "river", "wheel", "turns", "old", "the", "grain", "Orr", "ran")
 

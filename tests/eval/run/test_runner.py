@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from ras_agent.errors import RunError
-from ras_agent.eval.metrics import exact_match
+from ras_agent.eval.metrics.answers import exact_match
+from ras_agent.eval.question import Question
 from ras_agent.eval.run.folder import RunFolder
-from ras_agent.eval.run.questions import Question
 from ras_agent.eval.run.runner import NOTHING, System, evaluate, retrieval_asker
 from ras_agent.records import Hit, Passage
 

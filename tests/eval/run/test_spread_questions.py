@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from ras_agent.errors import RunError
+from ras_agent.eval.question import Question
 from ras_agent.eval.run.folder import RunFolder
-from ras_agent.eval.run.questions import Question
 from ras_agent.eval.run.result import Result
 from ras_agent.eval.run.runner import evaluate
 from ras_agent.settings import Settings

@@ -7,10 +7,9 @@ import pytest
 
 from ras_agent.budget import current_ledger
 from ras_agent.errors import IngestError, ModelCallError
-from ras_agent.eval.metrics import ends_score, soft_triple_score
-from ras_agent.eval.run.outcome import Outcome
-from ras_agent.eval.run.questions import Question
-from ras_agent.eval.run.scoring import score
+from ras_agent.eval.metrics.graphs import ends_score, soft_triple_score
+from ras_agent.eval.metrics.registry import Outcome, score
+from ras_agent.eval.question import Question
 from ras_agent.eval.study.extraction import GOLD_TRIPLES, bare_triples, counted_tokens, extraction_asker
 from ras_agent.records import Call, Extraction, Failure, Passage, Source, Triple
 

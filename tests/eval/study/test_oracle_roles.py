@@ -3,7 +3,7 @@
 import pytest
 
 from ras_agent.errors import RunError
-from ras_agent.eval.run.questions import Question
+from ras_agent.eval.question import Question
 from ras_agent.eval.study.oracle_roles import (
     OracleAnswerer,
     OraclePlanner,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ras_agent.eval.run.questions import Question
+from ras_agent.eval.question import Question
 from ras_agent.tools.subgraph.graph import Graph
 from ras_agent.tools.subgraph.scorers.encoder import EncoderScorer
 from ras_agent.tools.subgraph.scorers.path_head import PathHead

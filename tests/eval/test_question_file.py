@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ras_agent.errors import IngestError
-from ras_agent.eval.run.question_file import KEY, Record, read_records
+from ras_agent.eval.question_file import KEY, QuestionRecord, read_records
 
 
 def _file(folder: Path, name: str, text: str) -> Path:
@@ -134,13 +134,13 @@ def test_no_file_and_a_folder_are_told_apart(tmp_path: Path) -> None:
     ],
 )
 def test_a_field_of_another_shape_is_named(read: object, message: str) -> None:
-    record = Record({"a": {}, "b": [1], "none": None}, "q.jsonl line 7")
+    record = QuestionRecord({"a": {}, "b": [1], "none": None}, "q.jsonl line 7")
     with pytest.raises(IngestError, match=f"^q.jsonl line 7: {message}"):
         read(record)  # type: ignore[operator]
 
 
 def test_an_inner_object_names_its_own_place() -> None:
-    record = Record({"hops": [{"q": "?"}, {}]}, "q.jsonl line 7")
+    record = QuestionRecord({"hops": [{"q": "?"}, {}]}, "q.jsonl line 7")
     with pytest.raises(IngestError, match=r"^q.jsonl line 7, hops 2: no key 'q'"):
         [hop.text("q") for hop in record.objects("hops")]
 

@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from ras_agent.errors import UnknownName
-from ras_agent.eval.run.outcome import Outcome
-from ras_agent.eval.run.questions import Question
-from ras_agent.eval.run.scoring import metric_names, score
+from ras_agent.eval.metrics.registry import Outcome, metric_names, score
+from ras_agent.eval.question import Question
 from ras_agent.records import Citation, Passage, Triple
 
 ORR = Passage("p1", "Tam Orr owned Fell Mill.", "Fell Mill")

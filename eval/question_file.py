@@ -14,14 +14,14 @@ from typing import Any, TextIO
 from ras_agent.errors import IngestError, MissingExtra
 from ras_agent.tools.index.text_files import parse_line
 
-__all__ = ["KEY", "Record", "read_records"]
+__all__ = ["KEY", "QuestionRecord", "read_records"]
 
 KEY = "_key"
 _FORMATS = (".json", ".jsonl", ".ndjson", ".tsv", ".csv", ".txt", ".parquet")
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class QuestionRecord:
     """One object of a file. `where` names file and line (or record) in errors, `number` counts from 1."""
 
     data: Mapping[str, Any]
@@ -64,15 +64,15 @@ class Record:
                 raise self.error(f"{key!r} should hold [subject, predicate, object], found {item!r:.80}")
         return [[str(part) for part in item] for item in found]
 
-    def objects(self, *keys: str) -> list[Record]:
+    def objects(self, *keys: str) -> list[QuestionRecord]:
         """The list of objects under the first of `keys` that is there, each a record at a place of its own."""
         return [self.inside(item, f"{keys[0]} {number}", number) for number, item in enumerate(self.items(*keys), 1)]
 
-    def inside(self, value: Any, place: str, number: int = 1) -> Record:
+    def inside(self, value: Any, place: str, number: int = 1) -> QuestionRecord:
         """`value`, an object within this one, as a record."""
         if not isinstance(value, Mapping):
             raise self.error(f"{place} should be an object, found {value!r:.80}")
-        return Record(value, f"{self.where}, {place}", number)
+        return QuestionRecord(value, f"{self.where}, {place}", number)
 
     def error(self, message: str) -> IngestError:
         return IngestError(f"{self.where}: {message}")
@@ -84,7 +84,7 @@ class Record:
         raise self.error(f"no key {' or '.join(map(repr, keys))}; found {', '.join(map(str, self.data))}")
 
 
-def read_records(path: str | Path, under: str = "", columns: Sequence[str] = ()) -> Iterator[Record]:
+def read_records(path: str | Path, under: str = "", columns: Sequence[str] = ()) -> Iterator[QuestionRecord]:
     """The objects of a file, in its order.
 
     The name's ending tells the format, `.gz` behind it a compressed one: .jsonl (.ndjson) by lines; .json an array, an
@@ -126,14 +126,14 @@ def _opened(path: Path, packed: bool) -> TextIO:
     return gzip.open(path, "rt", encoding="utf-8-sig") if packed else path.open(encoding="utf-8-sig", newline="")
 
 
-def _lines(stream: TextIO, path: Path) -> Iterator[Record]:
+def _lines(stream: TextIO, path: Path) -> Iterator[QuestionRecord]:
     for number, line in enumerate(stream, 1):
         if line.strip():
             where = f"{path} line {number}"
             yield _record(_parsed(line, where), where, number)
 
 
-def _array(text: str, path: Path, under: str) -> Iterator[Record]:
+def _array(text: str, path: Path, under: str) -> Iterator[QuestionRecord]:
     try:
         whole = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -155,7 +155,7 @@ def _array(text: str, path: Path, under: str) -> Iterator[Record]:
         yield _record(item, where, number)
 
 
-def _table(stream: TextIO, path: Path, delimiter: str) -> Iterator[Record]:
+def _table(stream: TextIO, path: Path, delimiter: str) -> Iterator[QuestionRecord]:
     rows = csv.reader(stream, delimiter=delimiter)
     try:
         header = next(rows, None)
@@ -166,7 +166,7 @@ def _table(stream: TextIO, path: Path, delimiter: str) -> Iterator[Record]:
         raise IngestError(f"{path} line {rows.line_num}: not a table ({error})") from error
 
 
-def _columns(stream: TextIO, path: Path, columns: Sequence[str]) -> Iterator[Record]:
+def _columns(stream: TextIO, path: Path, columns: Sequence[str]) -> Iterator[QuestionRecord]:
     if not columns:
         raise IngestError(f"{path}: a .txt file is no question file of this benchmark; known: {', '.join(_FORMATS)}")
     for number, line in enumerate(stream, 1):
@@ -174,14 +174,16 @@ def _columns(stream: TextIO, path: Path, columns: Sequence[str]) -> Iterator[Rec
             yield _row(line.rstrip("\r\n").split("\t"), columns, path, number)
 
 
-def _row(row: Sequence[str], header: Sequence[str], path: Path, number: int) -> Record:
+def _row(row: Sequence[str], header: Sequence[str], path: Path, number: int) -> QuestionRecord:
     where = f"{path} line {number}"
     if len(row) != len(header):
-        return Record({}, f"{where}: expected {len(header)} fields ({', '.join(header)}), found {len(row)}", number)
-    return Record(dict(zip(header, row, strict=True)), where, number)
+        return QuestionRecord(
+            {}, f"{where}: expected {len(header)} fields ({', '.join(header)}), found {len(row)}", number
+        )
+    return QuestionRecord(dict(zip(header, row, strict=True)), where, number)
 
 
-def _parquet(path: Path) -> Iterator[Record]:
+def _parquet(path: Path) -> Iterator[QuestionRecord]:
     try:
         from pyarrow import ArrowException, parquet
     except ImportError as error:
@@ -192,7 +194,7 @@ def _parquet(path: Path) -> Iterator[Record]:
             for batch in file.iter_batches(batch_size=256):
                 for row in batch.to_pylist():
                     number += 1
-                    yield Record(row, f"{path} row {number}", number)
+                    yield QuestionRecord(row, f"{path} row {number}", number)
     except ArrowException as error:
         raise IngestError(f"{path}: not a Parquet file that can be read ({error}); get it again") from error
 
@@ -204,7 +206,7 @@ def _parsed(text: str, where: str) -> Any:
         raise IngestError(f"{where}: {error}") from error
 
 
-def _record(value: Any, where: str, number: int) -> Record:
+def _record(value: Any, where: str, number: int) -> QuestionRecord:
     if not isinstance(value, dict):
         raise IngestError(f"{where}: expected a JSON object, found {type(value).__name__}")
-    return Record(value, where, number)
+    return QuestionRecord(value, where, number)

@@ -1,0 +1,174 @@
+"""Metrics by name. A metric is registered where it is defined: one function under one decorator, and no list elsewhere.
+
+    @metric("words")
+    def words(question: Question, outcome: Outcome) -> float | None:
+        return min(1.0, 10 / len(outcome.answer.split())) if outcome.answer else None
+
+A metric scores one question's outcome in 0..1, or returns None where it does not apply; a run averages the scores of
+the questions that have one. A name that ends in "@k" stands for all cutoffs: `recall@5` calls `recall@k` with `k=5`.
+The modules of this folder register themselves. A metric of another package is known once its module has been imported,
+or by its name alone if the package names it in its entry points `ras_agent.metric`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache, partial, wraps
+from importlib import import_module
+from importlib.metadata import entry_points
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import Any, Self, TypeVar
+
+from ras_agent.errors import UnknownName
+from ras_agent.eval.question import Question
+from ras_agent.records import Citation, Passage, Triple
+
+GROUP = "ras_agent.metric"
+
+ScoreQuestion = Callable[..., float | None]
+"""Scores (question, outcome); the function of a name that ends in "@k" also takes the keyword `k`."""
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Holds what an agent made of one question: its answer and its evidence, which is all that a metric looks at.
+
+    passages: in the order of retrieval (by hop, then by rank within the hop). facts: the question graph's, by id.
+    """
+
+    answer: str
+    abstained: bool = False
+    citations: tuple[Citation, ...] = ()
+    passages: tuple[Passage, ...] = ()
+    facts: Mapping[str, Triple] = field(default_factory=dict)
+    hops: int = 0
+    stop_reason: str = ""
+
+    @classmethod
+    def from_output(cls, out: Mapping[str, Any]) -> Self:
+        """Return the outcome of what an agent returned, or of a trace's `to_dict()`."""
+        facts = out.get("graph", {}).get("facts", ()) if out.get("graph") else ()
+        return cls(
+            answer=out["answer"],
+            abstained=bool(out.get("abstained")),
+            citations=tuple(Citation.from_dict(citation) for citation in out.get("citations") or ()),
+            passages=tuple(Passage.from_dict(passage) for passage in (out.get("passages") or {}).values()),
+            facts={fact["id"]: Triple(fact["subject"], fact["predicate"], fact["object"]) for fact in facts},
+            hops=len(out.get("steps") or ()),
+            stop_reason=out.get("stop_reason") or "",
+        )
+
+    def ranked(self, question: Question) -> list[str]:
+        """Return what was retrieved, by title or id as the question names its gold passages, each name once."""
+        names = [passage.title if question.by_title else passage.id for passage in self.passages]
+        return list(dict.fromkeys(names))
+
+    def triples(self) -> list[tuple[str, str, str]]:
+        """Return the question graph's facts as (subject, predicate, object)."""
+        return [(fact.subject, fact.predicate, fact.object) for fact in self.facts.values()]
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """Describes a registered metric.
+
+    of_passages: it needs nothing but the retrieved passages, so that a bare search can be scored by it.
+    decides: its rank among the metrics that can say whether an answer is right. Of those that a run has, the one with
+    the lowest rank does so in reports. None: it never does.
+    """
+
+    name: str
+    score: ScoreQuestion
+    of_passages: bool = False
+    decides: int | None = None
+
+
+_METRICS: dict[str, Metric] = {}
+
+
+def metric(name: str, *, of_passages: bool = False, decides: int | None = None) -> Callable[[_Function], _Function]:
+    """Register the decorated function of a question and an outcome as the metric `name` (see `Metric`)."""
+
+    def registered(function: _Function) -> _Function:
+        _METRICS[name] = Metric(name, function, of_passages, decides)
+        return function
+
+    return registered
+
+
+def answer_metric(name: str, *, decides: int | None = None) -> Callable[[_Function], _Function]:
+    """Register the decorated rule, a function of an answer and the gold answers, as the metric `name`.
+
+    It applies to questions with gold answers. An abstention scores 0.0, whatever words it shares with them.
+    """
+
+    def registered(rule: _Function) -> _Function:
+        @wraps(rule)
+        def scored(question: Question, outcome: Outcome) -> float | None:
+            if not question.answers:
+                return None
+            return 0.0 if outcome.abstained else float(rule(outcome.answer, question.answers))
+
+        metric(name, decides=decides)(scored)
+        return rule
+
+    return registered
+
+
+def ranking_metric(name: str, *, decides: int | None = None) -> Callable[[_Function], _Function]:
+    """Register the decorated rule, a function of k, ranked and gold names, as `name@k`, and over all ranks as `name`.
+
+    It applies to questions that name gold passages.
+    """
+
+    def registered(rule: _Function) -> _Function:
+        @wraps(rule)
+        def scored(question: Question, outcome: Outcome, k: int | None = None) -> float | None:
+            if not question.supporting:
+                return None
+            depth = max(1, len(outcome.passages)) if k is None else k
+            return float(rule(depth, outcome.ranked(question), question.supporting))
+
+        for each in (name, f"{name}@k"):
+            metric(each, of_passages=True, decides=decides)(scored)
+        return rule
+
+    return registered
+
+
+def find_metric(name: str) -> Metric:
+    """Return the metric called `name`. Raises UnknownName with the names there are."""
+    _register_own()
+    base, at, cutoff = name.partition("@")
+    general = f"{base}@k" if at and cutoff.isdigit() and int(cutoff) > 0 else name
+    for entry in entry_points(group=GROUP, name=general) if general not in _METRICS else ():
+        loaded = entry.load()  # whose decorator registers it; a plain function is a metric too
+        if general not in _METRICS:
+            metric(general)(loaded)
+    found = _METRICS.get(general)
+    if found is None or (name == general and at):  # "recall@k" is no name until k is a number
+        raise UnknownName("metric", name, metric_names())
+    return found if name == general else replace(found, name=name, score=partial(found.score, k=int(cutoff)))
+
+
+def metric_names() -> tuple[str, ...]:
+    """Return all names, sorted; `@k` stands for any cutoff."""
+    _register_own()
+    return tuple(sorted({*_METRICS, *(entry.name for entry in entry_points(group=GROUP))}))
+
+
+def score(question: Question, outcome: Outcome, metrics: Iterable[str]) -> dict[str, float]:
+    """Return the score of each metric that applies to the question, in 0..1. Raises UnknownName."""
+    scored = ((name, find_metric(name).score(question, outcome)) for name in metrics)
+    return {name: value for name, value in scored if value is not None}
+
+
+@cache
+def _register_own() -> None:
+    """Import the modules of this folder, whose decorators register their metrics."""
+    package = __name__.rpartition(".")[0]
+    for module in iter_modules([str(Path(__file__).parent)]):
+        import_module(f"{package}.{module.name}")

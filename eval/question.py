@@ -1,0 +1,188 @@
+"""A question with its gold answers and gold passages: one record for all benchmarks, and its plain JSON Lines form."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from ras_agent.eval.question_file import QuestionRecord, read_records
+from ras_agent.records import Passage
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Holds one question and what is known about it.
+
+    question: as it is asked; a multiple-choice question holds its options, one a line ("A. ...").
+    supporting: ids of the gold passages, or their titles if `by_title`.
+    contexts: passages that the benchmark hands out with the question, distractors among them.
+    metadata: what else a benchmark knows, as plain JSON. Properties of this class and the metrics read `hops`,
+    `decomposition` (a list of {"question", "answer"}, one per hop, in which #1, #2 are the answers of earlier hops),
+    `choices` ({label: text}), `label` (the right choice), `classes`, `triples` (a gold graph), `path`, `graph` (a
+    TextualGraph), `question_entities`, `answer_entities`, and `claims` and `short_answers` (of a long answer).
+    """
+
+    id: str
+    question: str
+    answers: tuple[str, ...]
+    supporting: tuple[str, ...] = ()
+    by_title: bool = False
+    type: str = ""
+    contexts: tuple[Passage, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def decomposition(self) -> tuple[Mapping[str, str], ...]:
+        """Return the gold sub-questions with their answers; none where they are unknown."""
+        return tuple(self.metadata.get("decomposition", ()))
+
+    @property
+    def hops(self) -> int | None:
+        """Return how many hops the question needs, None if that is unknown.
+
+        The benchmark's own number counts first, then that of gold sub-questions, then that of distinct gold passages.
+        """
+        known = self.metadata.get("hops")
+        return int(known) if known else len(self.decomposition) or len(set(self.supporting)) or None
+
+    @property
+    def choices(self) -> Mapping[str, str]:
+        """Return the options by label; none if the question has no options."""
+        choices: Mapping[str, str] = self.metadata.get("choices", {})
+        return choices
+
+    @property
+    def label(self) -> str:
+        """Return the right option's label, or "true" or "false"; "" where a question has none."""
+        return str(self.metadata.get("label", ""))
+
+
+@dataclass(frozen=True, slots=True)
+class TextualGraph:
+    """Holds a graph with text on its nodes and edges, as GraphQA and the Freebase sets give one with each question.
+
+    nodes: their texts; a node's id is its place. edges: (source's place, text, target's place).
+    """
+
+    nodes: tuple[str, ...] = ()
+    edges: tuple[tuple[int, str, int], ...] = ()
+
+    @classmethod
+    def from_triples(cls, triples: Iterable[Sequence[str]]) -> Self:
+        """Return a graph whose nodes come in the order of first appearance; equal texts are one node."""
+        places: dict[str, int] = {}
+        edges = [
+            (places.setdefault(subject, len(places)), predicate, places.setdefault(target, len(places)))
+            for subject, predicate, target in triples
+        ]
+        return cls(tuple(places), tuple(edges))
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Return the graph that `to_dict` described."""
+        return cls(tuple(data["nodes"]), tuple((source, text, target) for source, text, target in data["edges"]))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON: {"nodes": [text], "edges": [[source, text, target]]}."""
+        return {"nodes": list(self.nodes), "edges": [list(edge) for edge in self.edges]}
+
+    def triples(self) -> tuple[tuple[str, str, str], ...]:
+        """Return the edges with their nodes' texts."""
+        return tuple((self.nodes[source], text, self.nodes[target]) for source, text, target in self.edges)
+
+
+def context_passage(title: str, text: str, **metadata: Any) -> Passage:
+    """Return a benchmark's paragraph as a passage whose id is the same wherever the paragraph occurs.
+
+    The id is the title and a digest of the text.
+    """
+    digest = hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=4).hexdigest()
+    return Passage(f"{title}#{digest}", text, title, metadata=metadata)
+
+
+def given_passages(record: QuestionRecord, *keys: str) -> tuple[Passage, ...]:
+    """Return the passages that a record brings under the first of `keys` it has: what a published retriever found.
+
+    They come best first, each once; a record without any of the keys has none. A passage is an object with `text` (or
+    `paragraph_text`, `content`) and optional `title` (or `wikipage`), or a string.
+    """
+    for key in keys:
+        if key in record:
+            read = (_given(record, item, f"{key} {number}") for number, item in enumerate(record.items(key), 1))
+            return tuple({passage.id: passage for passage in read}.values())
+    return ()
+
+
+def union_of_contexts(questions: Iterable[Question]) -> list[Passage]:
+    """Return every paragraph that comes with any of the questions, once, in the order of first appearance."""
+    found: dict[str, Passage] = {}
+    for question in questions:
+        for passage in question.contexts:
+            found.setdefault(passage.id, passage)
+    return list(found.values())
+
+
+def load_questions(path: str | Path) -> list[Question]:
+    """Read one JSON object a line, in the form of `plain_question`. Raises IngestError with the line's number."""
+    return [plain_question(record) for record in read_records(path)]
+
+
+def load_passages(path: str | Path) -> list[Passage]:
+    """Read one JSON object a line: id, text, optional title. Raises IngestError with the line's number."""
+    passages = []
+    for record in read_records(path):
+        if not {"id", "text"} <= record.data.keys():
+            raise record.error(f"expected keys id and text, found {', '.join(record.data)}")
+        passages.append(Passage.from_dict({key: record.data[key] for key in ("id", "text", "title") if key in record}))
+    return passages
+
+
+def is_plain(record: QuestionRecord) -> bool:
+    """Return whether a record has the plain form rather than a benchmark's own."""
+    return {"id", "question", "answers"} <= record.data.keys() and "ctxs" not in record
+
+
+def plain_question(record: QuestionRecord) -> Question:
+    """Return the question of a plain record, which has id, question and answers.
+
+    Optional: supporting_ids or supporting_titles, type, contexts (objects with text, title, id), metadata, and any of
+    metadata's keys (decomposition, hops, choices, label, ...) next to them.
+    """
+    if missing := [key for key in ("id", "question", "answers") if key not in record]:
+        raise record.error(f"no key {missing[0]!r}; a question has id, question, answers")
+    by_id = "supporting_ids" in record
+    gold = "supporting_ids" if by_id else "supporting_titles"
+    metadata = {key: value for key, value in record.data.items() if key not in _OWN and value is not None}
+    for key in ("metadata", "choices"):
+        if key in record:
+            record.inside(record.data[key], key)
+    return Question(
+        id=record.text("id"),
+        question=record.text("question"),
+        answers=record.texts("answers"),
+        supporting=record.texts(gold) if gold in record else (),
+        by_title=not by_id,
+        type=record.text("type") if "type" in record else "",
+        contexts=tuple(map(_context, record.objects("contexts"))) if "contexts" in record else (),
+        metadata={**(record.data.get("metadata") or {}), **metadata},
+    )
+
+
+_OWN = frozenset({"id", "question", "answers", "supporting_ids", "supporting_titles", "type", "contexts", "metadata"})
+
+
+def _context(record: QuestionRecord) -> Passage:
+    title, text = record.text("title") if "title" in record else "", record.text("text")
+    return Passage(record.text("id"), text, title) if "id" in record else context_passage(title, text)
+
+
+def _given(record: QuestionRecord, item: object, place: str) -> Passage:
+    if isinstance(item, str):
+        return context_passage("", item)
+    inner = record.inside(item, place)
+    title = next((inner.text(key) for key in ("title", "wikipage") if key in inner), "")
+    more = {key: inner.data[key] for key in ("id", "score", "is_supporting") if key in inner}
+    return context_passage(title, inner.text("text", "paragraph_text", "content"), **more)

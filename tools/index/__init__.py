@@ -1,1 +1,1 @@
-"""Foundation: documents, chunks, and the index on disk."""
+"""Turns files into passages, and stores and searches passages: load, chunk, ingest, store."""

@@ -1,4 +1,4 @@
-"""BM25 weights of a corpus as a sparse matrix: built once by bm25s, scored by one numpy call a query term."""
+"""BM25 weights of a corpus as a sparse matrix: built once by bm25s, scored by one numpy call per query term."""
 
 from __future__ import annotations
 
@@ -17,16 +17,14 @@ from ras_agent.arrays import Floats
 from ras_agent.tools.index.durable import sync_file, sync_folder
 from ras_agent.tools.index.tokenise import Tokeniser
 
-__all__ = ["BM25Matrix", "BM25Parameters", "Method", "build_matrix"]
-
 Method = Literal["lucene", "robertson", "atire", "bm25l", "bm25+"]
 
 
 @dataclass(frozen=True, slots=True)
 class BM25Parameters:
-    """Term saturation `k1`, length normalisation `b`, and the variant (see Kamphuis et al., ECIR 2020).
+    """Sets term saturation `k1`, length normalisation `b` and the variant (see Kamphuis et al., ECIR 2020).
 
-    `delta` is the least that an occurrence counts, however long the passage, in BM25L and BM25+.
+    `delta` is the least that an occurrence counts in BM25L and BM25+, however long the passage.
     """
 
     k1: float = 1.5
@@ -41,7 +39,7 @@ class BM25Parameters:
 
 @dataclass(frozen=True, slots=True)
 class BM25Matrix:
-    """Weight of each term in each passage, column by column (compressed sparse columns).
+    """Holds the weight of each term in each passage, column by column (compressed sparse columns).
 
     Column `c` = `vocabulary[term]` holds passages `rows[starts[c]:starts[c + 1]]` (int32, ascending) and their
     `weights` (float32). The arrays may be memory-mapped.
@@ -54,7 +52,7 @@ class BM25Matrix:
     weights: Floats
 
     def scores(self, terms: Iterable[str]) -> Floats:
-        """BM25 score of every passage, shape (size,); 0 exactly where no term occurs.
+        """Return the BM25 score of every passage, shape (size,); 0 exactly where no term occurs.
 
         For BM25L and BM25+ this is the score above that of a passage without the terms: the same ranking.
         """
@@ -80,7 +78,7 @@ class BM25Matrix:
 
     @classmethod
     def load(cls, folder: Path) -> Self:
-        """The saved matrix, its arrays memory-mapped. Raises FileNotFoundError."""
+        """Open a saved matrix, its arrays memory-mapped. Raises FileNotFoundError."""
         described = json.loads((folder / "vocabulary.json").read_text("utf-8"))
         # a plain view of the map: slicing a numpy.memmap costs microseconds
         starts, rows, weights = (
@@ -92,7 +90,7 @@ class BM25Matrix:
 
 
 class _TermIds(Sequence[list[int]]):
-    """Term ids of each passage, flat: half the memory of a list of lists."""
+    """Stores the term ids of each passage in one flat array: half the memory of a list of lists."""
 
     def __init__(self) -> None:
         self._flat, self._ends = array("i"), array("q", [0])
@@ -112,14 +110,14 @@ class _TermIds(Sequence[list[int]]):
 
 
 class _Corpus(NamedTuple):
-    """What bm25s takes as a tokenised corpus."""
+    """Has the attributes that bm25s reads of a tokenised corpus."""
 
     ids: _TermIds
     vocab: dict[str, int]
 
 
 def build_matrix(texts: Iterable[str], tokeniser: Tokeniser, parameters: BM25Parameters | None = None) -> BM25Matrix:
-    """The matrix of `texts`, one row each in their order."""
+    """Build the matrix of `texts`, one row each in their order."""
     parameters = parameters or BM25Parameters()
     corpus = _Corpus(_TermIds(), {})
     for text in texts:

@@ -1,4 +1,4 @@
-"""From a document to passages: cut between sentences, with overlap, every character as it was."""
+"""Cuts documents into passages between sentences, with overlap, without changing a character."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from ras_agent.records import Passage
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.tools.index.load import Document
 
-__all__ = ["DEFAULT_CHUNKING", "Chunking", "chunk_spans", "passages_of"]
-
 Span = tuple[int, int]
 
 _AFTER_WORD = re.compile(r"(?<=\S)(?=\s)")
@@ -25,10 +23,10 @@ _JOINERS = "\u200d\ufe0e\ufe0f"
 
 @dataclass(frozen=True, slots=True)
 class Chunking:
-    """How long passages are, in characters, the one unit that all scripts have (1,000 are about 170 English words).
+    """Sets how long passages are, in characters, a unit that all scripts have (1,000 are about 170 English words).
 
-    size: a passage is never longer. overlap: whole sentences of at most so many characters are repeated from the
-    passage before.
+    size: the most characters of a passage. overlap: how many characters a passage may repeat from the one before, in
+    whole sentences.
     """
 
     size: int = 1000
@@ -45,9 +43,9 @@ DEFAULT_CHUNKING = Chunking()
 
 
 def passages_of(document: Document, chunking: Chunking = DEFAULT_CHUNKING) -> Iterator[Passage]:
-    """The document's passages. One that fits whole keeps the document's id and its text untouched.
+    """Yield the document's passages. A document that fits in one passage gives it its own id and its whole text.
 
-    Others are called `document#number-hash`, so that the same text always has the same ids, and another text others.
+    Other passages are called `document#number-hash`: the same text always gets the same ids, another text others.
     """
     text = document.text
     spans = [(0, len(text))] if len(text) <= chunking.size else chunk_spans(text, chunking)
@@ -60,9 +58,9 @@ def passages_of(document: Document, chunking: Chunking = DEFAULT_CHUNKING) -> It
 
 
 def chunk_spans(text: str, chunking: Chunking = DEFAULT_CHUNKING) -> list[Span]:
-    """Half-open character spans, none longer than `chunking.size`, that together hold every word of `text`.
+    """Return half-open character spans, none longer than `chunking.size`, that together hold every word of `text`.
 
-    They begin and end where sentences do; a sentence longer than a whole chunk is cut between words, or between
+    They begin and end where sentences do; a sentence longer than a whole span is cut between words, or between
     characters in scripts without spaces.
     """
     pieces = [piece for span in sentence_spans(text) for piece in _pieces(text, span, chunking.size)]
@@ -84,7 +82,7 @@ def chunk_spans(text: str, chunking: Chunking = DEFAULT_CHUNKING) -> list[Span]:
 
 
 def _pieces(text: str, span: Span, size: int) -> Iterator[Span]:
-    """A sentence whole, or cut into pieces that fit."""
+    """Yield a sentence whole, or in pieces that fit."""
     start, end = span
     while end - start > size:
         cut = _cut(text, start, size)
@@ -96,7 +94,7 @@ def _pieces(text: str, span: Span, size: int) -> Iterator[Span]:
 
 
 def _cut(text: str, start: int, size: int) -> int:
-    """The best place to cut within `size` characters: after a word, after a comma, else between two characters."""
+    """Return the best cut within `size` characters: after a word, after a comma, else between two characters."""
     window = text[start : start + size + 1]
     for pattern in (_AFTER_WORD, _AFTER_CLAUSE):
         places = [match.start() for match in pattern.finditer(window) if match.start() <= size]

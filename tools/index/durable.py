@@ -1,15 +1,19 @@
-"""Files that are whole or not there, even if the machine stops halfway."""
+"""Writes files that are whole or not there, even if the machine stops halfway."""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, TypeVar
 
-__all__ = ["replace_file", "sync_file", "sync_folder", "writer_lock"]
+from ras_agent.errors import IndexMismatch, IndexNotFound
+
+_T = TypeVar("_T")
 
 
 def replace_file(path: Path, content: bytes) -> None:
@@ -30,7 +34,7 @@ def sync_file(path: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Wait until the names of what was made in `folder` are on the disk."""
+    """Wait until the names of new files in `folder` are on the disk."""
     if sys.platform == "win32":  # folders cannot be opened there
         return
     handle = os.open(folder, os.O_RDONLY)
@@ -40,9 +44,50 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
+@dataclass(frozen=True, slots=True)
+class ManifestFile:
+    """Reads and writes the JSON file that says what a folder holds and in which files; replacing it commits a write.
+
+    name: of the file. form, version: of its layout. what: the kind of folder for messages, such as "index".
+    command: makes one.
+    """
+
+    name: str
+    form: str
+    version: int
+    what: str
+    command: str
+
+    def read(self, folder: Path, parse: Callable[[dict[str, Any]], _T]) -> _T:
+        """Return what `parse` makes of the file. Raises IndexNotFound without one, IndexMismatch for another layout."""
+        path, remedy = folder / self.name, f"build the {self.what.split()[-1]} anew"
+        try:
+            data = json.loads(path.read_text("utf-8"))
+        except (FileNotFoundError, NotADirectoryError):
+            raise IndexNotFound(f"no {self.what} at {folder}: make one with `{self.command}`") from None
+        except (ValueError, RecursionError) as error:
+            raise IndexMismatch(f"{path} is damaged ({error}): {remedy}") from error
+        known = isinstance(data, dict) and data.pop("format", None) == self.form
+        version = data.pop("version", None) if known else None
+        if version != self.version:
+            raise IndexMismatch(
+                f"{path} has {f'version {version}' if known else 'another format'}, this ras-agent reads "
+                f"'{self.form}' version {self.version}: {remedy}"
+            )
+        try:
+            return parse(data)
+        except (KeyError, TypeError, ValueError) as error:
+            raise IndexMismatch(f"{path} is damaged ({error}): {remedy}") from error
+
+    def write(self, folder: Path, manifest: Any) -> None:
+        """Commit the dataclass `manifest`: from here on readers see it."""
+        data = {"format": self.form, "version": self.version, **asdict(manifest)}
+        replace_file(folder / self.name, json.dumps(data, indent=2, ensure_ascii=False).encode() + b"\n")
+
+
 @contextmanager
 def writer_lock(path: Path) -> Iterator[None]:
-    """Hold the file `path` for this process alone; waits for another holder. A crash releases it."""
+    """Lock the file `path` for this process within the block, once others release it. A crash releases it too."""
     with path.open("a+b") as file:
         _lock(file)
         try:

@@ -13,7 +13,7 @@ from ras_agent.tools.index.text_files import not_unicode
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file to load.
+    """Names a file to load.
 
     label: its name in an index, the path from the named folder on, so that the folder may be moved.
     root: the name of the named folder the file was found in, or the label of a file that was named itself.

@@ -1,7 +1,7 @@
-"""What an index was made from: its files and documents, in one SQLite file inside the index.
+"""Records what an index was made from, its files and documents, in one SQLite file inside the index.
 
-It is committed after the index itself, batch by batch. So what it says is in the index is there, and what a killed run
-wrote beyond that is written once more, to the same effect.
+The journal is committed after the index itself, batch by batch. So what the journal lists is in the index, and what a
+killed run wrote beyond that is written again, to the same effect.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from pathlib import Path
 
 from ras_agent.errors import IndexMismatch, IngestError
 
-__all__ = ["Entry", "Journal", "open_journal"]
-
 _TABLES = """
 CREATE TABLE IF NOT EXISTS files (label TEXT PRIMARY KEY, root TEXT NOT NULL, stamp TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS documents (
@@ -26,8 +24,8 @@ CREATE INDEX IF NOT EXISTS documents_of_file ON documents (file);
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """A document in the index: the file and place it came from, a digest of it, and the run that saw it last."""
+class JournalEntry:
+    """Describes an indexed document: the file and place it came from, its digest, and the last run that saw it."""
 
     file: str
     place: str
@@ -36,7 +34,7 @@ class Entry:
 
 
 class Journal:
-    """One run's view of the journal. Nothing is kept before `commit`."""
+    """Reads and writes the journal for one run. Nothing is stored before `commit`."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -46,7 +44,7 @@ class Journal:
         connection.execute(f"PRAGMA user_version = {self.run:d}")
 
     def stamp(self, label: str) -> str | None:
-        """What the file looked like when all of it was indexed; empty if that did not end well, None for a new file."""
+        """Return the stamp the file had when all of it was indexed; "" if it never was, None for an unknown file."""
         row = self._connection.execute("SELECT stamp FROM files WHERE label = ?", (label,)).fetchone()
         return row[0] if row else None
 
@@ -54,21 +52,21 @@ class Journal:
         self._connection.execute("INSERT OR REPLACE INTO files VALUES (?, ?, ?)", (label, root, stamp))
 
     def files_under(self, roots: Collection[str]) -> list[str]:
-        """Labels of the files that were indexed from the named folders."""
+        """Return the labels of the files that were indexed from the named folders."""
         rows = self._connection.execute("SELECT label, root FROM files ORDER BY label")
         return [label for label, root in rows if root in roots]
 
     def drop_file(self, label: str) -> None:
         self._connection.execute("DELETE FROM files WHERE label = ?", (label,))
 
-    def document(self, name: str) -> Entry | None:
+    def document(self, name: str) -> JournalEntry | None:
         row = self._connection.execute(
             "SELECT file, place, digest, run FROM documents WHERE id = ?", (name,)
         ).fetchone()
-        return Entry(*row) if row else None
+        return JournalEntry(*row) if row else None
 
     def put_document(self, name: str, file: str, place: str, digest: bytes) -> None:
-        """Note that this run saw the document."""
+        """Record that this run saw the document."""
         values = (name, file, place, digest, self.run)
         self._connection.execute("INSERT OR REPLACE INTO documents VALUES (?, ?, ?, ?, ?)", values)
 
@@ -76,7 +74,7 @@ class Journal:
         self._connection.execute("DELETE FROM documents WHERE id = ?", (name,))
 
     def forget_document(self, name: str) -> None:
-        """Forget a document, and that its file was read, so that the next run writes it again if it is still there."""
+        """Delete a document and the stamp of its file, so that the next run indexes it again if it still exists."""
         known = self.document(name)
         if known is None:
             return
@@ -87,7 +85,7 @@ class Journal:
             self.drop_file(known.file)
 
     def documents_of(self, file: str, *, unseen: bool = False) -> list[str]:
-        """Ids of a file's documents; `unseen`: only of those that this run has not seen."""
+        """Return the ids of a file's documents; with `unseen`, of those that this run has not seen."""
         latest = self.run - 1 if unseen else self.run
         query = "SELECT id FROM documents WHERE file = ? AND run <= ? ORDER BY id"
         return [name for (name,) in self._connection.execute(query, (file, latest))]
@@ -101,7 +99,7 @@ class Journal:
 
 @contextmanager
 def open_journal(path: Path | None) -> Iterator[Journal]:
-    """The journal in file `path`, for this process alone, or without one an empty journal in memory.
+    """Open the journal in the file `path` for this process alone; without a path, an empty one in memory.
 
     Raises IngestError while another process holds it, IndexMismatch for a damaged file.
     """

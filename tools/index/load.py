@@ -28,7 +28,7 @@ _PLAIN = re.compile(r" {0,3}[^\s#>*+|`~-].*")
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A text exactly as its file holds it.
+    """Holds a text exactly as its file does.
 
     id: unique in an index. place: where it was read, for messages ("notes/a.jsonl line 3"). pages: for paged files,
     the offset in `text` where each page begins.
@@ -44,7 +44,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A file or record that was not loaded.
+    """Reports a file or record that was not loaded.
 
     error: whether it should have been; False for what is empty or no kind of file that is loaded here.
     hides: the label of a file or folder that could not be looked at, so that nobody knows whether it still exists.

@@ -1,4 +1,4 @@
-"""index.json: what an index on disk holds and in which files. Replacing it is what commits a write."""
+"""index.json says what an index on disk holds and in which files; replacing it commits a write."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from ras_agent.tools.index.bm25_matrix import BM25Parameters
-from ras_agent.tools.index.manifest_file import ManifestFile
+from ras_agent.tools.index.durable import ManifestFile
 from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.index.vector_index import VectorSettings
-
-__all__ = ["EmbedderIdentity", "Files", "Manifest", "read_manifest", "write_manifest"]
 
 NAME = "index.json"
 _FILE = ManifestFile(NAME, "ras-agent passage index", 1, "index", "ras-agent index")
@@ -19,7 +17,7 @@ _FILE = ManifestFile(NAME, "ras-agent passage index", 1, "index", "ras-agent ind
 
 @dataclass(frozen=True, slots=True)
 class EmbedderIdentity:
-    """Whose vectors an index holds, and how wide they are."""
+    """Names the embedder of an index's vectors, and how wide they are."""
 
     name: str
     dimension: int
@@ -30,7 +28,7 @@ class EmbedderIdentity:
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Names inside the index's folder. `bm25` and `faiss` are empty while they are not built."""
+    """Names the files inside the index's folder. `bm25` and `faiss` are empty until they are built."""
 
     passages: str = "passages-0.jsonl"
     vectors: str = "vectors-0.f32"
@@ -46,7 +44,10 @@ class Files:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """One generation of an index; each write makes the next. `fingerprint` is of ids and texts in corpus order."""
+    """Describes one generation of an index; each write makes the next.
+
+    fingerprint: a digest of ids and texts in corpus order.
+    """
 
     generation: int = 0
     passages: int = 0
@@ -71,10 +72,10 @@ class Manifest:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Raises IndexNotFound without an index in `folder`, IndexMismatch for a layout this version cannot read."""
+    """Read the manifest. Raises IndexNotFound without an index, IndexMismatch for a layout of another version."""
     return _FILE.read(folder, Manifest.from_dict)
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Commit: from here on readers see `manifest`."""
+    """Commit `manifest`: from here on readers see it."""
     _FILE.write(folder, manifest)

@@ -1,4 +1,4 @@
-"""What a write changes: which passages are new, which replace others, which need a vector."""
+"""Works out what a write changes: which passages are new, which replace others, which need a vector."""
 
 from __future__ import annotations
 
@@ -8,24 +8,20 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ras_agent.arrays import Ints
 from ras_agent.errors import IndexMismatch, RasError
 from ras_agent.protocols import Embedder
 from ras_agent.records import Passage
-from ras_agent.tools.index.indexed_text import indexed_text
-from ras_agent.tools.index.passage_log import passage_line
-from ras_agent.tools.index.row_table import Table, find_rows, hash_of, new_rows
+from ras_agent.tools.index.logs import VectorLog, passage_line
+from ras_agent.tools.index.row_table import Table, find_rows, hash_of, indexed_text, new_rows
 from ras_agent.tools.index.snapshot import Snapshot
-from ras_agent.tools.index.vector_log import VectorLog
 
-__all__ = ["Changes", "merge", "without_documents"]
-
-Rows = npt.NDArray[np.int64]
 _EMBED_AT_ONCE = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What a write did, in passages. `embedded`: how many texts went through the embedder."""
+    """Counts what a write did, in passages. `embedded`: how many texts went through the embedder."""
 
     added: int = 0
     replaced: int = 0
@@ -34,7 +30,7 @@ class Changes:
     embedded: int = 0
 
     def __bool__(self) -> bool:
-        """Whether anything changed."""
+        """Return whether anything changed."""
         return bool(self.added or self.replaced or self.deleted)
 
 
@@ -46,7 +42,7 @@ def merge(
     replace_existing: bool,
     whole_documents: bool,
 ) -> tuple[Table, Changes]:
-    """The next generation's rows. Writes to the logs alone; a replacement keeps its place in the corpus.
+    """Return the next generation's rows. Writes to the logs alone; a replacement keeps its place in the corpus.
 
     Raises ValueError for an id given twice, or already there unless `replace_existing`.
     """
@@ -76,7 +72,7 @@ def merge(
 
 
 def without_documents(snapshot: Snapshot, document_ids: Collection[str]) -> tuple[Table, Changes]:
-    """The rows that remain without the documents' passages. Passages without a document belong to none."""
+    """Return the rows that remain without the documents' passages. Passages without a document belong to none."""
     gone = _rows_of_documents(snapshot, set(document_ids) - {""})
     return np.delete(snapshot.table, gone), Changes(deleted=len(gone))
 
@@ -100,7 +96,7 @@ def _check_ids(passages: Sequence[Passage], stored: Sequence[Passage | None], re
 
 
 def _same(before: Passage | None, now: Passage) -> bool:
-    """Whether nothing has to be written; JSON makes a list of a tuple, which is no change."""
+    """Return whether nothing has to be written; JSON makes a list of a tuple, which is no change."""
     return before is not None and (before == now or passage_line(before) == passage_line(now))
 
 
@@ -108,19 +104,19 @@ def _hashes(texts: Iterable[str]) -> npt.NDArray[np.uint64]:
     return np.array([hash_of(text) for text in texts], dtype=np.uint64)
 
 
-def _rows_of_documents(snapshot: Snapshot, documents: Collection[str]) -> Rows:
+def _rows_of_documents(snapshot: Snapshot, documents: Collection[str]) -> Ints:
     candidates = np.flatnonzero(np.isin(snapshot.table["document"], _hashes(documents)))
     return np.array([row for row in candidates if snapshot.passages[int(row)].document_id in documents], dtype=np.int64)
 
 
-def _left_over(snapshot: Snapshot, passages: Sequence[Passage], existing: Rows) -> Rows:
-    """Rows of the passages' documents that hold none of the passages."""
+def _left_over(snapshot: Snapshot, passages: Sequence[Passage], existing: Ints) -> Ints:
+    """Return the rows of the passages' documents that hold none of the passages."""
     documents = {passage.document_id for passage in passages} - {""}
     return np.setdiff1d(_rows_of_documents(snapshot, documents), existing)
 
 
-def _vectors(snapshot: Snapshot, passages: Sequence[Passage], embedder: Embedder | None) -> tuple[Rows, int]:
-    """For each passage the number of its vector, and how many texts were embedded: those no passage had before."""
+def _vectors(snapshot: Snapshot, passages: Sequence[Passage], embedder: Embedder | None) -> tuple[Ints, int]:
+    """Return the number of each passage's vector, and how many texts had to be embedded because no passage had them."""
     log, numbers = snapshot.vector_log, np.full(len(passages), -1, dtype=np.int64)
     if log is None or embedder is None:
         return numbers, 0

@@ -1,30 +1,38 @@
-"""One generation of an index, to read from: it does not change when the index is written to."""
+"""One generation of an index: read from memory or from a folder, and written to a folder as the next one."""
 
 from __future__ import annotations
 
+import re
+import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from threading import Lock
-from typing import TypeVar
+from typing import TypeVar, cast
 
-from ras_agent.errors import IndexMismatch
+import numpy as np
+
+from ras_agent.errors import IndexExists, IndexMismatch
 from ras_agent.records import Passage
 from ras_agent.tools.index.bm25_matrix import BM25Matrix, build_matrix
-from ras_agent.tools.index.indexed_text import indexed_text
-from ras_agent.tools.index.manifest import Manifest
-from ras_agent.tools.index.passage_log import PassageLog, Places, StoredPassages
-from ras_agent.tools.index.row_table import Table
+from ras_agent.tools.index.durable import sync_file
+from ras_agent.tools.index.logs import FilePassageLog, FileVectorLog, PassageLog, Places, StoredPassages, VectorLog
+from ras_agent.tools.index.manifest import NAME, Files, Manifest, read_manifest, write_manifest
+from ras_agent.tools.index.row_table import ROW, Table, fingerprint, indexed_text
 from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.index.vector_index import VectorIndex
-from ras_agent.tools.index.vector_log import VectorLog
 
-__all__ = ["Snapshot"]
+_T = TypeVar("_T")
 
-T = TypeVar("T")
+_OURS = re.compile(r"(?:passages|vectors|rows|bm25)-\d+(?:\.\w+)?|index\.json\.new")
+_SLACK = 1 << 16  # a log is rewritten when more than half of it, and of this, is of deleted passages
 
 
 class Snapshot:
-    """Passages, their BM25 matrix and their vector index, the latter two loaded or built when first asked for."""
+    """Holds passages, their BM25 matrix and their vector index; it does not change when the index is written to.
+
+    The matrix and the vector index are loaded or built when first asked for.
+    """
 
     def __init__(
         self,
@@ -44,7 +52,7 @@ class Snapshot:
         self._lock = Lock()
 
     def bm25(self) -> BM25Matrix:
-        """The BM25 matrix, a row for each passage."""
+        """Return the BM25 matrix, a row for each passage."""
         with self._lock:
             if self._bm25 is None:
                 self._bm25 = self._saved(BM25Matrix.load, self.manifest.files.bm25) or build_matrix(
@@ -53,7 +61,7 @@ class Snapshot:
             return self._bm25
 
     def vectors(self) -> VectorIndex:
-        """The vector index, a number for each passage. Raises IndexMismatch if the index was made without embedder."""
+        """Return the vector index, a number for each passage. Raises IndexMismatch for an index without vectors."""
         with self._lock:
             if self.vector_log is None:
                 raise IndexMismatch(
@@ -66,8 +74,8 @@ class Snapshot:
                 )
             return self._vectors
 
-    def _saved(self, load: Callable[[Path], T], name: str) -> T | None:
-        """What the file `name` holds; None if there is none to load, and it has to be built from the logs."""
+    def _saved(self, load: Callable[[Path], _T], name: str) -> _T | None:
+        """Return what the file `name` holds; None if there is none, so that it has to be built from the logs."""
         if self._folder is None or not name:
             return None
         try:
@@ -76,3 +84,125 @@ class Snapshot:
             return None  # a later generation took its place
         except (ValueError, RuntimeError) as error:
             raise IndexMismatch(f"{self._folder / name} is damaged ({error}): build the index anew") from error
+
+
+def exists(folder: Path) -> bool:
+    """Return whether `folder` holds an index."""
+    return (folder / NAME).is_file()
+
+
+def open_folder(folder: Path) -> Snapshot:
+    """Return the current generation. Raises IndexNotFound, or IndexMismatch if it is damaged or of another version."""
+    while True:
+        manifest = read_manifest(folder)
+        try:
+            return _load(folder, manifest)
+        except FileNotFoundError as error:
+            if read_manifest(folder).generation == manifest.generation:
+                raise IndexMismatch(f"{error.filename} is missing: build the index anew") from error
+            # a writer committed and deleted the old files between our two reads: take its generation
+
+
+def start_folder(folder: Path, manifest: Manifest) -> None:
+    """Make `folder` and the empty generation that `manifest` describes.
+
+    Raises IndexExists if it holds anything, or is a file.
+    """
+    if exists(folder):
+        raise IndexExists(f"{folder} holds an index already: open it, or delete it first")
+    if folder.exists() and not folder.is_dir():
+        raise IndexExists(f"{folder} is a file: choose another place for the index")
+    files = Files(rows="rows-0.npy")
+    folder.mkdir(parents=True, exist_ok=True)
+    # files of an index that was never committed may be there; anything else could one day be deleted
+    if foreign := [path.name for path in folder.iterdir() if not _OURS.fullmatch(path.name)]:
+        raise IndexExists(f"{folder} holds something else, {foreign[0]!r}: choose another place for the index")
+    (folder / files.passages).write_bytes(b"")
+    (folder / files.vectors).write_bytes(b"")
+    np.save(folder / files.rows, np.empty(0, dtype=ROW), allow_pickle=False)
+    write_manifest(folder, replace(manifest, files=files, fingerprint=fingerprint(np.empty(0, dtype=ROW))))
+
+
+def write_folder(folder: Path, snapshot: Snapshot, *, build: bool, erase: bool = False) -> Snapshot:
+    """Commit `snapshot`, whose logs are in `folder`, with its search structures if `build`, and open it from there.
+
+    erase: remove from every file what `snapshot` does not hold; else it stays in the logs until they are mostly dead.
+    """
+    generation = snapshot.manifest.generation
+    table = snapshot.table.copy()
+    files = Files(
+        passages=_compact_passages(folder / f"passages-{generation}.jsonl", snapshot, table, erase),
+        vectors=_compact_vectors(folder / f"vectors-{generation}.f32", snapshot, table, erase),
+        rows=f"rows-{generation}.npy",
+    )
+    with (folder / files.rows).open("wb") as file:
+        np.save(file, table, allow_pickle=False)
+    sync_file(folder / files.rows)
+    if build:
+        files = replace(files, bm25=f"bm25-{generation}")
+        snapshot.bm25().save(folder / files.bm25)
+        if snapshot.vector_log:
+            files = replace(files, faiss=f"vectors-{generation}.faiss")
+            snapshot.vectors().save(folder / files.faiss)
+    manifest = replace(snapshot.manifest, files=files)
+    write_manifest(folder, manifest)
+    _clear_away(folder, files)
+    return _load(folder, manifest)
+
+
+def _load(folder: Path, manifest: Manifest) -> Snapshot:
+    """Open a generation. Raises FileNotFoundError for a missing file, IndexMismatch for one unlike the manifest."""
+    files = manifest.files
+    try:
+        table = np.load(folder / files.rows, mmap_mode="r", allow_pickle=False).view(np.ndarray)
+    except ValueError as error:
+        raise IndexMismatch(f"{folder / files.rows} is damaged ({error}): build the index anew") from error
+    passage_log = FilePassageLog(folder / files.passages)
+    vector_log = FileVectorLog(folder / files.vectors, manifest.embedder.dimension) if manifest.embedder else None
+    whole = table.dtype == ROW and len(table) == manifest.passages and fingerprint(table) == manifest.fingerprint
+    if whole and len(table):
+        whole = int((table["start"] + table["size"]).max()) <= passage_log.size
+        whole = whole and (vector_log is None or int(table["vector"].max()) < vector_log.size)
+    if not whole:
+        raise IndexMismatch(f"{folder} does not hold the {manifest.passages} passages it says: build it anew")
+    return Snapshot(manifest, table, passage_log, vector_log, Tokeniser.from_dict(manifest.tokeniser), folder)
+
+
+def _compact_passages(path: Path, snapshot: Snapshot, table: Table, erase: bool) -> str:
+    """Return the name of the passage log; if it is mostly dead, copy it to `path` and point `table` there."""
+    log = cast(FilePassageLog, snapshot.passage_log)
+    if log.size <= _most_dead(int(table["size"].sum()), erase):
+        return log.path.name
+    path.write_bytes(b"")
+    table["start"], table["size"] = FilePassageLog(path).append(snapshot.passages)
+    return path.name
+
+
+def _compact_vectors(path: Path, snapshot: Snapshot, table: Table, erase: bool) -> str:
+    """Return the name of the vector log, copied like the passage log."""
+    if snapshot.vector_log is None:
+        return Files().vectors
+    log = cast(FileVectorLog, snapshot.vector_log)
+    used, table_vectors = np.unique(table["vector"], return_inverse=True)  # equal texts share one
+    if log.size <= _most_dead(len(used), erase):
+        return log.path.name
+    path.write_bytes(b"")
+    FileVectorLog(path, log.dimension).append(log.take(used))
+    table["vector"] = table_vectors
+    return path.name
+
+
+def _most_dead(alive: int, erase: bool) -> int:
+    """Return how large a log may be of which `alive` is in use."""
+    return alive if erase else 2 * alive + _SLACK
+
+
+def _clear_away(folder: Path, files: Files) -> None:
+    """Delete the files that this generation does not need; readers that have mapped them can still read."""
+    current = set(asdict(files).values())
+    for path in folder.iterdir():
+        if _OURS.fullmatch(path.name) and path.name not in current:
+            try:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+            except OSError:
+                continue  # in use, where files in use cannot be deleted: the next write tries again

@@ -1,4 +1,4 @@
-"""A searchable collection of passages: in memory, or a folder on disk.
+"""A searchable collection of passages, in memory or in a folder on disk.
 
 On disk passages and vectors are appended to logs, everything else is written to new files, and replacing index.json
 commits. So an interrupted write leaves the index as it was, and whoever reads goes on reading what they opened.
@@ -22,21 +22,17 @@ from ras_agent.registry import check_options, find
 from ras_agent.tools.embed.embedders import resolve_embedder
 from ras_agent.tools.index.bm25_matrix import BM25Parameters
 from ras_agent.tools.index.durable import writer_lock
-from ras_agent.tools.index.folder import exists, open_folder, start_folder, write_folder
+from ras_agent.tools.index.logs import MemoryPassageLog, MemoryVectorLog
 from ras_agent.tools.index.manifest import EmbedderIdentity, Manifest, read_manifest
 from ras_agent.tools.index.merge import Changes, merge, without_documents
-from ras_agent.tools.index.passage_log import MemoryPassageLog
 from ras_agent.tools.index.row_table import ROW, Table, fingerprint, hash_of
-from ras_agent.tools.index.snapshot import Snapshot
+from ras_agent.tools.index.snapshot import Snapshot, exists, open_folder, start_folder, write_folder
 from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.index.vector_index import VectorSettings, require_faiss
-from ras_agent.tools.index.vector_log import MemoryVectorLog
-
-__all__ = ["Changes", "PassageIndex"]
 
 
 class PassageIndex:
-    """Passages in a fixed order with a BM25 matrix and, given an embedder, a vector index.
+    """Holds passages in a fixed order with a BM25 matrix and, given an embedder, a vector index.
 
     Made by `create`, `open` or `in_memory`. One process may write while others read; a second writer waits. Retrievers
     search the passages that were there when they were made.
@@ -59,9 +55,9 @@ class PassageIndex:
         bm25: BM25Parameters | None = None,
         vectors: VectorSettings | None = None,
     ) -> Self:
-        """An empty index in the folder `path`, which is made.
+        """Make an empty index in the folder `path`, which is created.
 
-        embedder: None for BM25 alone, or what resolve_embedder takes. Its name and dimension are kept in the index.
+        embedder: None for BM25 alone, or what resolve_embedder takes. Its name and dimension are stored in the index.
         Raises IndexExists if there is one already, or anything else.
         """
         path = Path(path)
@@ -71,9 +67,9 @@ class PassageIndex:
 
     @classmethod
     def open(cls, path: str | Path, embedder: object = None) -> Self:
-        """The index in the folder `path`, its files memory-mapped.
+        """Open the index in the folder `path`, its files memory-mapped.
 
-        Without `embedder`, the one whose name the index keeps is loaded by that name when first needed.
+        Without `embedder`, the one named in the index is loaded by that name when first needed.
         Raises IndexNotFound, or IndexMismatch for vectors of another embedder, another version or a damaged index.
         """
         path = Path(path)
@@ -93,7 +89,7 @@ class PassageIndex:
         bm25: BM25Parameters | None = None,
         vectors: VectorSettings | None = None,
     ) -> Self:
-        """An index that lives as long as the process; see `create`."""
+        """Make an index that lives as long as the process; see `create`."""
         resolved, manifest = _begin(embedder, tokeniser, bm25, vectors)
         vector_log = MemoryVectorLog(manifest.embedder.dimension) if manifest.embedder else None
         tokeniser = tokeniser or Tokeniser()
@@ -103,7 +99,7 @@ class PassageIndex:
 
     @staticmethod
     def exists(path: str | Path) -> bool:
-        """Whether the folder `path` holds an index."""
+        """Return whether the folder `path` holds an index."""
         return exists(Path(path))
 
     def __len__(self) -> int:
@@ -111,25 +107,25 @@ class PassageIndex:
 
     @property
     def passages(self) -> Sequence[Passage]:
-        """The passages in corpus order; on disk read one by one, when asked for."""
+        """Return the passages in corpus order; on disk they are read one by one, when asked for."""
         return self.snapshot.passages
 
     def get(self, passage_id: str) -> Passage | None:
-        """The passage with that id."""
+        """Return the passage with that id, None if there is none."""
         snapshot = self.snapshot
         rows = np.flatnonzero(snapshot.table["id"] == np.uint64(hash_of(passage_id)))
         found = (snapshot.passages[int(row)] for row in rows)
         return next((passage for passage in found if passage.id == passage_id), None)
 
     def document_ids(self) -> tuple[str, ...]:
-        """Ids of all documents in corpus order; passages without one belong to none."""
+        """Return the ids of all documents in corpus order; passages without one belong to none."""
         snapshot = self.snapshot
         _, first = np.unique(snapshot.table["document"], return_index=True)
         return tuple(name for row in np.sort(first).tolist() if (name := snapshot.passages[row].document_id))
 
     @property
     def embedder(self) -> Embedder | None:
-        """What queries and new passages are embedded with; None for an index without vectors.
+        """Return what queries and new passages are embedded with; None for an index without vectors.
 
         Raises IndexMismatch if the index was built with an embedder that has to be given to `open`.
         """
@@ -138,7 +134,7 @@ class PassageIndex:
         return self._embedder
 
     def retriever(self, name: str = "bm25", **options: Any) -> Retriever:
-        """A registered retriever over this index as it is now. Raises UnknownName for a name or an option."""
+        """Make a registered retriever over this index as it is now. Raises UnknownName for a name or an option."""
         made = find("retriever", name)
         check_options("retriever", name, made, options)
         return cast(Retriever, made(self, **options))
@@ -151,7 +147,7 @@ class PassageIndex:
         )
 
     def upsert(self, passages: Iterable[Passage], *, whole_documents: bool = False) -> Changes:
-        """Add passages, replacing those with the same id; what is unchanged is left alone, and no text embedded twice.
+        """Add passages, replacing those with the same id. Unchanged ones are not written, no text is embedded twice.
 
         whole_documents: the passages are all there is of their documents; others of the same documents are deleted.
         """
@@ -167,16 +163,16 @@ class PassageIndex:
         return self.delete_documents([document_id])
 
     def delete_documents(self, document_ids: Iterable[str]) -> Changes:
-        """Delete several documents' passages in one write; their texts and vectors then stay in no file.
+        """Delete several documents' passages in one write, and their texts and vectors from every file.
 
-        In a batch, that is at its end.
+        Inside a batch, files are rewritten at its end.
         """
         names = list(document_ids)
         return self._write(lambda now: without_documents(now, names), erase=True)
 
     @contextmanager
     def batch(self) -> Iterator[Self]:
-        """Many writes, each kept when it returns, that build the search structures once, at the end.
+        """Make many writes, each durable when it returns, that build the search structures once, at the end.
 
         If the process stops before the end, nothing written is lost: what is not built yet is built in memory when
         searched, and on disk by the next write or batch.
@@ -208,7 +204,7 @@ class PassageIndex:
             after = Snapshot(manifest, table, before.passage_log, before.vector_log, before.tokeniser)
             self._to_erase |= erase
             if self.path:
-                # to erase is to copy all that is left: once a batch
+                # erasing copies all that is left, so it is done once per batch
                 now = not self._in_batch
                 after = write_folder(self.path, after, build=now, erase=now and self._to_erase)
                 self._to_erase &= not now

@@ -1,4 +1,4 @@
-"""From text to index terms, for passages and for queries alike, in any script."""
+"""Splits text into index terms, for passages and for queries alike, in any script."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from collections.abc import Iterable
 from functools import cache
 from threading import Lock
 from typing import Any, Self
-
-__all__ = ["Tokeniser"]
 
 _ASCII_WORD = re.compile(r"[a-z0-9]+")
 _LATIN_WORD = re.compile(r"[^\W_]+")
@@ -26,7 +24,7 @@ _CACHE_SIZE = 1 << 20
 
 @cache
 def _word() -> re.Pattern[str]:
-    """A run of unspaced script, or a word of another one: letters and digits with the marks that belong to them.
+    """Match a run of unspaced script, or a word of another one: letters and digits with their marks.
 
     `\\w` leaves out the vowel signs of the Indic scripts, so marks are listed.
     """
@@ -42,7 +40,7 @@ def _unspaced() -> re.Pattern[str]:
 
 
 def _words(text: str) -> list[str]:
-    """Case-folded words; runs of unspaced script as pairs of characters, a run of one as itself."""
+    """Return case-folded words; runs of unspaced script as pairs of characters, a run of one as itself."""
     if text.isascii():
         return _ASCII_WORD.findall(text.lower())
     text = unicodedata.normalize("NFKC", text).casefold()
@@ -61,7 +59,7 @@ class Tokeniser:
     """Splits text into terms: Unicode words, without stop words, stemmed.
 
     `language` names a Snowball stemmer ("english", "german", "russian", ...) and the stop words that come with it;
-    None keeps every word as it is. `stop_words` replaces the language's list, `stem=False` keeps word forms.
+    None leaves every word as it is. `stop_words` replaces the language's list, `stem=False` leaves word forms.
     May be used from several threads at once.
     """
 
@@ -76,7 +74,7 @@ class Tokeniser:
         self._terms = dict.fromkeys(self.stop_words, "")
 
     def terms(self, text: str) -> list[str]:
-        """The terms of `text` in order, repeated ones repeated."""
+        """Return the terms of `text` in order, repeated ones repeated."""
         known = self._terms
         found = []
         for word in _words(text):
@@ -113,7 +111,7 @@ def _stemmer(language: str) -> Any:
 
 
 def _stop_words(language: str | None) -> tuple[str, ...]:
-    """The language's common function words; none for a language without a list."""
+    """Return the language's common function words; none for a language without a list."""
     if language is None:
         return ()
     from bm25s import stopwords

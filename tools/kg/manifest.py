@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from ras_agent.errors import IndexMismatch, IndexNotFound
+from ras_agent.tools.index.durable import ManifestFile
 from ras_agent.tools.index.manifest import EmbedderIdentity
-from ras_agent.tools.index.manifest_file import ManifestFile
 from ras_agent.tools.kg.equivalence import Equivalence
 
 __all__ = ["NAME", "KGManifest", "read_kg_manifest", "readable_kg_manifest", "write_kg_manifest"]

@@ -21,9 +21,8 @@ from ras_agent.errors import IndexMismatch, IndexNotFound
 from ras_agent.protocols import Embedder
 from ras_agent.records import Extraction, Failure, Passage
 from ras_agent.tools.embed.embedders import resolve_embedder
-from ras_agent.tools.index.indexed_text import indexed_text
 from ras_agent.tools.index.manifest import EmbedderIdentity
-from ras_agent.tools.index.row_table import hash_of
+from ras_agent.tools.index.row_table import hash_of, indexed_text
 from ras_agent.tools.kg.arrays import KGArrays
 from ras_agent.tools.kg.assemble import assemble, with_equivalences
 from ras_agent.tools.kg.disk import next_generation, open_generation, write_generation

@@ -7,7 +7,7 @@ from typing import Self
 
 from ras_agent.records import Passage
 from ras_agent.tools.index.bm25_matrix import BM25Matrix, BM25Parameters, build_matrix
-from ras_agent.tools.index.indexed_text import indexed_text
+from ras_agent.tools.index.row_table import indexed_text
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.retrieve.ranker import RankedRetriever

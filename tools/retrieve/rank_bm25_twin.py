@@ -26,7 +26,7 @@ import numpy.typing as npt
 from ras_agent.errors import MissingExtra
 from ras_agent.records import Passage
 from ras_agent.tools.index.bm25_matrix import BM25Parameters
-from ras_agent.tools.index.indexed_text import indexed_text
+from ras_agent.tools.index.row_table import indexed_text
 from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.retrieve.ranker import RankedRetriever
 from ras_agent.tools.retrieve.ranking import Ranking, check_query, top_k

@@ -15,7 +15,7 @@ from ras_agent.app.cli.options import Config, Debug, settings_from
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ras_agent.tools.index.ingest_run import IngestReport, Progress
+    from ras_agent.tools.index.ingest import IngestReport, Progress
     from ras_agent.tools.index.load import Skipped
 
 __all__ = ["index"]

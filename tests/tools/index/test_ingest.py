@@ -15,10 +15,9 @@ import numpy.typing as npt
 import pytest
 
 from ras_agent.errors import IndexExists, IndexMismatch, IngestError
-from ras_agent.tools.index import ingest_run
+from ras_agent.tools.index import ingest as ingest_module
 from ras_agent.tools.index.chunk import Chunking
-from ras_agent.tools.index.ingest import ingest
-from ras_agent.tools.index.ingest_run import Progress
+from ras_agent.tools.index.ingest import Progress, ingest
 from ras_agent.tools.index.journal import open_journal
 from ras_agent.tools.index.load import Fields
 from ras_agent.tools.index.store import PassageIndex
@@ -86,7 +85,7 @@ def test_the_same_input_gives_the_same_ids(docs: Path, out: Path, tmp_path: Path
 class TestAgain:
     def test_unchanged_files_are_not_read(self, docs: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ingest([docs], out)
-        monkeypatch.setattr(ingest_run, "load", None)
+        monkeypatch.setattr(ingest_module, "load", None)
         report = ingest([docs], out)
         assert (report.files, report.files_unchanged, report.passages_total) == (0, 4, 4)
 
@@ -219,7 +218,7 @@ class TestErrors:
     def test_a_file_whose_first_records_are_all_bad_is_given_up(
         self, tmp_path: Path, out: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(ingest_run, "HOPELESS", 3)
+        monkeypatch.setattr(ingest_module, "HOPELESS", 3)
         path = records(tmp_path / "a.jsonl", *[{"body": "x"}] * 9)
         report = ingest([path], out)
         assert len(report.errors) == 4
@@ -281,7 +280,7 @@ IMPORTS = """
 from __future__ import annotations
 import os, signal, sys
 import numpy as np
-from ras_agent.tools.index import ingest_run
+from ras_agent.tools.index import ingest as ingest_module
 from ras_agent.tools.index.ingest import ingest
 """
 KILLED = """
@@ -289,7 +288,7 @@ def stop_in_the_third_file(progress):
     if progress.file == "docs/c.txt":
         os.kill(os.getpid(), signal.SIGKILL)
 
-ingest_run.FIRST_BATCH = ingest_run.LARGEST_BATCH = 1
+ingest_module.FIRST_BATCH = ingest_module.LARGEST_BATCH = 1
 ingest([sys.argv[1]], sys.argv[2], embedder=EMBEDDER, on_progress=stop_in_the_third_file)
 """
 

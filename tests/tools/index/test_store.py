@@ -12,9 +12,9 @@ import pytest
 
 from ras_agent.errors import IndexExists, IndexMismatch, IndexNotFound
 from ras_agent.records import Passage
-from ras_agent.tools.index import folder as folder_module
+from ras_agent.tools.index import snapshot as snapshot_module
 from ras_agent.tools.index.bm25_matrix import BM25Parameters
-from ras_agent.tools.index.passage_log import FilePassageLog
+from ras_agent.tools.index.logs import FilePassageLog
 from ras_agent.tools.index.store import Changes, PassageIndex
 from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.index.vector_index import VectorSettings
@@ -321,7 +321,7 @@ def test_an_interrupted_write_leaves_the_index_as_it_was(
     index = PassageIndex.create(tmp_path / "index", hash_embedder)
     index.add([BELL])
     with monkeypatch.context() as broken:
-        broken.setattr(folder_module, step, None)  # calling it is where the write dies
+        broken.setattr(snapshot_module, step, None)  # calling it is where the write dies
         with pytest.raises((TypeError, AttributeError)):
             index.add([LEITH])
     assert ids(PassageIndex.open(tmp_path / "index")) == ["bell#0"]
@@ -420,7 +420,7 @@ def test_processes_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
 def test_logs_that_are_mostly_dead_are_written_anew(
     tmp_path: Path, hash_embedder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(folder_module, "_SLACK", 0)
+    monkeypatch.setattr(snapshot_module, "_SLACK", 0)
     index = PassageIndex.create(tmp_path / "index", hash_embedder)
     index.add([LEITH, BELL])
     for text in ("Bell rang.", "Bell rang twice.", "Bell rang at three."):

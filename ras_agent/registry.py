@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import Any, TypeVar
+from typing import Any
 
 from ras_agent.errors import UnknownName
 
@@ -38,24 +38,20 @@ PLUGINS: dict[str, dict[str, object]] = {
         "bm25": "ras_agent.tools.retrieve.bm25:bm25",
         "dense": "ras_agent.tools.retrieve.dense:dense",
         "hybrid": "ras_agent.tools.retrieve.hybrid:hybrid",
-        "graph": "ras_agent.tools.retrieve.graph:graph_mix",
+        "graph": "ras_agent.tools.retrieve.mix:graph",
         "gfm": "ras_agent.tools.retrieve.gfm:gfm",
-        "gfm+dense": "ras_agent.tools.retrieve.gfm:gfm_dense",
         "ppr": "ras_agent.tools.retrieve.ppr:ppr",
-        "ppr+dense": "ras_agent.tools.retrieve.ppr:ppr_dense",
         "pcst": "ras_agent.tools.retrieve.pcst:pcst",
         "paths": "ras_agent.tools.retrieve.paths:paths",
-        "paths+dense": "ras_agent.tools.retrieve.mixtures:paths_dense",
-        "pcst+dense": "ras_agent.tools.retrieve.mixtures:pcst_dense",
     },
 }
 """The plug-in by kind and name: an object, or "module:attribute", which is imported when it is asked for."""
 
+_JOINED = {"retriever": "ras_agent.tools.retrieve.mix:Mix"}
+"""For kinds whose plug-ins can be joined by name: what makes "a+b" of the names a and b."""
+
 _BUILT_IN = {kind: frozenset(table) for kind, table in PLUGINS.items()}
 _NAME = re.compile(r"\w[\w.-]*")
-
-Factory = TypeVar("Factory", bound=Callable[..., Any])
-_FORWARDS: dict[Callable[..., Any], Callable[..., Any]] = {}
 
 
 def register(kind: str, name: str, plugin: object) -> None:
@@ -78,7 +74,9 @@ def names(kind: str) -> tuple[str, ...]:
 
 
 def known(kind: str, name: str) -> bool:
-    """Tell whether a kind has the name, without importing the plug-in."""
+    """Tell whether a kind has the name, without importing the plug-in; "a+b" is known where a and b are."""
+    if kind in _JOINED and "+" in name:
+        return all(known(kind, part) for part in name.split("+"))
     return name in _table(kind) or bool(entry_points(group=f"ras_agent.{kind}", name=name))
 
 
@@ -88,11 +86,16 @@ def find(kind: str, name: str) -> Any:
     if plugin is None:
         for entry in entry_points(group=f"ras_agent.{kind}", name=name):
             return entry.load()
-        raise UnknownName(kind, name, names(kind))
-    if isinstance(plugin, str):
-        module, _, attribute = plugin.partition(":")
-        return getattr(import_module(module), attribute)
-    return plugin
+        if not known(kind, name):
+            mixes = (f"mixes of them such as {'+'.join(list(_table(kind))[:2])!r}",) if kind in _JOINED else ()
+            raise UnknownName(kind, name, (*names(kind), *mixes))
+        return _imported(_JOINED[kind])(name.split("+"))
+    return _imported(plugin) if isinstance(plugin, str) else plugin
+
+
+def _imported(place: str) -> Any:
+    module, _, attribute = place.partition(":")
+    return getattr(import_module(module), attribute)
 
 
 def _table(kind: str) -> dict[str, object]:
@@ -101,24 +104,16 @@ def _table(kind: str) -> dict[str, object]:
     return PLUGINS[kind]
 
 
-def forwards_to(inner: Callable[..., Any]) -> Callable[[Factory], Factory]:
-    """Mark a factory that forwards its `**options` to `inner`, so that `options_of` can list them."""
-
-    def mark(outer: Factory) -> Factory:
-        _FORWARDS[outer] = inner
-        return outer
-
-    return mark
-
-
 def options_of(factory: Callable[..., Any]) -> frozenset[str] | None:
-    """List the options of a factory: all parameters but the first, which is what it builds on; None if it takes any."""
+    """List the options of a factory: all parameters but the first, which is what it builds on; None if it takes any.
+
+    A factory that is an object may list them itself, as `options`.
+    """
+    if (listed := getattr(factory, "options", None)) is not None:
+        return frozenset(listed)
     given = list(inspect.signature(factory).parameters.values())
     named = frozenset(one.name for one in given[1:] if one.kind in (one.KEYWORD_ONLY, one.POSITIONAL_OR_KEYWORD))
-    if not any(one.kind is one.VAR_KEYWORD for one in given):
-        return named
-    more = options_of(_FORWARDS[factory]) if factory in _FORWARDS else None
-    return None if more is None else named | more
+    return None if any(one.kind is one.VAR_KEYWORD for one in given) else named
 
 
 def check_options(kind: str, name: str, factory: Callable[..., Any], options: Iterable[str]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,6 @@ from ras_agent.arrays import Floats
 from ras_agent.errors import MissingExtra, SettingsError, WeightsError
 from ras_agent.protocols import Embedder
 from ras_agent.records import Passage
-from ras_agent.registry import forwards_to
 from ras_agent.tools.embed.remembering import remembering
 from ras_agent.tools.gfm.choose import Scorer, scorer
 from ras_agent.tools.gfm.config import GFMConfig
@@ -26,18 +25,16 @@ from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.linked_graph import LinkedGraph
 from ras_agent.tools.kg.linking import EntityLinker, LinkedEntity, Linking, Mentions
-from ras_agent.tools.retrieve.dense import dense
 from ras_agent.tools.retrieve.document_ranker import PACKAGED, DocumentRanker, contributions, document_scores
 from ras_agent.tools.retrieve.gfm_paths import FactPath, fact_path
 from ras_agent.tools.retrieve.gfm_start import messages_of, start_of
-from ras_agent.tools.retrieve.mix import MixedRetriever
 from ras_agent.tools.retrieve.ranker import ExplainedRetriever
 from ras_agent.tools.retrieve.ranking import Ranking, check_query, top_k
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["GFMRetriever", "gfm", "gfm_dense", "weights_of"]
+__all__ = ["GFMRetriever", "gfm", "weights_of"]
 
 Doubles = npt.NDArray[np.float64]
 _AT_ONCE = 8  # questions whose scores are remembered while their hits are explained, one a thread
@@ -205,23 +202,6 @@ def gfm(
         ranker=ranker,
         toward=config.toward,
         paths=paths,
-    )
-
-
-@forwards_to(gfm)
-def gfm_dense(
-    index: PassageIndex,
-    *,
-    share: float = 0.5,
-    graph: KGIndex | LinkedGraph | None = None,
-    linking: Linking | None = None,
-    mentions: Mentions | None = None,
-    **options: Any,
-) -> MixedRetriever:
-    """The retriever registered as "gfm+dense": the mean of both, `share` of it the network's, with its `options`."""
-    linked = LinkedGraph.of(index, graph, linking, mentions)
-    return MixedRetriever(
-        [gfm(index, graph=linked, **options), dense(index, queries=linked.queries)], [share, 1 - share]
     )
 
 

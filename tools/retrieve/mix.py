@@ -1,17 +1,27 @@
-"""Several rankings of one corpus mixed by their scores, each brought to 0..1 first."""
+"""Mixes of retrievers: several rankings of one corpus by the weighted mean of their scores, each brought to 0..1 first.
+
+Any two retrievers mix by name: "ppr+dense" is `Mix(["ppr", "dense"])`. Those that walk a graph know how facts connect,
+dense search knows what texts mean.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import chain
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
+from ras_agent.protocols import Retriever
+from ras_agent.records import Passage
+from ras_agent.registry import find, options_of
+from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.kg.linked_graph import LinkedGraph
+from ras_agent.tools.kg.linking import Linking, Mentions
 from ras_agent.tools.retrieve.ranker import ExplainedRetriever, Explaining, Ranker
 from ras_agent.tools.retrieve.ranking import Ranking, check_query, top_k
-
-__all__ = ["DEPTH", "MixedRetriever", "mixed"]
 
 DEPTH = 1000
 """How far down each ranking counts."""
@@ -70,3 +80,74 @@ class MixedRetriever(ExplainedRetriever):
         """What its rankers tell of each passage, one after another."""
         told = [ranker.why(query, passage_ids) for ranker in self._rankers if isinstance(ranker, Explaining)]
         return [tuple(chain.from_iterable(of_one)) for of_one in zip(*told, strict=True)] or [()] * len(passage_ids)
+
+
+class RankedHits:
+    """Ranks the rows of `passages` by the hits of any retriever, so that it can be mixed; other hits do not count."""
+
+    def __init__(self, retriever: Retriever, passages: Sequence[Passage], name: str) -> None:
+        self.passages, self.name = passages, name
+        self._rows = {passage.id: row for row, passage in enumerate(passages)}
+        self._hits = lru_cache(64)(lambda query: tuple(retriever.retrieve(query, len(passages) or 1)))
+
+    def rank(self, query: str, k: int) -> Ranking:
+        """Return the `k` best rows. Raises ValueError for a blank query or k < 1."""
+        check_query(query, k)
+        found = [hit for hit in self._hits(query) if hit.passage.id in self._rows][:k]
+        rows = np.array([self._rows[hit.passage.id] for hit in found], dtype=np.int64)
+        return Ranking(rows, np.array([hit.score for hit in found], dtype=np.float32))
+
+    def explained(self, paths: int) -> Self:
+        """Return itself: its hits carry their reasons at no cost."""
+        return self
+
+    def why(self, query: str, passage_ids: Sequence[str]) -> list[tuple[str, ...]]:
+        """Return the reasons of each passage that is among the hits."""
+        reasons = {hit.passage.id: hit.why for hit in self._hits(query)}
+        return [reasons.get(passage, ()) for passage in passage_ids]
+
+
+class Mix:
+    """The factory of the retriever "a+b+...": the mean of what the retrievers of these names score."""
+
+    def __init__(self, parts: Sequence[str], name: str = "") -> None:
+        self.parts, self.name = tuple(parts), name or "+".join(parts)
+
+    @property
+    def options(self) -> frozenset[str]:
+        """`shares`, and every option that one of the parts takes."""
+        of_parts = (options_of(find("retriever", part)) or () for part in self.parts)
+        options = frozenset(("shares", *chain.from_iterable(of_parts)))
+        return options | {"linking", "mentions"} if "graph" in options else options
+
+    def __call__(
+        self,
+        index: PassageIndex,
+        *,
+        shares: Sequence[float] | None = None,
+        graph: KGIndex | LinkedGraph | None = None,
+        linking: Linking | None = None,
+        mentions: Mentions | None = None,
+        **options: Any,
+    ) -> MixedRetriever:
+        """Build the mix over `index`. Raises what building the parts raises, ValueError for wrong shares.
+
+        shares: how much each part counts, in the order of the names; equal by default.
+        graph, linking, mentions: for parts that search a knowledge graph; they share one, whose linker and cached query
+            vectors dense search uses too. options: each goes to the parts that take it.
+        """
+        makes = [find("retriever", part) for part in self.parts]
+        taken = [options_of(make) for make in makes]
+        on_graph = any(names and "graph" in names for names in taken)
+        linked = LinkedGraph.of(index, graph, linking, mentions) if on_graph else None
+        offered = {**options, **({"graph": linked, "queries": linked.queries} if linked else {})}
+        rankers: list[Ranker] = []
+        for part, make, names in zip(self.parts, makes, taken, strict=True):
+            wanted = options if names is None else names
+            made = make(index, **{name: value for name, value in offered.items() if name in wanted})
+            rankers.append(made if hasattr(made, "rank") else RankedHits(made, index.snapshot.passages, part))
+        return MixedRetriever(rankers, shares or [1] * len(rankers), name=self.name)
+
+
+graph = Mix(("gfm", "ppr", "dense"), name="graph")
+"""The retriever registered as "graph", which found most on HotpotQA's tuning half (docs/graphs.md)."""

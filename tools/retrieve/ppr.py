@@ -15,15 +15,13 @@ from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.linked_graph import LinkedGraph
 from ras_agent.tools.kg.linking import EntityLinker, LinkedEntity, Linking, Mentions
 from ras_agent.tools.kg.page_rank import PageRank, walk_matrix
-from ras_agent.tools.retrieve.dense import dense
-from ras_agent.tools.retrieve.mix import MixedRetriever
 from ras_agent.tools.retrieve.ranker import RankedRetriever
 from ras_agent.tools.retrieve.ranking import Ranking, check_query, top_k
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-__all__ = ["PPRRetriever", "ppr", "ppr_dense"]
+__all__ = ["PPRRetriever", "ppr"]
 
 
 class PPRRetriever(RankedRetriever):
@@ -117,9 +115,3 @@ def ppr(
         equivalence=equivalence,
         length=length,
     )
-
-
-def ppr_dense(index: PassageIndex, *, share: float = 0.5, graph: KGIndex | LinkedGraph | None = None) -> MixedRetriever:
-    """The retriever registered as "ppr+dense": the mean of both, `share` of it PageRank's."""
-    linked = LinkedGraph.of(index, graph)
-    return MixedRetriever([ppr(index, graph=linked), dense(index, queries=linked.queries)], [share, 1 - share])

@@ -45,10 +45,17 @@ def test_passages_ranked_by_both_come_first(hash_embedder: Any) -> None:
     assert hits[0].score == pytest.approx(2 / 61)
 
 
-def test_depth_limits_how_far_down_a_ranking_counts(hash_embedder: Any) -> None:
-    index = PassageIndex.in_memory(CORPUS, hash_embedder)
-    assert len(index.retriever("hybrid", depth=100).retrieve("city", 4)) == 4
-    assert len(index.retriever("hybrid", depth=1).retrieve("city", 1)) == 1
+def test_depth_limits_how_far_down_a_ranking_counts() -> None:
+    class Fixed:
+        def __init__(self, *rows: int) -> None:
+            self.passages, self._rows = CORPUS, rows
+
+        def rank(self, query: str, k: int) -> Ranking:
+            return ranking(*self._rows[:k])
+
+    deep, shallow = (HybridRetriever([Fixed(0, 1, 2), Fixed(3, 1, 2)], depth=depth) for depth in (3, 1))
+    assert deep.rank("city", 1).rows.tolist() == [1]
+    assert shallow.rank("city", 1).rows.tolist() == [0]
 
 
 def test_rankers_of_different_corpora_are_refused() -> None:

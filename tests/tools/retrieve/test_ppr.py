@@ -15,9 +15,7 @@ from ras_agent.tools.kg.facts import PassageFacts
 from ras_agent.tools.kg.index import FOLDER, KGIndex
 from ras_agent.tools.kg.writer import open_writer
 from ras_agent.tools.offline.roles import offline_extractor
-from ras_agent.tools.retrieve.mix import MixedRetriever, mixed
 from ras_agent.tools.retrieve.ppr import PPRRetriever
-from ras_agent.tools.retrieve.ranking import Ranking
 
 PASSAGES = [
     Passage("paris", "Paris is the capital of France.", "Paris"),
@@ -118,22 +116,6 @@ def test_the_mix_ranks_by_both(tmp_path: Path, hash_embedder: Any) -> None:
     assert set(found) == {"bell", "leith", "paris"}
 
 
-def test_scores_are_brought_to_one_scale_before_they_are_mixed() -> None:
-    one = Ranking.empty()._replace(rows=_rows(0, 1, 2), scores=_scores(100, 60, 0))
-    other = Ranking.empty()._replace(rows=_rows(1, 3), scores=_scores(0.2, 0.1))
-    found = mixed([one, other], [0.5, 0.5], 4, 4)
-    assert found.rows.tolist() == [1, 0, 2, 3]
-    assert found.scores.tolist() == pytest.approx([0.8, 0.5, 0, 0], abs=1e-5)
-
-
-def test_a_mix_of_different_passages_is_refused() -> None:
-    one, two = (PassageIndex.in_memory(PASSAGES[:n]).retriever("bm25") for n in (1, 2))
-    with pytest.raises(ValueError, match="same passages"):
-        MixedRetriever([one, two], [1, 1])  # type: ignore[list-item]  # rankers, by the registry's word
-    with pytest.raises(ValueError, match="weights"):
-        MixedRetriever([one], [0])  # type: ignore[list-item]
-
-
 def test_entities_that_a_question_starts_from_can_be_asked_for(tmp_path: Path) -> None:
     graph = KGIndex.in_memory([PassageFacts("bell", (Triple("Bell", "born in", "Edinburgh"),))])
     retriever = PassageIndex.in_memory(PASSAGES[2:]).retriever("ppr", graph=graph)
@@ -145,15 +127,3 @@ def test_entities_that_a_question_starts_from_can_be_asked_for(tmp_path: Path) -
 def test_numbers_outside_their_ranges_are_refused(tmp_path: Path, options: dict[str, float]) -> None:
     with pytest.raises(SettingsError, match=r"from 0"):
         built(tmp_path / "i", PASSAGES).retriever("ppr", **options)
-
-
-def _rows(*numbers: int) -> Any:
-    import numpy as np
-
-    return np.array(numbers, dtype=np.int64)
-
-
-def _scores(*numbers: float) -> Any:
-    import numpy as np
-
-    return np.array(numbers, dtype=np.float32)

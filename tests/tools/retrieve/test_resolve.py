@@ -58,9 +58,9 @@ def test_an_unknown_option_is_told_the_known_ones() -> None:
     ("name", "some"),
     [
         ("graph", {"graph", "linking", "mentions", "weights", "paths", "device"}),
-        ("gfm+dense", {"share", "weights", "ranker"}),
-        ("paths+dense", {"share", "composition", "settings"}),
-        ("pcst+dense", {"share", "scorer"}),
+        ("gfm+dense", {"shares", "weights", "ranker"}),
+        ("paths+dense", {"shares", "composition", "settings"}),
+        ("pcst+dense", {"shares", "scorer"}),
         ("ppr", {"damping", "equivalence"}),
     ],
 )

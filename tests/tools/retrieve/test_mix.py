@@ -1,0 +1,135 @@
+"""Mixes: any retrievers by name, the mean of their scores, each brought to 0..1."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ras_agent import registry
+from ras_agent.errors import UnknownName
+from ras_agent.records import Hit, Passage
+from ras_agent.registry import find, known, register
+from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.retrieve.mix import Mix, MixedRetriever, mixed
+from ras_agent.tools.retrieve.ranking import Ranking
+
+PASSAGES = [
+    Passage("paris", "Paris is the capital of France.", "Paris"),
+    Passage("leith", "The Water of Leith flows through Edinburgh.", "Water of Leith"),
+    Passage("bell", "Alexander Graham Bell was born in Edinburgh.", "Alexander Graham Bell"),
+]
+
+
+def ranking(scores: dict[int, float]) -> Ranking:
+    return Ranking(np.array(list(scores), dtype=np.int64), np.array(list(scores.values()), dtype=np.float32))
+
+
+class Constant:
+    """Gives fixed scores to fixed rows."""
+
+    name = "constant"
+
+    def __init__(self, passages: list[Passage], scores: dict[int, float]) -> None:
+        self.passages, self._ranking = passages, ranking(scores)
+
+    def rank(self, query: str, k: int) -> Ranking:
+        return Ranking(self._ranking.rows[:k], self._ranking.scores[:k])
+
+
+class Newest:
+    """A retriever from outside: no ranker, it knows hits alone."""
+
+    def __init__(self, index: PassageIndex, *, first: str = "bell") -> None:
+        self._hits = [Hit(p, 2.0 - (p.id != first), (f"{p.id} is new",)) for p in index.passages if p.id != "paris"]
+
+    def retrieve(self, query: str, k: int = 5) -> list[Hit]:
+        return sorted(self._hits, key=lambda hit: -hit.score)[:k]
+
+
+@pytest.fixture
+def newest() -> Iterator[str]:
+    register("retriever", "newest", Newest)
+    yield "newest"
+    registry.PLUGINS["retriever"].pop("newest")
+
+
+class TestScores:
+    def test_are_brought_to_one_scale_before_they_are_mixed(self) -> None:
+        found = mixed([ranking({0: 100, 1: 60, 2: 0}), ranking({1: 0.2, 3: 0.1})], [0.5, 0.5], 4, 4)
+        assert found.rows.tolist() == [1, 0, 2, 3]
+        assert found.scores.tolist() == pytest.approx([0.8, 0.5, 0, 0], abs=1e-5)
+
+    def test_of_one_hit_count_in_full(self) -> None:
+        found = mixed([ranking({2: 0.001}), ranking({0: 5, 1: 4})], [0.6, 0.4], 3, 3)
+        assert found.rows.tolist() == [2, 0, 1]
+        assert found.scores.tolist() == pytest.approx([0.6, 0.4, 0], abs=1e-5)
+
+    def test_no_more_than_k_rows_come_back(self) -> None:
+        assert len(mixed([ranking({0: 3, 1: 2, 2: 1})], [1], 3, 2).rows) == 2
+
+    def test_a_share_is_that_of_its_own_part(self) -> None:
+        one, other = Constant(PASSAGES, {0: 1, 1: 0}), Constant(PASSAGES, {2: 1, 1: 0})
+        hits = MixedRetriever([one, other], [0.2, 0.8]).retrieve("q", 2)
+        assert [(hit.passage.id, round(hit.score, 3)) for hit in hits] == [("bell", 0.8), ("paris", 0.2)]
+
+    def test_rows_below_the_depth_do_not_count_unless_k_asks_for_them(self) -> None:
+        one, other = Constant(PASSAGES, {0: 3, 1: 2, 2: 1}), Constant(PASSAGES, {2: 1, 0: 0})
+        assert MixedRetriever([one, other], [1, 1], depth=1).rank("q", 1).rows.tolist() == [0]
+        assert MixedRetriever([one, other], [1, 1], depth=1).rank("q", 3).rows.tolist() == [0, 2, 1]
+
+    @pytest.mark.parametrize("weights", [[0.0, 0.0], [1.5, -0.5], [1.0]])
+    def test_shares_that_make_no_mean_are_refused(self, weights: list[float]) -> None:
+        with pytest.raises(ValueError, match="a mix of 2 needs as many weights"):
+            MixedRetriever([Constant(PASSAGES, {0: 1})] * 2, weights)
+
+    def test_parts_over_different_passages_are_refused(self) -> None:
+        with pytest.raises(ValueError, match="same passages"):
+            MixedRetriever([Constant(PASSAGES, {}), Constant(PASSAGES[:1], {})], [1, 1])
+
+
+class TestNames:
+    def test_any_two_retrievers_mix(self, newest: str, hash_embedder: Any) -> None:
+        index = PassageIndex.in_memory(PASSAGES, hash_embedder)
+        for name in ("bm25+dense", "dense+bm25", "newest+bm25", "bm25+dense+newest", "hybrid+newest"):
+            mix = index.retriever(name)
+            assert isinstance(mix, MixedRetriever)
+            assert mix.name == name
+            assert "bell" in [hit.passage.id for hit in mix.retrieve("Who was born in Edinburgh?", 2)]
+
+    def test_shares_and_options_reach_the_parts(self, newest: str) -> None:
+        index = PassageIndex.in_memory(PASSAGES)
+        by = {
+            first: index.retriever("newest+bm25", shares=[0.9, 0.1], first=first).retrieve("capital of France", 1)
+            for first in ("bell", "leith")
+        }
+        assert {first: hits[0].passage.id for first, hits in by.items()} == {"bell": "bell", "leith": "leith"}
+        last = index.retriever("newest+bm25", shares=[0.1, 0.9]).retrieve("capital of France", 1)
+        assert last[0].passage.id == "paris"
+
+    def test_hits_say_why_as_far_as_a_part_can(self, newest: str) -> None:
+        hits = PassageIndex.in_memory(PASSAGES).retriever("newest+bm25").explained(1).retrieve("Edinburgh", 2)
+        assert {hit.passage.id: hit.why for hit in hits} == {
+            "bell": ("bell is new",),
+            "leith": ("leith is new",),
+        }
+
+    def test_an_unknown_part_is_refused_with_the_known_names(self) -> None:
+        assert known("retriever", "ppr+dense")
+        assert not known("retriever", "ppr+dance")
+        for name in ("ppr+dance", "ppr+", "+"):
+            with pytest.raises(UnknownName, match=r"unknown retriever .*; known: bm25, .*mixes of them such as"):
+                find("retriever", name)
+
+    def test_an_option_that_no_part_takes_is_refused(self) -> None:
+        with pytest.raises(UnknownName, match=r"unknown option of retriever 'bm25\+bm25' 'device'"):
+            PassageIndex.in_memory(PASSAGES).retriever("bm25+bm25", device="cpu")
+
+    def test_other_kinds_do_not_mix(self) -> None:
+        with pytest.raises(UnknownName, match="unknown planner 'offline\\+offline'"):
+            find("planner", "offline+offline")
+
+    def test_graph_is_a_mix_of_three(self) -> None:
+        made = find("retriever", "graph")
+        assert isinstance(made, Mix)
+        assert made.parts == ("gfm", "ppr", "dense")

@@ -2,6 +2,8 @@
 
     planner, extractor, answerer, reasoner    a factory of the role: make(**options), make(argument, **options)
     retriever                                 a factory over an index: make(index, **options)
+    metric                                    see ras_agent.eval.metrics.registry
+    benchmark                                 see ras_agent.eval.benchmarks.registry
 
 An installed package adds a plug-in through an entry point in the group `ras_agent.<kind>`, a script through `register`.
 """
@@ -13,6 +15,7 @@ import re
 from collections.abc import Callable, Iterable
 from importlib import import_module
 from importlib.metadata import entry_points
+from pkgutil import iter_modules
 from typing import Any
 
 from ras_agent.errors import UnknownName
@@ -44,6 +47,9 @@ PLUGINS: dict[str, dict[str, object]] = {
         "pcst": "ras_agent.tools.retrieve.pcst:pcst",
         "paths": "ras_agent.tools.retrieve.paths:paths",
     },
+    # these register themselves where they are defined
+    "metric": {},
+    "benchmark": {},
 }
 """The plug-in by kind and name: an object, or "module:attribute", which is imported when it is asked for."""
 
@@ -66,6 +72,12 @@ def register(kind: str, name: str, plugin: object) -> None:
     if not _NAME.fullmatch(name):
         raise ValueError(f"a {kind}'s name is a word of letters, digits, '.', '_' and '-', got {name!r}")
     table[name] = plugin
+
+
+def import_modules_of(package: str) -> None:
+    """Import every module of a package, so that the plug-ins that register themselves there are known."""
+    for module in iter_modules(import_module(package).__path__):
+        import_module(f"{package}.{module.name}")
 
 
 def names(kind: str) -> tuple[str, ...]:

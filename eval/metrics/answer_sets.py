@@ -83,7 +83,7 @@ def _contained_f1(question: Question, outcome: Outcome) -> float | None:
     return contained_set_score(_listed(outcome), question.answers).f1 if question.answers else None
 
 
-@metric("hr@k", decides=50)
+@metric("hr", decides=50, cutoff="required")
 def _hit_ratio(question: Question, outcome: Outcome, k: int) -> float | None:
     return answer_hit(k, _listed(outcome), question.answers) if question.answers else None
 

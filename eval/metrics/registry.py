@@ -1,13 +1,13 @@
 """Metrics by name. A metric is registered where it is defined: one function under one decorator, and no list elsewhere.
 
-    @metric("words")
-    def words(question: Question, outcome: Outcome) -> float | None:
-        return min(1.0, 10 / len(outcome.answer.split())) if outcome.answer else None
+    @metric("brief")
+    def brief(question: Question, outcome: Outcome) -> float | None:
+        return float(len(outcome.answer.split()) <= 5) if outcome.answer else None
 
 A metric scores one question's outcome in 0..1, or returns None where it does not apply; a run averages the scores of
-the questions that have one. A name that ends in "@k" stands for all cutoffs: `recall@5` calls `recall@k` with `k=5`.
-The modules of this folder register themselves. A metric of another package is known once its module has been imported,
-or by its name alone if the package names it in its entry points `ras_agent.metric`.
+the questions that have one. A metric with a cutoff is also called by names such as `recall@5`. The modules of this
+folder register themselves. A metric of another package is known once its module has been imported, or by its name alone
+if the package names it in its entry points `ras_agent.metric`.
 """
 
 from __future__ import annotations
@@ -15,20 +15,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, partial, wraps
-from importlib import import_module
-from importlib.metadata import entry_points
-from pathlib import Path
-from pkgutil import iter_modules
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
+from ras_agent import registry
 from ras_agent.errors import UnknownName
 from ras_agent.eval.question import Question
 from ras_agent.records import Citation, Passage, Triple
 
-GROUP = "ras_agent.metric"
-
+Cutoff = Literal["none", "optional", "required"]
 ScoreQuestion = Callable[..., float | None]
-"""Scores (question, outcome); the function of a name that ends in "@k" also takes the keyword `k`."""
+"""Scores (question, outcome); that of a metric with a cutoff also takes the keyword `k`."""
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
@@ -78,22 +74,28 @@ class Metric:
     of_passages: it needs nothing but the retrieved passages, so that a bare search can be scored by it.
     decides: its rank among the metrics that can say whether an answer is right. Of those that a run has, the one with
     the lowest rank does so in reports. None: it never does.
+    cutoff: whether its name may or must be followed by a cutoff, as in `recall@5`, which is `score`'s `k`.
     """
 
     name: str
     score: ScoreQuestion
     of_passages: bool = False
     decides: int | None = None
+    cutoff: Cutoff = "none"
 
 
-_METRICS: dict[str, Metric] = {}
+def metric(
+    name: str, *, of_passages: bool = False, decides: int | None = None, cutoff: Cutoff = "none"
+) -> Callable[[_Function], _Function]:
+    """Register the decorated function of a question and an outcome as the metric `name` (see `Metric`).
 
-
-def metric(name: str, *, of_passages: bool = False, decides: int | None = None) -> Callable[[_Function], _Function]:
-    """Register the decorated function of a question and an outcome as the metric `name` (see `Metric`)."""
+    Raises ValueError where the name is that of a metric of this folder.
+    """
 
     def registered(function: _Function) -> _Function:
-        _METRICS[name] = Metric(name, function, of_passages, decides)
+        if not _is_own(function) and name in _own():
+            raise ValueError(f"metric {name!r} is built in: register yours under another name")
+        registry.register("metric", name, Metric(name, function, of_passages, decides, cutoff))
         return function
 
     return registered
@@ -132,8 +134,7 @@ def ranking_metric(name: str, *, decides: int | None = None) -> Callable[[_Funct
             depth = max(1, len(outcome.passages)) if k is None else k
             return float(rule(depth, outcome.ranked(question), question.supporting))
 
-        for each in (name, f"{name}@k"):
-            metric(each, of_passages=True, decides=decides)(scored)
+        metric(name, of_passages=True, decides=decides, cutoff="optional")(scored)
         return rule
 
     return registered
@@ -141,23 +142,30 @@ def ranking_metric(name: str, *, decides: int | None = None) -> Callable[[_Funct
 
 def find_metric(name: str) -> Metric:
     """Return the metric called `name`. Raises UnknownName with the names there are."""
-    _register_own()
+    _own()
     base, at, cutoff = name.partition("@")
-    general = f"{base}@k" if at and cutoff.isdigit() and int(cutoff) > 0 else name
-    for entry in entry_points(group=GROUP, name=general) if general not in _METRICS else ():
-        loaded = entry.load()  # whose decorator registers it; a plain function is a metric too
-        if general not in _METRICS:
-            metric(general)(loaded)
-    found = _METRICS.get(general)
-    if found is None or (name == general and at):  # "recall@k" is no name until k is a number
+    if not registry.known("metric", base):
         raise UnknownName("metric", name, metric_names())
-    return found if name == general else replace(found, name=name, score=partial(found.score, k=int(cutoff)))
+    found = registry.find("metric", base)
+    if not isinstance(found, Metric):  # the function of an entry point, which its decorator has registered by now
+        found = registry.find("metric", base)
+    if not isinstance(found, Metric):
+        found = Metric(base, found)
+    if not at and found.cutoff != "required":
+        return found
+    if found.cutoff == "none" or not (cutoff.isdigit() and int(cutoff) > 0):
+        raise UnknownName("metric", name, metric_names())
+    return replace(found, name=name, score=partial(found.score, k=int(cutoff)))
 
 
 def metric_names() -> tuple[str, ...]:
     """Return all names, sorted; `@k` stands for any cutoff."""
-    _register_own()
-    return tuple(sorted({*_METRICS, *(entry.name for entry in entry_points(group=GROUP))}))
+    _own()
+    listed: set[str] = set()
+    for name in registry.names("metric"):
+        cutoff = found.cutoff if isinstance(found := registry.PLUGINS["metric"].get(name), Metric) else "none"
+        listed |= {name} if cutoff == "none" else {f"{name}@k"} if cutoff == "required" else {name, f"{name}@k"}
+    return tuple(sorted(listed))
 
 
 def score(question: Question, outcome: Outcome, metrics: Iterable[str]) -> dict[str, float]:
@@ -167,8 +175,17 @@ def score(question: Question, outcome: Outcome, metrics: Iterable[str]) -> dict[
 
 
 @cache
-def _register_own() -> None:
-    """Import the modules of this folder, whose decorators register their metrics."""
-    package = __name__.rpartition(".")[0]
-    for module in iter_modules([str(Path(__file__).parent)]):
-        import_module(f"{package}.{module.name}")
+def _own() -> frozenset[str]:
+    """Import the modules of this folder, whose decorators register their metrics, and return the names of these."""
+    registry.import_modules_of(_FOLDER)
+    table = registry.PLUGINS["metric"].items()
+    return frozenset(name for name, found in table if isinstance(found, Metric) and _is_own(found.score))
+
+
+_FOLDER = __name__.rpartition(".")[0]
+
+
+def _is_own(function: Callable[..., Any]) -> bool:
+    """Return whether a function is one of this folder's; a partial of one is."""
+    inner = function.func if isinstance(function, partial) else function
+    return str(getattr(inner, "__module__", "")).startswith(f"{_FOLDER}.")

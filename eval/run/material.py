@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ras_agent.errors import SettingsError
 from ras_agent.eval.benchmarks import Benchmark, benchmark
+from ras_agent.eval.metrics import find_metric
 from ras_agent.eval.question import Question
 from ras_agent.eval.run.manifest import file_sha256
 from ras_agent.settings import Settings
@@ -39,9 +40,15 @@ def load_material(
     corpus: Path | None = None,
     first: int = 1,
     limit: int | None = None,
+    metrics: Sequence[str] = (),
 ) -> Material:
-    """Questions `first` (from 1) and on, at most `limit`, and the passages to search. Raises RasError children."""
+    """Read questions `first` (from 1) and on, at most `limit`, and the passages to search. Raises RasError children.
+
+    metrics: what is measured in place of the benchmark's own metrics.
+    """
     asked = benchmark(name)
+    if metrics:
+        asked = replace(asked, metrics=tuple(find_metric(metric).name for metric in metrics))
     everything = asked.load(data)
     questions = everything[first - 1 :][:limit]
     if not questions:

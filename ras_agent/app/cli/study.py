@@ -66,6 +66,9 @@ def study(
     gold_limit: Annotated[
         int | None, typer.Option(min=1, help="extractors: how many texts of each file.", rich_help_panel=DATA)
     ] = None,
+    metric: Annotated[
+        list[str] | None, typer.Option(help="Measure this instead, e.g. recall@10.", rich_help_panel=RUN)
+    ] = None,
     planner: Annotated[list[str] | None, typer.Option(help="roles: each of them.", rich_help_panel=VARIED)] = None,
     answerer: Annotated[list[str] | None, typer.Option(help="roles: each of them.", rich_help_panel=VARIED)] = None,
     extractor: Annotated[
@@ -159,7 +162,9 @@ def study(
     console = screen(quiet=quiet, stderr=True)
     material = None
     if data:
-        material = load_material(benchmark, data, settings, corpus=corpus, first=first, limit=limit)
+        material = load_material(
+            benchmark, data, settings, corpus=corpus, first=first, limit=limit, metrics=metric or ()
+        )
     design = designed(name, material, settings, choices, out=out, concurrency=concurrency, seed=seed)
     done = run_study(
         design, out, concurrency=concurrency, retry_errors=retry_errors, watch=_watch(console, len(design.runs))

@@ -29,9 +29,9 @@ from ras_agent.program import run_program
 from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.subgraph.composition import INSTANCES, CompositionError, parse_composition
 from ras_agent.tools.subgraph.extract import Extraction
-from ras_agent.tools.subgraph.filter_paths import PathLimits
 from ras_agent.tools.subgraph.graph import Graph
-from ras_agent.tools.subgraph.path import Path as GraphPath
+from ras_agent.tools.subgraph.paths import Path as GraphPath
+from ras_agent.tools.subgraph.paths import PathLimits
 from ras_agent.tools.subgraph.pipeline import FoundPaths, PathFinder, PathSettings
 from ras_agent.tools.subgraph.scorers.resolve import ScorerModels, Scorers
 

@@ -7,13 +7,12 @@ from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.linked_graph import LinkedGraph
 from ras_agent.tools.kg.linking import Linking, Mentions
-from ras_agent.tools.retrieve.graph_retriever import GraphRetriever, tell
-from ras_agent.tools.retrieve.query import check_query
+from ras_agent.tools.retrieve.graph_retriever import GraphRetriever, by_path, tell
+from ras_agent.tools.retrieve.ranking import check_query
 from ras_agent.tools.subgraph.composition import Composition
-from ras_agent.tools.subgraph.evidence import by_path
 from ras_agent.tools.subgraph.extract import Extraction
-from ras_agent.tools.subgraph.filter_paths import PathLimits
 from ras_agent.tools.subgraph.graph import Graph
+from ras_agent.tools.subgraph.paths import PathLimits
 from ras_agent.tools.subgraph.pipeline import FoundPaths, PathFinder, PathSettings
 from ras_agent.tools.subgraph.scorers.resolve import ScorerModels, Scorers
 

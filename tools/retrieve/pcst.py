@@ -9,12 +9,11 @@ from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.linked_graph import LinkedGraph
 from ras_agent.tools.kg.linking import Linking, Mentions
-from ras_agent.tools.retrieve.graph_retriever import GraphRetriever, tell
-from ras_agent.tools.retrieve.query import check_query
-from ras_agent.tools.subgraph.evidence import by_fact
+from ras_agent.tools.retrieve.graph_retriever import GraphRetriever, by_fact, tell
+from ras_agent.tools.retrieve.ranking import check_query
 from ras_agent.tools.subgraph.extract import Extraction
 from ras_agent.tools.subgraph.graph import Graph, Subgraph
-from ras_agent.tools.subgraph.pcst_subgraph import PCSTFinder, PCSTSettings, QuestionSubgraph
+from ras_agent.tools.subgraph.pcst import PCSTFinder, PCSTSettings, QuestionSubgraph
 from ras_agent.tools.subgraph.scorers.bm25 import BM25Scorer
 from ras_agent.tools.subgraph.scoring import Scorer
 

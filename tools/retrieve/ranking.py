@@ -7,10 +7,6 @@ from typing import NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.tools.retrieve.query import check_query
-
-__all__ = ["Ranking", "check_query", "top_k"]
-
 _BLOCKS = 256
 _LEAST = np.finfo(np.float32).smallest_subnormal
 
@@ -50,3 +46,11 @@ def _floor(scores: npt.NDArray[np.float32], k: int) -> np.float32:
         return _LEAST
     maxima = scores[: width * _BLOCKS].reshape(_BLOCKS, width).max(axis=1)
     return max(np.partition(maxima, -k)[-k], _LEAST)
+
+
+def check_query(query: str, k: int) -> None:
+    """Raises ValueError for a blank query or k < 1."""
+    if not query.strip():
+        raise ValueError("the query is blank")
+    if k < 1:
+        raise ValueError(f"k must be at least 1, got {k}")

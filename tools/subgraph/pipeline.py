@@ -10,10 +10,18 @@ from dataclasses import dataclass, field
 from ras_agent.records import Failure, Triple
 from ras_agent.tools.subgraph.composition import Composition, parse_composition
 from ras_agent.tools.subgraph.extract import EXTRACTIONS, Extraction
-from ras_agent.tools.subgraph.filter_paths import PathLimits, beam, complete, shortest
 from ras_agent.tools.subgraph.graph import Graph, Subgraph, plain_name
-from ras_agent.tools.subgraph.path import Path
-from ras_agent.tools.subgraph.refine import RankedPath, at_random, by_score, prune
+from ras_agent.tools.subgraph.paths import (
+    Path,
+    PathLimits,
+    RankedPath,
+    at_random,
+    beam,
+    by_score,
+    complete,
+    prune,
+    shortest,
+)
 from ras_agent.tools.subgraph.scorers.resolve import ScorerModels, Scorers
 from ras_agent.tools.subgraph.scoring import Wording
 

@@ -8,9 +8,8 @@ from random import Random
 
 from ras_agent.eval.question import Question
 from ras_agent.text.canonical import canonical_key
-from ras_agent.tools.subgraph.filter_paths import PathLimits, complete
 from ras_agent.tools.subgraph.graph import Graph, Subgraph, plain_name
-from ras_agent.tools.subgraph.path import Path
+from ras_agent.tools.subgraph.paths import Path, PathLimits, complete
 from ras_agent.tools.subgraph.pipeline import without_names
 from ras_agent.tools.subgraph.scoring import Wording
 

@@ -31,7 +31,7 @@ from ras_agent.program import run_program
 from ras_agent.protocols import Embedder
 from ras_agent.tools.embed.embedders import resolve_embedder
 from ras_agent.tools.subgraph.graph import Graph
-from ras_agent.tools.subgraph.scorers.path_head import PARTS, PathHead
+from ras_agent.tools.subgraph.scorers.encoders import PARTS, PathHead
 from ras_agent.tools.subgraph.scoring import Wording
 from ras_agent.train.paths.examples import PathExample, path_examples
 from ras_agent.train.ranges import AMOUNT, COUNT, NATURAL, SEED, check_ranges

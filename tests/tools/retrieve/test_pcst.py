@@ -15,10 +15,10 @@ from ras_agent.tools.kg.facts import PassageFacts
 from ras_agent.tools.kg.index import FOLDER, KGIndex
 from ras_agent.tools.kg.textualise import stated_facts
 from ras_agent.tools.kg.writer import open_writer
+from ras_agent.tools.retrieve.graph_retriever import subgraph_passage
 from ras_agent.tools.retrieve.pcst import PCSTRetriever
-from ras_agent.tools.subgraph.evidence import subgraph_passage
 from ras_agent.tools.subgraph.graph import Graph, Subgraph
-from ras_agent.tools.subgraph.pcst_subgraph import PCSTSettings
+from ras_agent.tools.subgraph.pcst import PCSTSettings
 
 PASSAGES = [
     Passage("paris", "Paris is the capital of France.", "Paris"),

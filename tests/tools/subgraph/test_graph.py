@@ -7,7 +7,7 @@ from ras_agent.records import Source, Triple
 from ras_agent.tools.kg.facts import PassageFacts
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.subgraph.graph import Graph, Step, Subgraph, plain_name
-from ras_agent.tools.subgraph.path import Path
+from ras_agent.tools.subgraph.paths import Path
 
 BORN = Triple("Bell", "was born in", "Edinburgh", (Source("p1", 0, 9),))
 AGAIN = Triple("bell", "was born in", "Edinburgh", (Source("p2", 3, 8),))

@@ -16,13 +16,12 @@ from hypothesis import strategies as st
 from ras_agent.records import Triple
 from ras_agent.tools.kg.facts import PassageFacts
 from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.retrieve.graph_retriever import textualise
 from ras_agent.tools.subgraph.extract import Extraction
 from ras_agent.tools.subgraph.graph import Graph, Subgraph
-from ras_agent.tools.subgraph.pcst import Prizes, instance_of, prizes_of, steiner_tree
-from ras_agent.tools.subgraph.pcst_subgraph import PCSTFinder, PCSTSettings
+from ras_agent.tools.subgraph.pcst import PCSTFinder, PCSTSettings, Prizes, instance_of, prizes_of, steiner_tree
 from ras_agent.tools.subgraph.scorers.bm25 import BM25Scorer
 from ras_agent.tools.subgraph.scoring import Scored
-from ras_agent.tools.subgraph.textualise import textualise
 
 SIZES = st.sampled_from([0.0, 0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0])
 

@@ -22,11 +22,9 @@ from ras_agent.tools.subgraph.composition import INSTANCES, SCORERS
 from ras_agent.tools.subgraph.graph import Graph
 from ras_agent.tools.subgraph.pipeline import PathFinder, PathSettings
 from ras_agent.tools.subgraph.scorers.bm25 import BM25Scorer
-from ras_agent.tools.subgraph.scorers.cross_encoder import CrossEncoderScorer
-from ras_agent.tools.subgraph.scorers.encoder import EncoderScorer
+from ras_agent.tools.subgraph.scorers.encoders import CrossEncoderScorer, EncoderScorer, PathHead
 from ras_agent.tools.subgraph.scorers.graph_vectors import GraphVectorScorer
 from ras_agent.tools.subgraph.scorers.llm import LLMScorer, read_grades
-from ras_agent.tools.subgraph.scorers.path_head import PathHead
 from ras_agent.tools.subgraph.scorers.resolve import ScorerModels, Scorers
 from ras_agent.tools.subgraph.scoring import Scorer
 

@@ -11,8 +11,7 @@ import pytest
 
 from ras_agent.eval.question import Question
 from ras_agent.tools.subgraph.graph import Graph
-from ras_agent.tools.subgraph.scorers.encoder import EncoderScorer
-from ras_agent.tools.subgraph.scorers.path_head import PathHead
+from ras_agent.tools.subgraph.scorers.encoders import EncoderScorer, PathHead
 from ras_agent.train.paths.examples import PathExample, path_examples
 from ras_agent.train.paths.train import Config, fit, main
 

@@ -1,19 +1,63 @@
-"""Second module: paths from the question's entities through a subgraph, by shape alone or led by a scorer."""
+"""A path of facts: from an entity of the question, edge by edge, whichever way the edges point."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
+from random import Random
 
 import numpy as np
 
-from ras_agent.records import Failure
-from ras_agent.tools.subgraph.graph import Subgraph, require_igraph
-from ras_agent.tools.subgraph.path import Path
-from ras_agent.tools.subgraph.scoring import RelativeScorer, Scorer, Wording, best
+from ras_agent.records import Failure, Triple
+from ras_agent.tools.subgraph.graph import Graph, Step, Subgraph, plain_name, require_igraph
+from ras_agent.tools.subgraph.scoring import RelativeScorer, Scorer, Wording, best, score_distinct
 
-__all__ = ["Filtered", "PathLimits", "beam", "complete", "shortest"]
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """A node more than edges; `nodes[i]` and `nodes[i + 1]` are the ends of `edges[i]`. Numbers are the graph's."""
+
+    nodes: tuple[int, ...]
+    edges: tuple[int, ...] = ()
+
+    @property
+    def start(self) -> int:
+        return self.nodes[0]
+
+    @property
+    def end(self) -> int:
+        return self.nodes[-1]
+
+    def __len__(self) -> int:
+        """How many edges it has."""
+        return len(self.edges)
+
+    def extended(self, step: Step) -> Path:
+        return Path((*self.nodes, step.node), (*self.edges, step.edge))
+
+    def triples(self, graph: Graph) -> tuple[Triple, ...]:
+        return tuple(map(graph.triple, self.edges))
+
+    def text(self, graph: Graph) -> str:
+        """For readers: "frederica → spouse → ernest ← parents ← george"."""
+        return " ".join(self._drawn(graph, plain=False))
+
+    def scored_text(self, graph: Graph, wording: Wording = "facts") -> str:
+        """For scorers: the same with plain names, which have no underscores and no dotted prefixes; or "→ spouse ←
+        parents"."""
+        if wording == "relations":
+            return " ".join(self._drawn(graph, plain=True, names=False))
+        return " ".join(self._drawn(graph, plain=True))
+
+    def _drawn(self, graph: Graph, plain: bool, names: bool = True) -> list[str]:
+        shown = plain_name if plain else str
+        parts = [shown(graph.nodes[self.start])] if names else []
+        for before, after, edge in zip(self.nodes, self.nodes[1:], self.edges, strict=False):
+            arrow = "→" if int(graph.edges[edge, 0]) == before else "←"
+            relation = shown(graph.relations[int(graph.edges[edge, 1])])
+            parts += [arrow, relation, arrow, shown(graph.nodes[after])] if names else [arrow, relation]
+        return parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,3 +179,54 @@ def _limited(paths: Iterator[Path], limits: PathLimits) -> Filtered:
             return Filtered(tuple(found), truncated=True)
         found.append(path)
     return Filtered(tuple(found))
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    subgraph: Subgraph
+    failures: tuple[Failure, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RankedPath:
+    """The higher the score the better, comparable within one question; paths taken at random score 0."""
+
+    path: Path
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Refined:
+    paths: tuple[RankedPath, ...]
+    failures: tuple[Failure, ...] = ()
+
+
+def prune(
+    subgraph: Subgraph,
+    starts: Sequence[int],
+    scorer: Scorer,
+    question: str,
+    window: int = 24,
+    wording: Wording = "facts",
+) -> Pruned:
+    """The `window` edges that fit the question best, with their ends, and the starts. The published window is 24."""
+    edges = subgraph.edges.tolist()
+    scored = score_distinct(scorer, question, [subgraph.graph.edge_text(edge, wording) for edge in edges])
+    kept = [edges[place] for place in best(scored.values, window)]
+    inside = [start for start in starts if start in set(subgraph.nodes.tolist())]
+    return Pruned(Subgraph.of_edges(subgraph.graph, kept, inside), scored.failures)
+
+
+def at_random(paths: Sequence[Path], top_k: int, seed: int = 0) -> Refined:
+    """`top_k` of the paths, in their order; the same seed takes the same."""
+    places = sorted(Random(seed).sample(range(len(paths)), min(top_k, len(paths))))
+    return Refined(tuple(RankedPath(paths[place], 0.0) for place in places))
+
+
+def by_score(
+    graph: Graph, paths: Sequence[Path], top_k: int, scorer: Scorer, question: str, wording: Wording = "facts"
+) -> Refined:
+    """The `top_k` paths that fit the question best, best first, ties in their order."""
+    scored = score_distinct(scorer, question, [path.scored_text(graph, wording) for path in paths])
+    kept = best(scored.values, top_k)
+    return Refined(tuple(RankedPath(paths[place], float(scored.values[place])) for place in kept), scored.failures)

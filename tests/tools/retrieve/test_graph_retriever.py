@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from ras_agent.records import Passage, Source, Triple
-from ras_agent.tools.subgraph.evidence import by_path
+from ras_agent.tools.retrieve.graph_retriever import by_path
 from ras_agent.tools.subgraph.graph import Graph
-from ras_agent.tools.subgraph.path import Path
-from ras_agent.tools.subgraph.refine import RankedPath
+from ras_agent.tools.subgraph.paths import Path, RankedPath
 
 PASSAGE = Passage("bell", "Bell knew many.", "Bell")
 GRAPH = Graph.from_triples(

@@ -11,10 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ras_agent.tools.subgraph.extract import Extraction
-from ras_agent.tools.subgraph.filter_paths import PathLimits, beam, complete, shortest
 from ras_agent.tools.subgraph.graph import Graph, Subgraph
-from ras_agent.tools.subgraph.path import Path
-from ras_agent.tools.subgraph.refine import at_random, by_score, prune
+from ras_agent.tools.subgraph.paths import Path, PathLimits, at_random, beam, by_score, complete, prune, shortest
 from ras_agent.tools.subgraph.scorers.bm25 import BM25Scorer
 from ras_agent.tools.subgraph.scoring import RelativeScorer, Scored
 

@@ -1,0 +1,201 @@
+"""A sentence encoder, as it is or fine-tuned: which texts mean what the question means?"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import Any, Self
+
+import numpy as np
+
+from ras_agent.arrays import Floats
+from ras_agent.errors import MissingExtra, WeightsError
+from ras_agent.protocols import Embedder
+from ras_agent.tools.embed.embedders import resolve_embedder
+from ras_agent.tools.embed.remembering import remembering
+from ras_agent.tools.subgraph.graph import plain_name
+from ras_agent.tools.subgraph.scoring import Scored
+
+
+class EncoderScorer:
+    """The cosine of question and text. Texts' vectors are kept, for the facts of a graph come again and again."""
+
+    def __init__(self, embedder: object = "minilm", head: PathHead | None = None, *, kept: int = 200_000) -> None:
+        """head: what fine-tuning learnt, laid over the encoder's vectors; kept: how many texts' vectors at most.
+
+        Raises WeightsError for a head over another encoder, and what resolve_embedder raises.
+        """
+        self._embedder: Embedder = resolve_embedder(embedder)
+        if head is not None:
+            head.check(self._embedder)
+        self._head, self._size = head, kept
+        self._kept: OrderedDict[str, Floats] = OrderedDict()
+        self._lock = Lock()
+        # a beam asks at every length and start
+        self._question = remembering(self._embedder, 256).embed_query
+
+    @property
+    def name(self) -> str:
+        return f"{self._embedder.name}{'+path head' if self._head else ''}"
+
+    def score(self, question: str, texts: Sequence[str]) -> Scored:
+        if not texts:
+            return Scored(np.empty(0, dtype=np.float32))
+        asked = self._question(plain_name(question))
+        if self._head is not None:
+            asked = self._head.question(asked[None])[0]
+        return Scored((self._vectors(texts) @ asked).astype(np.float32))
+
+    def _vectors(self, texts: Sequence[str]) -> Floats:
+        """(len(texts), d) unit vectors."""
+        with self._lock:
+            missing = [text for text in dict.fromkeys(texts) if text not in self._kept]
+            here = {text: self._kept[text] for text in texts if text in self._kept}
+        if missing:
+            fresh = self._embedder.embed(missing)
+            if self._head is not None:
+                fresh = self._head.text(fresh)
+            here.update(zip(missing, fresh, strict=True))
+            with self._lock:
+                self._kept.update({text: here[text] for text in missing})
+                while len(self._kept) > self._size:
+                    self._kept.popitem(last=False)
+        return np.stack([here[text] for text in texts])
+
+
+FORMAT, VERSION = "ras-agent path encoder", 1
+PARTS = ("question_down", "question_up", "text_down", "text_up")
+_WEIGHTS, _ABOUT = "path_encoder.safetensors", "path_encoder.json"
+
+
+@dataclass(frozen=True, slots=True)
+class PathHead:
+    """x becomes x + (x down) up, scaled to unit length; down (d, r), up (r, d), for questions and for texts apart.
+
+    embedder: name of the encoder whose vectors it is for. about: how it was trained, plain JSON.
+    """
+
+    embedder: str
+    question_down: Floats
+    question_up: Floats
+    text_down: Floats
+    text_up: Floats
+    about: dict[str, Any]
+
+    def question(self, vectors: Floats) -> Floats:
+        """(n, d) unit vectors of questions, from the encoder's."""
+        return _mapped(vectors, self.question_down, self.question_up)
+
+    def text(self, vectors: Floats) -> Floats:
+        """(n, d) unit vectors of facts and paths, from the encoder's."""
+        return _mapped(vectors, self.text_down, self.text_up)
+
+    def check(self, embedder: Embedder) -> None:
+        """Raises WeightsError for an encoder that it was not trained over."""
+        if (embedder.name, embedder.dimension) != (self.embedder, len(self.question_down)):
+            raise WeightsError(
+                f"the path encoder was trained over {self.embedder!r} ({len(self.question_down)} wide), not over "
+                f"{embedder.name!r} ({embedder.dimension} wide): take that encoder, or train it with "
+                "`python -m ras_agent.train.paths.train`"
+            )
+
+    def save(self, folder: str | Path) -> None:
+        """Write weights and what is known of them into `folder`, which is made."""
+        from safetensors.numpy import save_file
+
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        save_file({part: np.ascontiguousarray(getattr(self, part)) for part in PARTS}, folder / _WEIGHTS)
+        about = {"format": FORMAT, "version": VERSION, "embedder": self.embedder, "about": self.about}
+        (folder / _ABOUT).write_text(json.dumps(about, indent=2, ensure_ascii=False) + "\n", "utf-8")
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """Raises WeightsError naming the file that is missing or damaged, MissingExtra without safetensors."""
+        try:
+            from safetensors import SafetensorError
+            from safetensors.numpy import load_file
+        except ImportError as error:
+            raise MissingExtra("a fine-tuned path encoder", "offline") from error
+        folder = Path(folder)
+        try:
+            about = json.loads((folder / _ABOUT).read_text("utf-8"))
+            weights = load_file(folder / _WEIGHTS)
+        except FileNotFoundError as error:
+            raise WeightsError(
+                f"no path encoder at {folder} ({error.filename} is missing): train one with "
+                "`python -m ras_agent.train.paths.train`"
+            ) from error
+        except (SafetensorError, ValueError, OSError) as error:
+            raise WeightsError(f"{folder} holds no readable path encoder ({error}): train it anew") from error
+        if not isinstance(about, dict) or (about.get("format"), about.get("version")) != (FORMAT, VERSION):
+            raise WeightsError(f"{folder / _ABOUT}: expected '{FORMAT}' version {VERSION}: train it anew")
+        if set(weights) != set(PARTS) or not _fits(weights):
+            raise WeightsError(f"{folder / _WEIGHTS}: its weights do not fit together: train it anew")
+        return cls(str(about["embedder"]), **weights, about=dict(about.get("about") or {}))
+
+
+def _mapped(vectors: Floats, down: Floats, up: Floats) -> Floats:
+    moved = vectors + (vectors @ down) @ up
+    lengths = np.linalg.norm(moved, axis=1, keepdims=True)
+    result: Floats = (moved / np.maximum(lengths, 1e-12)).astype(np.float32)
+    return result
+
+
+def _fits(weights: dict[str, Any]) -> bool:
+    downs, ups = (weights[PARTS[0]], weights[PARTS[2]]), (weights[PARTS[1]], weights[PARTS[3]])
+    fits = all(array.ndim == 2 and array.dtype == np.float32 for array in (*downs, *ups))
+    return (
+        fits
+        and downs[0].shape[0] == downs[1].shape[0]
+        and all(down.shape == up.shape[::-1] for down, up in zip(downs, ups, strict=True))
+    )
+
+
+class CrossEncoderScorer:
+    """Any sentence-transformers CrossEncoder with one output, such as BAAI/bge-reranker-v2-m3, the paper's."""
+
+    def __init__(self, model: str | Path | Any, *, batch_size: int = 64) -> None:
+        """model: a name, a folder, or a CrossEncoder; a name or folder is loaded at the first text."""
+        named = isinstance(model, str | Path)
+        self._path = str(model) if named else ""
+        self._model: Any = None if named else model
+        self._batch_size, self._lock = batch_size, Lock()  # its tokeniser cannot be borrowed by two threads
+
+    @property
+    def name(self) -> str:
+        return f"rerank:{self._path}" if self._path else "rerank"
+
+    def score(self, question: str, texts: Sequence[str]) -> Scored:
+        """Raises MissingExtra without sentence-transformers, WeightsError for a model that cannot be loaded."""
+        if not texts:
+            return Scored(np.empty(0, dtype=np.float32))
+        with self._lock:
+            if self._model is None:
+                self._model = _loaded(self._path)
+            pairs = [(_clean(plain_name(question)), _clean(text)) for text in texts]
+            values = self._model.predict(pairs, batch_size=self._batch_size, show_progress_bar=False)
+        return Scored(np.asarray(values, dtype=np.float32).reshape(len(texts)))
+
+
+def _clean(text: str) -> str:
+    """Tokenisers take no lone surrogates."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _loaded(path: str) -> Any:
+    try:
+        from sentence_transformers import CrossEncoder
+    except ImportError as error:
+        raise MissingExtra("a cross-encoder", "embeddings") from error
+    try:
+        return CrossEncoder(path, num_labels=1, model_kwargs={"use_safetensors": True})
+    except (OSError, ValueError) as error:
+        raise WeightsError(
+            f"the cross-encoder {path!r} cannot be loaded ({str(error).splitlines()[0]}): "
+            "give a model's name or a folder with safetensors weights"
+        ) from error

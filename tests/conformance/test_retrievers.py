@@ -17,7 +17,6 @@ from ras_agent.tools.kg.writer import open_writer
 from ras_agent.tools.retrieve.bm25 import BM25Retriever
 from ras_agent.tools.retrieve.document_ranker import DocumentRanker
 from ras_agent.tools.retrieve.langchain_adapter import LangChainRetriever, as_langchain
-from ras_agent.tools.retrieve.rank_bm25_twin import RankBM25Retriever
 from ras_agent.tools.subgraph.scorers.bm25 import BM25Scorer
 
 Build = Callable[[Sequence[Passage]], Retriever]
@@ -31,7 +30,6 @@ def _words_of(passage: Passage) -> PassageFacts:
 @pytest.fixture(
     params=[
         "bm25",
-        "rank-bm25",
         "dense",
         "dense-minilm",
         "hybrid",
@@ -103,7 +101,6 @@ def build(
 
     builds: dict[str, Build] = {
         "bm25": BM25Retriever.from_passages,
-        "rank-bm25": RankBM25Retriever,
         "dense": lambda passages: PassageIndex.in_memory(passages, hash_embedder).retriever("dense"),
         "dense-minilm": lambda passages: PassageIndex.in_memory(passages, "minilm").retriever("dense"),
         "hybrid": lambda passages: PassageIndex.in_memory(passages, hash_embedder).retriever("hybrid"),

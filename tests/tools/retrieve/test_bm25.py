@@ -1,5 +1,7 @@
 """BM25 retrieval, and its agreement with rank-bm25."""
 
+from collections import Counter
+from math import log
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ from ras_agent.tools.index.bm25_matrix import BM25Parameters
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.retrieve.bm25 import BM25Retriever
-from ras_agent.tools.retrieve.rank_bm25_twin import RankBM25Retriever
+from ras_agent.tools.retrieve.ranking import Ranking, top_k
 
 PLAIN = Tokeniser(None)
 
@@ -62,6 +64,23 @@ def random_corpus(seed: int, *, size: int = 200, vocabulary: int = 60) -> tuple[
     return passages(*(text(int(rng.integers(0, 40))) for _ in range(size))), [text(4) for _ in range(10)]
 
 
+def by_rank_bm25(corpus: list[Passage], query: str, parameters: BM25Parameters) -> Ranking:
+    """Return rank-bm25's scores of the passages that share a term with the query."""
+    rank_bm25 = pytest.importorskip("rank_bm25")
+    texts, terms = [PLAIN.terms(passage.text) for passage in corpus], PLAIN.terms(query)
+    k1, b = parameters.k1, parameters.b
+    if parameters.method == "bm25+":
+        model = rank_bm25.BM25Plus(texts, k1=k1, b=b, delta=parameters.delta)
+    else:
+        model = rank_bm25.BM25Okapi(texts, k1=k1, b=b, epsilon=0)
+    if parameters.method == "lucene":
+        holding = Counter(term for counts in model.doc_freqs for term in counts)
+        model.idf = {term: log(1 + (len(texts) - count + 0.5) / (count + 0.5)) for term, count in holding.items()}
+    scores = model.get_scores(terms)
+    scores[[set(terms).isdisjoint(counts) for counts in model.doc_freqs]] = 0
+    return top_k(scores.astype(np.float32), len(corpus))
+
+
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize(
     ("parameters", "scale"),
@@ -77,17 +96,10 @@ def random_corpus(seed: int, *, size: int = 200, vocabulary: int = 60) -> tuple[
 def test_the_ranking_is_that_of_rank_bm25(seed: int, parameters: BM25Parameters, scale: float) -> None:
     corpus, queries = random_corpus(seed)
     ours = BM25Retriever.from_passages(corpus, tokeniser=PLAIN, parameters=parameters)
-    twin = RankBM25Retriever(corpus, tokeniser=PLAIN, parameters=parameters)
     for query in queries:
-        mine, theirs = ours.rank(query, len(corpus)), twin.rank(query, len(corpus))
+        mine, theirs = ours.rank(query, len(corpus)), by_rank_bm25(corpus, query, parameters)
         assert sorted(mine.rows.tolist()) == sorted(theirs.rows.tolist())
         by_row, their_by_row = np.argsort(mine.rows), np.argsort(theirs.rows)
         gap = theirs.scores[their_by_row] - np.float32(scale) * mine.scores[by_row]
         constant = gap[:1] if parameters.method == "bm25+" else 0  # bm25+ gives every passage something for every term
         np.testing.assert_allclose(gap, np.zeros_like(gap) + constant, atol=1e-4)
-
-
-@pytest.mark.parametrize("method", ["atire", "bm25l"])
-def test_variants_that_rank_bm25_has_no_equal_of_have_no_twin(method: Any) -> None:
-    with pytest.raises(ValueError, match="rank-bm25 has no equal of"):
-        RankBM25Retriever(passages("fish"), parameters=BM25Parameters(method=method))

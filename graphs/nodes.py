@@ -22,7 +22,7 @@ from ras_agent.graphs.state import Beginning, State, Update
 from ras_agent.protocols import Answerer, Extractor, Retriever
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Answer, Extraction, Failure, Hit, Passage, Step, Usage
-from ras_agent.tools.kg.textualise import stated_facts
+from ras_agent.tools.kg.passage_facts import stated_facts
 from ras_agent.tools.roles import role_name
 
 __all__ = ["answer", "begin", "merge", "retrieve", "structure"]

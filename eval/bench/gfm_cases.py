@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from ras_agent.records import Source, Triple
 from ras_agent.text.canonical import canonical_key
-from ras_agent.tools.kg.facts import PassageFacts
 from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.kg.passage_facts import PassageFacts
 
 __all__ = ["Case", "openie_case", "real_case", "zipf_case"]
 

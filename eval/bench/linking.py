@@ -21,7 +21,7 @@ from ras_agent.eval.question import Question, load_questions
 from ras_agent.program import run_program
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex
-from ras_agent.tools.kg.linking import EntityLinker
+from ras_agent.tools.kg.link import EntityLinker
 
 __all__ = ["Linked", "main", "measure"]
 

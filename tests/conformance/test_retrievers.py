@@ -11,8 +11,8 @@ from ras_agent.protocols import Retriever
 from ras_agent.records import Passage, Triple
 from ras_agent.testing import RETRIEVER_CHECKS, Check
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.kg.facts import PassageFacts
 from ras_agent.tools.kg.index import FOLDER, KGIndex
+from ras_agent.tools.kg.passage_facts import PassageFacts
 from ras_agent.tools.kg.writer import open_writer
 from ras_agent.tools.retrieve.bm25 import BM25Retriever
 from ras_agent.tools.retrieve.document_ranker import DocumentRanker

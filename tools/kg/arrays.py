@@ -1,23 +1,126 @@
-"""A knowledge graph as arrays: what is on disk, what is in memory, what everything else reads."""
+"""A knowledge graph as arrays: tables of strings, sparse rows, and all of them together as they are on disk."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.tools.kg.sparse_rows import SparseRows
-from ras_agent.tools.kg.string_table import StringTable
-
-__all__ = ["SOURCE", "Edges", "KGArrays", "Vectors"]
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 Edges = npt.NDArray[np.int32]
 Vectors = npt.NDArray[np.floating[Any]]
 
 SOURCE = np.dtype([("document", "<i4"), ("start", "<i4"), ("end", "<i4")])
 """Where an edge was read: a document's number, and characters `start` to `end` of its text."""
+
+# text may hold lone surrogates, which plain UTF-8 cannot
+_HOW = ("utf-8", "surrogatepass")
+_AnyInts = npt.NDArray[np.integer[Any]]
+
+
+class StringTable(Sequence[str]):
+    """Strings by number. String `i` is bytes `starts[i]:starts[i + 1]` of `text`; the arrays may be memory-mapped."""
+
+    __slots__ = ("starts", "text")
+
+    def __init__(self, text: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64]) -> None:
+        """`starts` has one number more than there are strings."""
+        self.text, self.starts = text, starts
+
+    @classmethod
+    def of(cls, strings: Iterable[str]) -> Self:
+        encoded = [string.encode(*_HOW) for string in strings]
+        starts = np.zeros(len(encoded) + 1, dtype=np.int64)
+        np.cumsum([len(string) for string in encoded], out=starts[1:])
+        return cls(np.frombuffer(b"".join(encoded), dtype=np.uint8), starts)
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    @overload
+    def __getitem__(self, number: int) -> str: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[str]: ...
+    def __getitem__(self, number: Any) -> Any:
+        if isinstance(number, slice):
+            return [self[one] for one in range(*number.indices(len(self)))]
+        number = int(number)
+        if number < 0:
+            number += len(self)
+        if not 0 <= number < len(self):
+            raise IndexError(f"string {number} of {len(self)}")
+        return self._bytes(number).decode(*_HOW)
+
+    def find(self, string: str) -> int | None:
+        """The number of `string`, if the table's strings ascend by code points (a binary search)."""
+        wanted, low, high = string.encode(*_HOW), 0, len(self)
+        while low < high:
+            middle = (low + high) // 2
+            if self._bytes(middle) < wanted:
+                low = middle + 1
+            else:
+                high = middle
+        return low if low < len(self) and self._bytes(low) == wanted else None
+
+    def _bytes(self, number: int) -> bytes:
+        return self.text[self.starts[number] : self.starts[number + 1]].tobytes()
+
+
+@dataclass(frozen=True, slots=True)
+class SparseRows:
+    """Row `r` holds `values[starts[r]:starts[r + 1]]` at `columns[starts[r]:starts[r + 1]]`.
+
+    starts: (rows + 1,) int64; columns: (nonzero,) int32; values: (nonzero,); width: how many columns there are.
+    """
+
+    starts: npt.NDArray[np.int64]
+    columns: npt.NDArray[np.int32]
+    values: npt.NDArray[Any]
+    width: int
+
+    @classmethod
+    def counted(cls, rows: _AnyInts, columns: _AnyInts, shape: tuple[int, int], counts: _AnyInts | None = None) -> Self:
+        """The matrix that counts pairs (row, column), each pair `counts` times (once), repeated pairs added up."""
+        height, width = shape
+        flat = rows.astype(np.int64) * max(width, 1) + columns
+        cells, inverse = np.unique(flat, return_inverse=True)
+        weights = None if counts is None else counts.astype(np.float64)
+        values = np.bincount(inverse, weights=weights, minlength=len(cells)).astype(np.int32)
+        return cls.sorted(cells // max(width, 1), cells % max(width, 1), values, (height, width))
+
+    @classmethod
+    def sorted(cls, rows: _AnyInts, columns: _AnyInts, values: npt.NDArray[Any], shape: tuple[int, int]) -> Self:
+        """From cells that ascend by row, then column."""
+        starts = np.zeros(shape[0] + 1, dtype=np.int64)
+        np.cumsum(np.bincount(rows, minlength=shape[0]), out=starts[1:])
+        return cls(starts, columns.astype(np.int32), values, shape[1])
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.starts) - 1, self.width
+
+    def row(self, number: int) -> npt.NDArray[np.int32]:
+        """The columns of a row."""
+        return self.columns[self.starts[number] : self.starts[number + 1]]
+
+    def row_values(self, number: int) -> npt.NDArray[Any]:
+        """The values of a row, beside `row`."""
+        return self.values[self.starts[number] : self.starts[number + 1]]
+
+    def row_sizes(self) -> npt.NDArray[np.int64]:
+        """How many columns each row holds, shape (rows,)."""
+        return np.diff(self.starts)
+
+    def to_scipy(self, dtype: npt.DTypeLike = np.float32) -> csr_matrix:
+        """The same for scipy (extra `graph`)."""
+        from scipy.sparse import csr_matrix
+
+        return csr_matrix((self.values.astype(dtype), self.columns, self.starts), shape=self.shape)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,8 @@ import numpy.typing as npt
 
 from ras_agent.arrays import Ints
 from ras_agent.text.canonical import canonical_key
-from ras_agent.tools.kg.arrays import SOURCE, KGArrays
-from ras_agent.tools.kg.facts import PassageFacts
-from ras_agent.tools.kg.sparse_rows import SparseRows
-from ras_agent.tools.kg.string_table import StringTable
-
-__all__ = ["EQUIVALENT", "Occurrences", "assemble", "occurrences_of", "with_equivalences", "without_documents"]
+from ras_agent.tools.kg.arrays import SOURCE, KGArrays, SparseRows, StringTable
+from ras_agent.tools.kg.passage_facts import PassageFacts
 
 EQUIVALENT = "equivalent"
 """The name of the relation between entities that look like one."""

@@ -19,20 +19,16 @@ from ras_agent.tools.index.manifest import EmbedderIdentity
 from ras_agent.tools.index.row_table import hash_of
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.bulk import one_by_one
+from ras_agent.tools.kg.disk import readable_kg_manifest
 from ras_agent.tools.kg.equivalence import Equivalence
-from ras_agent.tools.kg.facts import PassageFacts
 from ras_agent.tools.kg.formats.gfm_csv import read_gfm_csv
 from ras_agent.tools.kg.formats.openie import load_openie
 from ras_agent.tools.kg.formats.triples import PlacedTriple, load_triples
 from ras_agent.tools.kg.in_processes import in_processes
 from ras_agent.tools.kg.index import FOLDER, KGIndex
-from ras_agent.tools.kg.manifest import readable_kg_manifest
-from ras_agent.tools.kg.place_facts import Given, place_facts
-from ras_agent.tools.kg.textualise import knowledge_passages, stated_facts
+from ras_agent.tools.kg.passage_facts import Given, PassageFacts, knowledge_passages, place_facts, stated_facts
 from ras_agent.tools.kg.writer import KGProgress, open_writer
 from ras_agent.tools.roles import resolve_extractor, role_name
-
-__all__ = ["KGReport", "add_triples", "build_graph", "delete_documents"]
 
 T = TypeVar("T")
 OnProgress = Callable[[KGProgress], None] | None

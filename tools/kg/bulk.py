@@ -9,9 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from ras_agent.errors import RasError
 from ras_agent.protocols import Extractor
 from ras_agent.records import Extraction, Failure, Passage
-from ras_agent.tools.kg.textualise import stated_facts
-
-__all__ = ["each_read", "one_by_one"]
+from ras_agent.tools.kg.passage_facts import stated_facts
 
 
 def each_read(

@@ -1,27 +1,78 @@
-"""A graph's arrays as files of one generation, memory-mapped when opened."""
+"""A knowledge graph on disk: generations of memory-mapped arrays, and kg.json, which names the current one.
+
+Replacing kg.json commits a write.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import re
 import shutil
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.errors import IndexMismatch
-from ras_agent.tools.index.durable import sync_file, sync_folder
-from ras_agent.tools.kg.arrays import SOURCE, KGArrays
-from ras_agent.tools.kg.manifest import KGManifest, read_kg_manifest, write_kg_manifest
-from ras_agent.tools.kg.sparse_rows import SparseRows
-from ras_agent.tools.kg.string_table import StringTable
+from ras_agent.errors import IndexMismatch, IndexNotFound
+from ras_agent.tools.index.durable import ManifestFile, sync_file, sync_folder
+from ras_agent.tools.index.manifest import EmbedderIdentity
+from ras_agent.tools.kg.arrays import SOURCE, KGArrays, SparseRows, StringTable
+from ras_agent.tools.kg.equivalence import Equivalence
 
-__all__ = ["digest_of", "load_arrays", "next_generation", "open_generation", "save_arrays", "write_generation"]
-
+NAME = "kg.json"
+_FILE = ManifestFile(NAME, "ras-agent knowledge graph", 1, "knowledge graph", "ras-agent kg build")
 _OURS = re.compile(r"graph-\d+")
 _TABLES = ("entities", "keys", "relations", "relation_keys", "documents")
+
+
+@dataclass(frozen=True, slots=True)
+class KGManifest:
+    """One generation of a graph.
+
+    fingerprint: a digest of entities, relations, edges, similarities and mentions: equal for equal graphs.
+    extractor: who read the facts; embedder: whose vectors it holds. texts: whether it knows which texts were read.
+    """
+
+    generation: int = 0
+    documents: int = 0
+    entities: int = 0
+    relations: int = 0
+    facts: int = 0
+    equivalences: int = 0
+    fingerprint: str = ""
+    extractor: str = ""
+    embedder: EmbedderIdentity | None = None
+    equivalence: Equivalence = field(default_factory=Equivalence)
+    texts: bool = False
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        embedder = data.pop("embedder")
+        return cls(
+            embedder=EmbedderIdentity(**embedder) if embedder else None,
+            equivalence=Equivalence(**data.pop("equivalence")),
+            **data,
+        )
+
+
+def read_kg_manifest(folder: Path) -> KGManifest:
+    """Raises IndexNotFound without a graph in `folder`, IndexMismatch for a layout this version cannot read."""
+    return _FILE.read(folder, KGManifest.from_dict)
+
+
+def readable_kg_manifest(folder: Path) -> KGManifest | None:
+    """What the graph in `folder`, be its arrays whole or damaged, says of itself; None if that cannot be read."""
+    try:
+        return read_kg_manifest(folder)
+    except (IndexNotFound, IndexMismatch):
+        return None
+
+
+def write_kg_manifest(folder: Path, manifest: KGManifest) -> None:
+    """Commit: from here on readers see `manifest`."""
+    _FILE.write(folder, manifest)
 
 
 def save_arrays(folder: Path, graph: KGArrays) -> None:

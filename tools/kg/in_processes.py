@@ -16,8 +16,6 @@ from ras_agent.records import Extraction, Passage
 from ras_agent.tools.kg.bulk import each_read
 from ras_agent.tools.spread.child import Child, in_words
 
-__all__ = ["in_processes"]
-
 _AT_ONCE = 16  # passages a message: enough to be worth sending, few enough to be read again after a kill
 
 Read = tuple[Passage, Extraction]

@@ -19,15 +19,11 @@ from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.embed.embedders import resolve_embedder
 from ras_agent.tools.index.manifest import EmbedderIdentity
 from ras_agent.tools.index.row_table import hash_of
-from ras_agent.tools.kg.arrays import Edges, KGArrays, Vectors
+from ras_agent.tools.kg.arrays import Edges, KGArrays, SparseRows, Vectors
 from ras_agent.tools.kg.assemble import assemble, occurrences_of, with_equivalences, without_documents
-from ras_agent.tools.kg.disk import digest_of, open_generation
+from ras_agent.tools.kg.disk import NAME, KGManifest, digest_of, open_generation
 from ras_agent.tools.kg.equivalence import Equivalence, comparable, mutual, near_lists
-from ras_agent.tools.kg.facts import PassageFacts
-from ras_agent.tools.kg.manifest import NAME, KGManifest
-from ras_agent.tools.kg.sparse_rows import SparseRows
-
-__all__ = ["FOLDER", "KGIndex", "described"]
+from ras_agent.tools.kg.passage_facts import PassageFacts
 
 FOLDER = "kg"
 """Where a graph lies inside the folder of the passage index it belongs to."""

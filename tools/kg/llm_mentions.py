@@ -11,8 +11,6 @@ from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.chat.client import ChatSettings, Request, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, converse, repair, without_thinking
 
-__all__ = ["LLMMentions", "listed_names"]
-
 _FORM = "one name a line, or [NONE]"
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
 

@@ -14,8 +14,6 @@ from ras_agent.tools.kg.index import KGIndex
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-__all__ = ["PageRank", "walk_matrix"]
-
 
 def walk_matrix(graph: KGIndex, *, equivalence: float = 1.0) -> csr_matrix:
     """The undirected graph's weights (N, N): facts between two entities count 1 each, an equivalence its cosine.

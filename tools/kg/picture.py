@@ -16,9 +16,6 @@ from ras_agent.errors import MissingExtra
 from ras_agent.page.parts import filled, inert_json, page_part, policy
 from ras_agent.tools.kg.index import KGIndex
 
-__all__ = ["graph_page", "nearby", "most_connected"]
-
-
 _INSIDE, _ACROSS, _WIDER = 4.0, 0.25, 1.5
 
 

@@ -8,8 +8,6 @@ import numpy as np
 
 from ras_agent.tools.kg.index import KGIndex
 
-__all__ = ["about", "counts"]
-
 _SHOWN = 50
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -23,20 +23,23 @@ from ras_agent.records import Extraction, Failure, Passage
 from ras_agent.tools.embed.embedders import resolve_embedder
 from ras_agent.tools.index.manifest import EmbedderIdentity
 from ras_agent.tools.index.row_table import hash_of, indexed_text
-from ras_agent.tools.kg.arrays import KGArrays
+from ras_agent.tools.kg.arrays import KGArrays, Vectors
 from ras_agent.tools.kg.assemble import assemble, with_equivalences
-from ras_agent.tools.kg.disk import next_generation, open_generation, write_generation
+from ras_agent.tools.kg.disk import (
+    NAME,
+    KGManifest,
+    next_generation,
+    open_generation,
+    readable_kg_manifest,
+    write_generation,
+)
 from ras_agent.tools.kg.equivalence import Equivalence, comparable, mutual, near_lists, near_lists_after
-from ras_agent.tools.kg.fact_store import FactStore, Known, open_fact_store
-from ras_agent.tools.kg.facts import PassageFacts, facts_in
 from ras_agent.tools.kg.index import KGIndex, described
-from ras_agent.tools.kg.manifest import NAME, KGManifest, readable_kg_manifest
-from ras_agent.tools.kg.textualise import STATED
-from ras_agent.tools.kg.vectors import vectors_of
-
-__all__ = ["GIVEN", "Extract", "KGProgress", "KGWriter", "ReadReport", "open_writer"]
+from ras_agent.tools.kg.passage_facts import STATED, PassageFacts, facts_in
+from ras_agent.tools.kg.store import FactStore, Known, open_fact_store
 
 STORE = "facts.sqlite"
+_AT_ONCE = 1024  # names embedded between two commits
 GIVEN = "given"
 """The reader of facts that were imported, not extracted."""
 
@@ -223,6 +226,60 @@ class KGWriter:
             lists = near_lists(of_entities, classes, how)
         graph = replace(graph, entity_vectors=of_entities, relation_vectors=of_relations, near=lists)
         return with_equivalences(graph, *mutual(lists))
+
+
+def vectors_of(
+    names: Sequence[str],
+    embedder: Embedder,
+    before: KGArrays | None,
+    store: FactStore,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Vectors:
+    """Unit vectors (len(names), d) float16, in the order of `names`, which are distinct.
+
+    What is embedded is kept in `store` as it comes, so that a killed build embeds nothing twice.
+    on_progress: told how many names were embedded so far, and how many are to be. Raises IndexMismatch for an embedder
+    of another width.
+    """
+    found = np.zeros((len(names), embedder.dimension), dtype=np.float16)
+    place = {name: number for number, name in enumerate(names)}
+    missing = np.ones(len(names), dtype=bool)
+    if before is not None:
+        for table, vectors in (
+            (before.entities, before.entity_vectors),
+            (before.relations, before.relation_vectors),
+        ):
+            if vectors is not None:
+                _copy(found, missing, place, list(table), vectors)
+    kept = list(store.kept_vectors())
+    _copy(found, missing, place, [name for name, _ in kept], [vector for _, vector in kept])
+    # texts of one length share a batch: less padding
+    left = sorted(np.flatnonzero(missing).tolist(), key=lambda number: len(names[number]))
+    if on_progress:
+        on_progress(0, len(left))
+    for start in range(0, len(left), _AT_ONCE):
+        batch = left[start : start + _AT_ONCE]
+        fresh = np.asarray(embedder.embed([names[number] for number in batch]), dtype=np.float16)
+        if fresh.shape != (len(batch), embedder.dimension):
+            raise IndexMismatch(
+                f"embedder {embedder.name!r} gave an array of shape {fresh.shape} for {len(batch)} texts and says that "
+                f"its vectors have {embedder.dimension} numbers: use one that keeps its word"
+            )
+        found[batch] = fresh
+        store.keep_vectors([names[number] for number in batch], fresh)
+        store.commit()
+        if on_progress:
+            on_progress(min(start + _AT_ONCE, len(left)), len(left))
+    return found
+
+
+def _copy(
+    found: Vectors, missing: np.ndarray, place: dict[str, int], names: Sequence[str], vectors: Vectors | list[Vectors]
+) -> None:
+    rows = [(place[name], number) for number, name in enumerate(names) if name in place]
+    for target, number in rows:
+        found[target] = vectors[number]
+        missing[target] = False
 
 
 @contextmanager

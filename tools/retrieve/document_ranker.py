@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ras_agent.arrays import Floats
 from ras_agent.tools.gfm.graph import entries
-from ras_agent.tools.kg.sparse_rows import SparseRows
+from ras_agent.tools.kg.arrays import SparseRows
 
 __all__ = ["PACKAGED", "DocumentRanker", "EntityWeight", "document_scores"]
 

@@ -23,8 +23,8 @@ from ras_agent.tools.gfm.paths import best_paths
 from ras_agent.tools.gfm.weights import load_gfm
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.kg.link import EntityLinker, LinkedEntity, Linking, Mentions
 from ras_agent.tools.kg.linked_graph import LinkedGraph
-from ras_agent.tools.kg.linking import EntityLinker, LinkedEntity, Linking, Mentions
 from ras_agent.tools.retrieve.document_ranker import PACKAGED, DocumentRanker, contributions, document_scores
 from ras_agent.tools.retrieve.gfm_paths import FactPath, fact_path
 from ras_agent.tools.retrieve.gfm_start import messages_of, start_of

@@ -13,7 +13,7 @@ from ras_agent.tools.gfm.config import GFMConfig
 from ras_agent.tools.gfm.cpu import Start
 from ras_agent.tools.gfm.graph import GFMGraph
 from ras_agent.tools.kg.index import KGIndex
-from ras_agent.tools.kg.linking import LinkedEntity
+from ras_agent.tools.kg.link import LinkedEntity
 
 __all__ = ["check_vectors", "inverse_vectors", "messages_of", "start_of"]
 

@@ -18,8 +18,8 @@ from ras_agent.records import Passage
 from ras_agent.registry import find, options_of
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.kg.link import Linking, Mentions
 from ras_agent.tools.kg.linked_graph import LinkedGraph
-from ras_agent.tools.kg.linking import Linking, Mentions
 from ras_agent.tools.retrieve.ranker import ExplainedRetriever, Explaining, Ranker
 from ras_agent.tools.retrieve.ranking import Ranking, check_query, top_k
 

@@ -7,8 +7,8 @@ import numpy as np
 from ras_agent.records import Hit
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.kg.link import Linking, Mentions
 from ras_agent.tools.kg.linked_graph import LinkedGraph
-from ras_agent.tools.kg.linking import Linking, Mentions
 from ras_agent.tools.retrieve.graph_retriever import GraphRetriever, by_fact, tell
 from ras_agent.tools.retrieve.ranking import check_query
 from ras_agent.tools.subgraph.extract import Extraction

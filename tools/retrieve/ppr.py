@@ -12,8 +12,8 @@ from ras_agent.errors import SettingsError
 from ras_agent.records import Passage
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.kg.link import EntityLinker, LinkedEntity, Linking, Mentions
 from ras_agent.tools.kg.linked_graph import LinkedGraph
-from ras_agent.tools.kg.linking import EntityLinker, LinkedEntity, Linking, Mentions
 from ras_agent.tools.kg.page_rank import PageRank, walk_matrix
 from ras_agent.tools.retrieve.ranker import RankedRetriever
 from ras_agent.tools.retrieve.ranking import Ranking, check_query, top_k

@@ -14,7 +14,7 @@ from ras_agent.arrays import Ints
 from ras_agent.errors import MissingExtra
 from ras_agent.records import Triple
 from ras_agent.text.canonical import canonical_key
-from ras_agent.tools.kg.sparse_rows import SparseRows
+from ras_agent.tools.kg.arrays import SparseRows
 from ras_agent.tools.subgraph.scoring import Wording
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import numpy as np
 
 from ras_agent.arrays import Floats, Ints
 from ras_agent.tools.gfm.graph import GFMGraph
+from ras_agent.tools.kg.arrays import SparseRows
 from ras_agent.tools.kg.index import KGIndex
-from ras_agent.tools.kg.sparse_rows import SparseRows
 
 __all__ = ["Asked", "Part", "part_of", "picked_documents"]
 

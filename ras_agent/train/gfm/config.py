@@ -10,7 +10,7 @@ from typing import Any
 
 from ras_agent.errors import SettingsError
 from ras_agent.eval.run.manifest import file_sha256
-from ras_agent.tools.kg.manifest import read_kg_manifest
+from ras_agent.tools.kg.disk import read_kg_manifest
 from ras_agent.train.ranges import AMOUNT, COUNT, NATURAL, SEED, SHARE, Range, check_ranges
 
 __all__ = ["Config", "contents_of", "settings_of"]

@@ -20,8 +20,8 @@ from ras_agent.errors import SettingsError, UnknownName
 from ras_agent.program import run_program
 from ras_agent.records import Passage
 from ras_agent.tools.kg.disk import write_generation
-from ras_agent.tools.kg.facts import PassageFacts, facts_in
 from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.kg.passage_facts import PassageFacts, facts_in
 from ras_agent.tools.offline.roles import offline_extractor
 from ras_agent.train.gfm.linked import Question, write_linked
 from ras_agent.train.pseudo_questions import supported_questions

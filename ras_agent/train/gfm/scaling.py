@@ -31,8 +31,8 @@ from ras_agent.tools.gfm.config import GFMConfig
 from ras_agent.tools.gfm.cpu import FastGFM
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.index.text_files import parse_line
-from ras_agent.tools.kg.beside import linker_for, rows_of_documents
 from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.kg.linked_graph import linker_for, rows_of_documents
 from ras_agent.tools.retrieve.document_ranker import PACKAGED
 from ras_agent.tools.retrieve.gfm import GFMRetriever, weights_of
 from ras_agent.tools.retrieve.gfm_start import messages_of

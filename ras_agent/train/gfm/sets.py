@@ -14,8 +14,8 @@ from ras_agent.arrays import Floats, Ints
 from ras_agent.errors import IndexMismatch, IndexNotFound, SettingsError
 from ras_agent.tools.gfm.config import GFMConfig
 from ras_agent.tools.gfm.graph import GFMGraph
+from ras_agent.tools.kg.disk import read_kg_manifest
 from ras_agent.tools.kg.index import KGIndex
-from ras_agent.tools.kg.manifest import read_kg_manifest
 from ras_agent.tools.retrieve.document_ranker import PACKAGED
 from ras_agent.tools.retrieve.gfm_start import inverse_vectors
 from ras_agent.train.gfm.batches import Asked, Part, part_of, picked_documents

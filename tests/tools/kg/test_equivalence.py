@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ras_agent.tools.kg.arrays import SparseRows
 from ras_agent.tools.kg.equivalence import Equivalence, comparable, mutual, near_lists, near_lists_after
-from ras_agent.tools.kg.sparse_rows import SparseRows
 
 
 def unit(count: int, seed: int, width: int = 8) -> npt.NDArray[np.float32]:

@@ -16,12 +16,12 @@ from ras_agent.errors import IngestError
 from ras_agent.records import Passage, Source, Triple
 from ras_agent.tools.index.load import Skipped
 from ras_agent.tools.kg.equivalence import Equivalence
-from ras_agent.tools.kg.facts import PassageFacts
 from ras_agent.tools.kg.formats.export import write_graphml, write_jsonl, write_nt, write_tsv
 from ras_agent.tools.kg.formats.gfm_csv import read_gfm_csv, write_gfm_csv
 from ras_agent.tools.kg.formats.openie import ReadyPassage, load_openie
 from ras_agent.tools.kg.formats.triples import PlacedTriple, load_triples
 from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.kg.passage_facts import PassageFacts
 
 PASSAGES = [
     PassageFacts(

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from ras_agent.errors import IndexMismatch, IndexNotFound, UnknownName
 from ras_agent.records import Source, Triple
+from ras_agent.tools.kg.arrays import StringTable
 from ras_agent.tools.kg.disk import digest_of, write_generation
 from ras_agent.tools.kg.equivalence import Equivalence
-from ras_agent.tools.kg.facts import PassageFacts
 from ras_agent.tools.kg.index import KGIndex
-from ras_agent.tools.kg.string_table import StringTable
+from ras_agent.tools.kg.passage_facts import PassageFacts
 
 
 def fact(passage: str, subject: str, predicate: str, object_: str, start: int = 0, end: int = 0) -> Triple:

@@ -20,8 +20,8 @@ from ras_agent.records import Extraction, Failure, Passage, Source, Triple
 from ras_agent.tools.kg import writer as module
 from ras_agent.tools.kg.bulk import one_by_one
 from ras_agent.tools.kg.equivalence import Equivalence
-from ras_agent.tools.kg.facts import PassageFacts
 from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.kg.passage_facts import PassageFacts
 from ras_agent.tools.kg.writer import ReadReport, open_writer
 
 BELL = Passage("bell", "Bell | was born in | Edinburgh\nBell | patented | telephone")

@@ -12,9 +12,9 @@ pytest.importorskip("torch")
 
 from ras_agent.records import Passage, Triple
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.kg.facts import PassageFacts
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.linked_graph import LinkedGraph
+from ras_agent.tools.kg.passage_facts import PassageFacts
 from ras_agent.tools.retrieve.dense import dense
 from ras_agent.tools.retrieve.document_ranker import DocumentRanker
 from ras_agent.tools.retrieve.mix import MixedRetriever

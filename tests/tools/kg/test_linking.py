@@ -10,10 +10,9 @@ import pytest
 
 from ras_agent.errors import SettingsError
 from ras_agent.records import Triple
-from ras_agent.tools.kg.facts import PassageFacts
 from ras_agent.tools.kg.index import KGIndex
-from ras_agent.tools.kg.linking import EntityLinker, Linking
-from ras_agent.tools.kg.query_mentions import query_mentions, split_mention
+from ras_agent.tools.kg.link import EntityLinker, Linking, query_mentions, split_mention
+from ras_agent.tools.kg.passage_facts import PassageFacts
 
 NAMES = (
     "Alexander Graham Bell",

@@ -8,10 +8,10 @@ import pytest
 
 from ras_agent.errors import ParseError
 from ras_agent.records import Triple
-from ras_agent.tools.kg.facts import PassageFacts
 from ras_agent.tools.kg.index import KGIndex
-from ras_agent.tools.kg.linking import EntityLinker
+from ras_agent.tools.kg.link import EntityLinker
 from ras_agent.tools.kg.llm_mentions import LLMMentions, listed_names
+from ras_agent.tools.kg.passage_facts import PassageFacts
 
 QUESTION = "Which river flows through the city where Alexander Graham Bell was born?"
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from ras_agent.records import Triple
-from ras_agent.tools.kg.facts import PassageFacts
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.page_rank import PageRank, walk_matrix
+from ras_agent.tools.kg.passage_facts import PassageFacts
 
 
 def graph_of(*pairs: str) -> KGIndex:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ras_agent.records import Passage, Source, Triple
-from ras_agent.tools.kg.facts import PassageFacts
-from ras_agent.tools.kg.place_facts import Given, place_facts
+from ras_agent.tools.kg.passage_facts import Given, PassageFacts, place_facts
 
 
 def test_facts_go_to_the_one_passage_of_a_title() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from ras_agent.records import Passage, Source, Triple
 from ras_agent.tools.kg.formats.triples import PlacedTriple
-from ras_agent.tools.kg.textualise import knowledge_passages, stated_facts
+from ras_agent.tools.kg.passage_facts import knowledge_passages, stated_facts
 
 FACTS = [
     PlacedTriple("Bell", "born in", "Edinburgh", "a.nt line 1"),

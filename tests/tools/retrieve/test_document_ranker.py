@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ras_agent.tools.kg.sparse_rows import SparseRows
+from ras_agent.tools.kg.arrays import SparseRows
 from ras_agent.tools.retrieve.document_ranker import DocumentRanker, document_scores
 
 # entity 0 in documents 0, 1; entity 1 in 1 (twice); entity 2 in none; entity 3 in 0, 1, 2, 3

@@ -24,7 +24,7 @@ from ras_agent.tools.gfm.paths import MessagePath, best_paths
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.bulk import one_by_one
 from ras_agent.tools.kg.index import FOLDER, KGIndex
-from ras_agent.tools.kg.linking import LinkedEntity
+from ras_agent.tools.kg.link import LinkedEntity
 from ras_agent.tools.kg.writer import open_writer
 from ras_agent.tools.offline.roles import offline_extractor
 from ras_agent.tools.retrieve.document_ranker import PACKAGED, DocumentRanker

@@ -13,9 +13,8 @@ from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Passage, Source, Triple
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.bulk import one_by_one
-from ras_agent.tools.kg.facts import PassageFacts
 from ras_agent.tools.kg.index import FOLDER, KGIndex
-from ras_agent.tools.kg.textualise import stated_facts
+from ras_agent.tools.kg.passage_facts import PassageFacts, stated_facts
 from ras_agent.tools.kg.writer import open_writer
 from ras_agent.tools.offline.roles import offline_answerer, offline_extractor
 from ras_agent.tools.retrieve.paths import PathRetriever

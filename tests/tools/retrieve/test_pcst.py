@@ -11,9 +11,8 @@ from ras_agent import create_ras_agent
 from ras_agent.errors import IndexMismatch
 from ras_agent.records import Passage, Source, Triple
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.kg.facts import PassageFacts
 from ras_agent.tools.kg.index import FOLDER, KGIndex
-from ras_agent.tools.kg.textualise import stated_facts
+from ras_agent.tools.kg.passage_facts import PassageFacts, stated_facts
 from ras_agent.tools.kg.writer import open_writer
 from ras_agent.tools.retrieve.graph_retriever import subgraph_passage
 from ras_agent.tools.retrieve.pcst import PCSTRetriever

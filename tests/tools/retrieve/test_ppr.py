@@ -11,8 +11,8 @@ from ras_agent.errors import IndexMismatch, SettingsError
 from ras_agent.records import Passage, Triple
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.bulk import one_by_one
-from ras_agent.tools.kg.facts import PassageFacts
 from ras_agent.tools.kg.index import FOLDER, KGIndex
+from ras_agent.tools.kg.passage_facts import PassageFacts
 from ras_agent.tools.kg.writer import open_writer
 from ras_agent.tools.offline.roles import offline_extractor
 from ras_agent.tools.retrieve.ppr import PPRRetriever

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from ras_agent.errors import SettingsError, UnknownName, WeightsError
 from ras_agent.records import Triple
-from ras_agent.tools.kg.facts import PassageFacts
 from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.kg.passage_facts import PassageFacts
 from ras_agent.tools.subgraph.composition import INSTANCES, SCORERS
 from ras_agent.tools.subgraph.graph import Graph
 from ras_agent.tools.subgraph.pipeline import PathFinder, PathSettings

@@ -23,8 +23,8 @@ from ras_agent.records import Passage, Source, Triple
 from ras_agent.tools.gfm.cpu import FastGFM
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.disk import write_generation
-from ras_agent.tools.kg.facts import PassageFacts
 from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.kg.passage_facts import PassageFacts
 from ras_agent.train.gfm.batches import Asked
 from ras_agent.train.gfm.linked import Question, write_linked
 from ras_agent.train.gfm.scaling import Judge, grid, main, study, table

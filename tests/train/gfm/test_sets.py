@@ -13,8 +13,8 @@ pytest.importorskip("torch")
 from ras_agent.errors import SettingsError
 from ras_agent.records import Source, Triple
 from ras_agent.tools.gfm.config import GFMConfig
-from ras_agent.tools.kg.facts import PassageFacts
 from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.kg.passage_facts import PassageFacts
 from ras_agent.train.gfm.batches import Asked, part_of, picked_documents
 from ras_agent.train.gfm.sets import Set, completion, retrieval
 

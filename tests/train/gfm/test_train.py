@@ -29,8 +29,8 @@ from ras_agent.tools.gfm.graph import GFMGraph  # noqa: E402
 from ras_agent.tools.gfm.network import initial_weights  # noqa: E402
 from ras_agent.tools.gfm.weights import load_gfm, save_gfm  # noqa: E402
 from ras_agent.tools.kg.disk import write_generation  # noqa: E402
-from ras_agent.tools.kg.facts import PassageFacts  # noqa: E402
 from ras_agent.tools.kg.index import KGIndex  # noqa: E402
+from ras_agent.tools.kg.passage_facts import PassageFacts  # noqa: E402
 from ras_agent.train.gfm.batches import part_of  # noqa: E402
 from ras_agent.train.gfm.linked import Question, linked, read_linked, write_linked  # noqa: E402
 from ras_agent.train.gfm.sets import Example, completion, load_sets, retrieval  # noqa: E402

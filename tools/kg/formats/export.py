@@ -11,8 +11,6 @@ from xml.sax.saxutils import escape, quoteattr
 from ras_agent.question_graph.export import NOT_XML
 from ras_agent.tools.kg.index import KGIndex
 
-__all__ = ["write_graphml", "write_jsonl", "write_nt", "write_tsv"]
-
 _KEYS = (
     ("label", "node", "string"),
     ("documents", "node", "int"),

@@ -17,10 +17,8 @@ from ras_agent.records import Source, Triple
 from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.index.load import Skipped
 from ras_agent.tools.kg.assemble import EQUIVALENT
-from ras_agent.tools.kg.facts import PassageFacts
 from ras_agent.tools.kg.index import KGIndex
-
-__all__ = ["MENTIONED", "read_gfm_csv", "write_gfm_csv"]
+from ras_agent.tools.kg.passage_facts import PassageFacts
 
 MENTIONED = "is_mentioned_in"
 """The relation from an entity to a document that names it."""

@@ -11,9 +11,7 @@ from ras_agent.text.canonical import canonical_key
 from ras_agent.text.overlap import best_sentence, sentences_of
 from ras_agent.tools.index.load import Skipped
 from ras_agent.tools.index.text_files import not_unicode, parse_line, read_lines
-from ras_agent.tools.kg.facts import PassageFacts
-
-__all__ = ["ReadyPassage", "load_openie"]
+from ras_agent.tools.kg.passage_facts import PassageFacts
 
 
 class ReadyPassage(NamedTuple):

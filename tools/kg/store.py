@@ -17,9 +17,7 @@ import numpy.typing as npt
 
 from ras_agent.errors import IndexMismatch, IngestError
 from ras_agent.tools.kg.assemble import Occurrences
-from ras_agent.tools.kg.facts import PassageFacts
-
-__all__ = ["FactStore", "Known", "open_fact_store"]
+from ras_agent.tools.kg.passage_facts import PassageFacts
 
 _VERSION = 1
 # names are bytes: text may hold lone surrogates, which SQLite's text cannot

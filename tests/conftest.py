@@ -176,8 +176,7 @@ def gfm_folder(tmp_path: Path) -> Callable[[int], Path]:
 
     def write(text_width: int) -> Path:
         torch = pytest.importorskip("torch")
-        from ras_agent.tools.gfm.config import GFMConfig
-        from ras_agent.tools.gfm.weights import save_gfm
+        from ras_agent.tools.gfm.weights import GFMConfig, save_gfm
 
         config = GFMConfig(text_width=text_width, width=4, layers=2, inverse="negated")
         weights = {name: torch.zeros(shape) for name, shape in config.shapes().items()}

@@ -50,8 +50,8 @@ from ras_agent.eval.bench.gfm_measure import OnDevice, measure
 from ras_agent.eval.bench.gfm_speed_table import compared, heading, line, remark
 from ras_agent.eval.bench.gfm_systems import DEVICE_SYSTEMS, SYSTEMS
 from ras_agent.program import run_program
-from ras_agent.tools.gfm.config import GFMConfig
-from ras_agent.tools.gfm.cuda import ROWS
+from ras_agent.tools.gfm.cuda import ROWS_PER_BLOCK
+from ras_agent.tools.gfm.weights import GFMConfig
 from ras_agent.tools.kg.index import KGIndex
 
 __all__ = ["main"]
@@ -73,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--systems", help="parted by semicolons (all; those of a device only with --device)")
     parser.add_argument("--device", help="where the systems of a device run: cuda, cuda:1, cpu, mps")
     parser.add_argument("--batch", type=_positive, default=1, help="questions that those compute at once (1)")
-    parser.add_argument("--rows", type=_positive, default=ROWS, help=f"entities times questions of a block ({ROWS})")
+    parser.add_argument("--rows", type=_positive, default=ROWS_PER_BLOCK, help="entities times questions of a block")
     parser.add_argument("--json", type=Path, help="write the records there too, one a line")
     parser.add_argument("--job", nargs=2, metavar=("SYSTEM", "FOLDER"), help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.tools.gfm.cache import ROWS
-from ras_agent.tools.gfm.config import GFMConfig
-from ras_agent.tools.gfm.cpu import FastGFM, Start
+from ras_agent.tools.gfm.cpu import FastGFM
+from ras_agent.tools.gfm.cpu_kernels import ROWS_AT_ONCE
 from ras_agent.tools.gfm.cuda import DeviceGFM
-from ras_agent.tools.gfm.graph import GFMGraph
+from ras_agent.tools.gfm.graph import GFMGraph, GFMStart
+from ras_agent.tools.gfm.weights import GFMConfig
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -31,19 +31,19 @@ def fast_floor(
     config: GFMConfig,
 ) -> dict[str, float]:
     """What the median question moves, as FastGFM computes it with everything kept, in float32 on the CPU."""
-    fast, d = FastGFM(weights, graph, most=1 << 40, half_cache=False), config.width
-    hearer, spoken, heard = graph.hearer, *np.zeros((2, graph.entities), dtype=np.bool_)
+    fast, d = FastGFM(weights, graph, cache_bytes=1 << 40, half_cache=False), config.width
+    hearer, spoken, heard = graph.target, *np.zeros((2, graph.entities), dtype=np.bool_)
     work = []
     for question, start in zip(questions, starts, strict=True):
         keys, products, moved = start, 0, 0
-        for step in fast.steps(question, Start(start, np.ones(len(start), dtype=np.float32))):
-            products += 2 * d * d * (len(step.reached) + len(step.speakers))
+        for step in fast.steps(question, GFMStart(start, np.ones(len(start), dtype=np.float32))):
+            products += 2 * d * d * (len(step.reached) + len(step.sources))
             # each message reads a state and a relation; each one reached reads its background and writes itself
             spoken[:], heard[:] = False, False
-            spoken[step.speakers], heard[step.reached] = True, True
+            spoken[step.sources], heard[step.reached] = True, True
             messages = int(np.count_nonzero(spoken[graph.source] & heard[hearer]))
-            moved += 4 * d * (2 * messages + 2 * len(step.reached) + len(step.speakers))
-            keys = step.keys
+            moved += 4 * d * (2 * messages + 2 * len(step.reached) + len(step.sources))
+            keys = step.changed
         products += 4 * d * d * len(keys)
         moved += 8 * d * graph.entities  # the part of the score that knows no question
         work.append((products, moved, len(keys)))
@@ -58,7 +58,7 @@ def device_floor(graph: GFMGraph, network: DeviceGFM, batch: int, config: GFMCon
     reads the latter once; states before and after a layer. What is kept between two steps of a block may stay in cache.
     The first layer, where few have been spoken to, counts for the states that it writes.
     """
-    d, size, count = config.width, network.known.kinds[0].values.element_size(), graph.entities
+    d, size, count = config.width, network.relation_states[0].values.element_size(), graph.entities
     dense = config.layers - 1
     products = count * (4 * d * d * dense + 4 * d * d)
     heard = graph.messages * d * size * (1 + 1 / batch)
@@ -72,7 +72,7 @@ def _floor(products: float, moved: float, touched: float, device: str, way: str,
 
     tensor_cores = way != "float32" and device.startswith("cuda")
     kind = torch.bfloat16 if tensor_cores else torch.float32
-    rows = ROWS if device == "cpu" else 16 * ROWS
+    rows = ROWS_AT_ONCE if device == "cpu" else 16 * ROWS_AT_ONCE
     left, right = (torch.randn(size, d, dtype=kind, device=device) for size in (rows, d))
     rate = 2 * rows * d * d / _best(lambda: left @ right, device)
     source = torch.randn(COPIED, device=device)

@@ -14,10 +14,9 @@ import numpy as np
 
 from ras_agent.eval.bench.gfm_floor import device_floor, fast_floor, synchronised
 from ras_agent.eval.bench.gfm_systems import system_named
-from ras_agent.tools.gfm.config import GFMConfig
-from ras_agent.tools.gfm.cuda import ROWS
+from ras_agent.tools.gfm.cuda import ROWS_PER_BLOCK
 from ras_agent.tools.gfm.graph import GFMGraph
-from ras_agent.tools.gfm.network import initial_weights
+from ras_agent.tools.gfm.weights import GFMConfig, initial_weights
 
 __all__ = ["OnDevice", "measure"]
 
@@ -28,7 +27,7 @@ class OnDevice:
 
     device: str = "cpu"
     batch: int = 1
-    rows: int = ROWS
+    rows: int = ROWS_PER_BLOCK
 
 
 def measure(name: str, folder: Path, config: GFMConfig, given: OnDevice) -> dict[str, Any]:
@@ -75,7 +74,7 @@ def measure(name: str, folder: Path, config: GFMConfig, given: OnDevice) -> dict
         usual_questions = questions[:first_connected], starts[:first_connected]
         record |= fast_floor(initial_weights(config, 0), graph, *usual_questions, config)
     if system.network is not None:
-        record |= asdict(given) | {"products": system.network.products, "kernels": system.network.compiled}
+        record |= asdict(given) | {"products": system.network.products, "kernels": system.network.uses_triton}
         record |= device_floor(graph, system.network, batch, config)
     return record
 

@@ -10,16 +10,16 @@ import numpy as np
 import numpy.typing as npt
 
 from ras_agent.arrays import Floats
-from ras_agent.tools.gfm.cached_rows import Kept, keep
-from ras_agent.tools.gfm.cpu import FastGFM, Start
-from ras_agent.tools.gfm.cpu_kernels import hear
+from ras_agent.tools.gfm.cached_rows import CachedRows, cache_rows
+from ras_agent.tools.gfm.cpu import FastGFM
+from ras_agent.tools.gfm.cpu_kernels import propagate
 from ras_agent.tools.gfm.cuda import DeviceGFM
-from ras_agent.tools.gfm.graph import GFMGraph
+from ras_agent.tools.gfm.graph import GFMGraph, GFMStart
 from ras_agent.tools.gfm.network import (
-    Messages,
+    GraphTensors,
     layer_count,
-    layer_relations,
     plain_scores,
+    project_relations,
     relation_inputs,
     update,
 )
@@ -55,21 +55,23 @@ def system_named(name: str, weights: Mapping[str, Tensor], graph: GFMGraph, devi
     if name.startswith("fast"):
         half = name in ("fast, half", "fast, bfloat16")
         fast = FastGFM(weights, graph, half_cache=half, half_products=name == "fast, bfloat16")
-        return System(_of_starts(fast), fast.known.bytes)
-    messages = Messages.of(graph)
+        return System(_of_starts(fast), fast.cache.bytes)
+    messages = GraphTensors.of(graph)
     if name == "autograd":
         return System(_each(lambda asked, start: _reference(weights, messages, asked, start)))
-    kinds: list[Kept] | None = None
+    kinds: list[CachedRows] | None = None
     if name == "plain, kept":
         inputs = relation_inputs(weights, messages.vectors)
-        kinds = [keep(layer_relations(weights, layer, inputs), half=False) for layer in range(layer_count(weights))]
+        kinds = [
+            cache_rows(project_relations(weights, layer, inputs), half=False) for layer in range(layer_count(weights))
+        ]
     kept = sum(kind.values.nbytes for kind in kinds or ())
     return System(_each(lambda asked, start: _published(weights, graph, messages.vectors, asked, start, kinds)), kept)
 
 
 def _of_starts(network: FastGFM | DeviceGFM) -> Callable[[Floats, Starts], Floats]:
     def scores(vectors: Floats, starts: Starts) -> Floats:
-        return network.scores(vectors, [Start(start, np.ones(len(start), np.float32)) for start in starts])
+        return network.scores(vectors, [GFMStart(start, np.ones(len(start), np.float32)) for start in starts])
 
     return scores
 
@@ -81,7 +83,7 @@ def _each(one: Callable[[Floats, Any], Floats]) -> Callable[[Floats, Starts], Fl
     return scores
 
 
-def _reference(weights: Mapping[str, Tensor], messages: Messages, asked: Floats, start: Any) -> Floats:
+def _reference(weights: Mapping[str, Tensor], messages: GraphTensors, asked: Floats, start: Any) -> Floats:
     import torch
 
     dense = torch.zeros(1, messages.entities)
@@ -96,7 +98,7 @@ def _published(
     vectors: Tensor,
     asked: Floats,
     start: Any,
-    kinds: list[Kept] | None,
+    kinds: list[CachedRows] | None,
 ) -> Floats:
     """The plain pass as the published code runs it: one kernel for the messages, then whole-graph products."""
     import torch
@@ -110,12 +112,12 @@ def _published(
     state = initial
     for layer in range(layer_count(weights)):
         if inputs is not None:
-            kind = keep(layer_relations(weights, layer, inputs), half=False)
+            kind = cache_rows(project_relations(weights, layer, inputs), half=False)
         else:
             assert kinds is not None
             kind = kinds[layer]
         total = torch.empty_like(state)
-        hear(graph, everyone, everyone, state, kind, total)
+        propagate(graph, everyone, everyone, state, kind, total)
         state = update(weights, layer, state, total + initial)
     features = torch.cat((state, query.expand_as(state)), dim=-1)
     hidden = relu(linear(features, weights["entity_model.mlp.0.weight"], weights["entity_model.mlp.0.bias"]))

@@ -1,7 +1,7 @@
-"""What a network computes once for a graph and no question changes.
+"""What a network computes once for a graph, since no question changes it.
 
-A relation's states depend on its text alone. And while no entity has been told of a question, every state is the same
-for every question: the background. A question changes only what its entities reach (ras_agent.tools.gfm.cpu).
+Relation states depend on the relations' texts alone. And before any question every state is the same for every
+question: the background. A question changes only what its entities reach (ras_agent.tools.gfm.cpu).
 """
 
 from __future__ import annotations
@@ -12,129 +12,135 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ras_agent.tools.gfm.cached_rows import Kept, joined, keep
-from ras_agent.tools.gfm.cpu_kernels import hear
+from ras_agent.tools.gfm.cached_rows import CachedRows, cache_rows, join_rows
+from ras_agent.tools.gfm.cpu_kernels import ROWS_AT_ONCE, propagate
 from ras_agent.tools.gfm.graph import GFMGraph
-from ras_agent.tools.gfm.network import layer_count, relation_inputs, relation_states
+from ras_agent.tools.gfm.network import layer_count, project_relations_in_blocks, relation_inputs
 
 if TYPE_CHECKING:
     from torch import Tensor, dtype
 
-__all__ = ["ROWS", "IndexStates", "Layer", "layers_of", "prepare", "rectified"]
-
-ROWS = 2048  # rows at a time: a block of states of width 512 is 4 MB and stays in the cache
-
 
 @dataclass(frozen=True, slots=True)
-class Layer:
-    """One layer's weights, as its products want them.
+class LayerWeights:
+    """Holds one layer's weights in the form of its products.
 
-    of_state, of_total: (d, d), the two halves of the linear map of [state; total], transposed. bias, gain, shift: (d,).
+    state_weight, total_weight: (d, d), the two halves of the linear map of [state; total], transposed.
+    bias: (d,), of the linear map. norm_weight, norm_bias: (d,), of the layer norm.
     """
 
-    of_state: Tensor
-    of_total: Tensor
+    state_weight: Tensor
+    total_weight: Tensor
     bias: Tensor
-    gain: Tensor
-    shift: Tensor
+    norm_weight: Tensor
+    norm_bias: Tensor
 
 
 @dataclass(frozen=True, slots=True)
-class IndexStates:
-    """Everything that is kept for a graph.
+class GraphCache:
+    """Holds everything that is cached for a graph.
 
-    kinds: the relation states (R, d) of every layer.
-    mixed: (N, d) each, what the linear map makes of the background at layers 0, 1, ...; of layer 0 one row for all.
-    final: (N, 2d), the part of the score's hidden layer that knows no question; None where it did not fit.
-    entering: (N, d), float32, the background states that enter layer len(mixed), or the score; None where `final` is
-        there.
+    relation_states: (R, d) of every layer.
+    pre_norm: (N, d) each, the linear map's output for the background at layers 0, 1, ...; at layer 0 one row for all.
+    score_hidden: (N, 2d), the background's share of the score's hidden layer; None where it did not fit.
+    uncached_from: (N, d), float32, the background states that enter layer len(pre_norm), the first whose output is not
+        cached, or the score; None where `score_hidden` is there.
     """
 
-    kinds: tuple[Kept, ...]
-    mixed: tuple[Kept, ...]
-    final: Kept | None
-    entering: Tensor | None
+    relation_states: tuple[CachedRows, ...]
+    pre_norm: tuple[CachedRows, ...]
+    score_hidden: CachedRows | None
+    uncached_from: Tensor | None
 
     @property
     def bytes(self) -> int:
-        """Memory they take."""
-        kept = (*self.kinds, *self.mixed, *(() if self.final is None else (self.final,)))
-        entering: int = 0
-        if self.entering is not None:
-            entering = self.entering.untyped_storage().nbytes()
-        size: int = sum(one.bytes for one in kept) + entering
+        """The memory of all arrays."""
+        cached = (*self.relation_states, *self.pre_norm, *(() if self.score_hidden is None else (self.score_hidden,)))
+        states: int = 0
+        if self.uncached_from is not None:
+            states = self.uncached_from.untyped_storage().nbytes()
+        size: int = sum(one.bytes for one in cached) + states
         return size
 
 
-def layers_of(weights: Mapping[str, Tensor], kind: dtype) -> list[Layer]:
-    """The weights by layer; the matrices as `kind`."""
+def layer_weights(weights: Mapping[str, Tensor], dtype: dtype) -> list[LayerWeights]:
+    """Return the weights layer by layer, the matrices as `dtype`."""
     layers = []
     for number in range(layer_count(weights)):
         at = f"entity_model.layers.{number}"
         matrix = weights[f"{at}.linear.weight"]
-        of_state, of_total = (half.t().contiguous().to(kind) for half in matrix.chunk(2, dim=1))
-        norm = weights[f"{at}.layer_norm.weight"], weights[f"{at}.layer_norm.bias"]
-        layers.append(Layer(of_state, of_total, weights[f"{at}.linear.bias"], *norm))
+        of_state, of_total = (half.t().contiguous().to(dtype) for half in matrix.chunk(2, dim=1))
+        norm_weight, norm_bias = weights[f"{at}.layer_norm.weight"], weights[f"{at}.layer_norm.bias"]
+        layers.append(LayerWeights(of_state, of_total, weights[f"{at}.linear.bias"], norm_weight, norm_bias))
     return layers
 
 
-def rectified(mixed: Tensor, layer: Layer) -> Tensor:
-    """What a layer adds to the states, of what its linear map gave: (rows, d)."""
+def norm_and_rectify(mixed: Tensor, layer: LayerWeights) -> Tensor:
+    """Return what a layer adds to the states (rows, d), of the linear map's output `mixed` (rows, d)."""
     from torch.nn.functional import layer_norm
 
-    return layer_norm(mixed, mixed.shape[-1:], layer.gain, layer.shift).relu_()
+    return layer_norm(mixed, mixed.shape[-1:], layer.norm_weight, layer.norm_bias).relu_()
 
 
-def prepare(weights: Mapping[str, Tensor], graph: GFMGraph, most: int, half: bool | None) -> IndexStates:
-    """Compute what is kept for `graph`: all relation states, and the background from layer 0 on while it fits.
+def build_cache(
+    weights: Mapping[str, Tensor], graph: GFMGraph, cache_bytes: int, half_cache: bool | None
+) -> GraphCache:
+    """Compute all relation states, and the background from layer 0 on as far as it fits.
 
-    most: bytes for all of it; the relation states are kept even where they are more. half: see Kept; None: where
-    float32 would be more than `most`. The background itself is computed in float32, from float32.
+    cache_bytes: for all of it; the relation states are cached even if they alone take more.
+    half_cache: cache 16-bit integers; None: do so if float32 would take more than `cache_bytes`. The background itself
+        is computed in float32, from float32.
     """
     import torch
 
-    layers = layers_of(weights, torch.float32)
+    layers = layer_weights(weights, torch.float32)
     width, count, relations = layers[0].bias.shape[0], graph.entities, len(graph.vectors)
-    if half is None:
+    if half_cache is None:
         # a row of each layer's background but the first's, and two of the hidden layer
-        half = 4 * (width + 1) * (len(layers) * relations + (len(layers) + 1) * count) > most
-    row = 2 * width + 4 if half else 4 * width + 4
-    left = most - len(layers) * relations * row
+        half_cache = 4 * (width + 1) * (len(layers) * relations + (len(layers) + 1) * count) > cache_bytes
+    row = 2 * width + 4 if half_cache else 4 * width + 4
+    left = cache_bytes - len(layers) * relations * row
     inputs = relation_inputs(weights, torch.from_numpy(graph.vectors))
-    # nobody has anything to say at layer 0, so all entities stay alike until layer 1 has been heard
-    state: Tensor | None = rectified(layers[0].bias[None], layers[0]).expand(count, width).contiguous()
-    kinds, mixed, entering = [keep(relation_states(weights, 0, inputs), half)], [keep(layers[0].bias[None], half)], None
+    # the states that enter layer 0 are zeros, and so are its messages: all entities leave it alike
+    state: Tensor | None = norm_and_rectify(layers[0].bias[None], layers[0]).expand(count, width).contiguous()
+    relation_states = [cache_rows(project_relations_in_blocks(weights, 0, inputs), half_cache)]
+    pre_norm, uncached_from = [cache_rows(layers[0].bias[None], half_cache)], None
     for number, layer in enumerate(layers[1:], start=1):
-        exact = relation_states(weights, number, inputs)
-        # what is kept has to be followed by the states that enter the next layer, in float32
+        exact = project_relations_in_blocks(weights, number, inputs)
+        # a cached layer needs room for its output and for the float32 states that enter the next
         if state is not None and left < count * (row + 4 * width):
-            # those that enter layer 1 are one row still
-            entering, state = state if number > 1 else state[:1].clone().expand(count, width), None
+            # the states that enter layer 1 are still one row
+            uncached_from, state = state if number > 1 else state[:1].clone().expand(count, width), None
         if state is not None:
-            before, state = _step(graph, layer, state, Kept(exact, torch.ones(relations)), half)
-            mixed.append(before)
+            output, state = _background_layer(graph, layer, state, CachedRows(exact, torch.ones(relations)), half_cache)
+            pre_norm.append(output)
             left -= count * row
-        kinds.append(keep(exact, half))
-    final = None
+        relation_states.append(cache_rows(exact, half_cache))
+    score_hidden = None
     if state is not None and left < 2 * count * row:
-        entering = state
+        uncached_from = state
     elif state is not None:
-        reader = weights["entity_model.mlp.0.weight"][:, :width].t()
-        final = joined([keep(state[begin : begin + ROWS] @ reader, half) for begin in range(0, max(1, count), ROWS)])
-    return IndexStates(tuple(kinds), tuple(mixed), final, entering)
+        hidden_weight = weights["entity_model.mlp.0.weight"][:, :width].t()
+        blocks = range(0, max(1, count), ROWS_AT_ONCE)
+        score_hidden = join_rows(
+            [cache_rows(state[begin : begin + ROWS_AT_ONCE] @ hidden_weight, half_cache) for begin in blocks]
+        )
+    return GraphCache(tuple(relation_states), tuple(pre_norm), score_hidden, uncached_from)
 
 
-def _step(graph: GFMGraph, layer: Layer, state: Tensor, kinds: Kept, half: bool) -> tuple[Kept, Tensor]:
-    """One layer of the background: what the linear map gives, to be kept, and the next states (N, d)."""
+def _background_layer(
+    graph: GFMGraph, layer: LayerWeights, state: Tensor, relation_states: CachedRows, half_cache: bool
+) -> tuple[CachedRows, Tensor]:
+    """Compute one layer of the background: the linear map's output, cached, and the next states (N, d)."""
     import torch
 
-    everyone, total = np.arange(len(state)), torch.empty(min(ROWS, len(state)), state.shape[1])
-    before, following = [], torch.empty_like(state)
-    for begin in range(0, max(1, len(state)), ROWS):  # a graph without entities is one empty block
-        some = everyone[begin : begin + ROWS]
-        heard, own = total[: len(some)], state[begin : begin + ROWS]
-        hear(graph, some, everyone, state, kinds, heard)
-        block = torch.addmm(layer.bias, heard, layer.of_total).addmm_(own, layer.of_state)
-        torch.add(rectified(block, layer), own, out=following[begin : begin + ROWS])
-        before.append(keep(block, half))
-    return joined(before), following
+    everyone, total = np.arange(len(state)), torch.empty(min(ROWS_AT_ONCE, len(state)), state.shape[1])
+    outputs, following = [], torch.empty_like(state)
+    for begin in range(0, max(1, len(state)), ROWS_AT_ONCE):  # a graph without entities is one empty block
+        targets = everyone[begin : begin + ROWS_AT_ONCE]
+        sums, own = total[: len(targets)], state[begin : begin + ROWS_AT_ONCE]
+        propagate(graph, targets, everyone, state, relation_states, sums)
+        mixed = torch.addmm(layer.bias, sums, layer.total_weight).addmm_(own, layer.state_weight)
+        torch.add(norm_and_rectify(mixed, layer), own, out=following[begin : begin + ROWS_AT_ONCE])
+        outputs.append(cache_rows(mixed, half_cache))
+    return join_rows(outputs), following

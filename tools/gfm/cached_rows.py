@@ -1,4 +1,4 @@
-"""Rows of numbers that are kept for a graph: float32, or 16-bit integers with a scale a row, in half the memory."""
+"""Rows of numbers that are cached for a graph: as float32, or as 16-bit integers with a scale a row."""
 
 from __future__ import annotations
 
@@ -9,19 +9,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Kept", "joined", "keep"]
-
-LARGEST = 32767
+_LARGEST = 32767
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """values * scales, row by row. values: (rows, d), int16 or of a floating point kind, which needs no scales.
+class CachedRows:
+    """Holds rows as values * scales. values: (rows, d), int16, or a floating dtype, which ignores the scales.
 
     scales: (rows,), float32.
 
-    An int16 value is off by at most 1/65,534 of its row's largest number: a row's numbers are of one kind of magnitude
-    here, so this is finer than a 16-bit floating point number, whose error is 1/4,096 or 1/512 of the number itself.
+    An int16 value is off by at most 1/65,534 of its row's largest number. The numbers of a row are of one order of
+    magnitude here, so this is finer than a 16-bit floating point number, which is off by 1/4,096 or 1/512 of itself.
     """
 
     values: Tensor
@@ -29,28 +27,28 @@ class Kept:
 
     @property
     def bytes(self) -> int:
-        """Memory they take."""
+        """The memory of values and scales."""
         size: int = self.values.nbytes + self.scales.nbytes
         return size
 
     def rows(self, which: Tensor | slice) -> Tensor:
-        """The rows `which`; int16 ones as float32."""
+        """Return the rows `which`; int16 ones as float32."""
         some = self.values[which]
         return some if some.is_floating_point() else some * self.scales[which, None]
 
 
-def keep(rows: Tensor, half: bool) -> Kept:
-    """`rows` (rows, d), float32, as they are or, if `half`, as 16-bit integers."""
+def cache_rows(rows: Tensor, half: bool) -> CachedRows:
+    """Cache float32 `rows` (rows, d) as they are or, if `half`, as 16-bit integers."""
     import torch
 
     if not half:
-        return Kept(rows, torch.ones(len(rows)))
-    scales = rows.abs().amax(dim=1).clamp_(min=1e-30) / LARGEST
-    return Kept((rows / scales[:, None]).round_().to(torch.int16), scales)
+        return CachedRows(rows, torch.ones(len(rows)))
+    scales = rows.abs().amax(dim=1).clamp_(min=1e-30) / _LARGEST
+    return CachedRows((rows / scales[:, None]).round_().to(torch.int16), scales)
 
 
-def joined(blocks: Sequence[Kept]) -> Kept:
-    """Blocks of rows as one."""
+def join_rows(blocks: Sequence[CachedRows]) -> CachedRows:
+    """Join blocks of rows into one."""
     import torch
 
-    return Kept(torch.cat([block.values for block in blocks]), torch.cat([block.scales for block in blocks]))
+    return CachedRows(torch.cat([block.values for block in blocks]), torch.cat([block.scales for block in blocks]))

@@ -1,4 +1,4 @@
-"""Where a network computes its scores: on the CPU what a question reaches, or on a graphics processor everything."""
+"""Choose where a network computes its scores: on the CPU what a question reaches, or on a graphics processor all."""
 
 from __future__ import annotations
 
@@ -10,87 +10,81 @@ import numpy as np
 
 from ras_agent.arrays import Floats
 from ras_agent.errors import SettingsError
-from ras_agent.tools.gfm.cached_rows import Kept
-from ras_agent.tools.gfm.cpu import MOST, FastGFM, Start
+from ras_agent.tools.gfm.cached_rows import CachedRows
+from ras_agent.tools.gfm.cpu import CACHE_BYTES, FastGFM
 from ras_agent.tools.gfm.cuda import DeviceGFM, bytes_needed
-from ras_agent.tools.gfm.graph import GFMGraph
+from ras_agent.tools.gfm.graph import GFMGraph, GFMStart
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["KnownKinds", "Scorer", "cuda_device", "scorer"]
-
-REMEDY = "choose device='auto' or 'cpu', or install a torch that is built for CUDA (https://pytorch.org/get-started)"
+_REMEDY = "choose device='auto' or 'cpu', or install a torch that is built for CUDA (https://pytorch.org/get-started)"
 
 
-class KnownKinds(Protocol):
-    """What a scorer has computed for its graph."""
-
-    @property
-    def kinds(self) -> tuple[Kept, ...]:
-        """The relation states (R, d) of every layer, on the weights' device."""
-
-
-class Scorer(Protocol):
-    """A network ready for one graph: FastGFM, DeviceGFM."""
+class GFMScorer(Protocol):
+    """Scores the entities of one graph, as FastGFM and DeviceGFM do."""
 
     @property
     def graph(self) -> GFMGraph:
-        """Whom it scores."""
+        """The graph whose entities are scored."""
+        ...
 
     @property
     def weights(self) -> Mapping[str, Tensor]:
-        """By the names of GFMConfig.shapes, all on one device."""
+        """The weights by the names of GFMConfig.shapes, all on one device."""
+        ...
 
     @property
-    def known(self) -> KnownKinds:
-        """What explaining a score can go on from."""
+    def relation_states(self) -> Sequence[CachedRows]:
+        """The relation states (R, d) of every layer, on the weights' device; explanations start from them."""
+        ...
 
-    def scores(self, questions: Floats, starts: Sequence[Start]) -> Floats:
-        """Logits (B, N), float32, for sentence vectors (B, text width) and the entities of each question."""
+    def scores(self, questions: Floats, starts: Sequence[GFMStart]) -> Floats:
+        """Return logits (B, N), float32, for sentence vectors (B, text width) and each question's entities."""
+        ...
 
 
-def scorer(
+def gfm_scorer(
     weights: Mapping[str, Tensor],
     graph: GFMGraph,
     device: str = "auto",
     *,
-    most: int = MOST,
+    cache_bytes: int = CACHE_BYTES,
     half_cache: bool | None = None,
     half_products: bool = False,
-) -> Scorer:
-    """The network on `device`: "cpu", "cuda", "cuda:1" or "auto".
+) -> GFMScorer:
+    """Prepare the network for a graph on `device`: "cpu", "cuda", "cuda:1" or "auto".
 
     "auto" is the first CUDA device that torch sees, if the network fits into its free memory and gives scores there,
-    else the CPU. most, half_cache, half_products: see FastGFM. On CUDA there is no background to keep, so the first two
-    have no effect; half_products multiplies in bfloat16 and keeps states in float16, which changes probabilities by up
-    to a hundredth. Raises SettingsError for a device that is unknown, not there, or gives no scores.
+    else the CPU. cache_bytes, half_cache, half_products: see FastGFM. On CUDA there is no background to cache, so the
+    first two have no effect; half_products multiplies in bfloat16 and stores states in float16, which changes
+    probabilities by up to a hundredth. Raises SettingsError for a device that is unknown, absent, or gives no scores.
     """
     on = cuda_device(device)
     if on:
         try:
             if device == "auto":
-                _check_room(weights, graph)
-            return _tried(
-                DeviceGFM(
-                    weights,
-                    graph,
-                    on,
-                    states="float16" if half_products else "float32",
-                    products="bfloat16" if half_products else None,
-                )
+                _check_memory(weights, graph)
+            network = (
+                DeviceGFM(weights, graph, on, states="float16", products="bfloat16")
+                if half_products
+                else DeviceGFM(weights, graph, on)
             )
-        except (RuntimeError, SettingsError) as error:  # torch's, for whatever does not work there; a graph too large
+            return _tried(network)
+        except (RuntimeError, SettingsError) as error:  # torch's, for whatever fails there; a graph too large
             reason = str(error).splitlines()[0]
             if device != "auto":
                 raise SettingsError(f"GFM gives no scores on {on} ({reason}): device='cpu' needs no GPU") from error
-            told = f"GFM stays on the CPU: {reason}. device='cpu' says that the CPU is meant."
-            warnings.warn(told, RuntimeWarning, stacklevel=3)
-    return FastGFM(weights, graph, most=most, half_cache=half_cache, half_products=half_products)
+            warnings.warn(
+                f"GFM stays on the CPU: {reason}. Choose device='cpu' to ask for the CPU without this warning.",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+    return FastGFM(weights, graph, cache_bytes=cache_bytes, half_cache=half_cache, half_products=half_products)
 
 
-def _check_room(weights: Mapping[str, Tensor], graph: GFMGraph) -> None:
-    """Raises RuntimeError where the first CUDA device has not the memory."""
+def _check_memory(weights: Mapping[str, Tensor], graph: GFMGraph) -> None:
+    """Raise RuntimeError where the first CUDA device has not enough free memory."""
     import torch
 
     free, needed = torch.cuda.mem_get_info(0)[0], bytes_needed(weights, graph)
@@ -99,21 +93,21 @@ def _check_room(weights: Mapping[str, Tensor], graph: GFMGraph) -> None:
 
 
 def _tried(network: DeviceGFM) -> DeviceGFM:
-    """The network, once it has scored a question about nothing."""
-    nobody = Start(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32))
-    network.scores(np.zeros((1, network.weights["question_mlp.weight"].shape[1]), dtype=np.float32), [nobody])
+    """Return the network once it has scored a question without entities."""
+    nothing = GFMStart(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32))
+    network.scores(np.zeros((1, network.weights["question_mlp.weight"].shape[1]), dtype=np.float32), [nothing])
     return network
 
 
 def cuda_device(device: str) -> str | None:
-    """The CUDA device that "auto", "cpu", "cuda" or "cuda:<number>" means here; None for the CPU.
+    """Return the CUDA device that "auto", "cpu", "cuda" or "cuda:<number>" means here; None for the CPU.
 
-    Raises SettingsError for a device that is unknown or not there.
+    Raises SettingsError for a device that is unknown or absent.
     """
     import torch
 
-    kind, colon, number = device.partition(":")
-    if device not in ("auto", "cpu", "cuda") and not (kind == "cuda" and colon and number.isdecimal()):
+    name, colon, number = device.partition(":")
+    if device not in ("auto", "cpu", "cuda") and not (name == "cuda" and colon and number.isdecimal()):
         raise SettingsError(f"device {device!r}: known are auto, cpu, cuda and cuda:<number>")
     if device == "cpu":
         return None
@@ -122,5 +116,5 @@ def cuda_device(device: str) -> str | None:
         return "cuda:0" if count else None
     if count <= int(number or 0):
         seen = f"the {count} that torch {torch.__version__} sees are numbered from 0" if count else "torch sees none"
-        raise SettingsError(f"device {device!r} is not here ({seen}): {REMEDY}")
+        raise SettingsError(f"device {device!r} is not here ({seen}): {_REMEDY}")
     return f"cuda:{int(number or 0)}"

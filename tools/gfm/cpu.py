@@ -1,11 +1,11 @@
-"""The network's scores without computing what is known already: within 1e-4, and quick where a question moves little.
+"""The network's scores on the CPU, without what is known before the question: within 1e-4 of the plain scores.
 
 A question changes the state of an entity at layer l only if one of the question's entities is within l messages of it,
-and most of those by less than rounding would: a hub hears thousands of others beside. All others keep their background
-(ras_agent.tools.gfm.cache). So each layer computes, for the entities that are reached
-(ras_agent.tools.gfm.reach), how far the question moves them from the background; the linear map of
-[state; total] is split into its two halves, so that nothing is concatenated and the half of the state is needed only
-where it changed. Where the background was not kept, every entity is computed, in blocks.
+and most of those by less than rounding does, behind a hub with thousands of other messages. All others keep their
+background (ras_agent.tools.gfm.cache). So each layer computes, for the entities that are reached
+(ras_agent.tools.gfm.reach), how far the question moves them from the background. The linear map of [state; total] is
+split into its two halves, so that nothing is concatenated and the state's half is needed only where the state changed.
+Where the background is not cached, every entity is computed, in blocks.
 """
 
 from __future__ import annotations
@@ -17,106 +17,100 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ras_agent.arrays import Floats, Ints
-from ras_agent.tools.gfm.cache import IndexStates, layers_of, prepare, rectified
-from ras_agent.tools.gfm.cpu_kernels import hear
-from ras_agent.tools.gfm.graph import GFMGraph, Outgoing
-from ras_agent.tools.gfm.reach import bounds, reach
-from ras_agent.tools.gfm.read import read_all, read_changed
-from ras_agent.tools.gfm.respond import respond
+from ras_agent.tools.gfm.cache import GraphCache, build_cache, layer_weights, norm_and_rectify
+from ras_agent.tools.gfm.cached_rows import CachedRows
+from ras_agent.tools.gfm.cpu_kernels import propagate, score_background, score_changed, update_changes
+from ras_agent.tools.gfm.graph import GFMGraph, GFMStart, OutgoingMessages
+from ras_agent.tools.gfm.reach import layer_bounds, reached_entities
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["FastGFM", "Start", "Step"]
-
-MOST = 1_500_000_000
+CACHE_BYTES = 1_500_000_000
 NEGLIGIBLE = 3e-6
-NUMBERS = 1 << 20  # numbers at a time: a block of states is 4 MB, and stays in the cache
+NUMBERS_AT_ONCE = 1 << 20  # a block of states is 4 MB and stays in the cache
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
-    """A question's entities (k,), each once, and how much each belongs to the question (k,): eq. 6's H0 / q."""
+class GFMLayerStep:
+    """Holds what one layer computes for a question. All entities are ascending.
 
-    entities: Ints
-    weights: Floats
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """What one layer computes of a question.
-
-    speakers: (T,), whose changed states are heard. reached: (H,), whose next states are computed. keys: (C,), those of
-    them that change by more than a negligible length, by changes: (C, d). All ascending.
+    sources: (T,), the entities whose changed states are sent. reached: (H,), those whose next states are computed.
+    changed: (C,), those of them that change by more than a negligible length, by changes: (C, d).
     """
 
-    speakers: Ints
+    sources: Ints
     reached: Ints
-    keys: Ints
+    changed: Ints
     changes: Tensor
 
 
 class FastGFM:
-    """A network ready for one graph. Calls may come from several threads."""
+    """Scores one graph on the CPU. Calls may come from several threads."""
 
     def __init__(
         self,
         weights: Mapping[str, Tensor],
         graph: GFMGraph,
         *,
-        most: int = MOST,
+        cache_bytes: int = CACHE_BYTES,
         half_cache: bool | None = None,
         half_products: bool = False,
         negligible: float = NEGLIGIBLE,
     ) -> None:
-        """Computes the relation states and the background once; as long as about one question's plain pass.
+        """Compute the relation states and the background, which takes about as long as one question's plain pass.
 
-        most: bytes that these may take together; relation states come first, then as many layers of background as fit.
-        half_cache: keep them as 16-bit integers, in half the memory; probabilities stay within 1e-4. By default where
-            float32 would take more than `most`.
+        cache_bytes: for both together; relation states come first, then as many layers of background as fit.
+        half_cache: cache them as 16-bit integers, in half the memory; probabilities stay within 1e-4. By default only
+            where float32 would take more than `cache_bytes`.
         half_products: multiply matrices in bfloat16, which changes scores in about the third digit.
-        negligible: changes of a state whose root mean square is below this are left out; states themselves are of the
-            order of 1. What is left out can add up where many are heard, so this bounds no score; docs/gfm-speed.md
+        negligible: changes of a state whose root mean square is below this are left out; states are of the order of 1.
+            What is left out can add up where an entity has many messages, so this bounds no score; docs/gfm-speed.md
             has measured differences. 0 leaves nothing out.
         """
         import torch
 
         self.graph, self.weights = graph, weights
-        self._outgoing, self._everyone = Outgoing.of(graph), np.arange(graph.entities)
+        self._outgoing, self._everyone = OutgoingMessages.of(graph), np.arange(graph.entities)
         with torch.inference_mode():
-            self.known: IndexStates = prepare(weights, graph, most, half_cache)
-            self._kind = torch.bfloat16 if half_products else torch.float32
-            self._layers = layers_of(weights, self._kind)
-            self._bounds = bounds(self.known, self._layers)
+            self.cache: GraphCache = build_cache(weights, graph, cache_bytes, half_cache)
+            self._dtype = torch.bfloat16 if half_products else torch.float32
+            self._layers = layer_weights(weights, self._dtype)
+            self._bounds = layer_bounds(self.cache, self._layers)
             width = self._layers[0].bias.shape[0]
             self._negligible = negligible * width**0.5
-            self._rows = max(1, NUMBERS // width)
+            self._rows = max(1, NUMBERS_AT_ONCE // width)
             of_state, of_question = weights["entity_model.mlp.0.weight"].chunk(2, dim=1)
-            self._score_state = of_state.t().contiguous().to(self._kind)
+            self._score_state = of_state.t().contiguous().to(self._dtype)
             self._score_question = of_question.t().contiguous()
-            self._score_out = weights["entity_model.mlp.2.weight"][0].contiguous()
+            self._score_output = weights["entity_model.mlp.2.weight"][0].contiguous()
 
-    def scores(self, questions: Floats, starts: Sequence[Start]) -> Floats:
-        """Logits (B, N), float32, for sentence vectors (B, text width) and the entities of each question."""
+    @property
+    def relation_states(self) -> tuple[CachedRows, ...]:
+        """The relation states (R, d) of every layer."""
+        return self.cache.relation_states
+
+    def scores(self, questions: Floats, starts: Sequence[GFMStart]) -> Floats:
+        """Return logits (B, N), float32, for sentence vectors (B, text width) and each question's entities."""
         import torch
 
         with torch.inference_mode():
-            asked = self._asked(questions)
-            parts = asked @ self._score_question + self.weights["entity_model.mlp.0.bias"]  # (B, 2d)
-            if self.known.final is None:
-                scores = np.empty((len(asked), self.graph.entities), dtype=np.float32)
+            queries = self._queries(questions)
+            parts = queries @ self._score_question + self.weights["entity_model.mlp.0.bias"]  # (B, 2d)
+            if self.cache.score_hidden is None:
+                scores = np.empty((len(queries), self.graph.entities), dtype=np.float32)
             else:
-                scores = read_all(self.known.final, parts, self._score_out)
+                scores = score_background(self.cache.score_hidden, parts, self._score_output)
             for row, start in enumerate(starts):
-                self._read(asked[row], parts[row], start, scores[row])
+                self._score(queries[row], parts[row], start, scores[row])
             return scores + float(self.weights["entity_model.mlp.2.bias"])
 
-    def steps(self, question: Floats, start: Start) -> Iterator[Step]:
-        """What each layer whose background is kept computes for one question, sentence vector (text width,)."""
+    def steps(self, question: Floats, start: GFMStart) -> Iterator[GFMLayerStep]:
+        """Yield what each layer with a cached background computes for one question, sentence vector (text width,)."""
         import torch
 
         with torch.inference_mode():
-            steps = self._spread(self._asked(question[None])[0], start)
+            steps = self._changed_layers(self._queries(question[None])[0], start)
         while True:
             with torch.inference_mode():  # not while the caller has its turn
                 step = next(steps, None)
@@ -124,113 +118,120 @@ class FastGFM:
                 return
             yield step
 
-    def _asked(self, questions: Floats) -> Tensor:
-        """(B, d), what the network makes of the questions."""
+    def _queries(self, questions: Floats) -> Tensor:
+        """Return the questions' states (B, d)."""
         import torch
         from torch.nn.functional import linear
 
-        given = torch.from_numpy(np.ascontiguousarray(questions, dtype=np.float32))
-        return linear(given, self.weights["question_mlp.weight"], self.weights["question_mlp.bias"])
+        vectors = torch.from_numpy(np.ascontiguousarray(questions, dtype=np.float32))
+        return linear(vectors, self.weights["question_mlp.weight"], self.weights["question_mlp.bias"])
 
-    def _initial(self, asked: Tensor, start: Start) -> tuple[Ints, Tensor]:
-        """The question's entities (k,), ascending, and what each is told (k, d): eq. 6."""
+    def _initial(self, query: Tensor, start: GFMStart) -> tuple[Ints, Tensor]:
+        """Return the question's entities (k,), ascending, and their initial states (k, d): eq. 6."""
         import torch
 
         order = np.argsort(start.entities, kind="stable")
         weights = torch.from_numpy(np.asarray(start.weights, dtype=np.float32)[order])
-        return np.asarray(start.entities, dtype=np.int64)[order], weights[:, None] * asked
+        return np.asarray(start.entities, dtype=np.int64)[order], weights[:, None] * query
 
-    def _spread(self, asked: Tensor, start: Start) -> Iterator[Step]:
+    def _changed_layers(self, query: Tensor, start: GFMStart) -> Iterator[GFMLayerStep]:
         import torch
 
-        keys, changed = first, initial = self._initial(asked, start)
-        for number, layer in enumerate(self._bounds):
-            lengths = torch.linalg.vector_norm(changed, dim=1)
-            reached = reach(self._outgoing, keys, lengths, first, layer, self._negligible)
-            step = Step(keys, reached, *self._changes(number, reached, keys, changed, first, initial))
+        sources, changes = own, initial = self._initial(query, start)
+        for number, bound in enumerate(self._bounds):
+            lengths = torch.linalg.vector_norm(changes, dim=1)
+            reached = reached_entities(self._outgoing, sources, lengths, own, bound, self._negligible)
+            step = GFMLayerStep(sources, reached, *self._next_changes(number, reached, sources, changes, own, initial))
             yield step
-            keys, changed = step.keys, step.changes
+            sources, changes = step.changed, step.changes
 
-    def _read(self, asked: Tensor, part: Tensor, start: Start, scores: Floats) -> None:
-        """Write the logits, but for their bias, of the entities that a question moves to `scores` (N,)."""
-        keys, changed = first, initial = self._initial(asked, start)
-        for step in self._spread(asked, start):
-            keys, changed = step.keys, step.changes
-        if self.known.final is None:
-            scores[:] = self._everywhere(part, keys, changed, first, initial)
+    def _score(self, query: Tensor, part: Tensor, start: GFMStart, scores: Floats) -> None:
+        """Write to `scores` (N,) the logits, without the last bias, of the entities that the question changes."""
+        changed, changes = own, initial = self._initial(query, start)
+        for step in self._changed_layers(query, start):
+            changed, changes = step.changed, step.changes
+        if self.cache.score_hidden is None:
+            scores[:] = self._score_everyone(part, changed, changes, own, initial)
             return
-        for begin in range(0, len(keys), self._rows):
-            some = slice(begin, begin + self._rows)
-            hidden = self._product(changed[some], self._score_state)
-            scores[keys[some]] = read_changed(hidden, self.known.final, keys[some], part, self._score_out)
+        for begin in range(0, len(changed), self._rows):
+            block = slice(begin, begin + self._rows)
+            hidden = self._product(changes[block], self._score_state)
+            entities = changed[block]
+            scores[entities] = score_changed(hidden, self.cache.score_hidden, entities, part, self._score_output)
 
-    def _changes(
-        self, number: int, reached: Ints, keys: Ints, changed: Tensor, first: Ints, initial: Tensor
+    def _next_changes(
+        self, number: int, reached: Ints, sources: Ints, changes: Tensor, own: Ints, initial: Tensor
     ) -> tuple[Ints, Tensor]:
-        """Which of those `reached` (H,) change by more than a negligible length, and how far (C, d) their next states
-        are from the background.
+        """Return which of `reached` (H,) change by more than a negligible length, (C,), and their changes (C, d).
 
-        changed: (T, d), the same of those that speak, `keys` (T,). first: (k,), the question's own entities.
+        A change is the difference between the state that leaves layer `number` and its background.
+
+        changes: (T, d), of the states of `sources` (T,) that enter the layer. own: (k,), the question's entities.
+        initial: (k, d), their states.
         """
         import torch
 
-        layer, kinds, background = self._layers[number], self.known.kinds[number], self.known.mixed[number]
-        place = np.full(self.graph.entities, -1)
-        place[keys] = np.arange(len(keys))
-        rows = reached if len(background.values) > 1 else np.zeros(len(reached), dtype=np.int64)
-        starting = np.searchsorted(reached, first)
-        following = torch.empty(len(reached), changed.shape[1])
-        total, mixed, of_states = torch.empty(3, min(self._rows, len(reached)), changed.shape[1])
+        layer, pre_norm = self._layers[number], self.cache.pre_norm[number]
+        relation_states = self.cache.relation_states[number]
+        row_of = np.full(self.graph.entities, -1)
+        row_of[sources] = np.arange(len(sources))
+        background_row = reached if len(pre_norm.values) > 1 else np.zeros(len(reached), dtype=np.int64)
+        own_place = np.searchsorted(reached, own)
+        following = torch.empty(len(reached), changes.shape[1])
+        totals, mixed, of_states = torch.empty(3, min(self._rows, len(reached)), changes.shape[1])
         remaining, count = [], 0
         for begin in range(0, len(reached), self._rows):
             end = min(begin + self._rows, len(reached))
-            heard, block = total[: end - begin], mixed[: end - begin]
-            hear(self.graph, reached[begin:end], place, changed, kinds, heard)
-            low, high = np.searchsorted(starting, (begin, end))
-            heard[torch.from_numpy(starting[low:high] - begin)] += initial[low:high]
-            self._product(heard, layer.of_total, block)
-            low, high = np.searchsorted(keys, (reached[begin], reached[end - 1] + 1))
-            own = self._product(changed[low:high], layer.of_state, of_states[: high - low])
-            stands = place[reached[begin:end]] - low
-            respond(block, own, changed[low:high], stands, background, rows[begin:end], layer.gain, layer.shift)
-            moved = ~(torch.linalg.vector_norm(block, dim=1) <= self._negligible)
-            left = moved.nonzero()[:, 0]
-            torch.index_select(block, 0, left, out=following[count : count + len(left)])
-            remaining.append(reached[begin:end][moved.numpy()])
-            count += len(left)
+            targets, total, block = reached[begin:end], totals[: end - begin], mixed[: end - begin]
+            propagate(self.graph, targets, row_of, changes, relation_states, total)
+            low, high = np.searchsorted(own_place, (begin, end))
+            total[torch.from_numpy(own_place[low:high] - begin)] += initial[low:high]
+            self._product(total, layer.total_weight, block)
+            # the sources are ascending, so those among this block's targets are adjacent
+            low, high = np.searchsorted(sources, (targets[0], targets[-1] + 1))
+            state_changes = changes[low:high]
+            of_state = self._product(state_changes, layer.state_weight, of_states[: high - low])
+            rows = row_of[targets] - low, pre_norm, background_row[begin:end]
+            update_changes(block, of_state, state_changes, *rows, layer.norm_weight, layer.norm_bias)
+            # not ">": a change that is not a number is no negligible one
+            matters = ~(torch.linalg.vector_norm(block, dim=1) <= self._negligible)
+            kept = matters.nonzero()[:, 0]
+            torch.index_select(block, 0, kept, out=following[count : count + len(kept)])
+            remaining.append(targets[matters.numpy()])
+            count += len(kept)
         return np.concatenate(remaining) if remaining else reached, following[:count]
 
-    def _everywhere(self, part: Tensor, keys: Ints, changed: Tensor, first: Ints, initial: Tensor) -> Floats:
-        """The scores (N,), but for their bias, when every entity is computed after the layers that are kept."""
+    def _score_everyone(self, part: Tensor, changed: Ints, changes: Tensor, own: Ints, initial: Tensor) -> Floats:
+        """Return the scores (N,), without the last bias; the layers that are not cached are computed for all."""
         import torch
 
-        assert self.known.entering is not None
-        state = self.known.entering.clone()
-        state[torch.from_numpy(keys)] += changed
-        following, total = torch.empty_like(state), torch.empty(min(self._rows, len(state)), state.shape[1])
-        for later in range(len(self.known.mixed), len(self._layers)):
-            layer = self._layers[later]
+        assert self.cache.uncached_from is not None
+        state = self.cache.uncached_from.clone()
+        state[torch.from_numpy(changed)] += changes
+        following, totals = torch.empty_like(state), torch.empty(min(self._rows, len(state)), state.shape[1])
+        for number in range(len(self.cache.pre_norm), len(self._layers)):
+            layer, relation_states = self._layers[number], self.cache.relation_states[number]
             for begin in range(0, len(state), self._rows):
                 end = min(begin + self._rows, len(state))
-                heard = total[: end - begin]
-                hear(self.graph, self._everyone[begin:end], self._everyone, state, self.known.kinds[later], heard)
-                low, high = np.searchsorted(first, (begin, end))
-                heard[torch.from_numpy(first[low:high] - begin)] += initial[low:high]
-                mixed = self._product(heard, layer.of_total).add_(layer.bias)
-                mixed += self._product(state[begin:end], layer.of_state)
-                torch.add(rectified(mixed, layer), state[begin:end], out=following[begin:end])
+                total = totals[: end - begin]
+                propagate(self.graph, self._everyone[begin:end], self._everyone, state, relation_states, total)
+                low, high = np.searchsorted(own, (begin, end))
+                total[torch.from_numpy(own[low:high] - begin)] += initial[low:high]
+                mixed = self._product(total, layer.total_weight).add_(layer.bias)
+                mixed += self._product(state[begin:end], layer.state_weight)
+                torch.add(norm_and_rectify(mixed, layer), state[begin:end], out=following[begin:end])
             state, following = following, state
         scores = np.empty(len(state), dtype=np.float32)
         for begin in range(0, len(state), self._rows):
             hidden = self._product(state[begin : begin + self._rows], self._score_state).add_(part).relu_()
-            scores[begin : begin + self._rows] = (hidden @ self._score_out).numpy()
+            scores[begin : begin + self._rows] = (hidden @ self._score_output).numpy()
         return scores
 
     def _product(self, left: Tensor, right: Tensor, out: Tensor | None = None) -> Tensor:
-        """left @ right in the products' precision, as float32."""
+        """Multiply left by right in the products' precision; returns float32."""
         import torch
 
-        if self._kind == torch.float32:
+        if self._dtype == torch.float32:
             return torch.mm(left, right, out=out) if out is not None else left @ right
-        found = left.to(self._kind) @ right
-        return found.float() if out is None else out.copy_(found)
+        product = left.to(self._dtype) @ right
+        return product.float() if out is None else out.copy_(product)

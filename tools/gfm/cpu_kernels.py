@@ -1,7 +1,7 @@
-"""Gather, multiply and sum in one pass: what each entity hears, without a message ever being stored.
+"""The loops of the network on the CPU, each one pass over memory: messages and their sums, updates, scores.
 
-With numba the pass is compiled at its first use, for the processor at hand and without a compiler installed. Without
-numba, torch does the same in blocks, several times slower.
+With numba a loop is compiled at its first use, for the processor at hand and without a compiler installed. Without
+numba, torch's operations compute the same in blocks, several times slower.
 """
 
 from __future__ import annotations
@@ -14,56 +14,53 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ras_agent.arrays import Ints
-from ras_agent.tools.gfm.cached_rows import Kept
-from ras_agent.tools.gfm.compiled import compiled, has_numba
-from ras_agent.tools.gfm.graph import GFMGraph, entries
+from ras_agent.arrays import Floats, Ints
+from ras_agent.tools.gfm.cached_rows import CachedRows
+from ras_agent.tools.gfm.graph import GFMGraph, row_entries
+from ras_agent.tools.gfm.network import NORM_EPSILON
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["hear", "in_parts"]
+ROWS_AT_ONCE = 2048  # a block of rows of width 512 is 4 MB and stays in the cache
+_FEW_ROWS = 256  # one thread does so many as fast as two
+_REORDERED_SUMS = {"reassoc", "nsz", "contract"}  # not "nnan": what is not a number stays so
 
-BLOCK = 2048  # messages at a time without numba: two blocks of 512 floats each stay in a core's cache
-FEW = 256  # rows that one thread does as fast as two
+
+@lru_cache(maxsize=1)
+def has_numba() -> bool:
+    """Tell whether numba can be imported: it refuses to load with a numpy that is too new for it."""
+    try:
+        import numba  # noqa: F401
+    except ImportError:
+        return False
+    return True
 
 
-def hear(graph: GFMGraph, hearers: Ints, place: Ints, states: Tensor, kinds: Kept, total: Tensor) -> None:
-    """Write to `total` (H, d) what each of `hearers` (H,) hears: the sum over its messages of state * relation state.
+def compile_loop(function: Callable[..., Any], *, reorder: bool = False) -> Callable[..., Any]:
+    """Compile `function` to machine code that lets other threads run, cached on disk where a folder can be written to.
 
-    place: (N,), where in `states` (T, d) an entity's state stands; -1 for those that say nothing. All on the CPU.
+    reorder: its sums may be taken in another order.
     """
-    if not has_numba():
-        _in_blocks(graph, hearers, place, states, kinds, total)
-        return
-    work = _compiled()
-    graphs = graph.indptr, graph.source, graph.relation, hearers, place
-    arrays = states.numpy(), kinds.values.numpy(), kinds.scales.numpy(), total.numpy()
-    in_parts(len(hearers), lambda low, high: work(*graphs, *arrays, low, high))
+    from numba import njit
+
+    options: dict[str, Any] = {"nogil": True, **({"fastmath": _REORDERED_SUMS} if reorder else {})}
+    try:
+        compiled = njit(cache=True, **options)(function)
+    except RuntimeError:  # neither the package's folder nor the user's can be written to
+        compiled = njit(**options)(function)
+    loop: Callable[..., Any] = compiled
+    return loop
 
 
-def _in_blocks(graph: GFMGraph, hearers: Ints, place: Ints, states: Tensor, kinds: Kept, total: Tensor) -> None:
-    import torch
+def run_in_threads(rows: int, work: Callable[[int, int], object]) -> None:
+    """Call `work` with the first row and the last + 1 of each part of `rows`, in as many threads as torch has.
 
-    total.zero_()
-    messages, row = entries(graph.indptr, hearers)
-    stands = place[graph.source[messages]]
-    speaks = stands >= 0
-    arrays = row[speaks], stands[speaks], graph.relation[messages[speaks]]
-    hearer, speaker, kind = (torch.from_numpy(array) for array in arrays)
-    for begin in range(0, len(hearer), BLOCK):
-        part = slice(begin, begin + BLOCK)
-        total.index_add_(0, hearer[part], states[speaker[part]] * kinds.rows(kind[part]))
-
-
-def in_parts(rows: int, work: Callable[[int, int], object]) -> None:
-    """Call `work` with the first and the last row + 1 of each part of `rows`, in as many threads as torch has.
-
-    numba's own threads would wait beside torch's, and keep a processor busy while they do.
+    numba's own threads would be idle next to torch's, and keep a processor busy while they wait.
     """
     import torch
 
-    parts = min(torch.get_num_threads(), 1 + rows // FEW)
+    parts = min(torch.get_num_threads(), 1 + rows // _FEW_ROWS)
     if parts == 1:
         work(0, rows)
         return
@@ -77,14 +74,46 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(thread_name_prefix="gfm")
 
 
+def propagate(
+    graph: GFMGraph, targets: Ints, row_of: Ints, states: Tensor, relation_states: CachedRows, total: Tensor
+) -> None:
+    """Write to `total` (H, d), for each of the entities `targets` (H,), the sum of its messages. All on the CPU.
+
+    row_of: (N,), the row of `states` (T, d) that holds an entity's state; -1 for an entity that sends no messages.
+    """
+    if not has_numba():
+        _propagate_in_blocks(graph, targets, row_of, states, relation_states, total)
+        return
+    loop = _propagate_loop()
+    graphs = graph.indptr, graph.source, graph.relation, targets, row_of
+    arrays = states.numpy(), relation_states.values.numpy(), relation_states.scales.numpy(), total.numpy()
+    run_in_threads(len(targets), lambda low, high: loop(*graphs, *arrays, low, high))
+
+
+def _propagate_in_blocks(
+    graph: GFMGraph, targets: Ints, row_of: Ints, states: Tensor, relation_states: CachedRows, total: Tensor
+) -> None:
+    import torch
+
+    total.zero_()
+    messages, row = row_entries(graph.indptr, targets)
+    source_row = row_of[graph.source[messages]]
+    sent = source_row >= 0
+    arrays = row[sent], source_row[sent], graph.relation[messages[sent]]
+    target, source, relation = (torch.from_numpy(array) for array in arrays)
+    for begin in range(0, len(target), ROWS_AT_ONCE):
+        part = slice(begin, begin + ROWS_AT_ONCE)
+        total.index_add_(0, target[part], states[source[part]] * relation_states.rows(relation[part]))
+
+
 @lru_cache(maxsize=1)
-def _compiled() -> Callable[..., Any]:
-    def all_heard(
+def _propagate_loop() -> Callable[..., Any]:
+    def propagate_rows(
         indptr: Any,
         source: Any,
         relation: Any,
-        hearers: Any,
-        place: Any,
+        targets: Any,
+        row_of: Any,
         states: Any,
         values: Any,
         scales: Any,
@@ -93,27 +122,179 @@ def _compiled() -> Callable[..., Any]:
         high: int,
     ) -> None:
         for row in range(low, high):
-            heard = total[row]
-            heard[:] = 0
-            message, end = indptr[hearers[row]], indptr[hearers[row] + 1]
+            sums = total[row]
+            sums[:] = 0
+            message, end = indptr[targets[row]], indptr[targets[row] + 1]
             while message < end:
-                speaker, kind = place[source[message]], relation[message]
+                source_row, number = row_of[source[message]], relation[message]
                 message += 1
-                if speaker < 0:
+                if source_row < 0:
                     continue
-                while message < end and place[source[message]] < 0:
+                while message < end and row_of[source[message]] < 0:
                     message += 1
-                state, value, scale = states[speaker], values[kind], scales[kind]
+                state, value, scale = states[source_row], values[number], scales[number]
                 if message == end:
-                    for column in range(len(heard)):
-                        heard[column] += state[column] * (np.float32(value[column]) * scale)
+                    for column in range(len(sums)):
+                        sums[column] += state[column] * (np.float32(value[column]) * scale)
                     break
                 # two messages at once: the sum is read and written half as often
-                other, kind = states[place[source[message]]], relation[message]
-                value2, scale2 = values[kind], scales[kind]
+                state2, number = states[row_of[source[message]]], relation[message]
+                value2, scale2 = values[number], scales[number]
                 message += 1
-                for column in range(len(heard)):
+                for column in range(len(sums)):
                     one = state[column] * (np.float32(value[column]) * scale)
-                    heard[column] += one + other[column] * (np.float32(value2[column]) * scale2)
+                    sums[column] += one + state2[column] * (np.float32(value2[column]) * scale2)
 
-    return compiled(all_heard)
+    return compile_loop(propagate_rows)
+
+
+def update_changes(
+    change: Tensor,
+    own: Tensor,
+    state_change: Tensor,
+    own_row: Ints,
+    background: CachedRows,
+    background_row: Ints,
+    norm_weight: Tensor,
+    norm_bias: Tensor,
+) -> None:
+    """Turn `change` (H, d) of the linear map's output into the change of the next states, in place.
+
+    The next state changes by rectify(norm(x + change)) - rectify(norm(x)), where x is the background, and by the change
+    of the state itself. Both terms are made of the same x, so an error in x hardly shows: it changes the slope, not the
+    change.
+
+    state_change: (T, d), the changes of states that changed. own: (T, d), what the linear map makes of them.
+    own_row: (H,), the row of these two for each row of `change`, -1 for a state that did not change.
+    background_row: (H,), the row of `background` for each row of `change`. norm_weight, norm_bias: (d,).
+    """
+    import torch
+    from torch.nn.functional import layer_norm
+
+    if has_numba():
+        changes = change.numpy(), own.numpy(), state_change.numpy(), own_row
+        cached = background.values.numpy(), background.scales.numpy(), background_row
+        norm = norm_weight.numpy(), norm_bias.numpy()
+        loop = _update_loop()
+        run_in_threads(len(background_row), lambda low, high: loop(*changes, *cached, *norm, low, high))
+        return
+    changed = torch.from_numpy(np.flatnonzero(own_row >= 0))
+    row = torch.from_numpy(own_row[own_row >= 0])
+    change[changed] += own[row]
+    before = background.rows(torch.from_numpy(background_row))
+    after = layer_norm(before + change, norm_weight.shape, norm_weight, norm_bias, NORM_EPSILON).relu_()
+    torch.sub(after, layer_norm(before, norm_weight.shape, norm_weight, norm_bias, NORM_EPSILON).relu_(), out=change)
+    change[changed] += state_change[row]
+
+
+@lru_cache(maxsize=1)
+def _update_loop() -> Callable[..., Any]:
+    def update_rows(
+        change: Any,
+        own: Any,
+        state_change: Any,
+        own_row: Any,
+        values: Any,
+        scales: Any,
+        background_row: Any,
+        norm_weight: Any,
+        norm_bias: Any,
+        low: int,
+        high: int,
+    ) -> None:
+        width = change.shape[1]
+        for row in range(low, high):
+            at, scale, place = background_row[row], scales[background_row[row]], own_row[row]
+            if place >= 0:
+                for column in range(width):
+                    change[row, column] += own[place, column]
+            sum_before, sum_after = np.float32(0), np.float32(0)
+            for column in range(width):
+                before = np.float32(values[at, column]) * scale
+                sum_before += before
+                sum_after += before + change[row, column]
+            mean_before, mean_after = sum_before / np.float32(width), sum_after / np.float32(width)
+            square_before, square_after = np.float32(0), np.float32(0)
+            for column in range(width):
+                before = np.float32(values[at, column]) * scale
+                centred = before - mean_before
+                square_before += centred * centred
+                centred = before + change[row, column] - mean_after
+                square_after += centred * centred
+            of_before = np.float32(1) / np.sqrt(square_before / np.float32(width) + np.float32(NORM_EPSILON))
+            of_after = np.float32(1) / np.sqrt(square_after / np.float32(width) + np.float32(NORM_EPSILON))
+            for column in range(width):
+                before = np.float32(values[at, column]) * scale
+                old = (before - mean_before) * of_before * norm_weight[column] + norm_bias[column]
+                new = (before + change[row, column] - mean_after) * of_after * norm_weight[column] + norm_bias[column]
+                change[row, column] = max(new, np.float32(0)) - max(old, np.float32(0))
+            if place >= 0:
+                for column in range(width):
+                    change[row, column] += state_change[place, column]
+
+    return compile_loop(update_rows, reorder=True)
+
+
+def score_background(background: CachedRows, parts: Tensor, output: Tensor) -> Floats:
+    """Return the scores (B, N) of the entities, without the last bias, as if no question had changed a state.
+
+    background: (N, h), the states' share of the score's hidden layer. parts: (B, h), the questions' shares.
+    output: (h,), the weights of the last layer.
+    """
+    scores = np.empty((len(parts), len(background.values)), dtype=np.float32)
+    if has_numba():
+        arrays = (background.values, background.scales, parts, output)
+        values, scales, shares, weights = (tensor.numpy() for tensor in arrays)
+        loop = _score_loops()[0]
+        run_in_threads(len(values), lambda low, high: loop(values, scales, shares, weights, scores, low, high))
+        return scores
+    for begin in range(0, scores.shape[1], ROWS_AT_ONCE):
+        block = background.rows(slice(begin, begin + ROWS_AT_ONCE))
+        for row, part in enumerate(parts):
+            scores[row, begin : begin + ROWS_AT_ONCE] = ((block + part).relu_() @ output).numpy()
+    return scores
+
+
+def score_changed(hidden: Tensor, background: CachedRows, entities: Ints, part: Tensor, output: Tensor) -> Floats:
+    """Return the scores (H,) of `entities` (H,) for one question that changed their hidden layer by `hidden` (H, h).
+
+    background, output: as in `score_background`. part: (h,), the question's share of the hidden layer.
+    """
+    import torch
+
+    if has_numba():
+        scores = np.empty(len(entities), dtype=np.float32)
+        arrays = (hidden, background.values, background.scales, part, output)
+        changes, values, scales, share, weights = (tensor.numpy() for tensor in arrays)
+        loop, arguments = _score_loops()[1], (changes, values, scales, entities, share, weights, scores)
+        run_in_threads(len(entities), lambda low, high: loop(*arguments, low, high))
+        return scores
+    found: Floats = ((background.rows(torch.from_numpy(entities)) + hidden + part).relu_() @ output).numpy()
+    return found
+
+
+@lru_cache(maxsize=1)
+def _score_loops() -> tuple[Callable[..., Any], Callable[..., Any]]:
+    def score_background_rows(
+        values: Any, scales: Any, parts: Any, output: Any, scores: Any, low: int, high: int
+    ) -> None:
+        for row in range(low, high):
+            scale = scales[row]
+            for question in range(len(parts)):
+                score = np.float32(0)
+                for column in range(len(output)):
+                    hidden = np.float32(values[row, column]) * scale + parts[question, column]
+                    score += max(hidden, np.float32(0)) * output[column]
+                scores[question, row] = score
+
+    def score_changed_rows(
+        changes: Any, values: Any, scales: Any, entities: Any, part: Any, output: Any, scores: Any, low: int, high: int
+    ) -> None:
+        for row in range(low, high):
+            at, scale, score = entities[row], scales[entities[row]], np.float32(0)
+            for column in range(len(output)):
+                hidden = changes[row, column] + np.float32(values[at, column]) * scale + part[column]
+                score += max(hidden, np.float32(0)) * output[column]
+            scores[row] = score
+
+    return compile_loop(score_background_rows, reorder=True), compile_loop(score_changed_rows, reorder=True)

@@ -1,4 +1,4 @@
-"""A knowledge graph as the network reads it: who hears which message, sorted by the one that hears."""
+"""A knowledge graph as the network reads it, and where in it a question starts."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy.typing as npt
 
 from ras_agent.arrays import Floats, Ints
 
-__all__ = ["GFMGraph", "Outgoing", "entries"]
-
 
 @dataclass(frozen=True, slots=True)
 class GFMGraph:
-    """M messages among N entities over R relations, the inverse ones included; compressed rows by hearer.
+    """Holds M messages among N entities over R relations, inverse relations included, sorted by target entity.
 
-    indptr: (N + 1,), entity e hears the messages indptr[e] to indptr[e + 1]. source: (M,), the entity that speaks.
-    relation: (M,), 0..R-1. vectors: (R, text width), sentence vectors of the relations.
+    indptr: (N + 1,); the messages to entity e are numbers indptr[e] to indptr[e + 1] - 1.
+    source: (M,), the entity that each message comes from.
+    relation: (M,), 0 to R - 1.
+    vectors: (R, text width), the relations' sentence vectors.
     """
 
     indptr: Ints
@@ -27,27 +27,27 @@ class GFMGraph:
 
     @property
     def entities(self) -> int:
-        """N."""
+        """The number of entities, N."""
         return len(self.indptr) - 1
 
     @property
     def messages(self) -> int:
-        """M."""
+        """The number of messages, M."""
         return len(self.source)
 
     @property
-    def hearer(self) -> Ints:
-        """(M,): the entity that hears each message."""
+    def target(self) -> Ints:
+        """(M,), the entity that each message goes to."""
         return np.repeat(np.arange(self.entities, dtype=np.int64), np.diff(self.indptr))
 
     @classmethod
     def from_edges(
         cls, entities: int, edges: npt.NDArray[np.integer], vectors: Floats, inverse: Floats, toward: str = "head"
     ) -> GFMGraph:
-        """The graph of facts `edges` (E, 3): head, relation, tail, each with its inverse.
+        """Make the graph of facts `edges` (E, 3): head, relation, tail. Each fact gives two messages.
 
-        vectors, inverse: (relations, text width), of "relation" and of its inverse ("inverse_relation" in the published
-        code). toward: see GFMConfig. Raises ValueError for a number out of range.
+        vectors, inverse: (relations, text width), of the relations and of their inverses. toward: see GFMConfig.
+        Raises ValueError for a number out of range.
         """
         facts = np.asarray(edges, dtype=np.int64).reshape(-1, 3)
         head, relation, tail = facts.T
@@ -55,35 +55,46 @@ class GFMGraph:
             raise ValueError(f"edges name entities outside of 0..{entities - 1}")
         if vectors.shape != inverse.shape or (len(facts) and relation.max() >= len(vectors)):
             raise ValueError(f"{len(vectors)} relation vectors and {len(inverse)} inverse ones do not fit the edges")
-        hearer = np.concatenate((head, tail) if toward == "head" else (tail, head))
+        target = np.concatenate((head, tail) if toward == "head" else (tail, head))
         source = np.concatenate((tail, head) if toward == "head" else (head, tail))
-        kind = np.concatenate((relation, relation + len(vectors)))
-        order = np.lexsort((kind, source, hearer))
+        relations = np.concatenate((relation, relation + len(vectors)))
+        order = np.lexsort((relations, source, target))
         indptr = np.zeros(entities + 1, dtype=np.int64)
-        np.cumsum(np.bincount(hearer, minlength=entities), out=indptr[1:])
+        np.cumsum(np.bincount(target, minlength=entities), out=indptr[1:])
         both = np.concatenate((vectors, inverse)).astype(np.float32, copy=False)
-        return cls(indptr, source[order], kind[order], both)
+        return cls(indptr, source[order], relations[order], both)
 
 
 @dataclass(frozen=True, slots=True)
-class Outgoing:
-    """Who hears each entity: entity e is heard by hearer[indptr[e]] to hearer[indptr[e + 1] - 1], over `relation`."""
+class OutgoingMessages:
+    """Holds a graph's messages sorted by source: those from entity e are numbers indptr[e] to indptr[e + 1] - 1.
+
+    indptr: (N + 1,). target, relation: (M,).
+    """
 
     indptr: Ints
-    hearer: Ints
+    target: Ints
     relation: Ints
 
     @classmethod
-    def of(cls, graph: GFMGraph) -> Outgoing:
-        """Of the messages of `graph`."""
+    def of(cls, graph: GFMGraph) -> OutgoingMessages:
+        """Sort the messages of `graph`."""
         order = np.argsort(graph.source, kind="stable")
         indptr = np.zeros(graph.entities + 1, dtype=np.int64)
         np.cumsum(np.bincount(graph.source, minlength=graph.entities), out=indptr[1:])
-        return cls(indptr, graph.hearer[order], graph.relation[order])
+        return cls(indptr, graph.target[order], graph.relation[order])
 
 
-def entries(indptr: Ints, rows: Ints) -> tuple[Ints, Ints]:
-    """Where the entries of compressed `rows` (T,) stand, row after row, and which of `rows` each belongs to."""
+@dataclass(frozen=True, slots=True)
+class GFMStart:
+    """Holds a question's entities (k,), each once, and how much each belongs to the question (k,): eq. 6's H0 / q."""
+
+    entities: Ints
+    weights: Floats
+
+
+def row_entries(indptr: Ints, rows: Ints) -> tuple[Ints, Ints]:
+    """Return the positions of the entries of compressed `rows` (T,), row after row, and the place in `rows` of each."""
     counts = indptr[rows + 1] - indptr[rows]
     row = np.repeat(np.arange(len(rows), dtype=np.int64), counts)
     return np.arange(len(row)) + np.repeat(indptr[rows] - (np.cumsum(counts) - counts), counts), row

@@ -1,4 +1,22 @@
-"""The GFM network, plainly: every state of every entity at every layer (GFM-RAG, arXiv:2502.01113, eq. 4 to 10).
+"""The GFM network written plainly: every state of every entity at every layer (GFM-RAG, arXiv:2502.01113, eq. 4 to 10).
+
+A message is the source's state times the relation's state, number by number (DistMult); an entity adds up its messages;
+a linear map, a layer norm and a rectifier update its state. `message`, `aggregate` and `update` below are the
+reference. Speed has other forms of the same three steps, and all of these files have to agree on them:
+
+    weights.py         refuses the configuration of a network with other steps
+    network.py         is the reference; training takes gradients through it
+    cpu_kernels.py     `propagate` is message and aggregate (a numba kernel, and torch's operations in its absence);
+                       `update_changes` is update, of a state's change instead of the state
+    cache.py           computes the states before any question; relies on a state of zeros sending messages of zeros
+    cpu.py             propagates changes of states instead of states; relies on a message being linear in the state
+    reach.py           bounds the length of a message by the largest number of the relation's state, and the change of
+                       an update by the norm's slope
+    segments.py        `propagate_block` is message and aggregate in torch's operations, for a device
+    triton_kernels.py  `propagate_block` and `update`, as Triton kernels
+    cuda.py            calls these two, and compares them with torch's operations before it uses them
+    paths.py           weighs each message by a factor of 1, whose derivative tells how much the message matters
+    eval/bench/gfm_systems.py and tests/tools/gfm/conftest.py have a network each to compare with
 
 Where the paper and its published code differ, this follows the code, since its weights were trained with it: the
 initial states enter the sum of messages at every layer, and what the linear layer makes of [state; sum] is normalised,
@@ -12,95 +30,47 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ras_agent.tools.gfm.cached_rows import Kept
-from ras_agent.tools.gfm.config import GFMConfig
+from ras_agent.tools.gfm.cached_rows import CachedRows
 from ras_agent.tools.gfm.graph import GFMGraph
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = [
-    "EPSILON",
-    "RELATIONS",
-    "Messages",
-    "initial_weights",
-    "layer_count",
-    "layer_relations",
-    "plain_scores",
-    "relation_inputs",
-    "relation_states",
-    "update",
-]
-
-EPSILON = 1e-5  # of torch's layer norm
-RELATIONS = 8192  # relations at a time
+NORM_EPSILON = 1e-5  # of torch's layer norm
+RELATIONS_AT_ONCE = 8192
 
 
 @dataclass(frozen=True, slots=True)
-class Messages:
-    """A graph's messages as tensors on one device: source, relation and hearer (M,), int64; vectors (R, text width)."""
+class GraphTensors:
+    """Holds a GFMGraph as tensors on one device: source, relation, target (M,), int64; vectors (R, text width)."""
 
     entities: int
     source: Tensor
     relation: Tensor
-    hearer: Tensor
+    target: Tensor
     vectors: Tensor
 
     @classmethod
-    def of(cls, graph: GFMGraph, device: str = "cpu") -> Messages:
-        """The tensors of `graph`."""
+    def of(cls, graph: GFMGraph, device: str = "cpu") -> GraphTensors:
+        """Copy the arrays of `graph` to a device."""
         import torch
 
-        arrays = (graph.source, graph.relation, graph.hearer, graph.vectors)
+        arrays = (graph.source, graph.relation, graph.target, graph.vectors)
         return cls(graph.entities, *(torch.from_numpy(array).to(device) for array in arrays))
 
 
-def initial_weights(config: GFMConfig, seed: int) -> dict[str, Tensor]:
-    """Untrained weights: linear layers uniform in +-1/sqrt(inputs), as torch makes them, norms the identity."""
-    import torch
-
-    generator = torch.Generator().manual_seed(seed)
-    shapes = config.shapes()
-    weights = {}
-    for name, shape in shapes.items():
-        if ".layer_norm." in name:
-            weights[name] = torch.ones(shape) if name.endswith("weight") else torch.zeros(shape)
-        else:
-            bound = shapes[f"{name.rpartition('.')[0]}.weight"][1] ** -0.5
-            weights[name] = (2 * torch.rand(shape, generator=generator) - 1) * bound
-    return weights
+def message(source_states: Tensor, relation_states: Tensor) -> Tensor:
+    """Return the messages (M, B, d) of sources' states (M, B, d) and relations' states (M, d)."""
+    return source_states * relation_states[:, None]
 
 
-def layer_count(weights: Mapping[str, Tensor]) -> int:
-    """How many layers the weights have."""
-    return sum(name.endswith(".layer_norm.weight") for name in weights)
-
-
-def relation_inputs(weights: Mapping[str, Tensor], vectors: Tensor) -> Tensor:
-    """(R, d): what every layer's relation states start from, of sentence vectors (R, text width)."""
-    from torch.nn.functional import linear
-
-    return linear(vectors, weights["rel_mlp.weight"], weights["rel_mlp.bias"])
-
-
-def layer_relations(weights: Mapping[str, Tensor], layer: int, inputs: Tensor) -> Tensor:
-    """(R, d): the relation states g(h_r) of one layer (eq. 8), of `inputs` (R, d)."""
-    from torch.nn.functional import linear, relu
-
-    at = f"entity_model.layers.{layer}.relation_projection"
-    hidden = relu(linear(inputs, weights[f"{at}.0.weight"], weights[f"{at}.0.bias"]))
-    return linear(hidden, weights[f"{at}.2.weight"], weights[f"{at}.2.bias"])
-
-
-def relation_states(weights: Mapping[str, Tensor], layer: int, inputs: Tensor) -> Tensor:
-    """`layer_relations` in blocks, for a graph of many relations."""
-    import torch
-
-    return torch.cat([layer_relations(weights, layer, block) for block in torch.split(inputs, RELATIONS)])
+def aggregate(initial: Tensor, target: Tensor, messages: Tensor) -> Tensor:
+    """Return (N, B, d): for each entity its initial state (N, B, d) plus the messages (M, B, d) whose target it is."""
+    return initial.index_add(0, target, messages.to(initial.dtype))
 
 
 def update(weights: Mapping[str, Tensor], layer: int, state: Tensor, total: Tensor) -> Tensor:
-    """The next states (..., d) of `state` (..., d) and the sum of what it hears (..., d): eq. 9."""
+    """Return the next states (..., d) of states (..., d) and aggregated messages (..., d): eq. 9."""
     import torch
     from torch.nn.functional import layer_norm, linear, relu
 
@@ -112,38 +82,66 @@ def update(weights: Mapping[str, Tensor], layer: int, state: Tensor, total: Tens
 
 def plain_scores(
     weights: Mapping[str, Tensor],
-    graph: Messages,
+    graph: GraphTensors,
     questions: Tensor,
     start: Tensor,
-    relations: Sequence[Kept] | None = None,
-    edge_weights: list[Tensor] | None = None,
+    relation_states: Sequence[CachedRows] | None = None,
+    message_weights: list[Tensor] | None = None,
 ) -> Tensor:
-    """Logits (B, N) of the entities for sentence vectors `questions` (B, text width); eq. 10 is their sigmoid.
+    """Return the entities' logits (B, N) for sentence vectors `questions` (B, text width); eq. 10 is their sigmoid.
 
     start: (B, N), how much each entity belongs to the question, 0 for most (eq. 6).
-    relations: the relation states (R, d) of every layer where they are known already; only the rows that messages
-        speak in are read, a layer at a time.
-    edge_weights: a weight (M,) for each message of every layer; all 1 where not given.
+    relation_states: (R, d) of every layer, if they are known already; only the rows of relations that occur are read,
+        a layer at a time.
+    message_weights: a factor (M,) for each message of every layer; by default 1.
     """
     import torch
     from torch.nn.functional import linear, relu
 
-    asked = linear(questions, weights["question_mlp.weight"], weights["question_mlp.bias"])  # (B, d)
-    # entities first: an entity's states of all questions lie together, and are gathered and added up as one row
-    initial = start.t()[..., None] * asked  # (N, B, d)
-    inputs = relation_inputs(weights, graph.vectors) if relations is None else None
+    query = linear(questions, weights["question_mlp.weight"], weights["question_mlp.bias"])  # (B, d)
+    # entities first: an entity's states of all questions are adjacent, and are gathered and added up as one row
+    initial = start.t()[..., None] * query  # (N, B, d)
+    inputs = relation_inputs(weights, graph.vectors) if relation_states is None else None
     state = initial
     for layer in range(layer_count(weights)):
         if inputs is not None:
-            spoken = layer_relations(weights, layer, inputs).index_select(0, graph.relation)  # (M, d)
+            factors = project_relations(weights, layer, inputs).index_select(0, graph.relation)  # (M, d)
         else:
-            assert relations is not None
-            spoken = relations[layer].rows(graph.relation)
-        if edge_weights is not None:
-            spoken = spoken * edge_weights[layer][:, None]
-        said = state.index_select(0, graph.source) * spoken[:, None]  # (M, B, d)
-        total = initial.index_add(0, graph.hearer, said.to(initial.dtype))
-        state = update(weights, layer, state, total)
-    features = torch.cat((state, asked.expand_as(state)), dim=-1)  # (N, B, 2d)
+            assert relation_states is not None
+            factors = relation_states[layer].rows(graph.relation)
+        if message_weights is not None:
+            factors = factors * message_weights[layer][:, None]
+        messages = message(state.index_select(0, graph.source), factors)  # (M, B, d)
+        state = update(weights, layer, state, aggregate(initial, graph.target, messages))
+    features = torch.cat((state, query.expand_as(state)), dim=-1)  # (N, B, 2d)
     hidden = relu(linear(features, weights["entity_model.mlp.0.weight"], weights["entity_model.mlp.0.bias"]))
     return linear(hidden, weights["entity_model.mlp.2.weight"], weights["entity_model.mlp.2.bias"]).squeeze(-1).t()
+
+
+def layer_count(weights: Mapping[str, Tensor]) -> int:
+    """Count the layers of a network."""
+    return sum(name.endswith(".layer_norm.weight") for name in weights)
+
+
+def relation_inputs(weights: Mapping[str, Tensor], vectors: Tensor) -> Tensor:
+    """Return (R, d): what every layer projects its relation states from, of sentence vectors (R, text width)."""
+    from torch.nn.functional import linear
+
+    return linear(vectors, weights["rel_mlp.weight"], weights["rel_mlp.bias"])
+
+
+def project_relations(weights: Mapping[str, Tensor], layer: int, inputs: Tensor) -> Tensor:
+    """Return the relation states g(h_r) of one layer (R, d), of relation inputs (R, d): eq. 8."""
+    from torch.nn.functional import linear, relu
+
+    at = f"entity_model.layers.{layer}.relation_projection"
+    hidden = relu(linear(inputs, weights[f"{at}.0.weight"], weights[f"{at}.0.bias"]))
+    return linear(hidden, weights[f"{at}.2.weight"], weights[f"{at}.2.bias"])
+
+
+def project_relations_in_blocks(weights: Mapping[str, Tensor], layer: int, inputs: Tensor) -> Tensor:
+    """Do as `project_relations`, in blocks, for a graph of many relations."""
+    import torch
+
+    blocks = torch.split(inputs, RELATIONS_AT_ONCE)
+    return torch.cat([project_relations(weights, layer, block) for block in blocks])

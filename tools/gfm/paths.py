@@ -1,8 +1,8 @@
-"""Why an entity was found: the chains of facts that its score depends on most (GFM-RAG, eq. 19, after NBFNet).
+"""Why an entity was found: the chains of messages that its score depends on most (GFM-RAG, eq. 19, after NBFNet).
 
-Every message of every layer is given a weight of 1, and the score's derivative by that weight tells how much the
-message matters. A path takes at most one message a layer, in the layers' order, from one of the question's entities to
-the one that is explained; its weight is the sum of the derivatives along it. The best ones are found by beam search.
+Every message of every layer gets a weight of 1, and the score's derivative by that weight says how much the message
+matters. A path takes at most one message a layer, in the layers' order, from one of the question's entities to the one
+that is explained; its weight is the sum of the derivatives along it. Beam search finds the heaviest paths.
 """
 
 from __future__ import annotations
@@ -14,20 +14,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ras_agent.arrays import Floats
-from ras_agent.tools.gfm.cached_rows import Kept
-from ras_agent.tools.gfm.cpu import Start
-from ras_agent.tools.gfm.graph import GFMGraph
-from ras_agent.tools.gfm.network import Messages, layer_count, plain_scores
+from ras_agent.tools.gfm.cached_rows import CachedRows
+from ras_agent.tools.gfm.graph import GFMGraph, GFMStart
+from ras_agent.tools.gfm.network import GraphTensors, layer_count, plain_scores
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["MessagePath", "best_paths", "message_gradients", "search"]
+_Partial = tuple[float, tuple[int, ...]]  # a path's weight and messages
 
 
 @dataclass(frozen=True, slots=True)
 class MessagePath:
-    """Numbers of messages, the first spoken by one of the question's entities, each by the hearer of the one before."""
+    """Holds the numbers of a path's messages: the first comes from a question's entity, each from the last's target."""
 
     messages: tuple[int, ...]
     weight: float
@@ -37,56 +36,56 @@ def message_gradients(
     weights: Mapping[str, Tensor],
     graph: GFMGraph,
     question: Floats,
-    start: Start,
+    start: GFMStart,
     targets: Sequence[int],
-    kinds: Sequence[Kept] | None = None,
+    relation_states: Sequence[CachedRows] | None = None,
 ) -> list[list[Floats]]:
-    """For each of `targets`, (M,) a layer: the derivative of the target's logit by the weight of each message.
+    """Return for each entity of `targets` and each layer (M,): the derivative of its logit by each message's weight.
 
-    kinds: the layers' relation states where they are known. Takes one plain pass for all targets, and its memory with
-    its intermediate states, no more for kinds in 16 bits, on the device of the weights.
+    relation_states: of every layer, if they are known. Takes one plain pass for all targets, on the device of the
+    weights, and its memory with all intermediate states; 16-bit relation states add little to it.
     """
     import torch
 
-    on = next(iter(weights.values())).device
+    device = next(iter(weights.values())).device
     dense = torch.zeros(1, graph.entities)
     dense[0, torch.from_numpy(start.entities)] = torch.from_numpy(start.weights)
     with torch.enable_grad():
-        ones = [torch.ones(graph.messages, requires_grad=True, device=on) for _ in range(layer_count(weights))]
-        asked = torch.from_numpy(question)[None].to(on)
-        logits = plain_scores(weights, Messages.of(graph, str(on)), asked, dense.to(on), kinds, ones)
+        ones = [torch.ones(graph.messages, requires_grad=True, device=device) for _ in range(layer_count(weights))]
+        vectors = torch.from_numpy(question)[None].to(device)
+        tensors = GraphTensors.of(graph, str(device))
+        logits = plain_scores(weights, tensors, vectors, dense.to(device), relation_states, ones)
         found = [torch.autograd.grad(logits[0, target], ones, retain_graph=True) for target in targets]
     return [[gradient.cpu().numpy() for gradient in gradients] for gradients in found]
 
 
-def search(
-    graph: GFMGraph, gradients: Sequence[Floats], starts: Sequence[int], target: int, count: int = 3, beam: int = 10
+def heaviest_paths(
+    graph: GFMGraph, gradients: Sequence[Floats], starts: Sequence[int], goal: int, count: int = 3, beam: int = 10
 ) -> list[MessagePath]:
-    """The `count` heaviest paths from any of `starts` to `target`, heaviest first, each chain of messages once.
+    """Return the `count` heaviest paths from any of `starts` to `goal`, heaviest first, each chain of messages once.
 
-    beam: how many partial paths each entity keeps at every layer. Messages that would lower the score are not taken,
-    and no path comes back to where it was.
+    beam: the number of partial paths that each entity keeps at every layer. Messages that would lower the score are not
+    taken, and no path returns to an entity.
     """
-    hearer = graph.hearer
-    outgoing: dict[int, list[int]] = {}
-    kept: dict[int, list[tuple[float, tuple[int, ...]]]] = {entity: [(0.0, ())] for entity in starts}
+    target = graph.target
+    paths: dict[int, list[_Partial]] = {entity: [(0.0, ())] for entity in starts}
     for gradient in gradients:
         useful = np.flatnonzero(gradient > 0)
-        useful = useful[np.isin(graph.source[useful], list(kept))]
-        outgoing = {}
+        useful = useful[np.isin(graph.source[useful], list(paths))]
+        outgoing: dict[int, list[int]] = {}
         for message in useful.tolist():
             outgoing.setdefault(int(graph.source[message]), []).append(message)
-        # staying where one is costs nothing: a path may skip layers
-        following = {entity: list(paths) for entity, paths in kept.items()}
+        # a path may skip a layer, which costs nothing
+        longer = {entity: list(partial) for entity, partial in paths.items()}
         for entity, messages in outgoing.items():
-            for weight, path in kept[entity]:
-                been = {int(graph.source[message]) for message in path} | {entity}
+            for weight, path in paths[entity]:
+                visited = {int(graph.source[message]) for message in path} | {entity}
                 for message in messages:
-                    if int(hearer[message]) not in been:
+                    if int(target[message]) not in visited:
                         step = (weight + float(gradient[message]), (*path, message))
-                        following.setdefault(int(hearer[message]), []).append(step)
-        kept = {entity: _heaviest(paths, beam) for entity, paths in following.items()}
-    found = [MessagePath(path, weight) for weight, path in kept.get(target, []) if path]
+                        longer.setdefault(int(target[message]), []).append(step)
+        paths = {entity: _heaviest(partial, beam) for entity, partial in longer.items()}
+    found = [MessagePath(path, weight) for weight, path in paths.get(goal, []) if path]
     return found[:count]
 
 
@@ -94,21 +93,21 @@ def best_paths(
     weights: Mapping[str, Tensor],
     graph: GFMGraph,
     question: Floats,
-    start: Start,
+    start: GFMStart,
     targets: Sequence[int],
     *,
-    kinds: Sequence[Kept] | None = None,
+    relation_states: Sequence[CachedRows] | None = None,
     count: int = 3,
     beam: int = 10,
 ) -> list[list[MessagePath]]:
-    """The heaviest paths that explain why each of `targets` was found for a question; none if nothing leads there."""
-    gradients = message_gradients(weights, graph, question, start, targets, kinds)
+    """Return for each entity of `targets` the heaviest paths that explain its score; none if no message leads there."""
+    gradients = message_gradients(weights, graph, question, start, targets, relation_states)
     starts = start.entities.tolist()
-    return [search(graph, one, starts, target, count, beam) for one, target in zip(gradients, targets, strict=True)]
+    return [heaviest_paths(graph, one, starts, goal, count, beam) for one, goal in zip(gradients, targets, strict=True)]
 
 
-def _heaviest(paths: list[tuple[float, tuple[int, ...]]], beam: int) -> list[tuple[float, tuple[int, ...]]]:
-    """The `beam` heaviest, each chain once at its heaviest; ties by the chain."""
+def _heaviest(paths: list[_Partial], beam: int) -> list[_Partial]:
+    """Return the `beam` heaviest paths, each chain once at its heaviest; ties are broken by the chain."""
     best: dict[tuple[int, ...], float] = {}
     for weight, path in paths:
         best[path] = max(best.get(path, weight), weight)

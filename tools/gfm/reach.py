@@ -1,8 +1,9 @@
-"""Which entities a question changes at the next layer, and by enough to matter.
+"""Which entities a question can change: exactly at the first layer, and by a bound at every layer.
 
-What an entity hears is at most the sum of its messages' lengths, and its norm answers to a small change by at most
-`steep` times as much. So one number a message tells, before any state is touched, who cannot change by more than a
-negligible length: behind a hub that hears thousands, that is nearly everyone.
+A message is at most as long as its source's state times the largest number of the relation's state, and an update
+answers a small change of the aggregated messages by at most `update_gain` times its length. So one number a message
+tells, before any state is touched, which entities cannot change by more than a negligible length. Behind a hub with
+thousands of messages, that is nearly all of them.
 """
 
 from __future__ import annotations
@@ -14,55 +15,87 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ras_agent.arrays import Floats, Ints
-from ras_agent.tools.gfm.cache import ROWS, IndexStates, Layer
-from ras_agent.tools.gfm.graph import Outgoing, entries
-from ras_agent.tools.gfm.network import EPSILON
+from ras_agent.tools.gfm.cache import GraphCache, LayerWeights
+from ras_agent.tools.gfm.cpu_kernels import ROWS_AT_ONCE
+from ras_agent.tools.gfm.graph import OutgoingMessages, row_entries
+from ras_agent.tools.gfm.network import NORM_EPSILON
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Bound", "bounds", "reach"]
+
+@dataclass(frozen=True, slots=True)
+class LayerBound:
+    """Bounds how far changes of states spread through one layer.
+
+    message_gain: (R,), the largest number of each relation's state: from a state of length x comes a message of length
+        at most message_gain * x.
+    update_gain: (N,), or (1,) where all entities are alike: the largest change of an entity's next state, for each unit
+        of length of a small change of its aggregated messages.
+    """
+
+    message_gain: Floats
+    update_gain: Floats
+
+
+def layer_bounds(cache: GraphCache, layers: Sequence[LayerWeights]) -> list[LayerBound]:
+    """Compute the bounds of each layer whose background is cached."""
+    import torch
+
+    bounds = []
+    for relation_states, pre_norm, layer in zip(cache.relation_states, cache.pre_norm, layers, strict=False):
+        blocks = [slice(begin, begin + ROWS_AT_ONCE) for begin in range(0, len(relation_states.values), ROWS_AT_ONCE)]
+        gain = torch.cat([relation_states.rows(block).abs().amax(dim=1) for block in blocks] or [torch.zeros(0)])
+        # the norm divides by the deviation of its input, and subtracting the mean lengthens nothing
+        slope = torch.linalg.matrix_norm(layer.total_weight.float(), 2) * layer.norm_weight.abs().max()
+        blocks = [slice(begin, begin + ROWS_AT_ONCE) for begin in range(0, len(pre_norm.values), ROWS_AT_ONCE)]
+        variance = [pre_norm.rows(block).var(dim=1, correction=0) for block in blocks] or [torch.zeros(0)]
+        bounds.append(LayerBound(gain.numpy(), (slope / (torch.cat(variance) + NORM_EPSILON).sqrt()).numpy()))
+    return bounds
+
+
+def reached_entities(
+    outgoing: OutgoingMessages, sources: Ints, lengths: Tensor, always: Ints, bound: LayerBound, negligible: float
+) -> Ints:
+    """Return (H,), ascending: `sources`, `always`, and all whose states may change by more than `negligible`.
+
+    An entity that is left out may change by twice as much if the changes are large compared to the background: layer
+    norm is not a linear map.
+
+    sources: (T,), the entities whose states changed. lengths: (T,), of these changes.
+    always: the question's own entities, whose initial states enter every sum of messages.
+    """
+    messages, source = row_entries(outgoing.indptr, sources)
+    message_lengths = lengths.numpy()[source] * bound.message_gain[outgoing.relation[messages]]
+    sums = np.bincount(outgoing.target[messages], message_lengths, minlength=len(outgoing.indptr) - 1)
+    reached = ~(sums * bound.update_gain <= negligible)  # true also for what is not a number
+    reached[sources] = reached[always] = True
+    return np.flatnonzero(reached)
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
-    """What bounds a layer's changes: how loud its relations are and how its entities answer.
+class FirstMessages:
+    """Holds the messages of the first layer for a batch of B questions, sorted by target.
 
-    loud: (R,), the largest number of each relation state, so that a state of length x is heard as one of at most
-    loud * x. steep: (N,), or (1,) where all are alike: how long, at most, a change of the state is for each unit of
-    length of a small change of what is heard.
+    At the first layer only the questions' own entities have states to send, so the host knows at once who is a target.
+
+    rows: (H,), ascending, entity * B + question of the targets and of the questions' own entities.
+    indptr: (H + 1,); the messages to row r are numbers indptr[r] to indptr[r + 1] - 1.
+    start: (messages,), the place of each message's source among the given starts. relation: (messages,).
     """
 
-    loud: Floats
-    steep: Floats
+    rows: Ints
+    indptr: Ints
+    start: Ints
+    relation: Ints
 
 
-def bounds(known: IndexStates, layers: Sequence[Layer]) -> list[Bound]:
-    """Of each layer whose background is kept."""
-    import torch
-
-    found = []
-    for kinds, mixed, layer in zip(known.kinds, known.mixed, layers, strict=False):
-        blocks = [slice(begin, begin + ROWS) for begin in range(0, len(kinds.values), ROWS)]
-        loud = torch.cat([kinds.rows(block).abs().amax(dim=1) for block in blocks] or [torch.zeros(0)])
-        # the norm divides by the deviation of its input, and takes the mean out
-        longest = torch.linalg.matrix_norm(layer.of_total.float(), 2) * layer.gain.abs().max()
-        blocks = [slice(begin, begin + ROWS) for begin in range(0, len(mixed.values), ROWS)]
-        spread = [mixed.rows(block).var(dim=1, correction=0) for block in blocks] or [torch.zeros(0)]
-        found.append(Bound(loud.numpy(), (longest / (torch.cat(spread) + EPSILON).sqrt()).numpy()))
-    return found
-
-
-def reach(outgoing: Outgoing, speakers: Ints, lengths: Tensor, always: Ints, layer: Bound, negligible: float) -> Ints:
-    """(H,), ascending: `speakers` (T,), `always`, and all whose states may change by more than `negligible`.
-
-    For changes that are large beside the background it may be twice as much: layer norm is not a linear map.
-
-    lengths: (T,), of the changes of the speakers' states.
-    """
-    messages, speaker = entries(outgoing.indptr, speakers)
-    heard = lengths.numpy()[speaker] * layer.loud[outgoing.relation[messages]]
-    sums = np.bincount(outgoing.hearer[messages], heard, minlength=len(outgoing.indptr) - 1)
-    matters = ~(sums * layer.steep <= negligible)  # what is not a number matters, too
-    matters[speakers] = matters[always] = True
-    return np.flatnonzero(matters)
+def first_messages(outgoing: OutgoingMessages, starts: Ints, batch: int) -> FirstMessages:
+    """Find the messages from `starts` (K,), ascending: entity * batch + question."""
+    entity, question = np.divmod(starts, batch)
+    message, start = row_entries(outgoing.indptr, entity)
+    target = outgoing.target[message] * batch + question[start]
+    order = np.argsort(target, kind="stable")
+    rows = np.union1d(target, starts)
+    indptr = np.searchsorted(target[order], np.append(rows, np.iinfo(np.int64).max))
+    return FirstMessages(rows, indptr, start[order], outgoing.relation[message][order])

@@ -1,8 +1,12 @@
-"""Sums of very unequal length in pieces of bounded length, in an order that never changes.
+"""Messages and their sums on a device, for several questions at once, without atomic additions.
 
-An entity hears one message or fifty thousand. Cut into pieces of at most `longest`, all pieces of a level are of use to
-a processor with thousands of threads at once; where an entity's messages made several pieces, the next level adds up
-their sums in the same way. Nothing is added to the same number by two pieces, so the result is the same every time.
+An entity is the target of one message or of fifty thousand. The messages to each are cut into segments of at most
+`longest`, so that a processor with thousands of threads can add up all segments at once; where an entity has several
+segments, the next level adds up their sums in the same way. No two segments add to the same number, so the order of
+additions, and with it the result, is the same every time.
+
+`propagate_block` does this in torch's operations, for all segments of a level at once: their first messages, their
+second ones, and so on. On CUDA a Triton kernel (ras_agent.tools.gfm.triton_kernels) does it and stores no message.
 """
 
 from __future__ import annotations
@@ -17,14 +21,12 @@ from ras_agent.arrays import Ints
 if TYPE_CHECKING:
     from torch import Tensor, device
 
-__all__ = ["Level", "Listeners", "Pieces", "Plan", "plan"]
-
 
 @dataclass(frozen=True, slots=True)
-class Pieces:
-    """One level, longest piece first: piece p adds up begin[p] to end[p] and writes row target[p]; all (P,).
+class Segments:
+    """Holds one level's segments, longest first: segment p adds up begin[p] to end[p] - 1 into row target[p]; all (P,).
 
-    At the first level begin and end count messages, at later ones rows that the level before has written.
+    At the first level begin and end count messages, at later levels rows that the level before has written.
     """
 
     begin: Ints
@@ -32,72 +34,95 @@ class Pieces:
     target: Ints
 
     @property
-    def lasting(self) -> list[int]:
-        """How many pieces have more than 0, 1, 2, ... terms: the first so many."""
+    def longer_than(self) -> list[int]:
+        """The number of segments with more than 0, 1, 2, ... terms; these are the first so many."""
         longest = int((self.end - self.begin).max(initial=0))
         return [int(np.count_nonzero(self.end - self.begin > place)) for place in range(longest)]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What the entities low to high hear: `rows` rows are written, the first high - low of which are theirs."""
+class SegmentPlan:
+    """Says how to add up the messages to the entities low to high - 1, level by level.
+
+    `rows` rows are written in all. The first high - low are the entities' own, the others are sums of segments.
+    """
 
     low: int
     high: int
     rows: int
-    levels: tuple[Pieces, ...]
+    levels: tuple[Segments, ...]
 
 
-def plan(indptr: Ints, low: int, high: int, longest: int) -> Plan:
-    """How to add up the messages of the entities low to high of a graph, in pieces of at most `longest`, 2 or more."""
+def plan_segments(indptr: Ints, low: int, high: int, longest: int) -> SegmentPlan:
+    """Cut the messages to the entities low to high - 1 of a graph into segments of at most `longest`, 2 or more."""
     begin, lengths = indptr[low:high], np.diff(indptr[low : high + 1])
-    owner, free = np.arange(high - low), high - low
+    row, free = np.arange(high - low), high - low
     levels = []
     while True:
-        parts = np.maximum(1, -(-lengths // longest))  # who hears nothing gets a piece of nothing, which writes 0
-        of = np.repeat(np.arange(len(owner)), parts)
+        parts = np.maximum(
+            1, -(-lengths // longest)
+        )  # an entity without messages gets an empty segment, which writes 0
+        of = np.repeat(np.arange(len(row)), parts)
         first = begin[of] + longest * (np.arange(len(of)) - np.repeat(np.cumsum(parts) - parts, parts))
         last = np.minimum(first + longest, (begin + lengths)[of])
-        target, several = owner[of], parts > 1
+        target, several = row[of], parts > 1
         target[several[of]] = free + np.arange(np.count_nonzero(several[of]))
         order = np.argsort(first - last, kind="stable")
-        levels.append(Pieces(first[order], last[order], target[order]))
+        levels.append(Segments(first[order], last[order], target[order]))
         if not several.any():
-            return Plan(low, high, free, tuple(levels))
-        lengths, owner = parts[several], owner[several]
+            return SegmentPlan(low, high, free, tuple(levels))
+        lengths, row = parts[several], row[several]
         begin = free + np.cumsum(lengths) - lengths
         free += int(lengths.sum())
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
-    """Pieces on a device: begin, end, target (P,), int32; see Pieces."""
+class DeviceSegments:
+    """Holds one level's segments on a device: begin, end, target (P,), int32; see Segments."""
 
     begin: Tensor
     end: Tensor
     target: Tensor
-    lasting: tuple[int, ...]
+    longer_than: tuple[int, ...]
 
     @classmethod
-    def of(cls, pieces: Pieces, on: device) -> Level:
-        """The level of `pieces`."""
+    def of(cls, segments: Segments, on: device) -> DeviceSegments:
+        """Copy segments to a device."""
         import torch
 
-        arrays = (pieces.begin, pieces.end, pieces.target)
+        arrays = (segments.begin, segments.end, segments.target)
         begin, end, target = (torch.from_numpy(array).to(on, torch.int32) for array in arrays)
-        return cls(begin, end, target, tuple(pieces.lasting))
+        return cls(begin, end, target, tuple(segments.longer_than))
 
 
 @dataclass(frozen=True, slots=True)
-class Listeners:
-    """The entities low to high, and how what they hear is added up; see Plan."""
+class TargetBlock:
+    """Holds a SegmentPlan on a device: how the messages to the entities low to high - 1 are added up."""
 
     low: int
     high: int
     rows: int
-    levels: tuple[Level, ...]
+    levels: tuple[DeviceSegments, ...]
 
     @classmethod
-    def of(cls, given: Plan, on: device) -> Listeners:
-        """The plan on a device."""
-        return cls(given.low, given.high, given.rows, tuple(Level.of(level, on) for level in given.levels))
+    def of(cls, plan: SegmentPlan, on: device) -> TargetBlock:
+        """Copy a plan to a device."""
+        return cls(plan.low, plan.high, plan.rows, tuple(DeviceSegments.of(level, on) for level in plan.levels))
+
+
+def propagate_block(
+    block: TargetBlock, states: Tensor, relation_states: Tensor, source: Tensor, relation: Tensor, total: Tensor
+) -> None:
+    """Write to `total` (rows, B, d), float32, the sums of a block, level after level, by torch's operations."""
+    for number, level in enumerate(block.levels):
+        sums = total.new_zeros(len(level.begin), *total.shape[1:])
+        for place, count in enumerate(level.longer_than):
+            at = level.begin[:count] + place
+            if number:
+                sums[:count] += total.index_select(0, at)
+            else:
+                # to float32 first: half precision would round each message
+                source_states = states.index_select(0, source.index_select(0, at)).float()
+                factors = relation_states.index_select(0, relation.index_select(0, at)).float()
+                sums[:count].addcmul_(source_states, factors[:, None])
+        total.index_copy_(0, level.target.long(), sums)  # no row twice

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ras_agent.arrays import Floats
-from ras_agent.tools.gfm.graph import entries
+from ras_agent.tools.gfm.graph import row_entries
 from ras_agent.tools.kg.arrays import SparseRows
 
 __all__ = ["PACKAGED", "DocumentRanker", "EntityWeight", "document_scores"]
@@ -74,7 +74,7 @@ def document_scores(
     Entities that no document names count for nothing, and take no place among the top.
     """
     named, weights = contributions(probabilities, mentions, ranker)
-    cells, which = entries(mentions.starts, named)
+    cells, which = row_entries(mentions.starts, named)
     totals = np.bincount(mentions.columns[cells], weights=weights[which], minlength=mentions.width)
     lengths = np.maximum(np.bincount(mentions.columns, minlength=mentions.width), 1)
     scores: Floats = (totals / lengths**ranker.length).astype(np.float32)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,11 +16,11 @@ from ras_agent.errors import MissingExtra, SettingsError, WeightsError
 from ras_agent.protocols import Embedder
 from ras_agent.records import Passage
 from ras_agent.tools.embed.remembering import remembering
-from ras_agent.tools.gfm.choose import Scorer, scorer
-from ras_agent.tools.gfm.config import GFMConfig
-from ras_agent.tools.gfm.cpu import MOST, Start
+from ras_agent.tools.gfm.choose import GFMScorer, gfm_scorer
+from ras_agent.tools.gfm.cpu import CACHE_BYTES
+from ras_agent.tools.gfm.graph import GFMStart
 from ras_agent.tools.gfm.paths import best_paths
-from ras_agent.tools.gfm.weights import load_gfm
+from ras_agent.tools.gfm.weights import GFMConfig, load_gfm
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.link import EntityLinker, LinkedEntity, Linking, Mentions
@@ -54,7 +54,7 @@ class GFMRetriever(ExplainedRetriever):
         graph: KGIndex,
         rows: npt.NDArray[np.int64],
         linker: EntityLinker,
-        network: Scorer,
+        network: GFMScorer,
         embedder: Embedder,
         *,
         ranker: DocumentRanker | None = None,
@@ -127,12 +127,12 @@ class GFMRetriever(ExplainedRetriever):
         targets = [target for target in dict.fromkeys(of_passage) if target is not None]
         network, wanted = self.network, count or self._paths or 3
         given = network.weights, network.graph, self.vector(query), start, targets
-        found = best_paths(*given, kinds=network.known.kinds, count=wanted, beam=beam) if targets else []
+        found = best_paths(*given, relation_states=network.relation_states, count=wanted, beam=beam) if targets else []
         known = dict(zip(targets, found, strict=True))
         paths = [known[target] if target is not None else [] for target in of_passage]
         return [[fact_path(self.graph, network.graph, path, self._toward) for path in some] for some in paths]
 
-    def _target(self, passage_id: str, start: Start, entities: Doubles, adds: Doubles) -> int | None:
+    def _target(self, passage_id: str, start: GFMStart, entities: Doubles, adds: Doubles) -> int | None:
         """The entity that a passage's chains lead to; None for a passage that names none but the question's."""
         document = self.graph.document_id(passage_id)
         named = self.graph.documents_to_entities.row(document) if document is not None else np.zeros(0, dtype=np.int32)
@@ -142,8 +142,8 @@ class GFMRetriever(ExplainedRetriever):
 
 
 def _scored(
-    linker: EntityLinker, graph: KGIndex, network: Scorer, vector: Callable[[str], Floats], query: str
-) -> tuple[Start, Doubles | None]:
+    linker: EntityLinker, graph: KGIndex, network: GFMScorer, vector: Callable[[str], Floats], query: str
+) -> tuple[GFMStart, Doubles | None]:
     """Where the network starts, and every entity's probability, read-only."""
     start = start_of(linker.link(query), graph.document_frequency)
     if not len(start.entities):
@@ -168,7 +168,7 @@ def gfm(
     ranker: DocumentRanker | None = None,
     paths: int = 0,
     device: str = "auto",
-    most: int = MOST,
+    cache_bytes: int = CACHE_BYTES,
     half_cache: bool | None = None,
     half_products: bool = False,
 ) -> GFMRetriever:
@@ -177,8 +177,8 @@ def gfm(
     weights: a folder of weights, this package's or published ones; by default those that come with the package, which
         read vectors of the packaged MiniLM.
     ranker: by default the paper's, and PACKAGED with the package's own weights.
-    paths: see GFMRetriever. device: "auto", "cpu", "cuda", "cuda:<number>". most, half_cache, half_products: see
-        ras_agent.tools.gfm.choose.scorer.
+    paths: see GFMRetriever. device: "auto", "cpu", "cuda", "cuda:<number>". cache_bytes, half_cache, half_products: see
+        ras_agent.tools.gfm.choose.gfm_scorer.
     Raises IndexMismatch where there is no graph, or its vectors are not of the network's encoder; WeightsError;
     MissingExtra; SettingsError for a device that is not there.
     """
@@ -190,7 +190,8 @@ def gfm(
     config, tensors = weights_of(weights)
     ranker = ranker or (PACKAGED if weights is None else DocumentRanker())
     messages = messages_of(linked.graph, config)
-    network = scorer(tensors, messages, device, most=most, half_cache=half_cache, half_products=half_products)
+    precision: dict[str, Any] = {"half_cache": half_cache, "half_products": half_products}
+    network = gfm_scorer(tensors, messages, device, cache_bytes=cache_bytes, **precision)
     assert linked.embedder is not None  # messages_of has checked that the graph holds vectors
     return GFMRetriever(
         index.snapshot.passages,

@@ -9,9 +9,8 @@ import numpy.typing as npt
 
 from ras_agent.arrays import Floats
 from ras_agent.errors import IndexMismatch
-from ras_agent.tools.gfm.config import GFMConfig
-from ras_agent.tools.gfm.cpu import Start
-from ras_agent.tools.gfm.graph import GFMGraph
+from ras_agent.tools.gfm.graph import GFMGraph, GFMStart
+from ras_agent.tools.gfm.weights import GFMConfig
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.link import LinkedEntity
 
@@ -52,7 +51,7 @@ def messages_of(graph: KGIndex, config: GFMConfig) -> GFMGraph:
     return GFMGraph.from_edges(len(graph.entities), edges, vectors, inverse_vectors(graph, config), config.toward)
 
 
-def start_of(links: Sequence[LinkedEntity], frequency: npt.NDArray[np.int64]) -> Start:
+def start_of(links: Sequence[LinkedEntity], frequency: npt.NDArray[np.int64]) -> GFMStart:
     """A question's entities, ascending, each weighted by its link and by 1 / the number of documents that name it.
 
     frequency: (N,). An entity that no document names counts as if one did.
@@ -62,4 +61,4 @@ def start_of(links: Sequence[LinkedEntity], frequency: npt.NDArray[np.int64]) ->
         weights[link.entity] = weights.get(link.entity, 0.0) + link.weight
     entities = np.array(sorted(weights), dtype=np.int64)
     shares = np.array([weights[entity] for entity in sorted(weights)], dtype=np.float32)
-    return Start(entities, (shares / np.maximum(frequency[entities], 1)).astype(np.float32))
+    return GFMStart(entities, (shares / np.maximum(frequency[entities], 1)).astype(np.float32))

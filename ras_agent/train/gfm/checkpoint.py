@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ras_agent.errors import IngestError, SettingsError, WeightsError
 from ras_agent.eval.run.manifest import differences
-from ras_agent.tools.gfm.config import GFMConfig
-from ras_agent.tools.gfm.weights import save_gfm
+from ras_agent.tools.gfm.weights import GFMConfig, save_gfm
 
 if TYPE_CHECKING:
     from torch import Tensor

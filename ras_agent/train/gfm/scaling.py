@@ -27,8 +27,8 @@ from ras_agent.errors import IndexMismatch, IngestError, SettingsError
 from ras_agent.eval.bench.graph_table import Gold, gold_of, recalls
 from ras_agent.eval.metrics import reciprocal_rank
 from ras_agent.program import run_program
-from ras_agent.tools.gfm.config import GFMConfig
 from ras_agent.tools.gfm.cpu import FastGFM
+from ras_agent.tools.gfm.weights import GFMConfig
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.index.text_files import parse_line
 from ras_agent.tools.kg.index import KGIndex

@@ -12,8 +12,8 @@ import numpy as np
 
 from ras_agent.arrays import Floats, Ints
 from ras_agent.errors import IndexMismatch, IndexNotFound, SettingsError
-from ras_agent.tools.gfm.config import GFMConfig
 from ras_agent.tools.gfm.graph import GFMGraph
+from ras_agent.tools.gfm.weights import GFMConfig
 from ras_agent.tools.kg.disk import read_kg_manifest
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.retrieve.document_ranker import PACKAGED
@@ -141,7 +141,7 @@ def completion(sets: Sequence[Set], batch: int, documents: int, negatives: int, 
     kinds = len(graph.vectors) // 2
     forward = np.flatnonzero(graph.relation < kinds)
     picked = rng.choice(forward, min(batch, len(forward)), replace=False)
-    hearer, source, relation = graph.hearer[picked], graph.source[picked], graph.relation[picked]
+    hearer, source, relation = graph.target[picked], graph.source[picked], graph.relation[picked]
     # the other end of a fact is asked for by its inverse relation
     turned = rng.random(len(picked)) < 0.5
     start = np.zeros((len(picked), graph.entities), dtype=np.float32)
@@ -163,7 +163,7 @@ def _stated(chosen: Set, documents: Ints) -> GFMGraph:
 
 def _without(graph: GFMGraph, first: Ints, second: Ints) -> GFMGraph:
     """The graph without any message between the pairs of entities given."""
-    key = np.minimum(graph.hearer, graph.source) * graph.entities + np.maximum(graph.hearer, graph.source)
+    key = np.minimum(graph.target, graph.source) * graph.entities + np.maximum(graph.target, graph.source)
     kept = ~np.isin(key, np.minimum(first, second) * graph.entities + np.maximum(first, second))
     indptr = np.concatenate(([0], np.cumsum(kept)))[graph.indptr]
     return replace(graph, indptr=indptr, source=graph.source[kept], relation=graph.relation[kept])

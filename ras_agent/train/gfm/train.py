@@ -29,9 +29,8 @@ import numpy as np
 
 from ras_agent.errors import SettingsError, WeightsError
 from ras_agent.program import run_program
-from ras_agent.tools.gfm.config import GFMConfig
-from ras_agent.tools.gfm.network import Messages, initial_weights, plain_scores
-from ras_agent.tools.gfm.weights import load_gfm
+from ras_agent.tools.gfm.network import GraphTensors, plain_scores
+from ras_agent.tools.gfm.weights import GFMConfig, initial_weights, load_gfm
 from ras_agent.train.gfm.checkpoint import keep_lines, resume, save
 from ras_agent.train.gfm.config import Config, contents_of, settings_of
 from ras_agent.train.gfm.losses import document_loss, entity_loss, ranking_loss
@@ -47,7 +46,7 @@ def losses(weights: Mapping[str, Tensor], example: Example, config: Config, devi
     """The loss of one step's example, and its parts."""
     import torch
 
-    graph = Messages.of(example.graph, device)
+    graph = GraphTensors.of(example.graph, device)
     given = (torch.from_numpy(array).to(device) for array in (example.vectors, example.start, example.targets))
     vectors, start, targets = given
     kind = device.partition(":")[0]

@@ -13,7 +13,7 @@ from ras_agent.eval.bench import gfm as bench_gfm
 from ras_agent.eval.bench.gfm_cases import Case, zipf_case
 from ras_agent.eval.bench.gfm_measure import OnDevice, measure
 from ras_agent.eval.bench.gfm_systems import SYSTEMS
-from ras_agent.tools.gfm.config import GFMConfig
+from ras_agent.tools.gfm.weights import GFMConfig
 
 
 def test_degrees_of_the_synthetic_graph_follow_zipfs_law() -> None:

@@ -10,15 +10,15 @@ import numpy.typing as npt
 import pytest
 
 from ras_agent.arrays import Floats
-from ras_agent.tools.gfm.config import GFMConfig
 from ras_agent.tools.gfm.graph import GFMGraph
+from ras_agent.tools.gfm.weights import GFMConfig
 
 Loops = Callable[[dict[str, Any], GFMConfig, npt.NDArray[np.int64], Floats, Floats, Floats, Floats], Floats]
 
 
 @pytest.fixture(scope="session")
 def loops() -> Loops:
-    """The scores (N,) of one question, entity by entity in NumPy, from facts and not from a GFMGraph."""
+    """Give the function that computes one question's scores (N,) entity by entity, from facts and not a GFMGraph."""
     return _loops
 
 
@@ -42,7 +42,7 @@ def _loops(
     for layer in range(config.layers):
         at = f"entity_model.layers.{layer}"
 
-        def kind(vector: Any, at: str = at) -> Any:
+        def relation_state(vector: Any, at: str = at) -> Any:
             first = np.maximum(linear(f"{at}.relation_projection.0", linear("rel_mlp", vector)), 0)
             return linear(f"{at}.relation_projection.2", first)
 
@@ -53,9 +53,9 @@ def _loops(
                 if config.toward == "tail":
                     head, tail = tail, head
                 if head == entity:
-                    total += state[tail] * kind(vectors[relation])
+                    total += state[tail] * relation_state(vectors[relation])
                 if tail == entity:
-                    total += state[head] * kind(inverse[relation])
+                    total += state[head] * relation_state(inverse[relation])
             mixed = linear(f"{at}.linear", np.concatenate((state[entity], total)))
             centred = mixed - mixed.mean()
             norm = centred / np.sqrt((centred**2).mean() + 1e-5)

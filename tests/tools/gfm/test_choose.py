@@ -9,12 +9,11 @@ torch = pytest.importorskip("torch")
 
 from ras_agent.errors import SettingsError  # noqa: E402
 from ras_agent.tools.gfm import choose  # noqa: E402
-from ras_agent.tools.gfm.choose import cuda_device, scorer  # noqa: E402
-from ras_agent.tools.gfm.config import GFMConfig  # noqa: E402
+from ras_agent.tools.gfm.choose import cuda_device, gfm_scorer  # noqa: E402
 from ras_agent.tools.gfm.cpu import FastGFM  # noqa: E402
 from ras_agent.tools.gfm.cuda import DeviceGFM  # noqa: E402
 from ras_agent.tools.gfm.graph import GFMGraph  # noqa: E402
-from ras_agent.tools.gfm.network import initial_weights  # noqa: E402
+from ras_agent.tools.gfm.weights import GFMConfig, initial_weights  # noqa: E402
 
 VECTORS = np.ones((1, 6), dtype=np.float32)
 GRAPH = GFMGraph.from_edges(3, np.array([[0, 0, 1]]), VECTORS, VECTORS)
@@ -39,28 +38,28 @@ def _pretend(monkeypatch: pytest.MonkeyPatch, devices: int, free: int = 10**12) 
 @pytest.mark.parametrize("device", ["auto", "cpu"])
 def test_without_cuda_it_is_the_cpus_network(monkeypatch: pytest.MonkeyPatch, device: str) -> None:
     _pretend(monkeypatch, 0)
-    assert isinstance(scorer(WEIGHTS, GRAPH, device), FastGFM)
+    assert isinstance(gfm_scorer(WEIGHTS, GRAPH, device), FastGFM)
 
 
 def test_cpu_stays_on_the_cpu_where_there_is_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
     made = _pretend(monkeypatch, 1)
-    assert isinstance(scorer(WEIGHTS, GRAPH, "cpu"), FastGFM)
+    assert isinstance(gfm_scorer(WEIGHTS, GRAPH, "cpu"), FastGFM)
     assert made == []
 
 
 @pytest.mark.parametrize(("device", "on"), [("auto", "cuda:0"), ("cuda", "cuda:0"), ("cuda:1", "cuda:1")])
 def test_cuda_is_taken_where_it_is(monkeypatch: pytest.MonkeyPatch, device: str, on: str) -> None:
     made = _pretend(monkeypatch, 2)
-    assert isinstance(scorer(WEIGHTS, GRAPH, device), DeviceGFM)
-    assert made == [(on, {"states": "float32", "products": None})]
+    assert isinstance(gfm_scorer(WEIGHTS, GRAPH, device), DeviceGFM)
+    assert made == [(on, {})]
 
 
 def test_half_products_mean_half_precision_on_cuda_and_a_half_cache_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     made = _pretend(monkeypatch, 1)
-    scorer(WEIGHTS, GRAPH, half_cache=True)
-    scorer(WEIGHTS, GRAPH, half_products=True)
+    gfm_scorer(WEIGHTS, GRAPH, half_cache=True)
+    gfm_scorer(WEIGHTS, GRAPH, half_products=True)
     assert [options for _, options in made] == [
-        {"states": "float32", "products": None},
+        {},
         {"states": "float16", "products": "bfloat16"},
     ]
 
@@ -72,8 +71,8 @@ def test_auto_takes_the_cpu_where_cuda_does_not_work(monkeypatch: pytest.MonkeyP
 
     _pretend(monkeypatch, 1)
     monkeypatch.setattr(torch.cuda if broken == "mem_get_info" else DeviceGFM, broken, fail)
-    with pytest.warns(RuntimeWarning, match=r"stays on the CPU: CUDA error: the card is busy\. device='cpu'"):
-        assert isinstance(scorer(WEIGHTS, GRAPH), FastGFM)
+    with pytest.warns(RuntimeWarning, match=r"stays on the CPU: CUDA error: the card is busy\. Choose device='cpu'"):
+        assert isinstance(gfm_scorer(WEIGHTS, GRAPH), FastGFM)
 
 
 def test_a_device_that_was_asked_for_and_does_not_work_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,14 +82,14 @@ def test_a_device_that_was_asked_for_and_does_not_work_is_an_error(monkeypatch: 
     _pretend(monkeypatch, 1)
     monkeypatch.setattr(DeviceGFM, "scores", fail)
     with pytest.raises(SettingsError, match=r"no scores on cuda:0 \(CUDA out of memory\): device='cpu'"):
-        scorer(WEIGHTS, GRAPH, "cuda")
+        gfm_scorer(WEIGHTS, GRAPH, "cuda")
 
 
 def test_auto_goes_where_there_is_room_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     made = _pretend(monkeypatch, 1, free=1000)
     with pytest.warns(RuntimeWarning, match=r"stays on the CPU: it needs about .* GB on cuda:0, of which 0\.0 GB"):
-        assert isinstance(scorer(WEIGHTS, GRAPH), FastGFM)
-    scorer(WEIGHTS, GRAPH, "cuda")
+        assert isinstance(gfm_scorer(WEIGHTS, GRAPH), FastGFM)
+    gfm_scorer(WEIGHTS, GRAPH, "cuda")
     assert [on for on, _ in made] == ["cuda:0"]
 
 

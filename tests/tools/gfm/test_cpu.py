@@ -9,12 +9,11 @@ from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch")
 
-from ras_agent.tools.gfm import cpu_kernels as kernel  # noqa: E402
-from ras_agent.tools.gfm import read, respond  # noqa: E402
-from ras_agent.tools.gfm.config import GFMConfig  # noqa: E402
-from ras_agent.tools.gfm.cpu import FastGFM, Start  # noqa: E402
-from ras_agent.tools.gfm.graph import GFMGraph  # noqa: E402
-from ras_agent.tools.gfm.network import Messages, initial_weights, plain_scores  # noqa: E402
+from ras_agent.tools.gfm import cpu, cpu_kernels  # noqa: E402
+from ras_agent.tools.gfm.cpu import FastGFM  # noqa: E402
+from ras_agent.tools.gfm.graph import GFMGraph, GFMStart  # noqa: E402
+from ras_agent.tools.gfm.network import GraphTensors, plain_scores  # noqa: E402
+from ras_agent.tools.gfm.weights import GFMConfig, initial_weights  # noqa: E402
 
 
 def _case(width: int = 16, layers: int = 5, entities: int = 3000) -> dict[str, Any]:
@@ -35,10 +34,10 @@ def _case(width: int = 16, layers: int = 5, entities: int = 3000) -> dict[str, A
         "graph": GFMGraph.from_edges(entities, facts, vectors, inverse),
         "questions": rng.normal(size=(4, 24)).astype(np.float32),
         "starts": [
-            Start(np.array([11]), np.array([1.0])),
-            Start(np.array([7]), np.array([0.01])),
-            Start(np.array([2999, 0, 500]), np.array([0.5, 1.0, 0.25])),
-            Start(np.array([], dtype=np.int64), np.array([])),
+            GFMStart(np.array([11]), np.array([1.0])),
+            GFMStart(np.array([7]), np.array([0.01])),
+            GFMStart(np.array([2999, 0, 500]), np.array([0.5, 1.0, 0.25])),
+            GFMStart(np.array([], dtype=np.int64), np.array([])),
         ],
     }
 
@@ -48,21 +47,21 @@ def _plain(case: dict[str, Any]) -> Any:
     for row, start in enumerate(case["starts"]):
         dense[row, start.entities] = torch.from_numpy(start.weights).float()
     questions = torch.from_numpy(case["questions"])
-    return plain_scores(case["weights"], Messages.of(case["graph"]), questions, dense).numpy()
+    return plain_scores(case["weights"], GraphTensors.of(case["graph"]), questions, dense).numpy()
 
 
 def _fast(case: dict[str, Any], **options: Any) -> Any:
     return FastGFM(case["weights"], case["graph"], **options).scores(case["questions"], case["starts"])
 
 
-# what is kept: nothing but relation states; the first layers; all layers, but not the score's part; everything
-@pytest.mark.parametrize("most", [0, 450_000, 1_300_000, 10**9])
+# cached: nothing but relation states; the first layers; all layers, but not the score's part; everything
+@pytest.mark.parametrize("cache_bytes", [0, 450_000, 1_300_000, 10**9])
 @pytest.mark.parametrize("half", [False, True])
-def test_scores_equal_the_plain_networks(most: int, half: bool) -> None:
+def test_scores_equal_the_plain_networks(cache_bytes: int, half: bool) -> None:
     case = _case()
     expected = _plain(case)
     assert np.ptp(expected) > 0.5
-    assert np.abs(_fast(case, most=most, half_cache=half) - expected).max() < 1e-4
+    assert np.abs(_fast(case, cache_bytes=cache_bytes, half_cache=half) - expected).max() < 1e-4
 
 
 def test_a_batch_gives_what_its_questions_give_alone() -> None:
@@ -77,18 +76,17 @@ def test_a_batch_gives_what_its_questions_give_alone() -> None:
 @pytest.mark.parametrize("half", [False, True])
 def test_without_numba_the_scores_are_the_same(monkeypatch: pytest.MonkeyPatch, half: bool) -> None:
     case = _case()
-    for module in (kernel, respond, read):
-        monkeypatch.setattr(module, "has_numba", lambda: False)
+    monkeypatch.setattr(cpu_kernels, "has_numba", lambda: False)
     assert np.abs(_fast(case, half_cache=half) - _plain(case)).max() < 1e-4
 
 
-def test_rows_are_parted_among_as_many_threads_as_torch_has() -> None:
+def test_rows_are_divided_among_as_many_threads_as_torch_has() -> None:
     case, before = _case(), torch.get_num_threads()
     alone = _fast(case)
     torch.set_num_threads(3)
     try:
         parts: list[tuple[int, int]] = []
-        kernel.in_parts(1000, lambda low, high: parts.append((low, high)))
+        cpu_kernels.run_in_threads(1000, lambda low, high: parts.append((low, high)))
         assert sorted(parts) == [(0, 333), (333, 666), (666, 1000)]
         np.testing.assert_allclose(_fast(case), alone, atol=1e-5)
     finally:
@@ -109,10 +107,10 @@ def test_any_graph_gets_the_plain_networks_scores(seed: int, facts: int, half: b
         "weights": initial_weights(config, seed % 1000),
         "graph": GFMGraph.from_edges(120, edges, *vectors),
         "questions": rng.normal(size=(3, 12)).astype(np.float32),
-        "starts": [Start(rng.permutation(120)[:count], rng.random(count)) for count in (1, 3, 30)],
+        "starts": [GFMStart(rng.permutation(120)[:count], rng.random(count)) for count in (1, 3, 30)],
     }
-    most = int(rng.integers(0, 150_000))  # at random, from nothing but relation states to everything
-    assert np.abs(_fast(case, half_cache=half, most=most) - _plain(case)).max() < 1e-4
+    cache_bytes = int(rng.integers(0, 150_000))  # at random, from nothing but relation states to everything
+    assert np.abs(_fast(case, half_cache=half, cache_bytes=cache_bytes) - _plain(case)).max() < 1e-4
 
 
 @pytest.mark.parametrize("options", [{"half_cache": True}, {"half_products": True}])
@@ -124,24 +122,25 @@ def test_half_precision_stays_within_a_hundredth_of_the_scores_range(options: di
 
 def test_a_half_precision_cache_takes_half_the_memory_and_a_scale_a_row() -> None:
     case = _case()
-    whole, half = (FastGFM(case["weights"], case["graph"], half_cache=flag).known.bytes for flag in (False, True))
+    whole, half = (FastGFM(case["weights"], case["graph"], half_cache=flag).cache.bytes for flag in (False, True))
     assert half / whole == pytest.approx((2 * 16 + 4) / (4 * 16 + 4), rel=0.01)
 
 
-def test_what_is_kept_stays_within_its_bytes() -> None:
+def test_the_cache_stays_within_its_bytes() -> None:
     case = _case()
-    kinds = 5 * 100 * (16 * 4 + 4)
-    for most in (kinds + 1, 450_000, 900_000):
-        known = FastGFM(case["weights"], case["graph"], most=most, half_cache=False).known
-        assert kinds <= known.bytes <= most + 200  # rows that all entities share are not counted
-        assert known.final is None
+    relation_states = 5 * 100 * (16 * 4 + 4)
+    for cache_bytes in (relation_states + 1, 450_000, 900_000):
+        cache = FastGFM(case["weights"], case["graph"], cache_bytes=cache_bytes, half_cache=False).cache
+        assert relation_states <= cache.bytes <= cache_bytes + 200  # rows that all entities share are not counted
+        assert cache.score_hidden is None
 
 
 def test_where_float32_does_not_fit_the_cache_is_in_half_precision() -> None:
     case = _case()
-    whole = FastGFM(case["weights"], case["graph"]).known
-    assert whole.mixed[1].values.dtype == torch.float32
-    assert FastGFM(case["weights"], case["graph"], most=whole.bytes - 10_000).known.mixed[1].values.dtype == torch.int16
+    whole = FastGFM(case["weights"], case["graph"]).cache
+    assert whole.pre_norm[1].values.dtype == torch.float32
+    smaller = FastGFM(case["weights"], case["graph"], cache_bytes=whole.bytes - 10_000).cache
+    assert smaller.pre_norm[1].values.dtype == torch.int16
 
 
 def test_a_graph_without_messages_is_scored_too() -> None:
@@ -153,7 +152,7 @@ def test_a_graph_without_messages_is_scored_too() -> None:
 
 @given(seed=st.integers(0, 2**32 - 1), negligible=st.sampled_from([1e-5, 1e-4, 1e-3]))
 @settings(max_examples=25, deadline=None)
-def test_who_is_left_out_would_have_changed_by_a_negligible_length(seed: int, negligible: float) -> None:
+def test_an_entity_that_is_left_out_would_have_changed_by_a_negligible_length(seed: int, negligible: float) -> None:
     rng = np.random.default_rng(seed)
     ends = rng.integers(0, 200, (2, 600))
     ends[0, :150] = rng.integers(0, 3, 150)  # hubs
@@ -162,26 +161,26 @@ def test_who_is_left_out_would_have_changed_by_a_negligible_length(seed: int, ne
         200, np.column_stack((ends[0], rng.integers(0, 7, 600), ends[1])), *rng.normal(size=(2, 7, 12)).astype("f4")
     )
     weights, question = initial_weights(config, seed % 1000), rng.normal(size=12).astype(np.float32)
-    start = Start(np.array([5]), np.array([0.01]))
+    start = GFMStart(np.array([5]), np.array([0.01]))
     whole = next(FastGFM(weights, graph, negligible=0).steps(question, start))
     some = next(FastGFM(weights, graph, negligible=negligible).steps(question, start))
-    lengths = dict(zip(whole.keys, np.linalg.norm(whole.changes, axis=1), strict=True))
-    for entity in set(whole.keys) - set(some.keys):
+    lengths = dict(zip(whole.changed, np.linalg.norm(whole.changes, axis=1), strict=True))
+    for entity in set(whole.changed) - set(some.changed):
         assert lengths[entity] <= 1.01 * negligible * 4  # the root mean square of 16 numbers times 4 is their length
-    assert set(some.keys) <= set(some.reached) <= set(whole.reached)
+    assert set(some.changed) <= set(some.reached) <= set(whole.reached)
 
 
-def test_a_hub_that_hears_thousands_hardly_hears_one_question() -> None:
-    """Entity 0 and 5,000 others hear each other; the question's entity knows but one of them."""
+def test_a_hub_with_thousands_of_messages_hardly_changes_by_one() -> None:
+    """Entity 0 exchanges messages with 5,000 others; the question's entity with one of these alone."""
     facts = np.column_stack((np.zeros(5000, dtype=np.int64), np.zeros(5000, dtype=np.int64), np.arange(1, 5001)))
     facts = np.vstack((facts, [5001, 0, 1]))
     vectors = np.random.default_rng(0).normal(size=(2, 1, 24)).astype(np.float32)
     case = _case() | {"graph": GFMGraph.from_edges(5002, facts, *vectors)}
     case["weights"] = initial_weights(GFMConfig(text_width=24, width=16, layers=5), 3)
-    case["starts"] = [Start(np.array([5001]), np.array([1.0]))] * 4
+    case["starts"] = [GFMStart(np.array([5001]), np.array([1.0]))] * 4
     fast = FastGFM(case["weights"], case["graph"], negligible=1e-3)
     steps = list(fast.steps(case["questions"][0], case["starts"][0]))
-    assert [list(step.keys) for step in steps] == 5 * [[1, 5001]]
+    assert [list(step.changed) for step in steps] == 5 * [[1, 5001]]
     everyone = FastGFM(case["weights"], case["graph"], negligible=0).steps(case["questions"][0], case["starts"][0])
     assert [len(step.reached) for step in everyone] == [2, 3, 5002, 5002, 5002]
     assert np.abs(fast.scores(case["questions"], case["starts"]) - _plain(case)).max() < 1e-3
@@ -191,6 +190,42 @@ def test_nothing_is_left_out_when_nothing_is_negligible() -> None:
     case = _case()
     fast = FastGFM(case["weights"], case["graph"], negligible=0)
     steps = list(fast.steps(case["questions"][0], case["starts"][0]))
-    hearers = case["graph"].hearer[np.isin(case["graph"].source, [11])]
-    assert list(steps[0].reached) == sorted({11, *hearers})
+    targets = case["graph"].target[np.isin(case["graph"].source, [11])]
+    assert list(steps[0].reached) == sorted({11, *targets})
     assert len(steps[-1].reached) > 2000
+
+
+@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize("cache_bytes", [0, 450_000, 10**9])
+def test_scores_are_the_same_in_several_blocks_of_rows(
+    monkeypatch: pytest.MonkeyPatch, cache_bytes: int, half: bool
+) -> None:
+    monkeypatch.setattr(cpu, "NUMBERS_AT_ONCE", 16 * 1000)  # 1,000 rows of width 16: three blocks of 3,000 entities
+    case = _case()
+    # 2,999 and 500 start in different blocks, and out of order
+    assert case["starts"][2].entities.tolist() == [2999, 0, 500]
+    expected = _plain(case)
+    assert np.abs(_fast(case, cache_bytes=cache_bytes, half_cache=half) - expected).max() < 1e-4
+    fast = FastGFM(case["weights"], case["graph"], cache_bytes=10**9, half_cache=half)
+    assert max(len(step.reached) for step in fast.steps(case["questions"][0], case["starts"][0])) > 2000
+
+
+def test_a_questions_own_entity_is_reached_at_every_layer_even_if_it_hardly_changes() -> None:
+    """Its initial state enters every sum of messages, so a layer that adds little may be followed by one that adds."""
+    case = _case()
+    fast = FastGFM(case["weights"], case["graph"])
+    steps = list(fast.steps(case["questions"][0], GFMStart(np.array([11]), np.array([1e-9]))))
+    assert [step.reached.tolist() for step in steps] == 5 * [[11]]
+    assert [step.changed.tolist() for step in steps] == 5 * [[]]
+
+
+def test_what_is_not_a_number_is_not_taken_for_negligible() -> None:
+    case = _case()
+    question, start = np.full((1, 24), np.nan, dtype=np.float32), GFMStart(np.array([11]), np.array([1.0]))
+    fast = FastGFM(case["weights"], case["graph"])
+    steps = list(fast.steps(question[0], start))
+    targets = set(case["graph"].target[case["graph"].source == 11].tolist())
+    assert steps[0].changed.tolist() == sorted({11, *targets})
+    assert len(steps[-1].changed) > 2000
+    reached = steps[-1].reached
+    assert np.isnan(fast.scores(question, [start])[0, reached]).all()

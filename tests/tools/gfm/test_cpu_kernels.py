@@ -1,11 +1,11 @@
-"""Compiled functions work where nothing can be kept on disk, too."""
+"""The loops that numba compiles work also where no folder for its cache can be written to."""
 
 import numpy as np
 import pytest
 
 caching = pytest.importorskip("numba.core.caching")
 
-from ras_agent.tools.gfm.compiled import compiled  # noqa: E402
+from ras_agent.tools.gfm.cpu_kernels import compile_loop  # noqa: E402
 
 
 def _doubled(numbers: np.ndarray) -> None:
@@ -16,12 +16,12 @@ def _doubled(numbers: np.ndarray) -> None:
 @pytest.mark.parametrize("reorder", [False, True])
 def test_a_function_is_compiled(reorder: bool) -> None:
     numbers = np.array([1.0, 3.0])
-    compiled(_doubled, reorder=reorder)(numbers)
+    compile_loop(_doubled, reorder=reorder)(numbers)
     assert numbers.tolist() == [2, 6]
 
 
 def test_a_function_is_compiled_where_no_folder_can_be_written_to(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(caching.CacheImpl, "_locator_classes", [])  # numba finds no place
     numbers = np.array([1.0, 3.0])
-    compiled(_doubled)(numbers)
+    compile_loop(_doubled)(numbers)
     assert numbers.tolist() == [2, 6]

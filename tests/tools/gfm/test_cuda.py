@@ -11,17 +11,18 @@ from hypothesis import strategies as st
 torch = pytest.importorskip("torch")
 
 from ras_agent.errors import SettingsError  # noqa: E402
-from ras_agent.tools.gfm.config import GFMConfig  # noqa: E402
-from ras_agent.tools.gfm.cpu import Start  # noqa: E402
-from ras_agent.tools.gfm.cuda import ROWS, DeviceGFM, bytes_needed  # noqa: E402
-from ras_agent.tools.gfm.graph import GFMGraph  # noqa: E402
-from ras_agent.tools.gfm.network import Messages, initial_weights, plain_scores  # noqa: E402
+from ras_agent.tools.gfm.cached_rows import cache_rows  # noqa: E402
+from ras_agent.tools.gfm.cpu_kernels import propagate  # noqa: E402
+from ras_agent.tools.gfm.cuda import ROWS_PER_BLOCK, DeviceGFM, DeviceMessages, bytes_needed  # noqa: E402
+from ras_agent.tools.gfm.graph import GFMGraph, GFMStart  # noqa: E402
+from ras_agent.tools.gfm.network import GraphTensors, plain_scores  # noqa: E402
 from ras_agent.tools.gfm.paths import best_paths  # noqa: E402
+from ras_agent.tools.gfm.weights import GFMConfig, initial_weights  # noqa: E402
 
 
 @pytest.fixture(scope="module")
 def case() -> dict[str, Any]:
-    """2,000 entities, one of which hears 500 messages."""
+    """2,000 entities, one of which is the target of 500 messages."""
     rng = np.random.default_rng(1)
     facts = rng.integers(0, 2000, (4000, 3))
     facts[:500, 0] = 7
@@ -32,20 +33,20 @@ def case() -> dict[str, Any]:
         GFMGraph.from_edges(2000, facts, *rng.normal(size=(2, 50, 24)).astype(np.float32)),
         rng.normal(size=(5, 24)).astype(np.float32),
         [
-            Start(np.array([11]), np.array([1.0])),
-            Start(np.array([7]), np.array([0.01])),
-            Start(np.array([1999, 0, 500]), np.array([0.5, 1.0, 0.25])),
-            Start(np.array([], dtype=np.int64), np.array([])),
-            Start(np.array([11, 7]), np.array([1.0, 0.1])),
+            GFMStart(np.array([11]), np.array([1.0])),
+            GFMStart(np.array([7]), np.array([0.01])),
+            GFMStart(np.array([1999, 0, 500]), np.array([0.5, 1.0, 0.25])),
+            GFMStart(np.array([], dtype=np.int64), np.array([])),
+            GFMStart(np.array([11, 7]), np.array([1.0, 0.1])),
         ],
     )
 
 
-def _with_plain(weights: Any, graph: GFMGraph, questions: Any, starts: list[Start]) -> dict[str, Any]:
+def _with_plain(weights: Any, graph: GFMGraph, questions: Any, starts: list[GFMStart]) -> dict[str, Any]:
     dense = torch.zeros(len(starts), graph.entities)
     for row, start in enumerate(starts):
         dense[row, start.entities] = torch.from_numpy(start.weights).float()
-    plain = plain_scores(weights, Messages.of(graph), torch.from_numpy(questions), dense).numpy()
+    plain = plain_scores(weights, GraphTensors.of(graph), torch.from_numpy(questions), dense).numpy()
     return {"weights": weights, "graph": graph, "questions": questions, "starts": starts, "plain": plain}
 
 
@@ -58,7 +59,7 @@ def _probability(logits: Any) -> Any:
 
 
 # one block; uneven blocks; a question at a time
-@pytest.mark.parametrize("options", [{}, {"rows": 700}, {"rows": 1}, {"at_once": 1, "rows": 333}])
+@pytest.mark.parametrize("options", [{}, {"rows": 700}, {"rows": 1}, {"batch_bytes": 1, "rows": 333}])
 def test_scores_equal_the_plain_networks(case: dict[str, Any], options: dict[str, int]) -> None:
     small = case if options.get("rows") != 1 else _tiny()
     found = _network(small, **options).scores(small["questions"], small["starts"])
@@ -70,7 +71,7 @@ def _tiny() -> dict[str, Any]:
     rng = np.random.default_rng(0)
     weights = initial_weights(GFMConfig(text_width=4, width=8, layers=2), 0)
     graph = GFMGraph.from_edges(9, rng.integers(0, 3, (20, 3)), *rng.normal(size=(2, 3, 4)).astype(np.float32))
-    starts = [Start(np.array([2, 0]), np.ones(2)), Start(np.array([8]), np.ones(1))]
+    starts = [GFMStart(np.array([2, 0]), np.ones(2)), GFMStart(np.array([8]), np.ones(1))]
     weights["entity_model.mlp.2.weight"] *= 9
     return _with_plain(weights, graph, rng.normal(size=(2, 4)).astype(np.float32), starts)
 
@@ -96,7 +97,8 @@ def test_probabilities_stay_within_the_tolerance_of_each_precision(
 
 
 def test_relation_states_in_half_precision_take_half_the_memory(case: dict[str, Any]) -> None:
-    whole, half = (_network(case, states=states).known.bytes for states in ("float32", "float16"))
+    networks = [_network(case, states=states) for states in ("float32", "float16")]
+    whole, half = (sum(one.values.nbytes for one in network.relation_states) for network in networks)
     assert whole == 2 * half == 5 * 100 * 16 * 4
 
 
@@ -122,7 +124,7 @@ def test_any_graph_gets_the_plain_networks_scores(seed: int, facts: int, hubs: b
     edges = np.column_stack((ends[0], rng.integers(0, 7, facts), ends[1]))
     config = GFMConfig(text_width=12, width=16, layers=4)
     graph = GFMGraph.from_edges(120, edges, *rng.normal(size=(2, 7, 12)).astype(np.float32))
-    starts = [Start(rng.permutation(120)[:count], rng.random(count)) for count in (1, 0, 30)]
+    starts = [GFMStart(rng.permutation(120)[:count], rng.random(count)) for count in (1, 0, 30)]
     questions = rng.normal(size=(3, 12)).astype(np.float32)
     case = _with_plain(initial_weights(config, seed % 1000), graph, questions, starts)
     assert np.abs(_network(case, rows=rows).scores(questions, starts) - case["plain"]).max() < 1e-4
@@ -132,20 +134,20 @@ def test_any_graph_gets_the_plain_networks_scores(seed: int, facts: int, hubs: b
 def test_a_graph_without_messages_or_entities_is_scored_too(case: dict[str, Any], entities: int) -> None:
     vectors = np.zeros((0, 24), dtype=np.float32)
     graph = GFMGraph.from_edges(entities, np.zeros((0, 3), dtype=np.int64), vectors, vectors)
-    nobody = [Start(np.array([], dtype=np.int64), np.array([]))]
+    nobody = [GFMStart(np.array([], dtype=np.int64), np.array([]))]
     small = _with_plain(case["weights"], graph, case["questions"][:1], nobody)
     np.testing.assert_allclose(_network(small).scores(small["questions"], nobody), small["plain"], atol=1e-5)
     assert _network(small).scores(small["questions"][:0], []).shape == (0, entities)
 
 
 # weights that are copied, as they are to another device, and those that are not
-@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
-def test_scores_are_explained_by_the_same_paths(case: dict[str, Any], kind: torch.dtype) -> None:
-    weights = {name: tensor.to(kind) for name, tensor in case["weights"].items()}
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_scores_are_explained_by_the_same_paths(case: dict[str, Any], dtype: torch.dtype) -> None:
+    weights = {name: tensor.to(dtype) for name, tensor in case["weights"].items()}
     network, graph = _network({**case, "weights": weights}), case["graph"]
-    start, target = Start(graph.source[:1], np.ones(1, np.float32)), int(graph.hearer[0])
+    start, target = GFMStart(graph.source[:1], np.ones(1, np.float32)), int(graph.target[0])
     given = graph, case["questions"][0], start, [target]
-    (paths,) = best_paths(network.weights, *given, kinds=network.known.kinds)
+    (paths,) = best_paths(network.weights, *given, relation_states=network.relation_states)
     assert paths
     (others,) = best_paths(case["weights"], *given)
     assert [path.messages for path in paths] == [path.messages for path in others]
@@ -158,8 +160,46 @@ def test_an_unknown_precision_is_refused(case: dict[str, Any]) -> None:
         _network(case, products="tf32")
 
 
-def test_the_memory_it_needs_is_told_before(case: dict[str, Any]) -> None:
+def test_the_memory_it_needs_is_estimated_before(case: dict[str, Any]) -> None:
     weights, graph = case["weights"], case["graph"]
-    blocks = 4 * 10 * ROWS * 16  # of states on their way, which nothing keeps
+    blocks = 4 * 10 * ROWS_PER_BLOCK * 16  # of states on their way, which nothing stores
     lasting, states = _network(case).bytes, 2 * 4 * 16 * graph.entities
     assert lasting + states < bytes_needed(weights, graph) - blocks < 2 * (lasting + states)
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    facts=st.integers(0, 300),
+    hub=st.sampled_from([0, 40, 3000]),
+    rows=st.integers(1, 50),
+    batch=st.integers(1, 3),
+)
+@settings(max_examples=40, deadline=None)
+def test_torchs_operations_give_the_sums_of_the_cpus_loop(
+    seed: int, facts: int, hub: int, rows: int, batch: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    ends = rng.integers(0, 40, (2, facts + hub))
+    ends[0, facts:] = 3  # more than two levels of segments, most facts several times
+    edges = np.column_stack((ends[0], rng.integers(0, 4, facts + hub), ends[1]))
+    graph = GFMGraph.from_edges(40, edges, *np.zeros((2, 4, 1), np.float32))
+    states = torch.from_numpy(rng.normal(size=(40, batch, 8)).astype(np.float32))
+    relation_states = torch.from_numpy(rng.normal(size=(8, 8)).astype(np.float32))
+    messages, everyone = DeviceMessages(graph, torch.device("cpu"), rows, use_triton=False), np.arange(40)
+    found = torch.cat([messages.propagate(block, states, relation_states) for block in messages.blocks])
+    for question in range(batch):
+        expected = torch.empty(40, 8)
+        propagate(
+            graph,
+            everyone,
+            everyone,
+            states[:, question].contiguous(),
+            cache_rows(relation_states, half=False),
+            expected,
+        )
+        exact = np.zeros((40, 8))
+        sent = states[:, question].double().numpy()[graph.source] * relation_states.double().numpy()[graph.relation]
+        np.add.at(exact, graph.target, sent)
+        # adding up in segments rounds less off than adding one after another
+        assert np.abs(found[:, question].numpy() - exact).max() < 1e-3
+        assert np.abs(found[:, question].numpy() - expected.numpy()).max() < 1e-2

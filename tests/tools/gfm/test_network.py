@@ -7,16 +7,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from ras_agent.tools.gfm.cached_rows import keep  # noqa: E402
-from ras_agent.tools.gfm.config import GFMConfig  # noqa: E402
+from ras_agent.tools.gfm.cached_rows import cache_rows  # noqa: E402
 from ras_agent.tools.gfm.graph import GFMGraph  # noqa: E402
-from ras_agent.tools.gfm.network import (  # noqa: E402
-    Messages,
-    initial_weights,
-    layer_relations,
-    plain_scores,
-    relation_inputs,
-)
+from ras_agent.tools.gfm.network import GraphTensors, plain_scores, project_relations, relation_inputs  # noqa: E402
+from ras_agent.tools.gfm.weights import GFMConfig, initial_weights  # noqa: E402
 
 
 def _tensors(arrays: dict[str, Any]) -> dict[str, Any]:
@@ -28,7 +22,7 @@ def test_the_network_equals_loops_over_entities_and_facts(small: dict[str, Any],
     config = GFMConfig(text_width=12, width=8, layers=3, toward=toward)
     graph = GFMGraph.from_edges(40, small["facts"], small["vectors"], small["inverse"], toward)
     given = torch.from_numpy(small["questions"]), torch.from_numpy(small["start"])
-    found = plain_scores(_tensors(small["weights"]), Messages.of(graph), *given).numpy()
+    found = plain_scores(_tensors(small["weights"]), GraphTensors.of(graph), *given).numpy()
     for row in range(3):
         expected = loops(
             small["weights"],
@@ -43,33 +37,33 @@ def test_the_network_equals_loops_over_entities_and_facts(small: dict[str, Any],
 
 
 def test_relation_states_computed_before_give_the_same_scores(small: dict[str, Any]) -> None:
-    weights, graph = _tensors(small["weights"]), Messages.of(small["graph"])
+    weights, graph = _tensors(small["weights"]), GraphTensors.of(small["graph"])
     given = torch.from_numpy(small["questions"]), torch.from_numpy(small["start"])
     inputs = relation_inputs(weights, graph.vectors)
-    known = [keep(layer_relations(weights, layer, inputs), half=False) for layer in range(3)]
+    known = [cache_rows(project_relations(weights, layer, inputs), half=False) for layer in range(3)]
     assert torch.equal(plain_scores(weights, graph, *given, known), plain_scores(weights, graph, *given))
 
 
-def test_relation_states_kept_in_16_bits_score_as_the_same_states_made_wide_before(small: dict[str, Any]) -> None:
-    weights, graph = _tensors(small["weights"]), Messages.of(small["graph"])
+def test_relation_states_cached_in_16_bits_score_as_the_same_states_in_float32(small: dict[str, Any]) -> None:
+    weights, graph = _tensors(small["weights"]), GraphTensors.of(small["graph"])
     given = torch.from_numpy(small["questions"]), torch.from_numpy(small["start"])
     inputs = relation_inputs(weights, graph.vectors)
-    narrow = [keep(layer_relations(weights, layer, inputs), half=True) for layer in range(3)]
-    wide = [keep(kept.rows(slice(None)), half=False) for kept in narrow]
+    narrow = [cache_rows(project_relations(weights, layer, inputs), half=True) for layer in range(3)]
+    wide = [cache_rows(cached.rows(slice(None)), half=False) for cached in narrow]
     assert torch.equal(plain_scores(weights, graph, *given, narrow), plain_scores(weights, graph, *given, wide))
 
 
-def test_a_message_of_weight_zero_is_not_heard(small: dict[str, Any]) -> None:
+def test_a_message_of_weight_zero_counts_for_nothing(small: dict[str, Any]) -> None:
     weights, facts = _tensors(small["weights"]), small["facts"]
     given = torch.from_numpy(small["questions"]), torch.from_numpy(small["start"])
-    graph = Messages.of(small["graph"])
-    kept = (graph.relation != 2) & (graph.relation != 2 + 5)
+    graph = GraphTensors.of(small["graph"])
+    others = (graph.relation != 2) & (graph.relation != 2 + 5)
     without = GFMGraph.from_edges(40, facts[facts[:, 1] != 2], small["vectors"], small["inverse"])
-    found = plain_scores(weights, graph, *given, edge_weights=[kept.float()] * 3)
-    torch.testing.assert_close(found, plain_scores(weights, Messages.of(without), *given))
+    found = plain_scores(weights, graph, *given, message_weights=[others.float()] * 3)
+    torch.testing.assert_close(found, plain_scores(weights, GraphTensors.of(without), *given))
 
 
-def test_a_fact_is_heard_by_its_head_and_its_inverse_by_its_tail() -> None:
+def test_a_fact_sends_a_message_to_its_head_and_its_inverse_one_to_its_tail() -> None:
     vectors, inverse = np.zeros((2, 1, 4), dtype=np.float32)
     graph = GFMGraph.from_edges(3, np.array([[0, 0, 2]]), vectors, inverse)
     assert graph.indptr.tolist() == [0, 1, 1, 2]

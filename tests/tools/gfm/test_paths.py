@@ -8,12 +8,11 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from ras_agent.tools.gfm.cpu import Start  # noqa: E402
-from ras_agent.tools.gfm.graph import GFMGraph  # noqa: E402
-from ras_agent.tools.gfm.network import Messages, plain_scores  # noqa: E402
-from ras_agent.tools.gfm.paths import best_paths, message_gradients, search  # noqa: E402
+from ras_agent.tools.gfm.graph import GFMGraph, GFMStart  # noqa: E402
+from ras_agent.tools.gfm.network import GraphTensors, plain_scores  # noqa: E402
+from ras_agent.tools.gfm.paths import best_paths, heaviest_paths, message_gradients  # noqa: E402
 
-# 0 -> 1 -> 3, 0 -> 2 -> 3 and 3 -> 4, without inverses: each message is heard by its second end
+# 0 -> 1 -> 3, 0 -> 2 -> 3 and 3 -> 4, without inverses: each message goes to its second end
 GRAPH = GFMGraph(
     indptr=np.array([0, 0, 1, 2, 4, 5]),
     source=np.array([0, 0, 1, 2, 3]),
@@ -27,8 +26,8 @@ def _gradients(*layers: list[float]) -> list[Any]:
 
 
 def _found(*layers: list[float], **options: Any) -> list[tuple[tuple[int, ...], float]]:
-    given = {"starts": [0], "target": 3, **options}
-    return [(path.messages, path.weight) for path in search(GRAPH, _gradients(*layers), **given)]
+    given = {"starts": [0], "goal": 3, **options}
+    return [(path.messages, path.weight) for path in heaviest_paths(GRAPH, _gradients(*layers), **given)]
 
 
 def test_the_heaviest_chain_of_messages_comes_first() -> None:
@@ -49,26 +48,28 @@ def test_a_path_is_in_the_layers_order() -> None:
 
 
 def test_no_path_comes_back_to_where_it_was() -> None:
-    # 0 and 1 hear each other: with three layers one could go there, back and there again
+    # 0 and 1 exchange messages: with three layers one could go there, back and there again
     pair = GFMGraph(np.array([0, 1, 2]), np.array([1, 0]), np.zeros(2, dtype=np.int64), np.zeros((1, 4), np.float32))
-    found = search(pair, _gradients([1, 1], [1, 1], [1, 1]), [0], 1)
+    found = heaviest_paths(pair, _gradients([1, 1], [1, 1], [1, 1]), [0], 1)
     assert [(path.messages, path.weight) for path in found] == [((1,), 1.0)]
 
 
-def test_a_narrow_beam_keeps_the_heaviest() -> None:
+def test_a_narrow_beam_leaves_the_heaviest() -> None:
     assert _found([1, 0.5, 0, 0, 0], [0, 0, 0.25, 2, 0], beam=1) == [((1, 3), 2.5)]
     assert _found([1, 0.5, 0, 0, 0], [0, 0, 0.25, 2, 0], count=1) == [((1, 3), 2.5)]
 
 
 def test_gradients_are_what_a_small_change_of_a_messages_weight_does(small: dict[str, Any]) -> None:
     weights = {name: torch.from_numpy(array).double() for name, array in small["weights"].items()}
-    graph, target = small["graph"], int(np.bincount(small["graph"].hearer).argmax())
+    graph, target = small["graph"], int(np.bincount(small["graph"].target).argmax())
     single = {name: tensor.float() for name, tensor in weights.items()}
-    start = Start(np.array([3]), np.ones(1, np.float32))
+    start = GFMStart(np.array([3]), np.ones(1, np.float32))
     other, found = message_gradients(single, graph, small["questions"][0], start, [3, target])
     assert any(np.abs(one - two).max() > 1e-3 for one, two in zip(other, found, strict=True))
-    messages = Messages.of(graph)
-    exact = Messages(messages.entities, messages.source, messages.relation, messages.hearer, messages.vectors.double())
+    messages = GraphTensors.of(graph)
+    exact = GraphTensors(
+        messages.entities, messages.source, messages.relation, messages.target, messages.vectors.double()
+    )
     given = torch.from_numpy(small["questions"][:1]).double(), torch.from_numpy(small["start"][:1]).double()
     layer = int(np.argmax([np.abs(one).max() for one in found]))
     for message in np.argsort(-np.abs(found[layer]))[:5]:
@@ -76,18 +77,18 @@ def test_gradients_are_what_a_small_change_of_a_messages_weight_does(small: dict
         for change in (1e-5, -1e-5):
             ones = [torch.ones(graph.messages, dtype=torch.float64) for _ in found]
             ones[layer][message] += change
-            scores.append(float(plain_scores(weights, exact, *given, edge_weights=ones)[0, target]))
+            scores.append(float(plain_scores(weights, exact, *given, message_weights=ones)[0, target]))
         assert (scores[0] - scores[1]) / 2e-5 == pytest.approx(float(found[layer][message]), rel=1e-2, abs=1e-4)
 
 
 def test_paths_lead_from_the_question_to_the_target(small: dict[str, Any]) -> None:
     weights = {name: torch.from_numpy(array) for name, array in small["weights"].items()}
-    graph, start = small["graph"], Start(np.array([3]), np.ones(1, np.float32))
-    target = int(graph.hearer[graph.source == 3][0])
+    graph, start = small["graph"], GFMStart(np.array([3]), np.ones(1, np.float32))
+    target = int(graph.target[graph.source == 3][0])
     (paths,) = best_paths(weights, graph, small["questions"][0], start, [target])
     assert paths
     for path in paths:
-        chain = [(int(graph.source[message]), int(graph.hearer[message])) for message in path.messages]
+        chain = [(int(graph.source[message]), int(graph.target[message])) for message in path.messages]
         assert chain[0][0] == 3
         assert chain[-1][1] == target
         assert all(before[1] == after[0] for before, after in pairwise(chain))

@@ -17,10 +17,10 @@ pytest.importorskip("torch")
 
 from ras_agent.errors import IndexMismatch, SettingsError, WeightsError
 from ras_agent.records import Passage
-from ras_agent.tools.gfm.config import GFMConfig
 from ras_agent.tools.gfm.cuda import DeviceGFM
 from ras_agent.tools.gfm.graph import GFMGraph
 from ras_agent.tools.gfm.paths import MessagePath, best_paths
+from ras_agent.tools.gfm.weights import GFMConfig
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.bulk import one_by_one
 from ras_agent.tools.kg.index import FOLDER, KGIndex
@@ -137,7 +137,7 @@ def test_a_fact_walked_from_its_object_is_marked(index: PassageIndex, toward: st
     names = [kg.entity_id(name) for name in ("Alexander Graham Bell", "Edinburgh", "Water of Leith")]
     vectors = np.zeros((len(kg.relations), 2), dtype=np.float32)
     graph = GFMGraph.from_edges(len(kg.entities), np.asarray(kg.edges), vectors, vectors, toward)
-    said = list(zip(graph.source.tolist(), graph.hearer.tolist(), strict=True))
+    said = list(zip(graph.source.tolist(), graph.target.tolist(), strict=True))
     chain = (said.index((names[0], names[1])), said.index((names[1], names[2])))
     path = fact_path(kg, graph, MessagePath(chain, 1.0956), toward)
     assert path.to_text() == (
@@ -310,7 +310,7 @@ def test_a_network_on_a_device_ranks_and_explains_as_on_the_cpu(
 ) -> None:
     expected = _retriever(index, gfm_folder, paths=2).retrieve(QUESTION, 3)
     monkeypatch.setattr(
-        "ras_agent.tools.retrieve.gfm.scorer", lambda weights, graph, device, **_: DeviceGFM(weights, graph, "cpu")
+        "ras_agent.tools.retrieve.gfm.gfm_scorer", lambda weights, graph, device, **_: DeviceGFM(weights, graph, "cpu")
     )
     other = _retriever(index, gfm_folder, paths=2)
     assert isinstance(other.network, DeviceGFM)

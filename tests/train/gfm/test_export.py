@@ -10,9 +10,7 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("safetensors")
 
-from ras_agent.tools.gfm.config import GFMConfig
-from ras_agent.tools.gfm.network import initial_weights
-from ras_agent.tools.gfm.weights import load_gfm, save_gfm
+from ras_agent.tools.gfm.weights import GFMConfig, initial_weights, load_gfm, save_gfm
 from ras_agent.train.gfm.export import export
 
 

@@ -12,7 +12,7 @@ pytest.importorskip("torch")
 
 from ras_agent.errors import SettingsError
 from ras_agent.records import Source, Triple
-from ras_agent.tools.gfm.config import GFMConfig
+from ras_agent.tools.gfm.weights import GFMConfig
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts
 from ras_agent.train.gfm.batches import Asked, part_of, picked_documents
@@ -79,7 +79,7 @@ def test_a_part_holds_equivalences_between_its_own_entities(hash_embedder: Any) 
         "Graham Bell",
         "Telephone",
     ]
-    said = zip(both.graph.source.tolist(), both.graph.hearer.tolist(), strict=True)
+    said = zip(both.graph.source.tolist(), both.graph.target.tolist(), strict=True)
     assert sorted(said) == [(0, 1), (0, 2), (1, 0), (2, 0), (2, 3), (3, 2)]
     assert alone.graph.messages == 2
 

@@ -24,10 +24,13 @@ from safetensors.torch import load_file, save_file  # noqa: E402
 
 from ras_agent.errors import IndexMismatch, IndexNotFound, IngestError, SettingsError, WeightsError  # noqa: E402
 from ras_agent.records import Source, Triple  # noqa: E402
-from ras_agent.tools.gfm.config import GFMConfig  # noqa: E402
 from ras_agent.tools.gfm.graph import GFMGraph  # noqa: E402
-from ras_agent.tools.gfm.network import initial_weights  # noqa: E402
-from ras_agent.tools.gfm.weights import load_gfm, save_gfm  # noqa: E402
+from ras_agent.tools.gfm.weights import (  # noqa: E402
+    GFMConfig,
+    initial_weights,
+    load_gfm,
+    save_gfm,
+)
 from ras_agent.tools.kg.disk import write_generation  # noqa: E402
 from ras_agent.tools.kg.index import KGIndex  # noqa: E402
 from ras_agent.tools.kg.passage_facts import PassageFacts  # noqa: E402
@@ -93,7 +96,7 @@ def test_a_part_holds_what_its_documents_state(graph: KGIndex) -> None:
     names = [graph.entities[entity] for entity in part.entities.tolist()]
     assert sorted(names) == ["Country 1", "Person 4", "River 4", "Town 4"]
     relations = {
-        (names[part.graph.source[m]], names[part.graph.hearer[m]]): part.graph.vectors[part.graph.relation[m]]
+        (names[part.graph.source[m]], names[part.graph.target[m]]): part.graph.vectors[part.graph.relation[m]]
         for m in range(part.graph.messages)
     }
     assert len(relations) == 8  # four facts and their inverses
@@ -133,7 +136,7 @@ def test_an_example_targets_all_entities_of_what_supports(folder: Path, hash_emb
 def test_a_fact_to_complete_is_not_in_the_graph(folder: Path, hash_embedder: Any) -> None:
     sets = load_sets([folder], GFMConfig(hash_embedder.dimension, 8, 2, inverse="negated"))
     example = completion(sets, 5, 20, 7, np.random.default_rng(0))
-    said = set(zip(example.graph.source.tolist(), example.graph.hearer.tolist(), strict=True))
+    said = set(zip(example.graph.source.tolist(), example.graph.target.tolist(), strict=True))
     for row in range(5):
         ends = int(example.start[row].argmax()), int(example.targets[row].argmax())
         assert ends not in said
@@ -342,7 +345,7 @@ def test_what_the_sets_lack_is_told_with_its_remedy(folder: Path, tmp_path: Path
     config = _config(folder, tmp_path / "out")
     with pytest.raises(IndexMismatch, match=r"--text-width 64$"):
         train(replace(config, text_width=384))
-    with pytest.raises(IndexNotFound, match=r"no set at .*nowhere: .*gfm_examples"):
+    with pytest.raises(IndexNotFound, match=r"no set at .*nowhere: .*train.gfm.examples"):
         train(replace(config, sets=(tmp_path / "nowhere",)))
     assert not config.out.exists()
 

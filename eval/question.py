@@ -142,7 +142,7 @@ def load_passages(path: str | Path) -> list[Passage]:
 
 def is_plain(record: QuestionRecord) -> bool:
     """Return whether a record has the plain form rather than a benchmark's own."""
-    return {"id", "question", "answers"} <= record.data.keys() and "ctxs" not in record
+    return {"id", "question", "answers"} <= record.data.keys() and not {"ctxs", "context"} & record.data.keys()
 
 
 def plain_question(record: QuestionRecord) -> Question:
@@ -184,5 +184,5 @@ def _given(record: QuestionRecord, item: object, place: str) -> Passage:
         return context_passage("", item)
     inner = record.inside(item, place)
     title = next((inner.text(key) for key in ("title", "wikipage") if key in inner), "")
-    more = {key: inner.data[key] for key in ("id", "score", "is_supporting") if key in inner}
+    more = {key: inner.data[key] for key in ("id", "score", "is_supporting", "isgold") if key in inner}
     return context_passage(title, inner.text("text", "paragraph_text", "content"), **more)

@@ -21,8 +21,7 @@ from random import Random
 from statistics import fmean
 
 from ras_agent.errors import IngestError
-from ras_agent.eval.benchmarks.entity_split import of_part
-from ras_agent.eval.benchmarks.pathquestion import PATHQUESTION, read_knowledge_base
+from ras_agent.eval.benchmarks.pathquestion import PATHQUESTION, of_part, read_knowledge_base
 from ras_agent.eval.metrics.answer_sets import SetScore, set_score
 from ras_agent.eval.question import Question
 from ras_agent.program import run_program

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from ras_agent.eval.benchmarks.record import Benchmark, Hub
+from ras_agent.eval.benchmarks.registry import Benchmark, HubDataset, registered
 from ras_agent.eval.question import Question, given_passages
 from ras_agent.eval.question_file import QuestionRecord
-
-__all__ = ["ARC_CHALLENGE"]
 
 _LETTERS = "ABCDEFGH"
 
 
 def _read(record: QuestionRecord) -> Question:
-    """Options 1, 2, 3, ... of some exams become A, B, C, ...; the question's text holds the options, one a line."""
+    """Return a question whose text holds the options, one a line; options 1, 2, 3, ... become A, B, C, ..."""
     official = isinstance(record.data.get("question"), dict)
     inner = record.inside(record.data["question"], "question") if official else record
     options = {_letter(label): text for label, text in _options(inner).items()}
@@ -30,7 +28,7 @@ def _read(record: QuestionRecord) -> Question:
 
 
 def _options(record: QuestionRecord) -> dict[str, str]:
-    """Objects with label and text (official), columns of labels and of texts (hubs), or texts by label."""
+    """Return texts by label from objects (official), columns of labels and texts (hubs), or an object."""
     value = record.data.get("choices")
     if isinstance(value, list):
         return {option.text("label"): option.text("text") for option in record.objects("choices")}
@@ -47,31 +45,34 @@ def _letter(label: str) -> str:
     return _LETTERS[int(label) - 1] if label.isdigit() and 1 <= int(label) <= len(_LETTERS) else label
 
 
-ARC_CHALLENGE = Benchmark(
-    name="arc-challenge",
-    title="ARC-Challenge",
-    source="get ARC-V1-Feb2018 from allenai.org/data/arc (ARC-Challenge-Test.jsonl), or its questions with retrieved "
-    "passages, arc_challenge_processed.jsonl, from Self-RAG's evaluation data (github.com/AkariAsai/self-rag)",
-    read=_read,
-    metrics=("accuracy", "citation_support"),
-    answer_form="multiple_choice",
-    answer_tokens=50,
-    instructions={
-        "answer": "Which option is right? Reply with its letter, A, B, C or D.",
-        "answer_baseline": "Of the answers A, B, C and D, pick the best one. Reply with its capital letter alone: no "
-        "other words, no full stop.",
-    },
-    files={
-        "test": "ARC-Challenge-Test.jsonl",
-        "test_with_passages": "arc_challenge_processed.jsonl",
-        "validation": "ARC-Challenge-Dev.jsonl",
-        "train": "ARC-Challenge-Train.jsonl",
-    },
-    counts={
-        "ARC-Challenge-Test.jsonl": 1172,
-        "arc_challenge_processed.jsonl": 1172,
-        "ARC-Challenge-Dev.jsonl": 299,
-        "ARC-Challenge-Train.jsonl": 1119,
-    },
-    hub=Hub("allenai/ai2_arc", "ARC-Challenge", "test"),
+ARC_CHALLENGE = registered(
+    Benchmark(
+        name="arc-challenge",
+        title="ARC-Challenge",
+        source="get ARC-V1-Feb2018 from allenai.org/data/arc (ARC-Challenge-Test.jsonl), or its questions with "
+        "retrieved passages, arc_challenge_processed.jsonl, from Self-RAG's evaluation data "
+        "(github.com/AkariAsai/self-rag)",
+        read=_read,
+        metrics=("accuracy", "citation_support"),
+        answer_form="multiple_choice",
+        answer_tokens=50,
+        instructions={
+            "answer": "Which option is right? Reply with its letter, A, B, C or D.",
+            "answer_baseline": "Of the answers A, B, C and D, pick the best one. Reply with its capital letter alone: "
+            "no other words, no full stop.",
+        },
+        files={
+            "test": "ARC-Challenge-Test.jsonl",
+            "test_with_passages": "arc_challenge_processed.jsonl",
+            "validation": "ARC-Challenge-Dev.jsonl",
+            "train": "ARC-Challenge-Train.jsonl",
+        },
+        counts={
+            "ARC-Challenge-Test.jsonl": 1172,
+            "arc_challenge_processed.jsonl": 1172,
+            "ARC-Challenge-Dev.jsonl": 299,
+            "ARC-Challenge-Train.jsonl": 1119,
+        },
+        hub=HubDataset("allenai/ai2_arc", "ARC-Challenge", "test"),
+    )
 )

@@ -1,33 +1,102 @@
-"""HotpotQA (Yang et al., 2018): two-hop questions over Wikipedia's introductions, distractor and full-wiki setting."""
+"""HotpotQA (Yang et al., 2018) and 2WikiMultihopQA (Ho et al., 2020), which share a record.
 
-from ras_agent.eval.benchmarks.multi_hop import MULTI_HOP
-from ras_agent.eval.benchmarks.record import Benchmark, Hub
-from ras_agent.eval.benchmarks.titled_sentences import titled_sentences_question
+HotpotQA asks two-hop questions over Wikipedia's introductions; 2WikiMultihopQA's questions compare, infer and compose,
+and come with their evidence triples. Contexts are titled lists of sentences, gold facts are (title, sentence) pairs.
+"""
 
-__all__ = ["HOTPOTQA"]
+from __future__ import annotations
 
-HOTPOTQA = Benchmark(
-    name="hotpotqa",
-    title="HotpotQA",
-    source="get hotpot_dev_distractor_v1.json from hotpotqa.github.io (CC BY-SA 4.0)",
-    read=titled_sentences_question,
-    metrics=MULTI_HOP,
-    files={
-        "validation": "hotpot_dev_distractor_v1.json",
-        "fullwiki": "hotpot_dev_fullwiki_v1.json",
-        "train": "hotpot_train_v1.1.json",
-    },
-    counts={
-        "hotpot_dev_distractor_v1.json": 7405,
-        "hotpot_dev_fullwiki_v1.json": 7405,
-        "hotpot_train_v1.1.json": 90447,
-    },
-    # as the datasets library records them for its downloads
-    sha256={
-        "hotpot_dev_distractor_v1.json": "4e9ecb5c8d3b719f624d66b60f8d56bf227f03914f5f0753d6fa1b359d7104ea",
-        "hotpot_dev_fullwiki_v1.json": "2f1f3e594a3066a3084cc57950ca2713c24712adaad03af6ccce18d1846d5618",
-        "hotpot_train_v1.1.json": "26650cf50234ef5fb2e664ed70bbecdfd87815e6bffc257e068efea5cf7cd316",
-    },
-    gold_by="title",
-    hub=Hub("hotpotqa/hotpot_qa", "distractor"),
+from typing import Any
+
+from ras_agent.eval.benchmarks.registry import MULTI_HOP, Benchmark, HubDataset, registered
+from ras_agent.eval.question import Question, context_passage
+from ras_agent.eval.question_file import QuestionRecord
+from ras_agent.records import Passage
+
+
+def titled_sentences_question(record: QuestionRecord) -> Question:
+    """Return the question of a record with `_id`, `question`, `answer`, `type`, `context` and `supporting_facts`.
+
+    2Wiki's records also have `evidences`; those of a test set have no answers and no gold facts. The column form
+    ({"title": [...], "sentences": [...]}) of data set hubs is read too.
+    """
+    gold = _pairs(record, "supporting_facts", ("title", "sent_id")) if "supporting_facts" in record else []
+    answer = (record.text("answer"),) if record.data.get("answer") else ()
+    metadata: dict[str, Any] = {"supporting_facts": [[title, number] for title, number in gold]}
+    if "level" in record:
+        metadata["level"] = record.text("level")
+    if "evidences" in record:
+        metadata["triples"] = record.triples("evidences")
+    return Question(
+        id=record.text("_id", "id"),
+        question=record.text("question"),
+        answers=answer,
+        supporting=tuple(dict.fromkeys(str(title) for title, _ in gold)),
+        by_title=True,
+        type=record.text("type") if "type" in record else "",
+        contexts=tuple(_passage(record, *pair) for pair in _pairs(record, "context", ("title", "sentences"))),
+        metadata=metadata,
+    )
+
+
+def _pairs(record: QuestionRecord, key: str, columns: tuple[str, str]) -> list[tuple[Any, Any]]:
+    value = record.data.get(key)
+    if isinstance(value, dict):
+        inner = record.inside(value, key)
+        first, second = inner.items(columns[0]), inner.items(columns[1])
+        if len(first) != len(second):
+            raise inner.error(f"{len(first)} x {columns[0]} but {len(second)} x {columns[1]}")
+        return list(zip(first, second, strict=True))
+    for item in (items := record.items(key)):
+        if not isinstance(item, list | tuple) or len(item) != 2:
+            raise record.error(f"{key!r} should hold [{', '.join(columns)}] pairs, found {item!r:.80}")
+    return [(first, second) for first, second in items]
+
+
+def _passage(record: QuestionRecord, title: Any, sentences: Any) -> Passage:
+    if isinstance(sentences, str) or not all(isinstance(sentence, str) for sentence in sentences):
+        raise record.error(f"context {title!r} should have a list of sentences, found {sentences!r:.80}")
+    # HotpotQA's sentences begin with their space, 2Wiki's do not
+    return context_passage(str(title), " ".join(sentence.strip() for sentence in sentences if sentence.strip()))
+
+
+HOTPOTQA = registered(
+    Benchmark(
+        name="hotpotqa",
+        title="HotpotQA",
+        source="get hotpot_dev_distractor_v1.json from hotpotqa.github.io (CC BY-SA 4.0)",
+        read=titled_sentences_question,
+        metrics=MULTI_HOP,
+        files={
+            "validation": "hotpot_dev_distractor_v1.json",
+            "fullwiki": "hotpot_dev_fullwiki_v1.json",
+            "train": "hotpot_train_v1.1.json",
+        },
+        counts={
+            "hotpot_dev_distractor_v1.json": 7405,
+            "hotpot_dev_fullwiki_v1.json": 7405,
+            "hotpot_train_v1.1.json": 90447,
+        },
+        # as the datasets library records them for its downloads
+        sha256={
+            "hotpot_dev_distractor_v1.json": "4e9ecb5c8d3b719f624d66b60f8d56bf227f03914f5f0753d6fa1b359d7104ea",
+            "hotpot_dev_fullwiki_v1.json": "2f1f3e594a3066a3084cc57950ca2713c24712adaad03af6ccce18d1846d5618",
+            "hotpot_train_v1.1.json": "26650cf50234ef5fb2e664ed70bbecdfd87815e6bffc257e068efea5cf7cd316",
+        },
+        gold_by="title",
+        hub=HubDataset("hotpotqa/hotpot_qa", "distractor"),
+    )
+)
+TWO_WIKI = registered(
+    Benchmark(
+        name="2wikimultihopqa",
+        title="2WikiMultihopQA",
+        source="get data_ids_april7.zip from github.com/Alab-NII/2wikimultihop (Apache-2.0); dev.json is what is "
+        "reported",
+        read=titled_sentences_question,
+        metrics=MULTI_HOP,
+        files={"validation": "dev.json", "train": "train.json"},
+        counts={"dev.json": 12576, "train.json": 167454},
+        gold_by="title",
+    )
 )

@@ -1,25 +1,24 @@
 """Questions over Freebase with a subgraph each: the record that RoG (Luo et al., 2024) made for WebQSP and CWQ.
 
-GrailQA and WebQuestions in the same form, as LEGO-GraphRAG (Cao et al., 2024) uses them; WebQSP again as GraphQA has
-it, in lower case.
+GrailQA and WebQuestions are read in the same form, as LEGO-GraphRAG (Cao et al., 2024) uses them, and WebQSP also as
+GraphQA has it, in lower case.
 """
 
 from __future__ import annotations
 
-from ras_agent.eval.benchmarks.citing_graphs import CITING, VALIDITY
-from ras_agent.eval.benchmarks.record import Benchmark, Hub
+from ras_agent.eval.benchmarks.graphqa import CITING, VALIDITY
+from ras_agent.eval.benchmarks.registry import Benchmark, HubDataset, registered
 from ras_agent.eval.question import Question, TextualGraph
 from ras_agent.eval.question_file import QuestionRecord
-
-__all__ = ["CWQ", "GRAILQA", "GRAPHQA_WEBQSP", "WEBQSP", "WEBQUESTIONS", "kgqa_question"]
 
 _METRICS = ("hr@1", "golden_match", "answer_f1", "answer_precision", "answer_recall", "entity_recall", "entity_f1")
 
 
 def kgqa_question(record: QuestionRecord) -> Question:
-    """id, question, q_entity (where to start), a_entity or answer (any of several), graph ([head, relation, tail]).
+    """Return the question of a record with question, q_entity (where to start), a_entity or answer, and graph.
 
-    `answer` where there is one, as published scores use it; `a_entity` is the answers that are in the graph.
+    `answer` counts where there is one, as published scores use it; `a_entity` lists the answers that are in the graph,
+    `graph` its [head, relation, tail] triples.
     """
     entities = record.texts("a_entity") if "a_entity" in record else ()
     answers = record.texts("answer", "answers") if "answer" in record or "answers" in record else entities
@@ -37,7 +36,7 @@ def kgqa_question(record: QuestionRecord) -> Question:
 
 
 def _lower_case(record: QuestionRecord) -> Question:
-    """GraphQA's WebQSP: answers and graph in lower case, so that nodes which differ in case only are one."""
+    """Return the question with answers and graph in lower case, so that nodes which differ only in case are one."""
     lower: dict[str, object] = {
         key: [item.lower() for item in record.texts(key)] for key in ("answer", "a_entity", "q_entity") if key in record
     }
@@ -46,16 +45,18 @@ def _lower_case(record: QuestionRecord) -> Question:
     return kgqa_question(QuestionRecord({**record.data, **lower}, record.where, record.number))
 
 
-def _benchmark(name: str, title: str, source: str, hub: Hub | None = None) -> Benchmark:
-    return Benchmark(
-        name=name,
-        title=title,
-        source=source,
-        read=kgqa_question,
-        metrics=_METRICS,
-        instructions={"answer": "Give every answer, one a line, the surest first."},
-        files={"test": "test.jsonl", "validation": "validation.jsonl", "train": "train.jsonl"},
-        hub=hub,
+def _benchmark(name: str, title: str, source: str, hub: HubDataset | None = None) -> Benchmark:
+    return registered(
+        Benchmark(
+            name=name,
+            title=title,
+            source=source,
+            read=kgqa_question,
+            metrics=_METRICS,
+            instructions={"answer": "Give every answer, one a line, the surest first."},
+            files={"test": "test.jsonl", "validation": "validation.jsonl", "train": "train.jsonl"},
+            hub=hub,
+        )
     )
 
 
@@ -64,17 +65,19 @@ _OWN = (
     "bring its records into RoG's form, one JSON object a line: id, question, answer, q_entity, a_entity and graph (a "
     "list of [head, relation, tail]); the questions are at "
 )
-WEBQSP = _benchmark("webqsp", "WebQSP", _EXPORT + "rmanluo/RoG-webqsp", Hub("rmanluo/RoG-webqsp", split="test"))
-CWQ = _benchmark("cwq", "ComplexWebQuestions", _EXPORT + "rmanluo/RoG-cwq", Hub("rmanluo/RoG-cwq", split="test"))
+WEBQSP = _benchmark("webqsp", "WebQSP", _EXPORT + "rmanluo/RoG-webqsp", HubDataset("rmanluo/RoG-webqsp", split="test"))
+CWQ = _benchmark("cwq", "ComplexWebQuestions", _EXPORT + "rmanluo/RoG-cwq", HubDataset("rmanluo/RoG-cwq", split="test"))
 GRAILQA = _benchmark("grailqa", "GrailQA", _OWN + "dki-lab.github.io/GrailQA")
 WEBQUESTIONS = _benchmark("webquestions", "WebQuestions", _OWN + "nlp.stanford.edu/software/sempre")
-GRAPHQA_WEBQSP = Benchmark(
-    name="graphqa-webqsp",
-    title="GraphQA: WebQSP",
-    source=_EXPORT + "rmanluo/RoG-webqsp",
-    read=_lower_case,
-    metrics=(*_METRICS, *VALIDITY),
-    instructions={**WEBQSP.instructions, "answer_citing": CITING},
-    files=WEBQSP.files,
-    hub=WEBQSP.hub,
+GRAPHQA_WEBQSP = registered(
+    Benchmark(
+        name="graphqa-webqsp",
+        title="GraphQA: WebQSP",
+        source=_EXPORT + "rmanluo/RoG-webqsp",
+        read=_lower_case,
+        metrics=(*_METRICS, *VALIDITY),
+        instructions={**WEBQSP.instructions, "answer_citing": CITING},
+        files=WEBQSP.files,
+        hub=WEBQSP.hub,
+    )
 )

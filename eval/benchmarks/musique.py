@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from ras_agent.eval.benchmarks.multi_hop import MULTI_HOP
-from ras_agent.eval.benchmarks.record import Benchmark
+from ras_agent.eval.benchmarks.registry import MULTI_HOP, Benchmark, registered
 from ras_agent.eval.question import Question, context_passage
 from ras_agent.eval.question_file import QuestionRecord
 
-__all__ = ["MUSIQUE"]
-
 
 def _read(record: QuestionRecord) -> Question:
-    """Gold passages by id: paragraphs of one title are different ones. The id's first part is the question's type."""
+    """Return a question whose gold passages are named by id, because several paragraphs have one title.
+
+    The first part of its id is its type. `decomposition` names the passage that supports each hop.
+    """
     paragraphs = record.objects("paragraphs")
     contexts = [
         context_passage(paragraph.text("title"), paragraph.text("paragraph_text", "text")) for paragraph in paragraphs
@@ -47,22 +47,24 @@ def _read(record: QuestionRecord) -> Question:
     )
 
 
-MUSIQUE = Benchmark(
-    name="musique",
-    title="MuSiQue",
-    source="get musique_v1.0.zip as github.com/StonyBrookNLP/musique says (CC BY 4.0); musique_ans_v1.0_dev.jsonl is "
-    "what is reported",
-    read=_read,
-    metrics=MULTI_HOP,
-    files={
-        "validation": "musique_ans_v1.0_dev.jsonl",
-        "train": "musique_ans_v1.0_train.jsonl",
-        "full_validation": "musique_full_v1.0_dev.jsonl",
-    },
-    counts={
-        "musique_ans_v1.0_dev.jsonl": 2417,
-        "musique_ans_v1.0_train.jsonl": 19938,
-        "musique_full_v1.0_dev.jsonl": 4834,
-    },
-    gold_by="id",
+MUSIQUE = registered(
+    Benchmark(
+        name="musique",
+        title="MuSiQue",
+        source="get musique_v1.0.zip as github.com/StonyBrookNLP/musique says (CC BY 4.0); musique_ans_v1.0_dev.jsonl "
+        "is what is reported",
+        read=_read,
+        metrics=MULTI_HOP,
+        files={
+            "validation": "musique_ans_v1.0_dev.jsonl",
+            "train": "musique_ans_v1.0_train.jsonl",
+            "full_validation": "musique_full_v1.0_dev.jsonl",
+        },
+        counts={
+            "musique_ans_v1.0_dev.jsonl": 2417,
+            "musique_ans_v1.0_train.jsonl": 19938,
+            "musique_full_v1.0_dev.jsonl": 4834,
+        },
+        gold_by="id",
+    )
 )

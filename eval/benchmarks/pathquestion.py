@@ -1,20 +1,28 @@
-"""PathQuestion (Zhou et al., 2018): template questions along two or three relations of a small knowledge base."""
+"""PathQuestion (Zhou et al., 2018): template questions along two or three relations of a small knowledge base.
+
+There is no official split; `part_of` splits questions by the entity they start from.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Literal, get_args
 
 from ras_agent.errors import IngestError
-from ras_agent.eval.benchmarks.record import Benchmark
+from ras_agent.eval.benchmarks.registry import Benchmark, registered
 from ras_agent.eval.question import Question
 from ras_agent.eval.question_file import QuestionRecord
-
-__all__ = ["PATHQUESTION", "read_knowledge_base"]
+from ras_agent.text.canonical import canonical_key
 
 
 def _read(record: QuestionRecord) -> Question:
-    """A line of the official file, or an object with q_entity, a_entity and gold_path. Hops are its relations."""
+    """Return the question of a line of the official file, or of an object with q_entity, a_entity and gold_path.
+
+    It needs as many hops as its path has relations.
+    """
     if "gold_path" in record:
         path = record.triples("gold_path")
         answers, start = record.texts("a_entity"), list(record.texts("q_entity"))
@@ -31,14 +39,14 @@ def _read(record: QuestionRecord) -> Question:
 
 
 def _answers(text: str) -> tuple[str, ...]:
-    """ "answer(answer1/answer2/)": the first, then the others."""
+    """Return the answers of "answer(answer1/answer2/)": the first, then the others."""
     first, bracket, rest = text.strip().partition("(")
     others = rest.removesuffix(")").split("/") if bracket else []
     return tuple(dict.fromkeys(name for name in (first.strip(), *(other.strip() for other in others)) if name))
 
 
 def _path(record: QuestionRecord) -> list[list[str]]:
-    """ "subject#relation#entity#relation#answer", perhaps with "#<end>#answer" behind it."""
+    """Return the triples of "subject#relation#entity#relation#answer", which "#<end>#answer" may follow."""
     steps = record.text("path").strip().partition("#<end>")[0].split("#")
     if len(steps) < 3 or len(steps) % 2 == 0 or not all(steps):
         raise record.error(f"'path' should be subject#relation#entity#..., found {record.text('path')!r:.80}")
@@ -46,7 +54,7 @@ def _path(record: QuestionRecord) -> list[list[str]]:
 
 
 def read_knowledge_base(path: str | Path) -> list[tuple[str, str, str]]:
-    """The (head, relation, tail) triples of a knowledge base, in its order, each once.
+    """Return the (head, relation, tail) triples of a knowledge base, in its order, each once.
 
     A line is the three with tabs between them (one or two), or a JSON list. Raises IngestError with the line's number.
     """
@@ -68,14 +76,40 @@ def _listed(line: str) -> list[str]:
         return []
 
 
-PATHQUESTION = Benchmark(
-    name="pathquestion",
-    title="PathQuestion",
-    source="get PQ-2H.txt, PQ-3H.txt and their knowledge bases from github.com/zmtkeke/IRN (PathQuestion); there is no "
-    "official split",
-    read=_read,
-    metrics=("hr@1", "golden_match", "answer_f1", "entity_recall", "entity_f1", "sufficiency_precision"),
-    files={"2hop": "PQ-2H.txt", "3hop": "PQ-3H.txt", "long_2hop": "PQL-2H.txt", "long_3hop": "PQL-3H.txt"},
-    counts={"PQ-2H.txt": 1908, "PQ-3H.txt": 5198},
-    columns=("question", "answer", "path"),
+Part = Literal["train", "dev", "test"]
+_PARTS: list[Part] = ["train"] * 6 + ["dev"] * 2 + ["test"] * 2
+
+
+def part_of(question: Question) -> Part:
+    """Return the part that a question belongs to: 60 % train, 20 % dev, 20 % test of the entities it starts from.
+
+    The part is chosen by a hash of the first of `question_entities`, so that no entity is in two parts.
+    Raises ValueError for a question that does not say what it starts from.
+    """
+    entities = question.metadata.get("question_entities") or ()
+    if not entities:
+        raise ValueError(f"question {question.id} has no question_entities to split by")
+    digest = hashlib.blake2b(canonical_key(str(entities[0])).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return _PARTS[int.from_bytes(digest, "little") % len(_PARTS)]
+
+
+def of_part(questions: Iterable[Question], part: str) -> list[Question]:
+    """Return the questions of one part. Raises ValueError for an unknown part."""
+    if part not in get_args(Part):
+        raise ValueError(f"unknown part {part!r}; known: {', '.join(get_args(Part))}")
+    return [question for question in questions if part_of(question) == part]
+
+
+PATHQUESTION = registered(
+    Benchmark(
+        name="pathquestion",
+        title="PathQuestion",
+        source="get PQ-2H.txt, PQ-3H.txt and their knowledge bases from github.com/zmtkeke/IRN (PathQuestion); there "
+        "is no official split",
+        read=_read,
+        metrics=("hr@1", "golden_match", "answer_f1", "entity_recall", "entity_f1", "sufficiency_precision"),
+        files={"2hop": "PQ-2H.txt", "3hop": "PQ-3H.txt", "long_2hop": "PQL-2H.txt", "long_3hop": "PQL-3H.txt"},
+        counts={"PQ-2H.txt": 1908, "PQ-3H.txt": 5198},
+        columns=("question", "answer", "path"),
+    )
 )

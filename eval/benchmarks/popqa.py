@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ras_agent.eval.benchmarks.record import Benchmark, Hub
+from ras_agent.eval.benchmarks.registry import Benchmark, HubDataset, registered
 from ras_agent.eval.question import Question, given_passages
 from ras_agent.eval.question_file import QuestionRecord
 
-__all__ = ["POPQA"]
-
 
 def _read(record: QuestionRecord) -> Question:
-    """`possible_answers` is a list, or that list as JSON text (popQA.tsv). The type is the property asked for."""
+    """Return a question whose type is the property asked for.
+
+    `possible_answers` is a list, or that list as JSON text (popQA.tsv).
+    """
     contexts = given_passages(record, "ctxs", "paragraphs")
     metadata: dict[str, Any] = {}
     for key in ("subj", "prop", "obj"):
@@ -42,17 +43,19 @@ def _answers(record: QuestionRecord) -> tuple[str, ...]:
     return record.texts("possible_answers", "answers")
 
 
-POPQA = Benchmark(
-    name="popqa",
-    title="PopQA",
-    source="get popQA.tsv from github.com/AlexTMallen/adaptive-retrieval, or its 1,399 long-tail questions with "
-    "passages, popqa_longtail_w_gs.jsonl, from Self-RAG's evaluation data (github.com/AkariAsai/self-rag); "
-    "RAS reports on those",
-    read=_read,
-    metrics=("golden_match", "em", "f1", "answer_in_passages", "citation_support"),
-    given="seed",
-    files={"test": "popqa_longtail_w_gs.jsonl", "all": "popQA.tsv"},
-    counts={"popqa_longtail_w_gs.jsonl": 1399},
-    gold_by="id",
-    hub=Hub("akariasai/PopQA", split="test"),
+POPQA = registered(
+    Benchmark(
+        name="popqa",
+        title="PopQA",
+        source="get popQA.tsv from github.com/AlexTMallen/adaptive-retrieval, or its 1,399 long-tail questions with "
+        "passages, popqa_longtail_w_gs.jsonl, from Self-RAG's evaluation data (github.com/AkariAsai/self-rag); "
+        "RAS reports on those",
+        read=_read,
+        metrics=("golden_match", "em", "f1", "answer_in_passages", "citation_support"),
+        given="seed",
+        files={"test": "popqa_longtail_w_gs.jsonl", "all": "popQA.tsv"},
+        counts={"popqa_longtail_w_gs.jsonl": 1399},
+        gold_by="id",
+        hub=HubDataset("akariasai/PopQA", split="test"),
+    )
 )

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from ras_agent.eval.benchmarks.record import Benchmark, Hub
+from ras_agent.eval.benchmarks.registry import Benchmark, HubDataset, registered
 from ras_agent.eval.question import Question, given_passages
 from ras_agent.eval.question_file import QuestionRecord
-
-__all__ = ["PUBHEALTH"]
 
 _VERDICTS = {"true": "true", "supports": "true", "support": "true", "false": "false", "refutes": "false"}
 _HUB_LABELS = {"0": "false", "1": "mixture", "2": "true", "3": "unproven"}
 
 
 def _read(record: QuestionRecord) -> Question | None:
-    """A claim with a verdict. The task leaves out mixed, unproven and unlabelled claims, rows cut short too: None."""
-    told = [key for key in ("label", "output", "answer", "answers") if key in record]
-    said = [label.strip().lower() for label in record.texts(*told)] if told else []
+    """Return a claim with a verdict; None for a mixed, unproven or unlabelled claim or a row that was cut short."""
+    keys = [key for key in ("label", "output", "answer", "answers") if key in record]
+    said = [label.strip().lower() for label in record.texts(*keys)] if keys else []
     verdicts = {_VERDICTS[word] for word in (_HUB_LABELS.get(word, word) for word in said) if word in _VERDICTS}
     if not verdicts and ("claim" in record or not record.data):
         return None
@@ -34,21 +32,23 @@ def _read(record: QuestionRecord) -> Question | None:
     )
 
 
-PUBHEALTH = Benchmark(
-    name="pubhealth",
-    title="PubHealth",
-    source="get PUBHEALTH.zip from github.com/neemakot/Health-Fact-Checking (test.tsv), or the 987 claims that RAS "
-    "reports on, health_claims_processed.jsonl, from Self-RAG's evaluation data (github.com/AkariAsai/self-rag)",
-    read=_read,
-    metrics=("accuracy", "citation_support"),
-    answer_form="true_false",
-    answer_tokens=50,
-    instructions={
-        "answer": "Decide whether the statement is true or false. Reply with that one word and nothing else.",
-        "answer_baseline": "Read the statement and decide whether it holds. Reply true if it does and false if it does "
-        "not, in lower case, one word, without a full stop.",
-    },
-    files={"test": "health_claims_processed.jsonl", "official_test": "test.tsv"},
-    counts={"health_claims_processed.jsonl": 987},
-    hub=Hub("ImperialCollegeLondon/health_fact", split="test"),
+PUBHEALTH = registered(
+    Benchmark(
+        name="pubhealth",
+        title="PubHealth",
+        source="get PUBHEALTH.zip from github.com/neemakot/Health-Fact-Checking (test.tsv), or the 987 claims that RAS "
+        "reports on, health_claims_processed.jsonl, from Self-RAG's evaluation data (github.com/AkariAsai/self-rag)",
+        read=_read,
+        metrics=("accuracy", "citation_support"),
+        answer_form="true_false",
+        answer_tokens=50,
+        instructions={
+            "answer": "Decide whether the statement is true or false. Reply with that one word and nothing else.",
+            "answer_baseline": "Read the statement and decide whether it holds. Reply true if it does and false if it "
+            "does not, in lower case, one word, without a full stop.",
+        },
+        files={"test": "health_claims_processed.jsonl", "official_test": "test.tsv"},
+        counts={"health_claims_processed.jsonl": 987},
+        hub=HubDataset("ImperialCollegeLondon/health_fact", split="test"),
+    )
 )

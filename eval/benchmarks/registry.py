@@ -1,54 +1,269 @@
-"""Names of benchmarks and where they live: a lazy table, widened by the entry points `ras_agent.benchmark`."""
+"""What a benchmark is: how its files are read, what the answerer is told about the task, and how it is scored.
+
+A benchmark is registered where it is defined, `HOTPOTQA = registered(Benchmark(name="hotpotqa", ...))`, and no list
+elsewhere names it. The modules of this folder register themselves. One of another package is known once its module has
+been imported, or by its name alone if the package names it in its entry points `ras_agent.benchmark`.
+"""
 
 from __future__ import annotations
 
-from importlib import import_module
-from importlib.metadata import entry_points
+import hashlib
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal
 
-from ras_agent.errors import UnknownName
-from ras_agent.eval.benchmarks.record import Benchmark
+from ras_agent import registry
+from ras_agent.errors import IngestError, MissingExtra, UnknownName
+from ras_agent.eval.metrics import Outcome, score
+from ras_agent.eval.question import Question, is_plain, load_passages, plain_question, union_of_contexts
+from ras_agent.eval.question_file import QuestionRecord, read_records
+from ras_agent.records import Passage
 
-__all__ = ["GROUP", "benchmark", "benchmark_names"]
-
-GROUP = "ras_agent.benchmark"
-_HERE = "ras_agent.eval.benchmarks"
-_TABLE: dict[str, str] = {
-    "2wikimultihopqa": f"{_HERE}.two_wiki:TWO_WIKI",
-    "arc-challenge": f"{_HERE}.arc:ARC_CHALLENGE",
-    "asqa": f"{_HERE}.asqa:ASQA",
-    "cwq": f"{_HERE}.kgqa:CWQ",
-    "eli5": f"{_HERE}.eli5:ELI5",
-    "explagraphs": f"{_HERE}.explagraphs:EXPLAGRAPHS",
-    "grailqa": f"{_HERE}.kgqa:GRAILQA",
-    "graphqa-webqsp": f"{_HERE}.kgqa:GRAPHQA_WEBQSP",
-    "hotpotqa": f"{_HERE}.hotpotqa:HOTPOTQA",
-    "jsonl": f"{_HERE}.plain:PLAIN",
-    "musique": f"{_HERE}.musique:MUSIQUE",
-    "pathquestion": f"{_HERE}.pathquestion:PATHQUESTION",
-    "popqa": f"{_HERE}.popqa:POPQA",
-    "pubhealth": f"{_HERE}.pubhealth:PUBHEALTH",
-    "scenegraphs": f"{_HERE}.scene_graphs:SCENE_GRAPHS",
-    "triviaqa": f"{_HERE}.triviaqa:TRIVIAQA",
-    "webqsp": f"{_HERE}.kgqa:WEBQSP",
-    "webquestions": f"{_HERE}.kgqa:WEBQUESTIONS",
+AnswerForm = Literal["short", "multiple_choice", "true_false", "long"]
+GivenContexts = Literal["corpus", "seed", "static"]
+ReadRecord = Callable[[QuestionRecord], Question | None]
+_STATIC = 5  # passages, as RAS fixes them for ASQA and ELI5
+_STYLES: dict[AnswerForm, Literal["short", "choice", "boolean", "long"]] = {
+    "short": "short",
+    "multiple_choice": "choice",
+    "true_false": "boolean",
+    "long": "long",
 }
+MULTI_HOP = (
+    "f1",
+    "em",
+    "recall@2",
+    "recall@5",
+    "all_recall@5",
+    "mrr",
+    "citation_support",
+    "sufficiency_precision",
+    "sufficient_evidence",
+)
+"""Metrics of multi-hop questions over text: the answer, the passages, the citations, the planner's stop."""
 
 
-def benchmark_names() -> tuple[str, ...]:
-    """All names, the table's and the entry points', sorted."""
-    return tuple(sorted({*_TABLE, *(entry.name for entry in entry_points(group=GROUP))}))
+@dataclass(frozen=True, slots=True)
+class HubDataset:
+    """Names where the `datasets` library finds a benchmark: data set, configuration, and the split papers report on."""
+
+    dataset: str
+    configuration: str = ""
+    split: str = "validation"
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """Describes a question set.
+
+    source: where to get the files, as a sentence for the user.
+    read: turns one official record into a question, or into None where the task leaves the record out. Records in the
+    plain form (see `plain_question`) are read by every benchmark. reader: makes `read` for a file that needs other
+    files next to it. split_record: turns a record that holds several questions into one record for each.
+    metrics: names of metrics. headline: the one that papers report, which is the first.
+    instructions: the task's own instruction by kind of prompt: "answer" next to the retrieved graph, "answer_baseline"
+    for a model without one, "answer_citing" to have nodes and edges of the graph listed. Short-form questions have
+    none (RAS, Table 5).
+    files: official file names by split. counts: how many questions a file of that name holds. sha256: its digest.
+    answer_tokens: how long an answer may get, in tokens (RAS, appendix F).
+    given: what RAS does with the questions' contexts: their union is the corpus to search, or they are the passages of
+    the first hop (`seed`), or the only passages there are (`static`).
+    gold_by: how gold passages are named; a plain file may differ, and `Question.by_title` has the last word.
+    under: the key of the array in a JSON file that is an object. columns: those of a file of lines without a header.
+    """
+
+    name: str
+    title: str
+    source: str
+    metrics: tuple[str, ...]
+    read: ReadRecord | None = None
+    reader: Callable[[Path], ReadRecord] | None = None
+    split_record: Callable[[QuestionRecord], Iterable[QuestionRecord]] | None = None
+    answer_form: AnswerForm = "short"
+    answer_tokens: int = 100
+    instructions: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
+    sha256: Mapping[str, str] = field(default_factory=dict)
+    gold_by: Literal["title", "id", "none"] = "none"
+    given: GivenContexts = "corpus"
+    under: str = ""
+    columns: tuple[str, ...] = ()
+    hub: HubDataset | None = None
+
+    @property
+    def headline(self) -> str:
+        """Return the metric that a table of results shows if it shows one."""
+        return self.metrics[0]
+
+    @property
+    def style(self) -> Literal["short", "choice", "boolean", "long"]:
+        """Return the answerer's `style` for this answer form."""
+        return _STYLES[self.answer_form]
+
+    def load(self, path: str | Path, split: str = "", limit: int | None = None) -> list[Question]:
+        """Return the questions of a file, or of a folder that holds the official file of `split`.
+
+        A whole official file must have its known count and checksum. Warns of records that the task leaves out.
+        Raises IngestError, which names the line or record that cannot be read and where to get the file.
+        """
+        file = self._file(Path(path), split)
+        left_out: list[str] = []
+        records = self._records(read_records(file, self.under, self.columns))
+        questions = list(islice(_questions(records, self._read_for(file), left_out), limit))
+        if left_out:
+            warnings.warn(
+                f"{len(left_out)} records are no questions of {self.name} and were left out, the first: {left_out[0]}",
+                stacklevel=2,
+            )
+        if not questions and limit != 0:
+            raise IngestError(f"{file}: no questions in it; {self.source}")
+        if limit is None:
+            self._check(file, len(questions))
+        return questions
+
+    def fetch(self, split: str = "", limit: int | None = None) -> list[Question]:
+        """Return the questions from a data set hub, through the optional `datasets` library. Needs the network."""
+        if self.hub is None:
+            raise IngestError(f"{self.name} is on no data set hub in a form that is read here; {self.source}")
+        try:
+            from datasets import load_dataset  # pyright: ignore[reportMissingImports]
+        except ImportError as error:
+            raise MissingExtra(f"fetching {self.name}", "datasets") from error
+        split = split or self.hub.split
+        rows: Iterable[Mapping[str, Any]] = load_dataset(
+            self.hub.dataset, self.hub.configuration or None, split=split, streaming=limit is not None
+        )
+        records = (QuestionRecord(row, f"{self.hub.dataset} {split} row {n}", n) for n, row in enumerate(rows, 1))
+        return list(islice(_questions(self._records(records), self._read_for(Path()), []), limit))
+
+    def corpus(self, source: str | Path | Iterable[Question]) -> list[Passage]:
+        """Return the passages to search: the union of the questions' contexts, or a file of passages (id, text, title).
+
+        source: questions, their file, or a file of passages. Raises IngestError where there are none.
+        """
+        if isinstance(source, str | Path):
+            first = next(read_records(source, self.under, self.columns), None)
+            if first and "text" in first and "question" not in first:
+                return load_passages(source)
+            source = self.load(source)
+        if passages := union_of_contexts(source):
+            return passages
+        raise IngestError(
+            f"{self.name}: these questions come without passages; give a corpus file or an index to search"
+        )
+
+    def score(self, question: Question, outcome: Outcome) -> dict[str, float]:
+        """Return this benchmark's metrics, each in 0..1; one that does not apply to the question is left out."""
+        return score(question, outcome, self.metrics)
+
+    def inputs(self, question: Question) -> dict[str, Any]:
+        """Return an agent's input in RAS's setting: the question, and its passages where they are not searched."""
+        asked: dict[str, Any] = {"question": question.question}
+        if question.contexts and self.given == "seed":
+            asked["seed_passages"] = [passage.to_dict() for passage in question.contexts[:_STATIC]]
+        elif question.contexts and self.given == "static":
+            asked["static_passages"] = [passage.to_dict() for passage in question.contexts[:_STATIC]]
+        return asked
+
+    def _records(self, records: Iterator[QuestionRecord]) -> Iterator[QuestionRecord]:
+        for record in records:
+            yield from self.split_record(record) if self.split_record and not is_plain(record) else (record,)
+
+    def _read_for(self, file: Path) -> ReadRecord:
+        read = self.reader(file) if self.reader else self.read
+        if read is None:
+            raise TypeError(f"benchmark {self.name!r} has neither read nor reader")
+        return read
+
+    def _file(self, path: Path, split: str) -> Path:
+        if split and split not in self.files:
+            raise UnknownName(f"split of {self.name}", split, tuple(self.files))
+        if not path.is_dir():
+            if path.is_file():
+                return path
+            raise IngestError(f"{path}: no such file; {self.source}")
+        names = [self.files[split]] if split else [*self.files.values(), "questions.jsonl"]
+        for name in names:
+            if (path / name).is_file():
+                return path / name
+        raise IngestError(f"{path}: holds none of {', '.join(names)}; {self.source}")
+
+    def _check(self, file: Path, found: int) -> None:
+        """Raise IngestError if a file with an official name is not the official file."""
+        wanted = self.counts.get(file.name, found)
+        if found != wanted:
+            raise IngestError(
+                f"{file}: {found} questions, the official file of that name has {wanted}; get it again, or give a "
+                f"sample of it another name. {self.source}"
+            )
+        if (known := self.sha256.get(file.name)) and known != (digest := _digest(file)):
+            raise IngestError(f"{file}: its sha256 is {digest}, that of the official file is {known}; {self.source}")
+
+
+def registered(benchmark: Benchmark) -> Benchmark:
+    """Make a benchmark known by its name, and return it."""
+    registry.register("benchmark", benchmark.name, benchmark)
+    return benchmark
 
 
 def benchmark(name: str) -> Benchmark:
-    """The benchmark called `name`. Raises UnknownName with the names there are."""
-    if target := _TABLE.get(name):
-        module, _, attribute = target.partition(":")
-        found = getattr(import_module(module), attribute)
-    else:
-        entries = tuple(entry_points(group=GROUP, name=name))
-        if not entries:
-            raise UnknownName("benchmark", name, benchmark_names())
-        found = entries[0].load()
+    """Return the benchmark called `name`. Raises UnknownName with the names there are."""
+    _register_own()
+    found = registry.find("benchmark", name)
     if not isinstance(found, Benchmark):
-        raise TypeError(f"benchmark {name!r} is a {type(found).__name__}; an entry point of {GROUP} names a Benchmark")
+        raise TypeError(
+            f"benchmark {name!r} is a {type(found).__name__}; an entry point of ras_agent.benchmark names a Benchmark"
+        )
     return found
+
+
+def benchmark_names() -> tuple[str, ...]:
+    """Return all names, sorted."""
+    _register_own()
+    return tuple(sorted(registry.names("benchmark")))
+
+
+@cache
+def _register_own() -> None:
+    registry.import_modules_of(__name__.rpartition(".")[0])
+
+
+def _questions(records: Iterator[QuestionRecord], read: ReadRecord, left_out: list[str]) -> Iterator[Question]:
+    """Yield the records' questions; append to `left_out` the places of records that are none."""
+    seen: dict[str, str] = {}
+    for record in records:
+        question = plain_question(record) if is_plain(record) else read(record)
+        if question is None:
+            left_out.append(record.where)
+            continue
+        if question.id in seen and is_plain(record):
+            raise record.error(f"id {question.id!r} is that of {seen[question.id]} too; ids are unique in a file")
+        if question.id in seen:  # MuSiQue-Full: a question and its unanswerable twin
+            question = replace(question, id=f"{question.id}#{record.number}")
+        seen[question.id] = record.where
+        yield question
+
+
+def _digest(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+PLAIN = registered(
+    Benchmark(
+        name="jsonl",
+        title="your own questions",
+        source=(
+            "write one JSON object a line: id, question, answers (a list); optional supporting_ids or "
+            "supporting_titles, type, contexts (objects with text, title, id), decomposition, hops, choices, label"
+        ),
+        read=plain_question,
+        metrics=("em", "f1", "recall@2", "recall@5", "all_recall@5", "mrr", "sufficiency_precision"),
+        files={"": "questions.jsonl"},
+    )
+)

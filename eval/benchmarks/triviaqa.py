@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ras_agent.eval.benchmarks.record import Benchmark, Hub
+from ras_agent.eval.benchmarks.registry import Benchmark, HubDataset, registered
 from ras_agent.eval.question import Question, given_passages
 from ras_agent.eval.question_file import QuestionRecord
 
-__all__ = ["TRIVIAQA"]
-
 
 def _read(record: QuestionRecord) -> Question:
-    """The official record (Question, QuestionId, Answer), a hub's in lower case, or a flat one with its answers."""
+    """Return the question of an official record (Question, QuestionId, Answer), of a hub's, or of a flat one."""
     aliases: tuple[str, ...]
     if "Answer" in record or isinstance(record.data.get("answer"), dict):
         key = "Answer" if "Answer" in record else "answer"
@@ -33,21 +31,23 @@ def _read(record: QuestionRecord) -> Question:
     )
 
 
-TRIVIAQA = Benchmark(
-    name="triviaqa",
-    title="TriviaQA (unfiltered)",
-    source="get triviaqa-unfiltered.tar.gz from nlp.cs.washington.edu/triviaqa; unfiltered-web-dev.json is what RAS "
-    "reports on. The same questions with retrieved passages are triviaqa_test.jsonl of Self-RAG's evaluation data "
-    "(github.com/AkariAsai/self-rag)",
-    read=_read,
-    metrics=("golden_match", "em", "f1", "answer_in_passages", "citation_support"),
-    given="seed",
-    files={
-        "validation": "unfiltered-web-dev.json",
-        "test": "triviaqa_test.jsonl",
-        "test_with_passages": "triviaqa_test_w_gs.jsonl",
-    },
-    counts={"unfiltered-web-dev.json": 11313, "triviaqa_test.jsonl": 11313, "triviaqa_test_w_gs.jsonl": 11313},
-    under="Data",
-    hub=Hub("mandarjoshi/trivia_qa", "unfiltered.nocontext"),
+TRIVIAQA = registered(
+    Benchmark(
+        name="triviaqa",
+        title="TriviaQA (unfiltered)",
+        source="get triviaqa-unfiltered.tar.gz from nlp.cs.washington.edu/triviaqa; unfiltered-web-dev.json is what "
+        "RAS reports on. The same questions with retrieved passages are triviaqa_test.jsonl of Self-RAG's evaluation "
+        "data (github.com/AkariAsai/self-rag)",
+        read=_read,
+        metrics=("golden_match", "em", "f1", "answer_in_passages", "citation_support"),
+        given="seed",
+        files={
+            "validation": "unfiltered-web-dev.json",
+            "test": "triviaqa_test.jsonl",
+            "test_with_passages": "triviaqa_test_w_gs.jsonl",
+        },
+        counts={"unfiltered-web-dev.json": 11313, "triviaqa_test.jsonl": 11313, "triviaqa_test_w_gs.jsonl": 11313},
+        under="Data",
+        hub=HubDataset("mandarjoshi/trivia_qa", "unfiltered.nocontext"),
+    )
 )

@@ -10,7 +10,7 @@ from typing import Any
 from ras_agent.budget import Ledger, metered
 from ras_agent.calling import acall
 from ras_agent.errors import ModelCallError
-from ras_agent.eval.benchmarks.record import Benchmark
+from ras_agent.eval.benchmarks.registry import Benchmark
 from ras_agent.eval.question import Question
 from ras_agent.eval.question_file import QuestionRecord
 from ras_agent.eval.run.runner import Ask

@@ -25,8 +25,7 @@ import numpy.typing as npt
 
 from ras_agent.arrays import Floats
 from ras_agent.errors import SettingsError
-from ras_agent.eval.benchmarks.entity_split import of_part
-from ras_agent.eval.benchmarks.pathquestion import PATHQUESTION, read_knowledge_base
+from ras_agent.eval.benchmarks.pathquestion import PATHQUESTION, of_part, read_knowledge_base
 from ras_agent.program import run_program
 from ras_agent.protocols import Embedder
 from ras_agent.tools.embed.embedders import resolve_embedder

@@ -9,7 +9,7 @@ import pytest
 
 from ras_agent.errors import IngestError
 from ras_agent.eval.bench.paths import evaluate, main, numbers_in, table
-from ras_agent.eval.benchmarks.entity_split import of_part, part_of
+from ras_agent.eval.benchmarks.pathquestion import of_part, part_of
 from ras_agent.eval.question import Question
 from ras_agent.tools.subgraph.composition import CompositionError
 from ras_agent.tools.subgraph.graph import Graph

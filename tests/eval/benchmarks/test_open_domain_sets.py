@@ -1,4 +1,4 @@
-"""TriviaQA, PopQA, PubHealth, ARC-Challenge, ASQA and ELI5 in their official formats. The sentences are made up."""
+"""Sets of open-domain, closed and reading questions in their official formats. The sentences are made up."""
 
 import json
 from pathlib import Path
@@ -251,3 +251,57 @@ def test_what_is_not_short_has_an_instruction_beside_a_graph_and_one_without(nam
 @pytest.mark.parametrize("name", ["triviaqa", "popqa", "2wikimultihopqa"])
 def test_short_answers_are_asked_for_by_the_question_alone(name: str) -> None:
     assert benchmark(name).instructions == {}
+
+
+SQUAD_ARTICLE = {
+    "title": "Fell Mill",
+    "paragraphs": [
+        {
+            "context": "Tam Orr ran Fell Mill. Orr was from Blair.",
+            "qas": [
+                {"id": "s1", "question": "Who ran it?", "answers": [{"text": "Tam Orr", "answer_start": 0}]},
+                {
+                    "id": "s2",
+                    "question": "Where was he from?",
+                    "answers": [{"text": "Blair", "answer_start": 36}, {"text": "from Blair", "answer_start": 31}],
+                },
+            ],
+        }
+    ],
+}
+
+
+def test_squad_has_a_question_for_each_of_an_articles_with_the_places_of_its_answers(tmp_path: Path) -> None:
+    path = tmp_path / "squad.json"
+    path.write_text(json.dumps({"version": "1.1", "data": [SQUAD_ARTICLE]}))
+    first, second = benchmark("squad").load(path)
+    assert (first.id, first.answers, first.metadata["spans"]) == ("s1", ("Tam Orr",), [(0, 7)])
+    assert second.metadata["spans"] == [(31, 41), (36, 41)]
+    assert second.contexts == first.contexts
+    assert second.supporting == (first.contexts[0].id,)
+
+
+def test_squad_reads_flat_records_and_locates_a_wrong_place(tmp_path: Path) -> None:
+    path = tmp_path / "squad.jsonl"
+    columns = {"text": ["Orr"], "answer_start": [4]}
+    rows = [
+        {"id": "a", "question": "?", "context": "Tam Orr", "answers": columns},
+        {"id": "b", "question": "?", "context": "Tam Orr", "answers": [{"text": "Orr", "answer_start": 3}]},
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (read,) = benchmark("squad").load(path, limit=1)
+    assert read.metadata["spans"] == [(4, 7)]
+    with pytest.raises(IngestError, match=r"squad.jsonl line 2: the answer 'Orr' is not at character 3 of its context"):
+        benchmark("squad").load(path)
+
+
+def test_natural_questions_name_the_passage_marked_as_gold(tmp_path: Path) -> None:
+    path = tmp_path / "nq.jsonl"
+    contexts = [
+        {"title": "Far Mill", "text": "Far Mill is far.", "hasanswer": False, "isgold": False},
+        {"title": "Fell Mill", "text": "Tam Orr ran it.", "hasanswer": True, "isgold": True},
+    ]
+    path.write_text(json.dumps({"question": "who ran fell mill", "answers": ["Tam Orr"], "ctxs": contexts}))
+    (read,) = benchmark("natural-questions").load(path)
+    assert (read.id, read.answers, read.hops) == ("1", ("Tam Orr",), 1)
+    assert read.supporting == (read.contexts[1].id,)

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from ras_agent import registry
 from ras_agent.errors import IngestError, UnknownName
-from ras_agent.eval.benchmarks import Benchmark, benchmark, benchmark_names, registry
+from ras_agent.eval.benchmarks import Benchmark, benchmark, benchmark_names
 from ras_agent.eval.metrics.registry import Outcome, find_metric
 from ras_agent.eval.question import Question
 from ras_agent.records import Passage
@@ -33,7 +34,7 @@ def test_every_benchmark_reads_the_plain_form_and_scores_it(name: str, tmp_path:
 
 
 @pytest.mark.parametrize("name", benchmark_names())
-def test_every_benchmark_is_told_completely(name: str) -> None:
+def test_every_benchmark_is_described_completely(name: str) -> None:
     found = benchmark(name)
     assert found.name == name
     assert found.title
@@ -49,17 +50,19 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
 
 
 def test_a_package_adds_a_benchmark_by_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
-    entry = EntryPoint("mine", "ras_agent.eval.benchmarks.plain:PLAIN", registry.GROUP)
+    entry = EntryPoint("mine", "ras_agent.eval.benchmarks.registry:PLAIN", "ras_agent.benchmark")
     monkeypatch.setattr(
-        registry, "entry_points", lambda **named: [entry] if named.get("name", "mine") == "mine" else []
+        registry,
+        "entry_points",
+        lambda group, name="mine": [entry] if (group, name) == ("ras_agent.benchmark", "mine") else [],
     )
     assert benchmark("mine").name == "jsonl"
     assert "mine" in benchmark_names()
 
 
-def test_an_entry_point_to_something_else_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    entry = EntryPoint("mine", "json:dumps", registry.GROUP)
-    monkeypatch.setattr(registry, "entry_points", lambda **named: [entry])
+def test_an_entry_point_to_something_else_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = EntryPoint("mine", "json:dumps", "ras_agent.benchmark")
+    monkeypatch.setattr(registry, "entry_points", lambda group, name="mine": [entry])
     with pytest.raises(TypeError, match="benchmark 'mine' is a function"):
         benchmark("mine")
 

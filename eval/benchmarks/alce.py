@@ -1,0 +1,93 @@
+"""ASQA (Stelmakh et al., 2022) and ELI5 (Fan et al., 2019) in ALCE's format (Gao et al., 2023): long answers.
+
+ASQA's questions are ambiguous and are answered for each way to read them; ELI5 asks why and how, in plain words.
+"""
+
+from __future__ import annotations
+
+from ras_agent.eval.benchmarks.registry import Benchmark, registered
+from ras_agent.eval.question import Question, context_passage, given_passages
+from ras_agent.eval.question_file import QuestionRecord
+from ras_agent.records import Passage
+
+_BASELINE = (
+    "With the help of the retrieved graph information, parts of which may not matter, write a correct, lively and "
+    "short answer. Keep a neutral, journalistic tone."
+)
+
+
+def _read_asqa(record: QuestionRecord) -> Question:
+    """Return a question whose answers are the annotators' long ones; `short_answers` has a set for each reading."""
+    notes = record.objects("annotations") if "annotations" in record else []
+    references = [note.text("long_answer") for note in notes] or list(record.texts("answer", "answers"))
+    readings = record.objects("qa_pairs") if "qa_pairs" in record else []
+    identity = next((record.text(key) for key in ("sample_id", "id") if key in record), "")
+    return Question(
+        id=identity or str(record.number),
+        question=record.text("question", "ambiguous_question"),
+        answers=tuple(dict.fromkeys(references)),
+        contexts=given_passages(record, "docs", "passages", "ctxs"),
+        metadata={
+            "readings": [reading.text("question") for reading in readings],
+            "short_answers": [list(reading.texts("short_answers")) for reading in readings],
+        },
+    )
+
+
+def _read_eli5(record: QuestionRecord) -> Question:
+    """Return the question of ALCE's record, which has `docs`, or of ELI5's own, which has one `document`.
+
+    A document's paragraphs are separated by <P>; its question holds "--T--" tags.
+    """
+    contexts = _paragraphs(record.text("document")) if "document" in record else given_passages(record, "docs", "ctxs")
+    return Question(
+        id=record.text("id") if "id" in record else str(record.number),
+        question=record.text("question").replace("--T--", "").strip(),
+        answers=record.texts("answer", "answers"),
+        contexts=contexts,
+        metadata={"claims": list(record.texts("claims")) if "claims" in record else []},
+    )
+
+
+def _paragraphs(document: str) -> tuple[Passage, ...]:
+    texts = (text.strip() for text in document.split("<P>"))
+    return tuple({passage.id: passage for passage in (context_passage("", text) for text in texts if text)}.values())
+
+
+ASQA = registered(
+    Benchmark(
+        name="asqa",
+        title="ASQA",
+        source="get ALCE-data.tar as github.com/princeton-nlp/ALCE says; asqa_eval_gtr_top100.json in it",
+        read=_read_asqa,
+        metrics=("rouge_lsum", "answer_coverage", "citation_support"),
+        answer_form="long",
+        answer_tokens=300,
+        instructions={
+            "answer": "The question may be ambiguous, with a right answer for each way to read it. Write a long answer "
+            "that gives all of them. [Long Form]",
+            "answer_baseline": _BASELINE,
+        },
+        given="static",
+        files={"validation": "asqa_eval_gtr_top100.json"},
+        counts={"asqa_eval_gtr_top100.json": 948},
+    )
+)
+ELI5 = registered(
+    Benchmark(
+        name="eli5",
+        title="ELI5",
+        source="get ALCE-data.tar as github.com/princeton-nlp/ALCE says; eli5_eval_bm25_top100.json in it",
+        read=_read_eli5,
+        metrics=("rouge_lsum", "citation_support"),
+        answer_form="long",
+        answer_tokens=300,
+        instructions={
+            "answer": "Explain it in one paragraph, in words that anybody understands. [Long Form]",
+            "answer_baseline": _BASELINE,
+        },
+        given="static",
+        files={"validation": "eli5_eval_bm25_top100.json"},
+        counts={"eli5_eval_bm25_top100.json": 1000},
+    )
+)

@@ -1,0 +1,140 @@
+"""GraphQA (He et al., 2024): questions over a small graph that comes with each of them.
+
+ExplaGraphs (Saha et al., 2021) asks whether two arguments agree, given a common-sense graph; SceneGraphs are GQA's
+questions (Hudson and Manning, 2019) with scene graphs in place of the images. Answers can be asked to list the nodes
+and edges that they rest on, and are then scored by whether the graph has them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+
+from ras_agent.errors import IngestError
+from ras_agent.eval.benchmarks.registry import Benchmark, registered
+from ras_agent.eval.question import Question, TextualGraph
+from ras_agent.eval.question_file import KEY, QuestionRecord, read_records
+
+VALIDITY = ("valid_nodes", "valid_edges", "fully_valid")
+CITING = (
+    'Answer first. Then show what in the graph the answer rests on: below a line "Nodes:" the nodes, one a line behind '
+    'a dash, and below a line "Edges:" the edges, one a line as - (head; relation; tail), as the graph writes them.'
+)
+_CLASSES = ("support", "counter")
+_EDGE = re.compile(r"\(([^;]*);([^;]*);([^;]*)\)(?=\s*(?:\(|$))")
+_FILES = ("sceneGraphs.json", "train_sceneGraphs.json", "val_sceneGraphs.json")
+
+
+def parse_explanation(text: str, record: QuestionRecord) -> list[tuple[str, str, str]]:
+    """Return the edges of "(head; relation; tail)(head; relation; tail)...". Raises IngestError for anything else."""
+    edges, end = [], 0
+    for found in _EDGE.finditer(text):
+        if text[end : found.start()].strip():
+            break
+        edges.append((found[1].strip(), found[2].strip(), found[3].strip()))
+        end = found.end()
+    if text[end:].strip() or not edges:
+        raise record.error(f"'graph' should be (head; relation; tail)..., found {text[end:].strip()!r:.80}")
+    return edges
+
+
+def _read_explanation(record: QuestionRecord) -> Question:
+    label = record.text("label")
+    if label not in _CLASSES:
+        raise record.error(f"'label' should be {' or '.join(_CLASSES)}, found {label!r}")
+    graph = TextualGraph.from_triples(parse_explanation(record.text("graph"), record))
+    return Question(
+        id=record.text("id") if "id" in record else str(record.number),
+        question=f"Argument 1: {record.text('arg1')}\nArgument 2: {record.text('arg2')}\n"
+        "Does the second argument support or counter the first?",
+        answers=(label,),
+        type=label,
+        metadata={"label": label, "classes": list(_CLASSES), "graph": graph.to_dict()},
+    )
+
+
+def scene_graph(record: QuestionRecord) -> TextualGraph:
+    """Return a graph of a scene's objects, "name: ...; attribute: ...; (x,y,w,h): ...", and their relations."""
+    objects = record.inside(record.data.get("objects"), "objects")
+    places = {identity: place for place, identity in enumerate(objects.data)}
+    nodes, edges = [], []
+    for identity, place in places.items():
+        thing = record.inside(objects.data[identity], f"object {identity}")
+        attributes = thing.texts("attributes") if "attributes" in thing else ()
+        box = ", ".join(thing.text(side) for side in ("x", "y", "w", "h"))
+        parts = [f"name: {thing.text('name')}", f"attribute: {', '.join(attributes)}", f"(x,y,w,h): ({box})"]
+        nodes.append("; ".join(part for part in parts if attributes or not part.startswith("attribute")))
+        for relation in thing.objects("relations") if "relations" in thing else ():
+            target = relation.text("object")
+            if target not in places:
+                raise relation.error(f"there is no object {target!r} in the scene")
+            edges.append((place, relation.text("name"), places[target]))
+    return TextualGraph(tuple(nodes), tuple(edges))
+
+
+def read_scene_graphs(path: str | Path) -> dict[str, TextualGraph]:
+    """Return the scene graphs of GQA's JSON by image id. Raises IngestError with the image's place."""
+    return {record.text(KEY): scene_graph(record) for record in read_records(path)}
+
+
+def _read_scene(graphs: Mapping[str, TextualGraph], record: QuestionRecord) -> Question:
+    """Return the question of GQA's record (imageId, fullAnswer) or of a row of GraphQA's questions.csv (image_id)."""
+    image = record.text("imageId", "image_id")
+    if image not in graphs:
+        raise record.error(f"there is no scene graph of image {image!r}; put its file into the questions' folder")
+    identity = next((record.text(key) for key in ("q_id", "question_id", KEY) if key in record), "")
+    full = next((record.text(key) for key in ("fullAnswer", "full_answer") if key in record), "")
+    return Question(
+        id=identity or str(record.number),
+        question=record.text("question"),
+        answers=(record.text("answer"),),
+        metadata={"image": image, "full_answer": full, "graph": graphs[image].to_dict()},
+    )
+
+
+def _scene_reader(questions: Path) -> Callable[[QuestionRecord], Question]:
+    """Return the reader of a file of questions, which looks into all scene graphs in the file's folder."""
+
+    @cache
+    def graphs() -> Mapping[str, TextualGraph]:
+        found = [questions.with_name(name) for name in _FILES if questions.with_name(name).is_file()]
+        if not found:
+            raise IngestError(f"{questions.parent}: holds none of {', '.join(_FILES)}; {SCENE_GRAPHS.source}")
+        return {image: graph for file in found for image, graph in read_scene_graphs(file).items()}
+
+    return lambda record: _read_scene(graphs(), record)
+
+
+EXPLAGRAPHS = registered(
+    Benchmark(
+        name="explagraphs",
+        title="GraphQA: ExplaGraphs",
+        source="get train_dev.tsv (arg1, arg2, label, graph) from github.com/XiaoxinHe/G-Retriever, "
+        "dataset/expla_graphs",
+        read=_read_explanation,
+        metrics=("accuracy", *VALIDITY),
+        instructions={"answer": "Reply with one word: support or counter.", "answer_citing": CITING},
+        files={"all": "train_dev.tsv"},
+        counts={"train_dev.tsv": 2766},
+    )
+)
+SCENE_GRAPHS = registered(
+    Benchmark(
+        name="scenegraphs",
+        title="GraphQA: SceneGraphs",
+        source="get sceneGraphs.zip and questions1.2.zip from cs.stanford.edu/people/dorarad/gqa (CC BY 4.0), and "
+        "GraphQA's sample of 100,000 questions, questions.csv, from github.com/XiaoxinHe/G-Retriever "
+        "(dataset/scene_graphs), all files in one folder",
+        reader=_scene_reader,
+        metrics=("golden_match", "em", *VALIDITY),
+        instructions={"answer": "Reply with a word or a short phrase.", "answer_citing": CITING},
+        files={
+            "all": "questions.csv",
+            "train": "train_balanced_questions.json",
+            "validation": "val_balanced_questions.json",
+        },
+        counts={"questions.csv": 100_000},
+    )
+)

@@ -1,0 +1,35 @@
+"""Natural Questions, open (Kwiatkowski et al., 2019), with the passage that holds the answer (Liu et al., 2023)."""
+
+from __future__ import annotations
+
+from ras_agent.eval.benchmarks.registry import Benchmark, registered
+from ras_agent.eval.question import Question, given_passages
+from ras_agent.eval.question_file import QuestionRecord
+
+
+def _read(record: QuestionRecord) -> Question:
+    """Return the question of a record with `question`, `answers` and `ctxs`; those marked `isgold` support it."""
+    contexts = given_passages(record, "ctxs")
+    return Question(
+        id=record.text("id") if "id" in record else str(record.number),
+        question=record.text("question"),
+        answers=record.texts("answers"),
+        supporting=tuple(passage.id for passage in contexts if passage.metadata.get("isgold")),
+        contexts=contexts,
+        metadata={"hops": 1},
+    )
+
+
+NATURAL_QUESTIONS = registered(
+    Benchmark(
+        name="natural-questions",
+        title="Natural Questions (open)",
+        source="get nq-open-oracle.jsonl.gz from github.com/nelson-liu/lost-in-the-middle (qa_data): 2,655 questions "
+        "with the paragraph that answers them",
+        read=_read,
+        metrics=("golden_match", "em", "f1", "answer_in_passages", "citation_support"),
+        files={"oracle": "nq-open-oracle.jsonl.gz"},
+        counts={"nq-open-oracle.jsonl.gz": 2655},
+        gold_by="id",
+    )
+)

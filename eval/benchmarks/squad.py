@@ -1,0 +1,64 @@
+"""SQuAD 1.1 (Rajpurkar et al., 2016): a question, one paragraph, and the places of the answer in it. XQuAD too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ras_agent.eval.benchmarks.registry import Benchmark, HubDataset, registered
+from ras_agent.eval.question import Question, context_passage
+from ras_agent.eval.question_file import QuestionRecord
+
+
+def _split(record: QuestionRecord) -> Iterator[QuestionRecord]:
+    """Yield a record for each question of an official article, which has paragraphs with `context` and `qas`."""
+    if "paragraphs" not in record:
+        yield record
+        return
+    for paragraph in record.objects("paragraphs"):
+        shared = {"title": record.data.get("title", ""), "context": paragraph.text("context")}
+        for asked in paragraph.objects("qas"):
+            yield QuestionRecord({**shared, **asked.data}, asked.where, asked.number)
+
+
+def _read(record: QuestionRecord) -> Question:
+    """Return a question whose `spans` are the half-open character spans of its answers in the paragraph.
+
+    Answers are objects with `text` and `answer_start`, or the columns of these as data set hubs have them.
+    """
+    answers = record.data.get("answers")
+    if isinstance(answers, dict):
+        columns = record.inside(answers, "answers")
+        places = list(zip(columns.texts("text"), map(int, columns.texts("answer_start")), strict=True))
+    else:
+        places = [(one.text("text"), int(one.text("answer_start"))) for one in record.objects("answers")]
+    context = record.text("context")
+    for text, start in places:
+        if context[start : start + len(text)] != text:
+            raise record.error(f"the answer {text!r} is not at character {start} of its context")
+    passage = context_passage(record.text("title") if "title" in record else "", context)
+    return Question(
+        id=record.text("id"),
+        question=record.text("question"),
+        answers=tuple(text for text, _ in places),
+        supporting=(passage.id,),
+        contexts=(passage,),
+        metadata={"spans": sorted({(start, start + len(text)) for text, start in places}), "hops": 1},
+    )
+
+
+SQUAD = registered(
+    Benchmark(
+        name="squad",
+        title="SQuAD 1.1",
+        source="get dev-v1.1.json from rajpurkar.github.io/SQuAD-explorer (CC BY-SA 4.0), or its 1,190 questions in "
+        "xquad.en.json from github.com/google-deepmind/xquad",
+        read=_read,
+        split_record=_split,
+        metrics=("squad_f1", "em", "answer_in_passages"),
+        files={"validation": "dev-v1.1.json", "train": "train-v1.1.json", "xquad": "xquad.en.json"},
+        counts={"dev-v1.1.json": 10570, "train-v1.1.json": 87599, "xquad.en.json": 1190},
+        gold_by="id",
+        under="data",
+        hub=HubDataset("rajpurkar/squad"),
+    )
+)

@@ -1,12 +1,12 @@
-"""Settings of a run: a TOML file, over it the environment, over it flags.
+"""Settings of a run, from four places; a later one overrides an earlier one.
 
-    # ras-agent.toml
-    index = "my.index"
-    planner = "openai:gpt-4o-mini"
-    max_hops = 3
+    the defaults of `Settings`
+    ras-agent.toml              planner = "openai:gpt-4o-mini"
+    the environment             RAS_AGENT_PLANNER=openai:gpt-4o-mini
+    the command line            --planner openai:gpt-4o-mini
 
-The same setting is RAS_AGENT_MAX_HOPS in the environment and --max-hops on the command line. API keys are no settings:
-each provider reads its own environment variable.
+The fields of `Settings` are the one list of options: the keys of the file, the variables, the flags with their help and
+the table in the docs are made from them. API keys are not settings: each provider reads its own environment variable.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal, Self
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin
 
 from pydantic import (
     BaseModel,
@@ -28,59 +30,95 @@ from pydantic import (
     ValidationError,
     model_validator,
 )
+from pydantic.fields import FieldInfo
 
 from ras_agent.errors import SettingsError
 
-__all__ = ["CONFIG_VARIABLE", "PREFIX", "Settings", "find_config", "load_settings"]
-
-PREFIX = "RAS_AGENT_"
-CONFIG_VARIABLE = "RAS_AGENT_CONFIG"
-LOCAL_CONFIG = "ras-agent.toml"
+_PREFIX = "RAS_AGENT_"
+_CONFIG_VARIABLE = "RAS_AGENT_CONFIG"
+_LOCAL_CONFIG = "ras-agent.toml"
 _SECRET = ("key", "token", "secret", "password")
+
+Work = Literal["answer", "extract", "index"]
+"""What a command does. It takes the settings of its work: `ask` answers, `kg build` extracts, `index` indexes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Declares settings that share a panel of the help texts and the work that uses them."""
+
+    panel: str
+    work: tuple[Work, ...]
+
+    def __call__(self, default: Any, description: str, *flags: str) -> Any:
+        """Declare one setting. flags: its names on the command line where `--its-name` will not do."""
+        about: dict[str, Any] = {"panel": self.panel, "work": list(self.work), "flags": list(flags)}
+        return Field(default, description=description, json_schema_extra=about)
+
+
+_AGENT = _Group("Agent", ("answer",))
+_READERS = _Group("Agent", ("answer", "extract"))
+_LIMITS = _Group("Limits", ("answer",))
+_ANSWERS = _Group("Models", ("answer",))
+_MODELS = _Group("Models", ("answer", "extract"))
+_CALLS = _Group("Model calls", ("answer", "extract"))
+_VECTORS = _Group("", ("index",))
+_PASSAGES = _Group("Cutting into passages", ("index",))
+_RECORDS = _Group("Fields of JSON Lines and tables", ("index",))
 
 
 class Settings(BaseModel):
-    """All settings with their defaults. Frozen; unknown keys are errors."""
+    """Holds all settings with their defaults. Frozen; an unknown key is an error.
+
+    A new option is one new field. A subclass may add fields with pydantic's own `Field`: every command takes them, or
+    those of the work that `json_schema_extra={"work": ["answer"], "panel": "Agent"}` names.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    # the agent
-    index: Path | None = None
-    graph: Literal["ras", "ircot", "single-shot"] = "ras"
-    preset: str | None = None
-    llm: str | None = Field(None, description="model for every role that is not set itself")
-    planner: str | None = None
-    extractor: str | None = None
-    answerer: str | None = None
-    retriever: str = "bm25"
+    index: Path | None = _AGENT(None, "The index to search.", "--index", "-i")
+    graph: Literal["ras", "ircot", "single-shot"] = _AGENT("ras", "The loop that finds the answer.")
+    preset: str | None = _AGENT(None, "paper: exactly the published loop.")
+    retriever: str = _AGENT(
+        "bm25", "bm25, dense or hybrid; with a knowledge graph also graph, gfm, ppr, paths or pcst; a+b mixes two."
+    )
+    llm: str | None = _READERS(
+        None, "Model of every role that is not set itself, e.g. openai:gpt-4o-mini; without one, offline."
+    )
+    planner: str | None = _AGENT(None, "Decides what to ask next: offline or provider:model.")
+    extractor: str | None = _READERS(
+        None, "Reads facts in passages: offline or provider:model; if not set, --llm or as the planner."
+    )
+    answerer: str | None = _AGENT(None, "Answers from the facts and passages: offline or provider:model.")
 
-    # its limits
-    k: PositiveInt = 5
-    max_hops: PositiveInt = 5
-    max_facts: PositiveInt = 400
-    max_llm_calls: PositiveInt | None = None
-    max_tokens: PositiveInt | None = None
-    max_seconds: PositiveFloat | None = None
+    k: PositiveInt = _LIMITS(5, "Passages per hop.")
+    max_hops: PositiveInt = _LIMITS(5, "Most hops.")
+    max_facts: PositiveInt = _LIMITS(400, "Most facts in the question graph.")
+    max_llm_calls: PositiveInt | None = _LIMITS(None, "Most model calls; if not set, no limit.")
+    max_tokens: PositiveInt | None = _LIMITS(None, "Most tokens, input and output; if not set, no limit.")
+    max_seconds: PositiveFloat | None = _LIMITS(None, "Most seconds; if not set, no limit.")
 
-    # how models are asked
-    style: Literal["short", "choice", "boolean", "long", "reader"] | None = None
-    few_shot: bool = False
-    prompts: Path | None = None
-    cache: Path | None = None
-    triple_cache: Path | None = None
-    temperature: float | None = None
-    timeout: PositiveFloat = 60.0
-    requests_per_minute: PositiveInt | None = None
-    tokens_per_minute: PositiveInt | None = None
-    in_flight: PositiveInt = 16
+    style: Literal["short", "choice", "boolean", "long", "reader"] | None = _ANSWERS(
+        None, "Form of the answer; if not set, the one that fits the graph."
+    )
+    few_shot: bool = _MODELS(False, "Worked examples in the prompts, or none.", "--few-shot/--zero-shot")
+    prompts: Path | None = _MODELS(None, "Folder of your own prompts.")
+    triple_cache: Path | None = _MODELS(None, "File that stores the facts of each passage, read once for all runs.")
+    cache: Path | None = _CALLS(None, "File that stores model replies, so that a run can be replayed.")
+    temperature: float | None = _CALLS(None, "Sampling temperature; if not set, the model's own.")
+    timeout: PositiveFloat = _CALLS(60.0, "Seconds after which a model call is given up.")
+    requests_per_minute: PositiveInt | None = _CALLS(None, "Most model calls per minute; if not set, no limit.")
+    tokens_per_minute: PositiveInt | None = _CALLS(None, "Most tokens per minute; if not set, no limit.")
+    in_flight: PositiveInt = _CALLS(16, "Most model calls at the same time.")
 
-    # indexing
-    embedder: str | None = None
-    chunk_size: PositiveInt = 1000
-    overlap: NonNegativeInt = 200
-    text_field: str = "text"
-    title_field: str = "title"
-    id_field: str = "id"
+    embedder: str | None = _VECTORS(
+        None, "minilm, st:MODEL or provider:MODEL, for dense and hybrid retrieval; without one, BM25 alone."
+    )
+    chunk_size: PositiveInt = _PASSAGES(1000, "Longest passage, in characters.")
+    overlap: NonNegativeInt = _PASSAGES(200, "Characters of whole sentences repeated in the next passage.")
+    text_field: str = _RECORDS("text", "Key or column of the text.")
+    title_field: str = _RECORDS("title", "Key or column of the title.")
+    id_field: str = _RECORDS("id", "Key or column of the id; '' numbers the records.")
 
     @model_validator(mode="after")
     def _overlap_leaves_room(self) -> Self:
@@ -89,23 +127,72 @@ class Settings(BaseModel):
         return self
 
 
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Describes a field of a settings class: what its flag, its help text and its line in the docs need.
+
+    type: what a value is read as: str, int, float, bool or Path. choices: the allowed values of a Literal.
+    """
+
+    name: str
+    type: type
+    choices: tuple[str, ...]
+    default: Any
+    help: str
+    panel: str
+    work: frozenset[Work]
+    flags: tuple[str, ...]
+
+
+def describe(model: type[Settings] = Settings, work: Work | None = None) -> dict[str, Setting]:
+    """Return the settings of a class by name, in order; with `work`, only those that it uses."""
+    described = (_setting(name, info) for name, info in model.model_fields.items())
+    return {setting.name: setting for setting in described if work is None or work in setting.work}
+
+
+def _setting(name: str, info: FieldInfo) -> Setting:
+    about: Any = info.json_schema_extra or {}
+    inner = _without_none(info.annotation)
+    choices = tuple(map(str, get_args(inner))) if get_origin(inner) is Literal else ()
+    return Setting(
+        name=name,
+        type=str if choices else inner,
+        choices=choices,
+        default=info.default,
+        help=info.description or "",
+        panel=about.get("panel", ""),
+        work=frozenset(about.get("work", get_args(Work))),
+        flags=tuple(about.get("flags", ())),
+    )
+
+
+def _without_none(annotation: Any) -> Any:
+    """Return the X of `X | None` and of `Annotated[X, ...]`."""
+    if get_origin(annotation) is Annotated:
+        return _without_none(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, UnionType):
+        (inner,) = (one for one in get_args(annotation) if one is not NoneType)
+        return _without_none(inner)
+    return annotation
+
+
 def find_config(
     given: str | Path | None = None, environment: Mapping[str, str] | None = None, folder: Path | None = None
 ) -> Path | None:
-    """The one settings file that counts: the one given, RAS_AGENT_CONFIG, ./ras-agent.toml, or the user's own.
+    """Return the one settings file that is read: `given`, RAS_AGENT_CONFIG, ./ras-agent.toml, or the user's own.
 
-    The user's own is ~/.config/ras-agent/config.toml. Raises SettingsError if one that was named does not exist.
+    The user's own is ~/.config/ras-agent/config.toml. Raises SettingsError if a file that was named does not exist.
     """
     environment = os.environ if environment is None else environment
-    named = given or environment.get(CONFIG_VARIABLE)
+    named = given or environment.get(_CONFIG_VARIABLE)
     if named:
         path = Path(named).expanduser()
         if not path.is_file():
             raise SettingsError(f"the settings file {str(path)!r} does not exist")
         return path
-    # not Path.home(), which raises for a user without one, as containers have them
+    # not Path.home(), which raises for a user without a home, as containers have them
     home = Path(environment.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config"))
-    candidates = ((folder or Path()) / LOCAL_CONFIG, home / "ras-agent" / "config.toml")
+    candidates = ((folder or Path()) / _LOCAL_CONFIG, home / "ras-agent" / "config.toml")
     return next((path for path in candidates if path.is_file()), None)
 
 
@@ -113,69 +200,71 @@ def load_settings(
     config: Path | None = None,
     environment: Mapping[str, str] | None = None,
     flags: Mapping[str, Any] | None = None,
+    model: type[Settings] = Settings,
 ) -> Settings:
-    """Settings from a TOML file (see `find_config`), over it RAS_AGENT_* variables, over it flags that are not None.
+    """Return the settings of a TOML file (see `find_config`), of RAS_AGENT_* variables, and of flags that are not None.
 
-    Relative paths in the file are meant from its own folder. Raises SettingsError with the place and key of an unknown
-    setting or a wrong value.
+    Variables override the file, and flags override both. Relative paths in the file start from its folder. Raises
+    SettingsError, with the place and the key, for an unknown setting or a wrong value.
     """
     values: dict[str, Any] = {}
     places: dict[str, str] = {}
     for place, layer in (
-        (str(config), _from_file(config) if config else {}),
+        (str(config), _from_file(config, model) if config else {}),
         ("environment", _from_environment(os.environ if environment is None else environment)),
         ("flags", {key: value for key, value in (flags or {}).items() if value is not None}),
     ):
         for key, value in layer.items():
-            if key not in Settings.model_fields:
-                raise SettingsError(_unknown(place, key))
+            if key not in model.model_fields:
+                raise SettingsError(_unknown(place, key, model))
             values[key], places[key] = value, place
     try:
-        return Settings.model_validate(values)
+        return model.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
         if not first["loc"]:
-            raise SettingsError(str(first["ctx"]["error"])) from None
+            raise SettingsError(str(first.get("ctx", {}).get("error", first["msg"]))) from None
         key = str(first["loc"][0])
         problem = f"{first['msg'][:1].lower()}{first['msg'][1:]}, got {first['input']!r:.80}"
         raise SettingsError(f"{places[key]}: {_spelled(places[key], key)}: {problem}") from None
 
 
-def _from_file(path: Path) -> dict[str, Any]:
+def _from_file(path: Path, model: type[Settings]) -> dict[str, Any]:
     try:
         table = tomllib.loads(path.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path}: not TOML: {error}") from error
     except OSError as error:
         raise SettingsError(f"{path}: cannot be read: {error.strerror}") from error
-    for key in ("index", "prompts", "cache", "triple_cache"):
-        if isinstance(table.get(key), str):
+    for key, setting in describe(model).items():
+        if setting.type is Path and isinstance(table.get(key), str):
             table[key] = path.parent / Path(table[key]).expanduser()
     return table
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Empty variables count as not set."""
+    """Return the settings in the environment; an empty variable counts as not set."""
     return {
-        name.removeprefix(PREFIX).lower(): value
+        name.removeprefix(_PREFIX).lower(): value
         for name, value in environment.items()
-        if name.startswith(PREFIX) and name != CONFIG_VARIABLE and value
+        if name.startswith(_PREFIX) and name != _CONFIG_VARIABLE and value
     }
 
 
-def _unknown(place: str, key: str) -> str:
-    close = get_close_matches(key.lower().replace("-", "_"), Settings.model_fields, n=3)
+def _unknown(place: str, key: str, model: type[Settings]) -> str:
+    known = model.model_fields
+    close = get_close_matches(key.lower().replace("-", "_"), known, n=3)
     if close:
         remedy = f"did you mean {' or '.join(_spelled(place, name) for name in close)}?"
     elif any(part in key.lower() for part in _SECRET):
         remedy = "a key goes into the variable that its provider reads, such as OPENAI_API_KEY"
     else:
-        remedy = f"known: {', '.join(_spelled(place, name) for name in sorted(Settings.model_fields))}"
+        remedy = f"known: {', '.join(_spelled(place, name) for name in sorted(known))}"
     return f"{place}: unknown setting {_spelled(place, key)}; {remedy}"
 
 
 def _spelled(place: str, key: str) -> str:
-    """A setting as it is written in that place."""
+    """Return a setting's name as it is written in that place."""
     if place == "environment":
-        return f"{PREFIX}{key.upper()}"
+        return f"{_PREFIX}{key.upper()}"
     return f"--{key.replace('_', '-')}" if place == "flags" else repr(key)

@@ -37,10 +37,10 @@ def bell_index(passages_file: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def cli(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Any]:
-    """`cli("ask", "Who?", ...)`: the command line, 80 columns wide, away from this machine's own settings."""
+    """`cli("ask", "Who?", ...)`: the command line, 80 columns wide, without the settings of this machine."""
     from typer.testing import CliRunner
 
-    from ras_agent.app.cli.program import app
+    from ras_agent.app.cli import build_program
 
     for name in os.environ:
         if name.startswith("RAS_AGENT_") or name.endswith("_API_KEY"):
@@ -48,4 +48,5 @@ def cli(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Any]:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.chdir(tmp_path)
-    return lambda *arguments: CliRunner().invoke(app, [str(argument) for argument in arguments])
+    program = build_program()
+    return lambda *arguments: CliRunner().invoke(program, [str(argument) for argument in arguments])

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from ras_agent import __version__
-from ras_agent.app import doctor
-from ras_agent.app.doctor import examine
+from ras_agent.app.cli import doctor
+from ras_agent.app.cli.doctor import examine
 
 Cli = Callable[..., Any]
 
@@ -70,7 +70,7 @@ def test_it_says_how_to_add_a_model(cli: Cli) -> None:
 
 def test_an_index_is_looked_into(cli: Cli, bell_index: Path) -> None:
     check = checks(cli, "--index", bell_index)[str(bell_index)]
-    assert (check["ok"], check["detail"]) == (True, "4 passages, no vectors: bm25 alone")
+    assert (check["ok"], check["detail"]) == (True, "4 passages, no vectors: bm25 only")
 
 
 def test_an_index_that_cannot_be_read_is_exit_code_1(cli: Cli) -> None:

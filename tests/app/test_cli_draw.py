@@ -6,8 +6,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ras_agent.app.cli.draw import Drawing
-from ras_agent.app.cli.inert import inert, inert_json
-from ras_agent.app.cli.layout import Hanging, pack
+from ras_agent.app.cli.terminal import Hanging, inert, inert_json, pack
 from ras_agent.events import Answered, AnswerToken, Event, Failed, GraphDelta, Hits, Planned, Thought
 from ras_agent.records import Answer, Citation, Failure, Hit, Passage, Plan, Triple
 

@@ -139,7 +139,7 @@ def test_options_of_a_picture_are_refused_for_other_formats(
     cli("kg", "build", "bell.index")
     result = cli("kg", "export", "bell.index", "g.graphml", *options)
     assert result.exit_code == 2
-    assert "give a name in .html" in " ".join(result.stderr.split())
+    assert "give a name that ends in .html" in " ".join(result.stderr.split())
 
 
 @pytest.mark.parametrize(

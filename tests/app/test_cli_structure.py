@@ -57,7 +57,7 @@ def test_a_passage_that_fails_is_told_and_read_again_the_next_time(
 
 def test_structure_needs_a_model_that_reads(cli: Cli, passages_file: Path, tmp_path: Path) -> None:
     command = ["structure", "--corpus", passages_file, "--triple-cache", tmp_path / "facts.sqlite"]
-    assert "read by whom?" in cli(*command).stderr
+    assert "which extractor reads?" in cli(*command).stderr
     refused = cli(*command, "--extractor", "offline")
     assert (refused.exit_code, "cannot be cached passage by passage" in refused.stderr) == (1, True)
 

@@ -1,5 +1,5 @@
-"""The command line: `ras-agent index | ask | show | eval | report | doctor`."""
+"""The command line `ras-agent`; ras_agent.app.cli.program lists its commands."""
 
-from ras_agent.app.cli.program import main
+from ras_agent.app.cli.program import build_program, main, settings_table
 
-__all__ = ["main"]
+__all__ = ["build_program", "main", "settings_table"]

@@ -1,18 +1,19 @@
-"""`ras-agent ask`: one question, answered on screen step by step."""
+"""`ras-agent ask` and `ras-agent show`: one question answered on screen step by step, and a saved run shown again."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import os
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ras_agent.app.cli import agent_options
-from ras_agent.app.cli.exits import INCOMPLETE, UNANSWERED
-from ras_agent.app.cli.options import Config, Debug, settings_from
+from ras_agent.app.cli.options import INCOMPLETE, UNANSWERED, AnswerSettings, GivenFlags
+from ras_agent.app.cli.terminal import busy, inert_json, inert_lines, screen
 from ras_agent.calling import raise_if_cancelled
+from ras_agent.errors import SettingsError, TraceError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,106 +25,75 @@ if TYPE_CHECKING:
     from ras_agent.tools.index.store import PassageIndex
     from ras_agent.trace import Trace
 
-__all__ = ["ask"]
-
-AGENT, OUTPUT = "Agent", "Output"
-REASONS = 3
+_OUTPUT = "Output"
 
 
 def ask(
     question: Annotated[str, typer.Argument(help="The question, in quotes.", show_default=False)],
-    index: Annotated[
-        Path | None, typer.Option("--index", "-i", help="The index to search.", rich_help_panel=AGENT)
-    ] = None,
+    *,
     sample: Annotated[
-        bool, typer.Option("--sample", help="Search the bundled sample instead of an index.", rich_help_panel=AGENT)
+        bool, typer.Option("--sample", help="Search the bundled sample instead of an index.", rich_help_panel="Agent")
     ] = False,
-    graph: agent_options.Graph = None,
-    preset: agent_options.Preset = None,
-    retriever: agent_options.Retriever = None,
-    llm: agent_options.Llm = None,
-    planner: agent_options.Planner = None,
-    extractor: agent_options.Extractor = None,
-    answerer: agent_options.Answerer = None,
-    k: agent_options.K = None,
-    max_hops: agent_options.MaxHops = None,
-    max_facts: agent_options.MaxFacts = None,
-    max_llm_calls: agent_options.MaxLlmCalls = None,
-    max_tokens: agent_options.MaxTokens = None,
-    max_seconds: agent_options.MaxSeconds = None,
-    style: agent_options.Style = None,
-    few_shot: agent_options.FewShot = None,
-    prompts: agent_options.Prompts = None,
-    cache: agent_options.Cache = None,
-    triple_cache: agent_options.TripleCache = None,
+    settings: AnswerSettings,
+    given: GivenFlags,
     save: Annotated[
         list[Path] | None,
-        typer.Option(help="Save the run: .html, .json, .graphml or .mmd. May be repeated.", rich_help_panel=OUTPUT),
+        typer.Option(help="Save the run as .html, .json, .graphml or .mmd. May be repeated.", rich_help_panel=_OUTPUT),
     ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print the trace as JSON; all else goes to stderr.", rich_help_panel=OUTPUT)
+        bool,
+        typer.Option("--json", help="Print the trace as JSON; all else goes to stderr.", rich_help_panel=_OUTPUT),
     ] = False,
     reasons: Annotated[
         int,
         typer.Option(
             min=0,
-            help="Chains of facts that --save and --json tell for each hit of gfm and its mixtures; 0 saves the time.",
-            rich_help_panel=OUTPUT,
+            help="For --save and --json: most chains of facts that explain a hit of gfm, paths or pcst. 0 saves time.",
+            rich_help_panel=_OUTPUT,
         ),
-    ] = REASONS,
+    ] = 3,
     quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Print the answer alone.", rich_help_panel=OUTPUT)
+        bool, typer.Option("--quiet", "-q", help="Print the answer only.", rich_help_panel=_OUTPUT)
     ] = False,
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Print all facts and whole quotes.", rich_help_panel=OUTPUT)
+        bool, typer.Option("--verbose", "-v", help="Print all facts and whole quotes.", rich_help_panel=_OUTPUT)
     ] = False,
-    config: Config = None,
-    debug: Debug = False,
 ) -> None:
     """Answer a question from an index, step by step.
 
-    Without any model it runs in offline mode.
+    Without a model it runs in offline mode.
 
-    Most options can also be set in a file, ras-agent.toml (max_hops = 3),
-    or in the environment (RAS_AGENT_MAX_HOPS=3); flags win over both.
+    The options under Agent, Limits, Models and Model calls can also be set
+    in a file, ras-agent.toml (max_hops = 3), or in the environment
+    (RAS_AGENT_MAX_HOPS=3); flags override both.
     """
-    from ras_agent.app.cli.inert import inert_json, inert_lines
-    from ras_agent.app.cli.save import check_target, save_trace
-    from ras_agent.app.cli.screen import screen
-    from ras_agent.app.cli.summary import summary
+    from ras_agent.app.cli.draw import summary
 
     if not question.strip():
         raise typer.BadParameter("the question is blank")
-    if sample and index:
+    if sample and "index" in given:
         raise typer.BadParameter("give --index or --sample, not both")
-    settings = settings_from(
-        config, index=index, graph=graph, preset=preset, retriever=retriever, llm=llm, planner=planner,
-        extractor=extractor, answerer=answerer, k=k, max_hops=max_hops, max_facts=max_facts,
-        max_llm_calls=max_llm_calls, max_tokens=max_tokens, max_seconds=max_seconds, style=style, few_shot=few_shot,
-        prompts=prompts, cache=cache, triple_cache=triple_cache,
-    )  # fmt: skip
     if not sample and settings.index is None:
         raise typer.BadParameter("no index: give --index PATH, or --sample to try the bundled one")
-    targets = [check_target(path) for path in save or ()]
+    targets = [_checked_target(path) for path in save or ()]
 
     console = screen(stderr=as_json, quiet=quiet)
-    # a trace is read at leisure: there, retrievers that can tell say why they found what they found
+    # hits are explained only where somebody can read it: in a saved or printed trace
     trace = _run(question, settings, sample, console, verbose, reasons if targets or as_json else 0)
-    # the answer first: a disk that is full must not take it along
+    # the answer first: a full disk must not lose it
     if as_json:
         typer.echo(inert_json(trace.to_json()))
     elif quiet:
         typer.echo(inert_lines(trace.answer))
-    save_trace(trace, targets)
+    _save_trace(trace, targets)
     console.print(summary(trace, targets), style="dim", soft_wrap=True)
     if trace.outcome != "answered":
         raise typer.Exit(UNANSWERED if trace.outcome == "failed" else INCOMPLETE)
 
 
 def _run(question: str, settings: Settings, sample: bool, console: Console, verbose: bool, reasons: int) -> Trace:
-    """Ask, drawing what happens."""
+    """Ask the question, draw each event, and return the trace."""
     from ras_agent.app.cli.draw import Drawing
-    from ras_agent.app.cli.screen import busy
 
     with busy(console) as doing:
         doing("loading")
@@ -146,7 +116,7 @@ def _run(question: str, settings: Settings, sample: bool, console: Console, verb
 
 
 async def _drawn(agent: Agent, question: str, drawing: Drawing) -> dict[str, Any]:
-    """Asynchronous, so that Ctrl-C ends a model call that is under way instead of waiting for it."""
+    """Run the agent and return its last state. Asynchronous, so that Ctrl-C cancels the model call under way."""
     out: dict[str, Any] = {}
     stream: AsyncIterator[Any] = agent.astream({"question": question}, stream_mode=["custom", "values"])
     async for kind, payload in stream:
@@ -173,3 +143,85 @@ def _offline_note(specs: dict[str, str]) -> str:
     if len(offline) == len(specs):
         return "offline mode: no LLM configured (ras-agent doctor shows how to add one)"
     return f"offline {' and '.join(offline)}: no LLM configured (--{offline[0]} or --llm adds one)" if offline else ""
+
+
+def show(
+    trace: Annotated[Path, typer.Argument(help="A trace that `ask --save run.json` or `ask --json` wrote.")],
+    *,
+    save: Annotated[
+        list[Path] | None,
+        typer.Option("--save", "--html", help="Save it as .html, .graphml, .mmd or .json. May be repeated."),
+    ] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print all facts and whole quotes.")] = False,
+) -> None:
+    """Show a saved run as it was shown live."""
+    from ras_agent.app.cli.draw import Drawing, replayed, summary
+    from ras_agent.trace import Trace
+
+    targets = [_checked_target(path) for path in save or ()]
+    try:
+        saved = trace.read_bytes()
+    except OSError as error:
+        remedy = "`ras-agent ask QUESTION --save run.json` writes a trace"
+        raise TraceError(f"{trace}: {error.strerror}; {remedy}") from error
+    run = Trace.from_json(saved, str(trace))
+    console = screen()
+    drawing = Drawing(console, verbose=verbose)
+    for event in replayed(run):
+        drawing.draw(event)
+    _save_trace(run, targets)
+    console.print(summary(run, targets), style="dim", soft_wrap=True)
+
+
+# ---- a trace in a file, in the form that the file's name asks for
+
+
+def _html(trace: Trace) -> str:
+    from ras_agent.page.graph_page import trace_html
+
+    return trace_html(trace)
+
+
+def _graphml(trace: Trace) -> str:
+    from ras_agent.question_graph import to_graphml
+
+    return to_graphml(trace.graph)
+
+
+def _mermaid(trace: Trace) -> str:
+    from ras_agent.question_graph import to_mermaid
+
+    return to_mermaid(trace.graph)
+
+
+_FORMS: dict[str, Callable[[Trace], str]] = {
+    ".html": _html,
+    ".json": lambda trace: trace.to_json(indent=2) + "\n",
+    ".graphml": _graphml,
+    ".mmd": _mermaid,
+}
+
+
+def _checked_target(path: Path) -> Path:
+    """Return `path` if a trace can be saved there. Raises SettingsError: better before a run than after it."""
+    if path.suffix.lower() not in _FORMS:
+        raise SettingsError(f"cannot save to {path}: its name must end in one of {', '.join(_FORMS)}")
+    if not path.parent.is_dir():
+        raise SettingsError(f"cannot save to {path}: there is no folder {path.parent}")
+    if path.is_dir():
+        raise SettingsError(f"cannot save to {path}: it is a folder")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise SettingsError(f"cannot save to {path}: no permission to write there")
+    return path
+
+
+def _save_trace(trace: Trace, paths: Sequence[Path]) -> None:
+    """Write the trace, or its graph for .graphml and .mmd. Tries every path, then raises the first OSError."""
+    errors: list[OSError] = []
+    for path in paths:
+        try:
+            path.write_text(_FORMS[path.suffix.lower()](trace), encoding="utf-8")
+        except OSError as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]

@@ -1,36 +1,77 @@
-"""`ras-agent doctor`: what is installed, what is missing and how to get it."""
+"""`ras-agent doctor`: what is installed and set up, what is missing and how to get it. It names keys, never values."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import os
+import platform
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich.text import Text
 
-from ras_agent.app.cli.exits import ERROR
-from ras_agent.app.cli.options import Config, Debug
+from ras_agent import __version__
+from ras_agent.app.cli.options import ERROR, Config
+from ras_agent.app.cli.terminal import hang, inert, screen
+from ras_agent.errors import MissingExtra, RasError
+from ras_agent.settings import find_config, load_settings
 
-if TYPE_CHECKING:
-    from ras_agent.app.doctor import Check
+_INDENT = 20
+_DISTRIBUTION = "ras-agent"
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
+_EXTRAS = re.compile(r"\[([^\]]*)\]")
+_MARKER = re.compile(r"""extra\s*==\s*["']([^"']+)["']""")
+_BUNDLES = ("all", "dev")
 
-__all__ = ["doctor"]
+_PROVIDERS: Mapping[str, tuple[str, str]] = {
+    "openai": ("OPENAI_API_KEY", "langchain-openai"),
+    "anthropic": ("ANTHROPIC_API_KEY", "langchain-anthropic"),
+    "azure_openai": ("AZURE_OPENAI_API_KEY", "langchain-openai"),
+    "cohere": ("COHERE_API_KEY", "langchain-cohere"),
+    "deepseek": ("DEEPSEEK_API_KEY", "langchain-deepseek"),
+    "fireworks": ("FIREWORKS_API_KEY", "langchain-fireworks"),
+    "google_genai": ("GOOGLE_API_KEY", "langchain-google-genai"),
+    "groq": ("GROQ_API_KEY", "langchain-groq"),
+    "mistralai": ("MISTRAL_API_KEY", "langchain-mistralai"),
+    "openrouter": ("OPENROUTER_API_KEY", "langchain-openrouter"),
+    "together": ("TOGETHER_API_KEY", "langchain-together"),
+    "xai": ("XAI_API_KEY", "langchain-xai"),
+}
+"""Provider as init_chat_model names it -> (the variable of its key, its package)."""
 
-INDENT = 20
+_ADD_A_MODEL = (
+    ("OpenAI", "pip install 'ras-agent[openai]'", "OPENAI_API_KEY", "--llm openai:gpt-4o-mini"),
+    ("Anthropic", "pip install langchain-anthropic", "ANTHROPIC_API_KEY", "--llm anthropic:claude-sonnet-4-5"),
+    ("Ollama", "pip install langchain-ollama", "", "--llm ollama:llama3.1"),
+    ("your server", "pip install 'ras-agent[openai]'", "", "--llm vllm:http://localhost:8000/v1#model"),
+)
+"""(name, install line, variable to set if any, flag of `ras-agent ask`). Any OpenAI-compatible server works."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Reports one check. `ok` is None for what is missing but not needed. remedy: what to do about it."""
+
+    section: str
+    name: str
+    ok: bool | None
+    detail: str = ""
+    remedy: str = ""
 
 
 def doctor(
-    index: Annotated[Path | None, typer.Option("--index", "-i", help="An index to look into.")] = None,
+    *,
+    index: Annotated[Path | None, typer.Option("--index", "-i", help="An index to check, too.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the checks as JSON.")] = False,
     config: Config = None,
-    debug: Debug = False,
 ) -> None:
     """Show what is installed and set up, what is missing, and how to add an LLM."""
-    import json
-    from dataclasses import asdict
-
-    from ras_agent.app.doctor import examine
-
     checks = examine(index, config)
     if as_json:
         typer.echo(json.dumps([asdict(check) for check in checks], indent=2))
@@ -41,14 +82,6 @@ def doctor(
 
 
 def _draw(checks: Sequence[Check]) -> None:
-    from rich.text import Text
-
-    from ras_agent import __version__
-    from ras_agent.app.cli.inert import inert
-    from ras_agent.app.cli.layout import hang
-    from ras_agent.app.cli.screen import screen
-    from ras_agent.app.doctor import ADD_A_MODEL
-
     console = screen()
     console.print(f"ras-agent {__version__}", style="bold")
     marks = {True: ("✓", "green"), False: ("✗", "bold red"), None: ("–", "dim")}
@@ -61,8 +94,126 @@ def _draw(checks: Sequence[Check]) -> None:
         body = Text(inert(check.detail))
         if check.remedy and not check.ok:
             body.append(f" · {check.remedy}" if check.detail else check.remedy, "cyan")
-        hang(console, label, body, INDENT)
+        hang(console, label, body, _INDENT)
     console.print("\nto add an LLM", style="bold")
-    for name, install, variable, flag in ADD_A_MODEL:
+    for name, install, variable, flag in _ADD_A_MODEL:
         steps = [install, *([f"export {variable}=..."] if variable else []), f'ras-agent ask "..." {flag}']
-        hang(console, Text(f"    {name} "), Text("\n".join(steps), "cyan"), INDENT)
+        hang(console, Text(f"    {name} "), Text("\n".join(steps), "cyan"), _INDENT)
+
+
+def examine(
+    index: Path | None = None, config: Path | None = None, environment: Mapping[str, str] | None = None
+) -> tuple[Check, ...]:
+    """Return all checks in the order in which they are shown. ras-agent works if none has `ok` False."""
+    environment = os.environ if environment is None else environment
+    return (*_core(), _settings(config, environment), *_extras(), _weights(), *_models(environment), *_index(index))
+
+
+def _core() -> list[Check]:
+    python = Check(
+        "core", "python", sys.version_info >= (3, 11), platform.python_version(), "install Python 3.11 or later"
+    )
+    needed = [_name(line) for line in _requirements() if not _MARKER.search(line)]
+    return [python, *map(_installed, [_DISTRIBUTION, *needed])]
+
+
+def _requirements() -> list[str]:
+    """Return the requirements in the distribution's metadata; none for a bare source tree."""
+    try:
+        return requires(_DISTRIBUTION) or []
+    except PackageNotFoundError:
+        return []
+
+
+def _installed(name: str) -> Check:
+    try:
+        return Check("core", name, True, version(name))
+    except PackageNotFoundError:
+        return Check("core", name, False, "missing", f"pip install --upgrade {_DISTRIBUTION}")
+
+
+def _settings(config: Path | None, environment: Mapping[str, str]) -> Check:
+    try:
+        path = find_config(config, environment)
+        settings = load_settings(path, environment)
+    except RasError as error:
+        return Check("core", "settings", False, str(error))
+    changed = ", ".join(f"{name} = {getattr(settings, name)}" for name in sorted(settings.model_fields_set))
+    return Check("core", "settings", True, f"{path or 'no file'}{f': {changed}' if changed else ''}")
+
+
+def _extras() -> list[Check]:
+    checks = []
+    extras = dict.fromkeys(marker[1] for line in _requirements() if (marker := _MARKER.search(line)))
+    for extra in extras:
+        if extra in _BUNDLES:
+            continue
+        found: list[str] = []
+        missing: list[str] = []
+        for name in _packages(extra):
+            try:
+                found.append(f"{name} {version(name)}")
+            except PackageNotFoundError:
+                missing.append(name)
+        detail = ", ".join([*found, *(f"{name} missing" for name in missing)])
+        checks.append(Check("extras", extra, not missing or None, detail, f"pip install 'ras-agent[{extra}]'"))
+    return checks
+
+
+def _packages(extra: str) -> list[str]:
+    """Return the packages that an extra installs, including those of the extras it names."""
+    packages: dict[str, None] = {}
+    for line in _requirements():
+        marker = _MARKER.search(line)
+        if marker is None or marker[1] != extra:
+            continue
+        nested = _EXTRAS.search(line.partition(";")[0])
+        if _name(line) == _DISTRIBUTION and nested:
+            for inner in nested[1].split(","):
+                packages |= dict.fromkeys(_packages(inner.strip()))
+        else:
+            packages[_name(line)] = None
+    return list(packages)
+
+
+def _weights() -> Check:
+    from ras_agent.tools.embed.packaged_minilm import packaged_minilm
+
+    try:
+        return Check("extras", "MiniLM weights", True, f"sha256 as published, {packaged_minilm()}")
+    except MissingExtra as error:
+        return Check("extras", "MiniLM weights", None, "missing", str(error).partition(": ")[2])
+    except (RasError, OSError) as error:
+        return Check("extras", "MiniLM weights", False, str(error))
+
+
+def _models(environment: Mapping[str, str]) -> list[Check]:
+    checks = []
+    for provider, (variable, package) in _PROVIDERS.items():
+        key = bool(environment.get(variable))
+        detail, remedy = f"{variable} {'set' if key else 'not set'}", ""
+        try:
+            detail += f", {package} {version(package)}"
+        except PackageNotFoundError:
+            remedy = f"pip install {package}"
+        checks.append(Check("models", provider, (key and not remedy) or None, detail, remedy))
+    return checks
+
+
+def _index(path: Path | None) -> list[Check]:
+    if path is None:
+        return []
+    from ras_agent.tools.index.store import PassageIndex
+
+    try:
+        index = PassageIndex.open(path)
+        embedder = index.embedder
+    except (RasError, OSError) as error:
+        return [Check("index", str(path), False, str(error))]
+    vectors = f"vectors by {embedder.name} ({embedder.dimension})" if embedder else "no vectors: bm25 only"
+    return [Check("index", str(path), True, f"{len(index):,} passages, {vectors}")]
+
+
+def _name(requirement: str) -> str:
+    match = _NAME.match(requirement)
+    return match[0] if match else requirement

@@ -1,4 +1,4 @@
-"""A run drawn from its events, live or from a saved trace.
+"""A run on screen: drawn from its events, live or from a saved trace, with a line that sums it up.
 
 hop 1  [SUBQ] Which river flows through the city where the inventor of the telephone was born?
        hits      Telephone 14.2 · Alexander Graham Bell 11.9
@@ -10,26 +10,29 @@ answer Water of Leith [1]
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
 
-from ras_agent.app.cli.inert import inert, inert_lines
-from ras_agent.app.cli.layout import Hanging, hang, pack
+from ras_agent.app.cli.terminal import Hanging, counted, hang, inert, inert_lines, pack
 from ras_agent.events import Answered, AnswerToken, Event, Failed, GraphDelta, Hits, Planned, Thought
-from ras_agent.records import Answer, Citation, Failure, Hit, Passage, Triple
+from ras_agent.question_graph import QuestionGraph
+from ras_agent.records import Answer, Citation, Failure, Hit, Passage, Step, Triple
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.text.words import stems
+from ras_agent.trace import Trace
 
-__all__ = ["Drawing"]
-
-MARGIN = 7
-LABELLED = MARGIN + 10
-FACT_LINES = 3
-LONGEST_QUOTE = 300
-LONGEST_NAME = 60
+_MARGIN = 7
+_LABELLED = _MARGIN + 10
+_FACT_LINES = 3
+_LONGEST_QUOTE = 300
+_LONGEST_NAME = 60
 _CITED = re.compile(r"\[\d+\]")
+# ends that need no word: the planner or the graph itself decided them
+_EXPECTED = frozenset({"sufficient", "no_retrieval", "single_shot", "static"})
 
 
 def _nothing(doing: str) -> None:
@@ -39,7 +42,8 @@ def _nothing(doing: str) -> None:
 class Drawing:
     """Prints each event as it comes.
 
-    verbose: all facts, one a line, and whole quotes. doing: told what the run is busy with now; "" while it writes.
+    verbose: print all facts, one per line, and whole quotes. doing: is called with what the run is busy with, and with
+    "" while the answer is being written.
     """
 
     def __init__(self, console: Console, *, verbose: bool = False, doing: Callable[[str], None] = _nothing) -> None:
@@ -53,7 +57,7 @@ class Drawing:
         self._late: list[Failure] = []
 
     def draw(self, event: Event) -> None:
-        """Print what the event says; Triples say nothing that the GraphDelta after them does not."""
+        """Print the event. Triples are left out: the GraphDelta after them shows the same facts, merged."""
         if not isinstance(event, Hits):
             self._draw_thought()
         match event:
@@ -70,12 +74,12 @@ class Drawing:
             case Answered(answer):
                 self._draw_answer(answer)
             case Failed(failure) if failure.role == "answerer":
-                self._late.append(failure)  # it may come while the answer's line is being written
+                self._late.append(failure)  # printed after the answer, whose line may be unfinished
             case Failed(failure):
                 self._draw_failure(failure)
 
     def end(self) -> None:
-        """End a line that is still being written, wherever the run broke off."""
+        """End a line that is still unfinished, wherever the run was interrupted."""
         if self._answer is not None:
             self._answer.close()
             self._answer = None
@@ -86,17 +90,17 @@ class Drawing:
             return
         verdict = Text.assemble((f"[{action.upper()}]", "green"), (f" {inert(reason, limit=300)}", "dim"))
         verdict.rstrip()
-        hang(self._console, Text(), verdict, MARGIN)
+        hang(self._console, Text(), verdict, _MARGIN)
         self._doing("answering")
 
     def _draw_hop(self, hop: int, body: Text) -> None:
         self._hop = hop
-        hang(self._console, Text(f"hop {hop}", "bold cyan"), body, MARGIN)
+        hang(self._console, Text(f"hop {hop}", "bold cyan"), body, _MARGIN)
         self._doing(f"hop {hop}: retrieving")
 
     def _draw_hits(self, hop: int, subquery: str, hits: Sequence[Hit]) -> None:
         self._passages.update((hit.passage.id, hit.passage) for hit in hits)
-        if hop != self._hop:  # without a plan: the only hop, or IRCoT's, whose thought is the sub-query
+        if hop != self._hop:  # no plan came first: a single-shot run, or IRCoT, whose thought is the sub-query
             self._draw_hop(hop, Text(inert(subquery), "italic" if self._thought else "bold"))
         self._subquery, self._thought = subquery, ""
         digits = _digits(hits)
@@ -107,8 +111,8 @@ class Drawing:
 
     def _draw_growth(self, delta: GraphDelta) -> None:
         added = delta.added if self._verbose else _nearest_first(delta.added, self._subquery)
-        facts = [_fact(fact, None if self._verbose else LONGEST_NAME) for fact in added]
-        body = Text("\n").join(facts) if self._verbose else pack(facts, self._width(), " ", lines=FACT_LINES)
+        facts = [_fact(fact, None if self._verbose else _LONGEST_NAME) for fact in added]
+        body = Text("\n").join(facts) if self._verbose else pack(facts, self._width(), " ", lines=_FACT_LINES)
         size = f"{delta.facts} facts, {delta.entities} entities"
         self._labelled(f"facts +{len(facts)}", body if facts else Text("nothing new", "dim"))
         if delta.conflicts > self._conflicts:
@@ -118,15 +122,15 @@ class Drawing:
         self._doing(f"hop {delta.hop + 1}: planning")
 
     def _draw_thought(self) -> None:
-        """A thought that no retrieval followed."""
+        """Print a thought that no retrieval followed."""
         if self._thought:
-            hang(self._console, Text(), Text(inert(self._thought), "italic"), MARGIN)
+            hang(self._console, Text(), Text(inert(self._thought), "italic"), _MARGIN)
             self._thought = ""
 
     def _draw_token(self, text: str) -> None:
         if self._answer is None:
             self._doing("")
-            self._answer = Hanging(self._console, Text("answer", "bold green"), MARGIN, "bold")
+            self._answer = Hanging(self._console, Text("answer", "bold green"), _MARGIN, "bold")
         self._answer.add(inert_lines(text))
         self._streamed += text
 
@@ -142,7 +146,7 @@ class Drawing:
             body = Text.assemble(
                 (text, "yellow" if answer.abstained else "bold"), (f" {marks}" if marks else "", "cyan")
             )
-            hang(self._console, Text("answer", "bold green"), body, MARGIN)
+            hang(self._console, Text("answer", "bold green"), body, _MARGIN)
         for citation in answer.citations:
             self._draw_citation(citation)
         for failure in self._late:
@@ -154,22 +158,22 @@ class Drawing:
         if citation.quote:
             if passage is not None:
                 body.append(f", sentence {_sentence_number(passage.text, citation.start)}")
-            quote = inert(citation.quote, limit=None if self._verbose else LONGEST_QUOTE)
+            quote = inert(citation.quote, limit=None if self._verbose else _LONGEST_QUOTE)
             body.append(": ").append(f"“{quote}”", "dim")
-        hang(self._console, Text(" " * MARGIN).append(f"[{citation.number}]", "cyan"), body, MARGIN + 4)
+        hang(self._console, Text(" " * _MARGIN).append(f"[{citation.number}]", "cyan"), body, _MARGIN + 4)
 
     def _draw_failure(self, failure: Failure) -> None:
         self._labelled("failed", Text(f"{inert(failure.role)}: {inert(failure.message, limit=300)}", "yellow"))
 
     def _labelled(self, label: str, body: Text) -> None:
-        hang(self._console, Text(" " * MARGIN).append(label, "dim"), body, LABELLED)
+        hang(self._console, Text(" " * _MARGIN).append(label, "dim"), body, _LABELLED)
 
     def _width(self) -> int:
-        return max(self._console.width - LABELLED, 20)
+        return max(self._console.width - _LABELLED, 20)
 
 
 def _name(passage: Passage) -> str:
-    return inert(passage.title, limit=LONGEST_NAME) or inert(passage.id, limit=LONGEST_NAME)
+    return inert(passage.title, limit=_LONGEST_NAME) or inert(passage.id, limit=_LONGEST_NAME)
 
 
 def _fact(fact: Triple, limit: int | None) -> Text:
@@ -179,16 +183,79 @@ def _fact(fact: Triple, limit: int | None) -> Text:
 
 
 def _nearest_first(facts: Sequence[Triple], subquery: str) -> list[Triple]:
-    """Facts by how many words they share with what was asked: few of them are shown."""
+    """Return the facts sorted by how many words they share with the sub-query, because only the first are shown."""
     asked = set(stems(subquery))
     return sorted(facts, key=lambda fact: -len(asked.intersection(stems(" ".join(fact.key)))))
 
 
 def _digits(hits: Sequence[Hit]) -> int:
-    """Decimals that tell the scores of one query apart: BM25's are tens, a cosine is below one, a fused rank tiny."""
+    """Return how many decimals tell scores apart: BM25's are tens, cosines are below one, fused ranks are tiny."""
     best = max((abs(hit.score) for hit in hits), default=0.0)
     return 1 if best >= 10 else 2 if best >= 1 else 3 if best >= 0.1 else 4
 
 
 def _sentence_number(text: str, offset: int) -> int:
     return max(sum(start <= offset for start, _ in sentence_spans(text)), 1)
+
+
+# ---- a saved run
+
+
+def replayed(trace: Trace) -> Iterator[Event]:
+    """Yield the events of a finished run in their order; facts that the graph has hidden since are missing."""
+    for step in trace.steps:
+        yield from _decided(trace, step.hop)
+        yield Hits(step.hop, step.subquery, step.hits)
+        yield from _failed(trace, step.hop, "retriever", "extractor")
+        yield _growth(trace.graph, step)
+    last = trace.steps[-1].hop if trace.steps else 0
+    yield from _decided(trace, last + 1)
+    yield from _failed(trace, last, "answerer")
+    answer = Answer(trace.answer, trace.citations, trace.abstained, trace.confidence, failed=trace.failed)
+    yield Answered(answer, trace.stop_reason)
+
+
+def _decided(trace: Trace, hop: int) -> Iterator[Event]:
+    """Yield what came before the search of `hop`: failures, and a plan, or IRCoT's sentence in its place."""
+    yield from _failed(trace, hop, "planner", "reasoner")
+    for planned in trace.plans:
+        if planned.hop != hop:
+            continue
+        if trace.mode == "ircot":
+            yield Thought(hop, planned.plan.subquery or planned.plan.reason)
+        else:
+            yield planned
+
+
+def _failed(trace: Trace, hop: int, *roles: str) -> Iterator[Failed]:
+    return (Failed(failure) for failure in trace.failures if failure.hop == hop and failure.role in roles)
+
+
+def _growth(graph: QuestionGraph, step: Step) -> GraphDelta:
+    """Return how the graph grew at the step, computed from the readings of the hops up to it."""
+    readings = [
+        replace(reading, sources=sources)
+        for reading in graph.readings
+        if (sources := tuple(source for source in reading.sources if source.hop <= step.hop))
+    ]
+    then = QuestionGraph(tuple(readings), graph.shelf)
+    added = tuple(graph.by_id[name] for name in step.new_triple_ids if name in graph.by_id)
+    return GraphDelta(step.hop, added, len(then), len(then.entities), len(then.conflicts))
+
+
+def summary(trace: Trace, saved: Sequence[Path] = ()) -> str:
+    """Return for example "9 facts, 0 conflicts · 2 hops · 0 LLM calls · 0.21 s"."""
+    usage = trace.usage
+    tokens = f" ({usage.input_tokens:,} + {usage.output_tokens:,} tokens)" if usage.calls else ""
+    replayed = sum(call.replayed for call in usage.calls)
+    parts = [
+        f"{counted(len(trace.graph), 'fact')}, {counted(len(trace.graph.conflicts), 'conflict')}",
+        counted(len(trace.steps), "hop"),
+        f"{counted(len(usage.calls), 'LLM call')}{tokens}{f', {replayed} from cache' if replayed else ''}",
+        f"{trace.seconds:.{1 if trace.seconds >= 1 else 2}f} s",
+    ]
+    if trace.stop_reason not in _EXPECTED:
+        parts.append(f"stopped by {trace.stop_reason}")
+    if trace.failures:
+        parts.append(counted(len(trace.failures), "failure"))
+    return " · ".join([*parts, *(f"{path} written" for path in saved)])

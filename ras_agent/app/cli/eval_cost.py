@@ -1,4 +1,4 @@
-"""`ras-agent eval-cost`: indexing a corpus beforehand against structuring what each question retrieves."""
+"""`ras-agent eval-cost`: what extraction costs for a whole corpus, and for each question's passages only."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ras_agent.app.cli.options import Debug
+from ras_agent.app.cli.options import PricesFile
+from ras_agent.app.cli.terminal import screen
+from ras_agent.errors import SettingsError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -17,33 +19,29 @@ if TYPE_CHECKING:
     from ras_agent.eval.run.prices import Price
     from ras_agent.records import Passage
 
-__all__ = ["eval_cost"]
-
 
 def eval_cost(
     run: Annotated[Path, typer.Argument(help="The folder of an evaluation run.")],
+    *,
     corpus: Annotated[Path, typer.Option(help="The passages it searched, JSON Lines of id, text, title.")],
     triple_cache: Annotated[
-        Path | None, typer.Option(help="Measure a passage by what is kept there of this corpus.")
+        Path | None, typer.Option(help="Measure tokens by the calls stored there for this corpus.")
     ] = None,
     extractor: Annotated[
-        str | None, typer.Option(help="Whose facts in the triple cache, as ask and structure take it.")
+        str | None, typer.Option(help="The extractor whose calls are counted, as `structure` takes it.")
     ] = None,
-    prices: Annotated[Path | None, typer.Option(help="Your prices per million tokens.")] = None,
-    model: Annotated[str | None, typer.Option(help="The model of the price table that reads.")] = None,
+    prices: PricesFile = None,
+    model: Annotated[str | None, typer.Option(help="The model of the price table that extracts.")] = None,
     output_ratio: Annotated[
-        float, typer.Option(min=0.0, help="Tokens of facts for each token of text, where nothing was measured.")
+        float, typer.Option(min=0.0, help="Output tokens per token of text, where nothing was measured.")
     ] = 1.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    debug: Debug = False,
 ) -> None:
-    """Compare what text to triples costs: the corpus once, or each question's passages.
+    """Compare what extraction costs: the corpus once, or each question's passages.
 
     Tokens are measured where a model read passages in the run or into a
-    triple cache, else estimated from the texts' lengths.
+    triple cache, else estimated from the lengths of the texts.
     """
-    from ras_agent.app.cli.screen import screen
-    from ras_agent.errors import SettingsError
     from ras_agent.eval.question import load_passages
     from ras_agent.eval.run.folder import RunFolder
     from ras_agent.eval.run.index_cost import compare, published_ranges
@@ -79,7 +77,6 @@ _ROWS = {
 
 
 def _measured(passages: list[Passage], path: Path, spec: str) -> Reading:
-    from ras_agent.errors import SettingsError
     from ras_agent.eval.run.index_cost import a_passage
     from ras_agent.graphs.from_settings import extractor_from_settings
     from ras_agent.settings import load_settings
@@ -101,7 +98,7 @@ def _measured(passages: list[Passage], path: Path, spec: str) -> Reading:
 def _show(console: Console, found: Comparison, price: Price | None, ranges: dict[str, Any]) -> None:
     from rich.table import Table
 
-    shown = Table("read for facts", "passages", "calls", "tokens in", "tokens out", box=None, header_style="dim")
+    shown = Table("extracted from", "passages", "calls", "tokens in", "tokens out", box=None, header_style="dim")
     if price:
         shown.add_column("cost")
     for column in shown.columns[1:]:
@@ -113,9 +110,9 @@ def _show(console: Console, found: Comparison, price: Price | None, ranges: dict
         shown.add_row(label, *(f"{figure:,.0f}" if figure >= 100 else f"{figure:,.1f}" for figure in figures), *cost)
     console.print(shown)
     how = "measured by calls that were made" if found.static.measured else "estimated from the texts' lengths"
-    told = f"{found.questions} questions · tokens {how}"
+    note = f"{found.questions} questions · tokens {how}"
     if found.break_even:
-        told += f" · the corpus pays after {found.break_even:,} questions, if nothing is kept"
-    console.print(told, style="dim", soft_wrap=True)
+        note += f" · the corpus pays off after {found.break_even:,} questions without a triple cache"
+    console.print(note, style="dim", soft_wrap=True)
     others = ", ".join(f"{name} {low:,.2f} to {high:,.2f} USD" for name, (low, high) in ranges.items())
     console.print(f"extraction of this corpus at published rates: {others}", style="dim", soft_wrap=True)

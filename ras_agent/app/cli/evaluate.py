@@ -1,108 +1,104 @@
-"""`ras-agent eval`: an agent against a question set, with every result on disk as it ends."""
+"""`ras-agent eval`: an agent asked a question set, with a bar while it runs and a table of scores at the end."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ras_agent.app.cli import agent_options
-from ras_agent.app.cli.exits import INCOMPLETE
-from ras_agent.app.cli.options import Config, Debug, settings_from
+from ras_agent.app.cli.options import (
+    INCOMPLETE,
+    AnswerSettings,
+    Engine,
+    GivenFlags,
+    PricesFile,
+    Quiet,
+    RayAddress,
+    Workers,
+)
+from ras_agent.app.cli.terminal import counted, inert, screen
+from ras_agent.eval.run.prices import Cost, Prices, cost_of, load_prices, model_tokens
 
-__all__ = ["evaluate"]
+if TYPE_CHECKING:
+    from rich.console import Console
 
-DATA, RUN = "Questions and corpus", "The run"
+    from ras_agent.eval.run.evaluation import Evaluation
+    from ras_agent.eval.run.result import Result
+    from ras_agent.records import JSON
+
+_DATA, _RUN = "Questions and corpus", "The run"
+
+# options that `study` has too
+Corpus = Annotated[
+    Path | None,
+    typer.Option(
+        help="Passages to search, JSON Lines of id, text, title; else those of the questions.", rich_help_panel=_DATA
+    ),
+]
+First = Annotated[int, typer.Option(min=1, help="The first question asked, from 1.", rich_help_panel=_DATA)]
+Limit = Annotated[
+    int | None, typer.Option(min=1, help="How many questions are asked; if not set, all.", rich_help_panel=_DATA)
+]
+Concurrency = Annotated[int, typer.Option(min=1, help="Questions asked at the same time.", rich_help_panel=_RUN)]
+Metric = Annotated[
+    list[str] | None,
+    typer.Option(help="Measure this instead, e.g. recall@10. May be repeated.", rich_help_panel=_RUN),
+]
+RetryErrors = Annotated[
+    bool, typer.Option("--retry-errors", help="Ask again what ended in an error.", rich_help_panel=_RUN)
+]
 
 
 def evaluate(
     benchmark: Annotated[str, typer.Argument(help="hotpotqa, musique, ..., or jsonl for your own questions.")],
-    data: Annotated[Path, typer.Option("--data", help="The question file.", rich_help_panel=DATA)],
+    *,
+    data: Annotated[Path, typer.Option("--data", help="The question file.", rich_help_panel=_DATA)],
+    corpus: Corpus = None,
+    first: First = 1,
+    limit: Limit = None,
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="The run's folder; the same command resumes it.", rich_help_panel=RUN)
+        Path, typer.Option("--out", "-o", help="The run's folder; the same command resumes it.", rich_help_panel=_RUN)
     ],
-    corpus: Annotated[
-        Path | None,
-        typer.Option(
-            help="Passages to search, JSON Lines of id, text, title; else those of the questions.", rich_help_panel=DATA
-        ),
-    ] = None,
-    index: Annotated[
-        Path | None, typer.Option("--index", "-i", help="An index to search instead.", rich_help_panel=DATA)
-    ] = None,
-    first: Annotated[int, typer.Option(min=1, help="The first question asked, from 1.", rich_help_panel=DATA)] = 1,
-    limit: Annotated[int | None, typer.Option(min=1, help="How many are asked (all).", rich_help_panel=DATA)] = None,
-    concurrency: Annotated[int, typer.Option(min=1, help="Questions under way at once.", rich_help_panel=RUN)] = 32,
-    engine: agent_options.Engine = "here",
-    workers: agent_options.Workers = None,
-    ray_address: agent_options.RayAddress = None,
-    metric: Annotated[
-        list[str] | None, typer.Option(help="Measure this instead, e.g. recall@10.", rich_help_panel=RUN)
-    ] = None,
+    concurrency: Concurrency = 32,
+    engine: Engine = "here",
+    workers: Workers = None,
+    ray_address: RayAddress = None,
+    metric: Metric = None,
     retrieval_only: Annotated[
-        bool, typer.Option("--retrieval-only", help="Search for the question, answer nothing.", rich_help_panel=RUN)
+        bool, typer.Option("--retrieval-only", help="Search for the question, answer nothing.", rich_help_panel=_RUN)
     ] = False,
     baseline: Annotated[
         str | None,
-        typer.Option(help="Answer yes, no, or top-title (of one search) instead of asking.", rich_help_panel=RUN),
+        typer.Option(help="Answer yes, no, or top-title (of one search) instead of asking.", rich_help_panel=_RUN),
     ] = None,
-    retry_errors: Annotated[
-        bool, typer.Option("--retry-errors", help="Ask again what ended in an error.", rich_help_panel=RUN)
-    ] = False,
+    retry_errors: RetryErrors = False,
     traces: Annotated[
-        bool, typer.Option("--traces/--no-traces", help="Keep each question's trace.", rich_help_panel=RUN)
+        bool, typer.Option("--traces/--no-traces", help="Store each question's trace.", rich_help_panel=_RUN)
     ] = True,
-    prices: Annotated[
-        Path | None,
-        typer.Option(help='Prices per million tokens: {"model": {"input": 1, "output": 2}}.', rich_help_panel=RUN),
-    ] = None,
-    name: Annotated[str | None, typer.Option(help="The run's name in reports.", rich_help_panel=RUN)] = None,
-    seed: Annotated[int, typer.Option(help="Of the intervals' bootstrap.", rich_help_panel=RUN)] = 0,
-    graph: agent_options.Graph = None,
-    preset: agent_options.Preset = None,
-    retriever: agent_options.Retriever = None,
-    llm: agent_options.Llm = None,
-    planner: agent_options.Planner = None,
-    extractor: agent_options.Extractor = None,
-    answerer: agent_options.Answerer = None,
-    k: agent_options.K = None,
-    max_hops: agent_options.MaxHops = None,
-    max_facts: agent_options.MaxFacts = None,
-    max_llm_calls: agent_options.MaxLlmCalls = None,
-    max_tokens: agent_options.MaxTokens = None,
-    max_seconds: agent_options.MaxSeconds = None,
-    style: agent_options.Style = None,
-    few_shot: agent_options.FewShot = None,
-    prompts: agent_options.Prompts = None,
-    cache: agent_options.Cache = None,
-    triple_cache: agent_options.TripleCache = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors alone.")] = False,
-    config: Config = None,
-    debug: Debug = False,
+    prices: PricesFile = None,
+    name: Annotated[str | None, typer.Option(help="The run's name in reports.", rich_help_panel=_RUN)] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the intervals' bootstrap.", rich_help_panel=_RUN)] = 0,
+    settings: AnswerSettings,
+    given: GivenFlags,
+    quiet: Quiet = False,
 ) -> None:
-    """Ask an agent a question set and score what it says.
+    """Ask an agent a question set and score its answers.
 
-    Each result is on disk as it ends. The same command resumes a run that
-    was interrupted or killed, asking no question and no model twice; model
-    replies are kept in the run's folder, or in --cache.
+    Each result is on disk as soon as its question ends. The same command
+    resumes a run that was interrupted or killed, and asks no question and
+    no model twice: model replies are stored in the run's folder, or in
+    --cache.
     A question that fails is recorded, counts as wrong, and makes the exit
     code 3.
     """
-    from ras_agent.app.cli.eval_screen import progress, show
-    from ras_agent.app.cli.screen import screen
     from ras_agent.eval.run.evaluation import prepare
-    from ras_agent.eval.run.prices import load_prices
     from ras_agent.eval.run.spread import Spread
 
-    if corpus and index:
+    if corpus and "index" in given:
         raise typer.BadParameter("give --corpus or --index, not both")
-    settings = settings_from(
-        config, index=index, graph=graph, preset=preset, retriever=retriever, llm=llm, planner=planner,
-        extractor=extractor, answerer=answerer, k=k, max_hops=max_hops, max_facts=max_facts,
-        max_llm_calls=max_llm_calls, max_tokens=max_tokens, max_seconds=max_seconds, style=style, few_shot=few_shot,
-        prompts=prompts, cache=cache, triple_cache=triple_cache,
-    )  # fmt: skip
     table = load_prices(prices)
     console = screen(quiet=quiet)
     run = prepare(
@@ -112,6 +108,108 @@ def evaluate(
     )  # fmt: skip
     with progress(console, run, table) as on_end:
         summary = run.finish(on_end, table)
-    show(console, summary, run)
+    _show(console, summary, run)
     if summary["errors"]:
         raise typer.Exit(INCOMPLETE)
+
+
+@contextmanager
+def progress(console: Console, run: Evaluation, prices: Prices | None = None) -> Iterator[Callable[[Result], None]]:
+    """Show a bar that takes each result: done, the headline score so far, tokens, cost, errors, time left."""
+    from rich import progress as rich
+
+    tally = _RunTally(run.headline, prices or Prices())
+    for result in run.done:
+        tally.add(result)
+    if run.done:
+        console.print(
+            f"resuming {run.folder.path}: {len(run.done)} of {len(run.questions)} are done", style="dim", soft_wrap=True
+        )
+    columns = (
+        rich.TextColumn("{task.fields[score]}"),
+        rich.BarColumn(bar_width=24),
+        rich.MofNCompleteColumn(),
+        rich.TextColumn("{task.fields[spent]}", style="dim"),
+        rich.TimeElapsedColumn(),
+        rich.TextColumn("left", style="dim"),
+        rich.TimeRemainingColumn(elapsed_when_finished=False),
+    )
+    with rich.Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("", total=len(run.questions), completed=len(run.done), score=tally.score, spent=tally.spent)
+
+        def on_end(result: Result) -> None:
+            tally.add(result)
+            bar.update(task, advance=1, score=tally.score, spent=tally.spent)
+
+        yield on_end
+
+
+def _show(console: Console, summary: JSON, run: Evaluation) -> None:
+    """Print the scores with their intervals, and what the run took."""
+    from rich.table import Table
+
+    shown = Table("metric", "mean", "95 % interval", "n", box=None, header_style="dim", pad_edge=False)
+    for column in shown.columns[1:]:
+        column.justify = "right"
+    for metric, score in summary["scores"].items():
+        shown.add_row(metric, *_figures(score))
+    if len(summary["by_answer"]) > 1:
+        for kind, part in summary["by_answer"].items():
+            for metric in sorted({"em", "f1"} & part["scores"].keys()):
+                shown.add_row(f"  {metric}, {kind}", *_figures(part["scores"][metric]))
+    tokens = summary["tokens"]
+    parts = [
+        counted(summary["questions"], "question"),
+        f"{summary['hops']:.1f} hops and {summary['retrieved']:.1f} passages each",
+        f"{summary['seconds']['p50']:.2f} s each (95 %: {summary['seconds']['p95']:.2f} s)",
+        counted(tokens["calls"], "LLM call"),
+    ]
+    if tokens["calls"]:
+        parts.append(f"{tokens['input_tokens']:,} + {tokens['output_tokens']:,} tokens")
+    if cost := summary["cost"]:
+        parts.append(
+            f"cost {cost['total']:.4g}{' without ' + inert(', '.join(cost['unknown'])) if cost['unknown'] else ''}"
+        )
+    parts.append(f"{run.folder.path} written")
+    stops = ", ".join(f"{reason} {count}" for reason, count in summary["stop_reasons"].items())
+    console.print(shown)
+    console.print(f"stopped by: {stops}", style="dim", soft_wrap=True)
+    console.print(" · ".join(parts), style="dim", soft_wrap=True)
+    if failures := summary["failures"]:
+        message, most = next(iter(failures.items()))
+        note = f"{counted(sum(failures.values()), 'failure')} inside runs, {most} of them: {inert(message, limit=300)}"
+        console.print(note, style="yellow", soft_wrap=True)
+    if summary["errors"]:
+        note = f"{counted(summary['errors'], 'question')} ended in an error; --retry-errors asks again"
+        console.print(note, style="red", soft_wrap=True)
+
+
+def _figures(score: JSON) -> tuple[str, str, str]:
+    """Return a metric's mean, interval and number of questions."""
+    return f"{100 * score['mean']:.1f}", f"{100 * score['low']:.1f} to {100 * score['high']:.1f}", str(score["n"])
+
+
+class _RunTally:
+    """Sums up results as they come, without a pass over all of them each time."""
+
+    def __init__(self, headline: str, prices: Prices) -> None:
+        self._headline, self._prices, self._cost = headline, prices, Cost()
+        self._total, self._scored, self._errors, self._tokens = 0.0, 0, 0, 0
+
+    def add(self, result: Result) -> None:
+        if self._headline in result.scores:
+            self._total += result.scores[self._headline]
+            self._scored += 1
+        self._errors += result.error is not None
+        self._tokens += result.usage.get("input_tokens", 0) + result.usage.get("output_tokens", 0)
+        self._cost += cost_of(model_tokens(result.usage), self._prices)
+
+    @property
+    def score(self) -> str:
+        return f"{self._headline} {100 * self._total / self._scored:.1f}" if self._scored else self._headline
+
+    @property
+    def spent(self) -> str:
+        cost = f" · cost {self._cost.known:.2f}" if self._cost.known else ""
+        errors = f" · {counted(self._errors, 'error')}" if self._errors else ""
+        return f"{self._tokens:,} tokens{cost}{errors}"

@@ -1,4 +1,4 @@
-"""`ras-agent kg`: the knowledge graph beside an index."""
+"""`ras-agent kg`: the knowledge graph of an index."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ras_agent.app.cli import agent_options
-from ras_agent.app.cli.exits import INCOMPLETE
-from ras_agent.app.cli.options import Config, Debug, settings_from
+from ras_agent.app.cli.options import INCOMPLETE, ExtractSettings, Quiet
+from ras_agent.app.cli.terminal import counted, hang, inert, inert_json, screen
+from ras_agent.errors import SettingsError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,19 +20,8 @@ if TYPE_CHECKING:
     from ras_agent.tools.kg.index import KGIndex
     from ras_agent.tools.kg.writer import KGProgress
 
-__all__ = ["kg"]
-
-SAME, READY = "What counts as the same", "Ready facts"
-
-kg = typer.Typer(
-    name="kg",
-    help="Make, change, look at and export the knowledge graph of an index.",
-    no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-Index = Annotated[Path, typer.Argument(help="The index.", show_default=False)]
-NODES = 5000
+_SAME, _READY = "What counts as the same", "Ready facts"
+_NODES = 5000
 
 
 def _cosine(value: float | None) -> float | None:
@@ -41,41 +30,36 @@ def _cosine(value: float | None) -> float | None:
     return value
 
 
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors alone.")]
-Embedder = Annotated[
-    str | None, typer.Option(help="minilm, st:MODEL or provider:MODEL; '' for none. The index's own, if it has one.")
-]
+_Index = Annotated[Path, typer.Argument(help="The index.", show_default=False)]
 
 
-@kg.command("build")
 def build(
-    index: Index,
-    llm: agent_options.Llm = None,
-    extractor: agent_options.Extractor = None,
-    few_shot: agent_options.FewShot = None,
-    prompts: agent_options.Prompts = None,
-    cache: agent_options.Cache = None,
-    triple_cache: agent_options.TripleCache = None,
-    embedder: Embedder = None,
+    index: _Index,
+    *,
+    settings: ExtractSettings,
+    embedder: Annotated[
+        str | None,
+        typer.Option(help="minilm, st:MODEL or provider:MODEL; '' for none. If not set, as the index."),
+    ] = None,
     openie: Annotated[
         Path | None,
-        typer.Option(help="JSON Lines of id, text, triples, entities; not read again.", rich_help_panel=READY),
+        typer.Option(help="JSON Lines of id, text, triples, entities; not read again.", rich_help_panel=_READY),
     ] = None,
     gfm: Annotated[
-        Path | None, typer.Option(help="Folder with gfm-rag's nodes.csv and edges.csv.", rich_help_panel=READY)
+        Path | None, typer.Option(help="Folder with gfm-rag's nodes.csv and edges.csv.", rich_help_panel=_READY)
     ] = None,
     threshold: Annotated[
         float | None,
-        typer.Option(callback=_cosine, help="Least cosine of two names for one thing.", rich_help_panel=SAME),
+        typer.Option(callback=_cosine, help="Least cosine of two names for one thing.", rich_help_panel=_SAME),
     ] = None,
     neighbours: Annotated[
-        int | None, typer.Option(min=0, help="Most such names a name can have.", rich_help_panel=SAME)
+        int | None, typer.Option(min=0, help="Most such names per name.", rich_help_panel=_SAME)
     ] = None,
-    concurrency: Annotated[int, typer.Option(min=1, help="Passages under way at once, if a model reads them.")] = 16,
+    concurrency: Annotated[
+        int, typer.Option(min=1, help="Passages read at the same time, if a model reads them.")
+    ] = 16,
     workers: Annotated[int, typer.Option(min=1, help="Processes that read, if no model does.")] = 1,
     quiet: Quiet = False,
-    config: Config = None,
-    debug: Debug = False,
 ) -> None:
     """Make the graph of an index, or bring it up to date.
 
@@ -83,18 +67,13 @@ def build(
     are gone. The same command resumes a build that was interrupted. What
     cannot be read is listed and makes the exit code 3.
     """
-    from ras_agent.app.cli.screen import screen
-    from ras_agent.errors import SettingsError
     from ras_agent.graphs.from_settings import extractor_from_settings
     from ras_agent.tools.kg.build import build_graph
 
-    settings = settings_from(
-        config, llm=llm, extractor=extractor, few_shot=few_shot, prompts=prompts, cache=cache, triple_cache=triple_cache
-    )
     spec = settings.extractor or settings.llm or "offline"
     computes = spec.partition(":")[0] == "offline"
     if workers > 1 and not computes:
-        raise SettingsError("--workers share the reading of the offline extractor; for a model there is --concurrency")
+        raise SettingsError("--workers are for the offline extractor; for a model, give --concurrency")
     same: dict[str, Any] = {"threshold": threshold, "neighbours": neighbours}
     console = screen(quiet=quiet)
     with _bar(console) as on_progress:
@@ -109,64 +88,57 @@ def build(
             workers=workers,
             on_progress=on_progress,
         )
-    _tell(console, index, report)
+    _print_report(console, index, report)
 
 
-@kg.command("add")
 def add(
-    index: Annotated[Path, typer.Argument(help="The index; made if it is not there.", show_default=False)],
+    index: Annotated[Path, typer.Argument(help="The index; created if it does not exist.", show_default=False)],
     files: Annotated[list[Path], typer.Argument(help="Files of triples: .nt, .tsv or .jsonl.", show_default=False)],
+    *,
     embedder: Annotated[
         str | None,
-        typer.Option(help="Of a new index and a new graph: minilm, st:MODEL or provider:MODEL; '' for none."),
+        typer.Option(help="For a new index and a new graph: minilm, st:MODEL or provider:MODEL; '' for none."),
     ] = None,
     quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
-    """Add a knowledge graph that is there already, beside the texts.
+    """Add an existing knowledge graph to an index.
 
-    Each file becomes a document: its passages say what there is about an
-    entity, and their facts enter the question's graph with file and line.
-    A file that was added before is replaced.
+    Each file becomes a document with one passage per entity. Its facts
+    enter the question's graph without being extracted again, with file and
+    line as their source. A file that was added before is replaced.
     """
-    from ras_agent.app.cli.screen import screen
     from ras_agent.tools.kg.build import add_triples
 
     console = screen(quiet=quiet)
     with _bar(console) as on_progress:
         report = add_triples(index, files, embedder=embedder, on_progress=on_progress)
-    _tell(console, index, report)
+    _print_report(console, index, report)
 
 
-@kg.command("delete")
 def delete(
-    index: Index,
+    index: _Index,
     documents: Annotated[list[str], typer.Argument(help="Ids of documents.", show_default=False)],
+    *,
     quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
-    """Delete documents from the index and what they state from its graph."""
-    from ras_agent.app.cli.screen import screen
+    """Delete documents from an index, and their facts from its graph."""
     from ras_agent.tools.kg.build import delete_documents
 
     console = screen(quiet=quiet)
     with _bar(console) as on_progress:
         report = delete_documents(index, documents, on_progress=on_progress)
-    _tell(console, index, report)
+    _print_report(console, index, report)
 
 
-@kg.command("stats")
 def stats(
-    index: Index,
-    entity: Annotated[str | None, typer.Option(help="Tell about this entity instead.")] = None,
+    index: _Index,
+    *,
+    entity: Annotated[str | None, typer.Option(help="Show this entity instead.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    debug: Debug = False,
 ) -> None:
-    """Tell what the graph of an index holds."""
+    """Show the numbers of an index's graph, or one of its entities."""
     import json
 
-    from ras_agent.app.cli.inert import inert, inert_json
-    from ras_agent.errors import SettingsError
     from ras_agent.tools.kg.index import KGIndex
     from ras_agent.tools.kg.stats import about, counts
 
@@ -190,21 +162,19 @@ def stats(
             name = ""
 
 
-@kg.command("export")
 def export(
-    index: Index,
+    index: _Index,
     out: Annotated[
         Path,
         typer.Argument(help=".graphml, .nt, .tsv, .jsonl, .html, or a folder for gfm-rag's csv.", show_default=False),
     ],
+    *,
     around: Annotated[
-        list[str] | None, typer.Option(help="html: draw what is near this entity. May be repeated.")
+        list[str] | None, typer.Option(help="html: draw the neighbourhood of this entity. May be repeated.")
     ] = None,
-    nodes: Annotated[int | None, typer.Option(min=1, help=f"html: entities drawn ({NODES}).")] = None,
-    debug: Debug = False,
+    nodes: Annotated[int | None, typer.Option(min=1, help=f"html: most entities drawn ({_NODES}).")] = None,
 ) -> None:
     """Write the graph for other programs, or as a picture."""
-    from ras_agent.errors import SettingsError
     from ras_agent.tools.kg.formats import export as formats
     from ras_agent.tools.kg.formats.gfm_csv import write_gfm_csv
     from ras_agent.tools.kg.index import KGIndex
@@ -214,22 +184,23 @@ def export(
         ".nt": formats.write_nt,
         ".tsv": formats.write_tsv,
         ".jsonl": formats.write_jsonl,
-        ".html": lambda graph, path: _draw(graph, path, around or (), nodes or NODES),
+        ".html": lambda graph, path: _draw(graph, path, around or (), nodes or _NODES),
         "": write_gfm_csv,
     }
     writer = writers.get(out.suffix.lower())
     if writer is None:
         raise SettingsError(f"{out}: unknown format; known: {', '.join(filter(None, writers))}, or a folder")
     if (around or nodes) and out.suffix.lower() != ".html":
-        raise typer.BadParameter(f"--around and --nodes are for pictures, and {out} is none: give a name in .html")
+        raise typer.BadParameter(
+            f"--around and --nodes are for pictures, and {out} is not one: give a name that ends in .html"
+        )
     graph = KGIndex.open(index)
     writer(graph, _writable(out))
     typer.echo(f"{out} written")
 
 
 def _writable(out: Path) -> Path:
-    """A place that can be written to. Raises SettingsError, naming what is in the way."""
-    from ras_agent.errors import SettingsError
+    """Return `out` if the export can be written there. Raises SettingsError, which says why not."""
 
     if not out.suffix:
         if out.is_file():
@@ -242,7 +213,6 @@ def _writable(out: Path) -> Path:
 
 
 def _draw(graph: KGIndex, path: Path, around: list[str] | tuple[str, ...], nodes: int) -> None:
-    from ras_agent.errors import SettingsError
     from ras_agent.tools.kg.picture import graph_page, most_connected, nearby
 
     start = []
@@ -256,13 +226,9 @@ def _draw(graph: KGIndex, path: Path, around: list[str] | tuple[str, ...], nodes
     path.write_text(graph_page(graph, entities, title), "utf-8")
 
 
-def _tell(console: Console, index: Path, report: KGReport) -> None:
-    """What was done; what could not be, one by one."""
+def _print_report(console: Console, index: Path, report: KGReport) -> None:
+    """Print what was done, and each thing that could not be done. Raises Exit with code 3 if there is any."""
     from rich.text import Text
-
-    from ras_agent.app.cli.inert import inert
-    from ras_agent.app.cli.layout import hang
-    from ras_agent.app.cli.summary import counted
 
     for item in report.skipped:
         typer.echo(f"skipped  {inert(str(item))}", err=True)
@@ -292,7 +258,7 @@ def _tell(console: Console, index: Path, report: KGReport) -> None:
 
 @contextmanager
 def _bar(console: Console) -> Iterator[Callable[[KGProgress], None] | None]:
-    """A bar on an interactive terminal, nothing elsewhere."""
+    """Show a bar on an interactive terminal; yield None elsewhere."""
     if console.quiet or not console.file.isatty():
         yield None
         return

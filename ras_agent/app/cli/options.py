@@ -1,31 +1,136 @@
-"""Options that several commands have."""
+"""What the commands share: options that are made from the settings, options of several commands, exit codes."""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 
-if TYPE_CHECKING:
-    from ras_agent.settings import Settings
+from ras_agent.settings import Setting, Settings, Work, describe, find_config, load_settings
 
-__all__ = ["Config", "Debug", "settings_from"]
+DONE, ERROR, USAGE, INCOMPLETE, UNANSWERED, INTERRUPTED = 0, 1, 2, 3, 4, 130
+
+EXIT_CODES = (
+    "Exit codes: 0 done; 1 error; 2 wrong usage; 3 done, but `ask` found no answer in the text, "
+    "`index` or `structure` could not read all of its input, or a question of `eval` failed; "
+    "4 `ask` searched, but its answerer failed or a limit refused its call; 130 interrupted."
+)
 
 
-def _debug(ctx: typer.Context, value: bool) -> None:
-    ctx.obj["debug"] = value
+# ---- options made from the settings
 
+
+@dataclass(frozen=True, slots=True)
+class _SettingsOf:
+    """Marks the parameter of a command that receives the settings of its work."""
+
+    work: Work
+
+
+AnswerSettings = Annotated[Settings, _SettingsOf("answer")]
+ExtractSettings = Annotated[Settings, _SettingsOf("extract")]
+IndexSettings = Annotated[Settings, _SettingsOf("index")]
+GivenFlags = Annotated[frozenset[str], "given"]
+"""Receives the names of the settings that were given as flags, for a command that has to know."""
 
 Config = Annotated[
     Path | None,
     typer.Option("--config", help="Settings file; else ./ras-agent.toml, else ~/.config/ras-agent/config.toml."),
 ]
-Debug = Annotated[bool, typer.Option("--debug", callback=_debug, is_eager=True, help="Show tracebacks of errors.")]
 
 
-def settings_from(config: Path | None, **flags: Any) -> Settings:
-    """Settings from file, environment and those flags that were given."""
-    from ras_agent.settings import find_config, load_settings
+def with_options(command: Callable[..., None], model: type[Settings] = Settings) -> Callable[..., None]:
+    """Return `command` as typer runs it: with --debug, and with an option for each setting of its work.
 
-    return load_settings(find_config(config), flags=flags)
+    The options replace the parameter of type AnswerSettings, ExtractSettings or IndexSettings, which receives the
+    settings of file, environment and flags. A setting is left out where the command has a parameter of the same name.
+    """
+    own = inspect.signature(command, eval_str=True).parameters
+    work = work_of(command)
+    taken = [setting for setting in describe(model, work).values() if setting.name not in own] if work else []
+    receiver = next((name for name, parameter in own.items() if _work(parameter)), None)
+    given = next((name for name, parameter in own.items() if parameter.annotation == GivenFlags), None)
+    shown: list[inspect.Parameter] = []
+    for name, parameter in own.items():
+        if name == receiver:
+            shown += map(_option, taken)
+        elif name != given:
+            shown.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+    if receiver:
+        shown.append(_parameter("config", Config, None))
+    shown.append(_parameter("debug", _DEBUG, False))
+
+    @wraps(command)
+    def run(**values: Any) -> None:
+        del values["debug"]  # its callback has seen it
+        if receiver:
+            flags = {setting.name: values.pop(setting.name) for setting in taken}
+            values[receiver] = load_settings(find_config(values.pop("config")), flags=flags, model=model)
+            if given:
+                values[given] = frozenset(name for name, value in flags.items() if value is not None)
+        command(**values)
+
+    # typer reads the parameters here; a function's type has no attribute for them
+    vars(run)["__signature__"] = inspect.Signature(shown)
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
+    return run
+
+
+def work_of(command: Callable[..., None]) -> Work | None:
+    """Return the work whose settings a command takes; None if it takes none."""
+    works = (_work(parameter) for parameter in inspect.signature(command, eval_str=True).parameters.values())
+    return next((work for work in works if work), None)
+
+
+def _work(parameter: inspect.Parameter) -> Work | None:
+    marks = getattr(parameter.annotation, "__metadata__", ())
+    return next((mark.work for mark in marks if isinstance(mark, _SettingsOf)), None)
+
+
+def _option(setting: Setting) -> inspect.Parameter:
+    """Return the option of a setting. None stands for "not given": the file or the environment may have a value."""
+    about = escape(help_of(setting))
+    if setting.default not in (None, "", False):
+        shown = f"{setting.default:g}" if setting.type is float else setting.default
+        about += f" [dim]\\[default: {shown}][/dim]"
+    option = typer.Option(*setting.flags, help=about, rich_help_panel=setting.panel or None)
+    return _parameter(setting.name, Annotated[setting.type | None, option], None)
+
+
+def help_of(setting: Setting) -> str:
+    """Return what a setting is for, with the values allowed."""
+    return setting.help + (f" One of {', '.join(setting.choices)}." if setting.choices else "")
+
+
+def _parameter(name: str, annotation: Any, default: object) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
+
+
+def _remember_debug(ctx: typer.Context, value: bool) -> None:
+    ctx.obj["debug"] = value
+
+
+_DEBUG = Annotated[
+    bool, typer.Option("--debug", callback=_remember_debug, is_eager=True, help="Show tracebacks of errors.")
+]
+
+# ---- options of several commands
+
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
+PricesFile = Annotated[
+    Path | None, typer.Option(help='Your prices per million tokens: {"model": {"input": 1, "output": 2}}.')
+]
+_WORK = "The run"
+Engine = Annotated[str, typer.Option(help="Where the work is done: here, processes or ray.", rich_help_panel=_WORK)]
+Workers = Annotated[
+    int | None, typer.Option(min=1, help="Workers of --engine; if not set, one per core.", rich_help_panel=_WORK)
+]
+RayAddress = Annotated[
+    str | None, typer.Option(help="A Ray cluster; else RAY_ADDRESS, else one started here.", rich_help_panel=_WORK)
+]

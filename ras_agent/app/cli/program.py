@@ -2,23 +2,83 @@
 
 from __future__ import annotations
 
+import io
+import json
 import sys
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from ras_agent import __version__
-from ras_agent.app.cli import ask, doctor, eval_cost, evaluate, index, kg, report, show, structure, study
-from ras_agent.app.cli.exits import EPILOG, ERROR, INTERRUPTED
-from ras_agent.app.cli.inert import inert
+from ras_agent.app.cli import kg
+from ras_agent.app.cli.ask import ask, show
+from ras_agent.app.cli.doctor import doctor
+from ras_agent.app.cli.eval_cost import eval_cost
+from ras_agent.app.cli.evaluate import evaluate
+from ras_agent.app.cli.index import index
+from ras_agent.app.cli.options import ERROR, EXIT_CODES, INTERRUPTED, help_of, with_options, work_of
+from ras_agent.app.cli.report import report
+from ras_agent.app.cli.structure import structure
+from ras_agent.app.cli.study import study
+from ras_agent.app.cli.terminal import inert
 from ras_agent.errors import RasError
+from ras_agent.settings import Settings, describe
 
-__all__ = ["app", "main"]
+_QUESTIONS, _TEXTS, _EVALUATION, _SETUP = "Ask", "Your texts", "Evaluate", "Set up"
+
+COMMANDS: dict[str, tuple[str, Callable[..., None]]] = {
+    "ask": (_QUESTIONS, ask),
+    "show": (_QUESTIONS, show),
+    "index": (_TEXTS, index),
+    "structure": (_TEXTS, structure),
+    "kg build": (_TEXTS, kg.build),
+    "kg add": (_TEXTS, kg.add),
+    "kg delete": (_TEXTS, kg.delete),
+    "kg stats": (_TEXTS, kg.stats),
+    "kg export": (_TEXTS, kg.export),
+    "eval": (_EVALUATION, evaluate),
+    "report": (_EVALUATION, report),
+    "study": (_EVALUATION, study),
+    "eval-cost": (_EVALUATION, eval_cost),
+    "doctor": (_SETUP, doctor),
+}
+"""Command -> (its panel in `ras-agent --help`, its function)."""
 
 
-class Reporting(TyperGroup):
-    """Tells errors that a user can act on in one line, and leaves the rest to Python."""
+def build_program(model: type[Settings] = Settings) -> typer.Typer:
+    """Return the command line over a settings class: its fields are the options of the commands."""
+    app = typer.Typer(
+        cls=_Reporting,
+        name="ras-agent",
+        help="Answers questions that need several hops over your own text, step by step, with citations.",
+        epilog=EXIT_CODES,
+        **_LOOK,
+    )
+    app.callback()(_program_options)
+    graphs = typer.Typer(name="kg", help="Make, change, look at and export the knowledge graph of an index.", **_LOOK)
+    app.add_typer(graphs, rich_help_panel=_TEXTS)
+    for name, (panel, command) in COMMANDS.items():
+        taking = with_options(command, model)
+        if name.startswith("kg "):
+            graphs.command(name.removeprefix("kg "))(taking)
+        else:
+            app.command(name, rich_help_panel=panel)(taking)
+    return app
+
+
+_LOOK: dict[str, Any] = {
+    "no_args_is_help": True,
+    "add_completion": False,
+    "pretty_exceptions_enable": False,
+    "rich_markup_mode": "rich",
+    "context_settings": {"help_option_names": ["-h", "--help"]},
+}
+
+
+class _Reporting(TyperGroup):
+    """Prints an error that a user can act on in one line, and leaves all others to Python."""
 
     def invoke(self, ctx: Any) -> Any:
         ctx.obj = {"debug": False}
@@ -34,27 +94,15 @@ class Reporting(TyperGroup):
             raise typer.Exit(INTERRUPTED) from error
 
 
-app = typer.Typer(
-    cls=Reporting,
-    name="ras-agent",
-    help="Answers questions that need several hops over your own text, step by step, with citations.",
-    epilog=EPILOG,
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-app.command("index")(index.index)
-app.command("ask")(ask.ask)
-app.command("show")(show.show)
-app.add_typer(kg.kg)
-app.command("eval")(evaluate.evaluate)
-app.command("report")(report.report)
-app.command("study")(study.study)
-app.command("eval-cost")(eval_cost.eval_cost)
-app.command("structure")(structure.structure)
-app.command("doctor")(doctor.doctor)
+def settings_table(model: type[Settings] = Settings) -> str:
+    """Return a Markdown table of all settings: name, default, meaning, and the commands that have a flag for it."""
+    works = {name: work_of(command) for name, (_, command) in COMMANDS.items()}
+    lines = ["| setting | default | meaning | flag of |", "|---|---|---|---|"]
+    for setting in describe(model).values():
+        default = "" if setting.default is None else f"`{json.dumps(setting.default)}`"
+        takers = ", ".join(f"`{name}`" for name, work in works.items() if work in setting.work)
+        lines.append(f"| `{setting.name}` | {default} | {help_of(setting)} | {takers} |")
+    return "\n".join(lines) + "\n"
 
 
 def _version(wanted: bool) -> None:
@@ -63,19 +111,18 @@ def _version(wanted: bool) -> None:
         raise typer.Exit()
 
 
-@app.callback()
-def options(
+def _program_options(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Options of the program itself."""
+    """Take the options of the program itself."""
 
 
 def main() -> None:
     """Run the command line."""
-    # titles and answers are in any script, whatever the terminal's locale claims
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
+        # titles and answers are in any script, whatever the terminal's locale can encode
+        if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
-    app()
+    build_program()()

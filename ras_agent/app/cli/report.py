@@ -1,4 +1,4 @@
-"""`ras-agent report`: evaluation runs as a page and as Markdown tables."""
+"""`ras-agent report`: show evaluation runs as a page and as Markdown tables."""
 
 from __future__ import annotations
 
@@ -8,36 +8,33 @@ from typing import Annotated
 
 import typer
 
-from ras_agent.app.cli.options import Debug
-
-__all__ = ["report"]
+from ras_agent.app.cli.options import PricesFile
+from ras_agent.app.cli.terminal import busy, inert, inert_lines, screen
+from ras_agent.errors import SettingsError, UnknownName
 
 
 def report(
     runs: Annotated[
         list[Path], typer.Argument(help="Folders of evaluation runs; the others are compared with the first.")
     ],
+    *,
     out: Annotated[Path | None, typer.Option(help="The page, one self-contained .html file.")] = None,
     markdown: Annotated[Path | None, typer.Option(help="The tables, .md; - prints them.")] = None,
-    prices: Annotated[
-        Path | None,
-        typer.Option(help='Your prices per million tokens: {"model": {"input": ..., "output": ..., "cached": ...}}.'),
-    ] = None,
+    prices: PricesFile = None,
     metric: Annotated[
-        str | None, typer.Option(help="The metric that says right or wrong (em if there is one).")
+        str | None, typer.Option(help="The metric that decides right or wrong; if not set, em if there is one.")
     ] = None,
     traces: Annotated[
-        bool, typer.Option("--traces/--no-traces", help="Whether the page holds the traces: hops, facts, graphs.")
+        bool,
+        typer.Option(
+            "--traces/--no-traces", help="Put the traces into the page, or leave them out: hops, facts, graphs."
+        ),
     ] = True,
-    debug: Debug = False,
 ) -> None:
     """Show evaluation runs: scores with intervals, differences, costs, and every question.
 
     Without --out and --markdown the tables are printed.
     """
-    from ras_agent.app.cli.inert import inert, inert_lines
-    from ras_agent.app.cli.screen import busy, screen
-    from ras_agent.errors import SettingsError, UnknownName
     from ras_agent.eval.report.html_page import make_report, report_html
     from ras_agent.eval.report.markdown import markdown as tables
     from ras_agent.eval.report.read import load_runs

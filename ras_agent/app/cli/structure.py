@@ -1,4 +1,4 @@
-"""`ras-agent structure`: the facts of a whole corpus into a triple cache."""
+"""`ras-agent structure`: read the facts of a whole corpus into a triple cache."""
 
 from __future__ import annotations
 
@@ -10,9 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ras_agent.app.cli import agent_options
-from ras_agent.app.cli.exits import INCOMPLETE
-from ras_agent.app.cli.options import Config, Debug, settings_from
+from ras_agent.app.cli.options import (
+    INCOMPLETE,
+    Engine,
+    ExtractSettings,
+    PricesFile,
+    Quiet,
+    RayAddress,
+    Workers,
+)
+from ras_agent.app.cli.terminal import counted, inert, screen
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,56 +29,44 @@ if TYPE_CHECKING:
     from ras_agent.settings import Settings
     from ras_agent.tools.structure.bulk_facts import ReadPassage
 
-__all__ = ["structure"]
-
-NAMED = 3
+_NAMED = 3
 
 
 def structure(
+    *,
     triple_cache: Annotated[Path, typer.Option("--triple-cache", "-o", help="The file of facts to fill.")],
     corpus: Annotated[Path | None, typer.Option(help="Passages, JSON Lines of id, text, title.")] = None,
     index: Annotated[Path | None, typer.Option("--index", "-i", help="An index instead.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="How many passages (all).")] = None,
-    concurrency: Annotated[int, typer.Option(min=1, help="Passages under way at once.")] = 32,
-    engine: agent_options.Engine = "here",
-    workers: agent_options.Workers = None,
-    ray_address: agent_options.RayAddress = None,
-    llm: agent_options.Llm = None,
-    extractor: agent_options.Extractor = None,
-    few_shot: agent_options.FewShot = None,
-    prompts: agent_options.Prompts = None,
-    prices: Annotated[
-        Path | None, typer.Option(help='Prices per million tokens: {"model": {"input": 1, "output": 2}}.')
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors alone.")] = False,
-    config: Config = None,
-    debug: Debug = False,
+    limit: Annotated[int | None, typer.Option(min=1, help="How many passages are read; if not set, all.")] = None,
+    concurrency: Annotated[int, typer.Option(min=1, help="Passages read at the same time.")] = 32,
+    engine: Engine = "here",
+    workers: Workers = None,
+    ray_address: RayAddress = None,
+    settings: ExtractSettings,
+    prices: PricesFile = None,
+    quiet: Quiet = False,
 ) -> None:
     """Read the facts of a corpus once, for all runs to come.
 
-    `ask` and `eval` with the same --triple-cache and extractor find them
-    there. The same command resumes a run that was interrupted, and reads
-    again what failed; failures make the exit code 3.
+    `ask` and `eval` find them there, given the same --triple-cache and
+    extractor. The same command resumes a run that was interrupted, and
+    reads again what failed; failures make the exit code 3.
     """
-    from ras_agent.app.cli.screen import screen
     from ras_agent.app.structuring import read_corpus
     from ras_agent.eval.run.prices import load_prices
     from ras_agent.eval.run.spread import Spread
 
-    settings = settings_from(
-        config, index=index, llm=llm, extractor=extractor, few_shot=few_shot, prompts=prompts,
-        triple_cache=triple_cache,
-    )  # fmt: skip
+    settings = settings.model_copy(update={"triple_cache": triple_cache, "index": index or settings.index})
     spec = settings.extractor or settings.llm
     if spec is None:
-        raise typer.BadParameter("read by whom? give --extractor, such as --extractor openai:gpt-4o-mini")
+        raise typer.BadParameter("which extractor reads? give --extractor, such as --extractor openai:gpt-4o-mini")
     table, console = load_prices(prices), screen(quiet=quiet)
     passages = _passages(corpus, settings)[:limit]
-    spread, tally = Spread(engine, workers, ray_address), _Tally(table)
+    spread, tally = Spread(engine, workers, ray_address), _CorpusTally(table)
     with _bar(console, len(passages), tally) as on_end:
         read_corpus(passages, settings, spec, concurrency=concurrency, spread=spread, on_end=on_end)
-    console.print(tally.told(triple_cache), style="dim", soft_wrap=True)
-    _tell_failures(tally.failures)
+    console.print(tally.summary(triple_cache), style="dim", soft_wrap=True)
+    _print_failures(tally.failures)
     if tally.failures:
         raise typer.Exit(INCOMPLETE)
 
@@ -88,8 +83,8 @@ def _passages(corpus: Path | None, settings: Settings) -> Sequence[Passage]:
 
 
 @dataclass
-class _Tally:
-    """What has been read so far."""
+class _CorpusTally:
+    """Sums up what has been read so far."""
 
     prices: Prices
     passages: int = 0
@@ -109,9 +104,8 @@ class _Tally:
             if price := self.prices.of(call.model):
                 self.cost += price.cost(call.input_tokens, call.output_tokens, call.cached_tokens)
 
-    def told(self, path: Path) -> str:
-        """For example "90 passages, 60 of them known · 1,204 facts · 40,300 tokens · facts.sqlite written"."""
-        from ras_agent.app.cli.summary import counted
+    def summary(self, path: Path) -> str:
+        """Return for example "90 passages, 60 of them known · 1,204 facts · 40,300 tokens · facts.sqlite written"."""
 
         known = f", {self.known:,} of them known" if self.known else ""
         cost = f" · cost {self.cost:.4g}" if self.cost else ""
@@ -120,7 +114,7 @@ class _Tally:
 
 
 @contextmanager
-def _bar(console: Console, total: int, tally: _Tally) -> Iterator[Callable[[ReadPassage], None]]:
+def _bar(console: Console, total: int, tally: _CorpusTally) -> Iterator[Callable[[ReadPassage], None]]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[spent]}"), TimeRemainingColumn())
@@ -134,11 +128,9 @@ def _bar(console: Console, total: int, tally: _Tally) -> Iterator[Callable[[Read
         yield on_end
 
 
-def _tell_failures(failures: Sequence[Failure]) -> None:
-    from ras_agent.app.cli.inert import inert
-    from ras_agent.app.cli.summary import counted
+def _print_failures(failures: Sequence[Failure]) -> None:
 
-    for failure in failures[:NAMED]:
+    for failure in failures[:_NAMED]:
         typer.echo(f"ras-agent: {inert(failure.message, limit=300)}", err=True)
-    if len(failures) > NAMED:
-        typer.echo(f"ras-agent: and {counted(len(failures) - NAMED, 'failure')} more", err=True)
+    if len(failures) > _NAMED:
+        typer.echo(f"ras-agent: and {counted(len(failures) - _NAMED, 'failure')} more", err=True)

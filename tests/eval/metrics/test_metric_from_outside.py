@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from ras_agent import registry
-from ras_agent.app.cli.program import app
+from ras_agent.app.cli import build_program
 from ras_agent.eval.metrics import metric, metric_names
 
 SOURCE = """
@@ -51,7 +51,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
 
 
 def _run(*arguments: object) -> str:
-    done = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    done = CliRunner().invoke(build_program(), [str(argument) for argument in arguments])
     assert done.exit_code == 0, done.output
     return done.stdout
 

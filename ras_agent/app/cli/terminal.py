@@ -1,0 +1,175 @@
+"""Output on a terminal: text from elsewhere made safe, lines with a label, a spinner."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.status import Status
+from rich.text import Text
+
+# ---- the console
+
+
+def screen(*, stderr: bool = False, quiet: bool = False) -> Console:
+    """Return a console that finds no markup, emoji codes or patterns in text. It respects NO_COLOR and COLUMNS."""
+    return Console(stderr=stderr, quiet=quiet, markup=False, emoji=False, highlight=False)
+
+
+@contextmanager
+def busy(console: Console) -> Iterator[Callable[[str], None]]:
+    """Yield a function that shows a spinner on an interactive terminal: `doing("planning")`; `doing("")` hides it."""
+    status: Status | None = None
+
+    def doing(what: str) -> None:
+        nonlocal status
+        if status is not None and not what:
+            status.stop()
+            status = None
+        elif status is not None:
+            status.update(what)
+        elif what and console.file.isatty() and not console.quiet:
+            status = console.status(what, spinner_style="cyan")
+            status.start()
+
+    try:
+        yield doing
+    finally:
+        doing("")
+
+
+# ---- safe text
+
+# marks that reorder the text around them, so that a line reads differently from what is stored
+_REORDERING = frozenset("\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_UNSAFE_IN_JSON = re.compile(f"[\x7f-\x9f{''.join(sorted(_REORDERING))}]")
+
+
+def inert(text: str, *, limit: int | None = None) -> str:
+    """Return `text` as one line that cannot move the cursor, colour the screen or change the reading direction.
+
+    Control characters are dropped, line ends become spaces, and the line is cut to `limit` characters. Text goes to
+    the terminal as `rich.text.Text`, never as markup, so brackets need no escape.
+
+    >>> inert("Bell\\x1b[31m red\\n\\tsays [bold]hi")
+    'Bell[31m red says [bold]hi'
+    """
+    line = " ".join(inert_lines(text).split())
+    return line if limit is None or len(line) <= limit else f"{line[: limit - 1].rstrip()}…"
+
+
+def inert_lines(text: str) -> str:
+    """Return `text` without control characters, as `inert` does, but with its spaces and line ends."""
+    return "".join(map(_safe, text))
+
+
+def inert_json(json: str) -> str:
+    """Return a JSON document, which escapes most control characters itself, with the others escaped too."""
+    return _UNSAFE_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", json)
+
+
+def _safe(char: str) -> str:
+    if char.isspace():
+        return "\n" if char == "\n" else " "
+    return "" if unicodedata.category(char) in ("Cc", "Cs", "Co") or char in _REORDERING else char
+
+
+def counted(number: int, noun: str) -> str:
+    """Return for example "1 hop" or "1,204 facts"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+# ---- lines with a label on the left and text to its right
+
+_UNSPACED = "\u2e80-\u9fff\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef"  # scripts without spaces between words
+_WORD = re.compile(f"[^ \n{_UNSPACED}]+")
+_PIECE = re.compile(f"[ \n{_UNSPACED}]|[^ \n{_UNSPACED}]+")
+
+
+def hang(console: Console, label: Text, body: Text, indent: int) -> None:
+    """Print `label` padded to `indent` cells, and `body` to its right, wrapped there."""
+    lines = body.wrap(console, max(console.width - indent, 20)) or [Text()]
+    for number, line in enumerate(lines):
+        head = Text.assemble(label if number == 0 else "")
+        head.pad_right(max(indent - head.cell_len, 0))
+        head.append_text(line)
+        head.rstrip()
+        console.print(head, soft_wrap=True)
+
+
+def pack(items: Sequence[Text], width: int, separator: str, *, lines: int | None = None) -> Text:
+    """Return `items` in lines of `width`, broken between items only; after `lines` lines, a count of the others."""
+    packed, used, line, gap = Text(), 0, 1, cell_len(separator)
+    for number, item in enumerate(items):
+        still_to_come = items[number:]
+        rest = ""
+        if line == lines and used + sum(gap + other.cell_len for other in still_to_come) > width:
+            rest = _rest(len(still_to_come) - 1)
+        if used and used + gap + item.cell_len + len(rest) > width:
+            if line == lines:
+                rest = _rest(len(still_to_come))
+                packed.append(rest if used + len(rest) <= width else f"\n{rest.lstrip()}", "dim")
+                break
+            packed.append("\n")
+            used, line = 0, line + 1
+        elif used:
+            packed.append(separator)
+            used += gap
+        packed.append_text(item)
+        used += item.cell_len
+    return packed
+
+
+def _rest(count: int) -> str:
+    return f" … {count} more" if count else ""
+
+
+class Hanging:
+    """Prints text that arrives piece by piece to the right of a label, wrapped as it comes.
+
+    Lines break between words; in scripts without spaces, between any two characters.
+    """
+
+    def __init__(self, console: Console, label: Text, indent: int, style: str = "") -> None:
+        self._console, self._indent, self._style = console, indent, style
+        self._unfinished, self._gap = "", ""
+        self._at = indent
+        label.pad_right(max(indent - label.cell_len, 0))
+        self._write(label)
+
+    def add(self, text: str) -> None:
+        """Print all words that are complete; the last one waits for what follows."""
+        pieces = _PIECE.findall(f"{self._unfinished}{text}")
+        self._unfinished = pieces.pop() if pieces and _WORD.match(pieces[-1]) else ""
+        for piece in pieces:
+            self._put(piece)
+
+    def close(self) -> None:
+        """Print the rest and end the line."""
+        if self._unfinished:
+            self._put(self._unfinished)
+        self._write(Text("\n"))
+
+    def _put(self, piece: str) -> None:
+        if piece == "\n":
+            self._next_line()
+        elif piece == " ":
+            self._gap = " " if self._at > self._indent else ""
+        else:
+            if self._at > self._indent and self._at + cell_len(self._gap + piece) > self._console.width:
+                self._next_line()
+            self._write(Text(f"{self._gap}{piece}", self._style))
+            self._at += cell_len(self._gap + piece)
+            self._gap = ""
+
+    def _next_line(self) -> None:
+        self._write(Text("\n" + " " * self._indent))
+        self._at, self._gap = self._indent, ""
+
+    def _write(self, text: Text) -> None:
+        self._console.print(text, end="", soft_wrap=True)
+        self._console.file.flush()

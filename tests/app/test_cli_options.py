@@ -1,0 +1,96 @@
+"""Options come from the fields of Settings: a new field is an option, a variable and a key of the file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Literal
+
+import pytest
+import typer
+from pydantic import Field
+from typer.testing import CliRunner
+
+from ras_agent.app.cli import build_program, settings_table
+from ras_agent.app.cli.options import AnswerSettings, GivenFlags, with_options
+from ras_agent.settings import Settings, describe
+
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "settings.md"
+
+
+class MySettings(Settings):
+    """Has two fields more than the program's own settings."""
+
+    tone: Literal["dry", "warm"] = Field("dry", description="Tone of the [answer].")
+    patience: Annotated[int | None, Field(description="How long to wait.", json_schema_extra={"work": ["index"]})] = (
+        None
+    )
+
+
+@pytest.fixture(autouse=True)
+def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.chdir(tmp_path)
+
+
+def _say(question: str, *, settings: AnswerSettings, given: GivenFlags, k: int = 0) -> None:
+    """Print what reached the command."""
+    assert isinstance(settings, MySettings)
+    typer.echo(f"{question} {settings.tone} {settings.k} {k} {sorted(given)}")
+
+
+@pytest.fixture
+def say() -> Callable[..., str]:
+    """`say("Who?", "--tone", "warm")`: a command over MySettings."""
+    app = typer.Typer()
+    app.command()(with_options(_say, MySettings))
+    return lambda *arguments: CliRunner().invoke(app, arguments, obj={}, catch_exceptions=False).output
+
+
+@pytest.mark.parametrize("command", [("ask",), ("eval",), ("study",), ("kg", "build"), ("structure",), ("index",)])
+def test_a_new_field_is_an_option_of_every_command_that_takes_settings(command: tuple[str, ...]) -> None:
+    shown = CliRunner().invoke(build_program(MySettings), [*command, "--help"]).stdout
+    assert "--tone " in shown
+    assert "Tone of the [answer]. One of dry, warm. [default: dry]" in shown
+    assert ("--patience" in shown) == (command == ("index",))
+
+
+def test_a_new_field_is_read_from_file_environment_and_flag(
+    say: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert say("Who?") == "Who? dry 5 0 []\n"
+    Path("ras-agent.toml").write_text('tone = "warm"\n')
+    assert say("Who?") == "Who? warm 5 0 []\n"
+    monkeypatch.setenv("RAS_AGENT_TONE", "dry")
+    assert say("Who?") == "Who? dry 5 0 []\n"
+    assert say("Who?", "--tone", "warm") == "Who? warm 5 0 ['tone']\n"
+
+
+def test_a_command_keeps_its_own_meaning_of_an_option(say: Callable[..., str]) -> None:
+    assert say("Who?", "--k", "3") == "Who? dry 5 3 []\n"
+
+
+def test_commands_of_one_work_take_the_same_options() -> None:
+    def flags(*command: str) -> set[str]:
+        shown = CliRunner().invoke(build_program(), [*command, "--help"]).stdout
+        return {name for name in describe() if f"--{name.replace('_', '-')} " in shown}
+
+    answering, extracting = set(describe(work="answer")), set(describe(work="extract"))
+    assert flags("ask") == answering
+    assert flags("eval") == flags("study") == answering
+    assert flags("kg", "build") == extracting | {"embedder"}
+    assert flags("structure") == extracting | {"index"}
+    assert flags("index") == set(describe(work="index"))
+
+
+def test_every_setting_has_a_help_text_and_is_taken_by_some_command() -> None:
+    rows = [[cell.strip(" `") for cell in line.split("|")[1:-1]] for line in settings_table().splitlines()[2:]]
+    assert [name for name, *_ in rows] == list(Settings.model_fields)
+    assert all(meaning and takers for _, _, meaning, takers in rows)
+    assert ["max_hops", "5", "Most hops.", "ask`, `eval`, `study"] in rows
+
+
+def test_the_docs_show_the_table_of_the_fields() -> None:
+    remedy = 'python -c "from ras_agent.app.cli import settings_table; print(settings_table())"'
+    assert settings_table() in DOCS.read_text("utf-8"), f"make the table anew: {remedy}"

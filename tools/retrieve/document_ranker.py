@@ -1,4 +1,4 @@
-"""From scores of entities to scores of the documents that name them (GFM-RAG, eq. 14 to 16, and its variants)."""
+"""Score documents by the scores of the entities they name (GFM-RAG, eq. 14 to 16, and its variants)."""
 
 from __future__ import annotations
 
@@ -12,21 +12,20 @@ from ras_agent.arrays import Floats
 from ras_agent.tools.gfm.graph import row_entries
 from ras_agent.tools.kg.arrays import SparseRows
 
-__all__ = ["PACKAGED", "DocumentRanker", "EntityWeight", "document_scores"]
-
 Reals = npt.NDArray[np.floating[Any]]
 EntityWeight = Literal["rarity", "one", "score", "score-rarity"]
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentRanker:
-    """How documents are scored.
+    """Says how documents are scored.
 
-    top: only the `top` best entities count; 0 for all. weight: what a counted entity adds to each document that names
-    it, however often: "rarity", 1 / its number of documents (eq. 15, with top 20); "one"; "score", its probability; or
-    "score-rarity", the product. With top 0, "score" and "score-rarity" are the published code's other rankers.
-    power: of the number of documents in either rarity. length: a document's score is divided by the number of entities
-    that it names, to this power. Neither is in the paper.
+    top: only the `top` best entities count; 0 for all.
+    weight: what an entity that counts adds to each document that names it, however often: "rarity", 1 / its number of
+        documents (eq. 15, with top 20); "one"; "score", its probability; or "score-rarity", the product. With top 0,
+        "score" and "score-rarity" are the published code's other rankers.
+    power: of the number of documents in either rarity; not in the paper.
+    length: a document's score is divided by the number of entities it names, to this power; not in the paper.
     """
 
     top: int = 20
@@ -42,13 +41,13 @@ class DocumentRanker:
 
 
 PACKAGED = DocumentRanker(50, "score-rarity", power=0.5, length=0.5)
-"""How documents are ranked with the weights that come with the package; chosen on HotpotQA's tuning half."""
+"""Goes with the weights that come with the package; chosen on HotpotQA's tuning half."""
 
 
 def contributions(
     probabilities: Reals, mentions: SparseRows, ranker: DocumentRanker = DocumentRanker()
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """The entities that count, and what each adds to every document that names it, before lengths."""
+    """Return the entities that count and what each adds to every document that names it, before lengths."""
     frequency = mentions.row_sizes()
     named = np.flatnonzero(frequency)
     if ranker.top and ranker.top < len(named):
@@ -69,9 +68,9 @@ def document_scores(
     mentions: SparseRows,
     ranker: DocumentRanker = DocumentRanker(),
 ) -> Floats:
-    """Scores (D,), at least 0, of the documents, from the entities' `probabilities` (N,) and `mentions` N x D.
+    """Return the documents' scores (D,), at least 0, of the entities' `probabilities` (N,) and `mentions` (N, D).
 
-    Entities that no document names count for nothing, and take no place among the top.
+    An entity that no document names counts for nothing, and takes no place among the top.
     """
     named, weights = contributions(probabilities, mentions, ranker)
     cells, which = row_entries(mentions.starts, named)

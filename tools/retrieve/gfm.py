@@ -1,49 +1,63 @@
-"""GFM retrieval: which passages name the entities that a graph neural network finds relevant? (GFM-RAG, 2502.01113)"""
+"""GFM retrieval: rank passages by the entities they name, as a graph neural network scores them (arXiv:2502.01113).
+
+A query is linked to entities of the knowledge graph, where the network starts; it gives every entity a probability,
+from which DocumentRanker scores passages. A hit can be explained by the chains of facts that its score depends on most.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ras_agent.arrays import Floats
-from ras_agent.errors import MissingExtra, SettingsError, WeightsError
+from ras_agent.arrays import Doubles, Floats, Ints
+from ras_agent.errors import IndexMismatch, MissingExtra, SettingsError, WeightsError
 from ras_agent.protocols import Embedder
 from ras_agent.records import Passage
 from ras_agent.tools.embed.remembering import remembering
 from ras_agent.tools.gfm.choose import GFMScorer, gfm_scorer
 from ras_agent.tools.gfm.cpu import CACHE_BYTES
-from ras_agent.tools.gfm.graph import GFMStart
-from ras_agent.tools.gfm.paths import best_paths
+from ras_agent.tools.gfm.graph import GFMGraph, GFMStart
+from ras_agent.tools.gfm.paths import MessagePath, best_paths
 from ras_agent.tools.gfm.weights import GFMConfig, load_gfm
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.link import EntityLinker, LinkedEntity, Linking, Mentions
 from ras_agent.tools.kg.linked_graph import LinkedGraph
 from ras_agent.tools.retrieve.document_ranker import PACKAGED, DocumentRanker, contributions, document_scores
-from ras_agent.tools.retrieve.gfm_paths import FactPath, fact_path
-from ras_agent.tools.retrieve.gfm_start import messages_of, start_of
 from ras_agent.tools.retrieve.ranker import ExplainedRetriever
 from ras_agent.tools.retrieve.ranking import Ranking, check_query, top_k
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["GFMRetriever", "gfm", "weights_of"]
+_REMEMBERED = 8  # queries whose scores are remembered while their hits are explained, one a thread
 
-Doubles = npt.NDArray[np.float64]
-_AT_ONCE = 8  # questions whose scores are remembered while their hits are explained, one a thread
+
+@dataclass(frozen=True, slots=True)
+class FactPath:
+    """Holds a chain of facts (subject, relation, object) and how much the score depends on it.
+
+    A fact that is walked from its object to its subject has its ends swapped and "^-1" after its relation.
+    """
+
+    facts: tuple[tuple[str, str, str], ...]
+    weight: float
+
+    def to_text(self) -> str:
+        """Write one line, in the paper's form: "1.095  (a | sings | b) → (b | owned by^-1 | c)"."""
+        return f"{self.weight:.3f}  " + " → ".join(f"({' | '.join(fact)})" for fact in self.facts)
 
 
 class GFMRetriever(ExplainedRetriever):
-    """Ranks passages by the entities they name, entities by the network's probability that they help.
+    """Ranks passages by the entities they name, and entities by the network's probability that they help.
 
-    A question that names no entity of the graph has no hits.
+    A query that is linked to no entity of the graph has no hits.
     """
 
     name = "gfm"
@@ -52,7 +66,7 @@ class GFMRetriever(ExplainedRetriever):
         self,
         passages: Sequence[Passage],
         graph: KGIndex,
-        rows: npt.NDArray[np.int64],
+        rows: Ints,
         linker: EntityLinker,
         network: GFMScorer,
         embedder: Embedder,
@@ -62,10 +76,11 @@ class GFMRetriever(ExplainedRetriever):
         paths: int = 0,
         cache_size: int = 1024,
     ) -> None:
-        """rows: (D,) the place in `passages` of each of the graph's documents, -1 for none.
+        """Put the parts together.
 
-        toward: of the network's GFMConfig. paths: how many chains of facts each hit of `retrieve` is explained by.
-        embedder: what the graph's vectors were made with. The vectors of `cache_size` queries are remembered.
+        rows: (D,), the place in `passages` of each of the graph's documents, -1 for none.
+        embedder: made the graph's vectors; it remembers those of `cache_size` queries.
+        toward: see GFMConfig. paths: the number of chains of facts that explain each hit of `retrieve`.
         """
         if paths < 0:
             raise SettingsError(f"a hit has 0 or more paths, got {paths}")
@@ -73,23 +88,23 @@ class GFMRetriever(ExplainedRetriever):
         self._linker, self._ranker, self._rows = linker, ranker or DocumentRanker(), rows
         self._toward, self._paths = toward, paths
         self._embed = remembering(embedder, cache_size).embed_query
-        # what explains a question's hits starts from what ranked them
-        self._asked = lru_cache(_AT_ONCE)(partial(_scored, linker, graph, network, self._embed))
+        # explaining a query's hits starts from the scores that ranked them
+        self._scored = lru_cache(_REMEMBERED)(partial(_score_entities, linker, graph, network, self._embed))
 
     def linked(self, query: str) -> tuple[LinkedEntity, ...]:
-        """The entities that the network starts from."""
+        """Return the entities that the network starts from."""
         return self._linker.link(query)
 
     def vector(self, query: str) -> Floats:
-        """The query's sentence vector (text width,)."""
+        """Return the query's sentence vector (text width,)."""
         return self._embed(query)
 
     def entity_scores(self, query: str) -> Doubles | None:
-        """Eq. 10: every entity's probability (N,); None if the query leads to no entity."""
-        return self._asked(query)[1]
+        """Return every entity's probability (N,), eq. 10; None if the query is linked to no entity."""
+        return self._scored(query)[1]
 
     def rank(self, query: str, k: int) -> Ranking:
-        """The `k` best rows. Raises ValueError for a blank query or k < 1."""
+        """Return the `k` best rows. Raises ValueError for a blank query or k < 1."""
         check_query(query, k)
         entities = self.entity_scores(query)
         if entities is None:
@@ -101,7 +116,7 @@ class GFMRetriever(ExplainedRetriever):
         return top_k(scores, k)
 
     def why(self, query: str, passage_ids: Sequence[str]) -> list[tuple[str, ...]]:
-        """`explain` as lines to read; one line with the error where there is not the memory for it."""
+        """Return `explain` as lines of text; one line with the error if there is not enough memory for it."""
         try:
             return [tuple(path.to_text() for path in paths) for paths in self.explain(query, passage_ids)]
         except (MemoryError, RuntimeError) as error:
@@ -111,13 +126,15 @@ class GFMRetriever(ExplainedRetriever):
     def explain(
         self, query: str, passage_ids: Sequence[str], count: int | None = None, beam: int = 10
     ) -> list[list[FactPath]]:
-        """Eq. 19: for each passage the `count` (`paths`, or 3) chains of facts that its rank depends on most.
+        """Return for each passage the chains of facts that its rank depends on most, heaviest first (eq. 19).
 
-        Heaviest first, they lead from the question's entities to the entity that adds most to the passage's score and
-        is none of them; none where the passage names nothing else. Takes a plain pass of the network, and a gradient
-        for each entity that they lead to.
+        They lead from the query's entities to the entity that adds most to the passage's score and is none of these; a
+        passage that names no other has no chains. Takes a plain pass of the network, and a gradient for each entity
+        that chains lead to.
+
+        count: chains a passage; by default `paths`, or 3. beam: see heaviest_paths.
         """
-        start, entities = self._asked(query)
+        start, entities = self._scored(query)
         if entities is None:
             return [[] for _ in passage_ids]
         adds = np.zeros(len(entities))
@@ -127,13 +144,14 @@ class GFMRetriever(ExplainedRetriever):
         targets = [target for target in dict.fromkeys(of_passage) if target is not None]
         network, wanted = self.network, count or self._paths or 3
         given = network.weights, network.graph, self.vector(query), start, targets
-        found = best_paths(*given, relation_states=network.relation_states, count=wanted, beam=beam) if targets else []
+        options: dict[str, Any] = {"relation_states": network.relation_states, "count": wanted, "beam": beam}
+        found = best_paths(*given, **options) if targets else []
         known = dict(zip(targets, found, strict=True))
         paths = [known[target] if target is not None else [] for target in of_passage]
         return [[fact_path(self.graph, network.graph, path, self._toward) for path in some] for some in paths]
 
     def _target(self, passage_id: str, start: GFMStart, entities: Doubles, adds: Doubles) -> int | None:
-        """The entity that a passage's chains lead to; None for a passage that names none but the question's."""
+        """Return the entity that a passage's chains lead to; None for a passage that names none but the query's."""
         document = self.graph.document_id(passage_id)
         named = self.graph.documents_to_entities.row(document) if document is not None else np.zeros(0, dtype=np.int32)
         others = named[~np.isin(named, start.entities)]
@@ -141,10 +159,10 @@ class GFMRetriever(ExplainedRetriever):
         return int(others[np.lexsort((-entities[others], -adds[others]))[0]]) if len(others) else None
 
 
-def _scored(
+def _score_entities(
     linker: EntityLinker, graph: KGIndex, network: GFMScorer, vector: Callable[[str], Floats], query: str
 ) -> tuple[GFMStart, Doubles | None]:
-    """Where the network starts, and every entity's probability, read-only."""
+    """Return where the network starts, and every entity's probability, read-only."""
     start = start_of(linker.link(query), graph.document_frequency)
     if not len(start.entities):
         return start, None
@@ -156,6 +174,72 @@ def _scored(
         probabilities: Doubles = 1 / (1 + np.exp(-logits))
     probabilities.flags.writeable = False
     return start, probabilities
+
+
+def fact_path(kg: KGIndex, graph: GFMGraph, path: MessagePath, toward: str) -> FactPath:
+    """Return a path of messages as a path of facts. toward: see GFMConfig."""
+    return FactPath(tuple(_fact_of(kg, graph, message, toward) for message in path.messages), path.weight)
+
+
+def _fact_of(kg: KGIndex, graph: GFMGraph, message: int, toward: str) -> tuple[str, str, str]:
+    relations = len(graph.vectors) // 2
+    number = int(graph.relation[message])
+    target = int(graph.indptr.searchsorted(message, side="right")) - 1
+    # toward the head, a relation's own message goes from object to subject
+    backwards = (number < relations) == (toward == "head")
+    name = kg.relations[number % relations]
+    names: Sequence[str] = kg.entities
+    return names[int(graph.source[message])], f"{name}^-1" if backwards else name, names[target]
+
+
+def _checked_vectors(graph: KGIndex, config: GFMConfig) -> Floats:
+    """Return the relations' vectors (R, text width).
+
+    Raises IndexMismatch for a graph without vectors, or with another encoder's.
+    """
+    if graph.relation_vectors is None:
+        raise IndexMismatch(
+            "the knowledge graph holds no vectors, which the GFM network reads: "
+            "build it with an embedder, `ras-agent kg build --embedder minilm`"
+        )
+    vectors = np.asarray(graph.relation_vectors, dtype=np.float32)
+    if vectors.shape[1] != config.text_width:
+        wanted = f" of {config.text_model}" if config.text_model else ""
+        raise IndexMismatch(
+            f"the GFM network reads vectors of width {config.text_width}{wanted}, the knowledge graph has width "
+            f"{vectors.shape[1]} ({graph.manifest.embedder}): build it with that encoder, or give other weights"
+        )
+    return vectors
+
+
+def inverse_vectors(graph: KGIndex, config: GFMConfig) -> Floats:
+    """Return the vectors of the inverse relations (R, text width). Raises IndexMismatch as `gfm` does."""
+    vectors = _checked_vectors(graph, config)
+    if config.inverse == "negated":
+        return -vectors
+    embedder = graph.embedder
+    assert embedder is not None  # vectors come with the embedder that made them
+    return embedder.embed([f"inverse_{name}" for name in graph.relations])
+
+
+def messages_of(graph: KGIndex, config: GFMConfig) -> GFMGraph:
+    """Return a knowledge graph as the network reads it. Raises IndexMismatch as `gfm` does."""
+    vectors = _checked_vectors(graph, config)
+    edges = np.asarray(graph.edges)
+    return GFMGraph.from_edges(len(graph.entities), edges, vectors, inverse_vectors(graph, config), config.toward)
+
+
+def start_of(links: Sequence[LinkedEntity], frequency: Ints) -> GFMStart:
+    """Return a question's entities, ascending, each weighted by its link and by 1 / the number of its documents.
+
+    frequency: (N,), the number of documents that name an entity; 0 counts as 1.
+    """
+    weights: dict[int, float] = {}
+    for link in links:
+        weights[link.entity] = weights.get(link.entity, 0.0) + link.weight
+    entities = np.array(sorted(weights), dtype=np.int64)
+    shares = np.array([weights[entity] for entity in sorted(weights)], dtype=np.float32)
+    return GFMStart(entities, (shares / np.maximum(frequency[entities], 1)).astype(np.float32))
 
 
 def gfm(
@@ -172,15 +256,16 @@ def gfm(
     half_cache: bool | None = None,
     half_products: bool = False,
 ) -> GFMRetriever:
-    """The retriever registered as "gfm", over the graph beside the index, or `graph`.
+    """Make the retriever registered as "gfm", over the index's own graph or `graph`.
 
     weights: a folder of weights, this package's or published ones; by default those that come with the package, which
         read vectors of the packaged MiniLM.
     ranker: by default the paper's, and PACKAGED with the package's own weights.
-    paths: see GFMRetriever. device: "auto", "cpu", "cuda", "cuda:<number>". cache_bytes, half_cache, half_products: see
-        ras_agent.tools.gfm.choose.gfm_scorer.
+    paths: see GFMRetriever.
+    device: "auto", "cpu", "cuda", "cuda:<number>".
+    cache_bytes, half_cache, half_products: see ras_agent.tools.gfm.choose.gfm_scorer.
     Raises IndexMismatch where there is no graph, or its vectors are not of the network's encoder; WeightsError;
-    MissingExtra; SettingsError for a device that is not there.
+    MissingExtra; SettingsError for a device that is absent.
     """
     try:
         import torch  # noqa: F401
@@ -190,8 +275,14 @@ def gfm(
     config, tensors = weights_of(weights)
     ranker = ranker or (PACKAGED if weights is None else DocumentRanker())
     messages = messages_of(linked.graph, config)
-    precision: dict[str, Any] = {"half_cache": half_cache, "half_products": half_products}
-    network = gfm_scorer(tensors, messages, device, cache_bytes=cache_bytes, **precision)
+    network = gfm_scorer(
+        tensors,
+        messages,
+        device,
+        cache_bytes=cache_bytes,
+        half_cache=half_cache,
+        half_products=half_products,
+    )
     assert linked.embedder is not None  # messages_of has checked that the graph holds vectors
     return GFMRetriever(
         index.snapshot.passages,
@@ -207,5 +298,5 @@ def gfm(
 
 
 def weights_of(folder: str | Path | None = None) -> tuple[GFMConfig, dict[str, Tensor]]:
-    """Configuration and weights of a folder, or of the network that comes with the package. Raises WeightsError."""
+    """Read configuration and weights of a folder, or those that come with the package. Raises WeightsError."""
     return load_gfm(Path(str(files("ras_agent.data"))) / "gfm" if folder is None else Path(folder))

@@ -14,7 +14,7 @@ import numpy as np
 from ras_agent.errors import IngestError
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.link import EntityLinker
-from ras_agent.tools.retrieve.gfm_start import start_of
+from ras_agent.tools.retrieve.gfm import start_of
 from ras_agent.train.gfm.batches import Asked
 from ras_agent.train.reader.examples import read_jsonl
 

@@ -34,8 +34,7 @@ from ras_agent.tools.index.text_files import parse_line
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.linked_graph import linker_for, rows_of_documents
 from ras_agent.tools.retrieve.document_ranker import PACKAGED
-from ras_agent.tools.retrieve.gfm import GFMRetriever, weights_of
-from ras_agent.tools.retrieve.gfm_start import messages_of
+from ras_agent.tools.retrieve.gfm import GFMRetriever, messages_of, weights_of
 from ras_agent.train.gfm.config import settings_of
 from ras_agent.train.gfm.linked import read_linked
 from ras_agent.train.gfm.sets import share_of

@@ -17,7 +17,7 @@ from ras_agent.tools.gfm.weights import GFMConfig
 from ras_agent.tools.kg.disk import read_kg_manifest
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.retrieve.document_ranker import PACKAGED
-from ras_agent.tools.retrieve.gfm_start import inverse_vectors
+from ras_agent.tools.retrieve.gfm import inverse_vectors
 from ras_agent.train.gfm.batches import Asked, Part, part_of, picked_documents
 from ras_agent.train.gfm.linked import read_linked
 

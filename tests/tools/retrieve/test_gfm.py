@@ -28,9 +28,7 @@ from ras_agent.tools.kg.link import LinkedEntity
 from ras_agent.tools.kg.writer import open_writer
 from ras_agent.tools.offline.roles import offline_extractor
 from ras_agent.tools.retrieve.document_ranker import PACKAGED, DocumentRanker
-from ras_agent.tools.retrieve.gfm import GFMRetriever, weights_of
-from ras_agent.tools.retrieve.gfm_paths import fact_path
-from ras_agent.tools.retrieve.gfm_start import inverse_vectors, start_of
+from ras_agent.tools.retrieve.gfm import GFMRetriever, fact_path, inverse_vectors, start_of, weights_of
 from ras_agent.tools.retrieve.ranker import explained
 
 PASSAGES = [
@@ -137,8 +135,8 @@ def test_a_fact_walked_from_its_object_is_marked(index: PassageIndex, toward: st
     names = [kg.entity_id(name) for name in ("Alexander Graham Bell", "Edinburgh", "Water of Leith")]
     vectors = np.zeros((len(kg.relations), 2), dtype=np.float32)
     graph = GFMGraph.from_edges(len(kg.entities), np.asarray(kg.edges), vectors, vectors, toward)
-    said = list(zip(graph.source.tolist(), graph.target.tolist(), strict=True))
-    chain = (said.index((names[0], names[1])), said.index((names[1], names[2])))
+    ends = list(zip(graph.source.tolist(), graph.target.tolist(), strict=True))
+    chain = (ends.index((names[0], names[1])), ends.index((names[1], names[2])))
     path = fact_path(kg, graph, MessagePath(chain, 1.0956), toward)
     assert path.to_text() == (
         "1.096  (Alexander Graham Bell | was born in | Edinburgh) → (Edinburgh | flows through^-1 | Water of Leith)"
@@ -202,7 +200,7 @@ def test_logits_that_float32_would_hold_for_certain_keep_their_order(
     assert not scores[3:].any()
 
 
-def test_scores_that_are_no_numbers_are_told(
+def test_scores_that_are_no_numbers_raise(
     index: PassageIndex, gfm_folder: GFMFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     retriever = _retriever(index, gfm_folder)
@@ -215,17 +213,17 @@ def test_scores_that_are_no_numbers_are_told(
 def test_a_retriever_that_is_let_go_takes_its_caches_along(index: PassageIndex, gfm_folder: GFMFolder) -> None:
     retriever = _retriever(index, gfm_folder)
     assert retriever.retrieve(QUESTION, 2)
-    kept = [weakref.ref(retriever), weakref.ref(retriever.network), weakref.ref(retriever._linker)]
+    references = [weakref.ref(retriever), weakref.ref(retriever.network), weakref.ref(retriever._linker)]
     gc.disable()
     try:
         del retriever
-        assert [one() for one in kept] == [None, None, None]
+        assert [one() for one in references] == [None, None, None]
     finally:
         gc.enable()
 
 
 def test_hits_are_explained_alike_over_caches_of_half_the_size(index: PassageIndex, gfm_folder: GFMFolder) -> None:
-    exact, half = (_retriever(index, gfm_folder, half_cache=kept) for kept in (False, True))
+    exact, half = (_retriever(index, gfm_folder, half_cache=half) for half in (False, True))
     (one,), (other,) = exact.explain(QUESTION, ["leith"]), half.explain(QUESTION, ["leith"])
     assert [path.facts for path in one] == [path.facts for path in other]
     assert [path.weight for path in one] == pytest.approx([path.weight for path in other], rel=1e-3)
@@ -240,12 +238,12 @@ def test_a_hit_stays_where_there_is_no_memory_for_its_reasons(
     retriever = _retriever(index, gfm_folder)
     plain = retriever.retrieve("Where was the inventor of the telephone born?")
     monkeypatch.setattr("ras_agent.tools.retrieve.gfm.best_paths", too_large)
-    told = retriever.explained(2).retrieve("Where was the inventor of the telephone born?")
-    assert [(hit.passage, hit.score) for hit in told] == [(hit.passage, hit.score) for hit in plain]
-    assert {line for hit in told for line in hit.why} == {"not explained: not enough memory"}
+    explained_hits = retriever.explained(2).retrieve("Where was the inventor of the telephone born?")
+    assert [(hit.passage, hit.score) for hit in explained_hits] == [(hit.passage, hit.score) for hit in plain]
+    assert {line for hit in explained_hits for line in hit.why} == {"not explained: not enough memory"}
 
 
-def test_a_mix_tells_what_its_network_tells(index: PassageIndex, gfm_folder: GFMFolder) -> None:
+def test_the_hits_of_a_mix_carry_its_networks_reasons(index: PassageIndex, gfm_folder: GFMFolder) -> None:
     assert index.embedder is not None
     ranker = DocumentRanker(20, "score-rarity")
     mix = index.retriever("gfm+dense", weights=gfm_folder(index.embedder.dimension), ranker=ranker)

@@ -1,1 +1,6 @@
-"""Stage: find passages."""
+"""The stage that finds passages: every retriever, and the rule that mixes any of them by name.
+
+bm25, dense, hybrid             words, meaning, both by rank
+ppr, gfm, paths, pcst           over a knowledge graph
+"ppr+dense", ..., graph         means of several, each brought to 0..1
+"""

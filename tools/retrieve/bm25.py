@@ -1,4 +1,4 @@
-"""BM25: which passages share the query's rare words?"""
+"""The retriever "bm25": which passages share the query's rare words?"""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.retrieve.ranker import RankedRetriever
 from ras_agent.tools.retrieve.ranking import Ranking, check_query, top_k
 
-__all__ = ["BM25Retriever", "bm25"]
-
 
 class BM25Retriever(RankedRetriever):
     """Ranks passages by BM25 over title and text; passages that share no term with the query are no hits."""
@@ -22,7 +20,7 @@ class BM25Retriever(RankedRetriever):
     name = "bm25"
 
     def __init__(self, passages: Sequence[Passage], matrix: BM25Matrix, tokeniser: Tokeniser) -> None:
-        """`matrix` has a row for each passage, in order, in terms of `tokeniser`."""
+        """Take a matrix with a row for each passage, in order, in terms of `tokeniser`."""
         self.passages, self._matrix, self._tokeniser = passages, matrix, tokeniser
 
     @classmethod
@@ -38,7 +36,7 @@ class BM25Retriever(RankedRetriever):
         return cls(passages, build_matrix(map(indexed_text, passages), tokeniser, parameters), tokeniser)
 
     def rank(self, query: str, k: int) -> Ranking:
-        """The `k` best rows. Raises ValueError for a blank query or k < 1."""
+        """Return the `k` best rows. Raises ValueError for a blank query or k < 1."""
         check_query(query, k)
         # Straight from the matrix: bm25s's own `retrieve` adds the scores up in the same way, then partitions all of
         # them, which is nine tenths of its time and leaves ties to chance.
@@ -48,7 +46,7 @@ class BM25Retriever(RankedRetriever):
 def bm25(
     index: PassageIndex, *, tokeniser: Tokeniser | None = None, parameters: BM25Parameters | None = None
 ) -> BM25Retriever:
-    """The retriever registered as "bm25". With other settings than the index's own, a matrix is built in memory."""
+    """Build the retriever; with other settings than the index's own, a matrix is built in memory."""
     snapshot = index.snapshot
     if tokeniser is None and parameters is None:
         return BM25Retriever(snapshot.passages, snapshot.bm25(), snapshot.tokeniser)

@@ -1,4 +1,4 @@
-"""Dense retrieval: which passages lie nearest to the query in an embedder's space?"""
+"""The retriever "dense": which passages are nearest to the query in an embedder's space?"""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from ras_agent.tools.index.vector_index import VectorIndex
 from ras_agent.tools.retrieve.ranker import RankedRetriever
 from ras_agent.tools.retrieve.ranking import Ranking, check_query
 
-__all__ = ["DenseRetriever", "dense"]
-
 
 class DenseRetriever(RankedRetriever):
     """Ranks passages by cosine similarity of title and text to the query; scores in -1..1."""
@@ -24,12 +22,12 @@ class DenseRetriever(RankedRetriever):
     def __init__(
         self, passages: Sequence[Passage], vectors: VectorIndex, embedder: Embedder, *, cache_size: int = 1024
     ) -> None:
-        """`vectors` has a number for each passage, in order. The vectors of `cache_size` queries are remembered."""
+        """Take an index of vectors, one for each passage, in order. The vectors of `cache_size` queries are cached."""
         self.passages, self._vectors = passages, vectors
         self._embed = remembering(embedder, cache_size).embed_query
 
     def rank(self, query: str, k: int) -> Ranking:
-        """The `k` best rows. Raises ValueError for a blank query or k < 1, IndexMismatch for another width."""
+        """Return the `k` best rows. Raises ValueError for a blank query or k < 1, IndexMismatch for another width."""
         check_query(query, k)
         if not self.passages:
             return Ranking.empty()
@@ -37,9 +35,9 @@ class DenseRetriever(RankedRetriever):
 
 
 def dense(index: PassageIndex, *, queries: Embedder | None = None, cache_size: int = 1024) -> DenseRetriever:
-    """The retriever registered as "dense". Raises IndexMismatch for an index without vectors.
+    """Build the retriever. Raises IndexMismatch for an index without vectors.
 
-    queries: reads queries in place of the index's embedder, which it must be like.
+    queries: embeds queries instead of the index's own embedder; it must be the same model.
     """
     snapshot = index.snapshot
     vectors = snapshot.vectors()

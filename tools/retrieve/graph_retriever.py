@@ -1,4 +1,7 @@
-"""What retrievers that look for structures in a knowledge graph share."""
+"""From paths and subgraphs of a knowledge graph to hits: the passages that state their facts.
+
+Facts that no passage states are written out as passages of their own.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ Finder = TypeVar("Finder")
 
 
 class GraphRetriever(Generic[Finder]):
-    """A graph, a finder of structures in it, and the passages that state its facts."""
+    """Searches a graph with a finder of paths or subgraphs, and knows the passages that state its facts."""
 
     def __init__(
         self,
@@ -34,34 +37,34 @@ class GraphRetriever(Generic[Finder]):
         linked: LinkedGraph,
         finder: Finder,
     ) -> None:
-        """linked: the graph that `finder` looks through, with `passages`' rows."""
+        """Take the finder and the linked graph that it searches, whose rows are places in `passages`."""
         self.passages, self.index, self.finder = passages, linked.graph, finder
         self._passage_of, self._linker = passages_of(linked.graph, passages, linked.rows), linked.linker
 
     def linked(self, query: str) -> tuple[LinkedEntity, ...]:
-        """The entities that the finder starts from."""
+        """Return the entities that the finder starts from."""
         return self._linker.link(query)
 
 
-def tell(failures: Sequence[Failure], judging: str, found: bool) -> None:
-    """Warn of what went wrong while a chat model was judging. Raises ModelCallError if it `found` nothing for it."""
+def warn_of(failures: Sequence[Failure], scored: str, found: bool) -> None:
+    """Warn that a chat model failed while it scored. Raises ModelCallError if nothing was `found` because of that."""
     if not failures:
         return
-    told = f"{len(failures)} failures while {judging} judged, the first: {failures[0].message}"
+    message = f"{len(failures)} failures while {scored} scored, the first: {failures[0].message}"
     if not found:
-        raise ModelCallError(told)
-    warnings.warn(told, RuntimeWarning, stacklevel=3)
+        raise ModelCallError(message)
+    warnings.warn(message, RuntimeWarning, stacklevel=3)
 
 
 PassageOf = Callable[[str], tuple[int, Passage] | None]
-"""A passage with its place in the corpus, by its id; None where it is gone."""
+"""Finds a passage and its place in the corpus by id; None if it was deleted."""
 
-_BEHIND = 1 << 60  # a place behind all passages of a corpus
-_REASONS = 3  # paths told of a passage
+_AFTER_ALL = 1 << 60  # a place after all passages of a corpus
+_REASONS = 3  # paths listed per passage
 
 
 def passages_of(index: KGIndex, passages: Sequence[Passage], rows: npt.NDArray[np.int64]) -> PassageOf:
-    """Finds the passages of a graph; rows: (D,) the place in `passages` of each of its documents, -1 for none."""
+    """Make the function that finds a graph's passages; rows: (D,) each document's place in `passages`, -1 for none."""
 
     def passage_of(passage_id: str) -> tuple[int, Passage] | None:
         document = index.document_id(passage_id)
@@ -72,7 +75,7 @@ def passages_of(index: KGIndex, passages: Sequence[Passage], rows: npt.NDArray[n
 
 
 @dataclass(slots=True)
-class _Found:
+class _Candidate:
     row: int
     passage: Passage
     score: float = 0.0
@@ -80,34 +83,34 @@ class _Found:
 
 
 def by_path(graph: Graph, paths: Sequence[RankedPath], passage_of: PassageOf, k: int) -> list[Hit]:
-    """At most `k` passages, best first; each scores as the best path that has a fact from it, ties in corpus order.
+    """Return at most `k` passages; each scores as the best path that has a fact from it, ties in corpus order.
 
-    Its best paths are told as reasons. A path none of whose facts is in a passage at hand is a passage of its own,
-    behind others of its score.
+    Its best paths are its reasons. A path none of whose facts is in a passage becomes a passage of its own, after
+    others of its score.
     """
-    found: dict[str, _Found] = {}
+    found: dict[str, _Candidate] = {}
     for one in paths:
         placed = _placed(one.path.triples(graph), passage_of)
         if not placed and one.path.edges:
-            placed = [(len(found) + _BEHIND, path_passage(graph, one))]
+            placed = [(len(found) + _AFTER_ALL, path_passage(graph, one))]
         for row, passage in placed:
-            known = found.setdefault(passage.id, _Found(row, passage, one.score))
+            known = found.setdefault(passage.id, _Candidate(row, passage, one.score))
             known.score = max(known.score, one.score)
-            if len(known.why) < _REASONS and row < _BEHIND:
+            if len(known.why) < _REASONS and row < _AFTER_ALL:
                 known.why.append(f"{one.score:.3f}  {one.path.text(graph)}")
     return _hits(found.values(), k)
 
 
 def by_fact(subgraph: Subgraph, values: Sequence[float], passage_of: PassageOf, k: int) -> list[Hit]:
-    """At most `k` passages, best first; each scores as the facts of the subgraph that it states, `values` in the order
-    of its edges; ties in corpus order. These facts are its reasons.
+    """Return at most `k` passages, best first, ties in corpus order; the facts that a passage states are its reasons.
 
-    Behind them stands, where there is room, the subgraph written out: a passage that states all of its facts.
+    A passage's score is the sum of the values of these facts; `values` has one per edge of the subgraph. If there is
+    room, the subgraph itself follows as a passage that states all of its facts.
     """
-    found: dict[str, _Found] = {}
+    found: dict[str, _Candidate] = {}
     for triple, value in zip(subgraph.triples, values, strict=True):
         for row, passage in _placed([triple], passage_of):
-            known = found.setdefault(passage.id, _Found(row, passage))
+            known = found.setdefault(passage.id, _Candidate(row, passage))
             known.score += value
             known.why.append(f"{triple.subject} → {triple.predicate} → {triple.object}")
     hits = _hits(found.values(), k)
@@ -117,22 +120,27 @@ def by_fact(subgraph: Subgraph, values: Sequence[float], passage_of: PassageOf, 
 
 
 def path_passage(graph: Graph, ranked: RankedPath) -> Passage:
-    """A path as text that extractors and answerers read. The same path has the same id."""
+    """Write a path as a passage. The same path has the same id."""
     title = plain_name(graph.nodes[ranked.path.start])
     return _written("path", title, ranked.path.triples(graph), {"path": ranked.path.text(graph)})
 
 
 def subgraph_passage(subgraph: Subgraph) -> Passage:
-    """A subgraph as text that extractors and answerers read, titled after its best connected node; under "subgraph" of
-    its metadata are its CSV blocks. The same subgraph has the same id."""
+    """Write a subgraph as a passage, titled after its best connected node. The same subgraph has the same id.
+
+    Its metadata has the CSV form under "subgraph".
+    """
     ends = subgraph.graph.edges[subgraph.edges][:, [0, 2]].ravel().tolist()
     title = plain_name(subgraph.graph.nodes[max(dict.fromkeys(ends), key=ends.count)])
     return _written("subgraph", title, subgraph.triples, {"subgraph": textualise(subgraph)})
 
 
 def _written(kind: str, title: str, triples: Sequence[Triple], about: dict[str, str]) -> Passage:
-    """A sentence for each fact. The facts come with the passage, so that no extractor needs to read it; each says the
-    passage that stated it first. Equivalences, which none stated, are left out."""
+    """Write one sentence per fact. Equivalences, which no passage stated, are left out.
+
+    The facts are in the metadata, so that no extractor needs to read the text; each names the passage that stated it
+    first.
+    """
     facts = []
     for triple in [triple for triple in triples if triple.sources] or triples:
         parts = map(plain_name, (triple.subject, triple.predicate, triple.object))
@@ -147,15 +155,15 @@ def _placed(triples: Iterable[Triple], passage_of: PassageOf) -> list[tuple[int,
     return [place for place in map(passage_of, dict.fromkeys(sources)) if place is not None]
 
 
-def _hits(found: Iterable[_Found], k: int) -> list[Hit]:
+def _hits(found: Iterable[_Candidate], k: int) -> list[Hit]:
     ranked = sorted(found, key=lambda one: (-one.score, one.row))
     return [Hit(one.passage, one.score, tuple(one.why)) for one in ranked[:k]]
 
 
 def textualise(subgraph: Subgraph) -> str:
-    """`node_id,node_attr` and `src,edge_attr,dst`, a blank line between; nodes are numbered from 0 in their order.
+    """Write a subgraph as G-Retriever's two CSV blocks, `node_id,node_attr` and `src,edge_attr,dst`.
 
-    Names with commas, quotes or line ends are quoted as CSV wants it.
+    Nodes are numbered from 0 in their order; names with commas, quotes or line ends are quoted.
     """
     graph = subgraph.graph
     numbers = {int(node): number for number, node in enumerate(subgraph.nodes)}

@@ -1,4 +1,4 @@
-"""Retrievers across the border: LangChain's as ours, ours as LangChain's."""
+"""Adapters between LangChain's retrievers and ours, both ways."""
 
 from __future__ import annotations
 
@@ -18,21 +18,19 @@ if TYPE_CHECKING:
     from langchain_core.documents import Document
     from langchain_core.retrievers import BaseRetriever
 
-__all__ = ["LangChainRetriever", "as_langchain", "is_langchain_retriever"]
-
 
 def is_langchain_retriever(thing: object) -> bool:
-    """Whether `thing` is a LangChain BaseRetriever. Without LangChain loaded nothing can be one."""
+    """Tell whether `thing` is a LangChain BaseRetriever; nothing is one while LangChain is not loaded."""
     module = sys.modules.get("langchain_core.retrievers")
     return module is not None and isinstance(thing, module.BaseRetriever)
 
 
 class LangChainRetriever:
-    """Any LangChain BaseRetriever as a Retriever.
+    """Wraps any LangChain BaseRetriever as a Retriever.
 
     A document's `id`, else `metadata["id"]`, else a hash of its text is the passage's id; `metadata` also gives title
     and document_id ("source" where there is none). Scores are `metadata["score"]` where every document has one and
-    they descend, else 1 / rank: a BaseRetriever promises an order, no scores.
+    they descend, else 1 / rank, since a BaseRetriever promises an order but no scores.
     """
 
     def __init__(self, retriever: BaseRetriever) -> None:
@@ -40,15 +38,15 @@ class LangChainRetriever:
 
         self.name = type(retriever).__name__
         self._retriever = retriever
-        self._takes_k = isinstance(retriever, VectorStoreRetriever)  # others fetch as many as they were made to
+        self._takes_k = isinstance(retriever, VectorStoreRetriever)  # others return as many as they were configured to
 
     def retrieve(self, query: str, k: int = 5) -> list[Hit]:
-        """At most `k` hits, in the retriever's order. Raises ValueError for a blank query or k < 1."""
+        """Return at most `k` hits, in the retriever's order. Raises ValueError for a blank query or k < 1."""
         check_query(query, k)
         return _hits(self._retriever.invoke(query, **self._options(k)), k)
 
     async def aretrieve(self, query: str, k: int = 5) -> list[Hit]:
-        """`retrieve` without blocking the event loop."""
+        """Do what `retrieve` does without blocking the event loop."""
         check_query(query, k)
         return _hits(await self._retriever.ainvoke(query, **self._options(k)), k)
 
@@ -57,7 +55,7 @@ class LangChainRetriever:
 
 
 def as_langchain(retriever: Retriever, k: int = 5) -> BaseRetriever:
-    """`retriever` as a LangChain BaseRetriever that returns at most `k` documents.
+    """Wrap `retriever` as a LangChain BaseRetriever that returns at most `k` documents.
 
     Documents carry the passage's id and text; their metadata is the passage's, with title, document_id and score.
     """
@@ -65,7 +63,7 @@ def as_langchain(retriever: Retriever, k: int = 5) -> BaseRetriever:
     from langchain_core.retrievers import BaseRetriever
 
     class PassageRetriever(BaseRetriever):
-        """A ras_agent retriever behind LangChain's interface."""
+        """Offers a ras_agent retriever through LangChain's interface."""
 
         def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
             return [_document(hit) for hit in retriever.retrieve(query, k)]

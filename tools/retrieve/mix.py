@@ -24,21 +24,21 @@ from ras_agent.tools.retrieve.ranker import ExplainedRetriever, Explaining, Rank
 from ras_agent.tools.retrieve.ranking import Ranking, check_query, top_k
 
 DEPTH = 1000
-"""How far down each ranking counts."""
+"""How far down each ranking counts, at least."""
 _TRIFLE = np.float32(1e-6)
 
 
 def mixed(rankings: Sequence[Ranking], weights: Sequence[float], size: int, k: int) -> Ranking:
-    """The `k` best of `size` rows by the weighted mean of scores; a ranking's best row scores 1 there, its last 0.
+    """Return the `k` best of `size` rows by the weighted mean of scores; a ranking's best row scores 1, its last 0.
 
-    A row that a ranking does not hold scores 0 in it; where all it holds are equal, they score 1.
+    A row that a ranking does not hold scores 0 in it; if all its scores are equal, they count as 1.
     """
     scores = np.zeros(size, dtype=np.float32)
     for ranking, weight in zip(rankings, weights, strict=True):
         if not len(ranking.rows):
             continue
         lowest, highest = ranking.scores.min(), ranking.scores.max()
-        # what is held scores a trifle more than what is not, so that it stays a hit
+        # a row that is held scores a trifle more than one that is not, so that it stays a hit
         span = max(float(highest - lowest), float(_TRIFLE))
         scores[ranking.rows] += np.float32(weight) * ((ranking.scores - lowest) / np.float32(span) + _TRIFLE)
         if highest == lowest:
@@ -47,12 +47,15 @@ def mixed(rankings: Sequence[Ranking], weights: Sequence[float], size: int, k: i
 
 
 class MixedRetriever(ExplainedRetriever):
-    """Mixes rankers of the same passages by score."""
+    """Ranks by the weighted mean of several rankers of the same passages."""
 
     def __init__(
         self, rankers: Sequence[Ranker], weights: Sequence[float], *, name: str = "", depth: int = DEPTH
     ) -> None:
-        """depth: how far down each ranking counts, at least k. Raises ValueError for rankers of different passages."""
+        """Take rankers and their weights. Raises ValueError for rankers of different passages, or wrong weights.
+
+        depth: how far down each ranking counts, at least k.
+        """
         if not rankers or any(len(ranker.passages) != len(rankers[0].passages) for ranker in rankers):
             raise ValueError("a mix needs rankers over the same passages")
         if len(weights) != len(rankers) or min(weights) < 0 or not sum(weights) > 0:
@@ -63,13 +66,13 @@ class MixedRetriever(ExplainedRetriever):
         self._depth, self._weights = depth, [weight / sum(weights) for weight in weights]
 
     def rank(self, query: str, k: int) -> Ranking:
-        """The `k` best rows. Raises ValueError for a blank query or k < 1."""
+        """Return the `k` best rows. Raises ValueError for a blank query or k < 1."""
         check_query(query, k)
         rankings = [ranker.rank(query, max(k, self._depth)) for ranker in self._rankers]
         return mixed(rankings, self._weights, len(self.passages), k)
 
     def explained(self, paths: int) -> Self:
-        """The same mix, whose hits say why, as far as its rankers can."""
+        """Return the same mix, whose hits say why, as far as its rankers can."""
         other = super().explained(paths)
         other._rankers = tuple(
             ranker.explained(paths) if isinstance(ranker, Explaining) else ranker for ranker in self._rankers
@@ -77,9 +80,10 @@ class MixedRetriever(ExplainedRetriever):
         return other
 
     def why(self, query: str, passage_ids: Sequence[str]) -> list[tuple[str, ...]]:
-        """What its rankers tell of each passage, one after another."""
-        told = [ranker.why(query, passage_ids) for ranker in self._rankers if isinstance(ranker, Explaining)]
-        return [tuple(chain.from_iterable(of_one)) for of_one in zip(*told, strict=True)] or [()] * len(passage_ids)
+        """Return the reasons that its rankers give for each passage, one ranker after another."""
+        reasons = [one.why(query, passage_ids) for one in self._rankers if isinstance(one, Explaining)]
+        by_passage = [tuple(chain.from_iterable(lines)) for lines in zip(*reasons, strict=True)]
+        return by_passage or [()] * len(passage_ids)
 
 
 class RankedHits:

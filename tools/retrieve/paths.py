@@ -1,4 +1,4 @@
-"""Reasoning paths as a retriever: passages whose facts make paths from the question's entities."""
+"""The retriever "paths": passages whose facts make reasoning paths from the question's entities."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.link import Linking, Mentions
 from ras_agent.tools.kg.linked_graph import LinkedGraph
-from ras_agent.tools.retrieve.graph_retriever import GraphRetriever, by_path, tell
+from ras_agent.tools.retrieve.graph_retriever import GraphRetriever, by_path, warn_of
 from ras_agent.tools.retrieve.ranking import check_query
 from ras_agent.tools.subgraph.composition import Composition
 from ras_agent.tools.subgraph.extract import Extraction
@@ -16,10 +16,8 @@ from ras_agent.tools.subgraph.paths import PathLimits
 from ras_agent.tools.subgraph.pipeline import FoundPaths, PathFinder, PathSettings
 from ras_agent.tools.subgraph.scorers.resolve import ScorerModels, Scorers
 
-__all__ = ["INTERACTIVE", "PathRetriever", "paths"]
-
 INTERACTIVE = PathSettings(Extraction(max_ent=500), limits=PathLimits(longest=3, width=8))
-"""Smaller than the paper's, so that a question takes about a second of one core on a graph of text. Chosen on
+"""Smaller bounds than the paper's, so that a question takes about a second of one core on a graph of text. Chosen on
 HotpotQA's tuning half."""
 
 
@@ -29,19 +27,19 @@ class PathRetriever(GraphRetriever[PathFinder]):
     name = "paths"
 
     def paths(self, query: str) -> FoundPaths:
-        """The paths themselves, with the subgraph and the time of each module."""
+        """Find the paths themselves, with the subgraph and the time of each module."""
         return self.finder.find(query, [link.entity for link in self.linked(query)])
 
     def retrieve(self, query: str, k: int = 5) -> list[Hit]:
-        """At most `k` hits, best first, ties in corpus order.
+        """Return at most `k` hits, best first, ties in corpus order.
 
-        Raises ValueError for a blank query or k < 1, and ModelCallError if a chat model judged nothing. Where it judged
-        in part, that is told in a RuntimeWarning.
+        Raises ValueError for a blank query or k < 1, and ModelCallError if a chat model scored nothing. A
+        RuntimeWarning reports that it scored only a part.
         """
         check_query(query, k)
         found = self.paths(query)
         hits = by_path(self.finder.graph, found.paths, self._passage_of, k)
-        tell(found.failures, "paths were", found=bool(hits))
+        warn_of(found.failures, "paths were", found=bool(hits))
         return hits
 
 
@@ -55,10 +53,10 @@ def paths(
     linking: Linking | None = None,
     mentions: Mentions | None = None,
 ) -> PathRetriever:
-    """The retriever registered as "paths", over the graph beside the index, or `graph`.
+    """Build the retriever over the index's knowledge graph, or `graph`.
 
-    composition: of the three modules; by default PageRank, a beam led by the graph's own vectors and a choice by their
-        encoder, or both by BM25 for a graph without vectors.
+    composition: of the three modules. By default PageRank, a beam led by the graph's own vectors, and a choice by their
+        encoder; for a graph without vectors BM25 leads and chooses.
     """
     linked = LinkedGraph.of(index, graph, linking, mentions)
     own = linked.embedder

@@ -1,4 +1,4 @@
-"""PCST subgraphs as a retriever: passages that state the facts of a question's connected subgraph."""
+"""The retriever "pcst": passages that state the facts of a question's connected subgraph."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.link import Linking, Mentions
 from ras_agent.tools.kg.linked_graph import LinkedGraph
-from ras_agent.tools.retrieve.graph_retriever import GraphRetriever, by_fact, tell
+from ras_agent.tools.retrieve.graph_retriever import GraphRetriever, by_fact, warn_of
 from ras_agent.tools.retrieve.ranking import check_query
 from ras_agent.tools.subgraph.extract import Extraction
 from ras_agent.tools.subgraph.graph import Graph, Subgraph
@@ -17,36 +17,34 @@ from ras_agent.tools.subgraph.pcst import PCSTFinder, PCSTSettings, QuestionSubg
 from ras_agent.tools.subgraph.scorers.bm25 import BM25Scorer
 from ras_agent.tools.subgraph.scoring import Scorer
 
-__all__ = ["OF_TEXT", "PCSTRetriever", "pcst"]
-
 OF_TEXT = PCSTSettings(nodes=20, edges=0, named=210.0, neighbourhood=Extraction(max_ent=500))
-"""For graphs read from text. Hardly two of their facts share a relation, so edges have no prizes and more nodes have
-some than in the paper. A name of the question wins as much as all nodes' prizes together, less where it is linked by
-meaning: a subgraph without a name that is sure is never better than that name alone. The neighbourhood is smaller, so
-that a question takes well under a second. Chosen on HotpotQA's tuning half."""
+"""Settings for graphs read from text. Few of their facts share a relation, so edges have no prizes and more nodes have
+one than in the paper. A name of the question gets a prize as large as all others together, less where it is linked by
+meaning: no subgraph without a certain name is then better than that name alone. The neighbourhood is smaller, so that a
+question takes well under a second. Chosen on HotpotQA's tuning half."""
 
 
 class PCSTRetriever(GraphRetriever[PCSTFinder]):
-    """Ranks passages by the facts of the question's subgraph that they state, each at what it and its ends win."""
+    """Ranks passages by the facts of the question's subgraph that they state, by their and their ends' prizes."""
 
     name = "pcst"
 
     def subgraph(self, query: str) -> QuestionSubgraph:
-        """The subgraph itself, to be shown (`textualise`) or used as facts (`subgraph.triples`)."""
+        """Find the subgraph itself, to be shown (`textualise`) or used as facts (`subgraph.triples`)."""
         links = self.linked(query)
         return self.finder.find(query, [link.entity for link in links], [link.weight for link in links])
 
     def retrieve(self, query: str, k: int = 5) -> list[Hit]:
-        """At most `k` hits, best first, ties in corpus order; see `by_fact`.
+        """Return at most `k` hits, best first, ties in corpus order; see `by_fact`.
 
-        Raises ValueError for a blank query or k < 1, and ModelCallError if a chat model judged nothing.
+        Raises ValueError for a blank query or k < 1, and ModelCallError if a chat model scored nothing.
         """
         check_query(query, k)
         found = self.subgraph(query)
-        tell(found.failures, "a graph was", found=len(found.subgraph.nodes) > 0)
+        warn_of(found.failures, "a graph was", found=len(found.subgraph.nodes) > 0)
         tree, values = found.subgraph, _values(found)
         if not values:
-            # nothing was worth connecting: what there is about the nodes themselves
+            # nothing was worth connecting: take the facts of the nodes themselves
             own = [edge for node in tree.nodes.tolist() for edge in self.finder.graph.incident.row(node).tolist()]
             tree = Subgraph.of_edges(self.finder.graph, own)
             values = [0.0] * len(tree.edges)
@@ -54,7 +52,7 @@ class PCSTRetriever(GraphRetriever[PCSTFinder]):
 
 
 def _values(found: QuestionSubgraph) -> list[float]:
-    """What each edge of the subgraph and its ends win."""
+    """Add the prizes of each edge and its ends."""
     subgraph = found.subgraph
     ends = np.searchsorted(subgraph.nodes, subgraph.graph.edges[subgraph.edges][:, [0, 2]])
     values: list[float] = (found.edge_prizes + found.node_prizes[ends].sum(axis=1)).tolist()
@@ -70,7 +68,7 @@ def pcst(
     linking: Linking | None = None,
     mentions: Mentions | None = None,
 ) -> PCSTRetriever:
-    """The retriever registered as "pcst", over the graph beside the index, or `graph`.
+    """Build the retriever over the index's knowledge graph, or `graph`.
 
     scorer: of names of entities and relations; by default the graph's own vectors, or BM25 for a graph without any.
     """

@@ -1,4 +1,4 @@
-"""PageRank retrieval: which passages name entities that the question's entities lead to? (HippoRAG's idea, 2024)"""
+"""The retriever "ppr": which passages name entities that the question's entities lead to? (after HippoRAG, 2024)"""
 
 from __future__ import annotations
 
@@ -21,8 +21,6 @@ from ras_agent.tools.retrieve.ranking import Ranking, check_query, top_k
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-__all__ = ["PPRRetriever", "ppr"]
-
 
 class PPRRetriever(RankedRetriever):
     """Ranks passages by the PageRank of the entities they name, walks starting at the question's entities.
@@ -44,12 +42,12 @@ class PPRRetriever(RankedRetriever):
         equivalence: float = 1.0,
         length: float = 0.5,
     ) -> None:
-        """rows: (D,) the place in `passages` of each of the graph's documents, -1 for none.
+        """Prepare the walk. Raises SettingsError for numbers outside their ranges.
 
-        specificity: an entity that many passages name counts less as a start, as one over their number.
-        equivalence: how much an equivalence of full similarity weighs beside a fact.
-        length: how far it counts against a passage that it names much: from 0, not at all, to 1, in full.
-        Raises SettingsError for numbers outside their ranges.
+        rows: (D,) the place in `passages` of each of the graph's documents, -1 for none.
+        specificity: divides an entity's weight as a start by the number of passages that name it.
+        equivalence: the weight of an equivalence of similarity 1; a fact has weight 1.
+        length: from 0 to 1, the power of a passage's number of names by which its score is divided.
         """
         if not 0 <= length <= 1 or not 0 <= equivalence < float("inf"):
             raise SettingsError(f"PPR's length is from 0 to 1, equivalence from 0 on, got {length} and {equivalence}")
@@ -60,11 +58,11 @@ class PPRRetriever(RankedRetriever):
         self._naming, self._rows = _weights(graph, length)[there], rows[there]
 
     def linked(self, query: str) -> tuple[LinkedEntity, ...]:
-        """The entities that walks start from."""
+        """Return the entities that walks start from."""
         return self._linker.link(query)
 
     def entity_scores(self, query: str) -> npt.NDArray[np.float32] | None:
-        """PageRank of every entity, shape (N,); None if the query leads to none."""
+        """Return the PageRank of every entity, shape (N,); None if the query names none."""
         seeds = np.zeros(len(self.graph.entities), dtype=np.float32)
         frequency = self.graph.document_frequency
         for link in self.linked(query):
@@ -73,7 +71,7 @@ class PPRRetriever(RankedRetriever):
         return self._rank.scores(seeds) if seeds.any() else None
 
     def rank(self, query: str, k: int) -> Ranking:
-        """The `k` best rows. Raises ValueError for a blank query or k < 1."""
+        """Return the `k` best rows. Raises ValueError for a blank query or k < 1."""
         check_query(query, k)
         entities = self.entity_scores(query)
         if entities is None:
@@ -84,7 +82,7 @@ class PPRRetriever(RankedRetriever):
 
 
 def _weights(graph: KGIndex, length: float) -> csr_matrix:
-    """How strongly each document (D, N) names each entity: the logarithm of how often, by a power of their sum."""
+    """Weigh how strongly documents name entities (D, N): log of the count, over a power of the document's sum."""
     named = graph.mentions.to_scipy().T.tocsr()
     named.data = np.log1p(named.data)
     sums = np.asarray(named.sum(axis=1), dtype=np.float32).ravel()
@@ -103,7 +101,7 @@ def ppr(
     linking: Linking | None = None,
     mentions: Mentions | None = None,
 ) -> PPRRetriever:
-    """The retriever registered as "ppr", over the graph beside the index, or `graph`."""
+    """Build the retriever over the index's knowledge graph, or `graph`; parameters as in `PPRRetriever`."""
     linked = LinkedGraph.of(index, graph, linking, mentions)
     return PPRRetriever(
         index.snapshot.passages,

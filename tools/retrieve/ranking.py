@@ -1,4 +1,4 @@
-"""Rows of a corpus by their scores: the k best, with stable ties."""
+"""Rankings of a corpus: the k best rows by score, with stable ties."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LEAST = np.finfo(np.float32).smallest_subnormal
 
 
 class Ranking(NamedTuple):
-    """Rows of a corpus, best first, ties in corpus order; `scores` (float32) descend beside them."""
+    """Lists rows of a corpus, best first, ties in corpus order, with their descending scores (float32)."""
 
     rows: npt.NDArray[np.int64]
     scores: npt.NDArray[np.float32]
@@ -23,7 +23,7 @@ class Ranking(NamedTuple):
 
 
 def top_k(scores: npt.NDArray[np.float32], k: int) -> Ranking:
-    """The `k` highest of the positive `scores`, ties in the order of rows."""
+    """Return the `k` highest of the positive `scores`, ties in the order of rows."""
     rows = np.flatnonzero(scores >= _floor(scores, k))
     best = scores[rows]
     if len(rows) > k:
@@ -36,7 +36,7 @@ def top_k(scores: npt.NDArray[np.float32], k: int) -> Ranking:
 
 
 def _floor(scores: npt.NDArray[np.float32], k: int) -> np.float32:
-    """A positive bound that at least `k` scores reach, if that many are positive.
+    """Return a positive bound that at least `k` scores reach, if that many are positive.
 
     The k-th highest of the maxima of 256 blocks is such a bound, and few scores reach it. Finding it reads the
     scores once; a partition of all of them, most being 0, takes numpy 20 to 100 times as long.
@@ -49,7 +49,7 @@ def _floor(scores: npt.NDArray[np.float32], k: int) -> np.float32:
 
 
 def check_query(query: str, k: int) -> None:
-    """Raises ValueError for a blank query or k < 1."""
+    """Raise ValueError for a blank query or k < 1."""
     if not query.strip():
         raise ValueError("the query is blank")
     if k < 1:

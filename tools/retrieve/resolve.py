@@ -1,4 +1,4 @@
-"""From what a user writes to the retriever that plays the role."""
+"""Retrievers by name or object."""
 
 from __future__ import annotations
 
@@ -13,13 +13,11 @@ from ras_agent.registry import find
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.retrieve.langchain_adapter import LangChainRetriever, is_langchain_retriever
 
-__all__ = ["resolve_retriever"]
-
 
 def resolve_retriever(
     spec: object, index: PassageIndex | str | Path | Sequence[Passage] | None = None, **options: Any
 ) -> Retriever:
-    """The retriever that `spec` names.
+    """Return the retriever that `spec` names.
 
     spec: a Retriever; a LangChain BaseRetriever; or a registered name ("bm25", "dense", "hybrid", entry points of
         `ras_agent.retriever`), built over `index` with `options`.
@@ -44,7 +42,7 @@ def resolve_retriever(
 
 
 def _open(name: str, index: object, options: dict[str, Any]) -> PassageIndex:
-    """The index to search. Takes `embedder` out of `options` where it is for opening the index."""
+    """Open the index to search; takes `embedder` out of `options` if opening it needs one."""
     if isinstance(index, PassageIndex):
         return index
     if isinstance(index, str | Path):

@@ -1,4 +1,4 @@
-"""Which method plays each module: composition strings, and the 21 instances of LEGO-GraphRAG's Table 4.
+"""Composition strings, which choose a method for each module, and the 21 instances of LEGO-GraphRAG's Table 4.
 
 ppr>shortest>random          instance 0: personalised PageRank, all shortest paths, a random choice
 ppr+st>beam:st-ft>rerank     PageRank pruned by a sentence encoder, beam search led by a fine-tuned one, a reranker
@@ -13,25 +13,26 @@ from typing import NoReturn
 
 from ras_agent.errors import RasError
 
-__all__ = ["INSTANCES", "SCORERS", "Composition", "CompositionError", "parse_composition"]
-
 _TABLE_4 = ("bm25", "st", "rerank", "st-ft", "llm", "llm-ft")
 SCORERS = (*_TABLE_4, "kg")
-"""BM25, sentence encoder, cross-encoder, fine-tuned sentence encoder, chat model, fine-tuned chat model; and, ours, the
-vectors that a knowledge graph already has."""
+"""BM25, sentence encoder, cross-encoder, fine-tuned sentence encoder, chat model, fine-tuned chat model. "kg", which is
+ours, uses the vectors that a knowledge graph already has."""
 
 _EXTRACTIONS = ("ppr", "rwr", "ego")
 _FORM = "'extraction[+scorer] > shortest | complete | beam:scorer > random | scorer', as in 'ppr+st>beam:st>rerank'"
 
 
 class CompositionError(RasError, ValueError):
-    """A composition string, or an instance's number, that means nothing; the message says where and what may stand."""
+    """Raised for a composition string or instance number that is not valid; it names the part and the choices."""
 
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """extraction: "ppr", "rwr" or "ego"; pruning: a scorer or ""; filtering: "shortest", "complete" or "beam", with
-    `guide` its scorer or ""; refinement: "random" or a scorer. `str` gives the string that parses to it."""
+    """Names the method of each module; `str` gives the string that parses to it.
+
+    extraction: "ppr", "rwr" or "ego". pruning: a scorer or "". filtering: "shortest", "complete" or "beam", whose
+    scorer is `guide`, else "". refinement: "random" or a scorer.
+    """
 
     extraction: str = "ppr"
     pruning: str = ""
@@ -46,16 +47,13 @@ class Composition:
 
     @property
     def scorers(self) -> tuple[str, ...]:
-        """Names of the scorers it needs, each once."""
+        """List the scorers it needs, each once."""
         named = (self.pruning, self.guide, self.refinement)
         return tuple(dict.fromkeys(name for name in named if name in SCORERS))
 
 
 def parse_composition(text: str | int) -> Composition:
-    """A composition from its string, or from the number of an instance, 0 to 20.
-
-    Raises CompositionError.
-    """
+    """Read a composition from its string or from the number of an instance, 0 to 20. Raises CompositionError."""
     written = str(text).strip()
     if written.isascii() and written.removeprefix("-").isdecimal():
         if not 0 <= int(written) < len(INSTANCES):
@@ -93,4 +91,4 @@ INSTANCES: tuple[Composition, ...] = (
     *(Composition(filtering="beam", guide=scorer) for scorer in _TABLE_4),
     *(Composition(refinement=scorer) for scorer in _TABLE_4),
 )
-"""Table 4 by number."""
+"""The instances of Table 4 by number."""

@@ -1,4 +1,7 @@
-"""First module: the surroundings of a question's entities, by PageRank, random walks or distance."""
+"""Subgraph extraction, LEGO-GraphRAG's first module: the surroundings of a question's entities.
+
+They are found by personalised PageRank, by random walks with restart, or by distance.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +15,15 @@ import numpy as np
 
 from ras_agent.tools.subgraph.graph import Graph, Subgraph
 
-__all__ = ["EXTRACTIONS", "Extraction", "ego", "ppr", "rwr"]
-
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """How much is taken. Defaults are LEGO-GraphRAG's (section 5.1).
+    """Bounds the subgraph. Defaults are LEGO-GraphRAG's (section 5.1).
 
-    max_ent: at most so many nodes, the entities the question starts from first.
-    damping: the chance that a walk goes on, as igraph means it; with the rest, the teleport, it is back at its start.
-        The paper writes 0.8 and calls it damping in 5.1 and teleport in 4.1; here it is damping.
-    walks: random walks from each start; steps: the longest of one; seed: of their dice.
+    max_ent: the most nodes; the entities that the question starts from are always among them.
+    damping: the chance that a walk goes on, as in igraph; else it is back at its start. The paper calls 0.8 damping in
+        section 5.1 and teleport in 4.1; here it is damping.
+    walks: random walks from each start; steps: the longest walk; seed: of the random choices.
     hops: radius of an ego network.
     """
 
@@ -39,7 +40,7 @@ class Extraction:
 
 
 def ppr(graph: Graph, starts: Sequence[int], how: Extraction = Extraction()) -> Subgraph:
-    """The nodes of highest personalised PageRank (igraph's PRPACK), ties by number, and all edges between them.
+    """Take the nodes of highest personalised PageRank (igraph's PRPACK), ties by number, and all edges between them.
 
     Walks ignore directions. Nodes that no walk reaches are left out.
     """
@@ -55,7 +56,7 @@ def ppr(graph: Graph, starts: Sequence[int], how: Extraction = Extraction()) -> 
 
 
 def rwr(graph: Graph, starts: Sequence[int], how: Extraction = Extraction()) -> Subgraph:
-    """The nodes that random walks with restart visit most, ties by number, and all edges between them.
+    """Take the nodes that random walks with restart visit most, ties by number, and all edges between them.
 
     `walks` walks leave each start; after every step one ends with a chance of 1 - damping.
     """
@@ -74,7 +75,7 @@ def rwr(graph: Graph, starts: Sequence[int], how: Extraction = Extraction()) -> 
 
 
 def ego(graph: Graph, starts: Sequence[int], how: Extraction = Extraction()) -> Subgraph:
-    """The nodes at most `hops` edges away, the nearest first, then by number, and all edges between them."""
+    """Take the nodes at most `hops` edges away, the nearest first, then by number, and all edges between them."""
     found: dict[int, int] = {}
     for start in sorted(set(starts)):
         for distance in range(1, how.hops + 1):
@@ -87,5 +88,5 @@ EXTRACTIONS: Mapping[str, Callable[[Graph, Sequence[int], Extraction], Subgraph]
 
 
 def _around(graph: Graph, starts: Sequence[int], ranked: Sequence[int], how: Extraction) -> Subgraph:
-    """The starts and then the first of `ranked`, up to max_ent in all."""
+    """Take the starts, then the first of `ranked`, up to max_ent nodes in all."""
     return Subgraph.induced(graph, list(dict.fromkeys([*sorted(set(starts)), *ranked]))[: how.max_ent])

@@ -1,4 +1,7 @@
-"""A plain graph of named nodes and edges, whatever it was made from, and a part of one."""
+"""A plain graph of named nodes and edges, and a subgraph of it.
+
+Path and subgraph search work on this form, whether it was made from triples, a question graph or a KGIndex.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +24,9 @@ if TYPE_CHECKING:
     from ras_agent.question_graph import QuestionGraph
     from ras_agent.tools.kg.index import KGIndex
 
-__all__ = ["Graph", "Step", "Subgraph", "plain_name"]
-
 
 class Step(NamedTuple):
-    """Over an edge to the node at its other end; `forward`: from its head to its tail."""
+    """Leads over an edge to the node at its other end; `forward` is True from head to tail."""
 
     edge: int
     node: int
@@ -34,10 +35,10 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Graph:
-    """N nodes, E directed edges, R relations; everything refers to them by number.
+    """Holds N nodes, E directed edges and R relations, which are referred to by number.
 
     nodes: N names. relations: R names. edges: (E, 3) head, relation, tail.
-    origin: where edges and vectors are looked up again, for a graph made from a KGIndex; its numbers are the same.
+    origin: the KGIndex that the graph was made from, for its sources and vectors; it numbers nodes and edges alike.
     """
 
     nodes: Sequence[str]
@@ -48,7 +49,7 @@ class Graph:
 
     @classmethod
     def from_triples(cls, triples: Iterable[Triple | Sequence[str]]) -> Self:
-        """Nodes and relations in the order of first mention; names with one canonical key are one node.
+        """Make a graph, nodes and relations in the order of first mention; names with one canonical key are one node.
 
         A fact stated twice is one edge, with the sources of both.
         """
@@ -72,22 +73,22 @@ class Graph:
 
     @classmethod
     def from_question_graph(cls, graph: QuestionGraph) -> Self:
-        """The graph of a question: its facts with their sources."""
+        """Make the graph of a question's facts, with their sources."""
         return cls.from_triples(graph.facts)
 
     @classmethod
     def from_index(cls, index: KGIndex) -> Self:
-        """The graph of a corpus, equivalences among its edges; nothing is copied."""
+        """Make the graph of a corpus, with equivalences among its edges. Nothing is copied."""
         return cls(index.entities, index.relations, index.edges, index)
 
     def find(self, name: str) -> int | None:
-        """The node with the canonical key of `name`."""
+        """Return the node with the canonical key of `name`, or None."""
         if self.origin is not None:
             return self.origin.entity_id(name)
         return self._by_key.get(canonical_key(name))
 
     def triple(self, edge: int) -> Triple:
-        """An edge as a fact, with the passages it was read in where they are known."""
+        """Return an edge as a fact, with the passages it was read in where they are known."""
         if self.origin is not None:
             return self.origin.triple(edge)
         if self.facts:
@@ -96,7 +97,7 @@ class Graph:
         return Triple(self.nodes[head], self.relations[relation], self.nodes[tail])
 
     def edge_text(self, edge: int, wording: Wording = "facts") -> str:
-        """An edge as scorers read it: "frederica spouse ernest", or "spouse"."""
+        """Return an edge as scorers read it: "frederica spouse ernest", or "spouse" where they read relations alone."""
         head, relation, tail = self.edges[edge].tolist()
         if wording == "relations":
             return plain_name(self.relations[relation])
@@ -104,7 +105,7 @@ class Graph:
 
     @cached_property
     def incident(self) -> SparseRows:
-        """N x E: the edges that touch each node, ascending; a loop stands once."""
+        """Return the edges that touch each node, N x E, ascending; a loop is listed once."""
         heads, tails = self.edges[:, 0], self.edges[:, 2]
         numbers = np.arange(len(self.edges))
         other = heads != tails
@@ -112,14 +113,14 @@ class Graph:
         return SparseRows.counted(rows, np.concatenate([numbers, numbers[other]]), (len(self.nodes), len(self.edges)))
 
     def neighbours(self, node: int) -> list[int]:
-        """The other end of each edge at `node`, in the order of the edges; loops lead nowhere."""
+        """Return the other end of each edge at `node`, in the order of the edges; loops are left out."""
         ends = self.edges[self.incident.row(node)][:, [0, 2]]
         other: list[int] = np.where(ends[:, 0] == node, ends[:, 1], ends[:, 0]).tolist()
         return [end for end in other if end != node]
 
     @cached_property
     def undirected(self) -> Any:
-        """The igraph graph of nodes and edges, without directions. Raises MissingExtra without igraph."""
+        """Return the igraph graph of nodes and edges, without directions. Raises MissingExtra without igraph."""
         return require_igraph().Graph(n=len(self.nodes), edges=self.edges[:, [0, 2]], directed=False)
 
     @cached_property
@@ -129,7 +130,7 @@ class Graph:
 
 @dataclass(frozen=True)
 class Subgraph:
-    """Some nodes and edges of `graph`, ascending; an edge's ends are among the nodes."""
+    """Holds some nodes and edges of `graph`, both ascending; the ends of its edges are among its nodes."""
 
     graph: Graph = field(repr=False)
     nodes: Ints
@@ -141,7 +142,7 @@ class Subgraph:
 
     @classmethod
     def induced(cls, graph: Graph, nodes: Iterable[int]) -> Self:
-        """`nodes` and every edge between them."""
+        """Make the subgraph of `nodes` and every edge between them."""
         chosen = np.unique(np.fromiter(nodes, np.int64))
         cells = np.concatenate([graph.incident.row(node) for node in chosen.tolist()] or [np.empty(0, np.int64)])
         edges = np.unique(cells).astype(np.int64)
@@ -150,7 +151,7 @@ class Subgraph:
 
     @classmethod
     def of_edges(cls, graph: Graph, edges: Iterable[int], nodes: Iterable[int] = ()) -> Self:
-        """`edges` with their ends, and `nodes`."""
+        """Make the subgraph of `edges`, their ends, and `nodes`."""
         chosen = np.unique(np.fromiter(edges, np.int64))
         ends = graph.edges[chosen][:, [0, 2]].ravel()
         return cls(graph, np.unique(np.concatenate([ends.astype(np.int64), np.fromiter(nodes, np.int64)])), chosen)
@@ -161,7 +162,7 @@ class Subgraph:
 
     @cached_property
     def steps(self) -> dict[int, tuple[Step, ...]]:
-        """What one can do at each node that has an edge, in the order of the edges; loops lead nowhere."""
+        """Return the steps that leave each node, in the order of the edges; loops are left out."""
         found: dict[int, list[Step]] = {}
         rows = self.graph.edges[self.edges]
         for edge, head, tail in zip(self.edges.tolist(), rows[:, 0].tolist(), rows[:, 2].tolist(), strict=True):
@@ -172,7 +173,7 @@ class Subgraph:
 
 
 def plain_name(name: str) -> str:
-    """A name as a sentence has it: the last part of a dotted relation, blanks for underscores.
+    """Return a name as a sentence has it: the last part of a dotted relation, with blanks for underscores.
 
     >>> plain_name("people.person.place_of_birth"), plain_name("J. S. Bach")
     ('place of birth', 'J. S. Bach')
@@ -182,7 +183,7 @@ def plain_name(name: str) -> str:
 
 
 def require_igraph() -> Any:
-    """The module igraph. Raises MissingExtra without it."""
+    """Import igraph. Raises MissingExtra."""
     try:
         import igraph
     except ImportError as error:

@@ -1,4 +1,7 @@
-"""A path of facts: from an entity of the question, edge by edge, whichever way the edges point."""
+"""Reasoning paths: found by shape or led by a scorer, then refined (LEGO-GraphRAG's second and third module).
+
+A path leads from an entity of the question over edges, whichever way they point.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from ras_agent.tools.subgraph.scoring import RelativeScorer, Scorer, Wording, be
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """A node more than edges; `nodes[i]` and `nodes[i + 1]` are the ends of `edges[i]`. Numbers are the graph's."""
+    """Lists nodes and edges by their numbers in the graph; `edges[i]` joins `nodes[i]` and `nodes[i + 1]`."""
 
     nodes: tuple[int, ...]
     edges: tuple[int, ...] = ()
@@ -30,7 +33,7 @@ class Path:
         return self.nodes[-1]
 
     def __len__(self) -> int:
-        """How many edges it has."""
+        """Count its edges."""
         return len(self.edges)
 
     def extended(self, step: Step) -> Path:
@@ -40,12 +43,11 @@ class Path:
         return tuple(map(graph.triple, self.edges))
 
     def text(self, graph: Graph) -> str:
-        """For readers: "frederica → spouse → ernest ← parents ← george"."""
+        """Draw the path for readers: "frederica → spouse → ernest ← parents ← george"."""
         return " ".join(self._drawn(graph, plain=False))
 
     def scored_text(self, graph: Graph, wording: Wording = "facts") -> str:
-        """For scorers: the same with plain names, which have no underscores and no dotted prefixes; or "→ spouse ←
-        parents"."""
+        """Draw the path for scorers, with plain names; or its relations alone, "→ spouse ← parents"."""
         if wording == "relations":
             return " ".join(self._drawn(graph, plain=True, names=False))
         return " ".join(self._drawn(graph, plain=True))
@@ -62,10 +64,11 @@ class Path:
 
 @dataclass(frozen=True, slots=True)
 class PathLimits:
-    """longest: edges of a path, 0 for any number, which complete paths do not take: they would never end.
+    """Bounds the search for paths.
 
-    most: paths kept, the shortest first; what is beyond is told in `Filtered.truncated`.
-    width: of the beam. The published width is 128; the others are ours, for the paper states none.
+    longest: edges of a path; 0 for any number, which complete paths refuse, since they might never end.
+    most: how many paths are returned, the shortest first; `Filtered.truncated` reports that there were more.
+    width: of the beam. The published width is 128; the other two are ours, since the paper states none.
     """
 
     longest: int = 4
@@ -79,7 +82,7 @@ class PathLimits:
 
 @dataclass(frozen=True, slots=True)
 class Filtered:
-    """Paths in the order they were found. truncated: `most` was reached, and there were more."""
+    """Holds paths in the order they were found. truncated: there were more than `most`."""
 
     paths: tuple[Path, ...]
     truncated: bool = False
@@ -87,7 +90,7 @@ class Filtered:
 
 
 def shortest(subgraph: Subgraph, starts: Sequence[int], limits: PathLimits = PathLimits()) -> Filtered:
-    """Every shortest path from each start to each other node, parallel edges apart; the shortest first.
+    """Find every shortest path from each start to each other node, the shortest first; parallel edges make several.
 
     Directions do not count. igraph measures the distances; paths are then read off edge by edge.
     """
@@ -103,7 +106,7 @@ def shortest(subgraph: Subgraph, starts: Sequence[int], limits: PathLimits = Pat
 
 
 def complete(subgraph: Subgraph, starts: Sequence[int], limits: PathLimits = PathLimits()) -> Filtered:
-    """Every path from each start that meets no node twice, detours included; the shortest first."""
+    """Find every path from each start that meets no node twice, detours included; the shortest first."""
     if not limits.longest:
         raise ValueError("complete paths need a length cap: give `longest`")
     inside = set(subgraph.nodes.tolist())
@@ -119,11 +122,11 @@ def beam(
     limits: PathLimits = PathLimits(),
     wording: Wording = "facts",
 ) -> Filtered:
-    """Paths grown edge by edge from each start, the `width` best kept at every length; all that were kept.
+    """Grow paths edge by edge from each start, keep the `width` best at every length, and return all that were kept.
 
-    A path's score is the mean of its edges' scores, so that lengths compare. A text is judged once a question, but by a
-    RelativeScorer once a front: the paths of one length from one start, which compete, are judged in the same calls
-    then, whatever other starts there are. Paths come best first. `longest` 0 means as long as paths grow.
+    A path's score is the mean of its edges' scores, so that paths of different lengths compare; the best come first.
+    A text is scored once per question. A RelativeScorer scores it once per front instead (the paths of one length from
+    one start), so that a score does not depend on the other starts. `longest` 0 sets no limit.
     """
     values: dict[str, float] = {}  # by text
     failures: list[Failure] = []
@@ -156,7 +159,7 @@ def beam(
 def _by_level(
     subgraph: Subgraph, levels: list[list[Path]], limits: PathLimits, distance: Callable[[int, int], float] | None
 ) -> Iterator[Path]:
-    """Paths by length, or only the shortest, where `distance(turn, node)` says how far a node is from start `turn`."""
+    """Yield paths by length; only the shortest if `distance(turn, node)` gives a node's distance from start `turn`."""
     length = 0
     while any(levels) and (not limits.longest or length < limits.longest):
         length += 1
@@ -189,7 +192,7 @@ class Pruned:
 
 @dataclass(frozen=True, slots=True)
 class RankedPath:
-    """The higher the score the better, comparable within one question; paths taken at random score 0."""
+    """Pairs a path with its score, higher is better; comparable within one question, 0 for paths taken at random."""
 
     path: Path
     score: float
@@ -209,7 +212,7 @@ def prune(
     window: int = 24,
     wording: Wording = "facts",
 ) -> Pruned:
-    """The `window` edges that fit the question best, with their ends, and the starts. The published window is 24."""
+    """Keep the `window` edges that fit the question best, with their ends, and the starts. The paper has 24."""
     edges = subgraph.edges.tolist()
     scored = score_distinct(scorer, question, [subgraph.graph.edge_text(edge, wording) for edge in edges])
     kept = [edges[place] for place in best(scored.values, window)]
@@ -218,7 +221,7 @@ def prune(
 
 
 def at_random(paths: Sequence[Path], top_k: int, seed: int = 0) -> Refined:
-    """`top_k` of the paths, in their order; the same seed takes the same."""
+    """Take `top_k` of the paths at random, in their order; the same seed takes the same ones."""
     places = sorted(Random(seed).sample(range(len(paths)), min(top_k, len(paths))))
     return Refined(tuple(RankedPath(paths[place], 0.0) for place in places))
 
@@ -226,7 +229,7 @@ def at_random(paths: Sequence[Path], top_k: int, seed: int = 0) -> Refined:
 def by_score(
     graph: Graph, paths: Sequence[Path], top_k: int, scorer: Scorer, question: str, wording: Wording = "facts"
 ) -> Refined:
-    """The `top_k` paths that fit the question best, best first, ties in their order."""
+    """Take the `top_k` paths that fit the question best, best first, ties in their order."""
     scored = score_distinct(scorer, question, [path.scored_text(graph, wording) for path in paths])
     kept = best(scored.values, top_k)
     return Refined(tuple(RankedPath(paths[place], float(scored.values[place])) for place in kept), scored.failures)

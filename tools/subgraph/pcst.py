@@ -1,9 +1,9 @@
-"""Prize-collecting Steiner tree: the connected subgraph whose nodes and edges are worth more than its edges cost.
+"""G-Retriever's subgraph of a question: a prize-collecting Steiner tree.
 
 G-Retriever (arXiv:2402.07630), eq. 6 to 8: the k nodes that fit best have prizes k, k-1, ..., 1, edges likewise, an
-edge costs C, and the subgraph S with the highest sum of prizes less |E(S)| C is wanted. pcst_fast knows node prizes
-alone: an edge of prize P <= C becomes one of cost C - P, and one of P > C becomes a virtual node of prize P - C that
-costs nothing to reach from either end.
+edge costs C, and the connected subgraph S with the highest sum of prizes less |E(S)| C is wanted. pcst_fast knows node
+prizes alone: an edge of prize P <= C becomes one of cost C - P, and one of P > C becomes a virtual node of prize P - C
+that costs nothing to reach from either end. In a large graph only a neighbourhood is searched.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ras_agent.tools.subgraph.scoring import RelativeScorer, Scored, Scorer, bes
 
 @dataclass(frozen=True, slots=True)
 class Prizes:
-    """nodes: (n,), edges: (m,), at least 0, of a subgraph's nodes and edges in their order. cost: C, of an edge."""
+    """Holds prizes of a subgraph's nodes (n,) and edges (m,), at least 0, in their order, and the cost C of an edge."""
 
     nodes: Doubles
     edges: Doubles
@@ -41,10 +41,11 @@ class Prizes:
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """What pcst-fast gets: node prizes only. The nodes of the subgraph come first, then the virtual ones.
+    """Holds the problem as pcst_fast takes it, with node prizes only.
 
-    ends: (M, 2); prizes: (n + v,); costs: (M,). plain: (m',) the edges that the first m' rows of `ends` stand for;
-    virtual: (v,) the edges that the virtual nodes stand for, each with two free rows behind.
+    The nodes of the subgraph come first, then v virtual ones. ends: (M, 2); prizes: (n + v,); costs: (M,).
+    plain: (m',) the edge of each of the first m' rows of `ends`. virtual: (v,) the edge of each virtual node, which
+    has two rows of cost 0 after those.
     """
 
     ends: Ints
@@ -57,11 +58,10 @@ class Instance:
 def prizes_of(
     node_scores: npt.NDArray[Any], edge_scores: npt.NDArray[Any], *, nodes: int = 3, edges: int = 5, cost: float = 0.5
 ) -> Prizes:
-    """The `nodes` best nodes get nodes, nodes - 1, ..., 1, and the `edges` best edges likewise; the others nothing.
+    """Give the `nodes` best nodes the prizes nodes, nodes - 1, ..., 1, and the `edges` best edges likewise.
 
-    What scores 0 or less does not fit at all and gets nothing. Nodes that tie keep their order. Edges tie whenever they
-    share a relation, so those of one score share its prize.
-    Defaults are the paper's for WebQSP; for scene graphs it has 3, 3 and a cost of 1.
+    A score of 0 or less gets no prize. Nodes that tie keep their order. Edges tie whenever they share a relation, so
+    those of one score share its prize. Defaults are the paper's for WebQSP; for scene graphs it has 3, 3 and cost 1.
     """
     node_prizes, edge_prizes = np.zeros(len(node_scores)), np.zeros(len(edge_scores))
     top = [place for place in best(np.asarray(node_scores), nodes) if node_scores[place] > 0]
@@ -73,7 +73,7 @@ def prizes_of(
 
 
 def instance_of(ends: Ints, prizes: Prizes) -> Instance:
-    """The problem with node prizes alone that has the same best value; `ends` (m, 2) number the n nodes from 0."""
+    """Return the problem with node prizes alone that has the same best value; `ends` (m, 2) number nodes from 0."""
     count = len(prizes.nodes)
     dear = prizes.edges > prizes.cost
     loops = ends[:, 0] == ends[:, 1]  # one that is not worth its cost is never taken
@@ -95,11 +95,9 @@ def instance_of(ends: Ints, prizes: Prizes) -> Instance:
 
 
 def steiner_tree(subgraph: Subgraph, prizes: Prizes, trees: int = 1) -> Subgraph:
-    """The connected part that pcst_fast finds best, or `trees` of them.
+    """Return the best connected part that pcst_fast finds, or `trees` of them; empty without prizes.
 
-    Its guarantee is a factor of 2 on costs plus prizes left behind.
-
-    Empty if nothing has a prize. Raises MissingExtra without pcst-fast2.
+    It is within a factor of 2 on costs plus prizes not collected. Raises MissingExtra without pcst-fast2.
     """
     graph = subgraph.graph
     ends = np.searchsorted(subgraph.nodes, graph.edges[subgraph.edges][:, [0, 2]]).reshape(-1, 2).astype(np.int64)
@@ -138,13 +136,14 @@ def _pcst_fast() -> Any:
 
 @dataclass(frozen=True, slots=True)
 class PCSTSettings:
-    """nodes, edges: how many have prizes, the best getting as much; cost: of an edge. As in the paper for WebQSP.
+    """Sets prizes, costs and the neighbourhood. Defaults are the paper's for WebQSP.
 
-    nodes 0 and edges 0: the whole neighbourhood, as the paper has it for small graphs.
-    named: what a node that the question names wins beside its prize, which the paper does not have.
-    trees: parts that need not be connected with each other, at most; one in the paper.
-    neighbourhood: of a graph with more than its `max_ent` nodes only those of highest PageRank from the best nodes, and
-        from the question's own where they are known, are looked at.
+    nodes, edges: how many have prizes, and the best one's prize; 0 and 0 take the whole neighbourhood, as the paper
+        does for small graphs. cost: of an edge.
+    named: the further prize of a node that the question names; the paper has none.
+    trees: the most parts that need not be connected with each other; one in the paper.
+    neighbourhood: a graph of more than `max_ent` nodes is cut to those of highest PageRank, started from the best nodes
+        and from those that the question names.
     """
 
     nodes: int = 3
@@ -163,9 +162,9 @@ class PCSTSettings:
 
 @dataclass(frozen=True, slots=True)
 class QuestionSubgraph:
-    """The subgraph, and how many nodes and edges were looked at.
+    """Holds a question's subgraph, and how many nodes and edges were searched.
 
-    node_prizes, edge_prizes: of the subgraph's nodes and edges, in their order; 0 where nothing has a prize.
+    node_prizes, edge_prizes: of the subgraph's nodes and edges, in their order.
     """
 
     subgraph: Subgraph
@@ -177,7 +176,7 @@ class QuestionSubgraph:
 
 
 class PCSTFinder:
-    """Subgraphs of one graph. A graph from a KGIndex with vectors is judged by them, any other by `scorer`."""
+    """Finds subgraphs in one graph, whose names a scorer judges, or the vectors of its KGIndex."""
 
     def __init__(
         self,
@@ -186,10 +185,10 @@ class PCSTFinder:
         settings: PCSTSettings | None = None,
         embedder: Embedder | None = None,
     ) -> None:
-        """scorer: judges names of nodes and relations; without one the graph's own vectors do, and `embedder` (by
-        default the graph's) reads questions.
+        """Check that there is something to judge by. Raises ValueError for a graph without vectors and no scorer.
 
-        Raises ValueError for a graph without vectors and no scorer.
+        scorer: judges names of nodes and relations; without one the graph's own vectors do, and `embedder` (by default
+            the graph's) embeds questions.
         """
         self.graph, self._scorer, self.settings = graph, scorer, settings or PCSTSettings()
         self._embedder = embedder
@@ -199,8 +198,11 @@ class PCSTFinder:
     def find(
         self, question: str, starts: Sequence[int] = (), weights: Sequence[float] | None = None
     ) -> QuestionSubgraph:
-        """starts: nodes that the question names, which keep their surroundings within reach; they win no prize but
-        `settings.named`, times their `weights`."""
+        """Find the question's subgraph.
+
+        starts: nodes that the question names; the neighbourhood is taken around them too, and each gets the prize
+            `settings.named` times its weight.
+        """
         how, graph, failures = self.settings, self.graph, list[Failure]()
         node_scores, relation_scores = self._scores(question, failures)
         around = Subgraph.whole(graph)
@@ -226,7 +228,7 @@ class PCSTFinder:
         )
 
     def _scores(self, question: str, failures: list[Failure]) -> tuple[Floats, Floats]:
-        """Of every node (N,) and every relation (R,)."""
+        """Score every node (N,) and every relation (R,)."""
         origin = self.graph.origin
         if self._scorer is not None:
             scored = [judge(question) for judge in self._judges]
@@ -241,7 +243,7 @@ class PCSTFinder:
 
     @cached_property
     def _judges(self) -> list[Callable[[str], Scored]]:
-        """The scorer on the names of nodes and on those of relations; they stay, so what can is done once."""
+        """Return the scorer over the names of nodes and over those of relations; both are prepared once."""
         scorer: Any = self._scorer
         names = [[*map(plain_name, some)] for some in (self.graph.nodes, self.graph.relations)]
         if isinstance(scorer, RelativeScorer):
@@ -250,6 +252,6 @@ class PCSTFinder:
 
     @cached_property
     def _vectors(self) -> tuple[Floats, Floats]:
-        """(N, d) and (R, d), kept in single precision: on the disk they may be halves, and every question needs all."""
+        """Return the vectors (N, d) and (R, d) in single precision; on the disk they may be half."""
         origin: Any = self.graph.origin
         return np.asarray(origin.entity_vectors, np.float32), np.asarray(origin.relation_vectors, np.float32)

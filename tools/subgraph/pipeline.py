@@ -1,4 +1,4 @@
-"""The three modules one after another: subgraph, candidate paths, the paths that are kept."""
+"""The path finder: extraction, filtering and refinement one after another."""
 
 from __future__ import annotations
 
@@ -25,14 +25,13 @@ from ras_agent.tools.subgraph.paths import (
 from ras_agent.tools.subgraph.scorers.resolve import ScorerModels, Scorers
 from ras_agent.tools.subgraph.scoring import Wording
 
-__all__ = ["FoundPaths", "PathFinder", "PathSettings", "without_names"]
-
 
 @dataclass(frozen=True, slots=True)
 class PathSettings:
-    """window: edges that a scorer keeps of a subgraph; top_k: paths kept in the end; seed: of random choices.
+    """Bounds each module.
 
-    wording: what scorers read.
+    window: edges that pruning keeps; top_k: paths that refinement keeps; seed: of random choices; wording: what scorers
+    read.
     """
 
     extraction: Extraction = field(default_factory=Extraction)
@@ -49,9 +48,9 @@ class PathSettings:
 
 @dataclass(frozen=True, slots=True)
 class FoundPaths:
-    """What each module made of a question.
+    """Holds the result of each module for one question.
 
-    subgraph: after pruning, where there is any. candidates: the filtered paths; paths: those kept, best first.
+    subgraph: after pruning, if there is any. candidates: the filtered paths. paths: the refined ones, best first.
     seconds: of extraction (with pruning), filtering and refinement. truncated: there were more candidates.
     """
 
@@ -65,13 +64,13 @@ class FoundPaths:
 
     @property
     def triples(self) -> tuple[Triple, ...]:
-        """The facts of the kept paths, each once, in their order, with their sources: evidence for an answerer."""
+        """Return the facts of `paths`, each once, in their order, with their sources: evidence for an answerer."""
         edges = dict.fromkeys(edge for one in self.paths for edge in one.path.edges)
         return tuple(map(self.graph.triple, edges))
 
 
 def without_names(question: str, names: Sequence[str]) -> str:
-    """The question with "someone" for the names it starts from, as its relations are asked for.
+    """Put "someone" for the names that the question starts from, to match scorers that read relations alone.
 
     >>> without_names("who is ann_lee 's husband ?", ["ann_lee"])
     "who is someone 's husband ?"
@@ -93,9 +92,9 @@ class PathFinder:
         settings: PathSettings | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """composition: such as "ppr+st>beam:st>rerank", or an instance's number. clock: what `seconds` are read from.
+        """Prepare the scorers. Raises CompositionError, and SettingsError for a scorer whose model is not given.
 
-        Raises CompositionError, and at once SettingsError for a scorer whose model is not given.
+        composition: such as "ppr+st>beam:st>rerank", or an instance's number. clock: measures `seconds`.
         """
         self.composition = composition if isinstance(composition, Composition) else parse_composition(composition)
         self.graph, self.settings = graph, settings or PathSettings()
@@ -105,7 +104,7 @@ class PathFinder:
             self._scorers[name]
 
     def find(self, question: str, starts: Sequence[int]) -> FoundPaths:
-        """Paths from the nodes `starts`; none without a start. Raises ValueError for what is no node of the graph."""
+        """Find paths from the nodes `starts`. Raises ValueError for a start that is no node of the graph."""
         plan, how = self.composition, self.settings
         starts = list(dict.fromkeys(starts))
         for start in starts:

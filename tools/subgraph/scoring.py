@@ -1,4 +1,4 @@
-"""What all scorers share: how well texts of a graph fit a question."""
+"""The contract of scorers, which judge how well facts and paths fit a question."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ import numpy as np
 from ras_agent.arrays import Floats
 from ras_agent.records import Failure
 
-__all__ = ["RelativeScorer", "Scored", "Scorer", "Wording", "best", "score_distinct"]
-
 Wording = Literal["facts", "relations"]
-"""What scorers read: whole facts and paths; or their relations alone, and the question without the names it starts
-from. Relations alone say what a knowledge base's names do not add to, and a graph has few of them, so models read each
-once; in text, names matter."""
+"""What scorers read: whole facts and paths, or their relations alone and the question without the names it starts from.
+In a knowledge base names add little to relations, and a graph has few relations, so that a model reads each once. In
+graphs of text, names matter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """values: (n,) float32, the higher the better, comparable among the texts of one call, and of several calls for
-    one question unless the scorer is a RelativeScorer. failures: what went wrong on the way; texts that could not be
-    judged for it score lowest."""
+    """Holds the scores of one call.
+
+    values: (n,) float32, higher is better; comparable among the texts of one call, and among calls for one question
+        unless the scorer is a RelativeScorer.
+    failures: what went wrong; texts that could not be judged score lowest.
+    """
 
     values: Floats
     failures: tuple[Failure, ...] = ()
@@ -37,21 +38,21 @@ class Scorer(Protocol):
     def name(self) -> str: ...
 
     def score(self, question: str, texts: Sequence[str]) -> Scored:
-        """One value a text, in their order; for no texts, none. The same texts get the same values."""
+        """Return one value per text, in their order. The same texts get the same values."""
         ...
 
 
 @runtime_checkable
 class RelativeScorer(Scorer, Protocol):
-    """Judges a text by the others of its call, too, so that only values of one call compare."""
+    """Judges a text also by the other texts of its call, so that only values of one call compare."""
 
     def over(self, texts: Sequence[str]) -> Callable[[str], Scored]:
-        """`score` of these texts for any question, what it takes to judge them among each other being done now."""
+        """Return `score` for these texts, to be called with any question; the texts are prepared now."""
         ...
 
 
 def score_distinct(scorer: Scorer, question: str, texts: Sequence[str]) -> Scored:
-    """`scorer.score`, equal texts being read once."""
+    """Score texts with equal ones read once."""
     distinct = list(dict.fromkeys(texts))
     scored = scorer.score(question, distinct)
     values = dict(zip(distinct, scored.values.tolist(), strict=True))
@@ -59,5 +60,5 @@ def score_distinct(scorer: Scorer, question: str, texts: Sequence[str]) -> Score
 
 
 def best(values: Floats, k: int) -> list[int]:
-    """Places of the `k` highest values, best first, ties in their order."""
+    """Return the places of the `k` highest values, best first, ties in their order."""
     return [int(place) for place in np.argsort(-values, kind="stable")[:k]]

@@ -159,7 +159,7 @@ def test_a_graph_without_vectors_cannot_judge() -> None:
 
 
 def test_an_encoder_embeds_each_text_once(hash_embedder: Any) -> None:
-    scorer = EncoderScorer(hash_embedder, kept=2)
+    scorer = EncoderScorer(hash_embedder, cached=2)
     scorer.score(QUESTION, TEXTS[:2])
     scorer.score("another", [*TEXTS[:2], TEXTS[0]])
     assert [text for text in hash_embedder.texts if text in TEXTS] == list(TEXTS[:2])

@@ -1,4 +1,4 @@
-"""BM25: which texts share the question's rare words?"""
+"""The BM25 scorer: which texts share the question's rare words?"""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.subgraph.graph import plain_name
 from ras_agent.tools.subgraph.scoring import Scored
 
-__all__ = ["BM25Scorer"]
-
 
 class BM25Scorer:
-    """Words are rare or common among the texts of one call: a RelativeScorer."""
+    """Scores by BM25 among the texts of one call, which decide how rare a word is; it is a RelativeScorer."""
 
     name = "bm25"
 
@@ -26,7 +24,7 @@ class BM25Scorer:
         return self.over(texts)(question)
 
     def over(self, texts: Sequence[str]) -> Callable[[str], Scored]:
-        """`score` of these texts for any question; they are counted now."""
+        """Return `score` for these texts; their words are counted now."""
         if not texts:
             return lambda question: Scored(np.empty(0, dtype=np.float32))
         matrix = build_matrix(texts, self._tokeniser)

@@ -1,4 +1,4 @@
-"""A sentence encoder, as it is or fine-tuned: which texts mean what the question means?"""
+"""Scorers that read meaning: a sentence encoder, plain or with a trained head, and a cross-encoder."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from ras_agent.tools.subgraph.scoring import Scored
 
 
 class EncoderScorer:
-    """The cosine of question and text. Texts' vectors are kept, for the facts of a graph come again and again."""
+    """Scores by the cosine of question and text. Texts' vectors are cached, since the facts of a graph recur."""
 
-    def __init__(self, embedder: object = "minilm", head: PathHead | None = None, *, kept: int = 200_000) -> None:
-        """head: what fine-tuning learnt, laid over the encoder's vectors; kept: how many texts' vectors at most.
+    def __init__(self, embedder: object = "minilm", head: PathHead | None = None, *, cached: int = 200_000) -> None:
+        """Resolve the encoder. Raises WeightsError for a head over another encoder, and what resolve_embedder raises.
 
-        Raises WeightsError for a head over another encoder, and what resolve_embedder raises.
+        head: trained maps over the encoder's vectors. cached: the most vectors of texts that are remembered.
         """
         self._embedder: Embedder = resolve_embedder(embedder)
         if head is not None:
             head.check(self._embedder)
-        self._head, self._size = head, kept
-        self._kept: OrderedDict[str, Floats] = OrderedDict()
+        self._head, self._size = head, cached
+        self._cache: OrderedDict[str, Floats] = OrderedDict()
         self._lock = Lock()
         # a beam asks at every length and start
         self._question = remembering(self._embedder, 256).embed_query
@@ -51,19 +51,19 @@ class EncoderScorer:
         return Scored((self._vectors(texts) @ asked).astype(np.float32))
 
     def _vectors(self, texts: Sequence[str]) -> Floats:
-        """(len(texts), d) unit vectors."""
+        """Return unit vectors (len(texts), d)."""
         with self._lock:
-            missing = [text for text in dict.fromkeys(texts) if text not in self._kept]
-            here = {text: self._kept[text] for text in texts if text in self._kept}
+            missing = [text for text in dict.fromkeys(texts) if text not in self._cache]
+            here = {text: self._cache[text] for text in texts if text in self._cache}
         if missing:
             fresh = self._embedder.embed(missing)
             if self._head is not None:
                 fresh = self._head.text(fresh)
             here.update(zip(missing, fresh, strict=True))
             with self._lock:
-                self._kept.update({text: here[text] for text in missing})
-                while len(self._kept) > self._size:
-                    self._kept.popitem(last=False)
+                self._cache.update({text: here[text] for text in missing})
+                while len(self._cache) > self._size:
+                    self._cache.popitem(last=False)
         return np.stack([here[text] for text in texts])
 
 
@@ -74,9 +74,10 @@ _WEIGHTS, _ABOUT = "path_encoder.safetensors", "path_encoder.json"
 
 @dataclass(frozen=True, slots=True)
 class PathHead:
-    """x becomes x + (x down) up, scaled to unit length; down (d, r), up (r, d), for questions and for texts apart.
+    """Maps vectors x to x + (x down) up, scaled to unit length: the fine-tuned part of the scorer "st-ft".
 
-    embedder: name of the encoder whose vectors it is for. about: how it was trained, plain JSON.
+    down (d, r) and up (r, d) are one pair for questions and one for texts. embedder: the encoder whose vectors it
+    maps. about: how it was trained, plain JSON.
     """
 
     embedder: str
@@ -87,15 +88,15 @@ class PathHead:
     about: dict[str, Any]
 
     def question(self, vectors: Floats) -> Floats:
-        """(n, d) unit vectors of questions, from the encoder's."""
+        """Map the encoder's vectors of questions to unit vectors (n, d)."""
         return _mapped(vectors, self.question_down, self.question_up)
 
     def text(self, vectors: Floats) -> Floats:
-        """(n, d) unit vectors of facts and paths, from the encoder's."""
+        """Map the encoder's vectors of facts and paths to unit vectors (n, d)."""
         return _mapped(vectors, self.text_down, self.text_up)
 
     def check(self, embedder: Embedder) -> None:
-        """Raises WeightsError for an encoder that it was not trained over."""
+        """Raise WeightsError for an encoder that the head was not trained over."""
         if (embedder.name, embedder.dimension) != (self.embedder, len(self.question_down)):
             raise WeightsError(
                 f"the path encoder was trained over {self.embedder!r} ({len(self.question_down)} wide), not over "
@@ -104,7 +105,7 @@ class PathHead:
             )
 
     def save(self, folder: str | Path) -> None:
-        """Write weights and what is known of them into `folder`, which is made."""
+        """Write the weights and their description into `folder`, which is made."""
         from safetensors.numpy import save_file
 
         folder = Path(folder)
@@ -115,7 +116,7 @@ class PathHead:
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
-        """Raises WeightsError naming the file that is missing or damaged, MissingExtra without safetensors."""
+        """Read a head. Raises WeightsError naming the missing or damaged file, MissingExtra without safetensors."""
         try:
             from safetensors import SafetensorError
             from safetensors.numpy import load_file
@@ -157,21 +158,21 @@ def _fits(weights: dict[str, Any]) -> bool:
 
 
 class CrossEncoderScorer:
-    """Any sentence-transformers CrossEncoder with one output, such as BAAI/bge-reranker-v2-m3, the paper's."""
+    """Scores with a sentence-transformers CrossEncoder of one output; the paper's is BAAI/bge-reranker-v2-m3."""
 
     def __init__(self, model: str | Path | Any, *, batch_size: int = 64) -> None:
-        """model: a name, a folder, or a CrossEncoder; a name or folder is loaded at the first text."""
+        """Take a model: a CrossEncoder, or its name or folder, which is loaded at the first text."""
         named = isinstance(model, str | Path)
         self._path = str(model) if named else ""
         self._model: Any = None if named else model
-        self._batch_size, self._lock = batch_size, Lock()  # its tokeniser cannot be borrowed by two threads
+        self._batch_size, self._lock = batch_size, Lock()  # its tokeniser serves one thread at a time
 
     @property
     def name(self) -> str:
         return f"rerank:{self._path}" if self._path else "rerank"
 
     def score(self, question: str, texts: Sequence[str]) -> Scored:
-        """Raises MissingExtra without sentence-transformers, WeightsError for a model that cannot be loaded."""
+        """Score texts. Raises MissingExtra without sentence-transformers, WeightsError for a model that cannot load."""
         if not texts:
             return Scored(np.empty(0, dtype=np.float32))
         with self._lock:
@@ -183,7 +184,7 @@ class CrossEncoderScorer:
 
 
 def _clean(text: str) -> str:
-    """Tokenisers take no lone surrogates."""
+    """Replace lone surrogates, which tokenisers do not take."""
     return text.encode("utf-8", "replace").decode()
 
 

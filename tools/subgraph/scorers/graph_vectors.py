@@ -1,4 +1,4 @@
-"""The vectors that a knowledge graph already has, in place of an encoder's pass over every fact."""
+"""The scorer "kg", which uses the vectors that a knowledge graph already has instead of encoding every fact."""
 
 from __future__ import annotations
 
@@ -15,22 +15,20 @@ from ras_agent.tools.embed.remembering import remembering
 from ras_agent.tools.subgraph.graph import Graph, plain_name
 from ras_agent.tools.subgraph.scoring import Scored
 
-__all__ = ["GraphVectorScorer"]
-
 _ARROWS = re.compile(r" ?[→←] ?")
 
 
 class GraphVectorScorer:
-    """The cosine of the question and the mean of the vectors of a fact's or path's names.
+    """Scores by the cosine of the question and the mean vector of the names in a fact or path.
 
-    It reads no text, so that a question costs one pass of the encoder, its own. The mean knows no order and no
-    grammar: it guides a search better than it chooses an answer.
+    It reads no text, so that a question costs one pass of the encoder. The mean knows no order and no grammar: it
+    guides a search better than it chooses an answer.
     """
 
     def __init__(self, graph: Graph, embedder: Embedder | None = None) -> None:
-        """embedder: what the graph's vectors are of; by default the graph's.
+        """Take the graph's vectors. Raises SettingsError for a graph without.
 
-        Raises SettingsError for a graph without vectors.
+        embedder: embeds questions; by default the graph's own.
         """
         origin = graph.origin
         if origin is None or origin.entity_vectors is None or origin.relation_vectors is None:
@@ -54,7 +52,7 @@ class GraphVectorScorer:
         return Scored((means @ asked).astype(np.float32))
 
     def _vector(self, text: str) -> Floats:
-        """(d,) of a fact or path of the graph; a text that is none has zeros, which fit nothing."""
+        """Return the vector (d,) of a fact or path of the graph; zeros for any other text."""
         parts = self._facts.get(text)
         if parts is not None:
             head, relation, tail = self._graph.edges[parts].tolist()
@@ -62,11 +60,11 @@ class GraphVectorScorer:
         else:
             names = _ARROWS.split(text)
             # relations alone: "→ spouse → parents", "spouse"
-            alone = not names[0] or (len(names) == 1 and text in self._kinds)
+            alone = not names[0] or (len(names) == 1 and text in self._relation_numbers)
             nodes = [] if alone else [self._nodes.get(name) for name in names[::2]]
-            kinds = [self._kinds.get(name) for name in (filter(None, names) if alone else names[1::2])]
+            relations = [self._relation_numbers.get(name) for name in (filter(None, names) if alone else names[1::2])]
             summed = np.zeros(self._entities.shape[1], dtype=np.float32)
-            for table, rows in ((self._entities, nodes), (self._relations, kinds)):
+            for table, rows in ((self._entities, nodes), (self._relations, relations)):
                 for row in rows:
                     summed = summed + (table[row] if row is not None else 0)
         length = float(np.linalg.norm(summed))
@@ -81,5 +79,5 @@ class GraphVectorScorer:
         return {plain_name(name): number for number, name in enumerate(self._graph.nodes)}
 
     @cached_property
-    def _kinds(self) -> dict[str, int]:
+    def _relation_numbers(self) -> dict[str, int]:
         return {plain_name(name): number for number, name in enumerate(self._graph.relations)}

@@ -1,4 +1,4 @@
-"""A chat model, plain or fine-tuned, that grades texts from 0 to 10."""
+"""The scorers "llm" and "llm-ft": a chat model, plain or fine-tuned, that grades texts from 0 to 10."""
 
 from __future__ import annotations
 
@@ -17,19 +17,17 @@ from ras_agent.tools.chat.dialogue import Dialogue, converse_all, repair, withou
 from ras_agent.tools.subgraph.scorers.bm25 import BM25Scorer
 from ras_agent.tools.subgraph.scoring import Scored, Scorer, best
 
-__all__ = ["LLMScorer", "read_grades"]
-
 _FORM = "one line for each candidate, its number, a colon and its grade from 0 to 10, as in '3: 8'"
 _GRADE = re.compile(r"^[\s*\-•#(\[]*(\d{1,5})[\])*]{0,3}\s*[:=|]\s*\**(\d{1,2}(?:\.\d+)?)\b")
 Grades = dict[int, float]
 
 
 class LLMScorer:
-    """Grades with a chat model, one call for every `per_call` texts, `at_once` calls under way.
+    """Grades with a chat model: one call for every `per_call` texts, `at_once` calls at a time.
 
     model: a LangChain chat model, a string such as "openai:gpt-4o-mini" or "vllm:http://host:port/v1#tuned", or a Chat.
-    first: who chooses the `at_most` texts that the model reads, so that a thousand facts do not become fifty calls;
-        the others score below all that are read, in its order. The paper has a sentence encoder there.
+    first: the scorer that chooses the `at_most` texts which the model reads, so that a thousand facts do not become
+        fifty calls; the others score below those, in its order. The paper uses a sentence encoder.
     prompts_dir: a folder whose files override the packaged prompts (grade-facts, repair).
     """
 
@@ -56,10 +54,10 @@ class LLMScorer:
         return self._chat.name
 
     def score(self, question: str, texts: Sequence[str]) -> Scored:
-        """Grades, 0 to 10; a text that was read but not graded has -1, and one that was not read is below -1.
+        """Return grades from 0 to 10; a text that was read but not graded has -1, one that was not read less than -1.
 
-        A call that fails, or a reply that stays unreadable after one repair, costs the grades of its texts alone and
-        is a Failure.
+        A call that fails, or a reply that stays unreadable after one repair, is a Failure and costs only the grades of
+        its texts.
         """
         if not texts:
             return Scored(np.empty(0, dtype=np.float32))
@@ -91,7 +89,7 @@ class LLMScorer:
                 reply = yield repair(request, reply, self._repair, missing, _FORM)
                 grades |= read_grades(reply.text, len(texts))
             if len(grades) < len(texts):
-                missing = f"{len(texts) - len(grades)} of {len(texts)} facts got no grade, also after a repair"
+                missing = f"{len(texts) - len(grades)} of {len(texts)} facts have no grade, even after a repair"
                 failures.append(Failure("scorer", missing, current_ledger().hop, reply.text[:500]))
         except (BudgetExceeded, ModelCallError) as error:
             failures.append(Failure("scorer", str(error), current_ledger().hop))
@@ -99,7 +97,7 @@ class LLMScorer:
 
 
 def read_grades(reply: str, count: int) -> Grades:
-    """Grades by number, of lines such as "3: 8"; other lines, numbers beyond 1..count and grades above 10 are left.
+    """Read grades by number from lines such as "3: 8"; ignore other lines, numbers over `count`, grades over 10.
 
     >>> read_grades("1: 9\\n**2**: 4\\n- 3: 7.5 because", 3)
     {1: 9.0, 2: 4.0, 3: 7.5}

@@ -1,4 +1,4 @@
-"""From a scorer's name in a composition to the scorer, made once and when first needed."""
+"""Scorers by their names in compositions, each made once, when it is first needed."""
 
 from __future__ import annotations
 
@@ -20,18 +20,16 @@ from ras_agent.tools.subgraph.scorers.graph_vectors import GraphVectorScorer
 from ras_agent.tools.subgraph.scorers.llm import LLMScorer
 from ras_agent.tools.subgraph.scoring import Scorer
 
-__all__ = ["ScorerModels", "Scorers"]
-
 
 @dataclass(frozen=True, slots=True)
 class ScorerModels:
-    """Which models play the scorers.
+    """Names the models behind the scorers.
 
     embedder: for st and st-ft, what resolve_embedder takes. path_encoder: the folder of a trained PathHead, for st-ft;
-    by default the one that comes with the package, which learnt from PathQuestion over the packaged MiniLM.
+        by default the packaged one, trained on PathQuestion over the packaged MiniLM.
     reranker: a CrossEncoder, or its name or folder. llm, tuned_llm: chat models, or strings that name them.
     graph: a graph of a KGIndex with vectors, for kg.
-    at_most: how many texts a chat model reads a call of `score`; an encoder chooses them.
+    at_most: how many texts a chat model reads per call of `score`; an encoder chooses them.
     """
 
     embedder: object = "minilm"
@@ -46,16 +44,16 @@ class ScorerModels:
 
 
 class Scorers:
-    """The scorers by name. May be used from several threads at once."""
+    """Makes scorers by name. May be used from several threads at once."""
 
     def __init__(self, models: ScorerModels | None = None, given: Mapping[str, Scorer] | None = None) -> None:
-        """given: scorers of your own in place of those named so."""
+        """Take the models; `given` replaces scorers by name with your own."""
         self._models = models or ScorerModels()
         self._made: dict[str, Scorer] = dict(given or {})
         self._lock = RLock()
 
     def __getitem__(self, name: str) -> Scorer:
-        """Raises UnknownName, and SettingsError for a scorer whose model is not given."""
+        """Return the scorer. Raises UnknownName, and SettingsError for one whose model is not given."""
         with self._lock:
             if name not in self._made:
                 self._made[name] = self._make(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import sqrt
 from typing import Any
 
@@ -16,7 +17,7 @@ from ras_agent.tools.gfm.weights import GFMConfig
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts
 from ras_agent.train.gfm.batches import Asked, part_of, picked_documents
-from ras_agent.train.gfm.sets import Set, completion, retrieval
+from ras_agent.train.gfm.sets import Set, completion, retrieval, share_of
 
 PEOPLE = 20
 
@@ -141,3 +142,21 @@ def test_dropout_is_the_share_of_a_questions_entities_that_is_left_out(
     ]
     assert np.mean(shares) == pytest.approx(kept, abs=0.04)
     assert min(shares) > 0
+
+
+def _numbered(count: int) -> list[Asked]:
+    numbers, none = np.empty(0, dtype=np.float32), np.empty(0, dtype=np.int64)
+    return [Asked(numbers, none, numbers, np.array([n])) for n in range(count)]
+
+
+def test_a_smaller_share_of_the_questions_is_part_of_a_larger_one() -> None:
+    shares = [[int(one.supporting[0]) for one in share_of(_numbered(10), share)] for share in (0.01, 0.25, 0.5, 1.0)]
+    assert [len(share) for share in shares] == [1, 3, 5, 10]
+    assert all(set(small) < set(large) for small, large in pairwise(shares))
+    assert shares[-1] == list(range(10))
+
+
+@pytest.mark.parametrize("share", [0.0, -0.5, 1.5])
+def test_a_share_that_is_none_is_refused(share: float) -> None:
+    with pytest.raises(ValueError, match="above 0 and at most 1"):
+        share_of(_numbered(3), share)

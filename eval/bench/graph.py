@@ -27,8 +27,7 @@ from statistics import median, quantiles
 from typing import Any
 
 from ras_agent.errors import MissingExtra
-from ras_agent.page.graph_page import trace_html
-from ras_agent.page.layout import placed
+from ras_agent.page import placed, trace_html
 from ras_agent.program import run_program
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Passage, Source, Step, Triple

@@ -26,8 +26,7 @@ from ras_agent.eval.report.sections import body
 from ras_agent.eval.report.traces import packed_traces
 from ras_agent.eval.run.prices import Prices, model_tokens
 from ras_agent.eval.run.result import Result
-from ras_agent.page.graph_page import trace_frame
-from ras_agent.page.parts import filled, inert_json, page_part, policy
+from ras_agent.page import filled, json_for_html, page_file, policy, trace_frame
 from ras_agent.records import JSON
 
 __all__ = ["make_report", "report_html"]
@@ -55,8 +54,8 @@ def report_html(
 ) -> str:
     """The page. With `traces`, those that the runs hold can be opened; they are drawn in `workers` processes, and
     `progress` is told (done, of how many)."""
-    style, script = page_part("report.css"), page_part("report.js")
-    inner = (page_part("trace.js"), page_part("trace.css"))  # an inner page obeys the outer page's policy as well
+    style, script = page_file("report.css"), page_file("report.js")
+    inner = (page_file("trace.js"), page_file("trace.css"))  # an inner page obeys the outer page's policy as well
     packed = _packed(report.runs, workers, progress) if traces else {}
     slots = {
         "POLICY": policy([script, inner[0]], [style, inner[1]]),
@@ -64,14 +63,14 @@ def report_html(
         "STYLE": style,
         "SCRIPT": script,
         "BODY": body(report),
-        "DATA": inert_json(_data(report, packed)),
-        "FRAME": inert_json(trace_frame("Trace")) if packed else "null",
+        "DATA": json_for_html(_data(report, packed)),
+        "FRAME": json_for_html(trace_frame("Trace")) if packed else "null",
         "TRACES": "\n".join(
             f'<script type="text/plain" id="trace-{run}-{number}">{text}</script>'
             for (run, number), text in packed.items()
         ),
     }
-    return filled(page_part("report.html"), slots)
+    return filled(page_file("report.html"), slots)
 
 
 def _packed(

@@ -55,7 +55,7 @@ def _alone() -> None:
 
 def _packed(data: Mapping[str, Any]) -> str:
     from ras_agent.errors import TraceError
-    from ras_agent.page.graph_page import trace_data
+    from ras_agent.page import trace_data
     from ras_agent.trace import Trace
 
     try:

@@ -1,1 +1,7 @@
-"""The page that shows a trace: its HTML frame, style and script, put together by ras_agent.page.graph_page."""
+"""Pages to look at: the page of a run, and what every self-contained page is made with."""
+
+from ras_agent.page.layout import placed
+from ras_agent.page.self_contained import filled, json_for_html, page_file, policy
+from ras_agent.page.trace_page import trace_data, trace_frame, trace_html
+
+__all__ = ["filled", "json_for_html", "page_file", "placed", "policy", "trace_data", "trace_frame", "trace_html"]

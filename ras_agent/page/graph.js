@@ -14,7 +14,7 @@
   const radius = Float32Array.from(degree, (d) => 1 + Math.sqrt(d) / 2);
   const byDegree = Array.from(names.keys()).sort((a, b) => degree[b] - degree[a] || a - b);
 
-  // the largest groups have a colour each
+  // each of the largest groups has its own colour
   const hues = ["#2563eb", "#d97706", "#059669", "#db2777", "#7c3aed", "#0891b2", "#65a30d", "#dc2626", "#9333ea", "#0d9488", "#ca8a04", "#4f46e5"];
   let width = 0, height = 0, scale = 1, fitted = 1, left = 0, top = 0, chosen = -1, over = -1, queued = false, colours = {};
   const x = (i) => at[2 * i] * scale + left, y = (i) => at[2 * i + 1] * scale + top;
@@ -54,14 +54,14 @@
 
   const around = (i, each) => { for (let n = starts[i]; n < starts[i + 1]; n++) each(incident[n]); };
   const other = (e, i) => (edges[3 * e] === i ? edges[3 * e + 1] : edges[3 * e]);
-  // by how far nodes stand from each other on the screen, so that few are large and many do not cover each other
+  // grows with the distance between nodes on the screen: a few nodes are large, many do not cover each other
   const size = (i) => Math.max(0.8, Math.min((radius[i] * 800 * scale) / Math.sqrt(count), 4 + radius[i], 22));
 
   function draw() {
     queued = false;
     pen.fillStyle = colours.paper; pen.fillRect(0, 0, width, height);
     const all = (same) => (each) => { for (let e = 0; e < facts; e++) if ((edges[3 * e + 2] === equivalent) === same) each(e); };
-    // thousands of edges are a haze behind their nodes until one looks closer
+    // thousands of edges are faint until the reader zooms in
     const faint = Math.min(0.5, (2500 / facts) * (scale / fitted)), thin = faint < 0.5 ? 0.7 : 1;
     strokeEdges(all(false), colours.line, faint, thin);
     strokeEdges(all(true), colours.same, faint, thin);
@@ -84,7 +84,7 @@
     label();
   }
 
-  // the best connected first, and none over another
+  // labels the best connected first; no label covers another
   function label() {
     pen.font = "12px system-ui, sans-serif"; pen.textBaseline = "middle";
     pen.lineWidth = 3; pen.strokeStyle = colours.paper; pen.fillStyle = colours.ink;

@@ -1,4 +1,4 @@
-"""Where to draw the boxes of a graph: stress majorisation, then boxes pushed apart, then components packed."""
+"""Layout of a graph of boxes: stress majorisation, then boxes pushed apart, then components packed."""
 
 from __future__ import annotations
 
@@ -7,25 +7,23 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["placed"]
-
 Array = npt.NDArray[np.float64]
 
 _GAP = np.array([18.0, 10.0])  # least room between boxes
 _LINK = 16.0  # room between linked boxes
-_ROOM = 2.4  # a hub's links are longer by this much for each of them, so that its neighbours find room around it
-_ASPECT = 1.3  # of the whole
+_ROOM = 2.4  # added to the length of a link for each link of its hub, so that neighbours have room around it
+_ASPECT = 1.3  # width by height of the whole
 
 
 def placed(sizes: Sequence[tuple[float, float]], links: Sequence[tuple[int, int]]) -> Array:
-    """Centres for boxes joined by links, shape (len(sizes), 2), float64, in the unit of the sizes.
+    """Return the centres of boxes joined by links: shape (len(sizes), 2), float64, in the unit of the sizes.
 
-    sizes: (width, height) of each box. links: pairs of indexes. Boxes do not overlap, linked boxes are near each other,
-    the whole is about 1.3 times as wide as high and begins at (0, 0). The same input gives the same output. Stress
-    majorisation after Gansner, Koren, North (2004).
+    sizes: (width, height) of each box. links: pairs of indexes. Boxes do not overlap, and linked boxes are close. The
+    whole is about 1.3 times as wide as high and starts at (0, 0). The same input gives the same output. Stress
+    majorisation after Gansner, Koren and North (2004).
     """
     boxes = np.asarray(sizes, dtype=np.float64).reshape(-1, 2)
-    # most boxes are wider than high: distances are computed in a plane whose x is shorter by as much
+    # most boxes are wider than high, so distances are computed in a plane whose x axis is shortened by that ratio
     stretch = float(np.clip(np.median(boxes[:, 0] / boxes[:, 1]), 1.2, 1.9)) if len(boxes) else 1.0
     lengths = _lengths(boxes / (stretch, 1.0), links)  # (n, n), infinite between components
     placed = np.zeros_like(boxes)
@@ -43,7 +41,7 @@ def placed(sizes: Sequence[tuple[float, float]], links: Sequence[tuple[int, int]
 
 
 def _lengths(boxes: Array, links: Sequence[tuple[int, int]]) -> Array:
-    """Shortest paths between all pairs, by Floyd and Warshall; O(n³), 0.1 s for 500 boxes."""
+    """Return the shortest paths between all pairs, by Floyd and Warshall; O(n³), 0.1 s for 500 boxes."""
     count = len(boxes)
     one, other = np.asarray(links, dtype=np.intp).reshape(-1, 2).T
     degree = np.bincount(np.concatenate([one, other]), minlength=count)
@@ -58,11 +56,11 @@ def _lengths(boxes: Array, links: Sequence[tuple[int, int]]) -> Array:
 
 
 def _unstressed(lengths: Array, rounds: int = 80) -> Array:
-    """Points whose distances are near `lengths`, both (n, n)."""
+    """Return points (n, 2) whose distances approximate `lengths` (n, n)."""
     count = len(lengths)
     if count == 1:
         return np.zeros((1, 2))
-    # start: classical scaling, and a jitter that parts points of equal distances
+    # start: classical scaling, plus a jitter that separates points of equal distances
     centred = -0.5 * (lengths**2 - (lengths**2).mean(0) - (lengths**2).mean(1)[:, None] + (lengths**2).mean())
     values, vectors = np.linalg.eigh(centred)  # ascending
     points: Array = vectors[:, [-1, -2]] * np.sqrt(np.maximum(values[[-1, -2]], 0.0))
@@ -79,7 +77,7 @@ def _unstressed(lengths: Array, rounds: int = 80) -> Array:
 
 
 def _turned(points: Array, stretch: float) -> Array:
-    """`points` at the angle, of 24, at which they fit best, stretched along x. A few lie flat, many fill a frame."""
+    """Return `points` turned by the best of 24 angles and stretched along x: few points lie flat, many fill a frame."""
 
     def turned(angle: float) -> Array:
         sine, cosine = np.sin(angle), np.cos(angle)
@@ -91,7 +89,7 @@ def _turned(points: Array, stretch: float) -> Array:
 
 
 def _frame(points: Array) -> float:
-    """The height of the smallest frame of the wanted shape around `points`."""
+    """Return the height of the smallest frame of the wanted shape around `points`."""
     width, height = np.ptp(points, axis=0)
     return float(max(width / _ASPECT, height))
 
@@ -104,7 +102,7 @@ def _apart(centres: Array, boxes: Array, stretch: float, rounds: int = 60) -> Ar
         reach = (boxes[one] + boxes[other]) / 2 + _GAP  # (pairs, 2)
         if not _overlap(centres[other] - centres[one], reach)[1].any():
             break
-        for _ in range(10):  # among these few, which is much cheaper than to look at all pairs each time
+        for _ in range(10):  # among these few pairs only, which is much cheaper than searching all pairs each time
             between = centres[other] - centres[one]
             overlap, hit = _overlap(between, reach)
             along_x = overlap[:, 0] < overlap[:, 1] * stretch
@@ -116,13 +114,13 @@ def _apart(centres: Array, boxes: Array, stretch: float, rounds: int = 60) -> Ar
 
 
 def _overlap(between: Array, reach: Array) -> tuple[Array, npt.NDArray[np.bool_]]:
-    """By how much boxes overlap along x and y, (pairs, 2), and whether they do, (pairs,)."""
+    """Return by how much boxes overlap along x and y, (pairs, 2), and whether they do, (pairs,)."""
     overlap = reach - np.abs(between)
     return overlap, (overlap[:, 0] > 0.1) & (overlap[:, 1] > 0.1)
 
 
 def _near(centres: Array, boxes: Array, margin: float = 40.0) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Pairs of boxes that overlap or soon may."""
+    """Return the pairs of boxes that overlap or are close to it."""
     near = np.ones((len(boxes), len(boxes)), dtype=bool)
     for axis in (0, 1):
         between = np.abs(np.subtract.outer(centres[:, axis], centres[:, axis]))
@@ -132,7 +130,7 @@ def _near(centres: Array, boxes: Array, margin: float = 40.0) -> tuple[npt.NDArr
 
 
 def _pack(centres: Array, boxes: Array, parts: Sequence[npt.NDArray[np.intp]]) -> None:
-    """Set the components side by side in rows, the highest first, in rows as long as fill the frame best."""
+    """Move the components into rows, the highest first; the length of the rows is the one that fills a frame best."""
     corners = [(centres[part] - boxes[part] / 2).min(0) for part in parts]
     extents = [(centres[part] + boxes[part] / 2).max(0) - corner for part, corner in zip(parts, corners, strict=True)]
     extents = [extent + 3 * _GAP for extent in extents]
@@ -149,7 +147,7 @@ def _pack(centres: Array, boxes: Array, parts: Sequence[npt.NDArray[np.intp]]) -
 
 
 def _rows(extents: Sequence[Array], width: float) -> list[Array]:
-    """Upper left corners of boxes set in rows no longer than `width`."""
+    """Return the upper left corners of boxes in rows no longer than `width`."""
     spots = []
     x = y = height = 0.0
     for extent in extents:

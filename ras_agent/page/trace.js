@@ -1,5 +1,5 @@
 "use strict";
-// Draws the trace that stands in #data. Everything that came out of a document reaches the page as text, never as markup.
+// Draws the trace in #data. Whatever comes from a document is put into the page as text, never as markup.
 (() => {
   const { trace, picture } = JSON.parse(document.getElementById("data").textContent);
   const $ = (id) => document.getElementById(id);
@@ -27,7 +27,7 @@
   const colour = (hop) => `var(--hop${hop > 0 ? ((hop - 1) % 6) + 1 : 0})`;
   const count = (n, one, many = `${one}s`) => `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
   const words = (name) => name.replaceAll("_", " ");
-  // spans count characters, strings count UTF-16 units
+  // spans count characters, while strings count UTF-16 units
   const slice = (text, start, end) => Array.from(text).slice(start, end).join("");
 
   // ---- the graph
@@ -112,7 +112,7 @@
     world.append(node.element);
   });
 
-  /** Boxes were measured without the face that the reader has: a line that is too long for its box is set narrower. */
+  /** Boxes are sized without knowing the reader's font: lines too long for their box are compressed. */
   function squeeze() {
     for (const node of picture.nodes.filter((one) => one.shown)) {
       for (const line of node.element.querySelectorAll("tspan")) {
@@ -144,7 +144,7 @@
     const seen = picture.edges.filter((edge) => edge.hop <= state.hop).length;
     $("caption").replaceChildren(
       ...(state.hop
-        ? [make("span", { hop: state.hop }, make("b", {}, `Hop ${state.hop} `), step?.subquery ?? ""), " ", make("small", {}, `+${added}, ${count(seen, "fact")}`)]
+        ? [make("span", { hop: state.hop }, make("b", {}, `Hop ${state.hop} `), step?.subquery ?? ""), " ", make("small", {}, `${count(added, "new fact")}, ${seen.toLocaleString("en")} in all`)]
         : [make("span", {}, "Before the first hop")]),
     );
     if (state.chosen && !visible(state.chosen)) choose(null);
@@ -171,36 +171,36 @@
     }, still.matches ? 2200 : 1500);
   }
 
-  // ---- what is behind a node or an edge
+  // ---- details of a node or an edge
 
   /** Select {node: index}, {fact: id} or {chain: ids, row: its element}, or nothing. */
   function choose(chosen) {
     const same = chosen && state.chosen && ["fact", "node", "row"].every((kind) => chosen[kind] === state.chosen[kind]);
     state.chosen = same ? null : chosen;
-    const kin = new Set();
+    const related = new Set();
     if (state.chosen) {
       const around = picture.edges.filter((edge) =>
         state.chosen.chain ? state.chosen.chain.includes(edge.id)
           : state.chosen.fact ? edge.id === state.chosen.fact : edge.from === state.chosen.node || edge.to === state.chosen.node);
-      for (const edge of around) kin.add(edge).add(picture.nodes[edge.from]).add(picture.nodes[edge.to]);
-      if (state.chosen.node != null) kin.add(picture.nodes[state.chosen.node]);
+      for (const edge of around) related.add(edge).add(picture.nodes[edge.from]).add(picture.nodes[edge.to]);
+      if (state.chosen.node != null) related.add(picture.nodes[state.chosen.node]);
     }
     for (const item of [...picture.edges, ...picture.nodes]) {
-      item.element.classList.toggle("dim", kin.size > 0 && !kin.has(item));
-      item.element.classList.toggle("kin", kin.has(item));
+      item.element.classList.toggle("dim", related.size > 0 && !related.has(item));
+      item.element.classList.toggle("related", related.has(item));
       const own = state.chosen && (item.lines ? picture.nodes[state.chosen.node] === item
         : state.chosen.fact === item.id || state.chosen.chain?.includes(item.id));
       item.element.classList.toggle("chosen", Boolean(own));
     }
-    if ((picture.crowded || state.chosen?.chain) && kin.size) frameKin(true);
+    if ((picture.crowded || state.chosen?.chain) && related.size) frameRelated(true);
     for (const row of document.querySelectorAll(".chain")) row.classList.toggle("chosen", row === state.chosen?.row);
-    const told = state.chosen && !state.chosen.chain;
-    $("details").hidden = !told;
-    $("details").replaceChildren(...(told ? (state.chosen.fact ? factDetails(state.chosen.fact) : nodeDetails(state.chosen.node)) : []));
-    if (told) $("panel").scrollTop = 0;
+    const detailed = state.chosen && !state.chosen.chain;
+    $("details").hidden = !detailed;
+    $("details").replaceChildren(...(detailed ? (state.chosen.fact ? factDetails(state.chosen.fact) : nodeDetails(state.chosen.node)) : []));
+    if (detailed) $("panel").scrollTop = 0;
   }
 
-  /** Choose from the panel: the hop that shows it must be in sight. */
+  /** Choose from the panel: moves on to the hop that shows it. */
   function reveal(chosen) {
     const item = chosen.fact ? edgeOf.get(chosen.fact) : picture.nodes[chosen.node];
     if (!item) return;
@@ -235,9 +235,9 @@
     const against = trace.graph.conflicts.filter((group) => group.includes(id)).flat().filter((other) => other !== id && facts.has(other));
     return [
       heading(sentence(fact)),
-      against.length ? make("p", { class: "note alarm" }, "⚠ cannot hold together with") : "",
+      against.length ? make("p", { class: "note alarm" }, "⚠ cannot be true together with") : "",
       against.length ? make("ul", { class: "facts" }, against.map(factButton)) : "",
-      fact.sources.length ? "" : make("p", { class: "note" }, "given, without a source"),
+      fact.sources.length ? "" : make("p", { class: "note" }, "supplied, without a source"),
       ...fact.sources.map(sourceCard),
     ];
   }
@@ -301,7 +301,7 @@
     }
   }
 
-  // ---- why a passage was found
+  // ---- why a passage was retrieved
 
   const factKey = (parts) => parts.map((part) => part.toLowerCase()).join("|");
   const factOf = new Map([...facts.values()].map((fact) => [factKey([fact.subject, fact.predicate, fact.object]), fact.id]));
@@ -325,7 +325,7 @@
     return { weight, names, steps };
   }
 
-  /** A chain of facts, drawn; pressed, it stands out in the graph as far as it is there. */
+  /** A chain of facts as a row; a click highlights those of its facts that are in the graph. */
   function chainRow(line) {
     const chain = readChain(line);
     if (!chain) return make("p", {}, line);
@@ -335,7 +335,7 @@
       return factOf.get(factKey([ends[0], name, ends[1]]));
     });
     const known = ids.filter((id) => id !== undefined);
-    const row = make("button", { class: "chain", title: known.length ? "Show in the graph" : "Not in the graph of the question" },
+    const row = make("button", { class: "chain", title: known.length ? "Show in the graph" : "Not in the question's graph" },
       chain.weight ? make("small", {}, chain.weight) : "",
       make("b", {}, chain.names[0]),
       chain.steps.flatMap(({ name, back }, at) => [
@@ -369,7 +369,7 @@
         step.thought ? make("p", { class: "note" }, step.thought) : "",
         step.hits.some((hit) => hit.why) ? make("div", { class: "note" }, step.hits.map((hit, place) => hitWithReasons(hit, place)))
           : make("p", { class: "note" }, hits || "nothing found"),
-        make("p", { class: "note" }, `${step.new_triple_ids.length} new of ${count(step.triple_ids.length, "fact")}`)));
+        make("p", { class: "note" }, `${count(step.triple_ids.length, "fact")} read, ${step.new_triple_ids.length.toLocaleString("en")} new`)));
     }
     const plan = trace.plans.at(-1);
     const last = plan && plan.action !== "subq" ? plan : null;
@@ -411,7 +411,7 @@
     }
   }
 
-  // ---- looking around
+  // ---- moving and zooming
 
   function look(glide = false) {
     world.classList.toggle("gliding", glide);
@@ -434,8 +434,8 @@
     state.y = 52 + (high - (top + bottom) * state.scale) / 2;
     look(glide);
   }
-  /** What is chosen, with what belongs to it. */
-  const frameKin = (glide = false) => frame([...picture.nodes, ...picture.edges].filter((item) => item.element.classList.contains("kin")), 1.5, glide);
+  /** Frames what is chosen, with its neighbours. */
+  const frameRelated = (glide = false) => frame([...picture.nodes, ...picture.edges].filter((item) => item.element.classList.contains("related")), 1.5, glide);
   const fit = (glide = false) => frame([...picture.nodes, ...picture.edges], 1.35, glide === true);
 
   function zoom(factor, x, y) {
@@ -479,7 +479,7 @@
       $("graph").classList.remove("held");
     });
   }
-  // a drag that ends on a node is no click; a click on the ground lets go
+  // a drag that ends on a node is not a click; a click on the background clears the choice
   $("graph").addEventListener("click", (event) => {
     if (moved) event.stopPropagation();
     else if (event.target === $("graph")) choose(null);
@@ -495,14 +495,14 @@
   $("fit").addEventListener("click", () => fit(true));
   $("play").addEventListener("click", play);
   $("hop").addEventListener("input", (event) => setHop(Number(event.target.value)));
-  // also when a frame that the page stands in comes into sight, which is no resize of a window
+  // also when a frame around the page becomes visible, which is not a resize of the window
   const measured = () => `${stage.clientWidth} ${stage.clientHeight}`;
   let size = measured();
   new ResizeObserver(() => {
     if (size === measured()) return;
     size = measured();
     squeeze();
-    if (state.chosen?.chain) frameKin();
+    if (state.chosen?.chain) frameRelated();
     else fit();
   }).observe(stage);
   addEventListener("keydown", (event) => {
@@ -518,17 +518,17 @@
     }
   });
 
-  /** `#hop=1`, `#fact=t0123`, `#entity=edinburgh`, `#why=2.3.1` (hop, hit, reason): where a link may lead. */
+  /** `#hop=1`, `#fact=t0123`, `#entity=edinburgh`, `#why=2.3.1` (hop, hit, reason): what a link may point to. */
   function follow() {
     const wanted = new URLSearchParams(location.hash.slice(1));
     if (wanted.has("hop")) setHop(Number(wanted.get("hop")) || 0);
     if (wanted.has("why")) {
       const [hop, hit, reason] = wanted.get("why").split(".").map(Number);
       const step = document.querySelectorAll(".step")[hop - 1];
-      const told = step?.querySelector(".note")?.children[hit - 1];
-      if (told?.matches("details")) {
-        told.open = true;
-        told.querySelectorAll(".chain")[reason - 1]?.click();
+      const reasons = step?.querySelector(".note")?.children[hit - 1];
+      if (reasons?.matches("details")) {
+        reasons.open = true;
+        reasons.querySelectorAll(".chain")[reason - 1]?.click();
         step.scrollIntoView();
       }
     }

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ras_agent.page.layout import placed
+from ras_agent.page import placed
 
 WIDE, LABEL, DOT = (130.0, 30.0), (80.0, 17.0), (12.0, 12.0)
 STAR = [(0, leaf) for leaf in range(1, 16)]

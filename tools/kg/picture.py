@@ -13,7 +13,7 @@ import numpy as np
 
 from ras_agent.arrays import Ints
 from ras_agent.errors import MissingExtra
-from ras_agent.page.parts import filled, inert_json, page_part, policy
+from ras_agent.page import filled, json_for_html, page_file, policy
 from ras_agent.tools.kg.index import KGIndex
 
 _INSIDE, _ACROSS, _WIDER = 4.0, 0.25, 1.5
@@ -61,9 +61,9 @@ def graph_page(graph: KGIndex, entities: Ints, title: str = "Knowledge graph", s
         "equivalent": int(np.searchsorted(used, graph.equivalence_relation)),
         "whole": [len(graph.entities), len(graph.edges)],
     }
-    style, script = page_part("graph.css"), page_part("graph.js")
+    style, script = page_file("graph.css"), page_file("graph.js")
     slots = {"POLICY": policy([script], [style]), "STYLE": style, "SCRIPT": script}
-    return filled(page_part("graph.html"), {**slots, "TITLE": html.escape(title), "DATA": inert_json(data)})
+    return filled(page_file("graph.html"), {**slots, "TITLE": html.escape(title), "DATA": json_for_html(data)})
 
 
 def _groups(ends: Ints, count: int) -> list[int]:

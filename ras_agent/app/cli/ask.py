@@ -177,7 +177,7 @@ def show(
 
 
 def _html(trace: Trace) -> str:
-    from ras_agent.page.graph_page import trace_html
+    from ras_agent.page import trace_html
 
     return trace_html(trace)
 

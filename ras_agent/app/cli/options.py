@@ -84,8 +84,10 @@ def with_options(command: Callable[..., None], model: type[Settings] = Settings)
 
 def work_of(command: Callable[..., None]) -> Work | None:
     """Return the work whose settings a command takes; None if it takes none."""
-    works = (_work(parameter) for parameter in inspect.signature(command, eval_str=True).parameters.values())
-    return next((work for work in works if work), None)
+    for parameter in inspect.signature(command, eval_str=True).parameters.values():
+        if work := _work(parameter):
+            return work
+    return None
 
 
 def _work(parameter: inspect.Parameter) -> Work | None:

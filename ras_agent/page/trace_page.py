@@ -1,35 +1,57 @@
-"""The geometry of a trace's graph: every box, line break and place, so that the page only has to draw."""
+"""A run as one page: question, answer, evidence, and the question graph growing hop by hop.
+
+The geometry is computed here: every box, line break and place, so that the page's script only has to draw.
+"""
 
 from __future__ import annotations
 
+import html
+import json
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping
 
 from ras_agent.page.layout import placed
+from ras_agent.page.self_contained import filled, json_for_html, page_file, policy
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.merge import first_hop
 from ras_agent.records import JSON
 from ras_agent.text.canonical import canonical_key
 from ras_agent.trace import Trace
 
-__all__ = ["picture"]
-
-# With more facts than _CROWD only what matters is labelled: the answer, the question's entities, what is cited, and the
-# best connected, up to _LABELS.
+# Above _CROWD facts, only the important entities are labelled: the answer, the question's entities, the cited ones and
+# the best connected, up to _LABELS.
 _CROWD = 70
 _LABELS = 48
-# More than this are not drawn at all, only the most supported: the layout takes seconds there.
+# Above _MOST facts, only the best supported are drawn: the layout would take seconds.
 _MOST = 600
-_LINE = 24  # characters of a node's line; there are at most two
+_LINE = 24  # characters per line of a node; there are at most two lines
 _LINE_HEIGHT = 17.0
 _DOT = 12.0
 
 
-def picture(trace: Trace) -> JSON:
-    """Return nodes and edges with their places, in units of a pixel at scale 1, for the page's script.
+def trace_html(trace: Trace) -> str:
+    """Return the page of a run: one file that loads nothing. It is ASCII except for its frame."""
+    title = " ".join(trace.question.split())[:120].encode(errors="replace").decode()
+    return trace_frame(title, trace_data(trace))
 
-    Nodes and edges name entities by index and facts by id. `shown` at a node or edge: whether its label is drawn
-    at every scale. An edge bends through its (x, y). `left_out`: how many facts are not drawn.
+
+def trace_data(trace: Trace) -> str:
+    """Return what the page draws, as JSON that may be put into HTML: {"trace": ..., "picture": ...}."""
+    return json_for_html({"trace": json.loads(trace.to_json()), "picture": _picture(trace)})
+
+
+def trace_frame(title: str, data: str = "@@DATA@@") -> str:
+    """Return the page around its data; without `data`, a frame that says @@DATA@@ where `trace_data` belongs."""
+    style, script = page_file("trace.css"), page_file("trace.js")
+    slots = {"POLICY": policy([script], [style]), "STYLE": style, "SCRIPT": script}
+    return filled(page_file("trace.html"), {**slots, "TITLE": html.escape(title), "DATA": data})
+
+
+def _picture(trace: Trace) -> JSON:
+    """Return nodes and edges with their places, in pixels at scale 1, for the page's script.
+
+    Entities are named by index, facts by id. `shown`: whether a label is drawn at every scale. An edge bends through
+    its (x, y). `left_out`: the number of facts that are not drawn.
     """
     cited: dict[str, list[int]] = {}
     for citation in trace.citations:
@@ -67,7 +89,7 @@ def picture(trace: Trace) -> JSON:
 
 
 def _place(nodes: list[JSON], edges: list[JSON]) -> None:
-    """Give nodes and edges their x and y. Each label is a box of its own, linked to both ends of its edge."""
+    """Set x and y of nodes and edges. Each label is a box of its own, linked to both ends of its edge."""
     sizes = [(node["w"], node["h"]) for node in nodes]
     links = []
     for edge in edges:
@@ -94,7 +116,7 @@ def _place(nodes: list[JSON], edges: list[JSON]) -> None:
 
 
 def _labelled(graph: QuestionGraph, roles: Mapping[str, str], cited: Collection[str]) -> set[str]:
-    """Which entities of a crowd are labelled: those that matter, then those that join the most others."""
+    """Return which entities of a crowd are labelled: the important ones, then the best connected."""
     matter = {key for key, role in roles.items() if role}
     for name in cited:
         if name in graph.by_id:
@@ -108,14 +130,14 @@ def _labelled(graph: QuestionGraph, roles: Mapping[str, str], cited: Collection[
 
 
 def _role(key: str, trace: Trace) -> str:
-    """Whether an entity is the answer, or named in the question."""
+    """Return "answer", "asked" for an entity that the question names, or ""."""
     if key == canonical_key(trace.answer):
         return "answer"
     return "asked" if f" {key} " in f" {canonical_key(trace.question)} " else ""
 
 
 def _wrapped(label: str) -> list[str]:
-    """At most two lines."""
+    """Return a label in at most two lines."""
     lines = [""]
     for word in label.split():
         if lines[-1] and len(lines[-1]) + len(word) >= _LINE:
@@ -132,7 +154,7 @@ def _cut(text: str, most: int) -> str:
 
 
 def _width(text: str) -> float:
-    """Pixels in a sans-serif face of 13 px, roughly."""
+    """Return the width of a text in a sans-serif face of 13 px, in pixels, roughly."""
     return sum(_advances(text))
 
 

@@ -1,4 +1,4 @@
-"""The page of a trace, in a real browser: what it shows, how it grows, and that nothing in it can run."""
+"""The page of a run in a real browser: what it shows, how it grows, and that no text in it can run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ras_agent.events import Planned
-from ras_agent.page.graph_page import trace_html
+from ras_agent.page import trace_html
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Call, Citation, Failure, Hit, Passage, Plan, Source, Step, Triple, Usage
 from ras_agent.trace import Trace
@@ -98,7 +98,7 @@ def click(page: Browser, selector: str) -> None:
 class TestSource:
     HTML = trace_html(TRACE)
 
-    def test_hostile_text_is_inert_wherever_it_stands(self) -> None:
+    def test_hostile_text_is_inert_everywhere(self) -> None:
         assert "<img" not in self.HTML
         assert "hacked=1<" not in self.HTML
         assert "\u2028" not in self.HTML
@@ -134,7 +134,7 @@ class TestShows:
 
     def test_the_steps(self, page: Browser) -> None:
         steps = text(page, "#steps")
-        assert "Who invented it? Telephone 2.5 1 new of 1 fact" in steps
+        assert "Who invented it? Telephone 2.5 1 fact read, 1 new" in steps
         assert "[SUFFICIENT]" in steps
 
     def test_why_a_passage_was_found_is_drawn_as_chains_of_facts(self, page: Browser) -> None:
@@ -145,7 +145,7 @@ class TestShows:
         assert "".join(chains[2].split()) == "0.25Telephonewaspatentedby→Bellis→tall"
         assert text(page, "#steps .why p") == "it rang"
 
-    def test_a_chain_stands_out_in_the_graph_as_far_as_it_is_there(self, page: Browser) -> None:
+    def test_a_click_on_a_chain_highlights_its_facts_in_the_graph(self, page: Browser) -> None:
         def clear() -> set[str]:
             return set(page.ask("[...document.querySelectorAll('.edge:not(.dim)')].map((edge) => edge.dataset.fact)"))
 
@@ -156,7 +156,7 @@ class TestShows:
         page.ask("document.querySelectorAll('#steps .chain')[2].click()")
         assert clear() == {fact.id for fact in FACTS}
 
-    def test_a_link_leads_to_a_chain(self, browser: Browser, tmp_path: Path) -> None:
+    def test_a_link_opens_a_chain(self, browser: Browser, tmp_path: Path) -> None:
         linked = opened(browser, tmp_path, trace_html(TRACE), "#why=2.1.3")
         assert linked.ask("document.querySelector('.chain.chosen b').innerText") == "Telephone"
         assert linked.ask("[...document.querySelectorAll('.edge:not(.dim)')].length") == 1
@@ -178,7 +178,7 @@ class TestGrows:
     def test_the_first_hop_shows_only_its_facts(self, page: Browser) -> None:
         click(page, "[data-hop='1']")
         assert shown_facts(page) == {TELEPHONE}
-        assert text(page, "#caption") == "Hop 1 Who invented it? +1, 1 fact"
+        assert text(page, "#caption") == "Hop 1 Who invented it? 1 new fact, 1 in all"
 
     def test_the_start_shows_none(self, page: Browser) -> None:
         click(page, "[data-hop='0']")
@@ -201,11 +201,11 @@ class TestGrows:
         assert shown_facts(page) == set()
         assert page.ask("document.querySelector('#play').getAttribute('aria-label')") == "Pause"
 
-    def test_a_link_leads_to_a_hop(self, browser: Browser, tmp_path: Path) -> None:
+    def test_a_link_opens_a_hop(self, browser: Browser, tmp_path: Path) -> None:
         assert shown_facts(opened(browser, tmp_path, trace_html(TRACE), "#hop=1")) == {TELEPHONE}
 
 
-class TestTells:
+class TestDetails:
     def test_a_fact_shows_its_sentence_in_its_passage(self, page: Browser) -> None:
         click(page, f"[data-fact='{TELEPHONE}']")
         assert text(page, "#details h3") == "Telephone was patented by Bell"
@@ -214,7 +214,7 @@ class TestTells:
 
     def test_a_conflicting_fact_names_the_other(self, page: Browser) -> None:
         click(page, f"[data-fact='{CONFLICT}']")
-        assert "cannot hold together with" in text(page, "#details")
+        assert "cannot be true together with" in text(page, "#details")
         assert "Bell was born in 1847" in text(page, "#details .facts")
 
     def test_an_entity_lists_its_facts_and_leads_to_them(self, page: Browser) -> None:
@@ -223,7 +223,7 @@ class TestTells:
         click(page, "#details [data-show]")
         assert page.ask("document.querySelector('.edge.chosen').dataset.fact") == TELEPHONE
 
-    def test_keys_choose_and_escape_lets_go(self, page: Browser) -> None:
+    def test_keys_choose_and_escape_clears_the_choice(self, page: Browser) -> None:
         page.ask("document.querySelector('[data-node=edinburgh]').focus()")
         page.press("Enter", "\r")
         assert text(page, "#details h3") == "Edinburgh"
@@ -244,14 +244,14 @@ class TestIsSafe:
         assert page.ask("typeof window.hacked") == "undefined"
         assert page.ask("document.images.length + document.querySelectorAll('a, iframe, object, form').length") == 0
 
-    def test_no_error_no_refusal_and_no_request_but_for_itself(self, page: Browser) -> None:
+    def test_no_error_no_blocked_content_and_no_request_but_its_own(self, page: Browser) -> None:
         click(page, f"[data-fact='{EVIL}']")
         methods = [event["method"] for event in page.events]
         assert "Runtime.exceptionThrown" not in methods
         assert "Log.entryAdded" not in methods
         assert methods.count("Network.requestWillBeSent") == 1
 
-    def test_the_policy_stops_a_script_that_got_in_after_all(self, browser: Browser, tmp_path: Path) -> None:
+    def test_the_policy_stops_an_injected_script(self, browser: Browser, tmp_path: Path) -> None:
         html = trace_html(TRACE).replace("<main>", "<script>hacked=1</script><img src=x onerror='hacked=1'><main>")
         page = opened(browser, tmp_path, html)
         assert page.ask("typeof window.hacked") == "undefined"
@@ -267,10 +267,10 @@ class TestFits:
 
     def test_no_facts_at_all(self, browser: Browser, tmp_path: Path) -> None:
         page = opened(browser, tmp_path, trace_html(Trace("Hello?", "Hello.", stop_reason="no_retrieval")))
-        assert text(page, "#nothing") == "No facts were read: the question was answered without retrieval."
+        assert text(page, "#nothing") == "No facts were read for this answer."
         assert page.ask("document.querySelector('.time').hidden") is True
 
-    def test_what_is_too_much_to_draw_is_counted(self, browser: Browser, tmp_path: Path) -> None:
+    def test_facts_too_many_to_draw_are_counted(self, browser: Browser, tmp_path: Path) -> None:
         facts = tuple(Triple("Hub", "is linked to", f"Leaf {n}", (Source("tel", hop=1),)) for n in range(605))
         cited = Citation(1, "tel", triple_ids=(facts[-1].id,))
         trace = Trace("Which hub?", "?", citations=(cited,), graph=QuestionGraph(facts), passages=PASSAGES)
@@ -279,7 +279,7 @@ class TestFits:
         assert facts[-1].id in shown_facts(page)
         assert text(page, ".left-out") == "5 facts more, not drawn"
 
-    def test_a_crowd_labels_what_matters(self, browser: Browser, tmp_path: Path) -> None:
+    def test_only_important_entities_of_a_crowd_are_labelled(self, browser: Browser, tmp_path: Path) -> None:
         facts = tuple(
             Triple(f"Hub {n % 9}", "is linked to", f"Leaf {n}", (Source("tel", hop=1 + n // 100),)) for n in range(300)
         )

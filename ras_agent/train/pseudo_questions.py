@@ -17,7 +17,7 @@ from ras_agent.records import Passage
 from ras_agent.text.names import name_spans
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.text.words import word_set
-from ras_agent.train.reader.examples import Example, occurrences, titled
+from ras_agent.train.reader.examples import ReaderExample, occurrences, titled
 
 __all__ = ["answer_spans", "pseudo_examples", "supported_questions"]
 
@@ -69,7 +69,7 @@ class _Mention:
     sentence: str
 
 
-def pseudo_examples(passages: Sequence[Passage], per_passage: int, seed: int) -> Iterator[Example]:
+def pseudo_examples(passages: Sequence[Passage], per_passage: int, seed: int) -> Iterator[ReaderExample]:
     """At most `per_passage` examples a passage; the same for the same passages and seed."""
     rng = random.Random(seed)
     for cloze in _clozes(passages, per_passage, _TWO_HOP, rng):
@@ -230,16 +230,16 @@ def _ordered(phrase: str, before: str, after: str, rng: random.Random) -> str:
     return f"{phrase} {after} {before}"
 
 
-def _example(cloze: _Cloze, rng: random.Random) -> Example:
+def _example(cloze: _Cloze, rng: random.Random) -> ReaderExample:
     passage, other = cloze.passage, cloze.other
-    text = titled(passage.title, passage.text) if rng.random() < 0.85 else passage.text
+    text = titled(passage) if rng.random() < 0.85 else passage.text
     if other is not None:
-        second, way = titled(other.passage.title, other.passage.text), rng.random()
+        second, way = titled(other.passage), rng.random()
         if way < _UNANSWERABLE and cloze.answer not in second:
-            return Example(cloze.question, second, (), "pseudo")
+            return ReaderExample(cloze.question, second, (), "pseudo")
         if way < _UNANSWERABLE + _BOTH_TEXTS:
             text = f"{text} {second}" if rng.random() < 0.5 else f"{second} {text}"
     at = text.find(cloze.sentence)
     spans = occurrences([cloze.answer], text)
     asked = tuple(span for span in spans if at <= span[0] < at + len(cloze.sentence))
-    return Example(cloze.question, text, asked or spans, "pseudo")
+    return ReaderExample(cloze.question, text, asked or spans, "pseudo")

@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from ras_agent.errors import SettingsError, UnknownName
@@ -23,52 +24,26 @@ from ras_agent.tools.kg.disk import write_generation
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts, facts_in
 from ras_agent.tools.offline.roles import offline_extractor
+from ras_agent.train.data import training_set, two_wiki_passages
 from ras_agent.train.gfm.linked import Question, write_linked
 from ras_agent.train.pseudo_questions import supported_questions
-from ras_agent.train.reader.examples import read_jsonl
 
 __all__ = ["SETS", "facts_of", "write_set"]
 
 PER_PASSAGE, TWO_HOP = 2, 0.8
 
 
-def hotpotqa(data: Path) -> tuple[list[Passage], list[Question]]:
-    """HotpotQA's training sample."""
-    folder = data / "hotpotqa_train"
-    passages = [Passage(row["id"], row["text"], row["title"]) for row in read_jsonl(folder / "corpus.jsonl")]
-    ids = {passage.title: passage.id for passage in passages}
-    questions = [
-        Question(row["question"], tuple(ids[title] for title in row["supporting_titles"]))
-        for row in read_jsonl(folder / "questions.jsonl")
-    ]
-    return passages, questions
-
-
-def musique(data: Path) -> tuple[list[Passage], list[Question]]:
-    """MuSiQue's training sample: all questions' paragraphs as one corpus."""
-    passages: dict[tuple[str, str], Passage] = {}
-    questions = []
-    for row in read_jsonl(data / "musique_train200" / "questions.jsonl"):
-        supporting = []
-        for paragraph in row["paragraphs"]:
-            title, text = paragraph["title"], paragraph["paragraph_text"]
-            passage = passages.setdefault((title, text), Passage(f"p{len(passages)}", text, title))
-            if paragraph["is_supporting"]:
-                supporting.append(passage.id)
-        questions.append(Question(row["question"], tuple(supporting)))
-    return list(passages.values()), questions
-
-
-def two_wiki(data: Path) -> tuple[list[Passage], list[Question]]:
-    """2WikiMultihopQA's passages, without questions."""
-    rows = read_jsonl(data / "2wikimultihopqa" / "corpus.jsonl")
-    return [Passage(row["id"], row["text"], row["title"]) for row in rows], []
+def labelled(name: str, data: Path) -> tuple[list[Passage], list[Question]]:
+    """Return a training set's passages and its questions with the passages that support them."""
+    found = training_set(name, data)
+    asked = [Question(one.question, tuple(passage.id for passage in found.gold(one))) for one in found.questions]
+    return list(found.passages), asked
 
 
 SETS: dict[str, Callable[[Path], tuple[list[Passage], list[Question]]]] = {
-    "hotpotqa": hotpotqa,
-    "musique": musique,
-    "2wiki": two_wiki,
+    "hotpotqa": partial(labelled, "hotpotqa"),
+    "musique": partial(labelled, "musique"),
+    "2wiki": lambda data: (two_wiki_passages(data), []),
 }
 
 

@@ -12,11 +12,11 @@ from zipfile import BadZipFile
 import numpy as np
 
 from ras_agent.errors import IngestError
+from ras_agent.eval.question_file import read_records
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.link import EntityLinker
 from ras_agent.tools.retrieve.gfm import start_of
 from ras_agent.train.gfm.batches import Asked
-from ras_agent.train.reader.examples import read_jsonl
 
 __all__ = ["KINDS", "Question", "linked", "read_linked", "write_linked"]
 
@@ -75,7 +75,7 @@ def write_linked(folder: Path, kg: KGIndex, questions: Sequence[Question]) -> No
 def read_linked(folder: Path) -> dict[str, list[Asked]]:
     """The questions by kind. Raises OSError, or IngestError for a damaged file or two that do not fit together."""
     remedy = "write the set anew with `python -m ras_agent.train.gfm.examples`"
-    kinds = [str(row.get("kind")) for row in read_jsonl(folder / "questions.jsonl")]
+    kinds = [str(row.data.get("kind")) for row in read_records(folder / "questions.jsonl")]
     if strange := sorted({*kinds} - {*KINDS}):
         raise IngestError(f"{folder / 'questions.jsonl'}: no kind of question: {', '.join(strange)}; {remedy}")
     try:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from ras_agent import create_ras_agent, create_single_shot_agent
@@ -15,14 +16,12 @@ from ras_agent.tools.offline.extractor.extract import OfflineExtractor
 from ras_agent.tools.offline.planner import OfflinePlanner
 from ras_agent.tools.offline.question_chain import innermost
 from ras_agent.tools.retrieve.bm25 import BM25Retriever
-from ras_agent.train.reader.examples import read_jsonl
-
-__all__ = ["Asked", "Found", "asked_in", "find", "question_answers"]
+from ras_agent.train.data import training_set
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A question, its answers, and the ids of the passages that support them.
+class RankerQuestion:
+    """Holds a question, its answers, and the ids of the passages that support them.
 
     group: questions of one group speak of the same things and are never on both sides of a fold.
     """
@@ -35,20 +34,26 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What the loop had when it came to answer."""
+    """Holds the evidence that the loop had when it came to answer."""
 
-    asked: Asked
+    asked: RankerQuestion
     graph: QuestionGraph
     passages: tuple[Passage, ...]
 
 
-def asked_in(name: str, folder: Path) -> tuple[list[Passage], list[Asked]]:
-    """The corpus and the questions of "hotpot", "musique", "steps" (single hops of "musique"), "nq" or "squad"."""
-    sets = {"hotpot": _hotpot, "musique": _musique, "steps": _steps, "nq": _nq, "squad": _squad}
-    return sets[name](folder)
+def asked_in(name: str, data: Path) -> tuple[list[Passage], list[RankerQuestion]]:
+    """Return the corpus and questions of "hotpot", "musique", "nq", "squad" or "steps" (single hops of "musique")."""
+    sets = {
+        "hotpot": partial(_questions_of, "hotpotqa"),
+        "musique": partial(_questions_of, "musique"),
+        "steps": _steps,
+        "nq": _nq,
+        "squad": _squad,
+    }
+    return sets[name](data)
 
 
-def find(corpus: Sequence[Passage], asked: Iterable[Asked], loop: str = "ras") -> Iterator[Found]:
+def find(corpus: Sequence[Passage], asked: Iterable[RankerQuestion], loop: str = "ras") -> Iterator[Found]:
     """Run the offline extractor over BM25 for each question: in the RAS loop, or after one search ("single-shot")."""
     recorder, retriever = _Recorder(), BM25Retriever.from_passages(corpus)
     if loop == "ras":
@@ -61,14 +66,8 @@ def find(corpus: Sequence[Passage], asked: Iterable[Asked], loop: str = "ras") -
         yield Found(one, recorder.graph, recorder.passages)
 
 
-def question_answers(folder: Path) -> list[tuple[str, str]]:
-    """Questions with an answer and no context."""
-    rows = read_jsonl(folder / "reading/hotpot_2wiki_train_qa.jsonl")
-    return [(row["question"], row["answer"]) for row in rows]
-
-
 class _Recorder:
-    """Keeps what an answerer is given."""
+    """Records what an answerer is given."""
 
     graph = QuestionGraph()
     passages: tuple[Passage, ...] = ()
@@ -78,93 +77,55 @@ class _Recorder:
         return Answer("recorded")
 
 
-def _hotpot(folder: Path) -> tuple[list[Passage], list[Asked]]:
-    rows = read_jsonl(folder / "hotpotqa_train/corpus.jsonl")
-    ids = {row["title"]: row["id"] for row in rows}
-    asked = [
-        Asked(
-            row["question"],
-            tuple(row["answers"]),
-            frozenset(ids[title] for title in row["supporting_titles"] if title in ids),
-            group,
-        )
-        for group, row in enumerate(read_jsonl(folder / "hotpotqa_train/questions.jsonl"))
+def _questions_of(name: str, data: Path) -> tuple[list[Passage], list[RankerQuestion]]:
+    found = training_set(name, data)
+    return list(found.passages), [
+        RankerQuestion(one.question, one.answers, frozenset(passage.id for passage in found.gold(one)), group)
+        for group, one in enumerate(found.questions)
     ]
-    return [Passage(row["id"], row["text"], row["title"]) for row in rows], asked
 
 
-def _musique(folder: Path) -> tuple[list[Passage], list[Asked]]:
-    ids: dict[tuple[str, str], str] = {}
+def _steps(data: Path) -> tuple[list[Passage], list[RankerQuestion]]:
+    """Return both hops of each two-hop question, the second with its bridge filled in.
+
+    For a question that describes its bridge there is also the sub-question by which a chain asks for it.
+    """
+    found = training_set("musique", data)
     asked = []
-    for group, row in enumerate(read_jsonl(folder / "musique_train200/questions.jsonl")):
-        supporting = set()
-        for paragraph in row["paragraphs"]:
-            name = ids.setdefault((paragraph["title"], paragraph["paragraph_text"]), f"musique-{len(ids)}")
-            if paragraph["is_supporting"]:
-                supporting.add(name)
-        asked.append(Asked(row["question"], (row["answer"], *row["answer_aliases"]), frozenset(supporting), group))
-    return [Passage(name, text, title) for (title, text), name in ids.items()], asked
-
-
-def _steps(folder: Path) -> tuple[list[Passage], list[Asked]]:
-    """Both hops of each question, the second with its bridge filled in, and how a chain asks for its first link."""
-    corpus, whole = _musique(folder)
-    ids = {(passage.title, passage.text): passage.id for passage in corpus}
-    asked = []
-    for one, row in zip(whole, read_jsonl(folder / "musique_train200/questions.jsonl"), strict=True):
-        here = {read["idx"]: ids[read["title"], read["paragraph_text"]] for read in row["paragraphs"]}
-        first, second = row["question_decomposition"]
+    for group, one in enumerate(found.questions):
+        if len(one.decomposition) != 2:
+            continue
+        first, second = one.decomposition
         bridge = first["answer"]
-        hops = [(first, (bridge,)), (second, one.answers)]
+        hops: list[tuple[Mapping[str, str], tuple[str, ...]]] = [(first, (bridge,)), (second, one.answers)]
         for hop, answers in hops:
-            question = _spoken(hop["question"].replace("#1", bridge))
-            asked.append(Asked(question, answers, frozenset({here[hop["paragraph_support_idx"]]}), one.group))
+            question = _as_question(hop["question"].replace("#1", bridge))
+            asked.append(RankerQuestion(question, answers, frozenset({hop["supporting_id"]}), group))
         link = innermost(one.question)
         if link is not None:
-            support = frozenset({here[first["paragraph_support_idx"]]})
-            asked.append(Asked(link.as_question, (bridge,), support, one.group))
-    return corpus, asked
+            support = frozenset({first["supporting_id"]})
+            asked.append(RankerQuestion(link.as_question, (bridge,), support, group))
+    return list(found.passages), asked
 
 
-def _spoken(question: str) -> str:
-    """A hop as a question: "The Voice >> record label" asks what the record label of The Voice is."""
-    subject, arrow, relation = question.partition(">>")
-    return f"What is the {relation.strip()} of {subject.strip()}?" if arrow else question
+def _as_question(hop: str) -> str:
+    """Return a hop as a question: "The Voice >> record label" asks what the record label of The Voice is."""
+    subject, arrow, relation = hop.partition(">>")
+    return f"What is the {relation.strip()} of {subject.strip()}?" if arrow else hop
 
 
-def _nq(folder: Path) -> tuple[list[Passage], list[Asked]]:
-    rows = read_jsonl(folder / "reading/nq_oracle.jsonl")
-    ids: dict[tuple[str, str], str] = {}
-    for row in rows:
-        ids.setdefault((row["ctxs"][0]["title"], row["ctxs"][0]["text"]), f"nq-{len(ids)}")
-    case = _Case(row["ctxs"][0]["text"] for row in rows)
-    asked = [
-        Asked(
-            case.restored(row["question"]),
-            tuple(row["answers"]),
-            frozenset({ids[row["ctxs"][0]["title"], row["ctxs"][0]["text"]]}),
-            group,
-        )
-        for group, row in enumerate(rows)
-    ]
-    return [Passage(name, text, title) for (title, text), name in ids.items()], asked
+def _nq(data: Path) -> tuple[list[Passage], list[RankerQuestion]]:
+    """Return Natural Questions, which are in lower case, with capitals as the passages write their words."""
+    passages, asked = _questions_of("nq", data)
+    case = _Case(one.contexts[0].text for one in training_set("nq", data).questions)
+    return passages, [replace(one, question=case.restored(one.question)) for one in asked]
 
 
-def _squad(folder: Path) -> tuple[list[Passage], list[Asked]]:
-    rows = read_jsonl(folder / "reading/squad_sample.jsonl")
-    ids: dict[str, str] = {}
-    for row in rows:
-        ids.setdefault(row["context"], f"squad-{len(ids)}")
-    asked = [
-        Asked(
-            row["question"],
-            tuple(answer["text"] for answer in row["answers"]),
-            frozenset({ids[row["context"]]}),
-            list(ids).index(row["context"]),
-        )
-        for row in rows
-    ]
-    return [Passage(name, text) for text, name in ids.items()], asked
+def _squad(data: Path) -> tuple[list[Passage], list[RankerQuestion]]:
+    """Return SQuAD's questions; those over one paragraph are a group."""
+    passages, asked = _questions_of("squad", data)
+    places = {passage.id: place for place, passage in enumerate(passages)}
+    return passages, [replace(one, group=places[next(iter(one.supporting))]) for one in asked]
 
 
 class _Case:

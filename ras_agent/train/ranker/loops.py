@@ -20,7 +20,7 @@ from ras_agent.tools.offline.answerer.chain import ChainAnswerer
 from ras_agent.tools.offline.answerer.rank import Ranker
 from ras_agent.tools.offline.chain_planner import ChainPlanner
 from ras_agent.tools.offline.planner import OfflinePlanner
-from ras_agent.train.ranker.examples import Asked, Found
+from ras_agent.train.ranker.examples import Found, RankerQuestion
 
 __all__ = ["found_over", "searchable"]
 
@@ -38,7 +38,7 @@ def searchable(folder: Path, passages: Sequence[Passage], embedder: object = "mi
 
 
 def found_over(
-    index: PassageIndex, retriever: str, asked: Iterable[Asked], rankers: Sequence[Ranker]
+    index: PassageIndex, retriever: str, asked: Iterable[RankerQuestion], rankers: Sequence[Ranker]
 ) -> Iterator[Found]:
     """Run the RAS loop over `retriever`; the links of a question of group n are named by ranker n modulo their number.
 

@@ -31,14 +31,14 @@ from ras_agent.tools.offline.answerer.answer_type import TypeModel
 from ras_agent.tools.offline.answerer.question_words import Rarity
 from ras_agent.tools.offline.answerer.rank import Ranker
 from ras_agent.tools.offline.answerer.weights import read_safetensors, write_safetensors
+from ras_agent.train.data import question_answers, two_wiki_passages
 from ras_agent.train.ranker.confidence import cross_validated
 from ras_agent.train.ranker.config import AGAIN, SETS, Config, second_shares
-from ras_agent.train.ranker.examples import Found, asked_in, find, question_answers
+from ras_agent.train.ranker.examples import Found, asked_in, find
 from ras_agent.train.ranker.loops import found_over, searchable
 from ras_agent.train.ranker.network import train_ranker
 from ras_agent.train.ranker.spans import examples, rarity_table
 from ras_agent.train.ranker.types import asks_for_a_span, train_types
-from ras_agent.train.reader.examples import read_jsonl
 
 __all__ = ["Config", "train"]
 
@@ -55,7 +55,7 @@ def train(config: Config) -> dict[str, Any]:
     """Write weights and card; returns the card."""
     began = time.monotonic()
     collected: dict[tuple[str, str], list[Found]] = {}
-    texts = [f"{row['title']} {row['text']}" for row in read_jsonl(config.data / "2wikimultihopqa/corpus.jsonl")]
+    texts = [f"{passage.title} {passage.text}" for passage in two_wiki_passages(config.data)]
     for name, loop in SETS:
         corpus, asked = asked_in(name, config.data)
         if not any(name == known for known, _ in collected):

@@ -31,7 +31,7 @@ from ras_agent.tools.retrieve.bm25 import BM25Retriever
 from ras_agent.train.pseudo_questions import pseudo_examples
 from ras_agent.train.ranges import AMOUNT, COUNT, NATURAL, SEED, SHARE, Range, check_ranges
 from ras_agent.train.reader.batches import Item, Row, row_batches, token_span
-from ras_agent.train.reader.examples import LOADERS, Example, passages, titled
+from ras_agent.train.reader.examples import LOADERS, ReaderExample, passages, titled
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -118,7 +118,9 @@ def train(config: Config) -> None:
     print(json.dumps(scores))
 
 
-def hard_negatives(examples: Sequence[Example], texts: Sequence[Passage], share: float, seed: int) -> list[Example]:
+def hard_negatives(
+    examples: Sequence[ReaderExample], texts: Sequence[Passage], share: float, seed: int
+) -> list[ReaderExample]:
     """For a share of the answerable examples, one of BM25's first passages that does not hold the answer's words."""
     retriever, rng = BM25Retriever.from_passages(texts), random.Random(seed)
     found = []
@@ -127,16 +129,16 @@ def hard_negatives(examples: Sequence[Example], texts: Sequence[Passage], share:
             continue
         answers = {example.text[start:end].lower() for start, end in example.spans}
         hits = [hit.passage for hit in retriever.retrieve(example.question, 12)]
-        others = [titled(hit.title, hit.text) for hit in hits if hit.text[:60] not in example.text]
+        others = [titled(hit) for hit in hits if hit.text[:60] not in example.text]
         wrong = [text for text in others if not any(answer in text.lower() for answer in answers)]
         if wrong:
-            found.append(Example(example.question, rng.choice(wrong[:8]), (), example.source))
+            found.append(ReaderExample(example.question, rng.choice(wrong[:8]), (), example.source))
     return found
 
 
-def split(examples: Iterable[Example], config: Config) -> tuple[list[Example], list[Example]]:
+def split(examples: Iterable[ReaderExample], config: Config) -> tuple[list[ReaderExample], list[ReaderExample]]:
     """Training and held-out examples; the sets with one passage a question give the latter, by passage."""
-    train_part, held_out = list[Example](), list[Example]()
+    train_part, held_out = list[ReaderExample](), list[ReaderExample]()
     for example in examples:
         single_hop = example.source in {"squad", "nq"}
         # seeded by the text: all questions of a passage fall on the same side
@@ -145,7 +147,7 @@ def split(examples: Iterable[Example], config: Config) -> tuple[list[Example], l
     return train_part, held_out
 
 
-def score(reader: MiniLMSpanReader, examples: Sequence[Example]) -> dict[str, dict[str, float]]:
+def score(reader: MiniLMSpanReader, examples: Sequence[ReaderExample]) -> dict[str, dict[str, float]]:
     """Mean token F1 and exact match in percent by source, each question over its own text."""
     by_source: dict[str, list[tuple[float, float]]] = {}
     for example in examples:
@@ -187,7 +189,7 @@ class _Trainer:
                 start[f"{name}.down"] = torch.randn(config.rank, width_in) / math.sqrt(width_in)
         self.delta = {name: tensor.requires_grad_() for name, tensor in start.items()}
 
-    def fit(self, rounds: Sequence[Sequence[Example]], tokens: int, rate: float) -> None:
+    def fit(self, rounds: Sequence[Sequence[ReaderExample]], tokens: int, rate: float) -> None:
         """One epoch over each round's examples: AdamW, warmed up over 6 % of the steps, then descending to 0."""
         import torch
 
@@ -221,7 +223,7 @@ class _Trainer:
 
         save_file({name: tensor.detach().half().contiguous() for name, tensor in self.delta.items()}, path)
 
-    def _items(self, examples: Sequence[Example]) -> Iterator[Item]:
+    def _items(self, examples: Sequence[ReaderExample]) -> Iterator[Item]:
         questions = self.tokenizer.encode_batch([e.question for e in examples], add_special_tokens=False)
         texts = self.tokenizer.encode_batch([e.text for e in examples], add_special_tokens=False)
         for example, question, text in zip(examples, questions, texts, strict=True):
@@ -254,7 +256,7 @@ class _Trainer:
         return torch.stack(losses).mean()
 
 
-def _write_card(config: Config, labelled: Sequence[Example], scores: dict[str, dict[str, float]]) -> None:
+def _write_card(config: Config, labelled: Sequence[ReaderExample], scores: dict[str, dict[str, float]]) -> None:
     counts = {source: sum(example.source == source for example in labelled) for source in LOADERS}
     settings = {name: value for name, value in asdict(config).items() if not isinstance(value, Path | None)}
     card = {

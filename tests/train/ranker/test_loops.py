@@ -8,7 +8,7 @@ from ras_agent.app.sample import sample_passages
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.offline.answerer.rank import Ranked, Ranker, packaged_ranker
 from ras_agent.train.ranker.config import Config, second_shares
-from ras_agent.train.ranker.examples import Asked
+from ras_agent.train.ranker.examples import RankerQuestion
 from ras_agent.train.ranker.loops import found_over, searchable
 
 QUESTION = "Which river flows through the city where the inventor of the telephone was born?"
@@ -43,7 +43,9 @@ def test_what_makes_way_leaves_its_share_to_the_retrievers(tmp_path: Path) -> No
 
 def test_a_question_is_told_as_the_ranker_is_asked_it_with_names_for_descriptions() -> None:
     index = PassageIndex.in_memory(sample_passages())
-    [found] = found_over(index, "bm25", [Asked(QUESTION, ("Water of Leith",), frozenset())], [packaged_ranker()])
+    [found] = found_over(
+        index, "bm25", [RankerQuestion(QUESTION, ("Water of Leith",), frozenset())], [packaged_ranker()]
+    )
     told = "Which river flows through Edinburgh, the city where Alexander Graham Bell was born,?"
     assert found.asked.question == told
     assert found.asked.answers == ("Water of Leith",)
@@ -53,7 +55,7 @@ def test_a_question_is_told_as_the_ranker_is_asked_it_with_names_for_description
 
 def test_links_are_named_by_the_ranker_of_the_questions_group() -> None:
     index = PassageIndex.in_memory(sample_passages())
-    asked = [Asked(QUESTION, ("Water of Leith",), frozenset(), group) for group in (2, 3)]
+    asked = [RankerQuestion(QUESTION, ("Water of Leith",), frozenset(), group) for group in (2, 3)]
     unnamed, named = found_over(index, "bm25", asked, [_Silent(), packaged_ranker()])
     assert unnamed.asked.question == QUESTION
     assert "Edinburgh" in named.asked.question

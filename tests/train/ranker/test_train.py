@@ -8,7 +8,7 @@ from ras_agent.tools.offline.answerer.question_words import BUCKETS
 from ras_agent.tools.offline.answerer.rank import INPUTS, Ranker
 from ras_agent.tools.offline.question import analyse
 from ras_agent.train.ranker.config import SETS, Config
-from ras_agent.train.ranker.examples import _spoken
+from ras_agent.train.ranker.examples import _as_question
 from ras_agent.train.ranker.network import train_ranker
 from ras_agent.train.ranker.spans import Example
 
@@ -41,5 +41,5 @@ def test_an_ensemble_is_one_network_that_scores_as_its_members_do_on_average(tmp
 
 
 def test_a_hop_told_as_a_relation_becomes_a_question() -> None:
-    assert _spoken("The Voice >> record label") == "What is the record label of The Voice?"
-    assert _spoken("When was Bath founded?") == "When was Bath founded?"
+    assert _as_question("The Voice >> record label") == "What is the record label of The Voice?"
+    assert _as_question("When was Bath founded?") == "When was Bath founded?"

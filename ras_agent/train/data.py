@@ -1,0 +1,87 @@
+"""The data that the packaged weights are trained on: a folder of public files, read through ras_agent.eval.benchmarks.
+
+docs/data.md says where each file comes from. A set may lie in the folder under the name that its publisher gave it, or
+as a sample of it in the form of `plain_question`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from ras_agent.errors import IngestError, UnknownName
+from ras_agent.eval.benchmarks import benchmark
+from ras_agent.eval.question import Question, context_passage, union_of_contexts
+from ras_agent.eval.question_file import read_records
+from ras_agent.records import Passage
+
+_FILES: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "hotpotqa": ("hotpotqa", ("hotpotqa_train/questions.jsonl", "hotpotqa_train/hotpotqa_train.json")),
+    "musique": ("musique", ("musique_train200/questions.jsonl",)),
+    "nq": ("natural-questions", ("reading/nq_oracle.jsonl", "reading/nq-open-oracle.jsonl.gz")),
+    "squad": ("squad", ("reading/squad_sample.jsonl", "reading/xquad.en.json")),
+    "ircot": ("ircot", ("reading/ircot_cot.jsonl",)),
+}
+_TWO_WIKI = ("2wikimultihopqa/corpus.jsonl", "2wikimultihopqa/2wikimultihopqa_corpus.json")
+_PAIRS = ("reading/hotpot_2wiki_train_qa.jsonl", "reading/stage_2.jsonl")
+
+
+@dataclass(frozen=True)
+class TrainingSet:
+    """Holds questions and the corpus that they are about: a corpus.jsonl next to them, else all of their contexts."""
+
+    questions: tuple[Question, ...]
+    passages: tuple[Passage, ...]
+
+    def gold(self, question: Question) -> list[Passage]:
+        """Return the question's gold passages that are in the corpus, in the order in which it names them."""
+        known = self._by_title if question.by_title else self._by_id
+        return [known[name] for name in question.supporting if name in known]
+
+    @cached_property
+    def _by_title(self) -> dict[str, Passage]:
+        return {passage.title: passage for passage in self.passages}
+
+    @cached_property
+    def _by_id(self) -> dict[str, Passage]:
+        return {passage.id: passage for passage in self.passages}
+
+
+def training_set(name: str, data: Path) -> TrainingSet:
+    """Read the set `name` from the folder `data`. Raises UnknownName, or IngestError with the place of a bad record."""
+    if name not in _FILES:
+        raise UnknownName("training set", name, tuple(_FILES))
+    reader, files = _FILES[name]
+    file = _first(data, files)
+    questions = benchmark(reader).load(file)
+    corpus = file.with_name("corpus.jsonl")
+    passages = passages_in(corpus) if corpus.is_file() else union_of_contexts(questions)
+    return TrainingSet(tuple(questions), tuple(passages))
+
+
+def two_wiki_passages(data: Path) -> list[Passage]:
+    """Read the passages of 2WikiMultihopQA's sample, which come without its questions."""
+    return passages_in(_first(data, _TWO_WIKI))
+
+
+def question_answers(data: Path) -> list[tuple[str, str]]:
+    """Read questions with one answer and no contexts."""
+    return [(record.text("question"), record.text("answer")) for record in read_records(_first(data, _PAIRS))]
+
+
+def passages_in(path: Path) -> list[Passage]:
+    """Read objects with text and title, and an optional id, from JSON Lines or a JSON array."""
+    passages = []
+    for record in read_records(path):
+        title, text = record.text("title"), record.text("text")
+        passages.append(Passage(record.text("id"), text, title) if "id" in record else context_passage(title, text))
+    return passages
+
+
+def _first(data: Path, files: tuple[str, ...]) -> Path:
+    for file in files:
+        if (data / file).is_file():
+            return data / file
+    raise IngestError(f"{data}: holds neither {' nor '.join(files)}; docs/data.md says where to get it")

@@ -1,74 +1,108 @@
-"""What every builder needs besides its edges."""
+"""What every builder of a graph needs besides its edges: types of its parameters, nodes under limits, presets."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from langchain_core.language_models import BaseChatModel
+from langchain_core.retrievers import BaseRetriever
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from ras_agent.budget import Limits
+from ras_agent.errors import UnknownName
 from ras_agent.graphs.node import Body, Node
-from ras_agent.graphs.presets import Preset
-from ras_agent.graphs.rehydrate import Records
+from ras_agent.graphs.records import Records
 from ras_agent.graphs.state import Inputs, Outputs, State
+from ras_agent.protocols import Answerer, Extractor, Planner, Reasoner, Retriever
 from ras_agent.records import Passage
 from ras_agent.registry import names
 from ras_agent.tools.chat.models import is_chat_model
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.roles import role_name
 
-__all__ = [
-    "DEFAULT_LIMITS",
-    "Agent",
-    "Checkpointer",
-    "Index",
-    "compiled",
-    "extractor_beside",
-    "needs_facts",
-    "new_graph",
-    "node_maker",
-]
+# what a user may write for each part of an agent
+AnyPlanner = Planner | BaseChatModel | str
+AnyReasoner = Reasoner | BaseChatModel | str
+AnyExtractor = Extractor | BaseChatModel | str | None
+AnyAnswerer = Answerer | BaseChatModel | str
+AnyRetriever = Retriever | BaseRetriever | str
+AnyIndex = PassageIndex | str | Path | Sequence[Passage] | None
+AnyCheckpointer = BaseCheckpointSaver[Any] | bool | None
 
 Agent = CompiledStateGraph[State, Limits, Inputs, Outputs]
-Graph = StateGraph[State, Limits, Inputs, Outputs]
-Checkpointer = BaseCheckpointSaver[Any] | bool | None
-Index = PassageIndex | str | Path | Sequence[Passage] | None
 
 DEFAULT_LIMITS = Limits()
 # The limits end a run; LangGraph's own must not end it first, however large max_hops is.
 _RECURSION_LIMIT = 1_000_000
 
 
-def new_graph() -> Graph:
-    """A graph over the agent's state, without nodes."""
-    return StateGraph(State, Limits, input_schema=Inputs, output_schema=Outputs)
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """What a preset fixes, whatever limits are given: early stops and the graph's bound, and whether to abstain."""
+
+    early_stops: bool = True
+    bounded: bool = True
+    may_abstain: bool = True
+
+    def limits(self, limits: Limits) -> Limits:
+        """Return `limits` with what the preset fixes."""
+        if not self.early_stops:
+            limits = replace(limits, stop_on_repeat=False, stop_on_no_new_facts=False)
+        return limits if self.bounded else replace(limits, max_facts=sys.maxsize)
 
 
-def node_maker(limits: Limits, records: Records, preset: Preset) -> Callable[[Body], Node]:
-    """How a graph's bodies become nodes: under one rule for limits, with one memory of records."""
-
-    def bounds(given: Limits | None) -> Limits:
-        return preset.limits(given or limits)
-
-    return lambda body: Node(body, bounds, records)
+PRESETS = {
+    "default": Preset(),
+    # RAS as published: only the planner or the fifth hop ends the loop, the graph has no bound, an answer is given
+    "paper": Preset(early_stops=False, bounded=False, may_abstain=False),
+}
 
 
-def compiled(graph: Graph, name: str, checkpointer: Checkpointer) -> Agent:
-    """The graph, ready to run."""
-    return graph.compile(checkpointer, name=name).with_config(recursion_limit=_RECURSION_LIMIT)
+def preset_named(name: str | None) -> Preset:
+    """Return the preset `name`; None is the default. Raises UnknownName."""
+    found = PRESETS.get(name or "default")
+    if found is None:
+        raise UnknownName("preset", str(name), tuple(PRESETS))
+    return found
+
+
+class AgentGraph(StateGraph[State, Limits, Inputs, Outputs]):
+    """A graph over the agent's state. Its nodes share limits and one memory of records.
+
+    limits: of every run that gives none. preset: fixes some of them. state: a TypedDict that adds keys to State.
+    """
+
+    def __init__(
+        self, limits: Limits = DEFAULT_LIMITS, preset: Preset = PRESETS["default"], state: Any = State
+    ) -> None:
+        super().__init__(state, Limits, input_schema=Inputs, output_schema=Outputs)
+        self._limits, self._preset, self._records = limits, preset, Records()
+
+    def add_body(self, name: str, body: Body, reads: Any = None) -> None:
+        """Add a node that runs `body`. reads: the TypedDict of its state, where that is not the graph's own."""
+        self.add_node(name, Node(body, self._bounds, self._records), input_schema=reads)
+
+    def agent(self, name: str, checkpointer: AnyCheckpointer = None) -> Agent:
+        """Return the graph, ready to run."""
+        return self.compile(checkpointer, name=name).with_config(recursion_limit=_RECURSION_LIMIT)
+
+    def _bounds(self, given: Limits | None) -> Limits:
+        return self._preset.limits(given or self._limits)
 
 
 def needs_facts(answerer: object) -> bool:
-    """Whether the answerer goes by a name that extractors have too: it uses no chat model, and answers from facts."""
+    """Tell whether the answerer has a name that extractors have too: it uses no chat model, and answers from facts."""
     return role_name(answerer).partition(":")[0] in names("extractor")
 
 
-def extractor_beside(role: object) -> object:
-    """The extractor that goes with a planner or answerer: the same model or registered name, else "offline"."""
+def matching_extractor(role: object) -> object:
+    """Return the extractor that goes with a planner or answerer: the same model or registered name, else "offline"."""
     if is_chat_model(role):
         return role
     if isinstance(role, str):

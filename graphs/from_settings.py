@@ -4,43 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from inspect import signature
+from typing import TYPE_CHECKING, Any
 
 from ras_agent.budget import Limits
 from ras_agent.errors import SettingsError
+from ras_agent.graphs.registry import GraphSpec, graph_spec
 from ras_agent.records import Passage
 from ras_agent.settings import Settings
 
 if TYPE_CHECKING:
     from ras_agent.graphs.assembly import Agent
-    from ras_agent.protocols import Answerer, Extractor, Planner, Reasoner, Retriever
+    from ras_agent.protocols import Answerer, Extractor, Retriever
     from ras_agent.tools.chat.client import ChatSettings
     from ras_agent.tools.index.store import PassageIndex
 
-__all__ = [
-    "Roles",
-    "agent_from_settings",
-    "agent_of",
-    "extractor_from_settings",
-    "chat_settings",
-    "limits_of",
-    "role_specs",
-    "roles_from_settings",
-]
-
-OFFLINE = "offline"
+_OFFLINE = "offline"
 
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """An agent's parts, ready to work: to be put together once, or with some of them replaced.
+    """An agent's parts, ready to be put together, once or with some of them replaced.
 
-    planner: IRCoT's reasoner where `graph` is "ircot", None in the single-shot graph. extractor: None where the graph
-    reads no facts.
+    graph: a registered name. planner: what the graph's planner is, such as IRCoT's Reasoner; None in a graph that plans
+    nothing. extractor: None in a graph that reads no facts.
     """
 
     graph: str
-    planner: Planner | Reasoner | None
+    planner: object | None
     extractor: Extractor | None
     answerer: Answerer
     retriever: Retriever
@@ -51,10 +42,10 @@ class Roles:
 def agent_from_settings(
     settings: Settings, index: PassageIndex | Sequence[Passage], *, task: str = "", reasons: int = 0
 ) -> Agent:
-    """The agent that `settings` describe, over `index`. Raises RasError children for what cannot be set up.
+    """Make the agent that `settings` describe, over `index`. Raises RasError children for what cannot be set up.
 
     task: a task's own instruction for an answerer on a chat model, shown above the question. reasons: how many each hit
-    carries, from a retriever that can tell.
+    carries, from a retriever that gives any.
     """
     from ras_agent.tools.retrieve.ranker import explained
 
@@ -65,35 +56,23 @@ def agent_from_settings(
 
 
 def roles_from_settings(settings: Settings, index: PassageIndex | Sequence[Passage], *, task: str = "") -> Roles:
-    """The parts of `agent_from_settings`, which see."""
-    from ras_agent.graphs.presets import preset_named
+    """Make the parts of the agent that `agent_from_settings` makes."""
+    from ras_agent.graphs.assembly import preset_named
     from ras_agent.tools.retrieve.resolve import resolve_retriever
-    from ras_agent.tools.roles import resolve_answerer, resolve_planner, resolve_reasoner
+    from ras_agent.tools.roles import resolve_answerer
 
-    if settings.preset and settings.graph != "ras":
-        raise SettingsError(f"preset {settings.preset!r} is for graph 'ras', not for {settings.graph!r}")
-    preset, specs = preset_named(settings.preset), role_specs(settings)
-    asking: dict[str, Any] = {"settings": chat_settings(settings), "prompts_dir": settings.prompts}
-    examples = {"few_shot": settings.few_shot}
-    style = settings.style or ("reader" if settings.graph == "ircot" else "short")
-    planner: Planner | Reasoner | None = None
-    if settings.graph == "ras":
-        planner = resolve_planner(specs["planner"], **asking, **examples)
-    elif settings.graph == "ircot":
-        planner = resolve_reasoner(specs["planner"], **asking)
+    graph = graph_spec(settings.graph)
+    if settings.preset and not graph.presets:
+        raise SettingsError(f"graph {settings.graph!r} takes no preset, got {settings.preset!r}")
+    specs, style = role_specs(settings), settings.style or graph.style
+    # the reader's prompt has no worked examples
+    options = _asking(settings, few_shot=style != "reader") | ({"task": task} if task else {})
+    may_abstain = preset_named(settings.preset).may_abstain
     return Roles(
         graph=settings.graph,
-        planner=planner,
+        planner=_planner(graph, specs["planner"], settings) if "planner" in specs else None,
         extractor=extractor_from_settings(settings, specs["extractor"]) if "extractor" in specs else None,
-        answerer=resolve_answerer(
-            specs["answerer"],
-            **asking,
-            # the reader's prompt has no worked examples
-            **({} if style == "reader" else examples),
-            **({"task": task} if task else {}),
-            style=style,
-            may_abstain=preset.may_abstain,
-        ),
+        answerer=resolve_answerer(specs["answerer"], **options, style=style, may_abstain=may_abstain),
         retriever=resolve_retriever(settings.retriever, index),
         limits=limits_of(settings),
         preset=settings.preset,
@@ -101,61 +80,54 @@ def roles_from_settings(settings: Settings, index: PassageIndex | Sequence[Passa
 
 
 def extractor_from_settings(settings: Settings, spec: str) -> Extractor:
-    """The extractor that `spec` names, over the triple cache if the settings name one. Raises RasError children."""
+    """Make the extractor that `spec` names, with the triple cache of the settings if any. Raises RasError children."""
     from ras_agent.tools.roles import resolve_extractor
     from ras_agent.tools.structure.cache import CachedExtractor, TripleCache
 
-    extractor = resolve_extractor(
-        spec, settings=chat_settings(settings), prompts_dir=settings.prompts, few_shot=settings.few_shot
-    )
+    extractor = resolve_extractor(spec, **_asking(settings))
     return CachedExtractor(extractor, TripleCache(settings.triple_cache)) if settings.triple_cache else extractor
 
 
 def agent_of(roles: Roles) -> Agent:
-    """The agent that these parts make."""
-    from ras_agent.graphs.ircot import create_ircot_agent
-    from ras_agent.graphs.ras import create_ras_agent
-    from ras_agent.graphs.single_shot import create_single_shot_agent
-
-    shared: dict[str, Any] = {
-        "answerer": roles.answerer,
-        "extractor": roles.extractor,
-        "retriever": roles.retriever,
-        "limits": roles.limits,
-    }
-    if roles.graph == "ras":
-        return create_ras_agent(planner=cast(Any, roles.planner), preset=roles.preset, **shared)
-    if roles.graph == "ircot":
-        return create_ircot_agent(planner=cast(Any, roles.planner), **shared)
-    return create_single_shot_agent(**shared)
+    """Put the parts together to an agent."""
+    graph = graph_spec(roles.graph)
+    parts: dict[str, Any] = {"answerer": roles.answerer, "retriever": roles.retriever, "limits": roles.limits}
+    if graph.planner is not None:
+        parts["planner"] = roles.planner
+    if graph.facts != "never":
+        parts["extractor"] = roles.extractor
+    if graph.presets:
+        parts["preset"] = roles.preset
+    return graph.build(**parts)
 
 
 def role_specs(settings: Settings) -> dict[str, str]:
-    """Who plays which role: the role's own setting, else `llm`, else "offline".
+    """Return who plays which role: the role's own setting, else `llm`, else "offline".
 
-    An extractor that nobody chose follows the planner (in the single-shot graph the answerer). IRCoT reads facts only
-    for an answerer that lives on them.
+    An extractor that nobody chose follows the planner, or the answerer where nothing is planned or facts are read for
+    the answerer's sake.
     """
-    from ras_agent.graphs.assembly import extractor_beside, needs_facts
+    from ras_agent.graphs.assembly import matching_extractor, needs_facts
 
-    anyone = settings.llm or OFFLINE
-    specs = {"planner": settings.planner or anyone, "answerer": settings.answerer or anyone}
-    leader = specs["answerer"] if settings.graph != "ras" else specs["planner"]
-    if settings.extractor or settings.graph != "ircot" or needs_facts(specs["answerer"]):
-        specs["extractor"] = settings.extractor or settings.llm or str(extractor_beside(leader))
-    if settings.graph == "single-shot":
-        del specs["planner"]
+    graph, anyone = graph_spec(settings.graph), settings.llm or _OFFLINE
+    specs = {"answerer": settings.answerer or anyone}
+    leader = specs["answerer"]
+    if graph.planner is not None:
+        specs = {"planner": settings.planner or anyone, **specs}
+        leader = specs["planner"] if graph.facts == "always" else leader
+    if graph.facts == "always" or (graph.facts == "if needed" and (settings.extractor or needs_facts(leader))):
+        specs["extractor"] = settings.extractor or settings.llm or str(matching_extractor(leader))
     return specs
 
 
 def limits_of(settings: Settings) -> Limits:
-    """The settings that bound a run."""
+    """Return the settings that bound a run."""
     chosen = settings.model_dump(include=set(Limits.names()))
     return Limits(**chosen)
 
 
 def chat_settings(settings: Settings) -> ChatSettings:
-    """How models are asked."""
+    """Return how models are asked."""
     from ras_agent.tools.chat.client import ChatSettings
     from ras_agent.tools.chat.limits import Rates
 
@@ -165,3 +137,21 @@ def chat_settings(settings: Settings) -> ChatSettings:
         rates=Rates(settings.requests_per_minute, settings.tokens_per_minute, settings.in_flight),
         cache=settings.cache,
     )
+
+
+def _asking(settings: Settings, *, few_shot: bool = True) -> dict[str, Any]:
+    """Return the options of a role on a chat model. few_shot: whether the role's prompt has worked examples."""
+    options = {"settings": chat_settings(settings), "prompts_dir": settings.prompts}
+    return options | ({"few_shot": settings.few_shot} if few_shot else {})
+
+
+def _planner(graph: GraphSpec, spec: str, settings: Settings) -> object:
+    from ras_agent.tools.roles import resolve_planner, resolve_reasoner
+
+    options = _asking(settings)
+    if callable(graph.planner):
+        known = signature(graph.planner).parameters
+        return graph.planner(spec, **{name: option for name, option in options.items() if name in known})
+    if graph.planner == "reasoner":
+        return resolve_reasoner(spec, **_asking(settings, few_shot=False))
+    return resolve_planner(spec, **options)

@@ -1,14 +1,20 @@
 """One code path for synchronous and asynchronous runs.
 
-The body of a node is a generator: it reads the state, yields each call it wants made, and returns its update.
+The body of a node is a generator: it reads the state, yields each call that it wants made, and returns its update.
 
-    def retrieve(state, limits):
+    def retrieve(state, limits, records):
         hits = yield Ask("retriever", hop, retriever, "retrieve", (state["subquery"], limits.k), list)
         return {"hits": ...}
 
 One that calls nothing is a plain function. `Node` drives a body from `invoke` and from `ainvoke`. Around every call it
 holds model calls against the limits, streams events, and turns an exception into a recorded failure: the generator
-then receives None and goes on without.
+then receives None and goes on without a reply.
+
+A role on a chat model is written the same way one floor below: its dialogue is a generator that yields Requests, and
+ras_agent.tools.chat.dialogue drives it. They are two drivers because they make different calls, know different errors,
+and work without each other: a body calls any role, also one without a model; a role is also called outside a graph, as
+the builder of a knowledge graph does. So a traceback of a model's error goes through four frames that are neither the
+node's nor the role's: Node.invoke, call, converse, Chat.complete.
 """
 
 from __future__ import annotations
@@ -16,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from inspect import unwrap
 from time import monotonic
 from types import FunctionType
 from typing import Any
@@ -28,12 +35,10 @@ from ras_agent.budget import Ledger, Limits, metered
 from ras_agent.calling import acall, call
 from ras_agent.errors import BudgetExceeded, IndexMismatch, PromptError, SettingsError, UnknownName
 from ras_agent.events import Failed, emit, emitting
-from ras_agent.graphs.plain import whole
-from ras_agent.graphs.rehydrate import Records
+from ras_agent.graphs.records import Records
 from ras_agent.graphs.state import Update
+from ras_agent.graphs.validate import whole
 from ras_agent.records import JSON, Failure, Usage
-
-__all__ = ["Ask", "Body", "Node", "Work", "recorded"]
 
 # Everything else that a tool raises is recorded. These are raised: mistakes in the wiring or the set-up, which no
 # later hop can heal, and LangGraph's own signals (an interrupt asked for by a tool).
@@ -55,7 +60,7 @@ RAISED = (
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A call to make: `role.method(*args)`, which returns `returns`. `kind` and `hop` say whose it is and when."""
+    """A call to make: `role.method(*args)`, which must return `returns`; `kind` and `hop` are for its records."""
 
     kind: str
     hop: int
@@ -66,11 +71,12 @@ class Ask:
 
 
 Work = Generator[Ask, Any, Update]
-Body = Callable[[Any, Limits], Work | Update]
+Body = Callable[[Any, Limits, Records], Work | Update]
+"""A node's work, given the state, the limits in force, and the memory that turns the state's JSON into records"""
 
 
 def recorded(failures: Iterable[Failure]) -> list[JSON]:
-    """Failures for the state, told to whoever listens."""
+    """Return failures as the state holds them, and emit each as an event."""
     failures = tuple(replace(one, message=whole(str(one.message)), detail=whole(str(one.detail))) for one in failures)
     for failure in failures:
         emit(Failed(failure))
@@ -109,23 +115,28 @@ class Node(Runnable[Any, Update]):
         began, spent = monotonic(), state.get("seconds", 0.0)
         calls = tuple(map(self._records.call, state["usage"]["calls"])) if "usage" in state else ()
         ledger = Ledger(limits=limits, started=began - spent, earlier=calls)
-        with metered(ledger), emitting(_listener(runtime.stream_writer)):
-            turn = _Turn(self._body(state, limits), ledger)
+        writer = runtime.stream_writer
+        with metered(ledger), emitting(None if _does_nothing(writer) else writer):
+            turn = _Turn(self._body(state, limits, self._records), ledger)
             yield turn
         turn.update.setdefault("seconds", spent + monotonic() - began)
 
 
-def _listener(writer: Callable[[Any], None]) -> Callable[[Any], None] | None:
-    """The stream writer, or None if it leads nowhere: without stream_mode "custom" LangGraph passes an empty function.
+def _does_nothing(writer: Callable[[Any], None]) -> bool:
+    """Tell whether a stream writer leads nowhere, which saves describing and streaming what nobody sees.
 
-    That saves the work of describing, and of streaming, what nobody sees. A function that reaches a stream closes over
-    it, so one without a closure cannot.
+    Without stream_mode "custom" LangGraph passes an empty function and says so nowhere. A function that names no
+    global and no attribute, closes over nothing and has no defaults can reach no stream: no event is lost, whatever
+    later versions pass. One whose empty function is not recognised costs time only, and a test fails.
     """
-    return None if isinstance(writer, FunctionType) and writer.__closure__ is None else writer
+    if not isinstance(writer, FunctionType):
+        return False
+    code = writer.__code__
+    return not (code.co_names or code.co_freevars or writer.__defaults__ or writer.__kwdefaults__)
 
 
 class _Turn:
-    """One run of a node's body: what it asked, what failed, what it returned."""
+    """One run of a node's body: the calls it asks for, what fails in them, its update."""
 
     def __init__(self, work: Work | Update, ledger: Ledger) -> None:
         self.update: Update = {}
@@ -135,7 +146,7 @@ class _Turn:
         self._failures: list[JSON] = []
 
     def advance(self) -> Ask | None:
-        """The next call to make, or None when the body has returned."""
+        """Return the next call to make, or None when the body has returned."""
         if isinstance(self._work, dict):
             self.update = self._work
             return None
@@ -149,9 +160,11 @@ class _Turn:
         return ask
 
     def receive(self, ask: Ask, reply: object) -> None:
+        """Pass a reply on to the body. Raises TypeError for a reply of the wrong type."""
         if not isinstance(reply, ask.returns):
+            role: Any = ask.role
             raise TypeError(
-                f"{type(ask.role).__name__}.{ask.method} must return {ask.returns.__name__}, "
+                f"{type(unwrap(role)).__name__}.{ask.method} must return {ask.returns.__name__}, "
                 f"got {type(reply).__name__}: {reply!r:.200}"
             )
         self._reply = reply
@@ -166,7 +179,7 @@ class _Turn:
             self._failures += recorded([Failure(ask.kind, f"{type(error).__name__}: {error}"[:500], ask.hop)])
 
     def _completed(self, update: Update) -> Update:
-        """The node's update with what its calls cost and what failed in them."""
+        """Return the node's update with what its calls cost and what failed in them."""
         if self._failures:
             update["failures"] = [*self._failures, *update.get("failures", ())]
         if self._ledger.calls:

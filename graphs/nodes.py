@@ -7,38 +7,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import isfinite
 
 from ras_agent.budget import Limits, current_ledger
-from ras_agent.events import Answered, GraphDelta, Hits, Triples, emit, listening
-from ras_agent.graphs.citing import checked as checked_answer
-from ras_agent.graphs.found import hit_of
-from ras_agent.graphs.given import given_passages
+from ras_agent.events import Answered, GraphDelta, Hits, Triples, emit, streaming
 from ras_agent.graphs.node import Ask, Body, Work, recorded
-from ras_agent.graphs.plain import whole
-from ras_agent.graphs.reading import checked as checked_facts
-from ras_agent.graphs.rehydrate import Records
+from ras_agent.graphs.records import Records
 from ras_agent.graphs.state import Beginning, State, Update
+from ras_agent.graphs.validate import finite, given_passages, valid_citations, valid_facts, valid_hit, whole
 from ras_agent.protocols import Answerer, Extractor, Retriever
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Answer, Extraction, Failure, Hit, Passage, Step, Usage
-from ras_agent.tools.kg.passage_facts import stated_facts
-from ras_agent.tools.roles import role_name
-
-__all__ = ["answer", "begin", "merge", "retrieve", "structure"]
+from ras_agent.tools.structure.stated import StatedFirst
 
 # begin, plan, answer
-LEAST_STEPS = 3
+_LEAST_STEPS = 3
 
 
-def begin(records: Records, *, least_steps: int = LEAST_STEPS, stop_reason: str = "", static: bool = False) -> Body:
+def begin(*, least_steps: int = _LEAST_STEPS, stop_reason: str = "", static: bool = False) -> Body:
     """Check what the caller gave, and empty what an earlier question on the same thread left.
 
-    `static`: whether the graph can do with `static_passages` alone. Raises ValueError for a blank question, for given
+    static: whether the graph can do with `static_passages` alone. Raises ValueError for a blank question, for given
     passages that contradict each other, and for a recursion limit below `least_steps`, which leaves no room to answer.
     """
 
-    def body(state: Beginning, limits: Limits) -> Update:
+    def body(state: Beginning, limits: Limits, records: Records) -> Update:
         question = state.get("question")
         if not isinstance(question, str) or not question.strip():
             raise ValueError(f'the input needs a question that is not blank: {{"question": "..."}}, got {question!r}')
@@ -46,7 +38,7 @@ def begin(records: Records, *, least_steps: int = LEAST_STEPS, stop_reason: str 
             # LangGraph wants one more than the steps that are taken
             raise ValueError(f"recursion_limit is too low to reach an answer: give at least {least_steps + 1}, or none")
         if state.get("static_passages") and not static:
-            raise ValueError("static_passages is for the RAS graph; this one takes seed_passages")
+            raise ValueError("this graph has no mode for static_passages: give seed_passages, or take the RAS graph")
         return {
             **dict.fromkeys(("steps", "plans", "passages", "failures"), None),
             **dict.fromkeys(("seed_passages", "static_passages", "static_iterations"), None),
@@ -64,17 +56,17 @@ def begin(records: Records, *, least_steps: int = LEAST_STEPS, stop_reason: str 
     return body
 
 
-def retrieve(retriever: Retriever, records: Records) -> Body:
+def retrieve(retriever: Retriever) -> Body:
     """Find passages for the sub-query, or take those given for this hop."""
 
-    def body(state: State, limits: Limits) -> Work:
+    def body(state: State, limits: Limits, records: Records) -> Work:
         hop, subquery, given = len(state["steps"]) + 1, state["subquery"], state["given"]
         if given:
             hits = tuple(Hit(records.passage(data), 1 / rank) for rank, data in enumerate(given[0], start=1))
         else:
             found = yield Ask("retriever", hop, retriever, "retrieve", (subquery, limits.k), Sequence)
-            hits = tuple(map(hit_of, (found or ())[: limits.k]))
-        # an id stands for the text that came with it first
+            hits = tuple(map(valid_hit, (found or ())[: limits.k]))
+        # an id names the text that came with it first
         texts = {hit.passage.id: hit.passage.text for hit in reversed(hits)}
         texts |= {name: state["passages"][name]["text"] for name in texts if name in state["passages"]}
         lost = [hit.passage for hit in hits if hit.passage.text != texts[hit.passage.id]]
@@ -86,36 +78,27 @@ def retrieve(retriever: Retriever, records: Records) -> Body:
             "passages": {passage.id: records.dump(passage) for passage in new},
         }
         if lost:
-            update["failures"] = recorded(_without_id_of_its_own(passage, hop) for passage in lost)
+            update["failures"] = recorded(_shared_id(passage, hop) for passage in lost)
         return update | {"given": given[1:]} if given else update
 
     return body
 
 
-def structure(extractor: Extractor, records: Records) -> Body:
+def structure(extractor: Extractor) -> Body:
     """Read facts in this hop's passages. A passage read at an earlier hop is not read again: its facts are known."""
-    name = role_name(extractor)
+    reader = StatedFirst(extractor)
 
-    def body(state: State, limits: Limits) -> Work:
+    def body(state: State, limits: Limits, records: Records) -> Work:
         hop, subquery = len(state["steps"]) + 1, state["subquery"]
         ids = [hit["passage_id"] for hit in state["hits"] if hit["passage_id"] not in state["read"]]
         passages = {passage_id: records.passage(state["passages"][passage_id]) for passage_id in ids}
         if not passages:
             return {"triples": []}
-        # passages of a knowledge graph come with their facts
-        stated = {passage_id: facts for passage_id, passage in passages.items() if (facts := stated_facts(passage))}
-        unread = [passage for passage_id, passage in passages.items() if passage_id not in stated]
-        extraction = Extraction()
-        if unread:
-            asked = yield Ask("extractor", hop, extractor, "extract", (unread, subquery), Extraction)
-            if asked is None and not stated:
-                return {"triples": []}
-            if asked is None:
-                passages = {passage_id: passages[passage_id] for passage_id in stated}  # the others are still unread
-            extraction = asked or extraction
-        given = tuple(fact for facts in stated.values() for fact in facts)
-        extraction = Extraction(given + extraction.triples, extraction.failures)
-        extraction = checked_facts(extraction, passages, name, hop, subquery)
+        args = (list(passages.values()), subquery)
+        extraction = yield Ask("extractor", hop, reader, "extract", args, Extraction)
+        if extraction is None:
+            return {"triples": []}
+        extraction = valid_facts(extraction, passages, reader.name, hop, subquery)
         triples, failures = extraction.triples, extraction.failures
         emit(Triples(hop, triples))
         update: Update = {"triples": records.dump_triples(triples), "read": [*state["read"], *passages]}
@@ -129,20 +112,20 @@ def structure(extractor: Extractor, records: Records) -> Body:
     return body
 
 
-def merge(records: Records, *, thinking: bool = False) -> Body:
-    """Merge this hop's facts into the question's graph, and write the hop down.
+def merge(*, thinking: bool = False) -> Body:
+    """Merge this hop's facts into the question's graph, and append the hop to the steps.
 
-    `thinking`: sub-queries after the first are sentences of a chain of thought.
+    thinking: whether sub-queries after the first are sentences of a chain of thought.
     """
 
-    def body(state: State, limits: Limits) -> Update:
+    def body(state: State, limits: Limits, records: Records) -> Update:
         hop, hits = len(state["steps"]) + 1, state["hits"]
         before = records.graph(state["graph"])
         triples = records.triples(state["triples"])
         graph = before.merge(triples).bounded(limits.max_facts, state["question"]) if triples else before
         found = {hit["passage_id"] for hit in hits}
-        told = (name for name, fact in graph.by_id.items() for source in fact.sources if source.passage_id in found)
-        ids = tuple(dict.fromkeys(told))
+        read = (name for name, fact in graph.by_id.items() for source in fact.sources if source.passage_id in found)
+        ids = tuple(dict.fromkeys(read))
         new = tuple(name for name in ids if name not in before.by_id)
         step = Step(
             hop,
@@ -153,7 +136,7 @@ def merge(records: Records, *, thinking: bool = False) -> Body:
             thought=state["subquery"] if thinking and state["steps"] else "",
             seconds=round(state["seconds"] - sum(step["seconds"] for step in state["steps"]), 6),
         )
-        if listening():  # counting entities and conflicts costs as much as the merge
+        if streaming():  # counting entities and conflicts costs as much as the merge
             added = tuple(graph.by_id[name] for name in new)
             emit(GraphDelta(hop, added, len(graph), len(graph.entities), len(graph.conflicts)))
         changed = {} if graph is before else {"graph": records.dump_graph(graph)}
@@ -162,10 +145,10 @@ def merge(records: Records, *, thinking: bool = False) -> Body:
     return body
 
 
-def answer(answerer: Answerer, records: Records) -> Body:
-    """Answer from the graph and the passages; what the answer cites and does not exist is dropped and recorded."""
+def answer(answerer: Answerer) -> Body:
+    """Answer from the graph and the passages; citations of what does not exist are dropped and recorded."""
 
-    def body(state: State, limits: Limits) -> Work:
+    def body(state: State, limits: Limits, records: Records) -> Work:
         hop, graph = len(state["steps"]), records.graph(state["graph"])
         passages = {name: records.passage(data) for name, data in state["passages"].items()}
         args = (state["question"], graph, tuple(passages.values()))
@@ -174,7 +157,7 @@ def answer(answerer: Answerer, records: Records) -> Body:
         if reply is None:
             cause = f"{refused} is used up" if refused else "the answerer failed"
             reply = Answer(f"No answer: {cause}.", abstained=True, failed=cause)
-        reply = checked_answer(reply, passages, graph.by_id, hop)
+        reply = valid_citations(reply, passages, graph.by_id, hop)
         failures = recorded(replace(failure, role="answerer", hop=hop) for failure in reply.failures)
         emit(Answered(reply, refused or state["stop_reason"]))
         return {
@@ -182,18 +165,13 @@ def answer(answerer: Answerer, records: Records) -> Body:
             "citations": [citation.to_dict() for citation in reply.citations],
             "abstained": reply.abstained,
             "failed": reply.failed,
-            "confidence": _finite(reply.confidence),
+            "confidence": finite(reply.confidence),
             "failures": failures,
         }
 
     return body
 
 
-def _finite(confidence: float | None) -> float | None:
-    """A number that JSON knows; not-a-number says as little as None."""
-    return float(confidence) if confidence is not None and isfinite(confidence) else None
-
-
-def _without_id_of_its_own(passage: Passage, hop: int) -> Failure:
+def _shared_id(passage: Passage, hop: int) -> Failure:
     message = f"dropped a passage whose id {passage.id!r} is also that of another text: ids have to be unique"
     return Failure("retriever", message, hop, passage.text[:200])

@@ -1,7 +1,7 @@
-"""What a run remembers: plain JSON under a few keys, each passage's text once.
+"""The state of a run: plain JSON under a few keys, each passage's text once.
 
-What grows grows through reducers, so that a node returns only what it adds; `None` empties it, which is how `begin`
-makes a thread ready for its next question.
+What grows grows through reducers, so that a node returns only what it adds. An update of None empties it: that is how
+`begin` makes a thread ready for its next question.
 """
 
 from __future__ import annotations
@@ -14,18 +14,16 @@ from typing_extensions import TypedDict  # typing's own will do for pydantic, wh
 
 from ras_agent.records import JSON, Passage
 
-__all__ = ["Beginning", "Inputs", "Outputs", "State", "Update"]
-
 Update = dict[str, Any]
 
 
-def extend(old: list[Any], new: Sequence[Any] | None) -> list[Any]:
-    """`old` with `new` at its end."""
+def _extended(old: list[Any], new: Sequence[Any] | None) -> list[Any]:
+    """Return `old` with `new` at its end."""
     return [] if new is None else [*old, *new]
 
 
-def first_wins(old: dict[str, Any], new: Mapping[str, Any] | None) -> dict[str, Any]:
-    """`old` with what is new in `new` at its end: the order of first retrieval."""
+def _first_wins(old: dict[str, Any], new: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return `old` with the new keys of `new` at its end, so that keys are in the order of first retrieval."""
     return {} if new is None else {**old, **{key: value for key, value in new.items() if key not in old}}
 
 
@@ -33,7 +31,7 @@ class Inputs(TypedDict, total=False):
     """What a caller gives.
 
     question: required.
-    seed_passages: passages for the first hop, in place of its retrieval; then the loop goes on as ever.
+    seed_passages: passages for the first hop, in place of its retrieval; after it the loop goes on as always.
     static_passages: the only passages; nothing is planned or retrieved (see static_iterations).
     static_iterations: hops over which static_passages are spread in order; 5 unless given, as in the RAS paper.
 
@@ -46,46 +44,46 @@ class Inputs(TypedDict, total=False):
     static_iterations: int | None
 
 
-class Outputs(TypedDict, total=False):
-    """What a caller gets; also what a trace is made of. See ras_agent.records for the shapes behind `JSON`."""
+class Outputs(TypedDict):
+    """What a caller gets, and what a trace is made of. See ras_agent.records for the shapes behind `JSON`."""
 
     question: str
     answer: str
     citations: list[JSON]
     abstained: bool
     failed: str
-    """why no answer could be made (Answer.failed); empty where one was, and where the evidence holds none"""
+    """why no answer could be made (Answer.failed); empty if one was made, also if the evidence holds none"""
     confidence: float | None
     graph: JSON
     """QuestionGraph.to_dict()"""
-    steps: Annotated[list[JSON], extend]
-    """Step.to_dict(), one a hop"""
-    plans: Annotated[list[JSON], extend]
-    """Plan.to_dict() with the `hop` that it was made for; in IRCoT a plan's text is the sentence"""
-    passages: Annotated[dict[str, JSON], first_wins]
-    """Passage.to_dict() by id, ranked by hop, then by rank within the hop"""
+    steps: Annotated[list[JSON], _extended]
+    """Step.to_dict(), one for each hop"""
+    plans: Annotated[list[JSON], _extended]
+    """Plan.to_dict() with the `hop` that it was made for; `thought` is true for a sentence of a chain of thought"""
+    passages: Annotated[dict[str, JSON], _first_wins]
+    """Passage.to_dict() by id, in the order of hops, then of ranks within the hop"""
     usage: JSON
     """Usage.to_dict()"""
     stop_reason: str
-    failures: Annotated[list[JSON], extend]
+    failures: Annotated[list[JSON], _extended]
     """Failure.to_dict()"""
     seconds: float
     """time spent inside nodes; a pause between them does not count"""
 
 
-class Beginning(Inputs, total=False):
+class Beginning(Inputs):
     """What the first node reads."""
 
     remaining_steps: RemainingSteps
 
 
-class State(Outputs, total=False):
-    """Outputs so far, and what one node leaves for the next."""
+class State(Outputs):
+    """The outputs so far, and what one node leaves for the next. `begin` sets every key, so later nodes find them."""
 
     given: list[list[JSON]]
     """passages that take the place of retrieval, for the next hop, the one after, ..."""
     static: bool
-    """whether the given passages are all there is"""
+    """whether the given passages are all that there is"""
     subquery: str
     """what to retrieve for next; empty when the loop has ended"""
     hits: list[JSON]

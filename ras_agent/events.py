@@ -1,4 +1,4 @@
-"""What a running agent says about itself, as typed events.
+"""Typed events of a running agent.
 
 `for event in agent.stream(inputs, stream_mode="custom")` yields these; the command line's trace is drawn from them.
 """
@@ -12,28 +12,17 @@ from dataclasses import dataclass
 
 from ras_agent.records import Answer, Failure, Hit, Plan, Triple
 
-__all__ = [
-    "AnswerToken",
-    "Answered",
-    "Event",
-    "Failed",
-    "GraphDelta",
-    "Hits",
-    "Planned",
-    "Thought",
-    "Triples",
-    "emit",
-    "emitting",
-    "listening",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """The planner's decision before hop `hop`."""
+    """The planner's decision before hop `hop`. thought: whether it is a sentence of a chain of thought.
+
+    The sentence is the plan's sub-query, or, where it ends the loop, the plan's reason.
+    """
 
     hop: int
     plan: Plan
+    thought: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,21 +44,13 @@ class Triples:
 
 @dataclass(frozen=True, slots=True)
 class GraphDelta:
-    """How the question graph changed: facts it had not held, its size now, conflicts now."""
+    """How a hop changed the question graph: its new facts, its size after the hop, its conflicts after the hop."""
 
     hop: int
     added: tuple[Triple, ...]
     facts: int
     entities: int
     conflicts: int
-
-
-@dataclass(frozen=True, slots=True)
-class Thought:
-    """IRCoT's next sentence."""
-
-    hop: int
-    sentence: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,26 +75,26 @@ class Failed:
     failure: Failure
 
 
-Event = Planned | Hits | Triples | GraphDelta | Thought | AnswerToken | Answered | Failed
+Event = Planned | Hits | Triples | GraphDelta | AnswerToken | Answered | Failed
 
 _sink: ContextVar[Callable[[Event], None] | None] = ContextVar("ras_agent_events", default=None)
 
 
 def emit(event: Event) -> None:
-    """Hand an event to whoever listens to the running agent; without a listener, do nothing."""
+    """Send an event to the stream of the running agent; do nothing where there is none."""
     sink = _sink.get()
     if sink is not None:
         sink(event)
 
 
-def listening() -> bool:
-    """Whether somebody listens: a model's answer is streamed only then."""
+def streaming() -> bool:
+    """Tell whether events are streamed to anybody: a model streams its answer only then."""
     return _sink.get() is not None
 
 
 @contextmanager
 def emitting(sink: Callable[[Event], None] | None) -> Iterator[None]:
-    """Events emitted inside the block go to `sink`."""
+    """Send events emitted inside the block to `sink`; None drops them."""
     token = _sink.set(sink)
     try:
         yield

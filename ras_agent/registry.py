@@ -2,6 +2,7 @@
 
     planner, extractor, answerer, reasoner    a factory of the role: make(**options), make(argument, **options)
     retriever                                 a factory over an index: make(index, **options)
+    graph                                     a ras_agent.graphs.registry.GraphSpec
     metric                                    see ras_agent.eval.metrics.registry
     benchmark                                 see ras_agent.eval.benchmarks.registry
 
@@ -46,6 +47,11 @@ PLUGINS: dict[str, dict[str, object]] = {
         "ppr": "ras_agent.tools.retrieve.ppr:ppr",
         "pcst": "ras_agent.tools.retrieve.pcst:pcst",
         "paths": "ras_agent.tools.retrieve.paths:paths",
+    },
+    "graph": {
+        "ras": "ras_agent.graphs.ras:RAS",
+        "ircot": "ras_agent.graphs.ircot:IRCOT",
+        "single-shot": "ras_agent.graphs.single_shot:SINGLE_SHOT",
     },
     # these register themselves where they are defined
     "metric": {},

@@ -28,11 +28,13 @@ from pydantic import (
     PositiveFloat,
     PositiveInt,
     ValidationError,
+    field_validator,
     model_validator,
 )
 from pydantic.fields import FieldInfo
 
-from ras_agent.errors import SettingsError
+from ras_agent.errors import SettingsError, UnknownName
+from ras_agent.registry import known, names
 
 _PREFIX = "RAS_AGENT_"
 _CONFIG_VARIABLE = "RAS_AGENT_CONFIG"
@@ -77,7 +79,7 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     index: Path | None = _AGENT(None, "The index to search.", "--index", "-i")
-    graph: Literal["ras", "ircot", "single-shot"] = _AGENT("ras", "The loop that finds the answer.")
+    graph: str = _AGENT("ras", "The loop that finds the answer: ras, ircot, single-shot, or one of a plug-in.")
     preset: str | None = _AGENT(None, "paper: exactly the published loop.")
     retriever: str = _AGENT(
         "bm25", "bm25, dense or hybrid; with a knowledge graph also graph, gfm, ppr, paths or pcst; a+b mixes two."
@@ -119,6 +121,13 @@ class Settings(BaseModel):
     text_field: str = _RECORDS("text", "Key or column of the text.")
     title_field: str = _RECORDS("title", "Key or column of the title.")
     id_field: str = _RECORDS("id", "Key or column of the id; '' numbers the records.")
+
+    @field_validator("graph")
+    @classmethod
+    def _graph_is_known(cls, name: str) -> str:
+        if not known("graph", name):
+            raise UnknownName("graph", name, names("graph"))
+        return name
 
     @model_validator(mode="after")
     def _overlap_leaves_room(self) -> Self:
@@ -222,10 +231,12 @@ def load_settings(
         return model.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
-        if not first["loc"]:
-            raise SettingsError(str(first.get("ctx", {}).get("error", first["msg"]))) from None
-        key = str(first["loc"][0])
         problem = f"{first['msg'][:1].lower()}{first['msg'][1:]}, got {first['input']!r:.80}"
+        if first["type"] == "value_error":  # a validator's of this class, which names the value
+            problem = str(first.get("ctx", {}).get("error", problem))
+        if not first["loc"]:
+            raise SettingsError(problem) from None
+        key = str(first["loc"][0])
         raise SettingsError(f"{places[key]}: {_spelled(places[key], key)}: {problem}") from None
 
 

@@ -35,7 +35,7 @@ class Trace:
     """A run, from question to answer.
 
     plans: the planner's decisions, each with the hop that it was made for. passages: by id, in the order of retrieval.
-    mode: the graph that ran ("ras", "ircot", "single_shot"). roles: what stood behind each role, such as
+    mode: the graph that ran ("ras", "ircot", "single-shot", ...). roles: what stood behind each role, such as
     {"planner": "openai:gpt-4o-mini"}. seconds: time spent inside nodes. failed: why no answer could be made; see
     `outcome`.
     """
@@ -97,7 +97,7 @@ class Trace:
             roles=wire["roles"],
             seconds=wire["seconds"],
             steps=tuple(Step.from_dict(step, passages) for step in wire["steps"]),
-            plans=tuple(Planned(p["hop"], Plan(p["action"], p["subquery"], p["reason"])) for p in wire["plans"]),
+            plans=tuple(_planned(plan) for plan in wire["plans"]),
             graph=graph,
             usage=Usage(tuple(wire["usage"]["calls"])),
             failures=tuple(wire["failures"]),
@@ -121,7 +121,10 @@ class Trace:
             "roles": dict(self.roles),
             "seconds": self.seconds,
             "steps": [step.to_dict() for step in self.steps],
-            "plans": [{"hop": planned.hop, **planned.plan.to_dict()} for planned in self.plans],
+            "plans": [
+                {"hop": planned.hop, **planned.plan.to_dict(), **({"thought": True} if planned.thought else {})}
+                for planned in self.plans
+            ],
             "graph": self.graph.to_dict(),
             "usage": self.usage.to_dict(),
             "failures": [failure.to_dict() for failure in self.failures],
@@ -168,6 +171,7 @@ class _Plan(TypedDict):
     action: Action
     subquery: str
     reason: str
+    thought: NotRequired[bool]
 
 
 class _Source(TypedDict):
@@ -249,6 +253,11 @@ def _checked(data: Mapping[str, Any], where: str) -> _Trace:
         if passage_id not in wire["passages"]:
             raise TraceError(f"{where}: {place}: passage {passage_id!r} is not under passages")
     return wire
+
+
+def _planned(data: _Plan) -> Planned:
+    plan = Plan(data["action"], data["subquery"], data["reason"])
+    return Planned(data["hop"], plan, data.get("thought", False))
 
 
 def _finite(value: Any) -> Any:

@@ -63,7 +63,7 @@ def test_a_wrong_variable_is_named(environment: dict[str, str], message: str) ->
     [
         ("plannner = 'x'", "unknown setting 'plannner'; did you mean 'planner'?"),
         ("max_hops = 2.5", "'max_hops': input should be a valid integer, got a number with a fractional part, got 2.5"),
-        ("graph = 'tree'", "'graph': input should be 'ras', 'ircot' or 'single-shot', got 'tree'"),
+        ("graph = 'tree'", "'graph': unknown graph 'tree'; known: ircot, ras, single-shot"),
         (
             "openai_api_key = 'x'",
             "unknown setting 'openai_api_key'; "

@@ -12,6 +12,7 @@ from ras_agent.eval.question import Question
 from ras_agent.eval.run.material import Material, load_material
 from ras_agent.eval.run.runner import Ask, Score, System, agent_asker, ask_one, retrieval_asker
 from ras_agent.graphs.from_settings import agent_from_settings
+from ras_agent.graphs.registry import graph_spec
 from ras_agent.settings import Settings
 from ras_agent.tools.spread.order import Do
 
@@ -63,8 +64,8 @@ def scorer_of(metrics: Sequence[str]) -> Score:
 
 
 def _inputs(material: Material, settings: Settings, question: Question) -> Inputs:
-    """What the agent is given; graphs without a static mode take the given passages for their first hop."""
+    """Return the agent's input; graphs without a static mode take the given passages for their first hop."""
     given = material.asked.inputs(question)
-    if settings.graph != "ras" and "static_passages" in given:
+    if "static_passages" in given and not graph_spec(settings.graph).static:
         given["seed_passages"] = given.pop("static_passages")
     return cast("Inputs", given)

@@ -24,6 +24,7 @@ from ras_agent.eval.run.runner import Ask, System, evaluate, remaining
 from ras_agent.eval.run.spread import HERE, Spread
 from ras_agent.eval.run.summarise import summarise
 from ras_agent.graphs.from_settings import limits_of, role_specs
+from ras_agent.graphs.registry import graph_spec
 from ras_agent.records import JSON
 from ras_agent.settings import Settings
 from ras_agent.tools.kg.index import KGIndex
@@ -223,8 +224,8 @@ def _metrics(asked: Benchmark, chosen: Sequence[str], retrieval_only: bool) -> t
 
 
 def _style(settings: Settings, asked: Benchmark) -> str:
-    """The form of the answer: IRCoT's reader has one of its own."""
-    return "reader" if settings.graph == "ircot" and asked.style == "short" else asked.style
+    """Return the form of the answer: a graph may have one of its own for short answers, as IRCoT's reader."""
+    return graph_spec(settings.graph).style if asked.style == "short" else asked.style
 
 
 def _kept_beside(settings: Settings, folder: RunFolder) -> Settings:

@@ -14,6 +14,7 @@ from ras_agent.eval.study.design import Design, extended
 from ras_agent.eval.study.folder import LeftOut
 from ras_agent.eval.study.shown import side_by_side
 from ras_agent.graphs.from_settings import Roles, role_specs
+from ras_agent.graphs.registry import graph_spec
 from ras_agent.settings import Settings
 from ras_agent.tools.roles import resolve_answerer, role_name
 
@@ -36,8 +37,8 @@ def ablations_design(material: Material, settings: Settings, choices: Choices) -
     def add(name: str, key: str, **changes: object) -> None:
         runs.append(Configuration(name, settings, metrics=metrics, variant={"ablation": key}, **changes))  # type: ignore[arg-type]
 
-    if settings.graph == "single-shot":
-        left_out.append(LeftOut("no planning", "the single-shot graph plans nothing"))
+    if graph_spec(settings.graph).planner is None:
+        left_out.append(LeftOut("no planning", f"the graph {settings.graph!r} plans nothing"))
     else:
         add("no planning", "no_planning", graph="single-shot", asker=replaced(_without_planning))
     if "extractor" in named:
@@ -73,8 +74,7 @@ def _without_triples(roles: Roles) -> Roles:
 
 
 def _without_retrieval(roles: Roles) -> Roles:
-    preset = roles.preset if roles.graph == "ras" else None
-    return replace(roles, graph="ras", planner=NeverRetrieves(), preset=preset)
+    return replace(roles, graph="ras", planner=NeverRetrieves())
 
 
 def _without_graph_tokens(roles: Roles) -> Roles:

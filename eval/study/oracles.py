@@ -21,6 +21,7 @@ from ras_agent.eval.study.oracle_roles import OracleAnswerer, OraclePlanner, Ora
 from ras_agent.eval.study.shown import left_out_lines
 from ras_agent.eval.study.tables import compared, markdown_matrix, markdown_rows, matrix
 from ras_agent.graphs.from_settings import Roles, limits_of
+from ras_agent.graphs.registry import graph_spec
 from ras_agent.settings import Settings
 
 __all__ = ["oracles_design"]
@@ -59,7 +60,7 @@ def oracles_design(material: Material, settings: Settings, choices: Choices) -> 
 def _left_out(material: Material, settings: Settings) -> list[LeftOut]:
     left_out = []
     bare = sum(not question.decomposition for question in material.questions)
-    if settings.graph != "ras":
+    if graph_spec(settings.graph).planner != "planner":
         left_out.append(LeftOut("planner oracle", f"the graph {settings.graph!r} asks no planner for sub-questions"))
     elif bare:
         why = f"{bare} of {len(material.questions)} questions come without a gold decomposition"

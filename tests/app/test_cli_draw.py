@@ -7,7 +7,7 @@ from rich.text import Text
 
 from ras_agent.app.cli.draw import Drawing
 from ras_agent.app.cli.terminal import Hanging, inert, inert_json, pack
-from ras_agent.events import Answered, AnswerToken, Event, Failed, GraphDelta, Hits, Planned, Thought
+from ras_agent.events import Answered, AnswerToken, Event, Failed, GraphDelta, Hits, Planned
 from ras_agent.records import Answer, Citation, Failure, Hit, Passage, Plan, Triple
 
 TELEPHONE = Passage("tel", "It carries the voice. It was patented by Bell.", "Telephone")
@@ -60,9 +60,9 @@ def test_a_hop_without_a_plan_is_headed_by_its_query() -> None:
 
 def test_a_thought_heads_the_hop_that_retrieves_with_it_and_the_last_one_stands_alone() -> None:
     assert drawn(
-        Thought(2, "Bell was born in Edinburgh."),
+        Planned(2, Plan("subq", "Bell was born in Edinburgh."), thought=True),
         Hits(2, "Bell was born in Edinburgh.", (Hit(BELL, 0.5),)),
-        Thought(3, "So the answer is Edinburgh."),
+        Planned(3, Plan("sufficient", reason="So the answer is Edinburgh."), thought=True),
         Answered(Answer("Edinburgh"), "sufficient"),
     ) == (
         "hop 2  Bell was born in Edinburgh.\n"
@@ -200,7 +200,7 @@ class TestHygiene:
             Hits(1, evil, (Hit(passage, 1.0),)),
             Failed(Failure(evil, evil)),
             GraphDelta(1, (Triple(evil, evil, evil),), 1, 1, 0),
-            Thought(2, evil),
+            Planned(2, Plan("subq", evil), thought=True),
             Planned(2, Plan("sufficient", reason=evil)),
             Answered(Answer(evil, (Citation(1, "p", evil, 0, 5, evil),)), "sufficient"),
             width=200,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ras_agent import Limits, create_ras_agent
 from ras_agent.budget import current_ledger
 from ras_agent.errors import BudgetExceeded, ModelCallError
-from ras_agent.graphs.rehydrate import Records
+from ras_agent.graphs.records import Records
 from ras_agent.records import (
     Answer,
     Call,

@@ -5,25 +5,25 @@ from langchain_core.language_models.fake_chat_models import FakeListChatModel
 
 from ras_agent.errors import UnknownName
 from ras_agent.graphs import ras as ras_module
-from ras_agent.graphs.assembly import extractor_beside, needs_facts
+from ras_agent.graphs.assembly import matching_extractor, needs_facts
 
 
 def test_the_extractor_follows_a_planner_that_is_a_model():
     model = FakeListChatModel(responses=[])
-    assert extractor_beside(model) is model
-    assert extractor_beside("openai:gpt-4o-mini") == "openai:gpt-4o-mini"
+    assert matching_extractor(model) is model
+    assert matching_extractor("openai:gpt-4o-mini") == "openai:gpt-4o-mini"
 
 
 def test_the_extractor_follows_a_registered_name_that_extractors_have_too():
-    assert extractor_beside("offline") == "offline"
+    assert matching_extractor("offline") == "offline"
 
 
 def test_any_other_planner_goes_with_the_offline_extractor(fakes, monkeypatch):
     from ras_agent.registry import PLUGINS
 
     monkeypatch.setitem(PLUGINS["planner"], "planner-only", "somewhere:Planner")
-    assert extractor_beside("planner-only:/path") == "offline"
-    assert extractor_beside(fakes.ScriptedPlanner()) == "offline"
+    assert matching_extractor("planner-only:/path") == "offline"
+    assert matching_extractor(fakes.ScriptedPlanner()) == "offline"
 
 
 def test_an_answerer_without_a_model_needs_facts(fakes):

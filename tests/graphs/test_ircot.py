@@ -43,8 +43,8 @@ def test_it_retrieves_with_the_question_and_then_with_each_sentence(ircot):
 def test_the_plans_hold_the_sentences(ircot):
     out = ircot("Bell was born in Edinburgh.", "The ANSWER  is Leith.").invoke({"question": "Which river?"})
     assert out["plans"] == [
-        {"action": "subq", "subquery": "Bell was born in Edinburgh.", "reason": "", "hop": 2},
-        {"action": "sufficient", "subquery": "", "reason": "The ANSWER  is Leith.", "hop": 3},
+        {"action": "subq", "subquery": "Bell was born in Edinburgh.", "reason": "", "hop": 2, "thought": True},
+        {"action": "sufficient", "subquery": "", "reason": "The ANSWER  is Leith.", "hop": 3, "thought": True},
     ]
 
 
@@ -119,7 +119,7 @@ def test_seed_passages_take_the_place_of_the_first_retrieval(ircot):
 
 
 def test_static_passages_are_refused(ircot):
-    with pytest.raises(ValueError, match="static_passages is for the RAS graph"):
+    with pytest.raises(ValueError, match="this graph has no mode for static_passages: give seed_passages"):
         ircot("one").invoke({"question": "Q?", "static_passages": ["a"]})
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import TypedDict
 
 import pytest
@@ -10,7 +11,8 @@ from langgraph.graph import START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from ras_agent.budget import Limits, current_ledger
-from ras_agent.events import Answered, AnswerToken, Failed, GraphDelta, Hits, Planned, Triples, emit, listening
+from ras_agent.events import Answered, AnswerToken, Failed, GraphDelta, Hits, Planned, Triples, emit, streaming
+from ras_agent.graphs.node import _does_nothing
 from ras_agent.records import Answer, Plan
 
 QUESTIONS = [{"question": f"Who is number {n}?"} for n in range(12)]
@@ -99,19 +101,37 @@ async def test_the_asynchronous_stream_tells_the_same(talking):
     assert events == list(talking.stream({"question": "Who?"}, stream_mode="custom"))
 
 
-class Listened:
-    """An answerer that says whether somebody listens."""
+class Streamed:
+    """An answerer that says whether events are streamed."""
 
     def answer(self, question, graph, passages):
-        return Answer(str(listening()))
+        return Answer(str(streaming()))
 
 
-async def test_roles_know_whether_somebody_listens(ras, fakes):
-    agent, question = ras(fakes.SUFFICIENT, answerer=Listened()), {"question": "Who?"}
+async def test_roles_know_whether_events_are_streamed(ras, fakes):
+    agent, question = ras(fakes.SUFFICIENT, answerer=Streamed()), {"question": "Who?"}
     assert agent.invoke(question)["answer"] == (await agent.ainvoke(question))["answer"] == "False"
     assert list(agent.stream(question, stream_mode="custom"))[-1].answer.text == "True"
     assert [event async for event in agent.astream(question, stream_mode="custom")][-1].answer.text == "True"
     assert list(agent.stream(question, stream_mode=["values", "custom"]))[-1][1]["answer"] == "True"
+
+
+SEEN: list[object] = []
+
+
+def _global_writer(event):
+    SEEN.append(event)
+
+
+@pytest.mark.parametrize(
+    "writer",
+    [
+        *(SEEN.append, _global_writer, partial(print, file=None)),
+        *(lambda event, to=SEEN.append: to(event), lambda event: event.send()),
+    ],
+)
+def test_a_writer_that_could_reach_a_stream_is_never_taken_for_an_empty_one(writer):
+    assert not _does_nothing(writer)
 
 
 def test_events_and_values_stream_together(agent):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ras_agent.budget import current_ledger
 from ras_agent.errors import BudgetExceeded, ModelCallError
-from ras_agent.events import AnswerToken, emit, listening
+from ras_agent.events import AnswerToken, emit, streaming
 from ras_agent.prompts import as_data, fragment, load
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Answer, Failure, Passage
@@ -63,7 +63,7 @@ class LLMAnswerer:
         return self._chat.name
 
     def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage]) -> Answer:
-        """An answer, streamed as AnswerToken events if somebody listens. Raises ModelCallError, BudgetExceeded."""
+        """An answer, streamed as AnswerToken events if events are streamed. Raises ModelCallError, BudgetExceeded."""
         return converse(self._chat, self._dialogue(question, graph, passages))
 
     async def aanswer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage]) -> Answer:
@@ -83,7 +83,7 @@ class LLMAnswerer:
         def on_text(so_far: str) -> None:
             tokens.tell(self._so_far(so_far, question, passage_ids))
 
-        request = Request(turns, on_text if listening() else None)
+        request = Request(turns, on_text if streaming() else None)
         reply = yield request
         answer, problem = self._read(reply, question, evidence)
         if problem:

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ras_agent.app.cli.terminal import Hanging, counted, hang, inert, inert_lines, pack
-from ras_agent.events import Answered, AnswerToken, Event, Failed, GraphDelta, Hits, Planned, Thought
+from ras_agent.events import Answered, AnswerToken, Event, Failed, GraphDelta, Hits, Planned
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Answer, Citation, Failure, Hit, Passage, Step, Triple
 from ras_agent.text.sentences import sentence_spans
@@ -61,14 +61,14 @@ class Drawing:
         if not isinstance(event, Hits):
             self._draw_thought()
         match event:
+            case Planned(_, plan, thought=True):
+                self._thought = plan.subquery or plan.reason
             case Planned(hop, plan):
                 self._draw_plan(hop, plan.action, plan.subquery, plan.reason)
             case Hits(hop, subquery, hits):
                 self._draw_hits(hop, subquery, hits)
             case GraphDelta():
                 self._draw_growth(event)
-            case Thought(_, sentence):
-                self._thought = sentence
             case AnswerToken(text):
                 self._draw_token(text)
             case Answered(answer):
@@ -216,15 +216,9 @@ def replayed(trace: Trace) -> Iterator[Event]:
 
 
 def _decided(trace: Trace, hop: int) -> Iterator[Event]:
-    """Yield what came before the search of `hop`: failures, and a plan, or IRCoT's sentence in its place."""
+    """Yield what came before the search of `hop`: failures, and a plan."""
     yield from _failed(trace, hop, "planner", "reasoner")
-    for planned in trace.plans:
-        if planned.hop != hop:
-            continue
-        if trace.mode == "ircot":
-            yield Thought(hop, planned.plan.subquery or planned.plan.reason)
-        else:
-            yield planned
+    yield from (planned for planned in trace.plans if planned.hop == hop)
 
 
 def _failed(trace: Trace, hop: int, *roles: str) -> Iterator[Failed]:

@@ -1,58 +1,56 @@
-"""Between the plain JSON in the state and records: each value is translated once, not once a node."""
+"""The memory between the plain JSON in the state and records: each value is translated once, not once in every node."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from ras_agent.graphs.plain import plain
+from ras_agent.graphs.validate import plain
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.graph import dump_fact
 from ras_agent.records import JSON, Call, Hit, Passage, Step, Triple
 
-__all__ = ["Records"]
-
-Data = TypeVar("Data")
-Record = TypeVar("Record")
+_Data = TypeVar("_Data")
+_Record = TypeVar("_Record")
 
 
 class Records:
-    """Remembers which record a JSON value stands for, and which JSON a fact became, by their identity.
+    """Remembers which record each JSON value became, and which JSON each fact, by their identity.
 
     State values keep their identity from node to node, so within one process nothing is parsed twice; a value loaded
-    from a checkpoint is a new one and parsed once. It relies on state values never being changed in place. Thread
-    safe: a lost race costs a second parse.
+    from a checkpoint is a new one and parsed once. This relies on state values never being changed in place. It is
+    thread safe: two threads at once may parse a value twice. At most `most` values are remembered.
     """
 
     def __init__(self, most: int = 2048) -> None:
         self._most = most
-        self._known: dict[int, tuple[object, Any]] = {}
+        self._loaded: dict[int, tuple[object, Any]] = {}
         self._dumped: dict[int, tuple[Triple, JSON]] = {}
 
     def dump(self, record: Passage | Step) -> JSON:
-        """The record as plain JSON, for the state."""
+        """Return the record as plain JSON, for the state."""
         data: JSON = record.to_dict()
         if data.get("metadata"):  # the one part of a record that comes from elsewhere
             data["metadata"] = plain(data["metadata"])
-        self._keep(data, record)
+        self._remember(data, record)
         return data
 
     def dump_graph(self, graph: QuestionGraph) -> JSON:
-        """A graph; facts that a merge left as they were keep the JSON that they had."""
+        """Return a graph as JSON; facts that a merge left alone have the same JSON value as before."""
         data = graph.to_dict(self._dump_fact)
-        self._keep(data, graph)
+        self._remember(data, graph)
         return data
 
     def dump_triples(self, triples: tuple[Triple, ...]) -> list[JSON]:
-        """What was read at a hop, in the form that it will have in the graph, where nothing else states the same."""
+        """Return the facts read at a hop in the form that they will have in a graph where nothing else states them."""
         data = [self._dump_fact(triple.id, triple, (triple,)) for triple in triples]
-        self._keep(data, triples)
+        self._remember(data, triples)
         return data
 
     def dump_hit(self, hit: Hit) -> JSON:
-        """A hit as a Step's JSON holds it: the passage is named, not repeated."""
+        """Return a hit as a Step's JSON holds it: with the passage's id, not its text."""
         data = hit.to_dict()
-        self._keep(data, hit)
+        self._remember(data, hit)
         return data
 
     def graph(self, data: JSON) -> QuestionGraph:
@@ -90,17 +88,17 @@ class Records:
             self._dumped[id(fact)] = known = (fact, dump_fact(name, fact, readings))
         return known[1]
 
-    def _load(self, data: Data, parse: Callable[[Data], Record]) -> Record:
-        known = self._known.get(id(data))
+    def _load(self, data: _Data, parse: Callable[[_Data], _Record]) -> _Record:
+        known = self._loaded.get(id(data))
         if known is not None and known[0] is data:
-            record: Record = known[1]
+            record: _Record = known[1]
         else:
             record = parse(data)
-            self._keep(data, record)
+            self._remember(data, record)
         return record
 
-    def _keep(self, data: object, record: object) -> None:
-        if len(self._known) >= self._most:
-            self._known = {}
-        # `data` is kept too, lest its id be given to another value
-        self._known[id(data)] = (data, record)
+    def _remember(self, data: object, record: object) -> None:
+        if len(self._loaded) >= self._most:
+            self._loaded = {}
+        # `data` is remembered too, lest its id be given to another value
+        self._loaded[id(data)] = (data, record)

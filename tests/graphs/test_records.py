@@ -1,4 +1,4 @@
-from ras_agent.graphs.rehydrate import Records
+from ras_agent.graphs.records import Records
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Passage, Source, Triple
 

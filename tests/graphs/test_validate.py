@@ -1,15 +1,16 @@
-"""What a user's extractor returns: good facts are kept, impossible ones are told and stay out of the graph."""
+"""What comes from outside: given passages, and an extractor's facts; impossible ones are recorded and dropped."""
 
 import json
 
 import numpy as np
 import pytest
 
-from ras_agent.records import Extraction, Source, Triple
+from ras_agent.graphs.validate import given_passages
+from ras_agent.records import Extraction, Passage, Source, Triple
 
 
 class Extractor:
-    """Returns what it is told, whatever it is given; the passages are "Who? A" and "Who? B", 18 characters each."""
+    """Returns its triples, whatever it is given; the passages are "Who? A" and "Who? B", 18 characters each."""
 
     name = "mine"
 
@@ -32,8 +33,8 @@ def facts_and_failures(ras, fakes):
     def run(*triples):
         out = ras("q", fakes.SUFFICIENT, extractor=Extractor(*triples)).invoke({"question": "Who?"})
         json.dumps(out, allow_nan=False)
-        told = [(failure["role"], failure["hop"], failure["message"]) for failure in out["failures"]]
-        return [(found["subject"], found["sources"]) for found in out["graph"]["facts"]], told
+        failures = [(failure["role"], failure["hop"], failure["message"]) for failure in out["failures"]]
+        return [(found["subject"], found["sources"]) for found in out["graph"]["facts"]], failures
 
     return run
 
@@ -69,26 +70,26 @@ def test_a_blank_part_drops_the_fact(facts_and_failures, blank):
 
 
 def test_facts_from_no_given_passage_are_dropped(facts_and_failures):
-    message = "mine: 2 facts dropped: read in none of the passages that were given"
+    message = "mine: 2 facts dropped: no source is one of the passages to read"
     unsourced, elsewhere = Triple("a", "b", "c"), fact("Bell", Source("elsewhere", 0, 3))
     assert facts_and_failures(unsourced, GOOD, elsewhere) == ([WATT], [("extractor", 1, message)])
 
 
 def test_a_source_elsewhere_is_left_out_of_a_fact_that_has_another(facts_and_failures):
-    message = "mine: 1 fact kept without one of its sources: a passage that was not given"
+    message = "mine: 1 fact accepted without one of its sources, which is none of the passages to read"
     twice = fact("Watt", Source("elsewhere", 0, 3), *GOOD.sources)
     assert facts_and_failures(twice) == ([WATT], [("extractor", 1, message)])
 
 
 @pytest.mark.parametrize("span", [(0, 19), (-1, 4), (9, 3), (0.5, 3), ("0", "3"), (None, None)])
-def test_a_place_that_the_passage_does_not_have_is_left_out(facts_and_failures, span):
-    message = "mine: 1 fact kept without its place: characters that the passage does not have"
+def test_a_span_that_the_passage_does_not_have_is_left_out(facts_and_failures, span):
+    message = "mine: 1 fact accepted without its span: its passage has no such characters"
     facts, failures = facts_and_failures(GOOD, fact("Bell", Source("Who? B", *span)))
     assert facts == [WATT, ("Bell", [source("Who? B", 0, 0)])]
     assert failures == [("extractor", 1, message)]
 
 
-def test_places_may_be_integers_of_numpy(facts_and_failures):
+def test_spans_may_be_integers_of_numpy(facts_and_failures):
     place = Source("Who? A", np.int64(0), np.int64(17))
     assert facts_and_failures(fact("Watt", place)) == ([WATT], [])
 
@@ -110,12 +111,12 @@ def test_what_is_no_triple_is_dropped(facts_and_failures, thing):
     assert facts_and_failures(thing, GOOD) == ([WATT], [("extractor", 1, message)])
 
 
-def test_each_kind_of_wrong_is_told_once_with_its_first_facts(ras, fakes):
+def test_each_kind_of_mistake_is_recorded_once_with_its_first_facts(ras, fakes):
     read = *(Triple("", "is", f"thing {n}", GOOD.sources) for n in range(5)), fact("Bell", Source("x"))
     out = ras("q", fakes.SUFFICIENT, extractor=Extractor(*read)).invoke({"question": "Who?"})
     assert [failure["message"] for failure in out["failures"]] == [
         "mine: 5 facts dropped: a blank subject, predicate or object",
-        "mine: 1 fact dropped: read in none of the passages that were given",
+        "mine: 1 fact dropped: no source is one of the passages to read",
     ]
     detail = out["failures"][0]["detail"]
     assert [name in detail for name in ("thing 0", "thing 2", "thing 3")] == [True, True, False]
@@ -129,3 +130,39 @@ async def test_an_asynchronous_extractor_is_held_to_the_same(ras, fakes):
     out = await ras("q", fakes.SUFFICIENT, extractor=Asynchronous()).ainvoke({"question": "Who?"})
     assert [found["subject"] for found in out["graph"]["facts"]] == ["Watt"]
     assert len(out["failures"]) == 1
+
+
+def ids(inputs):
+    return [[passage["id"] for passage in hop] for hop in given_passages(inputs)]
+
+
+def test_seeds_belong_to_the_first_hop():
+    assert ids({"question": "Q?", "seed_passages": ["a", Passage("p", "b"), {"id": "d", "text": "c"}]}) == [
+        ["given-1", "p", "d"]
+    ]
+
+
+def test_five_static_passages_are_five_iterations():
+    assert ids({"question": "Q?", "static_passages": list("abcde")}) == [[f"given-{n}"] for n in range(1, 6)]
+
+
+def test_static_passages_are_spread_evenly_in_order():
+    assert ids({"question": "Q?", "static_passages": list("abcdefg"), "static_iterations": 3}) == [
+        ["given-1", "given-2"],
+        ["given-3", "given-4"],
+        ["given-5", "given-6", "given-7"],
+    ]
+
+
+def test_there_are_no_more_iterations_than_passages():
+    assert ids({"question": "Q?", "static_passages": ["a"], "static_iterations": 5}) == [["given-1"]]
+
+
+@pytest.mark.parametrize("wrong", [{"title": "no text"}, 7, None])
+def test_what_is_no_passage_is_named_with_its_number(wrong):
+    with pytest.raises(ValueError, match="given passage 2 is no text"):
+        given_passages({"question": "Q?", "seed_passages": ["fine", wrong]})
+
+
+def test_nothing_given_is_nothing():
+    assert given_passages({"question": "Q?"}) == []

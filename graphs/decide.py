@@ -1,0 +1,163 @@
+"""What comes next: RAS's `plan` and IRCoT's `reason`, the limits that end a loop before them, the route after them.
+
+Both nodes leave the next sub-query in the state, or an empty one and a stop reason; `retrieve_or_answer` follows it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Literal
+
+from typing_extensions import TypedDict
+
+from ras_agent.budget import Limits
+from ras_agent.events import Planned, emit
+from ras_agent.graphs.node import Ask, Body, Work, recorded
+from ras_agent.graphs.records import Records
+from ras_agent.graphs.state import State, Update
+from ras_agent.graphs.validate import whole
+from ras_agent.protocols import Planner, Reasoner
+from ras_agent.records import Failure, Plan, StopReason
+from ras_agent.text.canonical import canonical_key
+
+_ANSWER_IS = re.compile(r"\banswer\s+is\b", re.IGNORECASE)
+# from `plan` on: retrieve, structure, merge, plan, answer
+_STEPS_OF_A_HOP = 5
+
+
+def plan(planner: Planner) -> Body:
+    """Ask for the next sub-query, unless a limit, given passages or an earlier refusal decide already.
+
+    The first sub-query is the question itself, whatever words the planner has for it (RAS, section 3.1: q0 = Q); it
+    is also what a failing first plan falls back on. A later failure ends the loop.
+    """
+
+    def body(state: State, limits: Limits, records: Records) -> Work:
+        question, hop = state["question"], len(state["steps"])
+        if (update := settled(state, limits)) is not None:
+            return update
+        steps = [records.step(data, state["passages"]) for data in state["steps"]]
+        args = (question, records.graph(state["graph"]), steps)
+        chosen = yield Ask("planner", hop + 1, planner, "plan", args, Plan)
+        if chosen is None and hop:
+            return stop("planner_failed")
+        if chosen is None:
+            chosen = Plan("subq", question, "no plan came back: the question itself comes first")
+        elif chosen.action == "subq" and not hop:
+            chosen = replace(chosen, subquery=question)
+        return followed(state, limits, chosen)
+
+    return body
+
+
+def reason(reasoner: Reasoner, *, structured: bool) -> Body:
+    """Write the next sentence of the chain of thought, which is also the next sub-query; the first is the question.
+
+    A sentence that holds "answer is" ends the loop. structured: whether the graph reads facts; if not, a hop without
+    new facts ends nothing.
+    """
+
+    def body(state: State, limits: Limits, records: Records) -> Work:
+        question, hop = state["question"], len(state["steps"])
+        if not structured:
+            limits = replace(limits, stop_on_no_new_facts=False)
+        if (update := settled(state, limits)) is not None:
+            return update
+        if not hop:
+            return {"subquery": question}
+        passages = [records.passage(data) for data in state["passages"].values()]
+        thoughts = [step["thought"] for step in state["steps"] if step["thought"]]
+        sentence = yield Ask("reasoner", hop + 1, reasoner, "next_sentence", (question, passages, thoughts), str)
+        if sentence is None or not sentence.strip():
+            wordless = [] if sentence is None else [Failure("reasoner", "wrote an empty sentence", hop + 1)]
+            return stop("planner_failed") | {"failures": recorded(wordless)}
+        last = _ANSWER_IS.search(sentence)
+        chosen = Plan("sufficient", reason=sentence) if last else Plan("subq", sentence)
+        return followed(state, limits, chosen, thought=True)
+
+    return body
+
+
+class _Decided(TypedDict):
+    """What a decision leaves; a route reads no more of the state than this."""
+
+    subquery: str
+
+
+def retrieve_or_answer(state: _Decided) -> Literal["retrieve", "answer"]:
+    """Go on while there is a sub-query."""
+    return "retrieve" if state["subquery"] else "answer"
+
+
+def settled(state: State, limits: Limits) -> Update | None:
+    """Decide what needs no planner: a limit ends the loop, given passages are read under the question; None otherwise.
+
+    A body that decides begins with it.
+    """
+    if state["stop_reason"]:
+        return stop(state["stop_reason"])
+    if state["static"] and not state["given"]:
+        return stop("static")
+    end = (None if state["static"] else _loop_end(state, limits)) or _budget_end(state, limits)
+    if end:
+        return stop(end)
+    return {"subquery": state["question"]} if state["given"] else None
+
+
+def followed(state: State, limits: Limits, chosen: Plan, *, thought: bool = False) -> Update:
+    """Emit and record a plan, and follow it unless it repeats a sub-query. A body that decides ends with it.
+
+    thought: whether the plan is a sentence of a chain of thought.
+    """
+    hop = len(state["steps"]) + 1
+    texts = whole(chosen.subquery), whole(str(chosen.reason or ""))
+    if texts != (chosen.subquery, chosen.reason):
+        chosen = replace(chosen, subquery=texts[0], reason=texts[1])
+    emit(Planned(hop, chosen, thought))
+    update: Update = {"plans": [{**chosen.to_dict(), "hop": hop, **({"thought": True} if thought else {})}]}
+    if chosen.action != "subq":
+        return update | stop(chosen.action)
+    if limits.stop_on_repeat and _repeats(state, chosen.subquery):
+        return update | stop("repeated_subquery")
+    return update | {"subquery": chosen.subquery}
+
+
+def stop(reason: str) -> Update:
+    """End the loop: no sub-query, and why."""
+    return {"stop_reason": reason, "subquery": ""}
+
+
+def _budget_end(state: State, limits: Limits) -> StopReason | None:
+    """Return the budget that forbids another hop, or None.
+
+    Seconds and tokens are looked at here, before every hop, and by the ledger before every model call.
+    """
+    if limits.max_seconds is not None and state["seconds"] >= limits.max_seconds:
+        return "max_seconds"
+    usage = state["usage"]
+    if limits.max_tokens is not None and usage["input_tokens"] + usage["output_tokens"] >= limits.max_tokens:
+        return "max_tokens"
+    if state["remaining_steps"] <= _STEPS_OF_A_HOP:
+        return "recursion_limit"
+    return None
+
+
+def _loop_end(state: State, limits: Limits) -> StopReason | None:
+    """Return why the loop ends if its hops are used up or the last one brought no new facts, else None.
+
+    A hop in which retrieval or extraction failed does not count as one without new facts: the next may do better.
+    """
+    hop = len(state["steps"])
+    if hop >= limits.max_hops:
+        return "max_hops"
+    if limits.stop_on_no_new_facts and hop and not state["steps"][-1]["new_triple_ids"]:
+        failed = {failure["role"] for failure in state["failures"] if failure["hop"] == hop}
+        return None if failed & {"retriever", "extractor"} else "no_new_facts"
+    return None
+
+
+def _repeats(state: State, subquery: str) -> bool:
+    """Tell whether `subquery` was asked before and found passages."""
+    key = canonical_key(subquery)
+    return any(step["hits"] and canonical_key(step["subquery"]) == key for step in state["steps"])

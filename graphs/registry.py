@@ -1,0 +1,45 @@
+"""Graphs by name: what the command line, evaluation and studies have to know of one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from ras_agent.registry import find
+
+if TYPE_CHECKING:
+    from ras_agent.graphs.assembly import Agent
+
+Style = Literal["short", "choice", "boolean", "long", "reader"]
+
+
+@dataclass(frozen=True, slots=True)
+class GraphSpec:
+    """A graph as a plug-in: how it is built, and which parts it takes.
+
+    build: makes the agent: `build(answerer=, retriever=, limits=)`, with `planner=`, `extractor=` and `preset=` if the
+        graph has them.
+    planner: who plays the planner: a role of the kind "planner" or "reasoner"; what a function `resolve(spec)` makes
+        of the text that a user writes for it (it is given `settings`, `prompts_dir` and `few_shot` if it has parameters
+        of these names); nobody if None.
+    facts: whether the graph reads facts with an extractor: always, if the answerer needs them, or never.
+    static: whether it takes `static_passages`; if not, an evaluation gives them as `seed_passages`.
+    style: the form of answer that it asks for where a question wants a short one.
+    presets: whether it takes a preset.
+    """
+
+    build: Callable[..., Agent]
+    planner: Literal["planner", "reasoner"] | Callable[..., object] | None = "planner"
+    facts: Literal["always", "if needed", "never"] = "always"
+    static: bool = False
+    style: Style = "short"
+    presets: bool = False
+
+
+def graph_spec(name: str) -> GraphSpec:
+    """Return the graph of that name. Raises UnknownName, or TypeError for a plug-in that is no GraphSpec."""
+    found: Any = find("graph", name)
+    if not isinstance(found, GraphSpec):
+        raise TypeError(f"graph {name!r} must be a ras_agent.graphs.registry.GraphSpec, got {found!r:.200}")
+    return found

@@ -1,0 +1,199 @@
+"""What comes from outside is checked before it enters the state: input, hits, facts, citations.
+
+The state holds plain JSON and whole characters alone. What a tool returned and cannot be used is dropped and recorded
+as a Failure; what a caller gave wrongly, or a tool of the wrong type, raises.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from math import isfinite
+from operator import index
+from typing import Any
+
+from ras_agent.graphs.state import Inputs
+from ras_agent.records import JSON, Answer, Citation, Extraction, Failure, Hit, Passage, Source, Triple
+
+_SCALARS = frozenset((bool, type(None)))
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+# RAS on ASQA and ELI5: five fixed passages, five iterations
+_STATIC_ITERATIONS = 5
+_SHOWN_FACTS = 3
+
+_NO_TRIPLE = "dropped: no Triple of three texts with Sources"
+_BLANK = "dropped: a blank subject, predicate or object"
+_NO_PASSAGE = "dropped: no source is one of the passages to read"
+_SOURCE_ELSEWHERE = "accepted without one of its sources, which is none of the passages to read"
+_NO_SUCH_SPAN = "accepted without its span: its passage has no such characters"
+
+
+def plain(value: Any) -> Any:
+    """Return `value` as JSON: mappings as dicts, sequences as lists, anything that JSON does not know as text.
+
+    >>> import datetime
+    >>> plain({"year": 1921, "seen": datetime.date(2024, 5, 1), "tags": ("a", "b"), "ratio": float("inf")})
+    {'year': 1921, 'seen': '2024-05-01', 'tags': ['a', 'b'], 'ratio': 'inf'}
+    """
+    kind = type(value)
+    if kind is str:
+        return whole(value)
+    if kind in _SCALARS or (kind is float and isfinite(value)) or (kind is int and -(1 << 63) <= value < 1 << 64):
+        return value
+    if isinstance(value, Mapping):
+        return {whole(str(key)): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(item) for item in value]
+    return whole(str(value))
+
+
+def whole(text: str) -> str:
+    """Replace each half of a character by U+FFFD, since no request, checkpoint or file can hold it.
+
+    Halves come from replies and records that were cut inside a character, and from undecodable bytes.
+    """
+    return text if text.isascii() else _LONE_SURROGATE.sub("\ufffd", text)
+
+
+def finite(number: float | None) -> float | None:
+    """Return a number that JSON knows; not-a-number and infinities become None."""
+    return float(number) if number is not None and isfinite(number) else None
+
+
+def given_passages(inputs: Inputs) -> list[list[JSON]]:
+    """Return the caller's passages, hop by hop. Raises ValueError for inputs that contradict each other.
+
+    Seed passages all belong to the first hop. Static ones are spread evenly over the iterations in order, so that
+    five passages in five iterations are read one at a time; there are never more iterations than passages.
+    """
+    seed, static = inputs.get("seed_passages") or (), inputs.get("static_passages") or ()
+    iterations = inputs.get("static_iterations")
+    if seed and static:
+        raise ValueError("give seed_passages (the loop goes on after them) or static_passages (it does not), not both")
+    if iterations is not None and (not static or iterations < 1):
+        raise ValueError(f"static_iterations is a number from 1, given with static_passages; got {iterations!r}")
+    passages = [_given_passage(item, number) for number, item in enumerate(seed or static, start=1)]
+    if not static:
+        return [passages] if passages else []
+    count, size = min(iterations or _STATIC_ITERATIONS, len(passages)), len(passages)
+    return [passages[size * i // count : size * (i + 1) // count] for i in range(count)]
+
+
+def _given_passage(given: Passage | JSON | str, number: int) -> JSON:
+    if isinstance(given, str):
+        given = {"text": given}
+    if not isinstance(given, Passage):
+        if not isinstance(given, Mapping) or not isinstance(given.get("text"), str):
+            raise ValueError(f'given passage {number} is no text, Passage or {{"text": ...}}: {given!r:.200}')
+        given = Passage.from_dict({"id": f"given-{number}", **given})
+    if (passage := _whole_passage(given)) is None:
+        raise ValueError(f"given passage {number}: id, text, title and document_id must be texts, got {given!r:.200}")
+    data: JSON = plain(passage.to_dict())
+    return data
+
+
+def valid_hit(found: object) -> Hit:
+    """Return a retriever's hit with a score that JSON knows. Raises TypeError for anything but a Hit of a Passage."""
+    if not isinstance(found, Hit) or (passage := _whole_passage(found.passage)) is None:
+        raise TypeError(f"a retriever must return hits, Hit(Passage(id, text), score), got {found!r:.200}")
+    score = float(found.score)
+    return Hit(passage, score if isfinite(score) else 0.0, tuple(whole(str(line)) for line in found.why))
+
+
+def _whole_passage(found: object) -> Passage | None:
+    """Return the passage in whole characters, None if it is no Passage whose fields are texts."""
+    if not isinstance(found, Passage):
+        return None
+    texts = found.id, found.text, found.title, found.document_id
+    if not all(isinstance(text, str) for text in texts):
+        return None
+    clean = tuple(map(whole, texts))
+    if clean == texts:
+        return found
+    return replace(found, id=clean[0], text=clean[1], title=clean[2], document_id=clean[3])
+
+
+def valid_facts(
+    extraction: Extraction, passages: Mapping[str, Passage], extractor: str, hop: int, subquery: str
+) -> Extraction:
+    """Return the facts that can be used, each source with hop and sub-query, and a Failure for each kind of mistake.
+
+    `extractor` is the extractor's name, for the failures and for sources that name none. A span that its passage does
+    not have becomes characters 0 to 0.
+    """
+    triples: list[Triple] = []
+    wrong: dict[str, list[Triple]] = {}
+    for triple in extraction.triples:
+        try:
+            problems, sources = _problems_and_sources(triple, passages, extractor, hop, subquery)
+        except (TypeError, AttributeError):  # a canonical key is made of strings alone, and a Source has its fields
+            problems, sources = [_NO_TRIPLE], ()
+        if sources:
+            triples.append(Triple(whole(triple.subject), whole(triple.predicate), whole(triple.object), sources))
+        for problem in set(problems) if problems else ():
+            wrong.setdefault(problem, []).append(triple)
+    failures = [replace(failure, role="extractor", hop=hop) for failure in extraction.failures]
+    for problem, facts in sorted(wrong.items()):
+        message = f"{extractor}: {len(facts)} {'fact' if len(facts) == 1 else 'facts'} {problem}"
+        detail = "\n".join(f"{fact!r:.300}" for fact in facts[:_SHOWN_FACTS])
+        failures.append(Failure("extractor", message, hop, detail))
+    return Extraction(tuple(triples), tuple(failures))
+
+
+def _problems_and_sources(
+    triple: Triple, passages: Mapping[str, Passage], extractor: str, hop: int, subquery: str
+) -> tuple[list[str], tuple[Source, ...]]:
+    """Return what is wrong with a fact, and its sources in `passages`; no sources if the fact cannot be used."""
+    if "" in triple.key:
+        return [_BLANK], ()
+    problems, sources = [], []
+    for source in triple.sources:
+        passage = passages.get(source.passage_id)
+        if passage is None:
+            continue
+        span = _valid_span(passage.text, source.start, source.end)
+        if span is None:
+            problems.append(_NO_SUCH_SPAN)
+            span = (0, 0)
+        sources.append(Source(passage.id, *span, hop, subquery, str(source.extractor or extractor)))
+    if len(sources) < len(triple.sources) or not sources:
+        problems.append(_SOURCE_ELSEWHERE if sources else _NO_PASSAGE)
+    return problems, tuple(sources)
+
+
+def valid_citations(answer: Answer, passages: Mapping[str, Passage], triple_ids: Collection[str], hop: int) -> Answer:
+    """Return the answer without cited passages, spans and facts that do not exist; each leaves a Failure."""
+    citations: list[Citation] = []
+    failures: list[Failure] = []
+
+    def drop(what: str) -> None:
+        failures.append(Failure("answerer", f"dropped an invented citation: {what}", hop, answer.text[:200]))
+
+    for citation in answer.citations:
+        passage = passages.get(citation.passage_id)
+        if passage is None:
+            drop(f"passage {citation.passage_id!r} was not retrieved")
+            continue
+        span = _valid_span(passage.text, citation.start, citation.end)
+        if span is None:
+            drop(f"characters {citation.start} to {citation.end} of passage {passage.id!r} do not exist")
+            citation = replace(citation, quote="")
+        start, end = span or (0, 0)
+        title, quote = whole(str(citation.title)), whole(str(citation.quote))
+        citation = replace(citation, start=start, end=end, title=title, quote=quote)
+        unknown = [name for name in citation.triple_ids if name not in triple_ids]
+        if unknown:
+            drop(f"facts {', '.join(unknown)} are not in the graph")
+            citation = replace(citation, triple_ids=tuple(n for n in citation.triple_ids if n in triple_ids))
+        citations.append(citation)
+    return replace(answer, citations=tuple(citations), failures=(*answer.failures, *failures))
+
+
+def _valid_span(text: str, start: Any, end: Any) -> tuple[int, int] | None:
+    """Return `start` and `end` as plain integers, None if `text` has no such characters."""
+    try:
+        start, end = index(start), index(end)  # numpy's integers are no JSON
+    except TypeError:
+        return None
+    return (start, end) if 0 <= start <= end <= len(text) else None

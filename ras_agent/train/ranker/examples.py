@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -43,7 +43,7 @@ class Found:
 
 def asked_in(name: str, data: Path) -> tuple[list[Passage], list[RankerQuestion]]:
     """Return the corpus and questions of "hotpot", "musique", "nq", "squad" or "steps" (single hops of "musique")."""
-    sets = {
+    sets: dict[str, Callable[[Path], tuple[list[Passage], list[RankerQuestion]]]] = {
         "hotpot": partial(_questions_of, "hotpotqa"),
         "musique": partial(_questions_of, "musique"),
         "steps": _steps,

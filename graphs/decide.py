@@ -5,7 +5,6 @@ Both nodes leave the next sub-query in the state, or an empty one and a stop rea
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import Literal
 
@@ -17,11 +16,11 @@ from ras_agent.graphs.node import Ask, Body, Work, recorded
 from ras_agent.graphs.records import Records
 from ras_agent.graphs.state import State, Update
 from ras_agent.graphs.validate import whole
+from ras_agent.marks import ANSWER_IS
 from ras_agent.protocols import Planner, Reasoner
 from ras_agent.records import Failure, Plan, StopReason
 from ras_agent.text.canonical import canonical_key
 
-_ANSWER_IS = re.compile(r"\banswer\s+is\b", re.IGNORECASE)
 # from `plan` on: retrieve, structure, merge, plan, answer
 _STEPS_OF_A_HOP = 5
 
@@ -72,7 +71,7 @@ def reason(reasoner: Reasoner, *, structured: bool) -> Body:
         if sentence is None or not sentence.strip():
             wordless = [] if sentence is None else [Failure("reasoner", "wrote an empty sentence", hop + 1)]
             return stop("planner_failed") | {"failures": recorded(wordless)}
-        last = _ANSWER_IS.search(sentence)
+        last = ANSWER_IS.is_in(sentence)
         chosen = Plan("sufficient", reason=sentence) if last else Plan("subq", sentence)
         return followed(state, limits, chosen, thought=True)
 

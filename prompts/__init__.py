@@ -1,6 +1,7 @@
-"""One text file a prompt, and the two ways into them: `render` for instructions, `as_data` for what they are about."""
+"""One text file per prompt, rendered with `load` and `fill`; the data in it is rendered by `as_data` and the blocks."""
 
-from ras_agent.prompts.data import as_data, as_line, fact_block, fact_line, history_block, passage_block
+from ras_agent.marks import as_data
+from ras_agent.prompts.data import as_line, fact_block, fact_line, history_block, passage_block
 from ras_agent.prompts.templates import Prompt, Turn, fragment, load, prompt_names, render
 
 __all__ = [

@@ -10,7 +10,8 @@ A file without any `---` line is one user turn. A file that extends another adds
 puts its other turns, usually worked examples, before the last one. A user's folder overrides the packaged files by
 name, also where another file extends them: pass `directory`, or set RAS_AGENT_PROMPTS.
 
-Turns are parted before values are filled in, and values are filled in once: no value can add a turn or a placeholder.
+`{{SUBQ}}`, `{{FACT}}` and the like are the marks of ras_agent.marks, filled in when the file is read. Turns are split
+before values are filled in, and values are filled in once: no value can add a turn or a placeholder.
 """
 
 from __future__ import annotations
@@ -22,8 +23,7 @@ from pathlib import Path
 from typing import Literal, cast
 
 from ras_agent.errors import PromptError
-
-__all__ = ["DIRECTORY_VARIABLE", "Prompt", "Turn", "fragment", "load", "prompt_names", "render"]
+from ras_agent.marks import PLACEHOLDERS
 
 DIRECTORY_VARIABLE = "RAS_AGENT_PROMPTS"
 
@@ -32,11 +32,12 @@ _PACKAGED = Path(__file__).parent
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 _HEADER = re.compile(r"^--- (?:(system|user|assistant)|extends ([a-z0-9-]+))[ \t]*$", re.MULTILINE)
 _PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
+_FEW_SHOT = "-few-shot"
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One message of a chat."""
+    """Holds one message of a chat."""
 
     role: Role
     text: str
@@ -44,19 +45,20 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A prompt as read from its file, placeholders and all."""
+    """Holds a prompt as its file has it, placeholders included."""
 
     name: str
     turns: tuple[Turn, ...]
 
     @property
     def variables(self) -> frozenset[str]:
+        """Return the names of the placeholders."""
         return frozenset(name for turn in self.turns for name in _PLACEHOLDER.findall(turn.text))
 
     def fill(self, **variables: str) -> tuple[Turn, ...]:
-        """The turns with their placeholders filled, those left empty dropped.
+        """Return the turns with their placeholders filled, without those that are empty then.
 
-        Raises PromptError for a variable that the prompt does not have, and for one that was not given.
+        Raises PromptError for a variable that the prompt does not have, and for one that is missing.
         """
         for problem, culprits in (
             ("needs", self.variables - variables.keys()),
@@ -72,28 +74,36 @@ class Prompt:
         return tuple(turn for turn in filled if turn.text)
 
 
-def load(name: str, directory: str | Path | None = None) -> Prompt:
-    """The prompt called `name`. Raises PromptError if there is none, or its file cannot be understood."""
-    return Prompt(name, _turns(name, _folders(directory), seen=()))
+def load(name: str, directory: str | Path | None = None, *, few_shot: bool = False) -> Prompt:
+    """Read the prompt called `name`, or with `few_shot` its variant with worked examples, `<name>-few-shot`.
+
+    Raises PromptError if there is none, or its file cannot be understood.
+    """
+    folders = _folders(directory)
+    if few_shot:
+        plain, name = name, name + _FEW_SHOT
+        if name not in _names(folders):
+            raise PromptError(f"the prompt {plain!r} has no worked examples: there is no file {name}.txt")
+    return Prompt(name, _turns(name, folders, seen=()))
 
 
 def render(name: str, /, *, directory: str | Path | None = None, **variables: str) -> tuple[Turn, ...]:
-    """`load` and `fill` in one: the turns of a prompt with its placeholders filled."""
+    """Read a prompt and return its turns with their placeholders filled: `load` and `fill` in one."""
     return load(name, directory).fill(**variables)
 
 
 def fragment(name: str, directory: str | Path | None = None) -> str:
-    """The text of a one-turn prompt without placeholders, for use as a variable of another."""
+    """Return the text of a prompt without placeholders, for use as a variable of another prompt."""
     return "\n\n".join(turn.text for turn in render(name, directory=directory))
 
 
 def prompt_names(directory: str | Path | None = None) -> tuple[str, ...]:
-    """All prompts there are, a user's own included."""
-    return tuple(sorted({path.stem for folder in _folders(directory) for path in folder.glob("*.txt")}))
+    """Return the names of all prompts, a user's own included."""
+    return _names(_folders(directory))
 
 
 def _folders(directory: str | Path | None) -> tuple[Path, ...]:
-    """Where to look, in order."""
+    """Return the folders to look in, in order."""
     own = directory or os.environ.get(DIRECTORY_VARIABLE)
     if not own:
         return (_PACKAGED,)
@@ -103,11 +113,16 @@ def _folders(directory: str | Path | None) -> tuple[Path, ...]:
     return (folder, _PACKAGED)
 
 
+def _names(folders: tuple[Path, ...]) -> tuple[str, ...]:
+    return tuple(sorted({path.stem for folder in folders for path in folder.glob("*.txt")}))
+
+
 def _turns(name: str, folders: tuple[Path, ...], seen: tuple[str, ...]) -> tuple[Turn, ...]:
     if name in seen:
         raise PromptError(f"prompts extend each other in a circle: {' -> '.join((*seen, name))}")
     path = _find(name, folders)
-    base, turns = _parse(path, path.read_text(encoding="utf-8"))
+    text = _PLACEHOLDER.sub(lambda match: PLACEHOLDERS.get(match[1], match[0]), path.read_text(encoding="utf-8"))
+    base, turns = _parse(path, text)
     if base is None:
         return turns
     extended = _turns(base, folders, (*seen, name))
@@ -121,12 +136,11 @@ def _find(name: str, folders: tuple[Path, ...]) -> Path:
         path = folder / f"{name}.txt"
         if _NAME.fullmatch(name) and path.is_file():
             return path
-    known = sorted({path.stem for folder in folders for path in folder.glob("*.txt")})
-    raise PromptError(f"unknown prompt {name!r}; known: {', '.join(known)}")
+    raise PromptError(f"unknown prompt {name!r}; known: {', '.join(_names(folders))}")
 
 
 def _parse(path: Path, text: str) -> tuple[str | None, tuple[Turn, ...]]:
-    """The prompt that a file extends, or None, and its own turns."""
+    """Return the prompt that a file extends, or None, and the file's own turns."""
     headers = list(_HEADER.finditer(text))
     if not headers:
         return None, (Turn("user", text.strip()),)
@@ -141,7 +155,7 @@ def _parse(path: Path, text: str) -> tuple[str | None, tuple[Turn, ...]]:
             continue
         if header is not headers[0] or body:
             line = text.count("\n", 0, header.start()) + 1
-            raise PromptError(f"{path} line {line}: 'extends' stands alone in front of all turns")
+            raise PromptError(f"{path} line {line}: 'extends' belongs alone in front of all turns")
         base = header[2]
     return base, tuple(turns)
 

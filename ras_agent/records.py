@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal, Self, get_args
 
+from ras_agent.marks import SUBQ, fact_text
 from ras_agent.text.canonical import canonical_key
 
 JSON = dict[str, Any]
@@ -168,7 +169,7 @@ class Triple:
         return _fact_id(self.subject, self.predicate, self.object)
 
     def __str__(self) -> str:
-        return f"(S> {self.subject} | P> {self.predicate} | O> {self.object})"
+        return fact_text(self.subject, self.predicate, self.object)
 
     def to_dict(self) -> JSON:
         return {
@@ -227,7 +228,7 @@ class Plan:
         if self.action not in get_args(Action):
             raise ValueError(f"unknown plan action {self.action!r}; known: {', '.join(get_args(Action))}")
         if self.action == "subq" and not self.subquery.strip():
-            raise ValueError("a [SUBQ] plan needs a sub-query")
+            raise ValueError(f"a {SUBQ} plan needs a sub-query")
 
     def to_dict(self) -> JSON:
         return {"action": self.action, "subquery": self.subquery, "reason": self.reason}

@@ -27,11 +27,12 @@ from statistics import median, quantiles
 from typing import Any
 
 from ras_agent.errors import MissingExtra
+from ras_agent.marks import OBJECT, PREDICATE, SUBJECT
 from ras_agent.page import placed, trace_html
 from ras_agent.program import run_program
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Passage, Source, Step, Triple
-from ras_agent.tools.structure.parse_triples import format_triples, parse_triples
+from ras_agent.tools.structure.parse_triples import parse_triples
 from ras_agent.trace import Trace
 
 __all__ = ["Measured", "main", "measure"]
@@ -39,7 +40,7 @@ __all__ = ["Measured", "main", "measure"]
 Job = Callable[[], object]
 
 _HOPS = 5
-_PLAIN = re.compile(r"\(S> ([^|]*) \| P> ([^|]*) \| O> ([^)]*)\)")
+_PLAIN = re.compile(rf"\({SUBJECT} ([^|]*) \| {PREDICATE} ([^|]*) \| {OBJECT} ([^)]*)\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ def _jobs(size: int) -> list[tuple[str, str, Job, Job]]:
     facts = _facts(size)
     hops = [facts[start::_HOPS] for start in range(_HOPS)]
     graph = _merged(hops)
-    reply, trace = format_triples(facts), _trace(graph)
+    reply, trace = "\n".join(map(str, facts)), _trace(graph)
     boxes, links, network = _boxes(graph)
     spring = partial(_networkx().spring_layout, network, iterations=50, seed=0)
     return [

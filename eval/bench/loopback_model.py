@@ -27,22 +27,36 @@ from subprocess import PIPE, Popen
 from typing import Any
 from urllib.request import ProxyHandler, Request, build_opener
 
+from ras_agent.marks import (
+    ANSWER,
+    NONE,
+    OBJECT,
+    PASSAGE_FENCE,
+    QUESTION,
+    SUBJECT,
+    SUBQ,
+    SUFFICIENT,
+    UNKNOWN,
+    fact_text,
+    number_text,
+)
+
 __all__ = ["Loopback", "main", "serving"]
 
 _FACTS_A_PASSAGE = 4
-_SUBJECT, _OBJECT = re.compile(r"\(S> ([^|]+) \|"), re.compile(r"\| O> ([^)]+)\)")
-_PASSAGE = re.compile(r"<passage>\n\[\d+\] ?(.*)\n(.*?)\n</passage>", re.DOTALL)
+_SUBJECT, _OBJECT = re.compile(rf"\({SUBJECT} ([^|]+) \|"), re.compile(rf"\| {OBJECT} ([^)]+)\)")
+_PASSAGE = re.compile(rf"<{PASSAGE_FENCE}>\n\[\d+\] ?(.*)\n(.*?)\n</{PASSAGE_FENCE}>", re.DOTALL)
 
 
 def plan(prompt: str) -> str:
     """One to three sub-queries, then enough."""
-    question, asked = prompt.rpartition("Question: ")[2], prompt.count("[SUBQ] ")
+    question, asked = prompt.rpartition(f"{QUESTION} ")[2], prompt.count(f"{SUBQ} ")
     if asked > _number(question) % 3:
-        return "[SUFFICIENT]"
+        return str(SUFFICIENT)
     subjects = _SUBJECT.findall(prompt)
     if not subjects:
-        return f"[SUBQ] {question}"
-    return f"[SUBQ] What is known about {subjects[_number(prompt) % len(subjects)]}, search {asked + 1}?"
+        return f"{SUBQ} {question}"
+    return f"{SUBQ} What is known about {subjects[_number(prompt) % len(subjects)]}, search {asked + 1}?"
 
 
 def extract(prompt: str) -> str:
@@ -52,14 +66,14 @@ def extract(prompt: str) -> str:
         words = re.findall(r"\w+", text)
         for start in range(0, _FACTS_A_PASSAGE * 6, 6):
             if phrase := " ".join(words[start : start + 5]):
-                facts.append(f"(S> {title} | P> has in its text | O> {phrase})")
-    return "\n".join(facts) or "[NONE]"
+                facts.append(fact_text(title, "has in its text", phrase))
+    return "\n".join(facts) or str(NONE)
 
 
 def answer(prompt: str) -> str:
     """Something out of the facts."""
     objects = _OBJECT.findall(prompt)
-    return f"Answer: {objects[_number(prompt) % len(objects)]} [1]" if objects else "Answer: [UNKNOWN]"
+    return f"{ANSWER} {objects[_number(prompt) % len(objects)]} {number_text(1)}" if objects else f"{ANSWER} {UNKNOWN}"
 
 
 _ROLES: dict[str, Callable[[str], str]] = {"planner": plan, "extractor": extract, "answerer": answer}

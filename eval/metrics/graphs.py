@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 from ras_agent.eval.metrics.answer_sets import SetScore, set_score
 from ras_agent.eval.metrics.registry import Outcome, metric
 from ras_agent.eval.question import Question, TextualGraph
+from ras_agent.marks import OBJECT, PREDICATE, SUBJECT
 from ras_agent.text.canonical import canonical_key
 
 TripleTexts = Sequence[str]
@@ -20,8 +21,8 @@ _Part = Literal["precision", "recall", "f1"]
 _TripleScore = Callable[[Iterable[TripleTexts], Iterable[TripleTexts]], SetScore]
 
 _EDGE = re.compile(
-    r"\(\s*(?:S>\s*)?(?P<head>[^()|;]+?)\s*(?P<by>[|;])\s*(?:P>\s*)?(?P<relation>[^()|;]+?)"
-    r"\s*(?P=by)\s*(?:O>\s*)?(?P<tail>[^()|;]+?)\s*\)"
+    rf"\(\s*(?:{SUBJECT}\s*)?(?P<head>[^()|;]+?)\s*(?P<by>[|;])\s*(?:{PREDICATE}\s*)?(?P<relation>[^()|;]+?)"
+    rf"\s*(?P=by)\s*(?:{OBJECT}\s*)?(?P<tail>[^()|;]+?)\s*\)"
 )
 _COMMA_EDGE = re.compile(r"\(\s*([^(),|;]+?)\s*,\s*([^(),|;]+?)\s*,\s*([^(),|;]+?)\s*\)")
 _NODES = re.compile(r"^\W*nodes?\W*:(?P<inline>.*)$", re.IGNORECASE)

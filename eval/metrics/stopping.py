@@ -15,9 +15,9 @@ _OWN_STOPS = ("sufficient", "no_retrieval")
 def judged_stop(stop_reason: str, hops: int, gold_hops: int | None) -> Stop | None:
     """Judge a planner's own stop by the gold hops; None if a limit stopped it or the gold hops are unknown.
 
-    `[SUFFICIENT]` after fewer retrievals than the question has gold hops is early, after more is late. `[NO_RETRIEVAL]`
-    is a claim too, made at hop 0. One search may find what takes two hops, so `sufficient_evidence` says in addition
-    whether the gold passages had been retrieved.
+    A stop because the facts suffice is early after fewer retrievals than the question has gold hops, and late after
+    more. A plan to answer without retrieval is a claim too, made at hop 0. One search may find what takes two hops, so
+    `sufficient_evidence` says in addition whether the gold passages had been retrieved.
     """
     if gold_hops is None or stop_reason not in _OWN_STOPS:
         return None

@@ -26,6 +26,7 @@ from ras_agent.eval.report.sections import body
 from ras_agent.eval.report.traces import packed_traces
 from ras_agent.eval.run.prices import Prices, model_tokens
 from ras_agent.eval.run.result import Result
+from ras_agent.marks import ACTIONS
 from ras_agent.page import filled, json_for_html, page_file, policy, trace_frame
 from ras_agent.records import JSON
 
@@ -97,6 +98,7 @@ def _data(report: Report, packed: Mapping[tuple[int, int], str]) -> JSON:
     models = dict.fromkeys(model for run in report.figures for model in run.models)
     return {
         "metric": report.metric,
+        "marks": {action: str(mark) for action, mark in ACTIONS.items()},
         "heads": headline_metrics(report.metrics, report.metric),
         "runs": [run.name for run in report.runs],
         "traced": [any(result.trace is not None for result in run.results) for run in report.runs],

@@ -14,13 +14,14 @@ from ras_agent.eval.benchmarks.registry import Benchmark
 from ras_agent.eval.question import Question
 from ras_agent.eval.question_file import QuestionRecord
 from ras_agent.eval.run.runner import Ask
+from ras_agent.marks import OBJECT, PREDICATE, SUBJECT
 from ras_agent.protocols import Extractor
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Passage, Usage
 
 __all__ = ["GOLD_TRIPLES", "bare_triples", "counted_tokens", "extraction_asker"]
 
-_MARKS = re.compile(r"^\(S> | \| P> | \| O> |\)$", re.MULTILINE)
+_MARKS = re.compile(rf"^\({SUBJECT} | \| {PREDICATE} | \| {OBJECT} |\)$", re.MULTILINE)
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 

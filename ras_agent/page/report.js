@@ -250,7 +250,7 @@
         make("p", {}, passage ? passage.text : "This passage is not in the trace."));
     };
     const last = trace.plans.at(-1);
-    const end = last && last.action !== "subq" ? `[${last.action.toUpperCase()}] ${last.reason}` : `stopped: ${words(trace.stop_reason)}`;
+    const end = last && last.action !== "subq" ? `${data.marks[last.action] || last.action} ${last.reason}` : `stopped: ${words(trace.stop_reason)}`;
     return make("section", { class: "hops" },
       make("h4", {}, "Hops"),
       make("ol", {},

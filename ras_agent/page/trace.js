@@ -1,7 +1,7 @@
 "use strict";
 // Draws the trace in #data. Whatever comes from a document is put into the page as text, never as markup.
 (() => {
-  const { trace, picture } = JSON.parse(document.getElementById("data").textContent);
+  const { trace, picture, marks } = JSON.parse(document.getElementById("data").textContent);
   const $ = (id) => document.getElementById(id);
   const world = $("world");
   const stage = $("stage");
@@ -376,7 +376,7 @@
     const why = last ? last.reason : `stopped: ${words(trace.stop_reason)}`;
     if (last || trace.stop_reason) {
       list.append(make("li", { class: "step", hop: 0 }, make("b", {}, "■"),
-        make("span", {}, last ? make("span", { class: "action" }, `[${last.action.toUpperCase()}]`) : "", ` ${why}`)));
+        make("span", {}, last ? make("span", { class: "action" }, marks[last.action] || last.action) : "", ` ${why}`)));
     }
     $("steps").append(list);
   }

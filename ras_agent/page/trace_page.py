@@ -10,6 +10,7 @@ import json
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping
 
+from ras_agent.marks import ACTIONS
 from ras_agent.page.layout import placed
 from ras_agent.page.self_contained import filled, json_for_html, page_file, policy
 from ras_agent.question_graph import QuestionGraph
@@ -36,8 +37,9 @@ def trace_html(trace: Trace) -> str:
 
 
 def trace_data(trace: Trace) -> str:
-    """Return what the page draws, as JSON that may be put into HTML: {"trace": ..., "picture": ...}."""
-    return json_for_html({"trace": json.loads(trace.to_json()), "picture": _picture(trace)})
+    """Return what the page draws, as JSON that may be put into HTML: {"trace", "picture", "marks": {action: mark}}."""
+    marks = {action: str(mark) for action, mark in ACTIONS.items()}
+    return json_for_html({"trace": json.loads(trace.to_json()), "picture": _picture(trace), "marks": marks})
 
 
 def trace_frame(title: str, data: str = "@@DATA@@") -> str:

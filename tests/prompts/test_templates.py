@@ -1,11 +1,14 @@
 """Prompts come from text files, a user's before the packaged ones, and take exactly the variables they name."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from ras_agent.errors import PromptError
-from ras_agent.prompts import Turn, fragment, load, prompt_names, render
+from ras_agent.marks import ACTIONS, ANSWER, ANSWER_IS, FENCES, FIELDS, MARKS, NONE, SUBJECT, UNKNOWN
+from ras_agent.prompts import Turn, fragment, load, prompt_names, render, templates
+from ras_agent.tools.structure.parse_triples import parse_triples
 
 
 def test_each_role_has_a_zero_shot_and_a_few_shot_prompt() -> None:
@@ -26,6 +29,42 @@ def test_examples_stand_between_the_instructions_and_the_last_turn(name: str) ->
     assert few_shot[0] == plain[0]
     assert few_shot[-1] == plain[-1]
     assert [turn.role for turn in few_shot[1:-1]] == ["user", "assistant"] * ((len(few_shot) - 2) // 2)
+
+
+PACKAGED = Path(templates.__file__).parent
+
+
+@pytest.mark.parametrize("name", prompt_names())
+def test_help_names_marks_by_their_placeholders(name: str) -> None:
+    """So a mark that changes in the table changes in every prompt."""
+    raw = (PACKAGED / f"{name}.txt").read_text(encoding="utf-8")
+    help_texts = re.findall(r"(?ms)^--- system\n(.*?)(?=^--- |\Z)", raw) if raw.startswith("---") else [raw]
+    named = (*ACTIONS.values(), UNKNOWN, NONE, *FIELDS, ANSWER, ANSWER_IS)
+    assert [str(mark) for mark in named if str(mark) in "".join(help_texts)] == []
+
+
+@pytest.mark.parametrize("name", [name for name in prompt_names() if name.endswith("-few-shot")])
+def test_worked_examples_have_no_marks_but_those_of_the_table(name: str) -> None:
+    for turn in load(name).turns[1:]:
+        assert set(re.findall(r"\[[A-Z_]+\]", turn.text)) <= set(map(str, MARKS))
+        assert set(re.findall(r"</?(\w+)>", turn.text)) <= set(FENCES)
+        facts = [line for line in turn.text.splitlines() if str(SUBJECT) in line]
+        assert [str(fact) for fact in parse_triples("\n".join(facts)).triples] == [
+            re.sub(r"^\[\d+\] ", "", fact) for fact in facts
+        ]
+
+
+def test_marks_are_filled_in_from_the_table(tmp_path: Path) -> None:
+    (tmp_path / "own.txt").write_text("{{SUBQ}} or {{FACT}} about {{question}}", encoding="utf-8")
+    own = load("own", tmp_path)
+    assert own.variables == {"question"}
+    assert own.turns[0].text == "[SUBQ] or (S> subject | P> predicate | O> object) about {{question}}"
+
+
+def test_a_prompt_with_worked_examples_is_its_few_shot_variant(tmp_path: Path) -> None:
+    assert load("plan", few_shot=True).turns == load("plan-few-shot").turns
+    with pytest.raises(PromptError, match=r"the prompt 'reader' has no worked examples: there is no file reader-few-"):
+        load("reader", few_shot=True)
 
 
 def test_rendering_fills_each_placeholder_and_drops_empty_turns(tmp_path: Path) -> None:
@@ -86,7 +125,7 @@ def test_a_folder_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
     ("text", "problem"),
     [
         ("hello\n--- user\nx", "line 1: expected '--- system'"),
-        ("--- user\nx\n--- extends plan\n", "line 3: 'extends' stands alone in front of all turns"),
+        ("--- user\nx\n--- extends plan\n", "line 3: 'extends' belongs alone in front of all turns"),
         ("--- extends own\n--- user\nx", "in a circle: own -> own"),
         ("--- extends rules\n--- user\nx", "which has no user turn"),
         ("--- extends nothing", "unknown prompt 'nothing'"),

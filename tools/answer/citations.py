@@ -1,4 +1,4 @@
-"""Numbered evidence: what an answer may cite, what it did cite, and what supports it where it cites nothing."""
+"""Numbered evidence: the numbers that an answer may cite, those it does cite, and the citations made from them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ras_agent.marks import NUMBER, number_text
 from ras_agent.prompts import fact_block, passage_block
 from ras_agent.records import Citation, Passage, Source, Triple
 from ras_agent.text.overlap import best_sentence, sentences_of
 
-__all__ = ["Cited", "Evidence", "read_citations"]
-
-_NUMBERS = r"\[\d{1,4}(?:\s*[,;–-]\s*\d{1,4})*\]"
-_RUN = re.compile(rf"([ \t]*)({_NUMBERS}(?:[ \t]*{_NUMBERS})*)")
+_RUN = re.compile(rf"((?<![ \t])[ \t]*+)({NUMBER.live}(?:[ \t]*+{NUMBER.live})*+)")
 _PART = re.compile(r"(\d+)(?:\s*[–-]\s*(\d+))?")
 _LONGEST_RANGE = 20
 _MOST_SUPPORTING = 2
@@ -21,9 +19,10 @@ _MOST_SUPPORTING = 2
 
 @dataclass(frozen=True, slots=True)
 class Cited:
-    """An answer's text without bracketed numbers, and with one number for each passage, counted from 1.
+    """Holds an answer's citations.
 
-    numbers: of the evidence, in the order of first mention. invented: those that are no evidence.
+    bare: the text without bracketed numbers. numbered: the text with one number per passage, counted from 1.
+    numbers: those of the evidence, in the order of first mention. invented: those that stand for no evidence.
     """
 
     bare: str
@@ -33,7 +32,7 @@ class Cited:
 
 
 def read_citations(text: str, passage_ids: Mapping[int, str]) -> Cited:
-    """The bracketed numbers of `text`; `passage_ids` names the passage behind each number that may be cited."""
+    """Read the bracketed numbers of `text`. `passage_ids` maps each number that may be cited to its passage."""
     numbers: dict[int, None] = {}
     invented: dict[int, None] = {}
     places: dict[str, int] = {}
@@ -46,27 +45,27 @@ def read_citations(text: str, passage_ids: Mapping[int, str]) -> Cited:
                 marks[places.setdefault(passage_ids[number], len(places) + 1)] = None
             else:
                 invented[number] = None
-        return run[1] + "".join(f"[{place}]" for place in marks) if marks else ""
+        return run[1] + "".join(map(number_text, marks)) if marks else ""
 
     numbered = _RUN.sub(renumbered, text)
     return Cited(_RUN.sub("", text), numbered, tuple(numbers), tuple(invented))
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
-    """Passages numbered from 1, then facts. `unshown` passages have no number, but facts may come from them."""
+class NumberedEvidence:
+    """Holds passages, numbered from 1, then facts. `unshown` passages have no number, but facts may come from them."""
 
     passages: tuple[Passage, ...] = ()
     facts: tuple[Triple, ...] = ()
     unshown: tuple[Passage, ...] = ()
 
     def block(self) -> str:
-        """As prompts show it; blank for none."""
+        """Render the evidence for a prompt; "" for none."""
         blocks = (passage_block(self.passages), fact_block(self.facts, first=len(self.passages) + 1))
         return "\n".join(filter(None, blocks))
 
     def passage_ids(self) -> dict[int, str]:
-        """The passage behind each number: itself, or the given one that a fact was read in, if there is one."""
+        """Map each citable number to a passage: the passage itself, or the given one that the fact was read in."""
         behind = {number: passage.id for number, passage in enumerate(self.passages, start=1)}
         for number, fact in enumerate(self.facts, start=len(self.passages) + 1):
             source = self._source(fact)
@@ -75,9 +74,10 @@ class Evidence:
         return behind
 
     def citations(self, numbers: Iterable[int], answer: str, question: str) -> tuple[Citation, ...]:
-        """One citation for each passage behind citable `numbers`, in their order.
+        """Return one citation for each passage behind the citable `numbers`, in their order.
 
-        It quotes where the first cited fact was read; without any, what says most of answer and question.
+        A citation quotes the place where the first cited fact of its passage was read. If no fact of it is cited, it
+        quotes the sentence that shares most with answer and question.
         """
         behind = self.passage_ids()
         cited: dict[str, list[Triple]] = {}
@@ -92,7 +92,7 @@ class Evidence:
         )
 
     def supporting(self, answer: str, question: str) -> tuple[Citation, ...]:
-        """Citations of the two passages whose sentences share most with answer and question, the best first."""
+        """Cite the two passages with the sentences that share most with answer and question, the best first."""
         scored = []
         for place, passage in enumerate(self.passages):
             sentence, support = best_sentence(sentences_of(passage.text), (answer, question))
@@ -116,12 +116,12 @@ class Evidence:
         return (sentence.start, sentence.end) if sentence else (0, len(passage.text))
 
     def _read_at(self, passage: Passage, start: int, end: int) -> list[Triple]:
-        """Facts read within characters `start` to `end`."""
+        """Return the facts that were read at characters `start` to `end`, or at some of them."""
         here = Source(passage.id, start, end)
         return [fact for fact in self.facts if any(_overlap(source, here) for source in fact.sources)]
 
     def _source(self, fact: Triple) -> Source | None:
-        """The source of a fact whose passage was given, the first one retrieved of several."""
+        """Return the source of a fact in a given passage, in the first retrieved of several; None if there is none."""
         ranks = {passage.id: rank for rank, passage in enumerate((*self.passages, *self.unshown))}
         sources = [source for source in fact.sources if source.passage_id in ranks]
         return min(sources, key=lambda source: ranks[source.passage_id], default=None)
@@ -132,7 +132,7 @@ def _overlap(one: Source, other: Source) -> bool:
 
 
 def _expanded(run: str) -> list[int]:
-    """`[2, 4-6][9]` -> 2 4 5 6 9; a range too long to be one is its two ends."""
+    """Return the numbers in brackets: `[2, 4-6][9]` -> 2 4 5 6 9. An overlong range counts as its two ends."""
     numbers: list[int] = []
     for first, last in _PART.findall(run):
         low, high = int(first), int(last or first)

@@ -7,15 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from ras_agent.marks import ANSWER, FLAGS, UNKNOWN
 from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.chat.dialogue import without_thinking
 
-__all__ = ["FORMS", "AnswerForm", "Style", "abstains", "answer_part", "bare_words"]
-
 Style = Literal["short", "choice", "boolean", "long", "reader"]
 
-_ANSWER = re.compile(r"^[\s*_#>`]*(?:final\s+)?answer[\s*_`]*:", re.IGNORECASE | re.MULTILINE)
-_ABSTAINS = re.compile(r"\W*\[\s*UNKNOWN\s*\]|\W*UNKNOWN\W*\Z", re.IGNORECASE)
+_ANSWER = re.compile(ANSWER.live, FLAGS)
+_UNKNOWN_WORD = str(UNKNOWN).strip("[]")
+# the word alone, but not as it is in data, where it has look-alikes of brackets
+_ABSTAINS = re.compile(rf"\W*{UNKNOWN.live}|[^\w‹›]*{_UNKNOWN_WORD}[^\w‹›]*\Z", re.IGNORECASE)
 _VERDICT = re.compile(r"\W*(true|false|yes|no)\b", re.IGNORECASE)
 _OPTION = re.compile(r"(?<!\S)\(?([A-Za-z]|\d{1,2})[).:](?=\s)")
 _CHOSEN = re.compile(r"\W*(?:option\s+)?([A-Za-z]|\d{1,2})(?:[).:,]|\W*\Z)", re.IGNORECASE)
@@ -25,9 +26,11 @@ _ONE_LINER = 200
 
 @dataclass(frozen=True, slots=True)
 class AnswerForm:
-    """prompt: its file. wanted: the form in words. prose: whether numbers stay in the text, and lines after the first.
+    """Describes one form of answers.
 
-    read: from the answer part of a reply and the question to the answer itself, blank if it does not have the form.
+    prompt: the name of its prompt. wanted: the form in words, for a repair.
+    prose: whether citations stay in the text, and lines after the first.
+    read: takes the answer part of a reply and the question, and returns the answer; "" if it does not have the form.
     """
 
     prompt: str
@@ -37,10 +40,11 @@ class AnswerForm:
 
 
 def answer_part(reply: str, *, prose: bool, finished: bool = True) -> str:
-    """What stands behind "Answer:" in a reply; blank for none.
+    """Return the part of a reply behind "Answer:"; "" for none.
 
-    In prose that is all behind the first one; else the line behind the last one, reasoning may come before it. A
-    finished reply without "Answer:" is the answer itself if it is prose or a single short line.
+    In prose that is everything behind the first "Answer:". Else it is the rest of the line behind the last one, since
+    reasoning may come before it. A finished reply without "Answer:" is the answer itself if it is prose or a single
+    short line.
     """
     text = without_thinking(reply)
     marks = list(_ANSWER.finditer(text))
@@ -52,12 +56,12 @@ def answer_part(reply: str, *, prose: bool, finished: bool = True) -> str:
 
 
 def abstains(answer: str) -> bool:
-    """Whether the answer is [UNKNOWN]."""
+    """Return whether the answer is [UNKNOWN]."""
     return bool(_ABSTAINS.match(answer))
 
 
 def bare_words(answer: str) -> str:
-    """An answer without quotes, markup and its full stop."""
+    """Return an answer without quotes, markup and its full stop."""
     bare = answer.strip(_WRAPPING)
     return bare[:-1].rstrip(_WRAPPING) if bare.endswith(".") and bare.count(".") == 1 else bare
 
@@ -76,7 +80,7 @@ def _verdict(answer: str, question: str) -> str:
 
 
 def _label(answer: str, question: str) -> str:
-    """The label of the chosen option as the question writes it, also where its text was given instead."""
+    """Return the label of the chosen option as the question writes it, also if the answer is the option's text."""
     marks = list(_OPTION.finditer(question))
     ends = [*(mark.start() for mark in marks[1:]), len(question)]
     options = {mark[1].casefold(): mark[1] for mark in marks}
@@ -90,9 +94,9 @@ def _label(answer: str, question: str) -> str:
 
 
 FORMS: dict[Style, AnswerForm] = {
-    "short": AnswerForm("answer-short", "Answer: the answer alone, then its numbers", False, _as_it_is),
-    "choice": AnswerForm("answer-choice", "Answer: the label of one option, then its numbers", False, _label),
-    "boolean": AnswerForm("answer-boolean", "Answer: True, False, Yes or No, then its numbers", False, _verdict),
-    "long": AnswerForm("answer-long", "Answer: one to three paragraphs with their numbers", True, _prose),
-    "reader": AnswerForm("reader", "Answer: the answer alone, then its numbers", False, _as_it_is),
+    "short": AnswerForm("answer-short", f"{ANSWER} the answer alone, then its numbers", False, _as_it_is),
+    "choice": AnswerForm("answer-choice", f"{ANSWER} the label of one option, then its numbers", False, _label),
+    "boolean": AnswerForm("answer-boolean", f"{ANSWER} True, False, Yes or No, then its numbers", False, _verdict),
+    "long": AnswerForm("answer-long", f"{ANSWER} one to three paragraphs with their numbers", True, _prose),
+    "reader": AnswerForm("reader", f"{ANSWER} the answer alone, then its numbers", False, _as_it_is),
 }

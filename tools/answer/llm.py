@@ -1,4 +1,4 @@
-"""An answerer on any chat model: numbered evidence in, an answer with citations that exist out."""
+"""An answerer on any chat model: it shows numbered evidence and turns the numbers in the reply into citations."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from pathlib import Path
 from ras_agent.budget import current_ledger
 from ras_agent.errors import BudgetExceeded, ModelCallError
 from ras_agent.events import AnswerToken, emit, streaming
+from ras_agent.marks import UNKNOWN
 from ras_agent.prompts import as_data, fragment, load
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Answer, Failure, Passage
-from ras_agent.tools.answer.citations import Evidence, read_citations
+from ras_agent.tools.answer.citations import NumberedEvidence, read_citations
 from ras_agent.tools.answer.forms import FORMS, Style, abstains, answer_part, bare_words
 from ras_agent.tools.chat.client import ChatSettings, Reply, Request, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, repair
-
-__all__ = ["I_DO_NOT_KNOW", "LLMAnswerer"]
 
 I_DO_NOT_KNOW = "I don't know."
 
@@ -28,11 +27,12 @@ class LLMAnswerer:
     model: a LangChain chat model, a string such as "openai:gpt-4o-mini", or a Chat.
     style: the form of the answer: "short", "choice" (a label), "boolean", "long", or "reader" (reasons first, as
         IRCoT's reader does).
-    few_shot: whether worked examples stand in front of the question (not for "reader").
+    few_shot: whether worked examples come before the question (not for "reader").
     may_abstain: whether the model may say that the evidence does not hold the answer.
     task: a task's own instruction, shown above the question.
     prompts_dir: a folder whose files override the packaged prompts (answer, answer-short, may-abstain, ...).
-    max_passage_chars: passages beyond it are not shown, the last retrieved first, and a Failure says so.
+    max_passage_chars: the passages that are shown have at most so many characters. The last retrieved are left out,
+        and a Failure says so.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class LLMAnswerer:
             raise ValueError(f"unknown answer style {style!r}; known: {', '.join(FORMS)}")
         self._chat = as_chat(model, settings)
         self._form = FORMS[style]
-        self._prompt = load(f"{self._form.prompt}-few-shot" if few_shot else self._form.prompt, prompts_dir)
+        self._prompt = load(self._form.prompt, prompts_dir, few_shot=few_shot)
         self._repair = load("repair", prompts_dir)
         self._abstention = fragment("may-abstain" if may_abstain else "must-answer", prompts_dir)
         self._may_abstain = may_abstain
@@ -63,11 +63,14 @@ class LLMAnswerer:
         return self._chat.name
 
     def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage]) -> Answer:
-        """An answer, streamed as AnswerToken events if events are streamed. Raises ModelCallError, BudgetExceeded."""
+        """Return the answer, also as AnswerToken events where events are streamed.
+
+        Raises ModelCallError if the call fails, BudgetExceeded if the budget forbids it.
+        """
         return converse(self._chat, self._dialogue(question, graph, passages))
 
     async def aanswer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage]) -> Answer:
-        """`answer` for coroutines."""
+        """Do the same as `answer`, for coroutines."""
         return await aconverse(self._chat, self._dialogue(question, graph, passages))
 
     def _dialogue(self, question: str, graph: QuestionGraph, passages: Sequence[Passage]) -> Dialogue[Answer]:
@@ -81,7 +84,7 @@ class LLMAnswerer:
         tokens, passage_ids = _TokenStream(), evidence.passage_ids()
 
         def on_text(so_far: str) -> None:
-            tokens.tell(self._so_far(so_far, question, passage_ids))
+            tokens.grow(self._so_far(so_far, question, passage_ids))
 
         request = Request(turns, on_text if streaming() else None)
         reply = yield request
@@ -96,10 +99,10 @@ class LLMAnswerer:
             failures.append(_failure(problem, reply.text))
         if reply.truncated:
             failures.append(_failure("the reply was cut off at its token limit", reply.text[-200:]))
-        tokens.tell(answer.text)
+        tokens.grow(answer.text)
         return replace(answer, failures=(*failures, *answer.failures))
 
-    def _evidence(self, graph: QuestionGraph, passages: Sequence[Passage]) -> tuple[Evidence, list[Failure]]:
+    def _evidence(self, graph: QuestionGraph, passages: Sequence[Passage]) -> tuple[NumberedEvidence, list[Failure]]:
         room, count = self._max_passage_chars, 0
         for passage in passages:
             room -= len(passage.text)
@@ -108,13 +111,13 @@ class LLMAnswerer:
             count += 1
         left_out = len(passages) - count
         failures = [_failure(f"{left_out} of {len(passages)} passages did not fit into the prompt")] if left_out else []
-        return Evidence(tuple(passages[:count]), graph.facts, tuple(passages[count:])), failures
+        return NumberedEvidence(tuple(passages[:count]), graph.facts, tuple(passages[count:])), failures
 
-    def _read(self, reply: Reply, question: str, evidence: Evidence) -> tuple[Answer, str]:
-        """The answer that a reply holds, and what is wrong with it or nothing."""
+    def _read(self, reply: Reply, question: str, evidence: NumberedEvidence) -> tuple[Answer, str]:
+        """Return the answer that a reply holds, and what is wrong with it, "" for nothing."""
         part = answer_part(reply.text, prose=self._form.prose)
         if abstains(part):
-            problem = "" if self._may_abstain else f"[UNKNOWN] is no answer. {self._abstention}"
+            problem = "" if self._may_abstain else f"{UNKNOWN} is no answer. {self._abstention}"
             return Answer(I_DO_NOT_KNOW, abstained=True), problem
         cited = read_citations(part, evidence.passage_ids())
         if not bare_words(cited.bare):
@@ -128,9 +131,9 @@ class LLMAnswerer:
         return Answer(text or cited.bare.strip(), citations, failures=tuple(failures)), problem
 
     def _so_far(self, reply: str, question: str, passage_ids: Mapping[int, str]) -> str:
-        """The part of the answer that an unfinished reply already settles."""
+        """Return the part of the answer that an unfinished reply already settles."""
         part = answer_part(reply, prose=self._form.prose, finished=False)
-        if part.rfind("[") > part.rfind("]"):  # a citation, or [UNKNOWN], that is still being written
+        if part.rfind("[") > part.rfind("]"):  # a number or a token that is not complete yet
             part = part[: part.rfind("[")]
         if abstains(part):
             return ""
@@ -139,19 +142,20 @@ class LLMAnswerer:
 
 
 class _TokenStream:
-    """Emits what is new in a growing answer.
+    """Emits the new part of a growing answer.
 
-    A call that was retried, or a reply that was repaired, begins anew; what differs from the tokens that are already
-    out is not told as tokens again.
+    A call that was retried, or a reply that was repaired, begins anew. Where the answer then differs from the tokens
+    that were emitted already, no more are emitted.
     """
 
     def __init__(self) -> None:
-        self._told = ""
+        self._emitted = ""
 
-    def tell(self, answer: str) -> None:
-        if len(answer) > len(self._told) and answer.startswith(self._told):
-            emit(AnswerToken(answer[len(self._told) :]))
-            self._told = answer
+    def grow(self, answer: str) -> None:
+        """Emit what `answer` adds to the tokens emitted so far."""
+        if len(answer) > len(self._emitted) and answer.startswith(self._emitted):
+            emit(AnswerToken(answer[len(self._emitted) :]))
+            self._emitted = answer
 
 
 def _failure(message: str, detail: str = "") -> Failure:

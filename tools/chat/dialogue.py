@@ -14,14 +14,15 @@ from contextvars import copy_context
 from typing import TypeVar
 
 from ras_agent.errors import BudgetExceeded, ModelCallError
+from ras_agent.marks import THINKING_TAGS
 from ras_agent.prompts import Prompt, Turn
 from ras_agent.tools.chat.client import Chat, Reply, Request
 
 T = TypeVar("T")
 Dialogue = Generator[Request, Reply, T]
 
-_OPEN = re.compile(r"<(think|thinking|thought|reasoning)>", re.IGNORECASE)
-_CLOSE = re.compile(r"</(think|thinking|thought|reasoning)>", re.IGNORECASE)
+_OPEN = re.compile(rf"<(?:{'|'.join(THINKING_TAGS)})>", re.IGNORECASE)
+_CLOSE = re.compile(rf"</(?:{'|'.join(THINKING_TAGS)})>", re.IGNORECASE)
 
 
 def repair(request: Request, reply: Reply, prompt: Prompt, problem: str, form: str) -> Request:

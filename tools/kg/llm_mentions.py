@@ -6,12 +6,13 @@ import re
 from pathlib import Path
 
 from ras_agent.errors import ParseError
+from ras_agent.marks import NONE
 from ras_agent.prompts import as_data, load
 from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.chat.client import ChatSettings, Request, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, converse, repair, without_thinking
 
-_FORM = "one name a line, or [NONE]"
+_FORM = f"one name a line, or {NONE}"
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
 
 
@@ -50,7 +51,7 @@ def listed_names(reply: str, question: str) -> list[str] | None:
     """
     lines = [_BULLET.sub("", line).strip('*_`"“” \t,;') for line in without_thinking(reply).splitlines()]
     lines = [line for line in lines if canonical_key(line)]
-    if any(line.strip("[]").upper() == "NONE" for line in lines):
+    if any(line.strip("[]").upper() == str(NONE).strip("[]") for line in lines):
         return []
     asked = f" {canonical_key(question)} "
     names = [line for line in lines if f" {canonical_key(line)} " in asked or (not line.isascii() and line in question)]

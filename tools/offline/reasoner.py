@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ras_agent.marks import ANSWER_IS
 from ras_agent.records import Hit, Passage, Step
 from ras_agent.text.names import names_in
 from ras_agent.text.sentences import sentence_spans
@@ -23,17 +24,17 @@ class OfflineReasoner:
         """The sentence to search with next, or the one that ends the chain when no sentence leads on."""
         evidence = gather(question, [Step(1, question, tuple(Hit(passage, 0.0) for passage in passages))])
         if evidence.explained() >= ENOUGH:
-            return "So the answer is in two passages that have been read, one of which names the other."
+            return f"{ANSWER_IS} in two passages that have been read, one of which names the other."
         for name in evidence.asked.compared:
             thought = f"What about {name}?"
             if not evidence.has_read(name) and thought not in thoughts:
                 return thought
         if evidence.asked.compared:
-            return "So the answer is in the passages about what is compared."
+            return f"{ANSWER_IS} in the passages about what is compared."
         leads = (lead for lead in _leads(evidence) if not any(lead.sentence in thought for thought in thoughts))
         best = max(leads, key=lambda lead: lead.score, default=None)
         if best is None:
-            return "So the answer is in what has been read, or nowhere."
+            return f"{ANSWER_IS} in what has been read, or nowhere."
         return best.thought
 
 
@@ -55,6 +56,8 @@ def _leads(evidence: Evidence) -> Iterator[_Lead]:
     for read in evidence.passages.values():
         for start, end in sentence_spans(read.passage.text):
             sentence = read.passage.text[start:end]
+            if ANSWER_IS.is_in(sentence):  # quoted, it would end the chain
+                continue
             held = evidence.coverage(frozenset(stems(f"{read.passage.title} {sentence}")))
             if held and any(not evidence.has_read(name) for name in names_in(sentence)):
                 yield _Lead(sentence, tuple(evidence.missing(read.words)), held + 0.5 / (1 + read.rank))

@@ -1,7 +1,8 @@
-"""IRCoT's reasoner on any chat model: one more sentence of the chain of thought."""
+"""IRCoT's reasoner on any chat model: it writes one more sentence of the chain of thought per call."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,13 +14,11 @@ from ras_agent.text.sentences import sentence_spans
 from ras_agent.tools.chat.client import ChatSettings, Request, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, repair, without_thinking
 
-__all__ = ["LLMReasoner", "first_new_sentence"]
-
 _FORM = "one sentence that says something new"
 
 
 class LLMReasoner:
-    """Reasons with a chat model; `prompts_dir` overrides next-sentence and repair."""
+    """Reasons with a chat model. `prompts_dir` is a folder whose files override next-sentence and repair."""
 
     def __init__(
         self, model: object, *, prompts_dir: str | Path | None = None, settings: ChatSettings | None = None
@@ -33,11 +32,11 @@ class LLMReasoner:
         return self._chat.name
 
     def next_sentence(self, question: str, passages: Sequence[Passage], thoughts: Sequence[str]) -> str:
-        """The next sentence. Raises ParseError if neither the first reply nor the second one holds a new one."""
+        """Return the next sentence. Raises ParseError if neither the first reply nor the second holds a new one."""
         return converse(self._chat, self._dialogue(question, passages, thoughts))
 
     async def anext_sentence(self, question: str, passages: Sequence[Passage], thoughts: Sequence[str]) -> str:
-        """`next_sentence` for coroutines."""
+        """Do the same as `next_sentence`, for coroutines."""
         return await aconverse(self._chat, self._dialogue(question, passages, thoughts))
 
     def _dialogue(self, question: str, passages: Sequence[Passage], thoughts: Sequence[str]) -> Dialogue[str]:
@@ -59,7 +58,7 @@ class LLMReasoner:
 
 
 def first_new_sentence(reply: str, thoughts: Sequence[str]) -> str:
-    """The first sentence of a reply that is not among the thoughts; models like to repeat them first. Blank for none.
+    """Return the first sentence of a reply that is not among the thoughts, which models like to repeat; "" for none.
 
     >>> first_new_sentence("Bell lived in Edinburgh. The Water of Leith flows there.", ["Bell lived in Edinburgh."])
     'The Water of Leith flows there.'
@@ -67,7 +66,8 @@ def first_new_sentence(reply: str, thoughts: Sequence[str]) -> str:
     known = {canonical_key(thought) for thought in thoughts}
     text = without_thinking(reply)
     for start, end in sentence_spans(text):
-        sentence = " ".join(text[start:end].split()).strip('*_`"“”> -')
+        # a no-break space stays: it is what keeps a passage's "answer is" from ending the chain (ras_agent.marks)
+        sentence = re.sub(r"[ \t\n\r\f\v]+", " ", text[start:end]).strip('*_`"“”> -')
         if any(map(str.isalnum, sentence)) and canonical_key(sentence) not in known:
             return sentence
     return ""

@@ -1,4 +1,4 @@
-"""An extractor on any chat model: passages in, facts with the sentences that state them out."""
+"""An extractor on any chat model: it reads facts out of passages and finds the sentence that states each."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ras_agent.budget import current_ledger
 from ras_agent.errors import BudgetExceeded, ModelCallError
+from ras_agent.marks import NONE
 from ras_agent.prompts import as_line, load, passage_block
 from ras_agent.records import Extraction, Failure, Passage, Source, Triple
 from ras_agent.text.overlap import Sentence, best_sentence, sentences_of
@@ -18,18 +19,16 @@ from ras_agent.tools.chat.dialogue import Dialogue, aconverse_all, converse_all,
 from ras_agent.tools.chat.models import model_name, sampling_parameters
 from ras_agent.tools.structure.parse_triples import FORM, ParsedTriples, parse_triples
 
-__all__ = ["LLMExtractor"]
-
 
 class LLMExtractor:
-    """Extracts with a chat model, one call for every `passages_per_call` passages, `at_once` calls under way.
+    """Extracts with a chat model: one call for every `passages_per_call` passages, `at_once` calls at the same time.
 
-    A call that fails, a reply that stays unreadable after one repair, a reply cut off: each is a Failure of its own
-    and leaves the other passages' facts alone. What is extracted does not depend on the sub-query (RAS, section 3.2),
-    so kept replies serve every question.
+    A call that fails, a reply that stays unreadable after one repair, and a reply that is cut off are each a Failure,
+    and do not affect the facts of other passages. What is extracted does not depend on the sub-query (RAS, section
+    3.2), so cached replies serve every question.
 
     model: a LangChain chat model, a string such as "openai:gpt-4o-mini", or a Chat.
-    few_shot: whether worked examples stand in front of the passages.
+    few_shot: whether worked examples come before the passages.
     prompts_dir: a folder whose files override the packaged prompts (triples, triples-few-shot, repair).
     """
 
@@ -46,7 +45,7 @@ class LLMExtractor:
         if passages_per_call < 1 or at_once < 1:
             raise ValueError(f"passages_per_call and at_once must be positive, got {passages_per_call} and {at_once}")
         self._chat = as_chat(model, settings)
-        self._prompt = load("triples-few-shot" if few_shot else "triples", prompts_dir)
+        self._prompt = load("triples", prompts_dir, few_shot=few_shot)
         self._repair = load("repair", prompts_dir)
         self._passages_per_call = passages_per_call
         self._at_once = at_once
@@ -57,7 +56,7 @@ class LLMExtractor:
 
     @property
     def fingerprint(self) -> str:
-        """What decides which facts are read in a passage: model, sampling, prompts; not where the model runs."""
+        """Return a hash of what decides a passage's facts: model, sampling, prompts; but not where the model runs."""
         parameters = {**sampling_parameters(self._chat.model), "endpoint": None}
         prompts = [[turn.role, turn.text] for prompt in (self._prompt, self._repair) for turn in prompt.turns]
         identity = [model_name(self._chat.model), parameters, prompts, self._passages_per_call]
@@ -65,11 +64,11 @@ class LLMExtractor:
         return f"{model_name(self._chat.model)} {digest[:16]}"
 
     def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
-        """Facts in the order of the passages."""
+        """Return the facts in the order of the passages."""
         return _joined(converse_all(self._chat, self._dialogues(passages), self._at_once))
 
     async def aextract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
-        """`extract` for coroutines."""
+        """Do the same as `extract`, for coroutines."""
         return _joined(await aconverse_all(self._chat, self._dialogues(passages), self._at_once))
 
     def _dialogues(self, passages: Sequence[Passage]) -> list[Dialogue[Extraction]]:
@@ -103,23 +102,23 @@ class LLMExtractor:
         located = [_located(triple, sentences, self.name) for triple in dict.fromkeys(triples)]
         for triple in located:
             if not triple.sources:
-                failed("a fact is in none of the passages it was asked of", str(triple))
+                failed("a fact shares no word with any of its passages", str(triple))
         return Extraction(tuple(triple for triple in located if triple.sources), tuple(failures))
 
 
 def _problem(parsed: ParsedTriples, reply: Reply) -> str:
-    """What is wrong with a reply, or nothing. Prose beside readable facts is not."""
+    """Return what is wrong with a reply, "" for nothing. Prose around readable facts is not wrong."""
     if parsed.broken:
         return f"these lines are not in the form of facts: {as_line(' / '.join(parsed.broken))[:500]}"
     if parsed.triples or (not parsed.leftovers and without_thinking(reply.text).strip()):
         return ""
-    return "it holds no fact in the agreed form, nor [NONE]"
+    return f"it holds no fact in the agreed form, nor {NONE}"
 
 
 def _located(triple: Triple, passages: Sequence[tuple[Passage, Sequence[Sentence]]], extractor: str) -> Triple:
-    """The triple with its source: of all sentences, the one that shares most with it.
+    """Return the triple with its source: of all sentences, the one that shares most words with it.
 
-    Where no sentence shares a word with it, a single passage is the source as a whole; of several, none is.
+    Where no sentence shares a word, a single passage is the source as a whole, but none of several is.
     """
     phrases = (triple.subject, triple.predicate, triple.object)
     best, highest = None, 0.0

@@ -1,47 +1,45 @@
-r"""Triples out of a model's reply, however it was dressed.
+r"""Triples out of a model's reply, whatever is around them.
 
     (S> subject | P> predicate | O> object)        the paper's form, one a line or comma separated
     ["subject", "predicate", "object"]             JSON lists, and lists or objects around them
     {"head": ..., "relation": ..., "tail": ...}    JSON objects, also subject/predicate/object and other spellings
 
 Code fences, bullets, numbering, trailing commas and prose around them do not matter. Each triple is found on its own,
-so a broken one costs no other; a last one that was cut off is left over, never guessed. In the paper's form, a
-backslash takes the special meaning from `|`, `(`, `)`, `>` and itself.
+so a broken one does not affect the others; a last one that was cut off is a leftover, never guessed. In the paper's
+form, a backslash takes the special meaning from `|`, `(`, `)`, `>` and itself (ras_agent.marks.fact_text writes it).
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ras_agent.marks import FIELDS, NONE, PLACEHOLDERS
 from ras_agent.records import Triple
 from ras_agent.tools.chat.dialogue import without_thinking
 
-__all__ = ["FORM", "NOTHING", "ParsedTriples", "format_triples", "parse_triples"]
-
-FORM = "one fact a line, (S> subject | P> predicate | O> object), or [NONE] if there is none"
-NOTHING = "[NONE]"
+FORM = f"one fact a line, {PLACEHOLDERS['FACT']}, or {NONE} if there is none"
 
 _STRING = r'"(?:[^"\\\n]|\\.)*+"'
 _SCALAR = rf"(?:{_STRING}|-?\d[\d.eE+-]*+|true|false|null)"
 _VALUE = rf"(?:{_SCALAR}|\[\s*+(?:{_SCALAR}\s*+,?\s*+)*+\])"
-_FIELD = r"((?:[^|\\s]++|\\.|\|(?!\s*+[spo]>)|\bs(?!>)|\Bs)*+)"  # up to a marker, never into the next triple
+_S, _P, _O = (re.escape(str(mark)) for mark in FIELDS)
+_MARK = f"(?:{_S}|{_P}|{_O})"
+_FIELD = rf"((?:[^|\\{_S[0]}]++|\\.|\|(?!\s*+{_MARK})|(?!\b{_S}){_S[0]})*+)"  # up to a mark, never into the next triple
 _START = re.compile(
-    rf"(?P<marked>(?<!\\)(?P<open>\(\s*+)?\bs>{_FIELD}\|\s*+p>{_FIELD}\|\s*+o>)"
+    rf"(?P<marked>(?<!\\)(?P<open>\(\s*+)?\b{_S}{_FIELD}\|\s*+{_P}{_FIELD}\|\s*+{_O})"
     rf"|(?P<list>\[\s*+{_STRING}\s*+,\s*+{_STRING}\s*+,\s*+{_SCALAR}\s*+,?\s*+\])"
     rf"|(?P<object>\{{\s*+(?:{_STRING}\s*+:\s*+{_VALUE}\s*+,?\s*+)++\}})",
     re.IGNORECASE,
 )
-_STOP = re.compile(r"\\.|\(\s*+s>|[()]|\n(?!\s*+\))|\|\s*+[spo]>|\bs>", re.IGNORECASE)
+_STOP = re.compile(rf"\\.|\(\s*+{_S}|[()]|\n(?!\s*+\))|\|\s*+{_MARK}|\b{_S}", re.IGNORECASE)
 _PAIR = re.compile(rf"({_STRING})\s*+:\s*+({_VALUE})", re.IGNORECASE)
 _SCALARS = re.compile(_SCALAR, re.IGNORECASE)
 _ESCAPED = re.compile(r"\\([\\|()>])")
-_SPECIAL = re.compile(r"[\\|]|(?<=[SsPpOo])>")
-_PARENTHESIS = re.compile(r"[()]")
-_SCAFFOLD = re.compile(r"""```.*|[\[{\s]*"\w+"\s*:[\[\]{}\s,]*|\W*+(?:\d++|none)?+\W*+""", re.IGNORECASE)
-_MARKS = re.compile(r'[spo]>|\|.*\||^[\s,]*[\[{(]*\s*"', re.IGNORECASE)
+_NOTHING = str(NONE).strip("[]")
+_SCAFFOLD = re.compile(rf"""```.*|[\[{{\s]*"\w+"\s*:[\[\]{{}}\s,]*|\W*+(?:\d++|{_NOTHING})?+\W*+""", re.IGNORECASE)
+_TRACES = re.compile(rf'{_MARK}|\|.*\||^[\s,]*[\[{{(]*\s*"', re.IGNORECASE)
 _KEYS = {
     **dict.fromkeys(("subject", "subj", "s", "head", "h", "source", "entity1"), 0),
     **dict.fromkeys(("predicate", "pred", "p", "relation", "rel", "r", "relationship"), 1),
@@ -51,19 +49,19 @@ _KEYS = {
 
 @dataclass(frozen=True, slots=True)
 class ParsedTriples:
-    """What a reply states, in order, and the lines of it that state nothing readable."""
+    """Holds the triples that a reply states, in order, and its lines that state nothing readable."""
 
     triples: tuple[Triple, ...] = ()
     leftovers: tuple[str, ...] = ()
 
     @property
     def broken(self) -> tuple[str, ...]:
-        """Leftovers that bear the marks of a triple; the others are prose."""
-        return tuple(line for line in self.leftovers if _MARKS.search(line))
+        """Return the leftovers that look like parts of a triple; the others are prose."""
+        return tuple(line for line in self.leftovers if _TRACES.search(line))
 
 
 def parse_triples(reply: str) -> ParsedTriples:
-    """All triples of a reply. Never raises."""
+    """Return all triples of a reply, and what is left over. Never raises."""
     text = without_thinking(reply)
     triples: list[Triple] = []
     leftovers: list[str] = []
@@ -79,16 +77,8 @@ def parse_triples(reply: str) -> ParsedTriples:
     return ParsedTriples(tuple(triples), tuple(leftovers))
 
 
-def format_triples(triples: Iterable[Triple]) -> str:
-    """The paper's form, one triple a line, white space in fields reduced to one space; parse_triples reads it back."""
-    return "\n".join(
-        f"(S> {_escape(triple.subject)} | P> {_escape(triple.predicate)} | O> {_escape(triple.object)})"
-        for triple in triples
-    )
-
-
 def _read(text: str, match: re.Match[str]) -> tuple[tuple[str, str, str] | None, int]:
-    """The fields of a match, or None, and where to read on."""
+    """Return the fields of a match, or None, and the place to read on from."""
     if match["list"]:
         subject, predicate, object_ = (_decode(value) for value in _SCALARS.findall(match["list"]))
         end = match.end()
@@ -109,7 +99,7 @@ def _read(text: str, match: re.Match[str]) -> tuple[tuple[str, str, str] | None,
 
 
 def _last_field(text: str, start: int, *, opened: bool) -> tuple[str, int]:
-    """The object, which ends at the parenthesis that no other opened, and where the triple ends. Blank if cut off."""
+    """Return the object, up to the parenthesis that closes the triple, and the triple's end; "" if it is cut off."""
     depth = 0
     for stop in _STOP.finditer(text, start):
         if stop[0] == "(":
@@ -125,12 +115,12 @@ def _last_field(text: str, start: int, *, opened: bool) -> tuple[str, int]:
 
 
 def _lines(gap: str) -> list[str]:
-    """The lines between two triples that hold more than fences, bullets, numbers, brackets and commas."""
+    """Return the lines between two triples that hold more than fences, bullets, numbers, brackets and commas."""
     return [line.strip() for line in gap.splitlines() if not _SCAFFOLD.fullmatch(line.strip())]
 
 
 def _decode(value: str) -> str:
-    """A JSON scalar as text on one line; blank for null."""
+    """Return a JSON scalar as text on one line; "" for null."""
     if value[0] != '"':
         return "" if value.casefold() == "null" else value
     try:
@@ -140,20 +130,6 @@ def _decode(value: str) -> str:
     return " ".join(decoded.split())
 
 
-def _escape(field: str) -> str:
-    escaped = _SPECIAL.sub(r"\\\g<0>", " ".join(field.split()))
-    return escaped if _balanced(field) else _PARENTHESIS.sub(r"\\\g<0>", escaped)
-
-
-def _balanced(field: str) -> bool:
-    depth = 0
-    for mark in _PARENTHESIS.findall(field):
-        depth += 1 if mark == "(" else -1
-        if depth < 0:
-            return False
-    return depth == 0
-
-
 def _unescape(field: str) -> str:
-    plain = _ESCAPED.sub(r"\1", field) if "\\" in field else field  # few fields hold one, and the look is cheap
+    plain = _ESCAPED.sub(r"\1", field) if "\\" in field else field  # the test is cheaper, and few fields have one
     return " ".join(plain.split())

@@ -19,6 +19,7 @@ from rich.text import Text
 
 from ras_agent.app.cli.terminal import Hanging, counted, hang, inert, inert_lines, pack
 from ras_agent.events import Answered, AnswerToken, Event, Failed, GraphDelta, Hits, Planned
+from ras_agent.marks import ACTIONS
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Answer, Citation, Failure, Hit, Passage, Step, Triple
 from ras_agent.text.sentences import sentence_spans
@@ -86,9 +87,9 @@ class Drawing:
 
     def _draw_plan(self, hop: int, action: str, subquery: str, reason: str) -> None:
         if action == "subq":
-            self._draw_hop(hop, Text.assemble(("[SUBQ] ", "cyan"), (inert(subquery), "bold")))
+            self._draw_hop(hop, Text.assemble((f"{ACTIONS[action]} ", "cyan"), (inert(subquery), "bold")))
             return
-        verdict = Text.assemble((f"[{action.upper()}]", "green"), (f" {inert(reason, limit=300)}", "dim"))
+        verdict = Text.assemble((str(ACTIONS[action]), "green"), (f" {inert(reason, limit=300)}", "dim"))
         verdict.rstrip()
         hang(self._console, Text(), verdict, _MARGIN)
         self._doing("answering")

@@ -1,13 +1,15 @@
 """Numbered evidence and the citations made from it."""
 
+import pytest
+
 from ras_agent.records import Passage, Source, Triple
-from ras_agent.tools.answer.citations import Cited, Evidence, read_citations
+from ras_agent.tools.answer.citations import Cited, NumberedEvidence, read_citations
 
 BELL = Passage("p1", "He moved to Canada. Bell was born in Edinburgh in 1847.", "Bell")
 LEITH = Passage("p2", "The Water of Leith flows through Edinburgh.", "Water of Leith")
 BORN = Triple("Bell", "was born in", "Edinburgh", (Source("p1", 20, 55),))
 FLOWS = Triple("Water of Leith", "flows through", "Edinburgh", (Source("p2", 0, 43),))
-EVIDENCE = Evidence((BELL, LEITH), (BORN, FLOWS))  # 1, 2 and 3, 4
+EVIDENCE = NumberedEvidence((BELL, LEITH), (BORN, FLOWS))  # 1, 2 and 3, 4
 
 
 def test_evidence_is_shown_under_running_numbers() -> None:
@@ -20,7 +22,7 @@ def test_evidence_is_shown_under_running_numbers() -> None:
 
 
 def test_no_evidence_shows_nothing() -> None:
-    assert Evidence().block() == ""
+    assert NumberedEvidence().block() == ""
 
 
 def test_every_number_stands_for_a_passage() -> None:
@@ -28,11 +30,11 @@ def test_every_number_stands_for_a_passage() -> None:
 
 
 def test_a_fact_of_a_passage_that_was_not_given_cannot_be_cited() -> None:
-    assert Evidence((BELL,), (FLOWS,)).passage_ids() == {1: "p1"}
+    assert NumberedEvidence((BELL,), (FLOWS,)).passage_ids() == {1: "p1"}
 
 
 def test_a_fact_of_a_passage_that_did_not_fit_can_be_cited() -> None:
-    evidence = Evidence((BELL,), (FLOWS,), unshown=(LEITH,))
+    evidence = NumberedEvidence((BELL,), (FLOWS,), unshown=(LEITH,))
     assert evidence.passage_ids() == {1: "p1", 2: "p2"}
     (citation,) = evidence.citations([2], "Leith", "Which river?")
     assert (citation.passage_id, citation.quote) == ("p2", LEITH.text)
@@ -44,7 +46,7 @@ def test_numbers_are_counted_anew_one_for_each_passage() -> None:
     )
 
 
-def test_invented_numbers_are_taken_out_and_told() -> None:
+def test_invented_numbers_are_taken_out_and_reported() -> None:
     assert read_citations("Leith [9] runs [2-4] [0].", EVIDENCE.passage_ids()) == Cited(
         "Leith runs.", "Leith runs [1][2].", (2, 3, 4), (9, 0)
     )
@@ -79,3 +81,58 @@ def test_support_is_found_where_nothing_is_cited() -> None:
 
 def test_nothing_supports_an_answer_that_shares_no_word() -> None:
     assert EVIDENCE.supporting("xylophone", "quo vadis") == ()
+
+
+def test_a_range_of_more_than_twenty_further_numbers_is_its_two_ends() -> None:
+    passage_ids = {number: f"p{number}" for number in range(1, 30)}
+    assert read_citations("a [1-21]", passage_ids).numbers == tuple(range(1, 22))
+    assert read_citations("a [1-22]", passage_ids).numbers == (1, 22)
+
+
+TWO = Passage("p1", "Bell was a teacher. He taught in Boston. He was born in Edinburgh.", "Bell")
+TAUGHT = Triple("Bell", "taught in", "Boston", (Source("p1", 20, 40),))
+
+
+def quotes(fact: Triple, answer: str = "Edinburgh", question: str = "Where was he born?") -> list[str]:
+    evidence = NumberedEvidence((TWO, LEITH), (fact,))
+    return [citation.quote for citation in evidence.citations([3], answer, question)]
+
+
+def test_the_first_fact_behind_the_passages_is_quoted_where_it_was_read_not_where_the_question_is() -> None:
+    assert quotes(TAUGHT) == ["He taught in Boston."]
+
+
+@pytest.mark.parametrize(("start", "end"), [(20, 20), (20, 67), (66, 90)])
+def test_a_fact_without_a_place_inside_the_text_is_quoted_by_its_own_words(start: int, end: int) -> None:
+    fact = Triple("Tim", "taught in", "Boston", (Source("p1", start, end),))
+    assert len(TWO.text) == 66
+    assert quotes(fact) == ["He taught in Boston."]
+
+
+def test_a_place_that_ends_with_the_text_is_quoted() -> None:
+    assert quotes(Triple("Bell", "was born in", "Edinburgh", (Source("p1", 41, 66),)), "x", "y") == [
+        "He was born in Edinburgh."
+    ]
+
+
+def test_a_fact_of_several_passages_is_cited_in_the_one_retrieved_first() -> None:
+    fact = Triple("a", "b", "c", (Source("p2", 0, 43), Source("elsewhere", 0, 1), Source("p1", 0, 19)))
+    evidence = NumberedEvidence((TWO, LEITH), (fact,))
+    assert evidence.passage_ids()[3] == "p1"
+    assert quotes(fact) == ["Bell was a teacher."]
+
+
+@pytest.mark.parametrize(("start", "end", "cited"), [(0, 20, False), (0, 21, True), (40, 66, False), (39, 66, True)])
+def test_a_citation_names_the_facts_that_overlap_its_quote_but_not_those_that_touch_it(
+    start: int, end: int, cited: bool
+) -> None:
+    other = Triple("Bell", "was", "a teacher", (Source("p1", start, end),))
+    (citation,) = NumberedEvidence((TWO,), (TAUGHT, other)).citations([2], "Boston", "Where?")
+    assert (citation.start, citation.end) == (20, 40)
+    assert citation.triple_ids == ((TAUGHT.id, other.id) if cited else (TAUGHT.id,))
+
+
+def test_support_is_at_most_two_passages() -> None:
+    third = Passage("p3", "Leith flows.", "Leith")
+    citations = NumberedEvidence((third, LEITH, BELL)).supporting("Water of Leith", "Where does it flow?")
+    assert [citation.passage_id for citation in citations] == ["p2", "p3"]

@@ -30,3 +30,9 @@ def test_a_compared_name_is_asked_about_before_the_chain_ends() -> None:
 
 def test_without_passages_the_chain_ends() -> None:
     assert OfflineReasoner().next_sentence(QUESTION, [], []).startswith("So the answer is")
+
+
+def test_a_sentence_that_would_end_the_chain_is_not_quoted() -> None:
+    tide = Passage("tide", "The answer is Red Tide, directed by Ann Lee in a city.", "Red Tide (film)")
+    thought = OfflineReasoner().next_sentence(QUESTION, [tide], [])
+    assert "Ann Lee" not in thought

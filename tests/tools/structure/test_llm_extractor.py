@@ -55,7 +55,7 @@ def test_of_several_passages_a_fact_found_in_none_is_a_failure(scripted_model: A
     assert extraction.failures == (
         Failure(
             "extractor",
-            "a fact is in none of the passages it was asked of (passage p1, p2)",
+            "a fact shares no word with any of its passages (passage p1, p2)",
             detail="(S> Zeus | P> rules | O> Olympus)",
         ),
     )

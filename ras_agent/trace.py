@@ -1,7 +1,7 @@
-"""The record of one run: what the command line prints and saves, evaluation stores, and the page is drawn from.
+"""The record of one run: the command line prints and saves it, evaluation stores it, the page is drawn from it.
 
-Its JSON form has one schema everywhere, `trace_schema()`. A passage is held once, under `passages`; steps, citations
-and facts name it by its id.
+Its JSON form has one schema everywhere, `trace_schema()`. A passage is stored once, under `passages`; steps, citations
+and facts refer to it by its id.
 """
 
 from __future__ import annotations
@@ -23,21 +23,18 @@ from ras_agent.events import Planned
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import JSON, Action, Call, Citation, Failure, Passage, Plan, Step, Usage
 
-__all__ = ["VERSION", "Trace", "trace_schema"]
-
-VERSION = 1
-Outcome = Literal["answered", "abstained", "failed"]
+_VERSION = 1
+_Outcome = Literal["answered", "abstained", "failed"]
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
 class Trace:
-    """A run, from question to answer.
+    """Records a run from question to answer.
 
-    plans: the planner's decisions, each with the hop that it was made for. passages: by id, in the order of retrieval.
-    mode: the graph that ran ("ras", "ircot", "single-shot", ...). roles: what stood behind each role, such as
-    {"planner": "openai:gpt-4o-mini"}. seconds: time spent inside nodes. failed: why no answer could be made; see
-    `outcome`.
+    plans: the planner's decisions, each with the hop it was made for. passages: by id, in the order of retrieval. mode:
+    the name of the graph that ran, such as "ras". roles: what played each role, such as {"planner":
+    "openai:gpt-4o-mini"}. seconds: time spent inside nodes. failed: why no answer could be made; see `outcome`.
     """
 
     question: str
@@ -58,19 +55,19 @@ class Trace:
     failed: str = ""
 
     @property
-    def outcome(self) -> Outcome:
-        """answered; abstained: the evidence held no answer; failed: the answerer gave none, whatever it held."""
+    def outcome(self) -> _Outcome:
+        """How the run ended: with an answer, with evidence that holds none, or with an answerer that failed."""
         return "failed" if self.failed else "abstained" if self.abstained else "answered"
 
     @classmethod
     def from_state(cls, out: Mapping[str, Any], mode: str = "", roles: Mapping[str, str] | None = None) -> Self:
-        """The trace of what an agent returned."""
-        said = {name: out[name] for name in _Trace.__annotations__ if out.get(name) is not None}
-        return cls.from_dict({**cls("", "").to_dict(), **said, "mode": mode, "roles": dict(roles or {})})
+        """Return the trace of an agent's output state."""
+        known = {name: out[name] for name in _Trace.__annotations__ if out.get(name) is not None}
+        return cls.from_dict({**cls("", "").to_dict(), **known, "mode": mode, "roles": dict(roles or {})})
 
     @classmethod
     def from_json(cls, text: str | bytes, where: str = "trace") -> Self:
-        """The inverse of `to_json`. `where` names the file in errors. Raises TraceError."""
+        """Return the trace that `to_json` wrote. `where` names the file in errors. Raises TraceError."""
         try:
             data = json.loads(text)
         except (ValueError, RecursionError) as error:
@@ -79,7 +76,7 @@ class Trace:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], where: str = "trace") -> Self:
-        """The inverse of `to_dict`. Raises TraceError with the place of what is missing or of another type."""
+        """Return the trace that `to_dict` wrote. Raises TraceError, which names the key that is missing or wrong."""
         wire = _checked(data, where)
         passages = wire["passages"]
         try:
@@ -102,14 +99,14 @@ class Trace:
             usage=Usage(tuple(wire["usage"]["calls"])),
             failures=tuple(wire["failures"]),
             passages=passages,
-            failed=wire.get("failed", ""),
+            failed=wire["failed"],
         )
 
     def to_dict(self) -> JSON:
-        """Plain JSON under `trace_schema()`."""
+        """Return plain JSON that follows `trace_schema()`."""
         return {
             "schema": "ras-agent/trace",
-            "version": VERSION,
+            "version": _VERSION,
             "question": self.question,
             "answer": self.answer,
             "abstained": self.abstained,
@@ -132,9 +129,9 @@ class Trace:
         }
 
     def to_json(self, indent: int | None = None) -> str:
-        """One JSON document, whatever the run held.
+        """Return one JSON document, whatever the run holds.
 
-        What JSON has no form for is replaced: a lone surrogate by U+FFFD, NaN by 0, an infinity by the largest number.
+        What JSON cannot hold is replaced: a lone surrogate by U+FFFD, NaN by 0, an infinity by the largest number.
         """
         data = self.to_dict()
         try:
@@ -145,7 +142,7 @@ class Trace:
 
 
 def trace_schema() -> JSON:
-    """The JSON Schema of a trace."""
+    """Return the JSON Schema of a trace."""
     return {**_shape().json_schema(), "title": "ras-agent trace"}
 
 
@@ -212,7 +209,7 @@ class _Trace(TypedDict):
     question: str
     answer: str
     abstained: bool
-    failed: NotRequired[str]  # not in traces of the first days
+    failed: str
     confidence: float | None
     citations: list[Citation]
     stop_reason: str
@@ -235,9 +232,9 @@ def _shape() -> TypeAdapter[_Trace]:
 def _checked(data: Mapping[str, Any], where: str) -> _Trace:
     if not isinstance(data, Mapping) or data.get("schema") != "ras-agent/trace":
         raise TraceError(f'{where}: not a trace of ras-agent: it has no "schema": "ras-agent/trace"')
-    if data.get("version") != VERSION:
+    if data.get("version") != _VERSION:
         raise TraceError(
-            f"{where}: trace version {data.get('version')!r}, and this ras-agent reads version {VERSION}: "
+            f"{where}: trace version {data.get('version')!r}, and this ras-agent reads version {_VERSION}: "
             "read it with the ras-agent that wrote it, or run the question again"
         )
     try:
@@ -261,7 +258,7 @@ def _planned(data: _Plan) -> Planned:
 
 
 def _finite(value: Any) -> Any:
-    """`value` with every number finite."""
+    """Return `value` with every number finite."""
     if isinstance(value, float) and not math.isfinite(value):
         return 0.0 if math.isnan(value) else math.copysign(sys.float_info.max, value)
     if isinstance(value, Mapping):

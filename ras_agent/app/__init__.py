@@ -1,1 +1,1 @@
-"""Applications: each translates input and calls one function."""
+"""Applications: the command line, and what is bundled for trying it."""

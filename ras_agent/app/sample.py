@@ -1,4 +1,4 @@
-"""The bundled sample corpus: short encyclopaedic passages to try the agent on."""
+"""The bundled sample corpus: short encyclopaedic passages for trying the agent."""
 
 from __future__ import annotations
 
@@ -11,18 +11,16 @@ from ras_agent.records import Passage
 from ras_agent.tools.index.chunk import passages_of
 from ras_agent.tools.index.load import Document, load
 
-__all__ = ["sample_file", "sample_passages"]
-
 
 @contextmanager
 def sample_file() -> Iterator[Path]:
-    """The file itself, while the context lasts."""
+    """Yield the path of the file, which exists at least until the end of the block."""
     with as_file(files("ras_agent.data") / "sample_passages.jsonl") as path:
         yield path
 
 
 def sample_passages() -> list[Passage]:
-    """The passages of ras_agent/data/sample_passages.jsonl, in order."""
+    """Return the passages of ras_agent/data/sample_passages.jsonl, in order."""
     with sample_file() as path:
         return [
             passage for document in load(path) if isinstance(document, Document) for passage in passages_of(document)

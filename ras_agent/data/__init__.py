@@ -1,1 +1,1 @@
-"""Sample data that ships with the package."""
+"""Files that ship with the package: sample passages and questions, and the weights of the offline mode."""

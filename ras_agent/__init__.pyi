@@ -1,0 +1,23 @@
+# The public names of the package: the one list, which __init__.py, type checkers and editors read.
+
+from ras_agent.budget import Limits as Limits
+from ras_agent.checkpoints import aopen_checkpointer as aopen_checkpointer
+from ras_agent.checkpoints import open_checkpointer as open_checkpointer
+from ras_agent.errors import RasError as RasError
+from ras_agent.graphs.ircot import create_ircot_agent as create_ircot_agent
+from ras_agent.graphs.ras import create_ras_agent as create_ras_agent
+from ras_agent.graphs.single_shot import create_single_shot_agent as create_single_shot_agent
+from ras_agent.question_graph import QuestionGraph as QuestionGraph
+from ras_agent.records import Answer as Answer
+from ras_agent.records import Hit as Hit
+from ras_agent.records import Passage as Passage
+from ras_agent.records import Plan as Plan
+from ras_agent.records import Triple as Triple
+from ras_agent.registry import register as register
+from ras_agent.settings import Settings as Settings
+from ras_agent.tools.index.store import PassageIndex as PassageIndex
+from ras_agent.tools.kg.build import build_graph as build_graph
+from ras_agent.tools.kg.index import KGIndex as KGIndex
+from ras_agent.trace import Trace as Trace
+
+__version__: str

@@ -42,7 +42,7 @@ from ras_agent.tools.chat.client import ChatSettings
 from ras_agent.tools.chat.limits import Rates
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.plan.llm import LLMPlanner
-from ras_agent.tools.spread.order import Do, Order, Pool
+from ras_agent.tools.spread.pool import Do, Order, Pool
 from ras_agent.tools.spread.processes import Processes
 from ras_agent.tools.structure.llm import LLMExtractor
 

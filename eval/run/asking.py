@@ -14,7 +14,7 @@ from ras_agent.eval.run.runner import Ask, Score, System, agent_asker, ask_one, 
 from ras_agent.graphs.from_settings import agent_from_settings
 from ras_agent.graphs.registry import graph_spec
 from ras_agent.settings import Settings
-from ras_agent.tools.spread.order import Do
+from ras_agent.tools.spread.pool import Do
 
 if TYPE_CHECKING:
     from ras_agent.graphs.state import Inputs

@@ -29,7 +29,7 @@ from ras_agent.records import JSON
 from ras_agent.settings import Settings
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.roles import role_name
-from ras_agent.tools.spread.order import Order, Pool
+from ras_agent.tools.spread.pool import Order, Pool
 
 __all__ = ["Configuration", "Evaluation", "Material", "load_material", "prepare", "prepare_run"]
 

@@ -26,7 +26,7 @@ from ras_agent.eval.run.folder import RunFolder
 from ras_agent.eval.run.result import Result, error_dict, failed_result, result_of
 from ras_agent.protocols import Retriever
 from ras_agent.records import JSON
-from ras_agent.tools.spread.order import Do, Pool
+from ras_agent.tools.spread.pool import Do, Pool, do_all
 from ras_agent.trace import Trace
 
 if TYPE_CHECKING:
@@ -110,25 +110,13 @@ async def run_questions(
     on_end: Callable[[Result], None] | None = None,
 ) -> None:
     """Ask all `questions`, at most `concurrency` at once, and append each result to the folder as it ends."""
-    if concurrency < 1:
-        raise ValueError(f"concurrency must be positive, got {concurrency}")
-    waiting = iter(questions)
 
-    async def work(ask: Do) -> None:
-        for question in waiting:  # one iterator for all workers: each takes the next question there is
-            result = await ask(question)
-            # the disk makes this worker wait, not the others
-            await asyncio.to_thread(folder.append, result)
-            if on_end:
-                on_end(result)
+    async def store(result: Result) -> None:
+        await asyncio.to_thread(folder.append, result)  # only this question waits for the disk
+        if on_end:
+            on_end(result)
 
-    async with pool.opened(concurrency) as ask:
-        try:
-            async with asyncio.TaskGroup() as workers:
-                for _ in range(concurrency):
-                    workers.create_task(work(ask))
-        except ExceptionGroup as several:  # of one cause, such as a full disk: one of them tells it
-            raise several.exceptions[0] from several
+    await do_all(pool, questions, concurrency=concurrency, on_end=store)
 
 
 async def ask_one(system: System, question: Question) -> Result:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ras_agent.errors import SettingsError, UnknownName
 from ras_agent.settings import Settings
-from ras_agent.tools.spread.order import Order, Pool
+from ras_agent.tools.spread.pool import Order, Pool
 
 __all__ = ["ENGINES", "HERE", "Spread"]
 
@@ -48,11 +48,11 @@ class Spread:
 
             return Processes(order, self.workers or os.cpu_count() or 1)
         from ras_agent.tools.chat.cache import REPLY_COLUMNS
-        from ras_agent.tools.spread.cluster import Cluster, KeptFile
+        from ras_agent.tools.spread.cluster import Cluster, SharedFile
         from ras_agent.tools.structure.cache import FACT_COLUMNS
 
         columns = {"replies": REPLY_COLUMNS, "facts": FACT_COLUMNS}
-        shared = {name: KeptFile(path, columns[holds], holds) for name, (path, holds) in (kept or {}).items()}
+        shared = {name: SharedFile(path, columns[holds], holds) for name, (path, holds) in (kept or {}).items()}
         return Cluster(order, self.workers, self.address, shared)
 
     def paced(self, settings: Settings, concurrency: int) -> Settings:

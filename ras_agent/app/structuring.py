@@ -1,21 +1,31 @@
-"""From settings and a corpus to passages read into a triple cache, here or elsewhere."""
+"""Reads a whole corpus into a triple cache: many passages at once, none twice, here or in other processes."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ras_agent.budget import Ledger, metered
+from ras_agent.calling import acall
+from ras_agent.errors import RasError
 from ras_agent.eval.run.spread import HERE, Spread
 from ras_agent.graphs.from_settings import extractor_from_settings
-from ras_agent.records import Passage
+from ras_agent.protocols import Extractor
+from ras_agent.records import Call, Extraction, Failure, Passage
 from ras_agent.settings import Settings
-from ras_agent.tools.spread.order import Do, Order, Pool
-from ras_agent.tools.structure.bulk_facts import ReadPassage, passage_reader, read_all
+from ras_agent.tools.spread.pool import Do, Here, Order, Pool, do_all
 
-__all__ = ["read_corpus", "reads_elsewhere"]
+
+@dataclass(frozen=True, slots=True)
+class ReadPassage:
+    """Reports what was read in one passage. `calls` is empty if its facts were cached already."""
+
+    passage_id: str
+    facts: int = 0
+    calls: tuple[Call, ...] = ()
+    failures: tuple[Failure, ...] = ()
 
 
 def read_corpus(
@@ -29,44 +39,45 @@ def read_corpus(
 ) -> None:
     """Read `passages` with the extractor that `spec` names into the triple cache of `settings`.
 
-    The same call resumes what was interrupted. Raises RasError children for what cannot be set up.
+    concurrency: how many passages are being read at once; `passages` is iterated no further ahead than that. The same
+    call resumes what was interrupted: what was read is on the disk. Raises RasError children for what cannot be set up.
     """
     settings = spread.paced(settings, concurrency)
-    pool: Pool = _Here(
-        passage_reader(extractor_from_settings(settings, spec))
-    )  # also where it finds its mistakes first
+    # made here even if others read: mistakes in the settings are found before processes start
+    pool: Pool = Here(_passage_reader(extractor_from_settings(settings, spec)))
     if spread.elsewhere:
         order = Order(
             "ras_agent.app.structuring:reads_elsewhere",
             {"settings": settings.model_dump(mode="json", exclude_unset=True), "spec": spec},
         )
-        kept = {"facts": (settings.triple_cache, "facts"), "replies": (settings.cache, "replies")}
-        pool = spread.pool(order, {name: (path, holds) for name, (path, holds) in kept.items() if path})
-    asyncio.run(_read(pool, passages, concurrency, on_end))
+        shared = {"facts": (settings.triple_cache, "facts"), "replies": (settings.cache, "replies")}
+        pool = spread.pool(order, {name: (path, holds) for name, (path, holds) in shared.items() if path})
+
+    async def ended(read: ReadPassage) -> None:
+        if on_end:
+            on_end(read)
+
+    asyncio.run(do_all(pool, passages, concurrency=concurrency, on_end=ended))
 
 
 def reads_elsewhere(
     *, settings: Mapping[str, Any], spec: str, replies: str | None = None, facts: str | None = None
 ) -> Do:
-    """What `read_corpus` does, in another process. replies, facts: where they are kept, if not as `settings` say."""
-    kept = {"cache": replies, "triple_cache": facts}
-    known = Settings.model_validate({**settings, **{name: place for name, place in kept.items() if place}})
-    return passage_reader(extractor_from_settings(known, spec))
+    """Make in another process what reads a passage. replies, facts: where they are stored, if not as in `settings`."""
+    places = {"cache": replies, "triple_cache": facts}
+    known = Settings.model_validate({**settings, **{name: place for name, place in places.items() if place}})
+    return _passage_reader(extractor_from_settings(known, spec))
 
 
-async def _read(
-    pool: Pool, passages: Iterable[Passage], concurrency: int, on_end: Callable[[ReadPassage], None] | None
-) -> None:
-    async with pool.opened(concurrency) as read:
-        await read_all(read, passages, concurrency=concurrency, on_end=on_end)
+def _passage_reader(extractor: Extractor) -> Do:
+    """Return what reads a passage with `extractor`; a RasError is a failure of the passage alone."""
 
+    async def read(passage: Passage) -> ReadPassage:
+        with metered(Ledger("extractor")) as ledger:
+            try:
+                found: Extraction = await acall(extractor, "extract", [passage])
+            except RasError as error:
+                found = Extraction(failures=(Failure("extractor", f"{error} (passage {passage.id})"),))
+        return ReadPassage(passage.id, len(found.triples), tuple(ledger.calls), found.failures)
 
-@dataclass(frozen=True, slots=True)
-class _Here:
-    """A pool of this process alone."""
-
-    read: Do
-
-    @asynccontextmanager
-    async def opened(self, concurrency: int) -> AsyncIterator[Do]:
-        yield self.read
+    return read

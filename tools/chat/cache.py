@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from ras_agent.prompts import Turn
-from ras_agent.tools.spread.kept_rows import Rows
-from ras_agent.tools.spread.rows import open_rows
+from ras_agent.tools.spread.rows import Rows, open_rows
 
 T = TypeVar("T")
 

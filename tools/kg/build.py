@@ -18,13 +18,12 @@ from ras_agent.tools.index.load import Skipped
 from ras_agent.tools.index.manifest import EmbedderIdentity
 from ras_agent.tools.index.row_table import hash_of
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.kg.bulk import one_by_one
 from ras_agent.tools.kg.disk import readable_kg_manifest
 from ras_agent.tools.kg.equivalence import Equivalence
+from ras_agent.tools.kg.extract import read_each
 from ras_agent.tools.kg.formats.gfm_csv import read_gfm_csv
 from ras_agent.tools.kg.formats.openie import load_openie
 from ras_agent.tools.kg.formats.triples import PlacedTriple, load_triples
-from ras_agent.tools.kg.in_processes import in_processes
 from ras_agent.tools.kg.index import FOLDER, KGIndex
 from ras_agent.tools.kg.passage_facts import Given, PassageFacts, knowledge_passages, place_facts, stated_facts
 from ras_agent.tools.kg.writer import KGProgress, open_writer
@@ -93,7 +92,7 @@ def build_graph(
         imported = writer.put(placed.facts, placed.passages)
         report = writer.read(
             passages.passages,
-            in_processes(role, workers) if workers > 1 else one_by_one(role, at_once),
+            read_each(role, at_once=at_once, workers=workers),
             # where an extractor says what decides its facts, another prompt is another reader
             getattr(role, "fingerprint", "") or role_name(role),
             whole=True,

@@ -19,7 +19,7 @@ import numpy as np
 
 from ras_agent.errors import IndexMismatch, IndexNotFound
 from ras_agent.protocols import Embedder
-from ras_agent.records import Extraction, Failure, Passage
+from ras_agent.records import Failure, Passage
 from ras_agent.tools.embed.embedders import resolve_embedder
 from ras_agent.tools.index.manifest import EmbedderIdentity
 from ras_agent.tools.index.row_table import hash_of, indexed_text
@@ -34,6 +34,7 @@ from ras_agent.tools.kg.disk import (
     write_generation,
 )
 from ras_agent.tools.kg.equivalence import Equivalence, comparable, mutual, near_lists, near_lists_after
+from ras_agent.tools.kg.extract import Extract
 from ras_agent.tools.kg.index import KGIndex, described
 from ras_agent.tools.kg.passage_facts import STATED, PassageFacts, facts_in
 from ras_agent.tools.kg.store import FactStore, Known, open_fact_store
@@ -42,9 +43,6 @@ STORE = "facts.sqlite"
 _AT_ONCE = 1024  # names embedded between two commits
 GIVEN = "given"
 """The reader of facts that were imported, not extracted."""
-
-Extract = Callable[[Iterable[Passage]], Iterator[tuple[Passage, Extraction]]]
-"""Reads passages, and yields each with its facts as they come, in any order."""
 
 
 @dataclass(frozen=True, slots=True)

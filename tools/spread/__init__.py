@@ -1,1 +1,1 @@
-"""Work spread over processes and machines, and what they share on disk."""
+"""Spreads work over processes and machines, and stores what they share on disk."""

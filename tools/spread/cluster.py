@@ -1,7 +1,7 @@
 """Work spread over a Ray cluster, or over a Ray of this machine's own if there is no cluster.
 
-The driver hands out the items, takes the results, and keeps on its own disk what workers should find again: an actor
-beside it answers for a file, and workers reach it as "ray:NAME" (see ras_agent.tools.spread.kept_rows).
+The driver hands out the items, takes the results, and stores on its own disk what workers should find again: an actor
+on its machine serves each file, and workers reach that actor as "ray:NAME" (see ras_agent.tools.spread.rows).
 """
 
 from __future__ import annotations
@@ -15,18 +15,14 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from ras_agent.errors import MissingExtra, RunError, SettingsError
-from ras_agent.tools.spread.kept_rows import REMOTE, KeptRows
-from ras_agent.tools.spread.order import Do, Order
-
-__all__ = ["Cluster", "KeptFile", "RowsElsewhere", "ray_library"]
-
-NAMESPACE = "ras-agent"
+from ras_agent.errors import RunError
+from ras_agent.tools.spread.pool import Do, Order
+from ras_agent.tools.spread.rows import NAMESPACE, REMOTE, FileRows, ray_library
 
 
 @dataclass(frozen=True, slots=True)
-class KeptFile:
-    """A file of rows that all workers share; see `KeptRows`."""
+class SharedFile:
+    """Names a file of rows that all workers share; see `FileRows`."""
 
     path: Path
     columns: Sequence[str]
@@ -37,14 +33,14 @@ class KeptFile:
 class Cluster:
     """A Pool of `workers` actors, one processor core each; as many as the cluster has cores if None.
 
-    address: of the cluster, as `ray.init` takes it; None is RAY_ADDRESS, or else a Ray started here and ended after.
-    shared: argument of the order -> file that its workers reach through the driver. The argument then holds "ray:NAME".
+    address: of the cluster, as `ray.init` takes it; None means RAY_ADDRESS, or else a Ray started here and ended after.
+    shared: maps an argument of the order to a file that workers reach through the driver; the argument gets "ray:NAME".
     """
 
     order: Order
     workers: int | None = None
     address: str | None = None
-    shared: Mapping[str, KeptFile] = field(default_factory=dict)
+    shared: Mapping[str, SharedFile] = field(default_factory=dict)
 
     @asynccontextmanager
     async def opened(self, concurrency: int) -> AsyncIterator[Do]:
@@ -86,62 +82,29 @@ class Cluster:
                 ray.shutdown()
 
 
-class RowsElsewhere:
-    """Rows that an actor keeps beside the driver."""
-
-    near = False
-
-    def __init__(self, name: str) -> None:
-        """Raises SettingsError for an actor that is not there."""
-        self._ray = ray_library()
-        try:
-            self._actor = self._ray.get_actor(name, namespace=NAMESPACE)
-        except ValueError as error:
-            raise SettingsError(f"there is no actor {name!r} on this Ray cluster: {error}; name a file") from error
-
-    def get(self, key: str) -> tuple[str, ...] | None:
-        row: tuple[str, ...] | None = self._ray.get(self._actor.get.remote(key))
-        return row
-
-    def put(self, row: Sequence[str]) -> None:
-        self._ray.get(self._actor.put.remote(tuple(row)))  # on the disk before anybody goes on
-
-    def __len__(self) -> int:
-        return int(self._ray.get(self._actor.count.remote()))
-
-
-def ray_library() -> Any:
-    """The module `ray`. Raises MissingExtra."""
-    try:
-        import ray
-    except ImportError as error:
-        raise MissingExtra("--engine ray", "ray") from error
-    return ray
-
-
 class _Worker:
-    """Fills an order and does what it is given, several items at once on one event loop."""
+    """Fills an order and does the items it gets, several at once on one event loop."""
 
     def __init__(self, order: Order) -> None:
         self._problem = ""
         try:
             self._work = order.fill()
-        except Exception as error:  # told in words, for not every exception survives the way back
+        except Exception as error:  # in words: not every exception survives the way back
             self._problem = f"{type(error).__name__}: {error}"
 
     async def do(self, item: Any) -> Any:
         return await self._work(item)
 
     async def ready(self) -> str:
-        """What is wrong, or nothing, once the order is filled."""
+        """Return what is wrong, or nothing, once the order is filled."""
         return self._problem
 
 
 class _Keeper:
-    """A file's rows, for those who cannot reach the file."""
+    """Serves a file's rows to workers that cannot reach the file."""
 
-    def __init__(self, file: KeptFile) -> None:
-        self._rows = KeptRows(file.path, file.columns, file.holds)
+    def __init__(self, file: SharedFile) -> None:
+        self._rows = FileRows(file.path, file.columns, file.holds)
 
     def get(self, key: str) -> tuple[str, ...] | None:
         return self._rows.get(key)
@@ -157,8 +120,8 @@ def _worker(ray: Any, order: Order, at_once: int) -> Any:
     return ray.remote(_Worker).options(num_cpus=1, max_concurrency=at_once + 1).remote(order)
 
 
-def _keeper(ray: Any, file: KeptFile) -> tuple[str, Any]:
-    """An actor on the driver's own machine, where the file is, and its place for workers."""
+def _keeper(ray: Any, file: SharedFile) -> tuple[str, Any]:
+    """Start an actor on the driver's machine, where the file is; return its place for workers, and the actor."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     name = f"{file.holds}-{uuid4().hex}"

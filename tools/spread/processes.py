@@ -1,26 +1,28 @@
 """Work spread over processes of this machine: one interpreter drives one processor core, whatever it waits for.
 
 This process hands out the items and takes the results; each worker fills the order for itself and works on an event
-loop of its own. A worker that dies ends the run; when this process dies, the workers notice it at their pipes and end.
-A script that uses them needs `if __name__ == "__main__":` (see ras_agent.tools.spread.child).
+loop of its own. A worker that dies ends the run. A worker never outlives this process: it ends with its pipe, whether
+this process closes the pipe or is killed.
+
+Workers are spawned: each imports the main module again. A script of your own that starts some therefore does so under
+`if __name__ == "__main__":`, or its workers would start workers; Python then says so and they end.
 """
 
 from __future__ import annotations
 
 import asyncio
+import signal
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import Any
 
 from ras_agent.errors import RunError
-from ras_agent.tools.spread.child import Child, in_words
-from ras_agent.tools.spread.order import Do, Order
+from ras_agent.tools.spread.pool import Do, Order
 
-__all__ = ["Processes"]
-
-READY = -1
+_READY = -1  # the number of a worker's first message
 
 
 class Processes:
@@ -36,9 +38,9 @@ class Processes:
         """Start the workers, and end them with the block. Raises RunError for one that cannot start."""
         workers = [_Worker(self._order) for _ in range(min(self._count, concurrency))]
         try:
-            for told in await asyncio.gather(*(worker.ready for worker in workers), return_exceptions=True):
-                if isinstance(told, BaseException):
-                    raise told
+            for started in await asyncio.gather(*(worker.ready for worker in workers), return_exceptions=True):
+                if isinstance(started, BaseException):
+                    raise started
 
             async def do(item: Any) -> Any:
                 return await min(workers, key=lambda worker: len(worker.waiting)).do(item)
@@ -50,38 +52,48 @@ class Processes:
 
 
 class _Worker:
-    """A process, seen from the event loop that hands out items."""
+    """Talks to one process from the event loop that hands out items."""
 
     def __init__(self, order: Order) -> None:
-        self._loop, self._child = asyncio.get_running_loop(), Child(_serve, order)
+        context = get_context("spawn")  # a fork would copy locks that threads of this process hold
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=_live, args=(theirs, order), daemon=True)
+        self._process.start()
+        theirs.close()
+        self._loop = asyncio.get_running_loop()
         self.ready: asyncio.Future[Any] = self._loop.create_future()
-        self.waiting: dict[int, asyncio.Future[Any]] = {READY: self.ready}
+        self.waiting: dict[int, asyncio.Future[Any]] = {_READY: self.ready}
         self._given = 0
         threading.Thread(target=self._listen, daemon=True).start()
 
     async def do(self, item: Any) -> Any:
+        """Send an item, and return its result. Raises RunError for a worker that died, or what an item raised."""
         number, self._given = self._given, self._given + 1
         self.waiting[number] = future = self._loop.create_future()
         try:
-            self._child.pipe.send((number, item))
+            self._pipe.send((number, item))
             return await future
         except OSError as error:
-            raise await asyncio.to_thread(self._child.died) from error
+            raise await asyncio.to_thread(self._died) from error
         finally:
             self.waiting.pop(number, None)
 
     def end(self) -> None:
+        """Have the process end, and wait for it; after two seconds, kill it."""
         with suppress(OSError):
-            self._child.pipe.send(None)  # the pipe cannot be closed: a thread listens at it
-        self._child.bury()
+            self._pipe.send(None)  # the pipe cannot be closed: a thread listens at it
+        self._process.join(2)
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join()
 
     def _listen(self) -> None:
         try:
             while True:
-                number, result = self._child.pipe.recv()
+                number, result = self._pipe.recv()
                 self._loop.call_soon_threadsafe(self._settle, number, result)
         except (OSError, EOFError, RuntimeError):  # the pipe or the event loop is closed
-            if not self._loop.is_closed():
+            with suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._lose)
 
     def _settle(self, number: int, result: Any) -> None:
@@ -96,20 +108,30 @@ class _Worker:
     def _lose(self) -> None:
         lost = [future for future in self.waiting.values() if not future.done()]
         if lost:
-            error = self._child.died()  # once: it may wait a moment
+            error = self._died()  # once: it may wait a moment
             for future in lost:
                 future.set_exception(error)
 
+    def _died(self) -> RunError:
+        """Return how the process ended before it was asked to, and what to do."""
+        self._process.join(1)
+        return RunError(
+            f"a worker process ended (exit code {self._process.exitcode}); the same command resumes the work, with "
+            "fewer --workers if memory is short"
+        )
 
-def _serve(pipe: Connection, order: Order) -> None:
-    """A worker's whole life."""
-    try:
-        work = order.fill()
-    except Exception as error:
-        pipe.send((READY, RunError(f"a worker process could not start: {type(error).__name__}: {error}")))
-        return
-    pipe.send((READY, None))
-    asyncio.run(_work(pipe, work))
+
+def _live(pipe: Connection, order: Order) -> None:
+    """Run a worker from its start to its end."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that hands out
+    with suppress(EOFError, ConnectionError):  # that process is gone
+        try:
+            work = order.fill()
+        except Exception as error:
+            pipe.send((_READY, RunError(f"a worker process could not start: {type(error).__name__}: {error}")))
+            return
+        pipe.send((_READY, None))
+        asyncio.run(_work(pipe, work))
 
 
 async def _work(pipe: Connection, work: Do) -> None:
@@ -119,8 +141,8 @@ async def _work(pipe: Connection, work: Do) -> None:
     async def one(number: int, item: Any) -> None:
         try:
             result = await work(item)
-        except Exception as error:
-            result = in_words(error)
+        except Exception as error:  # in words: not every exception survives the way back through a pipe
+            result = RunError(f"{type(error).__name__}: {error}")
         await asyncio.to_thread(send, number, result)
 
     def send(number: int, result: Any) -> None:

@@ -24,10 +24,10 @@ from ras_agent.app.cli.terminal import counted, inert, screen
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from ras_agent.app.structuring import ReadPassage
     from ras_agent.eval.run.prices import Prices
     from ras_agent.records import Failure, Passage
     from ras_agent.settings import Settings
-    from ras_agent.tools.structure.bulk_facts import ReadPassage
 
 _NAMED = 3
 

@@ -12,7 +12,7 @@ from ras_agent.errors import IngestError
 from ras_agent.eval.bench.graph_table import Gold, gold_of, main, recalls
 from ras_agent.records import Hit, Passage
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.kg.bulk import one_by_one
+from ras_agent.tools.kg.extract import read_each
 from ras_agent.tools.kg.index import FOLDER
 from ras_agent.tools.kg.writer import open_writer
 from ras_agent.tools.offline.roles import offline_extractor
@@ -43,7 +43,7 @@ def files(tmp_path: Path, hash_embedder: Any, monkeypatch: pytest.MonkeyPatch) -
     index = PassageIndex.create(tmp_path / "i", hash_embedder)
     index.add([Passage("bell", "Alexander Graham Bell was born in Edinburgh.", "Bell"), Passage("x", "Nothing.", "X")])
     with open_writer(tmp_path / "i" / FOLDER, hash_embedder) as writer:
-        writer.read(index.passages, one_by_one(offline_extractor()), "offline", whole=True)
+        writer.read(index.passages, read_each(offline_extractor()), "offline", whole=True)
         writer.write()
     rows = [{"question": "Where was Alexander Graham Bell born?", "supporting_ids": ["bell"]}] * 3
     (tmp_path / "q.jsonl").write_text("\n".join(map(json.dumps, rows)))

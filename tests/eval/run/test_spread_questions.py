@@ -12,7 +12,7 @@ from ras_agent.eval.run.folder import RunFolder
 from ras_agent.eval.run.result import Result
 from ras_agent.eval.run.runner import evaluate
 from ras_agent.settings import Settings
-from ras_agent.tools.spread.order import Order
+from ras_agent.tools.spread.pool import Order
 from ras_agent.tools.spread.processes import Processes
 
 QUESTIONS = [

@@ -18,8 +18,8 @@ import pytest
 from ras_agent.errors import IndexMismatch, IngestError, ModelCallError
 from ras_agent.records import Extraction, Failure, Passage, Source, Triple
 from ras_agent.tools.kg import writer as module
-from ras_agent.tools.kg.bulk import one_by_one
 from ras_agent.tools.kg.equivalence import Equivalence
+from ras_agent.tools.kg.extract import read_each
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts
 from ras_agent.tools.kg.writer import ReadReport, open_writer
@@ -52,7 +52,7 @@ class LineExtractor:
 
 def build(folder: Path, passages: Sequence[Passage], extractor: LineExtractor | None = None, **options: Any) -> KGIndex:
     with open_writer(folder, **options) as writer:
-        writer.read(passages, one_by_one(extractor or LineExtractor()), "lines", whole=True)
+        writer.read(passages, read_each(extractor or LineExtractor()), "lines", whole=True)
         return writer.write()
 
 
@@ -86,7 +86,7 @@ def test_another_reader_reads_everything(tmp_path: Path) -> None:
     build(tmp_path, [BELL])
     extractor = LineExtractor()
     with open_writer(tmp_path) as writer:
-        report = writer.read([BELL], one_by_one(extractor), "another")
+        report = writer.read([BELL], read_each(extractor), "another")
     assert (report, extractor.seen) == (ReadReport(read=1), ["bell"])
 
 
@@ -157,7 +157,7 @@ def test_vectors_are_not_kept_twice_on_the_disk(tmp_path: Path, hash_embedder: A
 
 def test_a_passage_that_cannot_be_read_is_told_and_tried_again(tmp_path: Path) -> None:
     with open_writer(tmp_path) as writer:
-        report = writer.read([BELL, LEITH], one_by_one(LineExtractor(["bell"])), "lines")
+        report = writer.read([BELL, LEITH], read_each(LineExtractor(["bell"])), "lines")
         assert report == ReadReport(read=1, failures=(Failure("extractor", "no reply (passage bell)"),))
         assert list(writer.write().documents) == ["leith"]
     extractor = LineExtractor()
@@ -169,7 +169,7 @@ def test_facts_of_a_text_that_cannot_be_read_any_more_are_erased(tmp_path: Path)
     build(tmp_path, [BELL, LEITH])
     with open_writer(tmp_path) as writer:
         changed = Passage("bell", "Bell | moved to | Canada")
-        writer.read([changed, LEITH], one_by_one(LineExtractor(["bell"])), "lines")
+        writer.read([changed, LEITH], read_each(LineExtractor(["bell"])), "lines")
         assert list(writer.write().documents) == ["leith"]
 
 
@@ -177,7 +177,7 @@ def test_imported_facts_are_not_extracted_again(tmp_path: Path) -> None:
     extractor = LineExtractor()
     with open_writer(tmp_path) as writer:
         writer.put([PassageFacts("bell", (Triple("Bell", "invented", "telephone"),), ("Scotland",))], {"bell": BELL})
-        writer.read([BELL, LEITH], one_by_one(extractor), "lines", whole=True)
+        writer.read([BELL, LEITH], read_each(extractor), "lines", whole=True)
         graph = writer.write()
     assert extractor.seen == ["leith"]
     assert list(graph.entities) == ["Bell", "Edinburgh", "Leith", "Scotland", "telephone"]
@@ -203,7 +203,7 @@ def test_a_damaged_graph_is_made_anew_from_the_facts_that_are_kept(
     whole = build(tmp_path, [BELL, LEITH], extractor, embedder=hash_embedder)
     (tmp_path / lost).write_bytes(b"")
     with open_writer(tmp_path) as writer:
-        report = writer.read([BELL, LEITH], one_by_one(extractor), "lines")
+        report = writer.read([BELL, LEITH], read_each(extractor), "lines")
         again = writer.write()
     assert (report, extractor.seen) == (ReadReport(unchanged=2), ["bell", "leith"])
     assert (again.fingerprint, again.manifest.generation) == (whole.fingerprint, 1)
@@ -261,7 +261,7 @@ sys.path.insert(0, sys.argv[2])
 import test_kg_writer as tests
 from ras_agent.tools.kg import writer as module
 from ras_agent.tools.kg.writer import open_writer
-from ras_agent.tools.kg.bulk import one_by_one
+from ras_agent.tools.kg.extract import read_each
 
 folder, stage = Path(sys.argv[1]), sys.argv[3]
 kill = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
@@ -278,7 +278,7 @@ if stage == "manifest":
     from ras_agent.tools.kg import disk
     disk.write_kg_manifest = kill
 with open_writer(folder) as writer:
-    writer.read([tests.BELL, tests.LEITH, tests.PARIS], one_by_one(Killed()), "lines", whole=True)
+    writer.read([tests.BELL, tests.LEITH, tests.PARIS], read_each(Killed()), "lines", whole=True)
     writer.write()
 """
 

@@ -22,7 +22,7 @@ from ras_agent.tools.gfm.graph import GFMGraph
 from ras_agent.tools.gfm.paths import MessagePath, best_paths
 from ras_agent.tools.gfm.weights import GFMConfig
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.kg.bulk import one_by_one
+from ras_agent.tools.kg.extract import read_each
 from ras_agent.tools.kg.index import FOLDER, KGIndex
 from ras_agent.tools.kg.link import LinkedEntity
 from ras_agent.tools.kg.writer import open_writer
@@ -44,7 +44,7 @@ def _built(folder: Path, embedder: Any) -> PassageIndex:
     index = PassageIndex.create(folder, embedder)
     index.add(PASSAGES)
     with open_writer(folder / FOLDER, embedder) as writer:
-        writer.read(index.passages, one_by_one(offline_extractor()), "offline", whole=True)
+        writer.read(index.passages, read_each(offline_extractor()), "offline", whole=True)
         writer.write()
     return index
 

@@ -12,7 +12,7 @@ from ras_agent.errors import IndexMismatch
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Passage, Source, Triple
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.kg.bulk import one_by_one
+from ras_agent.tools.kg.extract import read_each
 from ras_agent.tools.kg.index import FOLDER, KGIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts, stated_facts
 from ras_agent.tools.kg.writer import open_writer
@@ -31,7 +31,7 @@ def built(folder: Path, embedder: Any = None) -> PassageIndex:
     index = PassageIndex.create(folder, embedder)
     index.add(PASSAGES)
     with open_writer(folder / FOLDER, embedder) as writer:
-        writer.read(index.passages, one_by_one(offline_extractor()), "offline", whole=True)
+        writer.read(index.passages, read_each(offline_extractor()), "offline", whole=True)
         writer.write()
     return index
 

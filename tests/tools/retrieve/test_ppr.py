@@ -10,7 +10,7 @@ import pytest
 from ras_agent.errors import IndexMismatch, SettingsError
 from ras_agent.records import Passage, Triple
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.kg.bulk import one_by_one
+from ras_agent.tools.kg.extract import read_each
 from ras_agent.tools.kg.index import FOLDER, KGIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts
 from ras_agent.tools.kg.writer import open_writer
@@ -29,7 +29,7 @@ def built(folder: Path, passages: list[Passage], embedder: Any = None) -> Passag
     index = PassageIndex.create(folder, embedder)
     index.add(passages)
     with open_writer(folder / FOLDER, embedder) as writer:
-        writer.read(index.passages, one_by_one(offline_extractor()), "offline", whole=True)
+        writer.read(index.passages, read_each(offline_extractor()), "offline", whole=True)
         writer.write()
     return index
 

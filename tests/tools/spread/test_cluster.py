@@ -8,10 +8,9 @@ import pytest
 
 from ras_agent.errors import RunError, SettingsError
 from ras_agent.records import Passage
-from ras_agent.tools.spread.cluster import NAMESPACE, Cluster, KeptFile, RowsElsewhere
-from ras_agent.tools.spread.kept_rows import KeptRows
-from ras_agent.tools.spread.order import Order
-from ras_agent.tools.spread.rows import open_rows
+from ras_agent.tools.spread.cluster import Cluster, SharedFile
+from ras_agent.tools.spread.pool import Order
+from ras_agent.tools.spread.rows import NAMESPACE, ActorRows, FileRows, open_rows
 
 ray = pytest.importorskip("ray", reason="the extra ray is not installed")
 pytestmark = pytest.mark.timeout(300)
@@ -46,22 +45,22 @@ async def test_a_worker_that_cannot_start_says_why() -> None:
 
 async def test_workers_reach_a_file_beside_the_driver(tmp_path: Path, scripted_llm: Any) -> None:
     scripted_llm.script({"reply": "(S> Hull | P> was built by | O> Ann Rowe)", "repeat": True})
-    file = KeptFile(tmp_path / "facts.sqlite", ("key", "extractor", "title", "facts", "calls"), "facts")
+    file = SharedFile(tmp_path / "facts.sqlite", ("key", "extractor", "title", "facts", "calls"), "facts")
     order = Order(READER, {"settings": {}, "spec": scripted_llm.spec})
     hull = Passage("p", "Hull was built by Ann Rowe.", "Hull")
     for _ in range(2):
         async with Cluster(order, workers=1, shared={"facts": file}).opened(1) as do:
             assert (await do(hull)).facts == 1
     assert len(scripted_llm.requests()) == 1
-    assert len(KeptRows(file.path, file.columns, file.holds)) == 1
+    assert len(FileRows(file.path, file.columns, file.holds)) == 1
 
 
 def test_rows_elsewhere_are_rows(tmp_path: Path) -> None:
     from ras_agent.tools.spread.cluster import _keeper
 
-    place, actor = _keeper(ray, KeptFile(tmp_path / "x.sqlite", ("key", "said"), "things"))
+    place, actor = _keeper(ray, SharedFile(tmp_path / "x.sqlite", ("key", "said"), "things"))
     rows = open_rows(place, ("key", "said"), "things")
-    assert isinstance(rows, RowsElsewhere)
+    assert isinstance(rows, ActorRows)
     assert rows.get("a") is None
     rows.put(("a", "first ☎"))
     rows.put(("a", "second"))

@@ -1,0 +1,67 @@
+"""Processes that work for this one: none outlives it, none is left behind."""
+
+from __future__ import annotations
+
+import multiprocessing
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ras_agent.errors import RunError
+from ras_agent.records import Passage
+from ras_agent.tools.spread.pool import Order, results_in_order
+from ras_agent.tools.spread.processes import Processes
+
+READER = Order("ras_agent.app.structuring:reads_elsewhere", {"settings": {}, "spec": "offline"})
+
+SCRIPT = """
+import os, signal
+from ras_agent.records import Passage
+from ras_agent.tools.spread.pool import Order, results_in_order
+from ras_agent.tools.spread.processes import Processes
+
+if __name__ == "__main__":
+    order = Order("ras_agent.app.structuring:reads_elsewhere", {"settings": {}, "spec": "offline"})
+    passages = [Passage(str(n), "Hull is a town.") for n in range(9)]
+    for _ in results_in_order(Processes(order, 2), passages, concurrency=2):
+        print("at work", flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_no_worker_outlives_a_process_that_is_killed(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    # returns when everyone has closed the output that workers inherit
+    ended = subprocess.run([sys.executable, str(script)], stdout=subprocess.PIPE, text=True, timeout=120)
+    assert (ended.stdout, ended.returncode) == ("at work\n", -9)
+
+
+def test_workers_end_with_an_iteration_that_is_given_up() -> None:
+    passages = [Passage(str(n), "Hull is a town.") for n in range(9)]
+    results = results_in_order(Processes(READER, 2), passages, concurrency=2)
+    assert next(results)[1].passage_id == "0"
+    assert len(multiprocessing.active_children()) == 2
+    results.close()  # type: ignore[attr-defined]
+    assert multiprocessing.active_children() == []
+
+
+def test_a_worker_that_is_killed_says_how_it_ended_and_what_to_do() -> None:
+    results = results_in_order(Processes(READER, 1), [Passage(str(n), "text") for n in range(9)], concurrency=1)
+    next(results)
+    for child in multiprocessing.active_children():
+        child.kill()
+    reason = (
+        r"a worker process ended \(exit code -9\); the same command resumes the work, with fewer --workers if memory"
+    )
+    with pytest.raises(RunError, match=reason):
+        list(results)
+
+
+def test_a_worker_that_cannot_start_says_why() -> None:
+    broken = Order(READER.factory, {"settings": {}, "spec": "nobody"})
+    with pytest.raises(RunError, match=r"a worker process could not start: UnknownName: .*unknown extractor 'nobody'"):
+        list(results_in_order(Processes(broken, 2), [Passage("a", "text")], concurrency=2))
+    assert multiprocessing.active_children() == []

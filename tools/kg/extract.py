@@ -1,0 +1,89 @@
+"""Reads what passages state, each alone, so that its facts do not depend on which others are read with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import islice
+
+from ras_agent.calling import acall
+from ras_agent.errors import RasError
+from ras_agent.protocols import Extractor
+from ras_agent.records import Extraction, Failure, Passage
+from ras_agent.tools.kg.passage_facts import stated_facts
+from ras_agent.tools.spread.pool import Do, Here, Order, results_in_order
+from ras_agent.tools.spread.processes import Processes
+
+Extract = Callable[[Iterable[Passage]], Iterator[tuple[Passage, Extraction]]]
+"""Reads passages, and yields each with its facts as they come, in any order."""
+
+_BATCH = 8  # passages per message to a process: enough to be worth sending, few enough to be read again after a kill
+_BATCHES = 2  # that a process holds: one being read, one waiting
+
+
+def read_each(extractor: Extractor, *, at_once: int = 1, workers: int = 1) -> Extract:
+    """Return what reads passages with `extractor` and yields them in order, each with what it states.
+
+    A passage that comes with its facts states those. A call that raises a RasError is a Failure of its passage.
+    at_once: how many calls are under way, for an extractor that waits for a model. workers: how many processes read,
+    for one that computes; each has a copy of the extractor, which must survive pickling, and a script then calls this
+    under `if __name__ == "__main__":`. A kill loses the passages being read, at most 16 per process. The result raises
+    RunError if a process ends early.
+    """
+    for name, number in (("at_once", at_once), ("workers", workers)):
+        if number < 1:
+            raise ValueError(f"{name} must be positive, got {number}")
+    if workers > 1:
+        return partial(_read_in_processes, extractor, workers)
+    if at_once > 1:
+        return partial(results_in_order, Here(partial(_aread, extractor)), concurrency=at_once)
+    return lambda passages: ((passage, _read(extractor, passage)) for passage in passages)
+
+
+def batch_reader(*, extractor: Extractor) -> Do:
+    """Return what reads a batch of passages in a process that has nothing else to do."""
+
+    async def read(batch: Sequence[Passage]) -> list[Extraction]:
+        return [_read(extractor, passage) for passage in batch]
+
+    return read
+
+
+def _read_in_processes(
+    extractor: Extractor, workers: int, passages: Iterable[Passage]
+) -> Iterator[tuple[Passage, Extraction]]:
+    pool = Processes(Order("ras_agent.tools.kg.extract:batch_reader", {"extractor": extractor}), workers)
+    waiting = iter(passages)
+    batches = iter(lambda: list(islice(waiting, _BATCH)), [])
+    for batch, found in results_in_order(pool, batches, concurrency=_BATCHES * workers):
+        yield from zip(batch, found, strict=True)
+
+
+def _read(extractor: Extractor, passage: Passage) -> Extraction:
+    stated = stated_facts(passage)
+    if stated is not None:
+        return Extraction(stated)
+    try:
+        return _of(passage, extractor.extract([passage]))
+    except RasError as error:
+        return _failed(passage, error)
+
+
+async def _aread(extractor: Extractor, passage: Passage) -> Extraction:
+    stated = stated_facts(passage)
+    if stated is not None:
+        return Extraction(stated)
+    try:
+        return _of(passage, await acall(extractor, "extract", [passage]))
+    except RasError as error:
+        return _failed(passage, error)
+
+
+def _of(passage: Passage, found: Extraction) -> Extraction:
+    """Return what was found in the passage itself."""
+    triples = (triple for triple in found.triples if any(source.passage_id == passage.id for source in triple.sources))
+    return Extraction(tuple(triples), found.failures)
+
+
+def _failed(passage: Passage, error: RasError) -> Extraction:
+    return Extraction(failures=(Failure("extractor", f"{error} (passage {passage.id})"),))

@@ -1,0 +1,162 @@
+"""One pool for work on many items: here, in processes of this machine, or on a cluster.
+
+Work is asked for from asynchronous code or from synchronous code, whichever pool does it:
+
+    await do_all(Processes(order, 4), questions, concurrency=32, on_end=store)
+    for passage, found in results_in_order(Here(read), passages, concurrency=8): ...
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from importlib import import_module
+from itertools import chain, islice
+from typing import Any, Protocol, TypeVar
+
+_T = TypeVar("_T")
+
+Do = Callable[[Any], Awaitable[Any]]
+"""Makes the result of one item of work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Describes work so that any process can do it: `factory`, "module:function", called with `arguments`, makes a Do.
+
+    Arguments are plain JSON values, and paths in them are read where the worker is; for processes of this machine they
+    may be anything that can be pickled.
+    """
+
+    factory: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+    def fill(self) -> Do:
+        """Make the Do here. Raises what the factory raises."""
+        module, _, name = self.factory.partition(":")
+        made: Do = getattr(import_module(module), name)(**self.arguments)
+        return made
+
+
+class Pool(Protocol):
+    """Does work somewhere: here, in other processes, on other machines."""
+
+    def opened(self, concurrency: int) -> AbstractAsyncContextManager[Do]:
+        """Be ready within the block for `concurrency` items at once. Raises RunError if work cannot start."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """Does the work in this process, on the event loop that asks for it."""
+
+    do: Do
+
+    @asynccontextmanager
+    async def opened(self, concurrency: int) -> AsyncIterator[Do]:
+        yield self.do
+
+
+async def do_all(
+    pool: Pool, items: Iterable[Any], *, concurrency: int, on_end: Callable[[Any], Awaitable[None]] | None = None
+) -> None:
+    """Do all `items`, at most `concurrency` at once, and await `on_end` with each result as it comes, in any order.
+
+    `items` is read no further ahead than that. The first error ends the rest and is raised.
+    """
+    _check(concurrency)
+    waiting = iter(items)
+
+    async def work(do: Do) -> None:
+        for item in waiting:  # one iterator for all: each takes the next item there is
+            result = await do(item)
+            if on_end:
+                await on_end(result)
+
+    async with pool.opened(concurrency) as do:
+        try:
+            async with asyncio.TaskGroup() as workers:
+                for _ in range(concurrency):
+                    workers.create_task(work(do))
+        except ExceptionGroup as several:  # of one cause, such as a full disk: the first says it
+            raise several.exceptions[0] from several
+
+
+def results_in_order(pool: Pool, items: Iterable[_T], *, concurrency: int) -> Iterator[tuple[_T, Any]]:
+    """Yield each item with its result, in the order of the items, while up to `concurrency` are being done.
+
+    `items` is read no further ahead than that, in the thread of the caller; the pool runs on an event loop in a thread
+    of its own, and is closed when the iteration ends, however it ends. Without items the pool is not opened.
+    """
+    _check(concurrency)
+    waiting = iter(items)
+    first = list(islice(waiting, concurrency))
+    if not first:
+        return
+    loop = _PoolThread(pool, min(concurrency, len(first)))
+    under_way: deque[tuple[_T, Future[Any]]] = deque()
+    try:
+        for item in chain(first, waiting):
+            if len(under_way) < concurrency:
+                under_way.append((item, loop.submit(item)))
+                continue
+            done, future = under_way.popleft()
+            result = future.result()
+            under_way.append((item, loop.submit(item)))  # first, so that no worker waits while the caller is busy
+            yield done, result
+        while under_way:
+            done, future = under_way.popleft()
+            yield done, future.result()
+    finally:
+        for _, future in under_way:
+            future.cancel()
+        loop.close()
+
+
+class _PoolThread:
+    """Holds a pool open on an event loop in a thread of its own."""
+
+    def __init__(self, pool: Pool, concurrency: int) -> None:
+        """Raises what opening the pool raises."""
+        self._pool, self._concurrency = pool, concurrency
+        self._opened: Future[tuple[asyncio.AbstractEventLoop, Do, asyncio.Event]] = Future()
+        self._thread = threading.Thread(target=self._run, daemon=True)  # not to outlive a second Ctrl-C
+        self._thread.start()
+        self._loop, self._do, self._stop = self._opened.result()
+
+    def submit(self, item: Any) -> Future[Any]:
+        """Have an item done."""
+        return asyncio.run_coroutine_threadsafe(self._one(item), self._loop)
+
+    def close(self) -> None:
+        """Close the pool, and wait until it is."""
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+
+    async def _one(self, item: Any) -> Any:
+        return await self._do(item)
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._hold_open())
+        except BaseException as error:
+            if self._opened.done():
+                raise
+            self._opened.set_exception(error)
+
+    async def _hold_open(self) -> None:
+        loop, stop = asyncio.get_running_loop(), asyncio.Event()
+        loop.set_default_executor(ThreadPoolExecutor(self._concurrency))  # for roles that are not asynchronous
+        async with self._pool.opened(self._concurrency) as do:
+            self._opened.set_result((loop, do, stop))
+            await stop.wait()
+
+
+def _check(concurrency: int) -> None:
+    if concurrency < 1:
+        raise ValueError(f"concurrency must be positive, got {concurrency}")

@@ -1,1 +1,1 @@
-"""Foundation: the knowledge graph of a corpus, built from the facts its passages state."""
+"""Builds, stores, searches and exports the knowledge graph of a corpus, made from the facts its passages state."""

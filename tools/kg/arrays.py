@@ -16,7 +16,7 @@ Edges = npt.NDArray[np.int32]
 Vectors = npt.NDArray[np.floating[Any]]
 
 SOURCE = np.dtype([("document", "<i4"), ("start", "<i4"), ("end", "<i4")])
-"""Where an edge was read: a document's number, and characters `start` to `end` of its text."""
+"""Says where an edge was read: a document's number, and characters `start` to `end` of its text."""
 
 # text may hold lone surrogates, which plain UTF-8 cannot
 _HOW = ("utf-8", "surrogatepass")
@@ -24,7 +24,10 @@ _AnyInts = npt.NDArray[np.integer[Any]]
 
 
 class StringTable(Sequence[str]):
-    """Strings by number. String `i` is bytes `starts[i]:starts[i + 1]` of `text`; the arrays may be memory-mapped."""
+    """Stores strings by number, so that a million of them open at once and take no more memory than their bytes.
+
+    String `i` is bytes `starts[i]:starts[i + 1]` of `text`; the arrays may be memory-mapped.
+    """
 
     __slots__ = ("starts", "text")
 
@@ -34,6 +37,7 @@ class StringTable(Sequence[str]):
 
     @classmethod
     def of(cls, strings: Iterable[str]) -> Self:
+        """Store `strings` in their order."""
         encoded = [string.encode(*_HOW) for string in strings]
         starts = np.zeros(len(encoded) + 1, dtype=np.int64)
         np.cumsum([len(string) for string in encoded], out=starts[1:])
@@ -57,7 +61,7 @@ class StringTable(Sequence[str]):
         return self._bytes(number).decode(*_HOW)
 
     def find(self, string: str) -> int | None:
-        """The number of `string`, if the table's strings ascend by code points (a binary search)."""
+        """Return the number of `string`, None if it is not there; the table's strings must ascend by code points."""
         wanted, low, high = string.encode(*_HOW), 0, len(self)
         while low < high:
             middle = (low + high) // 2
@@ -73,7 +77,9 @@ class StringTable(Sequence[str]):
 
 @dataclass(frozen=True, slots=True)
 class SparseRows:
-    """Row `r` holds `values[starts[r]:starts[r + 1]]` at `columns[starts[r]:starts[r + 1]]`.
+    """Stores a sparse matrix row by row (CSR).
+
+    Row `r` holds `values[starts[r]:starts[r + 1]]` at `columns[starts[r]:starts[r + 1]]`.
 
     starts: (rows + 1,) int64; columns: (nonzero,) int32; values: (nonzero,); width: how many columns there are.
     """
@@ -85,7 +91,7 @@ class SparseRows:
 
     @classmethod
     def counted(cls, rows: _AnyInts, columns: _AnyInts, shape: tuple[int, int], counts: _AnyInts | None = None) -> Self:
-        """The matrix that counts pairs (row, column), each pair `counts` times (once), repeated pairs added up."""
+        """Count pairs (row, column), each pair `counts` times or once; repeated pairs are added up."""
         height, width = shape
         flat = rows.astype(np.int64) * max(width, 1) + columns
         cells, inverse = np.unique(flat, return_inverse=True)
@@ -95,29 +101,30 @@ class SparseRows:
 
     @classmethod
     def sorted(cls, rows: _AnyInts, columns: _AnyInts, values: npt.NDArray[Any], shape: tuple[int, int]) -> Self:
-        """From cells that ascend by row, then column."""
+        """Make the matrix from cells that ascend by row, then column."""
         starts = np.zeros(shape[0] + 1, dtype=np.int64)
         np.cumsum(np.bincount(rows, minlength=shape[0]), out=starts[1:])
         return cls(starts, columns.astype(np.int32), values, shape[1])
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Return the numbers of rows and of columns."""
         return len(self.starts) - 1, self.width
 
     def row(self, number: int) -> npt.NDArray[np.int32]:
-        """The columns of a row."""
+        """Return the columns of a row."""
         return self.columns[self.starts[number] : self.starts[number + 1]]
 
     def row_values(self, number: int) -> npt.NDArray[Any]:
-        """The values of a row, beside `row`."""
+        """Return the values of a row, in the order of `row`."""
         return self.values[self.starts[number] : self.starts[number + 1]]
 
     def row_sizes(self) -> npt.NDArray[np.int64]:
-        """How many columns each row holds, shape (rows,)."""
+        """Return how many columns each row holds, shape (rows,)."""
         return np.diff(self.starts)
 
     def to_scipy(self, dtype: npt.DTypeLike = np.float32) -> csr_matrix:
-        """The same for scipy (extra `graph`)."""
+        """Return the same as a scipy matrix (extra `graph`)."""
         from scipy.sparse import csr_matrix
 
         return csr_matrix((self.values.astype(dtype), self.columns, self.starts), shape=self.shape)
@@ -125,10 +132,10 @@ class SparseRows:
 
 @dataclass(frozen=True, slots=True)
 class KGArrays:
-    """N entities, R relations, E edges, D documents; all sorted, so that they are the same for the same facts.
+    """Holds N entities, R relations, E edges, D documents, sorted so that the same facts give the same arrays.
 
-    entities: the surface forms met most often; keys: their canonical keys, ascending.
-    relations: ascending by canonical key, `relation_keys`; the last is the equivalence relation, and no text's.
+    entities: the most frequent surface forms; keys: their canonical keys, ascending.
+    relations: ascending by canonical key, `relation_keys`; the last is the equivalence relation, which no text states.
     edges: (E, 3) head, relation, tail; the facts ascend and come first, then equivalences with head < tail.
     similarities: (equivalences,) of the last edges.
     mentions: N x D, how often a document names an entity.
@@ -136,7 +143,7 @@ class KGArrays:
     documents: passage ids, ascending.
     entity_vectors: (N, d), relation_vectors: (R, d), unit length; None without an embedder.
     near: N x N, the nearest entities that equivalences were chosen from; None without an embedder.
-    texts: (D,) uint64, the number that a passage index has for the text that was read, 0 where it is not known.
+    texts: (D,) uint64, the number that a passage index has for the text that was read, 0 if unknown.
     """
 
     entities: StringTable
@@ -156,5 +163,5 @@ class KGArrays:
 
     @property
     def facts(self) -> int:
-        """How many of the edges are facts."""
+        """Return how many of the edges are facts."""
         return len(self.edges) - len(self.similarities)

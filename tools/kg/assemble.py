@@ -1,4 +1,4 @@
-"""From the facts of passages to a graph's arrays: a pure function of the set of facts, whatever their order."""
+"""Makes a graph's arrays from the facts of passages: a pure function of the set of facts, whatever their order."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ras_agent.tools.kg.arrays import SOURCE, KGArrays, SparseRows, StringTable
 from ras_agent.tools.kg.passage_facts import PassageFacts
 
 EQUIVALENT = "equivalent"
-"""The name of the relation between entities that look like one."""
+"""The name of the relation between entities whose names look the same to an embedder."""
 
 
 class Occurrences:
-    """Facts as they were met, names and documents numbered: columns of equal length.
+    """Holds facts as they were read, with names and documents numbered.
 
     facts: (F, 6) document, subject, predicate, object, start, end; mentions: (M, 3) document, name, count.
     """
@@ -30,7 +30,7 @@ class Occurrences:
 
 
 def occurrences_of(passages: Iterable[PassageFacts]) -> Occurrences:
-    """Number what passages state. A fact that a passage states twice occurs twice."""
+    """Number the names in what passages state. A fact that a passage states twice occurs twice."""
     names: dict[str, int] = {}
     documents: dict[str, int] = {}
     facts: list[tuple[int, ...]] = []
@@ -49,9 +49,9 @@ def occurrences_of(passages: Iterable[PassageFacts]) -> Occurrences:
 
 
 def assemble(found: Occurrences) -> KGArrays:
-    """The graph without equivalences and vectors. Names and documents that nothing refers to leave no trace.
+    """Return the graph without equivalences and vectors. Names that no fact and no mention uses leave no trace.
 
-    A document without facts and mentions is kept: it was read, and states nothing.
+    A document without facts and mentions stays: it was read, and states nothing.
     """
     facts, mentions = found.facts, found.mentions
     keys = [canonical_key(name) for name in found.names]
@@ -90,7 +90,7 @@ def assemble(found: Occurrences) -> KGArrays:
 
 
 def with_equivalences(graph: KGArrays, pairs: npt.NDArray[np.int32], similarities: npt.NDArray[np.float32]) -> KGArrays:
-    """`graph`, without the equivalences it had, with `pairs` (P, 2) of entities, each given once, as its last edges."""
+    """Return `graph` with `pairs` (P, 2) of entities, each given once, as its equivalences, its last edges."""
     pairs = np.sort(pairs.reshape(-1, 2), axis=1)
     order = np.lexsort((pairs[:, 1], pairs[:, 0]))
     relation = np.full(len(pairs), len(graph.relations) - 1, dtype=np.int32)
@@ -105,33 +105,34 @@ def with_equivalences(graph: KGArrays, pairs: npt.NDArray[np.int32], similaritie
 
 
 def without_documents(graph: KGArrays, gone: npt.NDArray[np.bool_]) -> KGArrays:
-    """`graph` without the facts and mentions that only documents `gone`, (D,), hold. All else keeps its number."""
+    """Return `graph` without facts and mentions that only the documents `gone` (D,) hold; all else keeps its number."""
     edges = np.repeat(np.arange(len(graph.edges)), np.diff(graph.source_starts))
     stated = ~gone[graph.sources["document"]]
     left = np.bincount(edges[stated], minlength=len(graph.edges))
-    kept = left > 0
-    kept[graph.facts :] = True  # equivalences are stated nowhere
+    stays = left > 0
+    stays[graph.facts :] = True  # no document states an equivalence
     named = ~gone[graph.mentions.columns]
     rows = np.repeat(np.arange(graph.mentions.shape[0]), graph.mentions.row_sizes())[named]
     columns, counts = graph.mentions.columns[named], graph.mentions.values[named]
     return replace(
         graph,
-        edges=graph.edges[kept],
+        edges=graph.edges[stays],
         mentions=SparseRows.sorted(rows, columns, counts, graph.mentions.shape),
-        source_starts=np.concatenate([[0], np.cumsum(left[kept])]),
+        source_starts=np.concatenate([[0], np.cumsum(left[stays])]),
         sources=graph.sources[stated],
     )
 
 
 class _Numbering:
-    """The distinct keys among `used` names, ascending, each with its most frequent name (ties: the first).
+    """Numbers the distinct keys among `used` names, ascending, each with its most frequent name (ties: the first).
 
-    of: (all names,) the number of a name's key, -1 where it is not used.
+    of: (all names,) the number of a name's key, -1 if it is not used.
     """
 
     def __init__(self, names: Sequence[str], keys: Sequence[str], used: Ints) -> None:
         best: dict[str, tuple[int, str]] = {}
-        for number, count in Counter(used.tolist()).items():
+        counts: Counter[int] = Counter(used.tolist())
+        for number, count in counts.items():
             candidate = (-count, names[number])
             best[keys[number]] = min(best.get(keys[number], candidate), candidate)
         self.keys = sorted(best)

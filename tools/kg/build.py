@@ -1,4 +1,4 @@
-"""A passage index and the knowledge graph beside it, kept in step: what the command line and programs call."""
+"""Keeps the knowledge graph of a passage index up to date: build it, add files of triples, delete documents."""
 
 from __future__ import annotations
 
@@ -25,21 +25,22 @@ from ras_agent.tools.kg.formats.gfm_csv import read_gfm_csv
 from ras_agent.tools.kg.formats.openie import load_openie
 from ras_agent.tools.kg.formats.triples import PlacedTriple, load_triples
 from ras_agent.tools.kg.index import FOLDER, KGIndex
-from ras_agent.tools.kg.passage_facts import Given, PassageFacts, knowledge_passages, place_facts, stated_facts
+from ras_agent.tools.kg.passage_facts import ImportedFacts, PassageFacts, knowledge_passages, match_facts, stated_facts
 from ras_agent.tools.kg.writer import KGProgress, open_writer
 from ras_agent.tools.roles import resolve_extractor, role_name
 
-T = TypeVar("T")
-OnProgress = Callable[[KGProgress], None] | None
+_T = TypeVar("_T")
+_OnProgress = Callable[[KGProgress], None] | None
 _ORIGIN = "origin of "
-"""What a writer remembers of a file of triples: the place it was added from."""
+"""The note of a file of triples: the path it was added from."""
 
 
 @dataclass(frozen=True, slots=True)
 class KGReport:
-    """What bringing a graph up to date did, in passages, and the graph. `skipped`: what of files could not be used.
+    """Reports what bringing a graph up to date did, in passages.
 
-    graph: what is beside the index now; an empty one in memory where `delete_documents` found none.
+    graph: the graph now; an empty one in memory if `delete_documents` found none. skipped: what of files could not be
+    used.
     """
 
     graph: KGIndex
@@ -61,25 +62,25 @@ def build_graph(
     equivalence: Equivalence | Mapping[str, Any] | None = None,
     at_once: int = 1,
     workers: int = 1,
-    on_progress: OnProgress = None,
+    on_progress: _OnProgress = None,
 ) -> KGReport:
-    """Bring the graph beside the index at `index` up to date: read passages that are new or changed, erase others.
+    """Bring the graph of the index at `index` up to date: read passages that are new or changed, erase others.
 
-    extractor: as resolve_extractor takes it. openie, gfm: ready facts of passages, which are then not read; without an
-    index, or with an empty one, the passages in `openie` become its own. embedder: for the vectors of the graph, by
-    default its own, and of a new graph the index's; "" for none. equivalence: what counts as the same, or the settings
-    of it that change; by default the graph's own. at_once: passages being read at a time, for an extractor that waits
-    for a model. workers: processes that read, for one that computes; a script then calls this under
-    `if __name__ == "__main__":`. Passages of a graph that is there (see `add_triples`) state their own facts. A killed
-    call is taken up by the same call. Raises IndexNotFound, IngestError, IndexMismatch, MissingExtra, RunError for a
-    worker that died, and what `resolve_extractor` raises.
+    extractor: as resolve_extractor takes it. openie, gfm: files with facts of passages, which are then not read;
+    without an index, or with an empty one, the passages in `openie` are indexed. embedder: for the vectors of the
+    graph, by default its own, and for a new graph the index's; "" for none. equivalence: which entities count as the
+    same, or the settings of it that change; by default the graph's own. at_once: passages being read at a time, for an
+    extractor that waits for a model. workers: processes that read, for one that computes; a script then calls this
+    under `if __name__ == "__main__":`. Passages made by `add_triples` state their own facts. The same call continues
+    one that was killed. Raises IndexNotFound, IngestError, IndexMismatch, MissingExtra, RunError for a worker that
+    died, and what `resolve_extractor` raises.
     """
     path = Path(index)
     skipped: list[Skipped] = []
     ready = _loaded(load_openie(_file(openie), Path(openie).name), skipped) if openie else []
-    given = [Given(item.facts, str(openie), item.passage.text) for item in ready]
+    given = [ImportedFacts(item.facts, str(openie), item.passage.text) for item in ready]
     if gfm:
-        given += [Given(facts, str(gfm)) for facts in read_gfm_csv(Path(gfm), skipped)]
+        given += [ImportedFacts(facts, str(gfm)) for facts in read_gfm_csv(Path(gfm), skipped)]
     if openie and not ready and not PassageIndex.exists(path):
         raise IngestError(f"{openie} holds no passage: {skipped[0] if skipped else 'it is empty'}")
     passages = _open(path, embedder) if ready else PassageIndex.open(path)
@@ -88,12 +89,12 @@ def build_graph(
         if not len(passages):
             # of no index, or of one that a killed call had made
             passages.upsert(item.passage for item in ready)
-        placed = place_facts(given, passages.passages if given else ())
-        imported = writer.put(placed.facts, placed.passages)
+        matched = match_facts(given, passages.passages if given else ())
+        imported = writer.put(matched.facts, matched.passages)
         report = writer.read(
             passages.passages,
             read_each(role, at_once=at_once, workers=workers),
-            # where an extractor says what decides its facts, another prompt is another reader
+            # a fingerprint covers all that decides an extractor's facts: another prompt is another reader
             getattr(role, "fingerprint", "") or role_name(role),
             whole=True,
             total=len(passages),
@@ -101,7 +102,7 @@ def build_graph(
         graph = writer.write()
     unchanged = report.unchanged - imported
     return KGReport(
-        graph, report.read, imported, unchanged, report.erased, report.failures, (*skipped, *placed.skipped)
+        graph, report.read, imported, unchanged, report.erased, report.failures, (*skipped, *matched.skipped)
     )
 
 
@@ -110,13 +111,13 @@ def add_triples(
     files: str | Path | Sequence[str | Path],
     *,
     embedder: object = None,
-    on_progress: OnProgress = None,
+    on_progress: _OnProgress = None,
 ) -> KGReport:
-    """Add files of triples to the index at `index`, which is made if there is none, and to the graph beside it.
+    """Add files of triples to the index at `index`, which is made if there is none, and to its graph.
 
-    Each file becomes a document whose passages say what there is about an entity, so that any retriever finds them; a
-    file that was added before is replaced. embedder: of a new index and a new graph, by name or object. Raises
-    IngestError for a file without triples, and for one that is called like another file that was added.
+    Each file becomes a document whose passages each state the facts about one entity, so that any retriever finds them;
+    a file that was added before is replaced. embedder: for a new index and a new graph, by name or object. Raises
+    IngestError for a file without triples, and for one with the name of another file that was added.
     """
     path = Path(index)
     skipped: list[Skipped] = []
@@ -124,7 +125,7 @@ def add_triples(
     places: dict[str, str] = {}
     for file in [Path(files)] if isinstance(files, str | Path) else map(Path, files):
         if file.name in places:
-            raise IngestError(f"two files are called {file.name}: rename one, files are known by their names")
+            raise IngestError(f"two files are called {file.name}: rename one, files are told apart by their names")
         places[file.name] = str(file.resolve())
         triples: list[PlacedTriple] = _loaded(load_triples(_file(file), file.name), skipped)
         if not triples:
@@ -158,12 +159,12 @@ def add_triples(
 
 
 def delete_documents(
-    index: str | Path, document_ids: str | Sequence[str], *, on_progress: OnProgress = None
+    index: str | Path, document_ids: str | Sequence[str], *, on_progress: _OnProgress = None
 ) -> KGReport:
-    """Delete documents from the index, from what it remembers of files, and from the graph beside it, if there is one.
+    """Delete documents from the index, from the journal of its files, and from its graph, if there is one.
 
-    Their files are then read again by the next `ingest` of them. A killed call is taken up by the same call. Raises
-    IngestError for one that is not there.
+    The next `ingest` of their files reads them again. The same call continues one that was killed. Raises IngestError
+    for a document that is not in the index.
     """
     path = Path(index)
     wanted = {document_ids} if isinstance(document_ids, str) else set(document_ids)
@@ -173,12 +174,12 @@ def delete_documents(
         if (path / FOLDER).exists():
             embedder = _embedder(path, PassageIndex.open(path), None)
             writer = held.enter_context(open_writer(path / FOLDER, embedder, None, on_progress))
-        store = PassageIndex.open(path)  # what others added before the locks were had is deleted, too
+        store = PassageIndex.open(path)  # opened under the locks: what others added before is deleted, too
         passages = [passage for passage in store.passages if passage.document_id and passage.document_id in wanted]
         if missing := sorted(wanted - {passage.document_id for passage in passages}):
-            raise IngestError(f"there is no document {missing[0]!r} in {path}: documents are called by their ids")
+            raise IngestError(f"there is no document {missing[0]!r} in {path}: give the id of a document")
         graph = KGIndex.in_memory([])
-        # the graph and the journal first: what a kill leaves in the index alone can be deleted again
+        # the graph and the journal first: after a kill, what is left in the index can be deleted by the same call
         if writer:
             writer.forget(_ORIGIN + name for name in wanted)
             writer.erase(passage.id for passage in passages)
@@ -195,15 +196,15 @@ def delete_documents(
 
 
 def _file(path: str | Path) -> Path:
-    """The file itself. Raises IngestError where there is none."""
+    """Return the path. Raises IngestError if it is no file."""
     if not Path(path).is_file():
         raise IngestError(f"{path} {'is no file' if Path(path).exists() else 'is not there'}: name a file to read")
     return Path(path)
 
 
-def _loaded(items: Iterable[T | Skipped], skipped: list[Skipped]) -> list[T]:
-    """What could be loaded; the rest goes to `skipped`."""
-    good: list[T] = []
+def _loaded(items: Iterable[_T | Skipped], skipped: list[Skipped]) -> list[_T]:
+    """Return what could be loaded; append the rest to `skipped`."""
+    good: list[_T] = []
     for item in items:
         if isinstance(item, Skipped):
             skipped.append(item)
@@ -213,7 +214,7 @@ def _loaded(items: Iterable[T | Skipped], skipped: list[Skipped]) -> list[T]:
 
 
 def _open(path: Path, embedder: object) -> PassageIndex:
-    """The index, which is made if there is none."""
+    """Open the index, which is made if there is none."""
     if not PassageIndex.exists(path):
         return PassageIndex.create(path, embedder or None)
     index = PassageIndex.open(path)
@@ -222,7 +223,7 @@ def _open(path: Path, embedder: object) -> PassageIndex:
 
 
 def _known(identity: EmbedderIdentity | None, embedder: object) -> Embedder | None:
-    """The object given, if it is what `identity` names: it may be one that cannot be loaded by its name."""
+    """Return an embedder given as an object, if `identity` names it: its name alone may not load it."""
     if not embedder or isinstance(embedder, str):
         return None
     given = resolve_embedder(embedder)
@@ -230,7 +231,7 @@ def _known(identity: EmbedderIdentity | None, embedder: object) -> Embedder | No
 
 
 def _embedder(path: Path, passages: PassageIndex, chosen: object) -> object:
-    """What was chosen, "" for none; else None where the graph that is there decides, or the index's own."""
+    """Return what was chosen, "" for none; else None if there is a graph, whose own is used, or the index's."""
     if chosen is not None:
         return chosen
     return None if KGIndex.exists(path) else passages.embedder

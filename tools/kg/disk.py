@@ -29,10 +29,10 @@ _TABLES = ("entities", "keys", "relations", "relation_keys", "documents")
 
 @dataclass(frozen=True, slots=True)
 class KGManifest:
-    """One generation of a graph.
+    """Describes one generation of a graph.
 
     fingerprint: a digest of entities, relations, edges, similarities and mentions: equal for equal graphs.
-    extractor: who read the facts; embedder: whose vectors it holds. texts: whether it knows which texts were read.
+    extractor: what read the facts; embedder: what made the vectors. texts: whether it records which texts were read.
     """
 
     generation: int = 0
@@ -58,12 +58,12 @@ class KGManifest:
 
 
 def read_kg_manifest(folder: Path) -> KGManifest:
-    """Raises IndexNotFound without a graph in `folder`, IndexMismatch for a layout this version cannot read."""
+    """Read the manifest. Raises IndexNotFound without a graph, IndexMismatch for a layout of another version."""
     return _FILE.read(folder, KGManifest.from_dict)
 
 
 def readable_kg_manifest(folder: Path) -> KGManifest | None:
-    """What the graph in `folder`, be its arrays whole or damaged, says of itself; None if that cannot be read."""
+    """Return the manifest in `folder`, though the arrays may be damaged; None if it cannot be read."""
     try:
         return read_kg_manifest(folder)
     except (IndexNotFound, IndexMismatch):
@@ -71,12 +71,12 @@ def readable_kg_manifest(folder: Path) -> KGManifest | None:
 
 
 def write_kg_manifest(folder: Path, manifest: KGManifest) -> None:
-    """Commit: from here on readers see `manifest`."""
+    """Commit `manifest`: from here on readers see it."""
     _FILE.write(folder, manifest)
 
 
 def save_arrays(folder: Path, graph: KGArrays) -> None:
-    """Write every array as .npy into `folder`, which is made, and wait until they are on the disk."""
+    """Write every array as .npy into `folder`, which is created, and wait until they are on the disk."""
     folder.mkdir(parents=True, exist_ok=True)
     arrays = {f"{name}_{part}": getattr(getattr(graph, name), part) for name in _TABLES for part in ("text", "starts")}
     arrays |= {name: getattr(graph, name) for name in ("edges", "similarities", "source_starts", "sources")}
@@ -95,9 +95,10 @@ def save_arrays(folder: Path, graph: KGArrays) -> None:
 
 
 def load_arrays(folder: Path, *, vectors: bool = False, texts: bool = False) -> KGArrays:
-    """The saved arrays, memory-mapped; with `vectors`, `texts`, those of them must be there, as the others must.
+    """Open the saved arrays, memory-mapped.
 
-    Raises FileNotFoundError, or ValueError for files that do not fit together.
+    vectors, texts: whether those files must exist, as all others must. Raises FileNotFoundError, or
+    ValueError for files that do not fit together.
     """
 
     def array(name: str) -> Any:  # each has a type of its own
@@ -120,7 +121,7 @@ def load_arrays(folder: Path, *, vectors: bool = False, texts: bool = False) -> 
         entity_vectors=array("entity_vectors") if with_vectors else None,
         relation_vectors=array("relation_vectors") if with_vectors else None,
         near=rows("near", len(tables["entities"])) if with_vectors else None,
-        # graphs of older versions go without
+        # graphs of older versions have none
         texts=array("texts") if texts or (folder / "texts.npy").exists() else None,
     )
     _check(graph)
@@ -128,7 +129,7 @@ def load_arrays(folder: Path, *, vectors: bool = False, texts: bool = False) -> 
 
 
 def write_generation(folder: Path, graph: KGArrays, manifest: KGManifest) -> None:
-    """Commit `graph` as what `folder` holds; older generations are cleared away."""
+    """Commit `graph` as what `folder` holds, and delete older generations."""
     name = f"graph-{manifest.generation}"
     if (folder / name).exists():  # left by a write that was interrupted
         shutil.rmtree(folder / name)
@@ -140,13 +141,13 @@ def write_generation(folder: Path, graph: KGArrays, manifest: KGManifest) -> Non
 
 
 def next_generation(folder: Path) -> int:
-    """A number that no generation in `folder` has, be it whole, damaged or half written."""
+    """Return a number that no generation in `folder` has, whole, damaged or half written."""
     taken = [int(path.name.removeprefix("graph-")) for path in folder.iterdir() if _OURS.fullmatch(path.name)]
     return max(taken, default=-1) + 1
 
 
 def open_generation(folder: Path) -> tuple[KGManifest, KGArrays]:
-    """The current generation. Raises IndexNotFound, or IndexMismatch for a damaged graph or one of another version."""
+    """Open the current generation. Raises IndexNotFound, or IndexMismatch if it is damaged or of another version."""
     while True:
         manifest = read_kg_manifest(folder)
         try:
@@ -155,7 +156,7 @@ def open_generation(folder: Path) -> tuple[KGManifest, KGArrays]:
         except FileNotFoundError as error:
             if read_kg_manifest(folder).generation == manifest.generation:
                 raise IndexMismatch(f"{error.filename} is missing: build the graph anew") from error
-            continue  # a writer committed and cleared away between our two reads: take its generation
+            continue  # a writer committed and deleted the old files between our two reads: take its generation
         except (ValueError, TypeError, IndexError, EOFError) as error:
             raise IndexMismatch(f"{folder} is damaged ({error}): build the graph anew") from error
         counted = (len(graph.documents), len(graph.entities), len(graph.relations), graph.facts)
@@ -165,7 +166,7 @@ def open_generation(folder: Path) -> tuple[KGManifest, KGArrays]:
 
 
 def digest_of(graph: KGArrays) -> str:
-    """A digest of everything but vectors and texts: equal for equal graphs."""
+    """Return a digest of everything but vectors and texts: equal for equal graphs."""
     digest = hashlib.blake2b(digest_size=16)
     tables = [part for name in _TABLES for part in (getattr(graph, name).text, getattr(graph, name).starts)]
     rest = [graph.edges, graph.similarities, graph.mentions.starts, graph.mentions.columns, graph.mentions.values]
@@ -175,7 +176,7 @@ def digest_of(graph: KGArrays) -> str:
 
 
 def _check(graph: KGArrays) -> None:
-    """Raises ValueError if a number leads out of the array it points into. Reads everything but text and vectors."""
+    """Raise ValueError if a number points out of its array. Reads everything but text and vectors."""
     entities, relations, edges, documents = len(graph.entities), len(graph.relations), graph.edges, len(graph.documents)
     fits = edges.ndim == 2 and edges.shape[1] == 3 and graph.sources.dtype == SOURCE
     fits = fits and all(_ascends(table.starts, table.text) for table in (getattr(graph, name) for name in _TABLES))
@@ -195,7 +196,7 @@ def _check(graph: KGArrays) -> None:
 
 
 def _ascends(starts: npt.NDArray[np.int64], *parts: npt.NDArray[Any]) -> bool:
-    """Whether rows that begin at `starts` cover each of `parts` from its first to its last number."""
+    """Return whether rows that begin at `starts` cover each of `parts` from its first to its last number."""
     whole = starts[0] == 0 and all(starts[-1] == len(part) for part in parts)
     return bool(whole and (starts[1:] >= starts[:-1]).all())
 

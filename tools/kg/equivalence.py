@@ -21,7 +21,7 @@ from ras_agent.tools.index.vector_index import VectorSettings, empty_index
 from ras_agent.tools.kg.arrays import SparseRows, Vectors
 
 NearLists = SparseRows
-"""For each entity its nearest (columns) and their cosines (values, float32); rows hold a bounded number."""
+"""Lists for each entity the nearest others (columns) and their cosines (values, float32), a bounded number."""
 
 _ROWS, _COLUMNS = 512, 16_384  # a block of products is 32 MB
 _HELD = 4_000_000  # candidates held before the lists are cut to their length
@@ -36,9 +36,9 @@ _FIGURES, _WORDS = re.compile(r"\d+"), re.compile(r"[a-z]+")
 
 @dataclass(frozen=True, slots=True)
 class Equivalence:
-    """Two entities are equivalent if their cosine is at least `threshold` and each is among the other's nearest few.
+    """Sets when two entities are equivalent: their cosine is at least `threshold`, each is among the other's nearest.
 
-    threshold: for the embedder at hand (0.8 in papers is of ColBERTv2). neighbours: the most equivalences an entity
+    threshold: depends on the embedder (0.8 in papers is for ColBERTv2). neighbours: the most equivalences an entity
     can have. kind: how they are searched; "auto" is "exact" up to 100,000 entities and "hnsw" beyond; or "ivf".
     """
 
@@ -56,23 +56,23 @@ class Equivalence:
 
 
 class Pairs(NamedTuple):
-    """Entities (P, 2) int32, the lesser number first, each pair once; their cosines (P,) float32."""
+    """Holds pairs of entities (P, 2) int32, the lesser number first, each pair once; their cosines (P,) float32."""
 
     entities: npt.NDArray[np.int32]
     similarities: npt.NDArray[np.float32]
 
 
 def comparable(names: Iterable[str]) -> npt.NDArray[np.int64]:
-    """A number for each name; only names with equal numbers can be equivalent, and never names with a negative one.
+    """Return a class for each name; only names of one class can be equivalent, and none of a negative class.
 
-    An encoder holds "2016 World Series" and "2017 World Series" for nearly the same: names must agree in their figures
-    and months. A name without a letter is nothing but its figures.
+    Encoders give "2016 World Series" and "2017 World Series" nearly the same vector, so names must agree in their
+    figures and months. A name without a letter consists of figures alone, and is equivalent to none.
     """
     return np.array([_figures(name) for name in names], dtype=np.int64)
 
 
 def near_lists(vectors: Vectors, classes: npt.NDArray[np.int64], how: Equivalence) -> NearLists:
-    """Each entity's nearest above the threshold; vectors (N, d) of unit length, classes as by `comparable`."""
+    """Return each entity's nearest above the threshold; vectors (N, d) of unit length, classes as by `comparable`."""
     every = np.arange(len(vectors))
     if how.neighbours == 0 or len(vectors) < 2:
         return capped(Cells.none(), len(vectors), how.neighbours)
@@ -89,30 +89,30 @@ def near_lists_after(
     classes: npt.NDArray[np.int64],
     how: Equivalence,
 ) -> NearLists:
-    """The lists after entities came and went, for the work of comparing those that came with all.
+    """Update the lists after entities were added and removed, comparing only the added ones with all.
 
-    came_from: (N,) the number that each entity of now had in `before`, -1 for a new one. Where `before` was exact the
-    outcome is what `near_lists` gives.
+    came_from: (N,) the number that each present entity had in `before`, -1 for a new one. If `before` was exact, the
+    result equals that of `near_lists`.
     """
     height = before.shape[0]
     now = np.full(height + 1, -1, dtype=np.int64)
     old = np.flatnonzero(came_from >= 0)
     now[came_from[old]] = old
     cells = cells_of(before)
-    kept = Cells(now[cells.rows], now[cells.columns], cells.cosines)
-    alive = (kept.rows >= 0) & (kept.columns >= 0)
-    # who had as many as there may be, and lost one, may have others that were crowded out
-    lost = kept.rows[(kept.rows >= 0) & (kept.columns < 0)]
+    moved = Cells(now[cells.rows], now[cells.columns], cells.cosines)
+    alive = (moved.rows >= 0) & (moved.columns >= 0)
+    # a list that was full and lost an entry may have other candidates, which had been crowded out
+    lost = moved.rows[(moved.rows >= 0) & (moved.columns < 0)]
     full = np.flatnonzero(before.row_sizes() >= how.neighbours)
     fresh = np.union1d(np.flatnonzero(came_from < 0), np.intersect1d(lost, now[full]))
     if 2 * len(fresh) > len(vectors):
         return near_lists(vectors, classes, how)
     found = cells_of(touching(vectors, classes, fresh, how.threshold, how.neighbours))
-    return capped(Cells.joined([kept.at(np.flatnonzero(alive)), found]), len(vectors), how.neighbours)
+    return capped(Cells.joined([moved.at(np.flatnonzero(alive)), found]), len(vectors), how.neighbours)
 
 
 def mutual(lists: SparseRows) -> Pairs:
-    """The pairs in which each is in the other's list."""
+    """Return the pairs in which each entity is in the other's list."""
     cells = cells_of(lists)
     size = max(lists.width, 1)
     there, back = cells.rows * size + cells.columns, cells.columns * size + cells.rows
@@ -129,7 +129,7 @@ def _figures(name: str) -> int:
 
 
 class Cells(NamedTuple):
-    """Directed candidates: `columns[i]` is near `rows[i]`."""
+    """Holds directed candidates: `columns[i]` is near `rows[i]`."""
 
     rows: Ints
     columns: Ints
@@ -155,13 +155,13 @@ class Cells(NamedTuple):
 
 
 def cells_of(lists: NearLists) -> Cells:
-    """The lists, flat."""
+    """Return the lists as cells."""
     rows = np.repeat(np.arange(lists.shape[0]), lists.row_sizes())
     return Cells(rows, lists.columns.astype(np.int64), lists.values)
 
 
 def capped(cells: Cells, size: int, longest: int) -> NearLists:
-    """Lists of `size` entities, each of its `longest` nearest, ties by number; repeated cells count once."""
+    """Return lists for `size` entities, each of the `longest` nearest, ties by number; repeated cells count once."""
     _, first = np.unique(cells.rows * max(size, 1) + cells.columns, return_index=True)  # also sorts them
     cells = cells.at(first)
     nearest = np.lexsort((cells.columns, -cells.cosines, cells.rows))
@@ -173,7 +173,7 @@ def capped(cells: Cells, size: int, longest: int) -> NearLists:
 
 
 def touching(vectors: Vectors, classes: Ints, fresh: Ints, threshold: float, longest: int) -> NearLists:
-    """Exact lists from all pairs of which one is in `fresh` (ascending); complete for the rows in `fresh`.
+    """Return exact lists from all pairs with one end in `fresh` (ascending); complete for the rows in `fresh`.
 
     vectors (N, d) of unit length; only entities of equal, not negative `classes` (N,) are paired.
     """
@@ -181,7 +181,7 @@ def touching(vectors: Vectors, classes: Ints, fresh: Ints, threshold: float, lon
     for cells in _pairs(vectors, classes, fresh, threshold):
         held.append(cells.both_ways())
         count += 2 * len(cells.rows)
-        if count > limit:  # cutting early loses nothing: who is not among the nearest so far is not at the end
+        if count > limit:  # cutting early loses nothing: what is not among the nearest so far is not at the end
             held = [cells_of(capped(Cells.joined(held), len(vectors), longest))]
             count = len(held[0].rows)
             limit = max(_HELD, 2 * count)
@@ -191,12 +191,12 @@ def touching(vectors: Vectors, classes: Ints, fresh: Ints, threshold: float, lon
 def approximate_cells(
     vectors: Vectors, classes: Ints, threshold: float, longest: int, kind: Literal["hnsw", "ivf"]
 ) -> Cells:
-    """Candidates from an approximate index, in time near to linear. Raises MissingExtra without FAISS."""
+    """Return candidates from an approximate index, in nearly linear time. Raises MissingExtra without FAISS."""
     index = _faiss_index(vectors, kind)
     parts = [Cells.none()]
     for start in range(0, len(vectors), _ROWS):
         block = np.ascontiguousarray(vectors[start : start + _ROWS], dtype=np.float32)
-        # twice as many as are wanted, for names of other figures may stand among them
+        # twice as many as are wanted, because names with other figures may be among them
         products, numbers = index.search(block, min(2 * longest + 1, len(vectors)))
         rows = np.broadcast_to(np.arange(start, start + len(block))[:, None], numbers.shape)
         real = (numbers >= 0) & (numbers != rows)
@@ -205,9 +205,9 @@ def approximate_cells(
 
 
 def _pairs(vectors: Vectors, classes: Ints, fresh: Ints, threshold: float) -> Iterator[Cells]:
-    """Each pair with one end in `fresh`, once."""
+    """Yield each pair with one end in `fresh`, once."""
     others = np.setdiff1d(np.arange(len(vectors)), fresh)
-    order = np.concatenate([others, fresh])  # so that what is left to compare with is one range
+    order = np.concatenate([others, fresh])  # so that those still to be compared are one range
     ordered = np.asarray(vectors, dtype=np.float32)[order]
     least = np.float32(threshold) - _STEP
     for start in range(len(others), len(order), _ROWS):
@@ -223,7 +223,7 @@ def _pairs(vectors: Vectors, classes: Ints, fresh: Ints, threshold: float) -> It
 
 
 def _above(cells: Cells, classes: Ints, threshold: float) -> Cells:
-    """The cells of comparable entities whose cosine, in whole steps, reaches the threshold."""
+    """Return the cells of comparable entities whose cosine, in whole steps, reaches the threshold."""
     cosines = np.minimum(np.round(cells.cosines / _STEP) * _STEP, 1).astype(np.float32)
     same = (classes[cells.rows] == classes[cells.columns]) & (classes[cells.rows] >= 0)
     return Cells(cells.rows, cells.columns, cosines).at(

@@ -1,4 +1,4 @@
-"""The knowledge graph of a corpus, to read from: in memory, or memory-mapped from a folder."""
+"""The knowledge graph of a corpus, for reading: in memory, or memory-mapped from a folder."""
 
 from __future__ import annotations
 
@@ -26,26 +26,25 @@ from ras_agent.tools.kg.equivalence import Equivalence, comparable, mutual, near
 from ras_agent.tools.kg.passage_facts import PassageFacts
 
 FOLDER = "kg"
-"""Where a graph lies inside the folder of the passage index it belongs to."""
+"""The folder of a graph inside that of the passage index it belongs to."""
 
 
 class KGIndex:
-    """Entities, relations, edges and the documents that name them; see KGArrays for shapes and order.
+    """Gives access to entities, relations, edges and the documents that name them; see KGArrays for shapes and order.
 
-    It does not change: whoever writes to the folder it was opened from makes another generation. May be read from
-    several threads at once.
+    It does not change: a write to its folder makes another generation. May be read from several threads at once.
     """
 
     def __init__(
         self, arrays: KGArrays, manifest: KGManifest, embedder: Embedder | None = None, path: Path | None = None
     ) -> None:
-        """`embedder` is for queries; without it, the one whose name the graph keeps is loaded when first needed."""
+        """`embedder` is for queries; without it, the one named in the manifest is loaded when first needed."""
         self.arrays, self.manifest, self.path = arrays, manifest, path
         self._embedder = embedder
 
     @classmethod
     def open(cls, path: str | Path, embedder: object = None) -> Self:
-        """The graph in the folder `path`, or in the folder of a passage index that has one.
+        """Open the graph in the folder `path`, or in the folder of a passage index that has one.
 
         Raises IndexNotFound, or IndexMismatch for a damaged graph, another version or another embedder.
         """
@@ -70,7 +69,7 @@ class KGIndex:
         equivalence: Equivalence | None = None,
         extractor: str = "",
     ) -> Self:
-        """The graph of what `passages` state. With an embedder it has vectors and equivalence edges."""
+        """Build the graph of what `passages` state. With an embedder it has vectors and equivalence edges."""
         how = equivalence or Equivalence()
         graph = assemble(occurrences_of(passages))
         resolved = None if embedder is None else resolve_embedder(embedder)
@@ -84,137 +83,138 @@ class KGIndex:
 
     @staticmethod
     def exists(path: str | Path) -> bool:
-        """Whether the folder `path`, or the passage index there, has a graph."""
+        """Return whether the folder `path`, or the passage index there, has a graph."""
         return (Path(path) / NAME).is_file() or (Path(path) / FOLDER / NAME).is_file()
 
     @property
     def entities(self) -> Sequence[str]:
-        """N surface forms, ascending by canonical key."""
+        """Return the N surface forms, ascending by canonical key."""
         return self.arrays.entities
 
     @property
     def keys(self) -> Sequence[str]:
-        """The entities' canonical keys, ascending."""
+        """Return the entities' canonical keys, ascending."""
         return self.arrays.keys
 
     @property
     def relations(self) -> Sequence[str]:
-        """R names; the last is the equivalence relation."""
+        """Return the R names; the last is the equivalence relation."""
         return self.arrays.relations
 
     @property
     def equivalence_relation(self) -> int:
-        """The number of the equivalence relation, R - 1."""
+        """Return the number of the equivalence relation, R - 1."""
         return len(self.arrays.relations) - 1
 
     @property
     def edges(self) -> Edges:
-        """(E, 3) int32: head, relation, tail, without inverses; facts first, then equivalences."""
+        """Return (E, 3) int32: head, relation, tail, without inverses; facts first, then equivalences."""
         return self.arrays.edges
 
     @property
     def facts(self) -> range:
-        """Which edges are facts."""
+        """Return which edges are facts."""
         return range(self.arrays.facts)
 
     @property
     def equivalences(self) -> range:
-        """Which edges are equivalences; each pair stands once, the lesser entity as its head."""
+        """Return which edges are equivalences; each pair occurs once, the lesser entity as its head."""
         return range(self.arrays.facts, len(self.arrays.edges))
 
     @property
     def similarities(self) -> npt.NDArray[np.float32]:
-        """Cosines of `equivalences`, in their order."""
+        """Return the cosines of `equivalences`, in their order."""
         return self.arrays.similarities
 
     @property
     def mentions(self) -> SparseRows:
-        """The inverted index M: entity x document, how often it is named there."""
+        """Return the inverted index M: entity x document, how often it is named there."""
         return self.arrays.mentions
 
     @property
     def documents(self) -> Sequence[str]:
-        """Ids of the D passages that were read, ascending."""
+        """Return the ids of the D passages that were read, ascending."""
         return self.arrays.documents
 
     @property
     def entity_vectors(self) -> Vectors | None:
-        """(N, d) unit vectors of the entities; None without an embedder."""
+        """Return (N, d) unit vectors of the entities; None without an embedder."""
         return self.arrays.entity_vectors
 
     @property
     def relation_vectors(self) -> Vectors | None:
-        """(R, d) unit vectors of the relations; None without an embedder."""
+        """Return (R, d) unit vectors of the relations; None without an embedder."""
         return self.arrays.relation_vectors
 
     @property
     def fingerprint(self) -> str:
-        """A digest of the graph, who read it and whose vectors it has: what is computed from it is kept by this."""
+        """Return a digest of the graph, its extractor and its embedder: a cache key of what is computed from it."""
         manifest = self.manifest
         return f"{manifest.fingerprint}/{manifest.extractor}/{manifest.embedder or 'no embedder'}"
 
     def without(self, documents: npt.NDArray[np.bool_]) -> Self:
-        """This graph without what some documents, (D,), state and name; entities and relations keep their numbers."""
+        """Return this graph without what some documents, (D,), state; entities and relations keep their numbers."""
         arrays = without_documents(self.arrays, documents)
         manifest = replace(self.manifest, facts=arrays.facts, fingerprint=digest_of(arrays))
         return type(self)(arrays, manifest, self._embedder, self.path)
 
     @property
     def embedder(self) -> Embedder | None:
-        """What queries are embedded with; None for a graph without vectors. Raises RasError if it cannot be loaded."""
+        """Return what embeds queries; None for a graph without vectors. Raises RasError if it cannot be loaded."""
         if self._embedder is None and self.manifest.embedder:
             self._embedder = resolve_embedder(self.manifest.embedder.name)
         return self._embedder
 
     def entity_id(self, text: str) -> int | None:
-        """The entity with the canonical key of `text`."""
+        """Return the entity with the canonical key of `text`, or None."""
         return self.arrays.keys.find(canonical_key(_name(text, "entity")))
 
     def relation_id(self, text: str) -> int | None:
-        """The relation with the canonical key of `text`, as `edges` counts them; never the equivalence relation."""
+        """Return the relation with the canonical key of `text`, or None; never the equivalence relation."""
         return self.arrays.relation_keys.find(canonical_key(_name(text, "relation")))
 
     def document_id(self, passage_id: str) -> int | None:
-        """The number of a passage."""
+        """Return the number of a passage, or None."""
         return self.arrays.documents.find(_name(passage_id, "document"))
 
     @cached_property
     def document_hashes(self) -> npt.NDArray[np.uint64]:
-        """What a passage index calls each document, shape (D,)."""
+        """Return the hash of each document's id, as a passage index has it, shape (D,)."""
         return np.array([hash_of(name) for name in self.documents], dtype=np.uint64)
 
     @cached_property
     def document_frequency(self) -> npt.NDArray[np.int64]:
-        """In how many documents each entity is named, shape (N,)."""
+        """Return in how many documents each entity is named, shape (N,)."""
         return self.arrays.mentions.row_sizes()
 
     @cached_property
     def documents_to_entities(self) -> SparseRows:
-        """The transpose of `mentions`: document x entity."""
+        """Return the transpose of `mentions`: document x entity."""
         mentions = self.arrays.mentions
         rows = np.repeat(np.arange(mentions.shape[0]), mentions.row_sizes())
         return SparseRows.counted(mentions.columns, rows, (mentions.shape[1], mentions.shape[0]), mentions.values)
 
     def neighbours(self, entity: int) -> npt.NDArray[np.int32]:
-        """Entities one edge away, in either direction, ascending. Raises UnknownName for a number of no entity."""
+        """Return entities one edge away, in either direction, ascending. Raises UnknownName for no entity's number."""
         rows = self.edges[self.edges_of(entity)]
         return np.setdiff1d(rows[:, [0, 2]], [entity]).astype(np.int32)
 
     def edges_of(self, entity: int) -> Ints:
-        """Numbers of the edges that touch an entity, ascending. Raises UnknownName for a number of no entity."""
+        """Return the numbers of an entity's edges, ascending. Raises UnknownName for no entity's number."""
         _check(entity, len(self.entities), "entity", "entity_id")
         starts, numbers = self._incident
         return numbers[starts[entity] : starts[entity + 1]]
 
     def triple(self, edge: int) -> Triple:
-        """An edge as a triple, with the passages it was read in; an equivalence has none.
+        """Return an edge as a triple with the passages it was read in; an equivalence has none.
 
         Raises UnknownName for a number of no edge.
         """
         _check(edge, len(self.edges), "edge", "edges_of")
-        head, relation, tail = self.edges[edge].tolist()
+        ends: list[int] = self.edges[edge].tolist()
+        head, relation, tail = ends
         starts = self.arrays.source_starts
-        rows = self.arrays.sources[starts[edge] : starts[edge + 1]].tolist()
+        rows: list[tuple[int, int, int]] = self.arrays.sources[starts[edge] : starts[edge + 1]].tolist()
         sources = tuple(
             Source(self.documents[document], start, end, extractor=self.manifest.extractor)
             for document, start, end in rows
@@ -223,7 +223,7 @@ class KGIndex:
 
     @cached_property
     def _incident(self) -> tuple[Ints, Ints]:
-        """Edges by entity: starts (N + 1,) and edge numbers; a loop stands once."""
+        """Return edges by entity: starts (N + 1,) and edge numbers; a loop occurs once."""
         heads, tails = self.edges[:, 0], self.edges[:, 2]
         loops = heads == tails
         ends = np.concatenate([heads, tails[~loops]])
@@ -241,7 +241,7 @@ def _name(text: str, kind: str) -> str:
 
 
 def _check(number: int, count: int, kind: str, found_by: str) -> None:
-    """Raises UnknownName for what is no number below `count`, as a negative one would count from the end."""
+    """Raise UnknownName unless `number` is from 0 to `count` - 1: a negative one would count from the end."""
     if not isinstance(number, int | np.integer) or not 0 <= number < count:
         known = f"numbers from 0 to {count - 1}, as {found_by}() finds them" if count else "none"
         raise UnknownName(kind, number, (known,))
@@ -250,7 +250,7 @@ def _check(number: int, count: int, kind: str, found_by: str) -> None:
 def described(
     graph: KGArrays, embedder: Embedder | None, extractor: str, equivalence: Equivalence, generation: int = 0
 ) -> KGManifest:
-    """The manifest of a graph."""
+    """Return the manifest of a graph."""
     return KGManifest(
         generation=generation,
         documents=len(graph.documents),

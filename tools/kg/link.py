@@ -19,7 +19,7 @@ from ras_agent.text.words import FUNCTION_WORDS
 from ras_agent.tools.kg.index import KGIndex
 
 Mentions = Callable[[str], Sequence[str]]
-"""Finds the names in a question: a model's say, in place of capitals and n-grams."""
+"""Finds the names in a question in place of capitals and n-grams, with a model for example."""
 
 _WORD = re.compile(r"[^\W_]+(?:[-–'’.&/][^\W_]+)*\.?")
 _LONGEST = 8
@@ -28,7 +28,7 @@ _QUOTES = frozenset('"“”')
 
 @dataclass(frozen=True, slots=True)
 class LinkedEntity:
-    """An entity that a question is about; the weights of one mention's candidates add up to 1."""
+    """Names an entity that a question is about; the weights of one mention's candidates add up to 1."""
 
     entity: int
     weight: float
@@ -37,9 +37,9 @@ class LinkedEntity:
 
 @dataclass(frozen=True, slots=True)
 class Linking:
-    """A mention that is no entity's name means up to `candidates` entities with a cosine of at least `threshold`.
+    """Sets what a mention means that is no entity's name: up to `candidates` entities with cosines from `threshold` on.
 
-    Their weights are as exp(cosine / temperature).
+    Their weights are proportional to exp(cosine / temperature).
     """
 
     candidates: int = 3
@@ -55,7 +55,7 @@ class Linking:
 
 
 class EntityLinker:
-    """Finds the entities that questions name, and remembers them. May be used from several threads at once."""
+    """Finds the entities that questions name, and caches them. May be used from several threads at once."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class EntityLinker:
         linking: Linking | None = None,
         mentions: Mentions | None = None,
     ) -> None:
-        """embedder: of the graph's vectors; without one names are linked by their letters alone.
+        """Link with `embedder`, that of the graph's vectors; without one, names are linked by their letters alone.
 
         mentions: how names are found; by default by capitals and the graph's own names.
         """
@@ -74,12 +74,12 @@ class EntityLinker:
         self._known = lru_cache(1024)(_Finder(graph, self.embedder, linking or Linking(), mentions))
 
     def link(self, question: str) -> tuple[LinkedEntity, ...]:
-        """The entities of all mentions, each mention's likeliest first; a question without a mention is one itself."""
+        """Return the entities of all mentions, each mention's likeliest first; without any, the question is one."""
         return self._known(question)
 
 
 class _Finder:
-    """Links questions anew each time. It stands apart from what remembers, so that both end with their last user."""
+    """Links questions without a cache. The cache refers to this object alone, so both are freed with the linker."""
 
     def __init__(self, graph: KGIndex, embedder: Embedder | None, how: Linking, mentions: Mentions | None) -> None:
         self.graph, self.embedder, self._how, self._mentions = graph, embedder, how, mentions
@@ -100,7 +100,7 @@ class _Finder:
         return tuple(found)
 
     def _put(self, links: dict[int, LinkedEntity], name: str) -> bool:
-        """Link an entity's name; False if it is none."""
+        """Link a name; return False if it is no entity's."""
         entity = self.graph.entity_id(name)
         if entity is not None:
             links.setdefault(entity, LinkedEntity(entity, 1.0, name))
@@ -116,7 +116,7 @@ class _Finder:
         return list(dict.fromkeys(mention.text for mention in spans))
 
     def _nearest(self, names: Sequence[str], least: float | None = None) -> list[LinkedEntity]:
-        """Candidates by meaning for each of `names`."""
+        """Return the candidates with the nearest vectors for each of `names`."""
         if not names or self.embedder is None or not len(self.graph.entities):
             return []
         if self._vectors is None:
@@ -137,8 +137,8 @@ class _Finder:
         return found
 
 
-class Mention(NamedTuple):
-    """Characters `start` to `end` of a question. `known`: they are an entity's name as they stand."""
+class QueryMention(NamedTuple):
+    """Marks characters `start` to `end` of a question. `known`: they are an entity's name exactly."""
 
     text: str
     start: int
@@ -146,18 +146,18 @@ class Mention(NamedTuple):
     known: bool
 
 
-def query_mentions(question: str, is_entity: Callable[[str], bool]) -> list[Mention]:
-    """Names by their capitals, phrases of several words that are entities, in the order of the question.
+def query_mentions(question: str, is_entity: Callable[[str], bool]) -> list[QueryMention]:
+    """Return names by their capitals, and phrases of several words that are entities, in the order of the question.
 
-    Of phrases that overlap the longest counts; one that begins with a capital or a figure also before a shorter name
-    ("Beaver and Erie Canal" before "Erie Canal"), any other only where no name that is an entity stands. What is left
-    of a name that is no entity counts if it is one. Where nothing of the kind is found, single words that are entities.
+    Of phrases that overlap the longest counts. One that begins with a capital or a figure also wins over a shorter name
+    ("Beaver and Erie Canal" over "Erie Canal"); any other loses to a name that is an entity. What is left of a name
+    that is no entity counts if it is one itself. If nothing is found so, single words that are entities count.
     """
-    names = [Mention(question[a:b], a, b, is_entity(question[a:b])) for a, b in name_spans(question)]
+    names = [QueryMention(question[a:b], a, b, is_entity(question[a:b])) for a, b in name_spans(question)]
     words = list(_WORD.finditer(question))
     phrases = [phrase for phrase in _phrases(question, words, least=2) if is_entity(phrase.text)]
     known = [mention for mention in names if mention.known]
-    taken: list[Mention] = []
+    taken: list[QueryMention] = []
     for phrase in sorted([*known, *filter(_like_a_name, phrases)], key=lambda mention: mention.start - mention.end):
         if _apart(phrase, taken):
             taken.append(phrase)
@@ -166,7 +166,7 @@ def query_mentions(question: str, is_entity: Callable[[str], bool]) -> list[Ment
             taken.append(phrase)
     for name in names:
         if not name.known:
-            # looked for by what it means, unless part of it is an entity
+            # linked by its vector, unless part of it is an entity
             taken += [name] if _apart(name, taken) else [rest for rest in _rests(name, taken) if is_entity(rest.text)]
     if not taken:
         taken = [word for word in _phrases(question, words, least=1, longest=1) if is_entity(word.text)]
@@ -174,9 +174,9 @@ def query_mentions(question: str, is_entity: Callable[[str], bool]) -> list[Ment
 
 
 def split_mention(name: str, is_entity: Callable[[str], bool]) -> list[str]:
-    """The entities that a name is put together of, the longest first at each place: "Scotland Edinburgh" is two.
+    """Return the entities that a name is made of, the longest first at each place: "Scotland Edinburgh" is two.
 
-    Empty unless all its words belong to one; small words between them count as neither.
+    Empty unless each of its words belongs to one; function words between them need not.
     """
     words = list(_WORD.finditer(name))
     parts, at = [], 0
@@ -194,8 +194,8 @@ def split_mention(name: str, is_entity: Callable[[str], bool]) -> list[str]:
     return parts
 
 
-def _phrases(question: str, words: list[re.Match[str]], least: int, longest: int = _LONGEST) -> list[Mention]:
-    """Runs of words, the longest first, that begin and end with a word that means something or has a capital."""
+def _phrases(question: str, words: list[re.Match[str]], least: int, longest: int = _LONGEST) -> list[QueryMention]:
+    """Return runs of words, the longest first, that begin and end with a content word or one with a capital."""
     weak = [_plain(word) and (number == 0 or not word.group()[0].isupper()) for number, word in enumerate(words)]
     found = []
     for length in range(min(longest, len(words)), least - 1, -1):
@@ -203,16 +203,16 @@ def _phrases(question: str, words: list[re.Match[str]], least: int, longest: int
             run = words[first : first + length]
             if not weak[first] and not weak[first + length - 1] and not all(map(_plain, run)):
                 start, end = run[0].start(), run[-1].end()
-                found.append(Mention(question[start:end], start, end, True))
+                found.append(QueryMention(question[start:end], start, end, True))
     return found
 
 
-def _rests(name: Mention, taken: list[Mention]) -> list[Mention]:
-    """Runs of words of `name` between what is taken of it, without small words around them."""
+def _rests(name: QueryMention, taken: list[QueryMention]) -> list[QueryMention]:
+    """Return the runs of words of `name` that are not in `taken`, without function words at their ends."""
     runs: list[list[re.Match[str]]] = [[]]
     for word in _WORD.finditer(name.text):
         start, end = name.start + word.start(), name.start + word.end()
-        if _apart(Mention("", start, end, False), taken):
+        if _apart(QueryMention("", start, end, False), taken):
             runs[-1].append(word)
         elif runs[-1]:
             runs.append([])
@@ -224,7 +224,7 @@ def _rests(name: Mention, taken: list[Mention]) -> list[Mention]:
             run.pop()
         if run:
             start, end = run[0].start(), run[-1].end()
-            rests.append(Mention(name.text[start:end], name.start + start, name.start + end, True))
+            rests.append(QueryMention(name.text[start:end], name.start + start, name.start + end, True))
     return rests
 
 
@@ -232,9 +232,9 @@ def _plain(word: re.Match[str]) -> bool:
     return word.group().lower() in FUNCTION_WORDS
 
 
-def _like_a_name(mention: Mention) -> bool:
+def _like_a_name(mention: QueryMention) -> bool:
     return (mention.text[0].isupper() or mention.text[0].isdigit()) and not _QUOTES.intersection(mention.text)
 
 
-def _apart(mention: Mention, others: list[Mention]) -> bool:
+def _apart(mention: QueryMention, others: list[QueryMention]) -> bool:
     return all(mention.end <= other.start or other.end <= mention.start for other in others)

@@ -1,4 +1,4 @@
-"""A passage index and the knowledge graph of its passages: how questions lead into the graph, and it to passages."""
+"""A passage index with the knowledge graph of its passages: from questions into the graph, from there to passages."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from ras_agent.tools.kg.link import EntityLinker, Linking, Mentions
 
 @dataclass(frozen=True, slots=True)
 class LinkedGraph:
-    """A graph with its linker, made once for all retrievers that are mixed: a question is linked and embedded once.
+    """Shares one graph and its linker between retrievers that are mixed: a question is linked and embedded once.
 
-    rows: (D,) the place in the index's passages of each of the graph's documents, -1 for none.
-    embedder: of the graph's vectors, None for a graph without; it remembers queries. queries: the same where the
-    index's vectors are of it, too, for dense search to read queries with; else None.
+    rows: (D,) the row of the index at which each of the graph's documents is, -1 for none.
+    embedder: that of the graph's vectors, with a cache of queries; None for a graph without vectors. queries: the same
+    if it also made the index's vectors, so that dense search can use it; else None.
     """
 
     graph: KGIndex
@@ -41,13 +41,13 @@ class LinkedGraph:
         linking: Linking | None = None,
         mentions: Mentions | None = None,
     ) -> LinkedGraph:
-        """The graph beside the index, or `graph`; one that is linked already stays as it is.
+        """Link the graph in the index's folder, or `graph`; one that is linked already is returned unchanged.
 
-        Raises IndexMismatch where there is none, or of other vectors.
+        Raises IndexMismatch if there is no graph, or its vectors come from another embedder.
         """
         if isinstance(graph, LinkedGraph):
             return graph
-        known = graph or graph_beside(index)
+        known = graph or graph_of(index)
         linker = linker_for(index, known, linking, mentions)
         own = linker.embedder
         shared = index.snapshot.manifest.embedder == known.manifest.embedder
@@ -55,14 +55,14 @@ class LinkedGraph:
         return cls(known, rows_of_documents(index, known), linker, embedder, embedder if shared else None)
 
 
-def graph_beside(index: PassageIndex) -> KGIndex:
-    """The graph that lies in the index's folder, without what it holds of texts that are gone from the index.
+def graph_of(index: PassageIndex) -> KGIndex:
+    """Open the graph in the index's folder, without what it holds of texts that are no longer in the index.
 
-    Raises IndexMismatch without one, naming the remedy.
+    Raises IndexMismatch if there is none, naming the remedy.
     """
     if index.path is None:
         raise IndexMismatch(
-            "an index in memory has no knowledge graph beside it: give one, retriever(..., graph=...), or make an "
+            "an index in memory has no knowledge graph: give one, retriever(..., graph=...), or make an "
             "index on disk, and its graph with `ras-agent kg build`"
         )
     if not KGIndex.exists(index.path):
@@ -72,7 +72,7 @@ def graph_beside(index: PassageIndex) -> KGIndex:
     if texts is None:
         return graph
     rows = _rows(index, graph)
-    # where no text is known, nobody knows whether the index ever held it
+    # without a known text, nobody knows whether the index ever held the document
     gone = _changed(index, graph, rows) | ((rows < 0) & (texts != 0))
     return graph.without(gone) if gone.any() else graph
 
@@ -80,7 +80,7 @@ def graph_beside(index: PassageIndex) -> KGIndex:
 def linker_for(
     index: PassageIndex, graph: KGIndex, linking: Linking | None = None, mentions: Mentions | None = None
 ) -> EntityLinker:
-    """A linker that shares the index's embedder where the graph's vectors are of the same."""
+    """Make a linker; it shares the index's embedder if that made the graph's vectors, too."""
     identity = index.snapshot.manifest.embedder
     own = graph.manifest.embedder
     embedder: Embedder | None = None
@@ -92,9 +92,9 @@ def linker_for(
 
 
 def rows_of_documents(index: PassageIndex, graph: KGIndex) -> npt.NDArray[np.int64]:
-    """The row of each of the graph's documents, shape (D,), -1 where the passage is gone or has another text now.
+    """Return the row of each of the graph's documents, (D,), -1 if the passage is gone or its text has changed.
 
-    Warns if passages of the index are not in the graph as they are now: they cannot be found through it.
+    Warns if passages of the index are missing from the graph or outdated there: they cannot be found through it.
     """
     count = len(index.snapshot.table)
     rows = _rows(index, graph)
@@ -119,7 +119,7 @@ def _rows(index: PassageIndex, graph: KGIndex) -> npt.NDArray[np.int64]:
 
 
 def _changed(index: PassageIndex, graph: KGIndex, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Which of the graph's documents, (D,), were read when their passages had another text."""
+    """Return which of the graph's documents, (D,), were read when their passages had another text."""
     texts = graph.arrays.texts
     changed = np.zeros(len(rows), dtype=np.bool_)
     if texts is not None:

@@ -1,4 +1,4 @@
-"""The names in a question, as a chat model sees them."""
+"""Finds the names in a question with a chat model."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class LLMMentions:
         self._prompt, self._repair = load("mentions", prompts_dir), load("repair", prompts_dir)
 
     def __call__(self, question: str) -> list[str]:
-        """Names that stand in the question. Raises ParseError if no reply holds any, ModelCallError if none comes."""
+        """Return names that occur in the question. Raises ParseError if no reply has any, and ModelCallError."""
         return converse(self._chat, self._dialogue(question))
 
     def _dialogue(self, question: str) -> Dialogue[list[str]]:
@@ -34,7 +34,7 @@ class LLMMentions:
         reply = yield request
         names = listed_names(reply.text, question)
         if names is None:
-            reply = yield repair(request, reply, self._repair, "it lists nothing that stands in the question", _FORM)
+            reply = yield repair(request, reply, self._repair, "it lists nothing that occurs in the question", _FORM)
             names = listed_names(reply.text, question)
         if names is None:
             raise ParseError(f"no names in the reply {reply.text[:200]!r}")
@@ -42,7 +42,7 @@ class LLMMentions:
 
 
 def listed_names(reply: str, question: str) -> list[str] | None:
-    """The lines of a reply that stand in the question; None for a reply with lines none of which does.
+    """Return the lines of a reply that occur in the question; None if it has lines and none of them does.
 
     >>> listed_names("- Alexander Graham Bell\\n- Scotland", "Where was Alexander Graham Bell born?")
     ['Alexander Graham Bell']

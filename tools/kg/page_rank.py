@@ -1,4 +1,4 @@
-"""Personalised PageRank over a graph's entities: how often a walk that keeps coming back to the seeds is where."""
+"""Personalised PageRank over a graph's entities: the share of time a random walk that restarts at the seeds spends."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def walk_matrix(graph: KGIndex, *, equivalence: float = 1.0) -> csr_matrix:
-    """The undirected graph's weights (N, N): facts between two entities count 1 each, an equivalence its cosine.
+    """Return the undirected graph's weights (N, N): facts between two entities count 1 each, an equivalence its cosine.
 
-    equivalence: what equivalences count against facts; 0 leaves them out. Loops are left out. Raises MissingExtra
+    equivalence: the weight of equivalences relative to facts; 0 leaves them out. Loops never count. Raises MissingExtra
     without scipy.
     """
     try:
@@ -38,13 +38,13 @@ def walk_matrix(graph: KGIndex, *, equivalence: float = 1.0) -> csr_matrix:
 
 
 class PageRank:
-    """Walks on one matrix; its steps are prepared once."""
+    """Computes walks on one matrix, whose transition probabilities are prepared once."""
 
     def __init__(self, weights: csr_matrix, *, damping: float = 0.5, tolerance: float = 1e-6) -> None:
-        """weights: symmetric (N, N), as by `walk_matrix`.
+        """Prepare walks on `weights`, symmetric (N, N), as made by `walk_matrix`.
 
-        damping: the chance that a walk goes on; with the rest (the teleport, or restart) it comes back to the seeds.
-        tolerance: iteration ends when the scores change by less, in all.
+        damping: the chance that a walk goes on; otherwise (teleport, restart) it starts again at a seed.
+        tolerance: iteration ends when the scores change by less in total.
         """
         if not 0 <= damping <= 0.9999:
             raise SettingsError(
@@ -61,9 +61,9 @@ class PageRank:
         self._steps = steps
 
     def scores(self, seeds: Floats) -> Floats:
-        """Where walks are, shape (N,), adding up to 1; `seeds` (N,) are weights >= 0, not all 0.
+        """Return the probability of each entity, (N,), adding up to 1; `seeds` (N,) are weights >= 0, not all 0.
 
-        A walk that has nowhere to go comes back to the seeds.
+        A walk at an entity without edges restarts at the seeds.
         """
         total = float(seeds.sum())
         if not total > 0:

@@ -1,4 +1,4 @@
-"""What passages state: read in them, given with them, or listed in a file and to be placed in them."""
+"""Facts of passages: extracted from them, carried in their metadata, or imported from a file and matched to them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ras_agent.tools.index.load import Skipped
 from ras_agent.tools.kg.formats.triples import PlacedTriple
 
 STATED = "facts"
-"""The key of a passage's metadata under which it says what it states: [subject, predicate, object, place], each."""
+"""The metadata key under which a passage lists its own facts, each [subject, predicate, object, place]."""
 _SIZE = 1000  # characters of a passage
 
 _T = TypeVar("_T")
@@ -22,9 +22,9 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class PassageFacts:
-    """The triples read in a passage, and entities named there that may be in none of them.
+    """Holds the triples of a passage, and entities named there that may be in none of them.
 
-    A triple's sources say where in the passage it stands; those of other passages do not count here.
+    A triple's sources say where in the passage it was read; sources in other passages do not count here.
     """
 
     passage_id: str
@@ -32,25 +32,26 @@ class PassageFacts:
     entities: tuple[str, ...] = ()
 
     def spans(self, triple: Triple) -> list[tuple[int, int]]:
-        """Characters of the passage in which one of the triples was read; (0, 0) if it does not say."""
+        """Return the spans of the passage in which a triple was read; (0, 0) if it has none."""
         return [(at.start, at.end) for at in triple.sources if at.passage_id == self.passage_id] or [(0, 0)]
 
 
 def facts_in(passage: Passage, triples: tuple[Triple, ...]) -> PassageFacts:
-    """What was read in a passage; its title names something, too."""
+    """Return what was extracted from a passage; its title counts as an entity."""
     title = bare_title(passage.title)
     return PassageFacts(passage.id, triples, (title,) if canonical_key(title) else ())
 
 
 def sentence_of(subject: str, predicate: str, object_: str) -> str:
-    """A fact as a sentence."""
+    """Return a fact as a sentence."""
     return f"{subject} {predicate} {object_}."
 
 
 def knowledge_passages(triples: Iterable[PlacedTriple], label: str, size: int = _SIZE) -> list[Passage]:
-    """Passages of at most about `size` characters, titled after the head of their facts, in the order of the heads.
+    """Turn triples into passages of about `size` characters at most, titled after the head of their facts.
 
-    They belong to the document `label`; a head with more facts than fit has several. Repeated facts are stated once.
+    They come in the order of the heads and belong to the document `label`; a head with more facts than fit gets
+    several. Repeated facts occur once.
     """
     by_head: dict[str, dict[tuple[str, str, str], PlacedTriple]] = {}
     for triple in triples:
@@ -67,9 +68,9 @@ def knowledge_passages(triples: Iterable[PlacedTriple], label: str, size: int = 
 
 
 def stated_facts(passage: Passage) -> tuple[Triple, ...] | None:
-    """The facts that a passage comes with, each with its sentence and, as who read it, its place in the file.
+    """Return the facts in a passage's metadata, each with the span of its sentence and, as extractor, its place.
 
-    None for a passage that comes with none, or whose metadata holds something else under that key.
+    None for a passage without such facts, or whose metadata holds something else under that key.
     """
     listed = passage.metadata.get(STATED)
     if not isinstance(listed, Sequence) or isinstance(listed, str) or not listed or not all(map(_is_fact, listed)):
@@ -107,8 +108,8 @@ def _parts(facts: Sequence[PlacedTriple], size: int) -> Iterable[list[PlacedTrip
         yield part
 
 
-class Given(NamedTuple):
-    """What a file says that a passage states; `where` it does, and the passage's `text`, where the file holds it."""
+class ImportedFacts(NamedTuple):
+    """Holds what a file lists as a passage's facts, the file's name (`where`) and the passage's `text` if it has it."""
 
     facts: PassageFacts
     where: str
@@ -116,21 +117,21 @@ class Given(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
-    """Facts of `passages`, by their ids, and what could not be used."""
+class MatchedFacts:
+    """Holds facts, the passages they were matched to by id, and what could not be used."""
 
     facts: list[PassageFacts] = field(default_factory=list)
     passages: dict[str, Passage] = field(default_factory=dict)
     skipped: list[Skipped] = field(default_factory=list)
 
 
-def place_facts(given: Sequence[Given], passages: Iterable[Passage]) -> Placed:
-    """Each of `given` goes to the passage with its id, or else to the only one with that title.
+def match_facts(imported: Sequence[ImportedFacts], passages: Iterable[Passage]) -> MatchedFacts:
+    """Match each of `imported` to the passage with its id, or else to the only one with that title.
 
-    Facts of another text than the passage's are skipped, and facts that stand outside of it; a passage of which nothing
-    else is given goes without. What several of `given` say of a passage counts once.
+    Facts of another text than the passage's are skipped, and so are facts whose place is outside the text; a passage
+    with no other imported facts is then left out. What several files say of a passage counts once.
     """
-    wanted = {item.facts.passage_id for item in given}
+    wanted = {item.facts.passage_id for item in imported}
     by_id: dict[str, Passage] = {}
     by_title: dict[str, list[Passage]] = {}
     for passage in passages:
@@ -138,37 +139,37 @@ def place_facts(given: Sequence[Given], passages: Iterable[Passage]) -> Placed:
             by_id[passage.id] = passage
         if passage.title in wanted:
             by_title.setdefault(passage.title, []).append(passage)
-    placed = Placed()
+    matched = MatchedFacts()
     found: dict[str, PassageFacts] = {}
-    for item in given:
+    for item in imported:
         name = item.facts.passage_id
         own = [by_id[name]] if name in by_id else by_title.get(name, [])
         if reason := _reason(item, own):
-            placed.skipped.append(Skipped(item.where, f"facts of {name!r}, {reason}"))
+            matched.skipped.append(Skipped(item.where, f"facts of {name!r}, {reason}"))
             continue
         (passage,) = own
         triples, outside = _within(item.facts.triples, name, passage)
         if outside:
-            told = f"{len(outside)} of the facts of {name!r} stand outside of its text: {outside[0]}"
-            placed.skipped.append(Skipped(item.where, told))
+            reason = f"{len(outside)} of the facts of {name!r} have places outside its text: {outside[0]}"
+            matched.skipped.append(Skipped(item.where, reason))
             if not triples and not item.facts.entities:
-                continue  # nothing is not to replace what is kept of the passage
+                continue  # nothing must not replace the facts stored for the passage
         before = found.get(passage.id, PassageFacts(passage.id))
         found[passage.id] = PassageFacts(
             passage.id, _united(before.triples, triples), _united(before.entities, item.facts.entities)
         )
-        placed.passages[passage.id] = passage
-    placed.facts.extend(found.values())
-    return placed
+        matched.passages[passage.id] = passage
+    matched.facts.extend(found.values())
+    return matched
 
 
 def _united(first: Iterable[_T], second: Iterable[_T]) -> tuple[_T, ...]:
-    """Each as often as it is in the one in which it is more often."""
+    """Return each item as often as in the one that has it more often."""
     return tuple((Counter(first) | Counter(second)).elements())
 
 
-def _reason(item: Given, own: Sequence[Passage]) -> str:
-    """Why no passage states what is given; empty where one does."""
+def _reason(item: ImportedFacts, own: Sequence[Passage]) -> str:
+    """Return why no passage can take the facts; "" if one can."""
     if not own:
         return "which is no passage of the index"
     if len(own) > 1:
@@ -179,12 +180,12 @@ def _reason(item: Given, own: Sequence[Passage]) -> str:
 
 
 def _within(triples: Iterable[Triple], name: str, passage: Passage) -> tuple[list[Triple], list[str]]:
-    """The facts with their places in `passage`, there called by its own id; and those with a place beyond its text."""
-    kept, outside = [], []
+    """Return the facts with places in `passage`, under its own id, and descriptions of those outside its text."""
+    inside, outside = [], []
     for triple in triples:
         places = [source for source in triple.sources if source.passage_id == name]
         if any(not 0 <= source.start <= source.end <= len(passage.text) for source in places):
             outside.append(str(triple))
         else:
-            kept.append(replace(triple, sources=tuple(replace(source, passage_id=passage.id) for source in places)))
-    return kept, outside
+            inside.append(replace(triple, sources=tuple(replace(source, passage_id=passage.id) for source in places)))
+    return inside, outside

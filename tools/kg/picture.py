@@ -1,4 +1,4 @@
-"""A knowledge graph as one self-contained page: thousands of nodes on a canvas, laid out beforehand."""
+"""Draws a knowledge graph as one self-contained page: thousands of nodes on a canvas, laid out beforehand."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _INSIDE, _ACROSS, _WIDER = 4.0, 0.25, 1.5
 
 
 def most_connected(graph: KGIndex, limit: int) -> Ints:
-    """The `limit` entities with the most edges, ties by number."""
+    """Return the `limit` entities with the most edges, ties by number."""
     degree = np.bincount(graph.edges[:, [0, 2]].ravel(), minlength=len(graph.entities))
     return np.sort(np.argsort(-degree, kind="stable")[:limit])
 
 
 def nearby(graph: KGIndex, start: Sequence[int], limit: int) -> Ints:
-    """Entities around those in `start`, step by step, no more than `limit`; within a step the best connected first."""
+    """Return up to `limit` entities around `start`, step by step, within a step the best connected first."""
     degree = np.bincount(graph.edges[:, [0, 2]].ravel(), minlength=len(graph.entities))
     found = list(dict.fromkeys(start))[:limit]
     seen, last = set(found), found
@@ -39,7 +39,7 @@ def nearby(graph: KGIndex, start: Sequence[int], limit: int) -> Ints:
 
 
 def graph_page(graph: KGIndex, entities: Ints, title: str = "Knowledge graph", seed: int = 1) -> str:
-    """The page of `entities` and the edges among them. Raises MissingExtra without igraph, which lays them out."""
+    """Return the page of `entities` and the edges among them. Raises MissingExtra without igraph, for layouts."""
     place = np.full(len(graph.entities), -1, dtype=np.int64)
     place[entities] = np.arange(len(entities))
     inside = (place[graph.edges[:, 0]] >= 0) & (place[graph.edges[:, 2]] >= 0)
@@ -67,7 +67,7 @@ def graph_page(graph: KGIndex, entities: Ints, title: str = "Knowledge graph", s
 
 
 def _groups(ends: Ints, count: int) -> list[int]:
-    """For each node the number of its group of well connected nodes, the largest first (Blondel et al., 2008)."""
+    """Return each node's group of well connected nodes, the largest group first (Blondel et al., 2008)."""
     igraph = _igraph()
     found = igraph.Graph(count, ends.tolist()).community_multilevel().membership if count else []
     order = {group: number for number, (group, _) in enumerate(Counter(found).most_common())}
@@ -75,7 +75,7 @@ def _groups(ends: Ints, count: int) -> list[int]:
 
 
 def _layout(ends: Ints, groups: Sequence[int]) -> list[int]:
-    """Places x, y of the nodes one after the other, from 0 to 10,000; wider than high, as screens are."""
+    """Return x, y of the nodes one after the other, from 0 to 10,000; wider than high, as screens are."""
     if not groups:
         return []
     igraph = _igraph()
@@ -85,7 +85,7 @@ def _layout(ends: Ints, groups: Sequence[int]) -> list[int]:
     group = np.array(groups)
     pull = np.where(group[pairs[:, 0]] == group[pairs[:, 1]], _INSIDE, _ACROSS)
     places = np.array(drawn.layout_fruchterman_reingold(weights=pull.tolist(), niter=500, grid="grid").coords)
-    # lone nodes drift far away; on a rim around the others they leave these the room
+    # lone nodes drift far away; moved to a rim around the others, they leave these room
     centred = places - np.median(places, axis=0)
     distance = np.hypot(*centred.T)
     reach = np.quantile(distance, 0.95) or 1.0
@@ -101,7 +101,7 @@ def _layout(ends: Ints, groups: Sequence[int]) -> list[int]:
 
 @contextmanager
 def _seeded(seed: int) -> Iterator[None]:
-    """The same picture of the same graph, whatever was drawn before."""
+    """Draw the same picture of the same graph, whatever was drawn before."""
     igraph = _igraph()
     igraph.set_random_number_generator(random.Random(seed))
     try:

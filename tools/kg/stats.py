@@ -1,4 +1,4 @@
-"""A knowledge graph in numbers and in a few lines."""
+"""Describes a knowledge graph in numbers and in a few lines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SHOWN = 50
 
 
 def counts(graph: KGIndex) -> dict[str, Any]:
-    """What there is, and how it is connected."""
+    """Return how much there is of everything, and how it is connected."""
     manifest = graph.manifest
     ends = graph.edges[:, [0, 2]].ravel()
     degree = np.bincount(ends, minlength=len(graph.entities))
@@ -36,7 +36,7 @@ def counts(graph: KGIndex) -> dict[str, Any]:
 
 
 def about(graph: KGIndex, entity: int) -> dict[str, Any]:
-    """An entity's facts, equivalents and passages."""
+    """Return an entity's facts, equivalents and passages."""
     facts, same = [], []
     for edge in graph.edges_of(entity).tolist():
         triple = graph.triple(edge)
@@ -47,7 +47,8 @@ def about(graph: KGIndex, entity: int) -> dict[str, Any]:
             cosine = float(graph.similarities[edge - graph.facts.stop])
             other = triple.object if graph.entities[entity] == triple.subject else triple.subject
             same.append(f"{other} ({cosine:.2f})")
-    documents = [graph.documents[number] for number in graph.mentions.row(entity).tolist()]
+    numbers: list[int] = graph.mentions.row(entity).tolist()
+    documents = [graph.documents[number] for number in numbers]
     return {
         "entity": graph.entities[entity],
         "facts": _few(facts),

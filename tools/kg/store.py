@@ -1,7 +1,7 @@
-"""What every passage states, in one SQLite file: the journal of a build, and what the graph's arrays are made from.
+"""Stores the facts of every passage in one SQLite file, from which the graph's arrays are made.
 
-A passage's facts are committed as soon as they are read, so a killed build reads nothing twice. Facts refer to names; a
-name that no fact refers to any more is erased.
+A passage's facts are committed as soon as they are read, so a killed build reads nothing twice. Facts refer to names;
+names that no fact refers to any more are erased.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT NOT NULL)
 """
 
 Vectors = npt.NDArray[np.float16]
-_REMAINS = "remains"  # the setting that says that what was erased may still stand somewhere in the file
+_REMAINS = "remains"  # the setting that says that erased text may still be somewhere in the file
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """A passage whose facts are kept: a digest of what was read, and who read it.
+class PassageRecord:
+    """Describes a passage whose facts are stored: a digest of what was read, and the reader that read it.
 
-    text: the number that a passage index has for the same text (`row_table`); 0 where it is not known.
+    text: the hash that a passage index has for the same text (`row_table`); 0 if unknown.
     """
 
     digest: bytes
@@ -54,30 +54,31 @@ class Known:
 
 
 class FactStore:
-    """Facts by passage. Nothing is kept before `commit`."""
+    """Stores facts by passage. Nothing is stored before `commit`."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         connection.executescript(_TABLES)
         columns = [name for _, name, *_ in connection.execute("PRAGMA table_info(documents)")]
-        if "text" not in columns:  # stores of older versions go without
+        if "text" not in columns:  # stores of older versions have none
             connection.execute("ALTER TABLE documents ADD COLUMN text BLOB NOT NULL DEFAULT x''")
         self._names: dict[str, int] = {}
 
     @property
     def revision(self) -> int:
-        """Rises with every change, so that a graph can say which facts it was made from."""
+        """Return a number that rises with every change, so that a graph can say which facts it was made from."""
         return int(self.setting("revision") or 0)
 
-    def known(self) -> dict[str, Known]:
-        """All passages."""
+    def known(self) -> dict[str, PassageRecord]:
+        """Return the records of all passages by id."""
         rows = self._connection.execute("SELECT id, digest, reader, text FROM documents ORDER BY no")
         return {
-            _text(name): Known(digest, reader, int.from_bytes(text, "little")) for name, digest, reader, text in rows
+            _text(name): PassageRecord(digest, reader, int.from_bytes(text, "little"))
+            for name, digest, reader, text in rows
         }
 
-    def put(self, facts: PassageFacts, known: Known) -> None:
-        """Replace what is kept of a passage."""
+    def put(self, facts: PassageFacts, known: PassageRecord) -> None:
+        """Replace what is stored for a passage."""
         self._erase(facts.passage_id)
         document = self._connection.execute(
             "INSERT INTO documents (id, digest, reader, text) VALUES (?, ?, ?, ?)",
@@ -92,15 +93,15 @@ class FactStore:
         self._connection.executemany("INSERT INTO mentions VALUES (?, ?, ?)", mentions)
         self._changed()
 
-    def keep_texts(self, texts: Mapping[str, int]) -> None:
-        """Note the `text` of passages whose facts are kept."""
+    def put_texts(self, texts: Mapping[str, int]) -> None:
+        """Store the `text` of passages whose facts are stored."""
         rows = [(_stored(text), _bytes(name)) for name, text in texts.items()]
         self._connection.executemany("UPDATE documents SET text = ? WHERE id = ?", rows)
         if rows:
             self._changed()
 
     def drop(self, passage_ids: Iterable[str]) -> int:
-        """Erase passages with their facts; how many there were."""
+        """Erase passages with their facts; return how many there were."""
         dropped = sum(self._erase(passage_id) for passage_id in passage_ids)
         if dropped:
             self._changed()
@@ -119,7 +120,7 @@ class FactStore:
         self._names.clear()
 
     def occurrences(self) -> Occurrences:
-        """Everything, numbered anew."""
+        """Return everything, numbered anew."""
         names = self._connection.execute("SELECT no, name FROM names ORDER BY no").fetchall()
         documents = self._connection.execute("SELECT no, id FROM documents ORDER BY no").fetchall()
         facts = _table(self._connection.execute("SELECT * FROM facts"), 6)
@@ -131,21 +132,22 @@ class FactStore:
                 table[:, column] = np.searchsorted(name_numbers, table[:, column])
         return Occurrences([_text(name) for _, name in names], [_text(name) for _, name in documents], facts, mentions)
 
-    def keep_vectors(self, names: Sequence[str], vectors: Vectors) -> None:
-        """Keep vectors (len(names), d) until the graph that holds them is written."""
+    def put_vectors(self, names: Sequence[str], vectors: Vectors) -> None:
+        """Store vectors (len(names), d) until the graph that holds them is written."""
         rows = [(_bytes(name), vector.tobytes()) for name, vector in zip(names, vectors, strict=True)]
         self._connection.executemany("INSERT OR REPLACE INTO pending_vectors VALUES (?, ?)", rows)
 
-    def kept_vectors(self) -> Iterator[tuple[str, Vectors]]:
-        """Names and vectors (d,) that were kept."""
+    def pending_vectors(self) -> Iterator[tuple[str, Vectors]]:
+        """Yield names and vectors (d,) of a graph that is not written yet."""
         for name, vector in self._connection.execute("SELECT name, vector FROM pending_vectors"):
             yield _text(name), np.frombuffer(vector, dtype=np.float16)
 
     def drop_vectors(self) -> None:
+        """Erase all vectors."""
         self._connection.execute("DELETE FROM pending_vectors")
 
     def sweep(self) -> None:
-        """Write the file anew where something was erased, or where most of it is free. Call it after `commit`.
+        """Rewrite the file if something was erased, or if most of it is free. Call it after `commit`.
 
         Erased rows are overwritten at once (secure_delete), but not the copies that SQLite left in the unused parts of
         pages when it moved rows between them.
@@ -158,19 +160,21 @@ class FactStore:
             self.commit()
 
     def setting(self, name: str) -> str | None:
-        """What was remembered as `name`."""
+        """Return the setting `name`, None if there is none."""
         row = self._connection.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()
         return row[0] if row else None
 
     def remember(self, settings: Mapping[str, str]) -> None:
+        """Store settings."""
         self._connection.executemany("INSERT OR REPLACE INTO settings VALUES (?, ?)", settings.items())
 
     def forget(self, names: Iterable[str]) -> None:
-        """Erase what was remembered as `names`."""
+        """Erase the settings `names`."""
         if self._connection.executemany("DELETE FROM settings WHERE name = ?", ((name,) for name in names)).rowcount:
             self._leaves_remains()
 
     def commit(self) -> None:
+        """Make everything so far durable."""
         self._connection.commit()
 
     def _erase(self, passage_id: str) -> bool:
@@ -204,17 +208,17 @@ class FactStore:
 
 @contextmanager
 def open_fact_store(path: Path) -> Iterator[FactStore]:
-    """The store in the file `path`, for this process alone.
+    """Open the store in the file `path` for this process alone.
 
     Raises IngestError while another process holds it, IndexMismatch for a damaged file or one of another version.
     """
     connection = sqlite3.connect(path, timeout=0)
     try:
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-        # a commit then waits for no disk, so each passage can have its own; only a machine that fails may lose the last
+        # commits then wait for no disk, so each passage can have its own; only a crash of the machine may lose some
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute("PRAGMA secure_delete = ON")  # what was deleted is not to be found in the file
+        connection.execute("PRAGMA secure_delete = ON")  # deleted text must not be left in the file
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version not in (0, _VERSION):
             raise IndexMismatch(f"{path} has version {version}, this ras-agent reads {_VERSION}: build the graph anew")

@@ -1,7 +1,7 @@
-"""Bringing a graph on disk up to date: read what is new, erase what is gone, then write the next generation.
+"""Brings a graph on disk up to date: reads what is new, erases what is gone, then writes the next generation.
 
 Facts are committed to the store as they are read; replacing kg.json commits the arrays made from them. So a killed
-build leaves the graph as it was, and the next one goes on where it ended.
+build leaves the graph as it was, and the next one continues where it ended.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ from ras_agent.tools.kg.equivalence import Equivalence, comparable, mutual, near
 from ras_agent.tools.kg.extract import Extract
 from ras_agent.tools.kg.index import KGIndex, described
 from ras_agent.tools.kg.passage_facts import STATED, PassageFacts, facts_in
-from ras_agent.tools.kg.store import FactStore, Known, open_fact_store
+from ras_agent.tools.kg.store import FactStore, PassageRecord, open_fact_store
 
 STORE = "facts.sqlite"
 _AT_ONCE = 1024  # names embedded between two commits
-GIVEN = "given"
-"""The reader of facts that were imported, not extracted."""
+IMPORTED = "given"
+"""Names the reader of facts that were imported, not extracted."""
 
 
 @dataclass(frozen=True, slots=True)
 class KGProgress:
-    """How far a build is: `done` of `total` steps of a stage.
+    """Says how far a build is: `done` of `total` steps of a stage.
 
     Stages are "reading" and "assembling" (passages), "embedding" (names), "comparing" (entities), "writing" (edges);
     each begins at 0.
@@ -60,7 +60,7 @@ class KGProgress:
 
 @dataclass(frozen=True, slots=True)
 class ReadReport:
-    """What reading did, in passages. A passage that gave nothing but failures is read again the next time."""
+    """Counts what reading did, in passages. A passage that gave nothing but failures is read again the next time."""
 
     read: int = 0
     unchanged: int = 0
@@ -69,7 +69,7 @@ class ReadReport:
 
 
 class KGWriter:
-    """The one writer of a graph's folder; made by `open_writer`."""
+    """Writes to a graph's folder, alone; made by `open_writer`."""
 
     def __init__(
         self,
@@ -88,24 +88,24 @@ class KGWriter:
     ) -> ReadReport:
         """Read the facts of passages that are new, have changed, or were read by another reader.
 
-        reader: names who extracts. Imported facts stay as long as their passage's text does.
-        whole: these are all passages there are; others are erased. total: how many there are, for the progress.
+        reader: names the extractor. Imported facts stay as long as their passage's text does. whole: `passages` are all
+        there are, and others are erased. total: how many there are, for the progress.
         """
         known, seen, read = self._store.known(), 0, 0
         failures: list[Failure] = []
         there: set[str] = set()
         texts: dict[str, int] = {}
-        self._tell("reading", 0, total)
+        self._report("reading", 0, total)
 
         def stale() -> Iterator[Passage]:
             nonlocal seen
             for passage in passages:
                 there.add(passage.id)
                 entry = known.get(passage.id)
-                if entry and entry.digest == digest_of(passage) and entry.reader in (reader, GIVEN):
+                if entry and entry.digest == digest_of(passage) and entry.reader in (reader, IMPORTED):
                     seen += 1
                     if not entry.text:
-                        texts[passage.id] = _known(passage, reader).text
+                        texts[passage.id] = _record(passage, reader).text
                 else:
                     yield passage
 
@@ -116,57 +116,57 @@ class KGWriter:
                 if passage.id in known and known[passage.id].digest != digest:
                     self._store.drop([passage.id])  # its facts are of a text that is gone
                 continue
-            self._store.put(facts_in(passage, extraction.triples), _known(passage, reader))
+            self._store.put(facts_in(passage, extraction.triples), _record(passage, reader))
             self._store.commit()
             read += 1
-            self._tell("reading", seen + read, total)
-        self._store.keep_texts(texts)
+            self._report("reading", seen + read, total)
+        self._store.put_texts(texts)
         erased = self._store.drop(name for name in known if name not in there) if whole else 0
         self._store.commit()
         return ReadReport(read, seen, erased, tuple(failures))
 
     def put(self, facts: Iterable[PassageFacts], texts: Mapping[str, Passage] | None = None) -> int:
-        """Import ready facts, replacing what was kept of their passages; how many passages.
+        """Import facts, replacing those stored for their passages; return how many passages.
 
-        texts: the passages themselves, where there are any: their facts stay until the text changes.
+        texts: passages by id, whose imported facts stay until the text changes.
         """
         count = 0
         for passage in facts:
             text = (texts or {}).get(passage.passage_id)
-            self._store.put(passage, _known(text, GIVEN) if text else Known(b"", GIVEN))
+            self._store.put(passage, _record(text, IMPORTED) if text else PassageRecord(b"", IMPORTED))
             count += 1
         self._store.commit()
         return count
 
     def erase(self, passage_ids: Iterable[str]) -> int:
-        """Erase what passages state; how many of them there were."""
+        """Erase passages with their facts; return how many there were."""
         erased = self._store.drop(passage_ids)
         self._store.commit()
         return erased
 
-    def known(self) -> dict[str, Known]:
-        """All passages whose facts are kept."""
+    def known(self) -> dict[str, PassageRecord]:
+        """Return the records of all passages whose facts are stored."""
         return self._store.known()
 
     def noted(self, name: str) -> str:
-        """What was noted as `name`; empty if nothing was."""
+        """Return the note `name`, "" if there is none."""
         return self._store.setting(name) or ""
 
     def remember(self, notes: Mapping[str, str]) -> None:
-        """Note something for the next writer; kept with what is put or erased after it."""
+        """Store notes for the next writer; they are committed with the next put or erase."""
         self._store.remember(notes)
 
     def forget(self, names: Iterable[str]) -> None:
-        """Erase what was noted as `names`, with what is put or erased after it."""
+        """Erase the notes `names`; that is committed with the next put or erase."""
         self._store.forget(names)
 
     def write(self) -> KGIndex:
-        """Write the graph of all that was read, unless that is what the folder holds, and open it."""
+        """Write the graph of all that was read, unless the folder holds it already, and open it."""
         before = self._before()
         made = f"{self._store.revision} {self._embedder.name if self._embedder else ''} {self._equivalence}"
-        # a graph of an older version knows no texts
+        # graphs of older versions have no texts
         if before is None or before[1].texts is None or self._store.setting("made") != made:
-            self._tell("assembling", 0, len(self._store.known()))
+            self._report("assembling", 0, len(self._store.known()))
             self._store.erase_unused_names()
             found = self._store.occurrences()
             known = self._store.known()
@@ -178,29 +178,29 @@ class KGWriter:
             readers = sorted({one.reader for one in known.values()})
             number = next_generation(self.folder)
             manifest = described(graph, self._embedder, ", ".join(readers), self._equivalence, number)
-            self._tell("writing", 0, len(graph.edges))
+            self._report("writing", 0, len(graph.edges))
             write_generation(self.folder, graph, manifest)
             self._store.drop_vectors()
             self._store.remember({"made": made})
             self._store.commit()
-            self._tell("writing", len(graph.edges), len(graph.edges))
+            self._report("writing", len(graph.edges), len(graph.edges))
         self._store.sweep()
         return KGIndex.open(self.folder, self._embedder)
 
     def clear(self) -> None:
-        """Erase names that nothing refers to any more, as `write` does, where there is to be no graph yet."""
+        """Erase names that nothing refers to any more, as `write` does, without writing a graph."""
         self._store.erase_unused_names()
         self._store.commit()
         self._store.sweep()
 
-    def _tell(self, stage: str, done: int, total: int) -> None:
+    def _report(self, stage: str, done: int, total: int) -> None:
         if self._on_progress:
             self._on_progress(KGProgress(stage, done, total))
 
     def _before(self) -> tuple[KGManifest, KGArrays] | None:
         try:
             return open_generation(self.folder)
-        except (IndexNotFound, IndexMismatch):  # a damaged graph is made anew: its facts are in the store
+        except (IndexNotFound, IndexMismatch):  # a damaged graph is built anew: its facts are in the store
             return None
 
     def _with_vectors(self, graph: KGArrays, before: tuple[KGManifest, KGArrays] | None) -> KGArrays:
@@ -210,11 +210,11 @@ class KGWriter:
         old = before[1] if before is not None and same else None
         entities, relations = list(graph.entities), list(graph.relations)
         names = list(dict.fromkeys(entities + relations))
-        vectors = vectors_of(names, embedder, old, self._store, partial(self._tell, "embedding"))
+        vectors = vectors_of(names, embedder, old, self._store, partial(self._report, "embedding"))
         place = {name: number for number, name in enumerate(names)}
         of_entities = vectors[: len(entities)]
         of_relations = vectors[[place[name] for name in relations]]
-        self._tell("comparing", 0, len(entities))
+        self._report("comparing", 0, len(entities))
         classes = comparable(entities)
         if old is not None and old.near is not None and before is not None and before[0].equivalence == how:
             numbers = {name: number for number, name in enumerate(old.entities)}
@@ -233,11 +233,12 @@ def vectors_of(
     store: FactStore,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Vectors:
-    """Unit vectors (len(names), d) float16, in the order of `names`, which are distinct.
+    """Return unit vectors (len(names), d) float16, in the order of `names`, which are distinct.
 
-    What is embedded is kept in `store` as it comes, so that a killed build embeds nothing twice.
-    on_progress: told how many names were embedded so far, and how many are to be. Raises IndexMismatch for an embedder
-    of another width.
+    Vectors come from the graph `before`, from `store`, or from the embedder; the latter are put in `store` at once, so
+    that a killed build embeds nothing twice.
+    on_progress: called with how many names are embedded so far, and how many are to be. Raises IndexMismatch for an
+    embedder of another width.
     """
     found = np.zeros((len(names), embedder.dimension), dtype=np.float16)
     place = {name: number for number, name in enumerate(names)}
@@ -249,8 +250,8 @@ def vectors_of(
         ):
             if vectors is not None:
                 _copy(found, missing, place, list(table), vectors)
-    kept = list(store.kept_vectors())
-    _copy(found, missing, place, [name for name, _ in kept], [vector for _, vector in kept])
+    pending = list(store.pending_vectors())
+    _copy(found, missing, place, [name for name, _ in pending], [vector for _, vector in pending])
     # texts of one length share a batch: less padding
     left = sorted(np.flatnonzero(missing).tolist(), key=lambda number: len(names[number]))
     if on_progress:
@@ -261,10 +262,10 @@ def vectors_of(
         if fresh.shape != (len(batch), embedder.dimension):
             raise IndexMismatch(
                 f"embedder {embedder.name!r} gave an array of shape {fresh.shape} for {len(batch)} texts and says that "
-                f"its vectors have {embedder.dimension} numbers: use one that keeps its word"
+                f"its vectors have {embedder.dimension} numbers: use one that does as it says"
             )
         found[batch] = fresh
-        store.keep_vectors([names[number] for number in batch], fresh)
+        store.put_vectors([names[number] for number in batch], fresh)
         store.commit()
         if on_progress:
             on_progress(min(start + _AT_ONCE, len(left)), len(left))
@@ -287,36 +288,36 @@ def open_writer(
     equivalence: Equivalence | Mapping[str, Any] | None = None,
     on_progress: Callable[[KGProgress], None] | None = None,
 ) -> Iterator[KGWriter]:
-    """The writer of the graph in `folder`, which is made if it is not there; of a passage index, the folder inside it.
+    """Open the graph in `folder` for writing; the folder is created if it does not exist.
 
-    embedder, equivalence: None for those of the graph that is there; embedder "" for none; a mapping as equivalence
-    changes the settings that it names. Raises IngestError while another process writes.
+    embedder, equivalence: None for those of the existing graph; embedder "" for none; a mapping as equivalence changes
+    the settings that it names. Raises IngestError while another process writes.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     with open_fact_store(folder / STORE) as store:
         resolved = None if embedder in (None, "") else resolve_embedder(embedder)
-        kept = store.setting("vectors of")
+        of_store = store.setting("vectors of")
         manifest = readable_kg_manifest(folder)
         if embedder is None and manifest and manifest.embedder:
             resolved = resolve_embedder(manifest.embedder.name)
-        elif embedder is None and kept and not manifest and (folder / NAME).exists():  # damaged; the store knows, too
-            resolved = resolve_embedder(kept.rpartition(" ")[0])
+        elif embedder is None and of_store and not manifest and (folder / NAME).exists():  # the store knows it
+            resolved = resolve_embedder(of_store.rpartition(" ")[0])
         how = manifest.equivalence if manifest else Equivalence()
         how = equivalence if isinstance(equivalence, Equivalence) else replace(how, **(equivalence or {}))
         name = f"{resolved.name} {resolved.dimension}" if resolved else ""
-        if kept != name:
+        if of_store != name:
             store.drop_vectors()
             store.remember({"vectors of": name})
             store.commit()
         yield KGWriter(folder, store, resolved, how, on_progress)
 
 
-def _known(passage: Passage, reader: str) -> Known:
-    return Known(digest_of(passage), reader, hash_of(indexed_text(passage)))
+def _record(passage: Passage, reader: str) -> PassageRecord:
+    return PassageRecord(digest_of(passage), reader, hash_of(indexed_text(passage)))
 
 
 def digest_of(passage: Passage) -> bytes:
-    """A digest of what an extractor sees of a passage."""
+    """Return a digest of what an extractor sees of a passage."""
     seen = json.dumps([passage.title, passage.text, passage.metadata.get(STATED)], sort_keys=True)
     return hashlib.blake2b(seen.encode(), digest_size=16).digest()

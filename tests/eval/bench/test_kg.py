@@ -75,7 +75,7 @@ def test_an_index_that_would_be_overwritten_is_refused(tmp_path: Path, capsys: p
     assert len(PassageIndex.open(folder)) == 5
 
 
-def test_a_build_that_ends_before_its_kill_is_told(corpus: Path, tmp_path: Path) -> None:
+def test_a_build_that_ends_before_its_kill_is_reported(corpus: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="not killed at embedding"):
         main(
             [

@@ -119,7 +119,7 @@ class TestAgain:
         ingest([docs / "b.txt"], out)
         assert list(stored(out)) == ["a.txt", "b.txt"]
 
-    def test_vanished_files_are_told_and_pruned_when_asked(self, docs: Path, out: Path) -> None:
+    def test_vanished_files_are_reported_and_pruned_when_asked(self, docs: Path, out: Path) -> None:
         ingest([docs], out)
         (docs / "b.txt").unlink()
         assert ingest([docs], out).vanished == ("docs/b.txt",)
@@ -145,7 +145,7 @@ class TestAgain:
         assert (report.vanished, report.documents_removed) == (("docs/in/e.txt",), 2)
         assert [item.place for item in report.errors] == ["docs/in", str(docs.parent / "gone")]
 
-    def test_an_entry_that_cannot_be_looked_at_is_told_and_stays(
+    def test_an_entry_that_cannot_be_looked_at_is_reported_and_stays(
         self, docs: Path, out: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         ingest([docs], out)
@@ -156,7 +156,7 @@ class TestAgain:
         assert list(stored(out)) == ["docs/a.txt", "docs/b.txt", "docs/d.txt"]
         assert [str(item) for item in report.errors] == ["docs/b.txt: cannot be read: Permission denied"]
 
-    def test_a_named_folder_that_cannot_be_looked_at_is_told(
+    def test_a_named_folder_that_cannot_be_looked_at_is_reported(
         self, docs: Path, out: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         looked, closed = Path.is_dir, PermissionError(13, "Permission denied")
@@ -200,7 +200,7 @@ class TestErrors:
         ingest([path], out)
         assert stored(out) == {"1": "one", "2": "two"}
 
-    def test_an_id_used_twice_is_told_with_both_places(self, tmp_path: Path, out: Path) -> None:
+    def test_an_id_used_twice_is_reported_with_both_places(self, tmp_path: Path, out: Path) -> None:
         one = records(tmp_path / "a.jsonl", {"id": 1, "text": "one"}, {"id": 1, "text": "again"})
         two = records(tmp_path / "b.jsonl", {"id": 1, "text": "other"})
         report = ingest([one, two], out)

@@ -26,7 +26,7 @@ def write(tmp_path: Path) -> Write:
     return write
 
 
-def told(path: Path, fields: Fields = USUAL_FIELDS) -> list[str]:
+def skipped(path: Path, fields: Fields = USUAL_FIELDS) -> list[str]:
     return [str(item) for item in load(path, path.name, fields) if isinstance(item, Skipped)]
 
 
@@ -40,7 +40,7 @@ def test_nothing_that_a_file_holds_raises(name: str, content: bytes, write: Writ
 
 
 class TestText:
-    def test_is_kept_as_it_is_and_titled_after_its_file(self, write: Write) -> None:
+    def test_is_unchanged_and_titled_after_its_file(self, write: Write) -> None:
         path = write("Graham_Bell.txt", "Bell\r\n lived。\n")
         assert list(load(path, "notes/Graham_Bell.txt")) == [
             Document("notes/Graham_Bell.txt", "Bell\r\n lived。\n", "Graham Bell", place="notes/Graham_Bell.txt")
@@ -51,29 +51,29 @@ class TestText:
         assert isinstance(document, Document)
         assert document.text == "Bell"
 
-    def test_another_encoding_is_told_with_line_and_character(self, write: Write) -> None:
-        assert told(write("a.txt", "first\nné".encode("latin-1"))) == [
+    def test_another_encoding_is_reported_with_line_and_character(self, write: Write) -> None:
+        assert skipped(write("a.txt", "first\nné".encode("latin-1"))) == [
             "a.txt line 2: not UTF-8: byte 0xe9 at character 2; "
             "convert the file, for example: iconv -f ISO-8859-1 -t UTF-8"
         ]
 
     def test_utf_16_is_recognised(self, write: Write) -> None:
-        assert told(write("a.txt", "Bell".encode("utf-16"))) == [
+        assert skipped(write("a.txt", "Bell".encode("utf-16"))) == [
             "a.txt: not UTF-8 but UTF-16; convert it: iconv -f UTF-16 -t UTF-8 a.txt"
         ]
 
     def test_a_binary_file_is_no_text(self, write: Write) -> None:
-        assert told(write("a.txt", "one\ntwo\0")) == ["a.txt line 2: holds a NUL: not a text file"]
+        assert skipped(write("a.txt", "one\ntwo\0")) == ["a.txt line 2: holds a NUL: not a text file"]
 
     def test_an_empty_file_is_left_out_but_no_error(self, write: Write) -> None:
         assert list(load(write("a.txt", " \n"))) == [Skipped("a.txt", "holds no text", error=False)]
 
-    def test_a_file_that_cannot_be_opened_is_told(self, tmp_path: Path) -> None:
-        assert told(tmp_path / "gone.txt") == ["gone.txt: cannot be read: No such file or directory"]
+    def test_a_file_that_cannot_be_opened_is_reported(self, tmp_path: Path) -> None:
+        assert skipped(tmp_path / "gone.txt") == ["gone.txt: cannot be read: No such file or directory"]
 
 
 class TestMarkdown:
-    def test_the_title_is_the_first_heading_and_the_text_is_kept(self, write: Write) -> None:
+    def test_the_title_is_the_first_heading_and_the_text_stays(self, write: Write) -> None:
         (document,) = load(write("a.md", "Intro\n\n## The *telephone* ##\nText"))
         assert isinstance(document, Document)
         assert (document.title, document.text) == ("The *telephone*", "Intro\n\n## The *telephone* ##\nText")
@@ -193,13 +193,13 @@ class TestTables:
         assert isinstance(document, Document)
         assert (document.id, document.text) == ("x", "a, b")
 
-    def test_a_table_without_the_text_column_is_told_once(self, write: Write) -> None:
-        assert told(write("a.csv", "id,body\n1,a\n2,b\n")) == [
+    def test_a_table_without_the_text_column_is_reported_once(self, write: Write) -> None:
+        assert skipped(write("a.csv", "id,body\n1,a\n2,b\n")) == [
             "a.csv line 1: the header has no column 'text', but 'id', 'body'; name the right one with --text-field"
         ]
 
-    def test_a_repeated_column_is_told(self, write: Write) -> None:
-        assert told(write("a.csv", "text,text\na,b\n")) == [
+    def test_a_repeated_column_is_reported(self, write: Write) -> None:
+        assert skipped(write("a.csv", "text,text\na,b\n")) == [
             "a.csv line 1: the header repeats a column: 'text', 'text'; rename one"
         ]
 
@@ -208,14 +208,14 @@ class TestTables:
         assert str(items[0]) == "a.csv line 2: expected 2 columns, got 3: ['1', 'a', 'b']"
         assert isinstance(items[1], Document)
 
-    def test_a_quote_that_never_closes_is_told_where_it_opens(self, write: Write) -> None:
-        assert told(write("a.csv", 'id,text\n1,good\n2,"bad\n')) == ["a.csv line 3: not CSV: unexpected end of data"]
+    def test_a_quote_that_never_closes_is_reported_where_it_opens(self, write: Write) -> None:
+        assert skipped(write("a.csv", 'id,text\n1,good\n2,"bad\n')) == ["a.csv line 3: not CSV: unexpected end of data"]
 
     @pytest.mark.parametrize(
         ("header", "reason"), [('"id"x,text', "',' expected after '\"'"), ('id,"text', "unexpected end of data")]
     )
-    def test_a_header_that_is_not_csv_is_told(self, write: Write, header: str, reason: str) -> None:
-        assert told(write("a.csv", f"{header}\n1,good\n")) == [f"a.csv line 1: the header is not CSV: {reason}"]
+    def test_a_header_that_is_not_csv_is_reported(self, write: Write, header: str, reason: str) -> None:
+        assert skipped(write("a.csv", f"{header}\n1,good\n")) == [f"a.csv line 1: the header is not CSV: {reason}"]
 
     def test_a_field_of_a_megabyte_is_read(self, write: Write) -> None:
         (document,) = load(write("a.csv", f"text\n{'long ' * 200_000}\n"))
@@ -230,22 +230,22 @@ class TestPDF:
         assert isinstance(document, Document)
         assert (document.text, document.title, document.pages) == ("First page.\nSecond page.\n", "Old phone", (0, 12))
 
-    def test_a_page_without_text_is_told(self, write: Write) -> None:
+    def test_a_page_without_text_is_reported(self, write: Write) -> None:
         pytest.importorskip("pypdf")
-        assert told(write("a.pdf", pdf("Text.", ""))) == ["a.pdf page 2: no text on this page"]
+        assert skipped(write("a.pdf", pdf("Text.", ""))) == ["a.pdf page 2: no text on this page"]
 
-    def test_a_scan_is_told(self, write: Write) -> None:
+    def test_a_scan_is_reported(self, write: Write) -> None:
         pytest.importorskip("pypdf")
-        assert told(write("a.pdf", pdf(""))) == ["a.pdf: no text on any page; a scan needs OCR first"]
+        assert skipped(write("a.pdf", pdf(""))) == ["a.pdf: no text on any page; a scan needs OCR first"]
 
-    def test_a_damaged_file_is_told(self, write: Write) -> None:
+    def test_a_damaged_file_is_reported(self, write: Write) -> None:
         pytest.importorskip("pypdf")
-        (message,) = told(write("a.pdf", b"%PDF-1.4 nothing"))
+        (message,) = skipped(write("a.pdf", b"%PDF-1.4 nothing"))
         assert message.startswith("a.pdf: not a readable PDF: ")
 
-    def test_without_the_extra_the_install_line_is_told(self, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_without_the_extra_the_remedy_is_reported(self, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "pypdf", None)
-        assert told(write("a.pdf", b"")) == ["a.pdf: reading PDF files needs an extra: pip install 'ras-agent[pdf]'"]
+        assert skipped(write("a.pdf", b"")) == ["a.pdf: reading PDF files needs an extra: pip install 'ras-agent[pdf]'"]
 
 
 class TestFolders:
@@ -260,7 +260,7 @@ class TestFolders:
         inside = [docs / "a" / ".."]
         assert [item.label for item in find_files(inside, self.KINDS) if isinstance(item, SourceFile)] == expected
 
-    def test_hidden_files_other_kinds_links_and_the_index_itself_are_left_out_and_told(self, write: Write) -> None:
+    def test_hidden_files_other_kinds_links_and_the_index_itself_are_left_out_and_reported(self, write: Write) -> None:
         docs = write("docs/.git/config.txt", "text").parent.parent
         write("docs/photo.png", "")
         write("docs/my.index/passages.txt", "text")

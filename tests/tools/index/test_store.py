@@ -187,7 +187,7 @@ def test_nothing_in_it_is_pickled(tmp_path: Path, hash_embedder: Any) -> None:
         np.load(path, allow_pickle=False)
 
 
-def test_settings_are_kept(tmp_path: Path) -> None:
+def test_settings_stay(tmp_path: Path) -> None:
     settings = {"tokeniser": Tokeniser("german"), "bm25": BM25Parameters(k1=0.9, b=0.4, method="atire")}
     PassageIndex.create(tmp_path / "index", **settings).add([BELL, Passage("p", "Die Häuser am Fluss")])
     index = PassageIndex.open(tmp_path / "index")

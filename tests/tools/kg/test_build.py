@@ -1,4 +1,4 @@
-"""An index and the graph beside it, kept in step."""
+"""An index and its graph stay in step."""
 
 from __future__ import annotations
 
@@ -78,14 +78,14 @@ def test_ready_openie_makes_an_index_and_is_not_read_again(tmp_path: Path) -> No
     assert build_graph(tmp_path / "i").graph.fingerprint == report.graph.fingerprint
 
 
-def test_ready_facts_of_passages_that_are_not_there_are_told(index: Path, tmp_path: Path) -> None:
+def test_ready_facts_of_passages_that_are_not_there_are_reported(index: Path, tmp_path: Path) -> None:
     record = {"id": "x", "title": "X", "text": "X.", "triples": [["a", "b", "c"]]}
     (tmp_path / "openie.jsonl").write_text(json.dumps(record) + "\n")
     report = build_graph(index, openie=tmp_path / "openie.jsonl")
     assert [item.reason for item in report.skipped] == ["facts of 'x', which is no passage of the index"]
 
 
-def test_a_graph_that_is_there_stands_beside_the_texts(index: Path, tmp_path: Path) -> None:
+def test_facts_of_a_file_join_the_graph_of_the_texts(index: Path, tmp_path: Path) -> None:
     build_graph(index)
     (tmp_path / "rivers.tsv").write_text("Water of Leith\tlength\t35 km\nWater of Leith\tmouth\tFirth of Forth\n")
     report = add_triples(index, [tmp_path / "rivers.tsv"])
@@ -144,7 +144,7 @@ def test_ready_openie_fills_an_index_that_a_killed_build_left_empty(tmp_path: Pa
     assert [passage.id for passage in PassageIndex.open(tmp_path / "i").passages] == ["bell"]
 
 
-def test_of_ready_passages_with_the_same_id_the_first_counts_and_the_other_is_told(tmp_path: Path) -> None:
+def test_of_ready_passages_with_the_same_id_the_first_counts_and_the_other_is_reported(tmp_path: Path) -> None:
     (tmp_path / "openie.jsonl").write_text(openie_line() + openie_line(text="Other.", triples=[["a", "b", "c"]]))
     report = build_graph(tmp_path / "i", openie=tmp_path / "openie.jsonl")
     assert [str(item) for item in report.skipped] == [
@@ -153,7 +153,7 @@ def test_of_ready_passages_with_the_same_id_the_first_counts_and_the_other_is_to
     assert list(report.graph.entities) == ["Bell", "telephone"]
 
 
-def test_ready_facts_of_another_text_are_told(index: Path, tmp_path: Path) -> None:
+def test_ready_facts_of_another_text_are_reported(index: Path, tmp_path: Path) -> None:
     (tmp_path / "openie.jsonl").write_text(openie_line(text=PASSAGES[0].text + " He invented the telephone."))
     report = build_graph(index, openie=tmp_path / "openie.jsonl")
     assert [item.reason for item in report.skipped] == ["facts of 'bell', which has another text in the index"]
@@ -248,8 +248,8 @@ def test_a_passage_with_another_text_is_not_found_by_its_old_one(retriever: str,
     assert found_by(retriever, index, query)[0] == PASSAGES[0].text
     edited = Passage("bell", "Alexander Graham Bell taught in Boston.", "Alexander Graham Bell", "bell.txt")
     PassageIndex.open(index).upsert([edited])
-    told = r"1 of 2 passages have changed since they were read into the knowledge graph .*`ras-agent kg build .*`"
-    with pytest.warns(UserWarning, match=told):
+    warning = r"1 of 2 passages have changed since they were read into the knowledge graph .*`ras-agent kg build .*`"
+    with pytest.warns(UserWarning, match=warning):
         found = found_by(retriever, index, query)
     assert [text for text in found if "born in" in text or "Boston" in text] == []
     build_graph(index)

@@ -1,4 +1,4 @@
-"""Equivalence edges: who is held to be the same as whom."""
+"""Equivalence edges: which entities count as the same."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_no_entity_has_more_equivalences_than_allowed() -> None:
     assert np.bincount(np.ravel(found)).max() == 3
 
 
-def test_the_nearest_are_kept() -> None:
+def test_the_nearest_stay() -> None:
     angles = np.array([0.0, 0.1, 0.15, 0.3])
     vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
     assert pairs(vectors, Equivalence(0.8, neighbours=1)) == [[1, 2]]

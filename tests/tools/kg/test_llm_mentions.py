@@ -27,7 +27,7 @@ QUESTION = "Which river flows through the city where Alexander Graham Bell was b
         ("", None),
     ],
 )
-def test_only_what_stands_in_the_question_is_a_name(reply: str, names: list[str] | None) -> None:
+def test_only_what_occurs_in_the_question_is_a_name(reply: str, names: list[str] | None) -> None:
     assert listed_names(reply, QUESTION) == names
 
 
@@ -38,7 +38,7 @@ def test_names_in_scripts_without_spaces() -> None:
 def test_a_reply_without_names_is_repaired_once(scripted_model: Any) -> None:
     model = scripted_model("It is Edinburgh.", "Alexander Graham Bell")
     assert LLMMentions(model)(QUESTION) == ["Alexander Graham Bell"]
-    assert "lists nothing that stands in the question" in model.prompts[1]
+    assert "lists nothing that occurs in the question" in model.prompts[1]
 
 
 def test_a_second_bad_reply_is_an_error(scripted_model: Any) -> None:

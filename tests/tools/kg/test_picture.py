@@ -70,7 +70,7 @@ def test_five_thousand_nodes_are_drawn(browser: Any, tmp_path: Path) -> None:
     path.write_text(graph_page(graph, most_connected(graph, 5000)), "utf-8")
     assert path.stat().st_size < 1_000_000
     browser.open(path.as_uri())
-    told = browser.ask("document.getElementById('stats').textContent")
-    assert told.startswith(f"{len(graph.entities):,} entities · ")
+    shown = browser.ask("document.getElementById('stats').textContent")
+    assert shown.startswith(f"{len(graph.entities):,} entities · ")
     seen = "document.getElementById('graph').getContext('2d').getImageData(0, 0, 800, 500).data"
     assert browser.ask(f"new Set(new Uint32Array({seen}.buffer)).size > 50")

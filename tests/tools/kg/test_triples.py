@@ -46,7 +46,7 @@ def test_a_bad_statement_is_skipped_alone(tmp_path: Path) -> None:
     assert second == PlacedTriple("a", "b", "c", "a.nt line 2")
 
 
-def test_a_number_that_no_character_has_is_told(tmp_path: Path) -> None:
+def test_a_number_that_no_character_has_is_reported(tmp_path: Path) -> None:
     first, second = loaded(tmp_path, "a.nt", '<x:a> <x:b> "\\UFFFFFFFF" .\n<x:a> <x:b> "\\U0001F600" .\n')
     assert first == Skipped("a.nt line 1", "not an N-Triples statement: no character \\UFFFFFFFF")
     assert second == PlacedTriple("x:a", "x:b", "\U0001f600", "a.nt line 2")
@@ -84,7 +84,7 @@ def test_json_lines_are_lists_or_objects(tmp_path: Path) -> None:
     assert all(isinstance(item, Skipped) for item in found[2:])
 
 
-def test_bytes_that_are_no_text_are_told_with_their_place(tmp_path: Path) -> None:
+def test_bytes_that_are_no_text_are_reported_with_their_place(tmp_path: Path) -> None:
     path = tmp_path / "a.tsv"
     path.write_bytes(b"a\tb\tc\n\xff\tb\tc\n")
     first, second = load_triples(path, "a.tsv")

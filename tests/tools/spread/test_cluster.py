@@ -1,4 +1,4 @@
-"""Work on a Ray cluster that the test starts, and rows that an actor keeps beside the driver."""
+"""Work on a Ray cluster that the test starts, and rows that an actor stores on the driver's machine."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,7 +43,7 @@ async def test_a_worker_that_cannot_start_says_why() -> None:
             pass
 
 
-async def test_workers_reach_a_file_beside_the_driver(tmp_path: Path, scripted_llm: Any) -> None:
+async def test_workers_reach_a_file_on_the_machine_of_the_driver(tmp_path: Path, scripted_llm: Any) -> None:
     scripted_llm.script({"reply": "(S> Hull | P> was built by | O> Ann Rowe)", "repeat": True})
     file = SharedFile(tmp_path / "facts.sqlite", ("key", "extractor", "title", "facts", "calls"), "facts")
     order = Order(READER, {"settings": {}, "spec": scripted_llm.spec})
@@ -68,6 +68,6 @@ def test_rows_elsewhere_are_rows(tmp_path: Path) -> None:
     ray.kill(actor)
 
 
-def test_an_actor_that_is_not_there_is_told() -> None:
+def test_an_actor_that_is_not_there_is_reported() -> None:
     with pytest.raises(SettingsError, match="there is no actor 'nobody' on this Ray cluster"):
         open_rows("ray:nobody", ("key",), "things")

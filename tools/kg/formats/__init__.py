@@ -1,1 +1,1 @@
-"""File formats of knowledge graphs, in and out."""
+"""Reads and writes knowledge graphs in the formats of other programs."""

@@ -1,4 +1,4 @@
-"""A knowledge graph for other programs: GraphML, N-Triples, tab-separated values, JSON Lines."""
+"""Writes a knowledge graph for other programs: GraphML, N-Triples, tab-separated values, JSON Lines."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BASE = "urn:ras-agent:"
 
 
 def write_graphml(graph: KGIndex, path: Path) -> None:
-    """Entities with the number of documents that name them, facts with their passages, equivalences with their cosine.
+    """Write entities with how many documents name them, facts with their passages, equivalences with their cosine.
 
     `kind` of an edge is fact or equivalence; `sources` is a JSON list of passage ids. Written edge by edge: a graph may
     be larger than memory. Characters that XML cannot hold become U+FFFD.
@@ -50,7 +50,7 @@ def write_graphml(graph: KGIndex, path: Path) -> None:
 
 
 def write_tsv(graph: KGIndex, path: Path) -> None:
-    """head, relation, tail, passage: a line for each passage that states a fact."""
+    """Write head, relation, tail, passage: a line for each passage that states a fact."""
 
     def lines() -> Iterator[str]:
         yield "head\trelation\ttail\tpassage"
@@ -64,7 +64,7 @@ def write_tsv(graph: KGIndex, path: Path) -> None:
 
 
 def write_jsonl(graph: KGIndex, path: Path) -> None:
-    """{"head", "relation", "tail", "sources"} a line, a source being a passage id, start and end."""
+    """Write {"head", "relation", "tail", "sources"} per line, a source being a passage id, start and end."""
 
     def lines() -> Iterator[str]:
         for edge in graph.facts:
@@ -77,7 +77,7 @@ def write_jsonl(graph: KGIndex, path: Path) -> None:
 
 
 def write_nt(graph: KGIndex, path: Path) -> None:
-    """N-Triples: entities and relations as IRIs of their canonical keys, with their names as rdfs:label."""
+    """Write N-Triples: entities and relations as IRIs of their canonical keys, with their names as rdfs:label."""
 
     def lines() -> Iterator[str]:
         for kind, keys, names in (
@@ -86,7 +86,8 @@ def write_nt(graph: KGIndex, path: Path) -> None:
         ):
             for key, name in zip(keys, names, strict=True):
                 yield f"{_iri(kind, key)} <http://www.w3.org/2000/01/rdf-schema#label> {_literal(name)} ."
-        for head, relation, tail in graph.edges[: graph.facts.stop].tolist():
+        facts: list[list[int]] = graph.edges[: graph.facts.stop].tolist()
+        for head, relation, tail in facts:
             subject, object_ = (_iri("entity", graph.keys[end]) for end in (head, tail))
             yield f"{subject} {_iri('relation', graph.arrays.relation_keys[relation])} {object_} ."
 
@@ -99,7 +100,8 @@ def _write(path: Path, lines: Callable[[], Iterator[str]]) -> None:
 
 
 def _edge(graph: KGIndex, edge: int, kind: str, weight: float, passages: list[str]) -> str:
-    head, relation, tail = graph.edges[edge].tolist()
+    ends: list[int] = graph.edges[edge].tolist()
+    head, relation, tail = ends
     name, sources = graph.relations[relation], json.dumps(passages, ensure_ascii=False)
     data = _data("edge", label=name, kind=kind, weight=weight, sources=sources)
     return f'    <edge id="e{edge}" source="n{head}" target="n{tail}">{data}</edge>'

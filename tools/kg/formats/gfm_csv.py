@@ -1,5 +1,7 @@
-"""gfm-rag's graph files: nodes.csv (name, type, attributes), relations.csv (name, attributes), edges.csv (source,
-relation, target, attributes), entities and documents both being nodes.
+"""Reads and writes gfm-rag's graph files, in which entities and documents are both nodes.
+
+nodes.csv has the columns name, type, attributes; relations.csv name, attributes; edges.csv source, relation, target,
+attributes.
 """
 
 from __future__ import annotations
@@ -28,16 +30,15 @@ _COLUMNS = {
     "edges.csv": ("source", "relation", "target", "attributes"),
 }
 _LONGEST_FIELD = 1 << 30
-_LARGEST = 1 << 31  # what a graph can hold as a place in a text
-_MOST_OFTEN = 100_000  # no passage names a thing more often; each time takes memory
+_LARGEST = 1 << 31  # what a graph can store as a place in a text
+_MOST_OFTEN = 100_000  # no passage names an entity more often, and each mention takes memory
 
 
 def write_gfm_csv(graph: KGIndex, folder: Path) -> None:
-    """Write the three files into `folder`, which is made.
+    """Write the three files into `folder`, which is created.
 
-    Entities are named as they are, documents by their ids, with as many "document: " in front as make a name that
-    nothing else has. An edge's attributes say where it was read, or how similar its ends are; that of a mention, how
-    often.
+    Entities have their own names, documents their ids, with "document: " in front as often as it takes to make the name
+    unique. An edge's attributes say where it was read, or how similar its ends are; those of a mention say how often.
     """
     folder.mkdir(parents=True, exist_ok=True)
     taken = set(graph.entities)
@@ -72,14 +73,14 @@ def write_gfm_csv(graph: KGIndex, folder: Path) -> None:
 
 
 def read_gfm_csv(folder: Path, skipped: list[Skipped] | None = None) -> list[PassageFacts]:
-    """What each document states, in the order of nodes.csv.
+    """Return what each document states, in the order of nodes.csv.
 
     A fact belongs to the documents its attributes name, else to those that both of its ends are linked to, else to a
-    document called like the file. Equivalences, which no document states, are left out: a graph finds its own.
-    Places and counts that cannot be are added to `skipped`, and their facts and mentions go on without them.
+    document with the file's name. Equivalences, which no document states, are left out: a graph finds its own.
+    Impossible places and counts are added to `skipped`, and their facts and mentions are read without them.
     Raises IngestError, naming file and line, for files that are not of this kind.
     """
-    told: list[Skipped] = [] if skipped is None else skipped
+    problems: list[Skipped] = [] if skipped is None else skipped
     documents = {
         name: _id(_attributes(attributes, place).get("id"), name)
         for (name, kind, attributes), place in _read(folder / "nodes.csv")
@@ -95,7 +96,7 @@ def read_gfm_csv(folder: Path, skipped: list[Skipped] | None = None) -> list[Pas
             if entity not in documents:
                 count = details.get("count", 1)
                 if not isinstance(count, int) or not 0 < count <= _MOST_OFTEN:
-                    told.append(Skipped(place, f"expected a count from 1 to {_MOST_OFTEN:,}, got {count!r:.80}"))
+                    problems.append(Skipped(place, f"expected a count from 1 to {_MOST_OFTEN:,}, got {count!r:.80}"))
                     count = 1
                 named[documents[ends[0]]][entity] = count
         elif relation != EQUIVALENT or isinstance(details.get("sources"), list):
@@ -104,7 +105,7 @@ def read_gfm_csv(folder: Path, skipped: list[Skipped] | None = None) -> list[Pas
             listed = details.get("sources") or []
             listed = listed if isinstance(listed, list) else [listed]
             if bad := [item for item in listed if not _is_place(item)]:
-                told.append(Skipped(place, f"expected [passage, start, end] as places, got {bad[0]!r:.80}"))
+                problems.append(Skipped(place, f"expected [passage, start, end] as places, got {bad[0]!r:.80}"))
             facts.append(((source, relation, target), [Source(*item) for item in listed if _is_place(item)]))
     return _by_document(facts, named, f"{folder.name}/edges.csv")
 
@@ -133,7 +134,7 @@ def _by_document(
 
 
 def _beyond(named: Mapping[str, int], in_facts: Mapping[str, int]) -> Iterator[str]:
-    """Mentions that no fact of the document accounts for."""
+    """Yield the mentions that no fact of the document accounts for."""
     for entity, count in named.items():
         yield from [entity] * (count - in_facts.get(entity, 0))
 
@@ -156,7 +157,7 @@ def _write(path: Path, rows: Iterable[tuple[str, ...]]) -> None:
 
 
 def _read(path: Path) -> Iterator[tuple[list[str], str]]:
-    """Rows with their places."""
+    """Yield rows with their places."""
     columns = _COLUMNS[path.name]
     csv.field_size_limit(_LONGEST_FIELD)
     try:
@@ -176,7 +177,7 @@ def _read(path: Path) -> Iterator[tuple[list[str], str]]:
 
 
 def _attributes(text: str, place: str) -> dict[str, Any]:
-    """JSON, or a Python literal, which is what gfm-rag writes."""
+    """Parse JSON, or a Python literal, which is what gfm-rag writes."""
     for parse in (json.loads, ast.literal_eval):
         try:
             found = parse(text or "{}")

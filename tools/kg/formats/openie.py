@@ -1,4 +1,4 @@
-"""Ready OpenIE: JSON Lines of passages with the triples and entities that a model read in them."""
+"""Reads OpenIE results: JSON Lines of passages with the triples and entities that a model extracted from them."""
 
 from __future__ import annotations
 
@@ -14,16 +14,18 @@ from ras_agent.tools.index.text_files import not_unicode, parse_line, read_lines
 from ras_agent.tools.kg.passage_facts import PassageFacts
 
 
-class ReadyPassage(NamedTuple):
+class ExtractedPassage(NamedTuple):
+    """Holds a passage of the file, and the facts that the file lists for it."""
+
     passage: Passage
     facts: PassageFacts
 
 
-def load_openie(path: Path, label: str) -> Iterator[ReadyPassage | Skipped]:
-    """A passage a line: {"id", "title", "text", "triples": [[s, p, o], ...], "entities": [...]}, the last may lack.
+def load_openie(path: Path, label: str) -> Iterator[ExtractedPassage | Skipped]:
+    """Yield a passage per line: {"id", "title", "text", "triples": [[s, p, o], ...]} and perhaps "entities": [...].
 
-    Each triple is placed at the sentence that shares most with it. A bad line is skipped alone; a bad triple of a good
-    line, too, and told. Of two lines with the same id the first counts.
+    Each triple gets the span of the sentence that shares most words with it. A bad line is skipped alone, and so is a
+    bad triple of a good line; both are reported. Of two lines with the same id the first counts.
     """
     places: dict[str, str] = {}
     for number, line in enumerate(read_lines(path), start=1):
@@ -51,7 +53,7 @@ def load_openie(path: Path, label: str) -> Iterator[ReadyPassage | Skipped]:
         if (first := places.setdefault(passage.id, place)) != place:
             yield Skipped(place, f"id {passage.id!r} is already taken by {first}")
             continue
-        yield ReadyPassage(passage, _facts(passage, record))
+        yield ExtractedPassage(passage, _facts(passage, record))
         bad = [item for item in record["triples"] if not _is_triple(item)]
         if bad:
             yield Skipped(place, f"{len(bad)} of its triples are no [subject, predicate, object]: {bad[0]!r:.80}")

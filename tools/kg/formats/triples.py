@@ -1,4 +1,4 @@
-"""Files of triples, by their suffix: N-Triples, tab-separated values, JSON Lines."""
+"""Reads files of triples, by their suffix: N-Triples (W3C, 2014), tab-separated values, JSON Lines."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 @dataclass(frozen=True, slots=True)
 class PlacedTriple:
-    """A fact of a file, and its line there ("films.nt line 3")."""
+    """Holds a fact of a file, and its line there ("films.nt line 3")."""
 
     subject: str
     predicate: str
@@ -39,10 +39,10 @@ class PlacedTriple:
 
 
 def load_triples(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
-    """The file's facts, and what could not be read, each with its place.
+    """Yield the file's facts, and a Skipped for each line that could not be read, with their places.
 
-    .nt: N-Triples; names are rdfs:label where the file has them, else the ends of IRIs; a blank node without a label is
-    one of its file. .tsv: head, relation, tail; a header of these words may stand first, further columns are left out.
+    .nt: N-Triples; names are rdfs:label if the file has them, else the ends of IRIs; a blank node without a label gets
+    the file's name. .tsv: head, relation, tail; a header of these words may come first, further columns are ignored.
     .jsonl: [head, relation, tail], or objects with the keys head, relation, tail or subject, predicate, object. Raises
     IngestError for another suffix.
     """
@@ -53,7 +53,7 @@ def load_triples(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
 
 
 def _lines(path: Path, label: str) -> Iterator[tuple[str, str] | Skipped]:
-    """Lines that are not blank, with their places."""
+    """Yield lines that are not blank, with their places."""
     for number, line in enumerate(read_lines(path), start=1):
         place = f"{label} line {number}"
         if reason := not_unicode(line):
@@ -76,7 +76,7 @@ def _n_triples(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
             except ValueError as error:
                 yield Skipped(place, f"not an N-Triples statement: {error}")
 
-    # names come first: a label may stand after the statements that need it
+    # labels are collected first: one may come after the statements that need it
     labels = labels_of(item[0] for item in statements() if not isinstance(item, Skipped))
     for item in statements():
         if isinstance(item, Skipped):
@@ -131,7 +131,7 @@ def _placed(fields: Sequence[str], place: str) -> PlacedTriple | Skipped:
 
 
 class Term(NamedTuple):
-    """An IRI, a blank node ("_:b1") or a literal (`kind`: "iri", "blank", "literal") with its language, if any."""
+    """Holds an IRI, a blank node ("_:b1") or a literal (`kind`: "iri", "blank", "literal") with its language."""
 
     value: str
     kind: str
@@ -139,13 +139,15 @@ class Term(NamedTuple):
 
 
 class Statement(NamedTuple):
+    """Holds the three terms of one N-Triples line."""
+
     subject: Term
     predicate: Term
     object: Term
 
 
 def parse_statement(line: str) -> Statement:
-    """The statement of one line. Raises ValueError saying what is wrong."""
+    """Return the statement of one line. Raises ValueError saying what is wrong."""
     found = _STATEMENT.match(line)
     if found is None:
         raise ValueError(f"expected <subject> <predicate> <object> or a literal, and a full stop: {line.strip()!r:.90}")
@@ -159,7 +161,7 @@ def parse_statement(line: str) -> Statement:
 
 
 def labels_of(statements: Iterable[Statement], language: str = "en") -> dict[str, str]:
-    """What rdfs:label calls things: in `language`, else without one, else in any; of several the first."""
+    """Return the rdfs:label of each term: in `language`, else without one, else in any; of several the first."""
     ranked: dict[str, tuple[int, str]] = {}
     for subject, predicate, object_ in statements:
         if predicate.value == _LABEL and object_.kind == "literal" and object_.value.strip():
@@ -171,9 +173,9 @@ def labels_of(statements: Iterable[Statement], language: str = "en") -> dict[str
 
 
 def names_of(statement: Statement, labels: Mapping[str, str], file: str) -> tuple[str, str, str] | None:
-    """The statement in words; None for one that only names a thing.
+    """Return the statement in words; None for one that only gives a label.
 
-    A blank node without a label is called after its `file`, too: another file's `_:b1` is another thing.
+    The name of a blank node without a label includes its `file`: another file's `_:b1` is another entity.
     """
     if statement.predicate.value == _LABEL:
         return None
@@ -190,7 +192,7 @@ def _name(term: Term, labels: Mapping[str, str], file: str) -> str:
 
 
 def _end(iri: str) -> str:
-    """The last part of an IRI, as words."""
+    """Return the last part of an IRI, as words."""
     end = re.split(r"[/#]", iri.rstrip("/#"))[-1]
     return unquote(end).replace("_", " ").strip() or iri
 

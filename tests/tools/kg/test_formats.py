@@ -18,7 +18,7 @@ from ras_agent.tools.index.load import Skipped
 from ras_agent.tools.kg.equivalence import Equivalence
 from ras_agent.tools.kg.formats.export import write_graphml, write_jsonl, write_nt, write_tsv
 from ras_agent.tools.kg.formats.gfm_csv import read_gfm_csv, write_gfm_csv
-from ras_agent.tools.kg.formats.openie import ReadyPassage, load_openie
+from ras_agent.tools.kg.formats.openie import ExtractedPassage, load_openie
 from ras_agent.tools.kg.formats.triples import PlacedTriple, load_triples
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts
@@ -86,7 +86,7 @@ def test_documents_called_alike_keep_their_names_apart(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "sources", ["5", "[5]", '[[""p"", 0, 99999999999]]', '[[""p"", 9, 3]]', '[[""p"", -1, 3]]', '{""p"": 1}']
 )
-def test_places_of_another_kind_are_left_out_and_told(sources: str, tmp_path: Path) -> None:
+def test_places_of_another_kind_are_left_out_and_reported(sources: str, tmp_path: Path) -> None:
     (tmp_path / "nodes.csv").write_text("name,type,attributes\n")
     (tmp_path / "edges.csv").write_text(f'source,relation,target,attributes\na,r,b,"{{""sources"": {sources}}}"\n')
     skipped: list[Skipped] = []
@@ -97,7 +97,7 @@ def test_places_of_another_kind_are_left_out_and_told(sources: str, tmp_path: Pa
 
 
 @pytest.mark.parametrize("count", ["30000000", "0", '""many""'])
-def test_a_count_that_cannot_be_is_one_and_told(count: str, tmp_path: Path) -> None:
+def test_a_count_that_cannot_be_is_one_and_reported(count: str, tmp_path: Path) -> None:
     (tmp_path / "nodes.csv").write_text("name,type,attributes\np,document,{}\n")
     (tmp_path / "edges.csv").write_text(
         f'source,relation,target,attributes\nBell,is_mentioned_in,p,"{{""count"": {count}}}"\n'
@@ -130,13 +130,13 @@ def test_gfm_rag_s_own_files_are_read(tmp_path: Path) -> None:
         ("name,type,attributes\na,document\n", r"nodes\.csv line 2: expected 3 fields, found 2"),
     ],
 )
-def test_files_of_another_kind_are_told_with_their_line(nodes: str, message: str, tmp_path: Path) -> None:
+def test_files_of_another_kind_are_reported_with_their_line(nodes: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "nodes.csv").write_text(nodes)
     with pytest.raises(IngestError, match=message):
         read_gfm_csv(tmp_path)
 
 
-def test_a_folder_without_files_is_told(tmp_path: Path) -> None:
+def test_a_folder_without_files_is_reported(tmp_path: Path) -> None:
     with pytest.raises(IngestError, match=r"no nodes\.csv"):
         read_gfm_csv(tmp_path)
 
@@ -181,7 +181,7 @@ def test_ready_openie_is_placed_at_its_sentences(tmp_path: Path) -> None:
     }
     (tmp_path / "o.jsonl").write_text(json.dumps(record) + '\n{"id": 8}\nnonsense\n')
     ready, *skipped = load_openie(tmp_path / "o.jsonl", "o.jsonl")
-    assert isinstance(ready, ReadyPassage)
+    assert isinstance(ready, ExtractedPassage)
     assert ready.passage == Passage("7", record["text"], "Bell")  # type: ignore[arg-type]  # a text
     assert ready.facts == PassageFacts(
         "7", (Triple("Bell", "was born in", "Edinburgh", (Source("7", 9, 36),)),), ("Edinburgh", "Bell")
@@ -204,4 +204,4 @@ def test_a_bad_line_of_ready_openie_is_skipped_alone(line: str, reason: str, tmp
     (tmp_path / "o.jsonl").write_text(line + '\n{"id": 2, "text": "t", "triples": [], "entities": null}\n')
     skipped, ready = load_openie(tmp_path / "o.jsonl", "o.jsonl")
     assert str(skipped).startswith(f"o.jsonl line 1: {reason}")
-    assert isinstance(ready, ReadyPassage)
+    assert isinstance(ready, ExtractedPassage)

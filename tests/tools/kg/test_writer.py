@@ -147,7 +147,7 @@ def test_only_new_names_are_embedded(tmp_path: Path, hash_embedder: Any) -> None
     assert np.array_equal(graph.entity_vectors, expected)
 
 
-def test_vectors_are_not_kept_twice_on_the_disk(tmp_path: Path, hash_embedder: Any) -> None:
+def test_vectors_are_not_stored_twice_on_the_disk(tmp_path: Path, hash_embedder: Any) -> None:
     lines = "\n".join(f"thing {n} | is like | thing {n + 1}" for n in range(2000))
     for name, embedder in (("with", hash_embedder), ("without", None)):
         build(tmp_path / name, [Passage("many", lines)], embedder=embedder)
@@ -155,7 +155,7 @@ def test_vectors_are_not_kept_twice_on_the_disk(tmp_path: Path, hash_embedder: A
     assert sizes["with"] < 1.2 * sizes["without"]
 
 
-def test_a_passage_that_cannot_be_read_is_told_and_tried_again(tmp_path: Path) -> None:
+def test_a_passage_that_cannot_be_read_is_reported_and_tried_again(tmp_path: Path) -> None:
     with open_writer(tmp_path) as writer:
         report = writer.read([BELL, LEITH], read_each(LineExtractor(["bell"])), "lines")
         assert report == ReadReport(read=1, failures=(Failure("extractor", "no reply (passage bell)"),))
@@ -195,7 +195,7 @@ def test_nothing_new_writes_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("lost", ["graph-0/edges.npy", "kg.json"])
-def test_a_damaged_graph_is_made_anew_from_the_facts_that_are_kept(
+def test_a_damaged_graph_is_made_anew_from_the_facts_that_stay(
     lost: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hash_embedder: Any
 ) -> None:
     monkeypatch.setattr(module, "resolve_embedder", lambda embedder: hash_embedder)
@@ -258,7 +258,7 @@ _KILLED = """
 import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
-import test_kg_writer as tests
+import test_writer as tests
 from ras_agent.tools.kg import writer as module
 from ras_agent.tools.kg.writer import open_writer
 from ras_agent.tools.kg.extract import read_each

@@ -76,14 +76,14 @@ def test_names_are_looked_up_by_their_canonical_key(graph: KGIndex) -> None:
 
 
 @pytest.mark.parametrize("number", [None, -1, 5, "0", 0.0])
-def test_a_number_of_no_entity_is_told(number: Any, graph: KGIndex) -> None:
+def test_a_number_of_no_entity_is_reported(number: Any, graph: KGIndex) -> None:
     for look_up in (graph.edges_of, graph.neighbours):
         with pytest.raises(UnknownName, match=r"unknown entity .*; known: numbers from 0 to 4, as entity_id\(\) finds"):
             look_up(number)
 
 
 @pytest.mark.parametrize("number", [None, -1, 3])
-def test_a_number_of_no_edge_is_told(number: Any, graph: KGIndex) -> None:
+def test_a_number_of_no_edge_is_reported(number: Any, graph: KGIndex) -> None:
     with pytest.raises(UnknownName, match=r"unknown edge .*; known: numbers from 0 to 2, as edges_of\(\) finds them"):
         graph.triple(number)
     with pytest.raises(UnknownName, match="known: none"):
@@ -91,7 +91,7 @@ def test_a_number_of_no_edge_is_told(number: Any, graph: KGIndex) -> None:
 
 
 @pytest.mark.parametrize("kind", ["entity", "relation", "document"])
-def test_what_is_no_name_is_told(kind: str, graph: KGIndex) -> None:
+def test_what_is_no_name_is_reported(kind: str, graph: KGIndex) -> None:
     with pytest.raises(UnknownName, match=f"unknown {kind} 7; known: names, which are texts"):
         getattr(graph, f"{kind}_id")(7)
 
@@ -159,7 +159,7 @@ def test_a_folder_without_a_graph_names_the_remedy(tmp_path: Path) -> None:
         ("entity_vectors", lambda array: array[1:]),
     ],
 )
-def test_a_damaged_graph_is_told(name: str, change: Callable[[Any], Any], tmp_path: Path, hash_embedder: Any) -> None:
+def test_a_damaged_graph_says_so(name: str, change: Callable[[Any], Any], tmp_path: Path, hash_embedder: Any) -> None:
     alike = PassageFacts("alike", (fact("alike", "Graham Bell", "is", "Bell Graham"),))
     whole = KGIndex.in_memory([BELL, LEITH, AGAIN, alike], hash_embedder, equivalence=Equivalence(0.9))
     write_generation_in(tmp_path, whole)
@@ -169,7 +169,7 @@ def test_a_damaged_graph_is_told(name: str, change: Callable[[Any], Any], tmp_pa
         KGIndex.open(tmp_path)
 
 
-def test_an_empty_file_is_told(graph: KGIndex, tmp_path: Path) -> None:
+def test_an_empty_file_is_reported(graph: KGIndex, tmp_path: Path) -> None:
     write_generation_in(tmp_path, graph)
     (tmp_path / "graph-0" / "edges.npy").write_bytes(b"")
     with pytest.raises(IndexMismatch, match="build the graph anew"):

@@ -1,9 +1,9 @@
-"""Pseudo questions out of plain passages: pre-training for a reader that has few labelled questions.
+"""Make pseudo questions of plain passages, to train on where labelled questions are few.
 
-Cloze translation (Lewis et al. 2019, arXiv:1906.04980; Fabbri et al. 2020, arXiv:2004.11892): an answer-like span of a
-sentence gives way to a question phrase, and the rest of the sentence is reordered, shortened and thinned out. Two-hop
-variants name the passage's subject only by what another passage says of it. Question phrases come from the span's shape
-and from what its own passage says it is; no relation, name or question is written down here.
+This is cloze translation (Lewis et al. 2019, arXiv:1906.04980; Fabbri et al. 2020, arXiv:2004.11892): a question phrase
+replaces an answer-like span of a sentence, and the rest of the sentence is reordered, shortened, and loses some words.
+Two-hop questions name the passage's subject only by what another passage says about it. The question phrase depends on
+the span's shape and on what the span's own passage says it is; no relation, name or question is written in this file.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from ras_agent.text.names import name_spans
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.text.words import word_set
 from ras_agent.train.reader.examples import ReaderExample, occurrences, titled
-
-__all__ = ["answer_spans", "pseudo_examples", "supported_questions"]
 
 _MONTH = "(?:January|February|March|April|May|June|July|August|September|October|November|December)"
 _DATE = re.compile(rf"\b(?:\d{{1,2}} {_MONTH},? \d{{4}}|{_MONTH} \d{{1,2}},? \d{{4}}|{_MONTH} \d{{4}})\b")
@@ -54,8 +52,8 @@ _LOST = 0.15
 
 
 @dataclass(frozen=True, slots=True)
-class _Kind:
-    """What a title is, in its own passage's words."""
+class _TitleKind:
+    """Holds what a title is, in its own passage's words."""
 
     words: tuple[str, ...]
     person: bool
@@ -63,14 +61,14 @@ class _Kind:
 
 @dataclass(frozen=True, slots=True)
 class _Mention:
-    """Another passage's sentence that names a title."""
+    """Holds a sentence of another passage that names a title."""
 
     passage: Passage
     sentence: str
 
 
 def pseudo_examples(passages: Sequence[Passage], per_passage: int, seed: int) -> Iterator[ReaderExample]:
-    """At most `per_passage` examples a passage; the same for the same passages and seed."""
+    """Yield at most `per_passage` examples for each passage; the same for the same passages and seed."""
     rng = random.Random(seed)
     for cloze in _clozes(passages, per_passage, _TWO_HOP, rng):
         yield _example(cloze, rng)
@@ -79,7 +77,7 @@ def pseudo_examples(passages: Sequence[Passage], per_passage: int, seed: int) ->
 def supported_questions(
     passages: Sequence[Passage], per_passage: int, two_hop: float, seed: int
 ) -> Iterator[tuple[str, tuple[Passage, ...]]]:
-    """At most `per_passage` questions a passage, each with the passages that it takes to answer it.
+    """Yield at most `per_passage` questions for each passage, with the passages needed to answer them.
 
     two_hop: the share of questions that name their subject by what another passage says, where one mentions it.
     """
@@ -90,7 +88,7 @@ def supported_questions(
 
 @dataclass(frozen=True, slots=True)
 class _Cloze:
-    """A question of a sentence of `passage`; where `other` is given, it names the passage's subject."""
+    """Holds a question made of a sentence of `passage`; `other`, if any, is how it names the passage's subject."""
 
     question: str
     answer: str
@@ -120,7 +118,7 @@ def _clozes(passages: Sequence[Passage], per_passage: int, two_hop: float, rng: 
 
 
 def answer_spans(sentence: str) -> list[tuple[int, int]]:
-    """What a question may ask for: dates, names, years, counts and what follows "is a"; none inside another."""
+    """Find what a question may ask for: dates, names, years, counts and what follows "is a"; none inside another."""
     found = [match.span() for match in _DATE.finditer(sentence)]
     found += name_spans(sentence)
     found += [match.span() for pattern in (_YEAR, _COUNT) for match in pattern.finditer(sentence)]
@@ -135,19 +133,19 @@ def answer_spans(sentence: str) -> list[tuple[int, int]]:
 
 
 def plain(title: str) -> str:
-    """A title without its disambiguator."""
+    """Return a title without its disambiguator."""
     return title.split(" (")[0]
 
 
-def _kind(passage: Passage) -> _Kind | None:
+def _kind(passage: Passage) -> _TitleKind | None:
     head = passage.text[:300]
     match = _KIND.search(_PARENTHESIS.sub("", head))
     words = _KIND_ENDS.sub("", match[1]).split() if match else []
-    return _Kind(tuple(words), _LIFE_DATES.search(head) is not None) if words else None
+    return _TitleKind(tuple(words), _LIFE_DATES.search(head) is not None) if words else None
 
 
 def _mentions(passages: Sequence[Passage]) -> Mapping[str, list[_Mention]]:
-    """By title; titles of one word name too many things."""
+    """Find mentions by title, except titles of one word, which name too many things."""
     titles = {plain(passage.title): passage.title for passage in passages if " " in passage.title}
     found: dict[str, list[_Mention]] = {}
     for passage in passages:
@@ -160,15 +158,15 @@ def _mentions(passages: Sequence[Passage]) -> Mapping[str, list[_Mention]]:
     return found
 
 
-def _described(title: str, sentence: str, kinds: Mapping[str, _Kind]) -> str:
-    """A subject by the words around its name in another passage."""
+def _described(title: str, sentence: str, kinds: Mapping[str, _TitleKind]) -> str:
+    """Describe a subject by the words around its name in another passage."""
     words = _PARENTHESIS.sub("", sentence).replace(plain(title), " ").rstrip(".").split()
     kind = kinds.get(title)
     return f"the {kind.words[-1] if kind else 'one'} of {' '.join(words[:14])}"
 
 
 def _question(
-    sentence: str, start: int, end: int, name: str, subject: str, kinds: Mapping[str, _Kind], rng: random.Random
+    sentence: str, start: int, end: int, name: str, subject: str, kinds: Mapping[str, _TitleKind], rng: random.Random
 ) -> str:
     answer = sentence[start:end]
     before = _PARENTHESIS.sub("", sentence[:start]).strip(' ,;:("“')
@@ -187,14 +185,14 @@ def _question(
 
 
 def _nearest_clause(before: str, after: str) -> tuple[str, str]:
-    """What stands between the commas around the answer, if that is enough to ask about."""
+    """Return what is between the commas around the answer, if it is enough to ask about."""
     left, right = _COMMA.split(before)[-1], _COMMA.split(after)[0]
     left = left if len(left.split()) > 2 else before
     return (left, right) if len(f"{left} {right}".split()) >= 4 else (before, after)
 
 
-def _question_phrase(answer: str, before: str, kind: _Kind | None, rng: random.Random) -> tuple[str, str]:
-    """How to ask for an answer of this shape, and what precedes it without the words that the phrase takes in."""
+def _question_phrase(answer: str, before: str, kind: _TitleKind | None, rng: random.Random) -> tuple[str, str]:
+    """Return a question phrase for an answer of this shape, and `before` without the words that it includes."""
     if _YEAR.fullmatch(answer):
         return rng.choice(("when", "what year", "in what year")), _TIME_WORD.sub("", before)
     if _DATE.fullmatch(answer):
@@ -216,7 +214,7 @@ def _question_phrase(answer: str, before: str, kind: _Kind | None, rng: random.R
 
 
 def _ordered(phrase: str, before: str, after: str, rng: random.Random) -> str:
-    """The phrase in the answer's place, or in front with or without an inversion, or between swapped halves."""
+    """Put the phrase in the answer's place, in front with or without an inversion, or between swapped halves."""
     way = rng.random()
     if not before:
         return f"{phrase} {after}"

@@ -1,4 +1,4 @@
-"""What numbers the options of a training take."""
+"""The numbers that the options of a training take."""
 
 from __future__ import annotations
 
@@ -9,19 +9,17 @@ from dataclasses import dataclass
 
 from ras_agent.errors import SettingsError
 
-__all__ = ["AMOUNT", "COUNT", "NATURAL", "SEED", "SHARE", "Range", "check_ranges"]
-
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """From `low` to `high`, both of them in it; `low` itself is not where `above`."""
+    """Holds the numbers from `low` to `high`, both included; without `low` itself if `above`."""
 
     low: float
     high: float = math.inf
     above: bool = False
 
     def holds(self, number: float) -> bool:
-        """False for what is no number."""
+        """Tell whether a number is in the range; NaN is in none."""
         return self.low <= number <= self.high and not (self.above and number == self.low)
 
     def __str__(self) -> str:
@@ -37,9 +35,9 @@ SEED = Range(0, 2**63 - 1)
 
 
 def check_ranges(config: object, ranges: Mapping[str, Range]) -> None:
-    """Raises SettingsError for the first field of `config` with a number out of its range, and names it as an option.
+    """Raise SettingsError for the first field of `config` with a number out of its range, and name it as an option.
 
-    Of a tuple, each number counts.
+    In a tuple, each number is checked.
     """
     for name, range_ in ranges.items():
         value = getattr(config, name)

@@ -1,4 +1,4 @@
-"""Pseudo questions: what they ask for, and that the answer stands where they say."""
+"""Pseudo questions: what they ask for, and that the answer is at its spans."""
 
 from ras_agent.records import Passage
 from ras_agent.train.pseudo_questions import answer_spans, pseudo_examples
@@ -31,7 +31,7 @@ def test_what_something_is_can_be_asked_for() -> None:
     assert asked("Otto was a lighthouse keeper who wrote songs.") == ["Otto", "lighthouse keeper"]
 
 
-def test_every_answer_stands_at_its_spans() -> None:
+def test_every_answer_is_at_its_spans() -> None:
     examples = [example for example in pseudo_examples(PASSAGES, 4, seed=1) if example.spans]
     assert examples
     for example in examples:

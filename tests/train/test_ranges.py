@@ -1,4 +1,4 @@
-"""Numbers that a training's options take, and what is told of others."""
+"""The numbers that a training's options take, and the error for others."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from ras_agent.errors import SettingsError
-from ras_agent.train.gfm import config as gfm_config
-from ras_agent.train.paths import train as path_encoder
+from ras_agent.train.gfm.train import GFMTrainingConfig
+from ras_agent.train.paths.train import PathTrainingConfig
 from ras_agent.train.ranker import config as answer_config
 from ras_agent.train.reader import train as span_reader
 
@@ -20,7 +20,7 @@ FILES = {"data": HERE, "out": HERE}
 
 
 @pytest.mark.parametrize(
-    ("option", "value", "told"),
+    ("option", "value", "message"),
     [
         ("batch", 0, "--batch has to be at least 1, got 0"),
         ("save_every", 0, "--save-every has to be at least 1, got 0"),
@@ -38,34 +38,34 @@ FILES = {"data": HERE, "out": HERE}
         ("seed", -1, "--seed has to be at least 0 and at most 9223372036854775807, got -1"),
     ],
 )
-def test_a_number_out_of_its_range_is_told_with_its_option(option: str, value: float, told: str) -> None:
+def test_a_number_out_of_its_range_raises_with_its_option(option: str, value: float, message: str) -> None:
     with pytest.raises(SettingsError) as raised:
-        gfm_config.Config(**{**NETWORK, option: value})
-    assert str(raised.value) == told
+        GFMTrainingConfig(**{**NETWORK, option: value})
+    assert str(raised.value) == message
 
 
 def test_the_ends_of_a_range_are_in_it() -> None:
-    gfm_config.Config(**NETWORK, dropout=1.0, alpha=0.0, rate=0.0, share=1.0, batch=1, clip=1e-9, seed=2**63 - 1)
+    GFMTrainingConfig(**NETWORK, dropout=1.0, alpha=0.0, rate=0.0, share=1.0, batch=1, clip=1e-9, seed=2**63 - 1)
 
 
 def test_a_training_of_no_step_is_refused() -> None:
     with pytest.raises(SettingsError, match="nothing to train: --steps and --completion are both 0"):
-        gfm_config.Config(**NETWORK, steps=0)
-    assert gfm_config.Config(**NETWORK, steps=0, completion=1).steps == 0
+        GFMTrainingConfig(**NETWORK, steps=0)
+    assert GFMTrainingConfig(**NETWORK, steps=0, completion=1).steps == 0
 
 
 @pytest.mark.parametrize(
-    ("config", "given", "told"),
+    ("config", "given", "message"),
     [
-        (path_encoder.Config, {"epochs": -1}, "--epochs has to be at least 0, got -1"),
-        (path_encoder.Config, {"batch": 0}, "--batch has to be at least 1, got 0"),
+        (PathTrainingConfig, {"epochs": -1}, "--epochs has to be at least 0, got -1"),
+        (PathTrainingConfig, {"batch": 0}, "--batch has to be at least 1, got 0"),
         (span_reader.Config, {**FILES, "tokens": 64}, "--tokens has to be at least 68 and at most 512, got 64"),
         (span_reader.Config, {**FILES, "held_out": 1.5}, "--held-out has to be at least 0 and at most 1, got 1.5"),
         (answer_config.Config, {**FILES, "folds": 1}, "--folds has to be at least 2, got 1"),
         (answer_config.Config, {**FILES, "share": (1.0, -2.0)}, "--share has to be at least 0 and finite, got -2.0"),
     ],
 )
-def test_the_other_trainings_tell_theirs(config: Callable[..., object], given: dict[str, Any], told: str) -> None:
+def test_the_other_trainings_check_theirs(config: Callable[..., object], given: dict[str, Any], message: str) -> None:
     with pytest.raises(SettingsError) as raised:
         config(**given)
-    assert str(raised.value) == told
+    assert str(raised.value) == message

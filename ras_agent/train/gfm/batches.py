@@ -1,34 +1,107 @@
-"""Parts of a knowledge graph to train on: the facts of some documents, and what they mean for some questions."""
+"""What one training step reads: questions of one set, and the part of its graph that some documents state."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ras_agent.arrays import Floats, Ints
+from ras_agent.errors import SettingsError
 from ras_agent.tools.gfm.graph import GFMGraph
 from ras_agent.tools.kg.arrays import SparseRows
 from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.retrieve.document_ranker import PACKAGED
+from ras_agent.train.gfm.sets import GFMSet, LinkedQuestion
 
-__all__ = ["Asked", "Part", "part_of", "picked_documents"]
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A question as a graph sees it: its sentence vector (text width,), its entities (k,) with their weights (k,), and
-    the documents (g,) that support its answer."""
-
-    vector: Floats
-    entities: Ints
-    weights: Floats
-    supporting: Ints
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """The graph of some documents alone, numbered anew: entities 0..N-1 and documents 0..D-1.
+class GFMExample:
+    """Holds B questions over a graph of N entities: vectors (B, text width), start and targets (B, N).
+
+    chosen: (B, C), the entities that the loss reads; None for all.
+    shares: sparse (D, N), and wanted: (B, D), for the loss for documents.
+    """
+
+    name: str
+    graph: GFMGraph
+    vectors: Floats
+    start: Floats
+    targets: Floats
+    chosen: Ints | None = None
+    shares: Tensor | None = None
+    wanted: Floats | None = None
+
+
+def retrieval_example(
+    sets: Sequence[GFMSet], batch: int, documents: int, labelled: float, dropout: float, rng: np.random.Generator
+) -> GFMExample:
+    """Draw questions of one set, and the part of its graph that `documents` documents state.
+
+    Raises SettingsError where no set holds a question with an entity.
+    """
+    with_labels, with_pseudo = [one for one in sets if one.labelled], [one for one in sets if one.pseudo]
+    if not with_labels and not with_pseudo:
+        names = ", ".join(one.name for one in sets)
+        raise SettingsError(f"no question of {names} names an entity of its graph: train on other --sets")
+    use_labels = bool(with_labels) and (rng.random() < labelled or not with_pseudo)
+    candidates = with_labels if use_labels else with_pseudo
+    chances = np.array([len(one.labelled if use_labels else one.pseudo) for one in candidates], dtype=np.float64)
+    chosen = candidates[int(rng.choice(len(candidates), p=chances / chances.sum()))]
+    pool = chosen.labelled if use_labels else chosen.pseudo
+    drawn = rng.choice(len(pool), min(batch, len(pool)), replace=False)
+    questions = [_drop_entities(pool[at], dropout, rng) for at in drawn]
+    picked = pick_documents(chosen.kg, questions, documents, rng)
+    part = part_of(chosen.kg, picked, chosen.inverse, chosen.config.toward)
+    start, targets, wanted = part.rows(questions)
+    vectors = np.stack([one.vector for one in questions])
+    return GFMExample(chosen.name, part.graph, vectors, start, targets, None, _shares(part), wanted)
+
+
+def completion_example(
+    sets: Sequence[GFMSet], batch: int, documents: int, negatives: int, rng: np.random.Generator
+) -> GFMExample:
+    """Draw facts to complete: the relation is the question, one end the start, the other the target.
+
+    The loss reads the target and `negatives` other entities. The facts are taken out of the graph, in both directions.
+    Raises SettingsError for a set without any fact.
+    """
+    if without := [one.name for one in sets if not one.kg.manifest.facts]:
+        raise SettingsError(
+            f"{', '.join(without)}: no fact to complete; leave the set out, or train without --completion"
+        )
+    chosen = sets[int(rng.integers(len(sets)))]
+    graph = _graph_of(chosen, rng.permutation(len(chosen.kg.documents))[:documents])
+    if not graph.messages:
+        # the documents drawn state nothing: draw again, among those that state something
+        stating = np.unique(chosen.kg.arrays.sources["document"])
+        graph = _graph_of(chosen, rng.permutation(stating)[:documents])
+    relations = len(graph.vectors) // 2
+    forward = np.flatnonzero(graph.relation < relations)
+    picked = rng.choice(forward, min(batch, len(forward)), replace=False)
+    target, source, relation = graph.target[picked], graph.source[picked], graph.relation[picked]
+    # half of the facts are asked for from their other end, by the inverse relation
+    turned = rng.random(len(picked)) < 0.5
+    start = np.zeros((len(picked), graph.entities), dtype=np.float32)
+    targets = np.zeros_like(start)
+    rows = np.arange(len(picked))
+    begins, wanted = np.where(turned, source, target), np.where(turned, target, source)
+    start[rows, begins] = 1
+    targets[rows, wanted] = 1
+    others = rng.integers(0, graph.entities, (len(picked), negatives))
+    vectors = graph.vectors[np.where(turned, relation + relations, relation)]
+    read = np.concatenate((wanted[:, None], others), axis=1)
+    return GFMExample(chosen.name, _without(graph, target, source), vectors, start, targets, read)
+
+
+@dataclass(frozen=True, slots=True)
+class GraphPart:
+    """Holds the graph of some documents alone, numbered anew: entities 0..N-1 and documents 0..D-1.
 
     entities: (N,) and documents: (D,), their numbers in the whole graph, ascending. mentions: D x N.
     """
@@ -38,27 +111,30 @@ class Part:
     documents: Ints
     mentions: SparseRows
 
-    def rows(self, asked: Sequence[Asked]) -> tuple[Floats, Floats, Floats]:
-        """Start (B, N), target entities (B, N) and target documents (B, D) of questions.
+    def rows(self, questions: Sequence[LinkedQuestion]) -> tuple[Floats, Floats, Floats]:
+        """Return questions' start (B, N), target entities (B, N) and target documents (B, D).
 
         A question's targets are all entities of its supporting documents.
         """
-        start, targets = np.zeros((2, len(asked), len(self.entities)), dtype=np.float32)
-        wanted = np.zeros((len(asked), len(self.documents)), dtype=np.float32)
-        for row, question in enumerate(asked):
-            kept = np.isin(question.entities, self.entities)
-            start[row, np.searchsorted(self.entities, question.entities[kept])] = question.weights[kept]
+        start, targets = np.zeros((2, len(questions), len(self.entities)), dtype=np.float32)
+        wanted = np.zeros((len(questions), len(self.documents)), dtype=np.float32)
+        for row, question in enumerate(questions):
+            inside = np.isin(question.entities, self.entities)
+            start[row, np.searchsorted(self.entities, question.entities[inside])] = question.weights[inside]
             for document in np.flatnonzero(np.isin(self.documents, question.supporting)):
                 wanted[row, document] = 1
                 targets[row, self.mentions.row(int(document))] = 1
         return start, targets, wanted
 
 
-def picked_documents(kg: KGIndex, asked: Sequence[Asked], size: int, rng: np.random.Generator) -> Ints:
-    """`size` documents to ask `asked` of, ascending: what supports them, half of what is left from those that name the
-    questions' entities, and others at random."""
-    needed = np.unique(np.concatenate([question.supporting for question in asked]))
-    rows = [kg.mentions.row(int(entity)) for question in asked for entity in question.entities]
+def pick_documents(kg: KGIndex, questions: Sequence[LinkedQuestion], size: int, rng: np.random.Generator) -> Ints:
+    """Pick `size` documents for questions, ascending.
+
+    First all that support the questions; then, for half of the places left, documents that name the questions'
+    entities; then others at random.
+    """
+    needed = np.unique(np.concatenate([question.supporting for question in questions]))
+    rows = [kg.mentions.row(int(entity)) for question in questions for entity in question.entities]
     near = np.setdiff1d(np.concatenate(rows) if rows else [], needed).astype(np.int64)
     near = rng.permutation(near)[: max(0, (size - len(needed)) // 2)]
     known = np.union1d(needed, near)
@@ -66,8 +142,8 @@ def picked_documents(kg: KGIndex, asked: Sequence[Asked], size: int, rng: np.ran
     return np.union1d(known, rng.permutation(rest)[: max(0, size - len(known))])
 
 
-def part_of(kg: KGIndex, documents: Ints, inverse: Floats, toward: str = "head") -> Part:
-    """The part of `kg` that `documents`, ascending, state; equivalences hold between the entities that are left.
+def part_of(kg: KGIndex, documents: Ints, inverse: Floats, toward: str = "head") -> GraphPart:
+    """Return the part of `kg` that `documents`, ascending, state, with the equivalences between its entities.
 
     inverse: (R, text width), the vectors of the inverse relations. Raises ValueError for a graph without vectors.
     """
@@ -82,10 +158,10 @@ def part_of(kg: KGIndex, documents: Ints, inverse: Floats, toward: str = "head")
     by_document = kg.documents_to_entities
     named = np.concatenate([by_document.row(int(document)) for document in documents])
     entities = np.unique(named).astype(np.int64)
-    kept = np.zeros(len(kg.entities), dtype=bool)
-    kept[entities] = True
+    inside = np.zeros(len(kg.entities), dtype=bool)
+    inside[entities] = True
     alike = np.asarray(kg.edges)[kg.equivalences.start :]
-    stated[kg.equivalences.start :] = kept[alike[:, 0]] & kept[alike[:, 2]]
+    stated[kg.equivalences.start :] = inside[alike[:, 0]] & inside[alike[:, 2]]
     edges = np.asarray(kg.edges)[stated].astype(np.int64)
     relations, edges[:, 1] = np.unique(edges[:, 1], return_inverse=True)
     edges[:, [0, 2]] = np.searchsorted(entities, edges[:, [0, 2]])
@@ -95,4 +171,37 @@ def part_of(kg: KGIndex, documents: Ints, inverse: Floats, toward: str = "head")
     starts = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
     columns = np.searchsorted(entities, named).astype(np.int32)
     ones = np.ones(len(columns), dtype=np.int32)
-    return Part(graph, entities, np.asarray(documents), SparseRows(starts, columns, ones, len(entities)))
+    return GraphPart(graph, entities, np.asarray(documents), SparseRows(starts, columns, ones, len(entities)))
+
+
+def _graph_of(chosen: GFMSet, documents: Ints) -> GFMGraph:
+    """Return the graph that some of a set's documents state."""
+    return part_of(chosen.kg, np.sort(documents).astype(np.int64), chosen.inverse, chosen.config.toward).graph
+
+
+def _without(graph: GFMGraph, first: Ints, second: Ints) -> GFMGraph:
+    """Return the graph without the messages between each of the entities `first` and its partner in `second`."""
+    key = np.minimum(graph.target, graph.source) * graph.entities + np.maximum(graph.target, graph.source)
+    left = ~np.isin(key, np.minimum(first, second) * graph.entities + np.maximum(first, second))
+    indptr = np.concatenate(([0], np.cumsum(left)))[graph.indptr]
+    return replace(graph, indptr=indptr, source=graph.source[left], relation=graph.relation[left])
+
+
+def _drop_entities(question: LinkedQuestion, dropout: float, rng: np.random.Generator) -> LinkedQuestion:
+    left = rng.random(len(question.entities)) >= dropout
+    if not left.any():
+        left[rng.integers(len(left))] = True
+    return replace(question, entities=question.entities[left], weights=question.weights[left])
+
+
+def _shares(part: GraphPart) -> Tensor:
+    """Return sparse (D, N): what an entity's probability adds to each document that names it, by PACKAGED."""
+    import torch
+
+    columns, sizes = part.mentions.columns.astype(np.int64), part.mentions.row_sizes()
+    rows = np.repeat(np.arange(len(part.documents)), sizes)
+    frequency = np.bincount(columns, minlength=len(part.entities)).astype(np.float32)
+    shares = frequency[columns] ** -PACKAGED.power / np.repeat(sizes, sizes) ** PACKAGED.length
+    values = torch.from_numpy(shares.astype(np.float32))
+    shape = (len(part.documents), len(part.entities))
+    return torch.sparse_coo_tensor(torch.from_numpy(np.stack((rows, columns))), values, shape, check_invariants=False)

@@ -1,8 +1,8 @@
-"""Save a GFM network's training, and go on with it: weights, AdamW's moments and the step, without pickle.
+"""Save a GFM network's training, and resume it: weights, AdamW's moments and the step, without pickle.
 
-What a run goes on with is one file, training.safetensors, replaced in one move: a kill leaves it as it was or as it is
-to be. config.json and model.safetensors are for whoever uses the network and are written first, so that once the last
-step is saved, they are of the last step.
+A run resumes from one file, training.safetensors, which is replaced in one move: a kill leaves the old file or the new
+one. config.json and model.safetensors are for users of the network and are written first, so that once the last step is
+saved, they are of the last step.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from ras_agent.tools.gfm.weights import GFMConfig, save_gfm
 if TYPE_CHECKING:
     from torch import Tensor
     from torch.optim import Optimizer
-
-__all__ = ["keep_lines", "resume", "save"]
 
 _FILE = "training.safetensors"
 
@@ -41,8 +39,8 @@ def save(
     for name, tensor in weights.items():
         for key, value in {"weight": tensor, **optimiser.state.get(tensor, {})}.items():
             tensors[f"{key}:{name}"] = value.detach().cpu().contiguous()
-    told = {"config": config.to_dict(), "settings": settings, "progress": progress}
-    save_file(tensors, folder / f"{_FILE}.new", {name: json.dumps(value) for name, value in told.items()})
+    metadata = {"config": config.to_dict(), "settings": settings, "progress": progress}
+    save_file(tensors, folder / f"{_FILE}.new", {name: json.dumps(value) for name, value in metadata.items()})
     (folder / f"{_FILE}.new").replace(folder / _FILE)
 
 
@@ -53,10 +51,10 @@ def resume(
     weights: Mapping[str, Tensor],
     optimiser: Optimizer,
 ) -> dict[str, Any] | None:
-    """Load what `save` wrote into `weights` and `optimiser`; its progress, or None where nothing was saved.
+    """Load what `save` wrote into `weights` and `optimiser`; return its progress, or None where nothing was saved.
 
-    Raises WeightsError for a checkpoint of another network, of another version, or a damaged one; SettingsError for one
-    of a training by other settings, with what differs.
+    Raises WeightsError for a checkpoint of another network, of another version, or a damaged one; SettingsError for a
+    training with other settings, which it lists.
     """
     import torch
     from safetensors import SafetensorError, safe_open
@@ -66,10 +64,10 @@ def resume(
         return None
     try:
         with safe_open(path, "pt") as stored:
-            told = stored.metadata() or {}
+            metadata = stored.metadata() or {}
             tensors = {key: stored.get_tensor(key) for key in stored.keys()}  # noqa: SIM118
-        known = GFMConfig.from_dict(json.loads(told["config"]), str(path))
-        begun, progress = (json.loads(told[name]) for name in ("settings", "progress"))
+        known = GFMConfig.from_dict(json.loads(metadata["config"]), str(path))
+        begun, progress = (json.loads(metadata[name]) for name in ("settings", "progress"))
     except (SafetensorError, KeyError, ValueError) as error:
         raise WeightsError(
             f"{path}: no training of this version to go on with ({error!r}): choose another folder"
@@ -83,23 +81,23 @@ def resume(
         )
     with torch.no_grad():
         for key, value in tensors.items():
-            kind, _, name = key.partition(":")
-            if kind == "weight":
+            part, _, name = key.partition(":")
+            if part == "weight":
                 weights[name].copy_(value)
             else:
                 # AdamW counts its steps on the CPU
-                optimiser.state[weights[name]][kind] = value if kind == "step" else value.to(weights[name].device)
+                optimiser.state[weights[name]][part] = value if part == "step" else value.to(weights[name].device)
     return cast(dict[str, Any], progress)
 
 
-def keep_lines(file: Path, last: int) -> None:
-    """Cut metrics back to their lines up to step `last`: a run that was killed told steps that it had not saved.
+def cut_metrics(file: Path, last: int) -> None:
+    """Cut metrics back to the lines up to step `last`: a run that was killed had listed steps that it did not save.
 
-    Raises IngestError for a line before them that tells no step.
+    Raises IngestError for a line before these that has no step.
     """
     if not file.is_file():
         return
-    data, kept, step = file.read_bytes(), list[bytes](), 0
+    data, lines, step = file.read_bytes(), list[bytes](), 0
     for number, line in enumerate(data.splitlines(), 1):
         if step >= last:
             break
@@ -107,12 +105,12 @@ def keep_lines(file: Path, last: int) -> None:
             step = int(json.loads(line)["step"])
         except (ValueError, KeyError, TypeError) as error:
             raise IngestError(
-                f"{file} line {number}: tells no step: {line.decode('utf-8', 'replace')!r:.80}; take the line out, "
+                f"{file} line {number}: has no step: {line.decode('utf-8', 'replace')!r:.80}; take the line out, "
                 "or move the file away"
             ) from error
         if step <= last:
-            kept.append(line + b"\n")
-    if b"".join(kept) != data:
+            lines.append(line + b"\n")
+    if b"".join(lines) != data:
         new = file.with_name(f"{file.name}.new")
-        new.write_bytes(b"".join(kept))
+        new.write_bytes(b"".join(lines))
         new.replace(file)

@@ -1,12 +1,11 @@
-"""What the GFM network is trained on: knowledge graphs read offline, with questions and the passages that support them.
+"""Write the sets that the GFM network is trained on: knowledge graphs, with questions and what supports them.
 
     python -m ras_agent.train.gfm.examples --data DATA --out SETS
 
-DATA is a folder with hotpotqa_train, musique_train200 and 2wikimultihopqa's corpus. Each set becomes a folder with
-`graph`, a knowledge graph whose facts the offline extractor read and whose vectors are the packaged MiniLM's;
-`questions.jsonl`, one {"question", "supporting", "kind"} a line; and `questions.npz`, how these are linked to the
-graph. 2WikiMultihopQA's corpus comes without its questions; its own are made from its sentences
-(ras_agent.train.pseudo_questions), and so are some more of the others'.
+DATA is a folder with hotpotqa_train, musique_train200 and 2wikimultihopqa's corpus. Each set becomes a folder as
+ras_agent.train.gfm.sets describes it; the offline extractor reads the facts of its graph, and the packaged MiniLM makes
+the vectors. Pseudo questions are made from the passages' sentences (ras_agent.train.pseudo_questions) and added;
+2WikiMultihopQA's corpus comes without questions and has these alone.
 """
 
 from __future__ import annotations
@@ -25,45 +24,43 @@ from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts, facts_in
 from ras_agent.tools.offline.roles import offline_extractor
 from ras_agent.train.data import training_set, two_wiki_passages
-from ras_agent.train.gfm.linked import Question, write_linked
+from ras_agent.train.gfm.sets import GFMQuestion, write_linked
 from ras_agent.train.pseudo_questions import supported_questions
 
-__all__ = ["SETS", "facts_of", "write_set"]
-
-PER_PASSAGE, TWO_HOP = 2, 0.8
+_PER_PASSAGE, _TWO_HOP = 2, 0.8
 
 
-def labelled(name: str, data: Path) -> tuple[list[Passage], list[Question]]:
+def _labelled(name: str, data: Path) -> tuple[list[Passage], list[GFMQuestion]]:
     """Return a training set's passages and its questions with the passages that support them."""
     found = training_set(name, data)
-    asked = [Question(one.question, tuple(passage.id for passage in found.gold(one))) for one in found.questions]
+    asked = [GFMQuestion(one.question, tuple(passage.id for passage in found.gold(one))) for one in found.questions]
     return list(found.passages), asked
 
 
-SETS: dict[str, Callable[[Path], tuple[list[Passage], list[Question]]]] = {
-    "hotpotqa": partial(labelled, "hotpotqa"),
-    "musique": partial(labelled, "musique"),
+SETS: dict[str, Callable[[Path], tuple[list[Passage], list[GFMQuestion]]]] = {
+    "hotpotqa": partial(_labelled, "hotpotqa"),
+    "musique": partial(_labelled, "musique"),
     "2wiki": lambda data: (two_wiki_passages(data), []),
 }
 
 
 def facts_of(passages: Iterable[Passage]) -> Iterator[PassageFacts]:
-    """What the offline extractor reads in each passage."""
+    """Yield what the offline extractor reads in each passage."""
     extractor = offline_extractor()
     for passage in passages:
         yield facts_in(passage, extractor.extract([passage]).triples)
 
 
 def write_set(
-    folder: Path, passages: Sequence[Passage], questions: Sequence[Question], seed: int = 0, most: int | None = None
+    folder: Path, passages: Sequence[Passage], questions: Sequence[GFMQuestion], seed: int = 0, most: int | None = None
 ) -> KGIndex:
-    """Write a set's graph and questions, with pseudo questions added: `most` of them, if there are more."""
+    """Write a set's graph and questions, with at most `most` pseudo questions, by default all."""
     kg = KGIndex.in_memory(facts_of(passages), embedder="minilm", extractor="offline")
     (folder / "graph").mkdir(parents=True, exist_ok=True)
     write_generation(folder / "graph", kg.arrays, kg.manifest)
     made = [
-        Question(question, tuple(passage.id for passage in support), "pseudo")
-        for question, support in supported_questions(passages, PER_PASSAGE, TWO_HOP, seed)
+        GFMQuestion(question, tuple(passage.id for passage in support), "pseudo")
+        for question, support in supported_questions(passages, _PER_PASSAGE, _TWO_HOP, seed)
     ]
     if most is not None and len(made) > most:
         made = random.Random(seed).sample(made, most)

@@ -2,7 +2,7 @@
 
     python -m ras_agent.train.gfm.export RUN --out ras_agent/data/gfm --scores scores.json
 
-RUN is a folder that ras_agent.train.gfm.train wrote. scores.json: what goes onto the card as its scores.
+RUN is a folder that ras_agent.train.gfm.train wrote. scores.json is copied into the card as its scores.
 """
 
 from __future__ import annotations
@@ -18,11 +18,9 @@ from ras_agent.program import run_program
 from ras_agent.tools.gfm.weights import load_gfm, save_gfm
 from ras_agent.tools.retrieve.document_ranker import PACKAGED
 
-__all__ = ["ENCODERS", "SOURCES", "export"]
+_ENCODERS = {"minilm": "all-MiniLM-L6-v2, as packaged"}
 
-ENCODERS = {"minilm": "all-MiniLM-L6-v2, as packaged"}
-
-SOURCES = {
+_SOURCES = {
     "hotpotqa": "HotpotQA training set, 100 questions and their corpus (CC BY-SA 4.0)",
     "musique": "MuSiQue training set, 199 questions and their paragraphs (CC BY 4.0)",
     "2wiki": "2WikiMultihopQA's corpus, without its questions (Apache-2.0)",
@@ -30,21 +28,21 @@ SOURCES = {
 
 
 def export(run: Path, out: Path, scores: Any) -> dict[str, Any]:
-    """Write config.json, model.safetensors (float16) and card.json into `out`; returns the card."""
+    """Write config.json, model.safetensors (float16) and card.json into `out`, and return the card."""
     config, weights = load_gfm(run)
     save_gfm(out, config, weights, half=True)
-    told = json.loads((run / "training.json").read_text(encoding="utf-8"))
+    training = json.loads((run / "training.json").read_text(encoding="utf-8"))
     card = {
         "made_by": "ras_agent.train.gfm.train",
         "method": "GFM-RAG (arXiv:2502.01113)",
         "licence": "Apache-2.0",
         "parameters": config.parameters(),
-        "encoder": ENCODERS.get(config.text_model, config.text_model or "not told"),
+        "encoder": _ENCODERS.get(config.text_model, config.text_model or "unknown"),
         "graphs": "read by the offline extractor, equivalences above 0.8",
-        "data": [SOURCES.get(name, name) for name in told["sets"]],
+        "data": [_SOURCES.get(name, name) for name in training["sets"]],
         "questions": "labelled ones, and pseudo questions made from the passages",
         "ranker": asdict(PACKAGED),
-        "training": told,
+        "training": training,
         "scores": scores,
     }
     (out / "card.json").write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -1,189 +1,171 @@
-"""Steps' examples, drawn from sets of questions over knowledge graphs."""
+"""Sets to train on: a folder with a knowledge graph, and questions that are linked to it and embedded once.
+
+A folder holds `graph`; `questions.jsonl`, one {"question", "supporting", "kind"} a line; and `questions.npz`, what the
+graph knows of these questions, so that training reads numbers alone.
+"""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile
 
 import numpy as np
 
 from ras_agent.arrays import Floats, Ints
-from ras_agent.errors import IndexMismatch, IndexNotFound, SettingsError
-from ras_agent.tools.gfm.graph import GFMGraph
+from ras_agent.errors import IndexMismatch, IndexNotFound, IngestError, SettingsError
+from ras_agent.eval.question_file import read_records
 from ras_agent.tools.gfm.weights import GFMConfig
 from ras_agent.tools.kg.disk import read_kg_manifest
 from ras_agent.tools.kg.index import KGIndex
-from ras_agent.tools.retrieve.document_ranker import PACKAGED
-from ras_agent.tools.retrieve.gfm import inverse_vectors
-from ras_agent.train.gfm.batches import Asked, Part, part_of, picked_documents
-from ras_agent.train.gfm.linked import read_linked
+from ras_agent.tools.kg.link import EntityLinker
+from ras_agent.tools.retrieve.gfm import inverse_vectors, start_of
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
-__all__ = ["Example", "Set", "completion", "load_sets", "retrieval", "share_of", "text_model_of"]
+_KINDS = ("labelled", "pseudo")
+_ARRAYS = ("vectors", "entities", "weights", "entity_ends", "supporting", "supporting_ends")
+_REMEDY = "write the set anew with `python -m ras_agent.train.gfm.examples`"
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
-    """B questions over a graph of N entities: vectors (B, text width), start and targets (B, N).
+class GFMQuestion:
+    """Holds a question and the ids of the passages that support its answer. kind: "labelled" or "pseudo"."""
 
-    chosen: (B, C), the entities that the loss looks at, where it does not look at all. shares: sparse (D, N), and
-    wanted: (B, D), for the loss for documents.
+    question: str
+    supporting: tuple[str, ...]
+    kind: str = "labelled"
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedQuestion:
+    """Holds a question in a graph's numbers.
+
+    vector: (text width,), its sentence vector. entities, weights: (k,), where the network starts. supporting: (g,), the
+    documents that support its answer.
     """
 
-    name: str
-    graph: GFMGraph
-    vectors: Floats
-    start: Floats
-    targets: Floats
-    chosen: Ints | None = None
-    shares: Tensor | None = None
-    wanted: Floats | None = None
+    vector: Floats
+    entities: Ints
+    weights: Floats
+    supporting: Ints
 
 
-class Set:
-    """A knowledge graph with questions, already linked and embedded."""
+class GFMSet:
+    """Holds a knowledge graph and the questions that are linked to it."""
 
-    def __init__(self, name: str, kg: KGIndex, asked: dict[str, list[Asked]], config: GFMConfig) -> None:
-        """asked: the questions by kind, "labelled" and "pseudo"; those without an entity are left out."""
+    def __init__(self, name: str, kg: KGIndex, questions: dict[str, list[LinkedQuestion]], config: GFMConfig) -> None:
+        """Take the questions by kind, "labelled" and "pseudo"; those without an entity are left out."""
         self.name, self.kg, self.config = name, kg, config
         self.inverse = inverse_vectors(kg, config)
-        kept = {kind: [one for one in some if len(one.entities)] for kind, some in asked.items()}
-        self.labelled, self.pseudo = kept.get("labelled", []), kept.get("pseudo", [])
+        usable = {kind: [one for one in some if len(one.entities)] for kind, some in questions.items()}
+        self.labelled, self.pseudo = usable.get("labelled", []), usable.get("pseudo", [])
 
 
-def load_sets(folders: Sequence[Path], config: GFMConfig, share: float = 1.0) -> list[Set]:
-    """The sets that ras_agent.train.gfm.examples wrote, with a share of the questions of each kind (see `share_of`).
+def load_sets(folders: Sequence[Path], config: GFMConfig, share: float = 1.0) -> list[GFMSet]:
+    """Read the sets that ras_agent.train.gfm.examples wrote, with a share of the questions of each kind.
 
     Raises what `read_linked` and `KGIndex.open` raise, and IndexMismatch for questions linked to another graph.
     """
     sets = []
     for folder in folders:
-        asked = {kind: share_of(some, share) for kind, some in read_linked(folder).items()}
+        questions = {kind: share_of(some, share) for kind, some in read_linked(folder).items()}
         kg = KGIndex.open(folder / "graph")
-        for one in (one for some in asked.values() for one in some):
+        for one in (one for some in questions.values() for one in some):
             if one.entities.max(initial=-1) >= len(kg.entities) or one.supporting.max(initial=-1) >= len(kg.documents):
                 raise IndexMismatch(f"{folder}: its questions are linked to another graph: write the set anew")
-        sets.append(Set(folder.name, kg, asked, config))
+        sets.append(GFMSet(folder.name, kg, questions, config))
     return sets
 
 
 def text_model_of(folders: Sequence[Path], width: int) -> str:
-    """The encoder of the sets' vectors, empty without any.
+    """Return the name of the encoder that made the sets' vectors, empty if they have none.
 
     Raises IndexNotFound for a folder that is no set, IndexMismatch where vectors are not of `width` or of one encoder.
     """
     if missing := [str(folder) for folder in folders if not (folder / "questions.jsonl").is_file()]:
         raise IndexNotFound(f"no set at {', '.join(missing)}: write it with `python -m ras_agent.train.gfm.examples`")
-    names = {str(folder): read_kg_manifest(folder / "graph").embedder for folder in folders}
-    first, *others = dict.fromkeys(names.values())
+    encoders = {str(folder): read_kg_manifest(folder / "graph").embedder for folder in folders}
+    first, *others = dict.fromkeys(encoders.values())
     if others:
-        told = ", ".join(f"{folder}: {embedder or 'none'}" for folder, embedder in names.items())
-        raise IndexMismatch(f"the sets hold vectors of several encoders ({told}): write them with one")
+        listed = ", ".join(f"{folder}: {encoder or 'none'}" for folder, encoder in encoders.items())
+        raise IndexMismatch(f"the sets hold vectors of several encoders ({listed}): write them with one")
     if first and first.dimension != width:
         raise IndexMismatch(f"the sets hold vectors of {first}: train with --text-width {first.dimension}")
     return first.name if first else ""
 
 
-def share_of(asked: Sequence[Asked], share: float) -> list[Asked]:
-    """A share of the questions, at least one, in their order; always the same, and a smaller one's are in a larger's.
+def share_of(questions: Sequence[LinkedQuestion], share: float) -> list[LinkedQuestion]:
+    """Return a share of the questions, at least one, in their order.
 
-    Raises SettingsError for a share that is not above 0 and at most 1.
+    The choice is always the same, and a smaller share's questions are among a larger one's. Raises SettingsError for a
+    share that is not above 0 and at most 1.
     """
     if not 0 < share <= 1:
         raise SettingsError(f"the share of the questions has to be above 0 and at most 1, got {share}")
-    order = np.random.default_rng(0).permutation(len(asked))
-    return [asked[at] for at in np.sort(order[: math.ceil(share * len(asked))])]
+    order = np.random.default_rng(0).permutation(len(questions))
+    return [questions[at] for at in np.sort(order[: math.ceil(share * len(questions))])]
 
 
-def retrieval(
-    sets: Sequence[Set], batch: int, documents: int, labelled: float, dropout: float, rng: np.random.Generator
-) -> Example:
-    """Questions of one set, asked of the part of its graph that `documents` documents state.
+def link_questions(kg: KGIndex, questions: Sequence[GFMQuestion]) -> list[LinkedQuestion]:
+    """Link questions to a graph. Pseudo questions, of which there are many, are linked by name alone.
 
-    Raises SettingsError where no set holds a question with an entity.
+    Raises ValueError for a supporting passage that the graph does not know, or a graph without vectors.
     """
-    with_labels, with_pseudo = [one for one in sets if one.labelled], [one for one in sets if one.pseudo]
-    if not with_labels and not with_pseudo:
-        told = ", ".join(one.name for one in sets)
-        raise SettingsError(f"no question of {told} names an entity of its graph: train on other --sets")
-    use_labels = bool(with_labels) and (rng.random() < labelled or not with_pseudo)
-    candidates = with_labels if use_labels else with_pseudo
-    chances = np.array([len(one.labelled if use_labels else one.pseudo) for one in candidates], dtype=np.float64)
-    chosen = candidates[int(rng.choice(len(candidates), p=chances / chances.sum()))]
-    pool = chosen.labelled if use_labels else chosen.pseudo
-    asked = [_thinned(pool[at], dropout, rng) for at in rng.choice(len(pool), min(batch, len(pool)), replace=False)]
-    part = part_of(chosen.kg, picked_documents(chosen.kg, asked, documents, rng), chosen.inverse, chosen.config.toward)
-    start, targets, wanted = part.rows(asked)
-    vectors = np.stack([one.vector for one in asked])
-    return Example(chosen.name, part.graph, vectors, start, targets, None, _shares(part), wanted)
+    if kg.embedder is None:
+        raise ValueError("the knowledge graph holds no vectors: build it with an embedder")
+    linkers = {"labelled": EntityLinker(kg, kg.embedder), "pseudo": EntityLinker(kg)}
+    vectors = kg.embedder.embed([one.question for one in questions])
+    linked = []
+    for one, vector in zip(questions, vectors, strict=True):
+        start = start_of(linkers[one.kind].link(one.question), kg.document_frequency)
+        supporting = [kg.document_id(name) for name in one.supporting]
+        known = [number for number in supporting if number is not None]
+        if len(known) < len(supporting):
+            raise ValueError(
+                f"the knowledge graph does not know all of {one.supporting}, which support {one.question!r}"
+            )
+        linked.append(LinkedQuestion(vector, start.entities, start.weights, np.unique(np.array(known, dtype=np.int64))))
+    return linked
 
 
-def completion(sets: Sequence[Set], batch: int, documents: int, negatives: int, rng: np.random.Generator) -> Example:
-    """Facts to complete: each one's relation asks, one end starts, the other is the target among `negatives` others.
-
-    The asked facts are taken out of the graph, in both directions. Raises SettingsError for a set without any fact.
-    """
-    if silent := [one.name for one in sets if not one.kg.manifest.facts]:
-        raise SettingsError(
-            f"{', '.join(silent)}: no fact to complete; leave the set out, or train without --completion"
-        )
-    chosen = sets[int(rng.integers(len(sets)))]
-    graph = _stated(chosen, rng.permutation(len(chosen.kg.documents))[:documents])
-    if not graph.messages:
-        # what was drawn states nothing: once more, among the documents that state something
-        stating = np.unique(chosen.kg.arrays.sources["document"])
-        graph = _stated(chosen, rng.permutation(stating)[:documents])
-    kinds = len(graph.vectors) // 2
-    forward = np.flatnonzero(graph.relation < kinds)
-    picked = rng.choice(forward, min(batch, len(forward)), replace=False)
-    hearer, source, relation = graph.target[picked], graph.source[picked], graph.relation[picked]
-    # the other end of a fact is asked for by its inverse relation
-    turned = rng.random(len(picked)) < 0.5
-    start = np.zeros((len(picked), graph.entities), dtype=np.float32)
-    targets = np.zeros_like(start)
-    rows = np.arange(len(picked))
-    ends = np.where(turned, source, hearer), np.where(turned, hearer, source)
-    start[rows, ends[0]] = 1
-    targets[rows, ends[1]] = 1
-    others = rng.integers(0, graph.entities, (len(picked), negatives))
-    vectors = graph.vectors[np.where(turned, relation + kinds, relation)]
-    examined = np.concatenate((ends[1][:, None], others), axis=1)
-    return Example(chosen.name, _without(graph, hearer, source), vectors, start, targets, examined)
+def write_linked(folder: Path, kg: KGIndex, questions: Sequence[GFMQuestion]) -> None:
+    """Write questions.jsonl and questions.npz into `folder`."""
+    with (folder / "questions.jsonl").open("w", encoding="utf-8") as file:
+        for one in questions:
+            file.write(json.dumps(asdict(one), ensure_ascii=False) + "\n")
+    linked = link_questions(kg, questions)
+    arrays = {
+        "vectors": np.array([one.vector for one in linked], dtype=np.float16),
+        "entities": np.concatenate([one.entities for one in linked]),
+        "weights": np.concatenate([one.weights for one in linked]),
+        "entity_ends": np.cumsum([0, *(len(one.entities) for one in linked)]),
+        "supporting": np.concatenate([one.supporting for one in linked]),
+        "supporting_ends": np.cumsum([0, *(len(one.supporting) for one in linked)]),
+    }
+    np.savez(folder / "questions.npz", allow_pickle=False, **arrays)
 
 
-def _stated(chosen: Set, documents: Ints) -> GFMGraph:
-    """The graph of what some of a set's documents state."""
-    return part_of(chosen.kg, np.sort(documents).astype(np.int64), chosen.inverse, chosen.config.toward).graph
-
-
-def _without(graph: GFMGraph, first: Ints, second: Ints) -> GFMGraph:
-    """The graph without any message between the pairs of entities given."""
-    key = np.minimum(graph.target, graph.source) * graph.entities + np.maximum(graph.target, graph.source)
-    kept = ~np.isin(key, np.minimum(first, second) * graph.entities + np.maximum(first, second))
-    indptr = np.concatenate(([0], np.cumsum(kept)))[graph.indptr]
-    return replace(graph, indptr=indptr, source=graph.source[kept], relation=graph.relation[kept])
-
-
-def _thinned(asked: Asked, dropout: float, rng: np.random.Generator) -> Asked:
-    kept = rng.random(len(asked.entities)) >= dropout
-    if not kept.any():
-        kept[rng.integers(len(kept))] = True
-    return replace(asked, entities=asked.entities[kept], weights=asked.weights[kept])
-
-
-def _shares(part: Part) -> Any:
-    """Sparse (D, N): what an entity's probability adds to each document that names it, as PACKAGED ranks them."""
-    import torch
-
-    columns, sizes = part.mentions.columns.astype(np.int64), part.mentions.row_sizes()
-    rows = np.repeat(np.arange(len(part.documents)), sizes)
-    frequency = np.bincount(columns, minlength=len(part.entities)).astype(np.float32)
-    shares = frequency[columns] ** -PACKAGED.power / np.repeat(sizes, sizes) ** PACKAGED.length
-    values = torch.from_numpy(shares.astype(np.float32))
-    shape = (len(part.documents), len(part.entities))
-    return torch.sparse_coo_tensor(torch.from_numpy(np.stack((rows, columns))), values, shape, check_invariants=False)
+def read_linked(folder: Path) -> dict[str, list[LinkedQuestion]]:
+    """Read the questions by kind. Raises OSError, or IngestError for a damaged file or two that do not fit together."""
+    kinds = [str(row.data.get("kind")) for row in read_records(folder / "questions.jsonl")]
+    if unknown := sorted({*kinds} - {*_KINDS}):
+        raise IngestError(f"{folder / 'questions.jsonl'}: no kind of question: {', '.join(unknown)}; {_REMEDY}")
+    try:
+        with np.load(folder / "questions.npz", allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in _ARRAYS}
+    except (BadZipFile, EOFError, KeyError, TypeError, ValueError) as error:
+        raise IngestError(f"{folder / 'questions.npz'}: damaged ({error}): {_REMEDY}") from error
+    counts = {len(arrays["vectors"]), len(arrays["entity_ends"]) - 1, len(arrays["supporting_ends"]) - 1}
+    if counts != {len(kinds)}:
+        held = " or ".join(str(count) for count in sorted(counts))
+        raise IngestError(f"{folder}: questions.jsonl holds {len(kinds)} questions, questions.npz {held}: {_REMEDY}")
+    linked: dict[str, list[LinkedQuestion]] = {}
+    places = pairwise(arrays["entity_ends"]), pairwise(arrays["supporting_ends"])
+    for kind, vector, (low, high), (first, last) in zip(kinds, arrays["vectors"], *places, strict=True):
+        start = arrays["entities"][low:high], arrays["weights"][low:high]
+        one = LinkedQuestion(vector.astype(np.float32), *start, arrays["supporting"][first:last])
+        linked.setdefault(kind, []).append(one)
+    return linked

@@ -1,73 +1,139 @@
-"""Train a GFM network (GFM-RAG, arXiv:2502.01113): knowledge graph completion first, then finding what supports.
+"""Train a GFM network (GFM-RAG, arXiv:2502.01113): knowledge graph completion first, then retrieval.
 
     python -m ras_agent.train.gfm.train --sets SETS/hotpotqa,SETS/musique,SETS/2wiki --out RUN --width 64 --steps 4000
     torchrun --nproc-per-node 8 -m ras_agent.train.gfm.train --sets ... --out RUN --width 512 --text-width 768
 
 A set is a folder that ras_agent.train.gfm.examples writes. Every step takes questions of one set and the part of its
-graph that some of its documents state: those that support, those that name what the question names, and others. With
-`--completion N` the first N steps complete facts instead: a fact is taken out of the graph, its relation is the
-question, one of its ends the start and the other the target. Under torchrun each process takes steps of its own and
-gradients are averaged. Started again with the same settings, it goes on where it was saved; the rate falls to its least
-at the last of `--steps`, so that more of them are another training. A line a step goes to RUN/metrics.jsonl.
-`--start-from FOLDER` begins with the weights of a network of the same shape, this package's or a published one.
+graph that some of its documents state: those that support the questions, those that name an entity of theirs, and
+others. The losses are the paper's eq. 11 to 13, and one for documents.
+
+With `--completion N` the first N steps complete facts instead: a fact is taken out of the graph, its relation is the
+question, one of its ends the start and the other the target. `--start-from FOLDER` begins with the weights of a network
+of the same shape, this package's or a published one.
+
+Under torchrun each process takes steps of its own, and gradients are averaged. Started again with the same settings, a
+training goes on where it was saved; the rate falls to its least at the last of `--steps`, so more steps make another
+training. Each step writes a line to RUN/metrics.jsonl.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import math
 import os
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import MISSING, asdict, fields, replace
+from dataclasses import MISSING, asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ras_agent.errors import SettingsError, WeightsError
+from ras_agent.eval.run.manifest import file_sha256
 from ras_agent.program import run_program
 from ras_agent.tools.gfm.network import GraphTensors, plain_scores
 from ras_agent.tools.gfm.weights import GFMConfig, initial_weights, load_gfm
-from ras_agent.train.gfm.checkpoint import keep_lines, resume, save
-from ras_agent.train.gfm.config import Config, contents_of, settings_of
-from ras_agent.train.gfm.losses import document_loss, entity_loss, ranking_loss
-from ras_agent.train.gfm.sets import Example, Set, completion, load_sets, retrieval, text_model_of
+from ras_agent.tools.kg.disk import read_kg_manifest
+from ras_agent.train.gfm.batches import GFMExample, completion_example, retrieval_example
+from ras_agent.train.gfm.checkpoint import cut_metrics, resume, save
+from ras_agent.train.gfm.sets import GFMSet, load_sets, text_model_of
+from ras_agent.train.ranges import AMOUNT, COUNT, NATURAL, SEED, SHARE, Range, check_ranges
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Config", "losses", "train"]
+_LEAST = 1e-9  # keeps the logarithm of a document's score finite
+
+_RANGES = {
+    **dict.fromkeys(("width", "layers", "text_width", "batch", "documents", "negatives", "save_every"), COUNT),
+    **dict.fromkeys(("completion", "steps", "warmup"), NATURAL),
+    **dict.fromkeys(("rate", "decay", "document", "minutes"), AMOUNT),
+    **dict.fromkeys(("alpha", "labelled", "dropout"), SHARE),
+    "seed": SEED,
+    "clip": Range(0, sys.float_info.max, above=True),
+    "share": Range(0, 1, above=True),
+}
 
 
-def losses(weights: Mapping[str, Tensor], example: Example, config: Config, device: str = "cpu") -> dict[str, Tensor]:
-    """The loss of one step's example, and its parts."""
-    import torch
+@dataclass(frozen=True, slots=True)
+class GFMTrainingConfig:
+    """Holds everything that decides what comes out. Raises SettingsError for a number out of range, or nothing to do.
 
-    graph = GraphTensors.of(example.graph, device)
-    given = (torch.from_numpy(array).to(device) for array in (example.vectors, example.start, example.targets))
-    vectors, start, targets = given
-    kind = device.partition(":")[0]
-    with torch.autocast(kind, torch.bfloat16) if config.bf16 else nullcontext():
-        logits = plain_scores(weights, graph, vectors, start).float()
-    if example.chosen is not None:
-        chosen = torch.from_numpy(example.chosen).to(device)
-        logits, targets = logits.gather(1, chosen), targets.gather(1, chosen)
-        found = {"entity": entity_loss(logits, targets)}
-        return {"loss": found["entity"], **found}
-    found = {"entity": entity_loss(logits, targets), "ranking": ranking_loss(logits, targets)}
-    total = config.alpha * found["entity"] + (1 - config.alpha) * found["ranking"]
-    if config.document and example.shares is not None and example.wanted is not None:
-        shares, wanted = example.shares.to(device), torch.from_numpy(example.wanted).to(device)
-        found["document"] = document_loss(logits, shares, wanted)
-        total = total + config.document * found["document"]
-    return {"loss": total, **found}
+    sets: folders. out: the folder of the run.
+    alpha: the share of eq. 11 in the loss of retrieval (it is 1 in completion).
+    document: the weight of the loss for documents, 0 in the paper.
+    documents: the number of documents whose facts make a step's graph.
+    negatives: the entities, next to the target, that the loss of completion reads.
+    labelled: how often a step takes labelled questions where a set has them.
+    share: of each set's questions that is used; a smaller share's questions are among a larger one's.
+    dropout: the share of a question's entities that is left out, except the last.
+    bf16: compute products in bfloat16. minutes: stop and save after so long.
+    start_from: a folder of weights to begin with.
+    """
+
+    sets: tuple[Path, ...]
+    out: Path
+    width: int = 64
+    layers: int = 6
+    text_width: int = 384
+    inverse: str = "negated"
+    seed: int = 0
+    completion: int = 0
+    steps: int = 4000
+    batch: int = 8
+    documents: int = 300
+    rate: float = 5e-4
+    decay: float = 0.01
+    warmup: int = 200
+    clip: float = 1.0
+    alpha: float = 0.3
+    document: float = 0.0
+    negatives: int = 128
+    labelled: float = 0.5
+    share: float = 1.0
+    dropout: float = 0.0
+    bf16: bool = False
+    minutes: float = 0.0
+    save_every: int = 500
+    start_from: Path | None = None
+
+    def __post_init__(self) -> None:
+        check_ranges(self, _RANGES)
+        if not self.completion + self.steps:
+            raise SettingsError("nothing to train: --steps and --completion are both 0")
 
 
-def train(config: Config) -> dict[str, Any]:
-    """Train until `steps` or `minutes` are over; returns the progress that was saved.
+def settings_of(config: GFMTrainingConfig) -> dict[str, Any]:
+    """Return what decides the weights, as JSON: all but where they go, how often they are saved and when to stop."""
+    left = ("sets", "out", "minutes", "save_every")
+    plain = {name: value for name, value in asdict(config).items() if name not in left}
+    start = None if config.start_from is None else str(config.start_from)
+    return {**plain, "sets": [folder.name for folder in config.sets], "start_from": start}
+
+
+def contents_of(config: GFMTrainingConfig) -> dict[str, Any]:
+    """Return short digests of what `sets` and `start_from` hold, to replace the paths of `settings_of`.
+
+    Raises OSError for a file that cannot be read.
+    """
+    digests: dict[str, Any] = {"sets": {}, "start_from": None}
+    for number, folder in enumerate(config.sets, 1):
+        parts = [read_kg_manifest(folder / "graph").fingerprint]
+        parts += [file_sha256(folder / name) for name in ("questions.jsonl", "questions.npz")]
+        digests["sets"][f"{number} {folder.name}"] = hashlib.sha256(" ".join(parts).encode()).hexdigest()[:12]
+    if config.start_from is not None:
+        files = (config.start_from / name for name in ("model.safetensors", "model.pth"))
+        digests["start_from"] = file_sha256(next(file for file in files if file.is_file()))[:12]
+    return digests
+
+
+def train(config: GFMTrainingConfig) -> dict[str, Any]:
+    """Train until `steps` or `minutes` are over, and return the progress that was saved.
 
     Raises WeightsError where `start_from` or what is in `out` is another network, IndexMismatch where the sets' graphs
     hold other vectors, SettingsError where what is in `out` was trained by other settings, the loss stops being finite
@@ -86,7 +152,7 @@ def train(config: Config) -> dict[str, Any]:
     began, before = time.monotonic(), progress["seconds"]
     used, used_before = time.process_time(), progress.get("processor_seconds", 0.0)
     if rank == 0:
-        keep_lines(config.out / "metrics.jsonl", progress["step"])
+        cut_metrics(config.out / "metrics.jsonl", progress["step"])
     metrics = (config.out / "metrics.jsonl").open("a", encoding="utf-8") if rank == 0 else None
     with metrics or nullcontext():
         while progress["step"] < config.completion + config.steps:
@@ -109,8 +175,8 @@ def train(config: Config) -> dict[str, Any]:
             }
             late = bool(config.minutes) and _anywhere(time.monotonic() - began > 60 * config.minutes, world, device)
             if metrics:
-                told = {name: round(float(value.detach()), 5) for name, value in found.items()}
-                metrics.write(json.dumps({**progress, "set": example.name, **told, "norm": round(norm, 4)}) + "\n")
+                parts = {name: round(float(value.detach()), 5) for name, value in found.items()}
+                metrics.write(json.dumps({**progress, "set": example.name, **parts, "norm": round(norm, 4)}) + "\n")
                 if late or (step + 1) % config.save_every == 0 or step + 1 == config.completion + config.steps:
                     metrics.flush()
                     save(config.out, shape, settings, weights, optimiser, progress)
@@ -127,8 +193,71 @@ def train(config: Config) -> dict[str, Any]:
     return progress
 
 
-def _begin(config: Config) -> tuple[GFMConfig, dict[str, Tensor]]:
-    """The network's shape and its first weights."""
+def losses(
+    weights: Mapping[str, Tensor], example: GFMExample, config: GFMTrainingConfig, device: str = "cpu"
+) -> dict[str, Tensor]:
+    """Return the loss of one step's example, and its parts."""
+    import torch
+
+    graph = GraphTensors.of(example.graph, device)
+    arrays = (example.vectors, example.start, example.targets)
+    vectors, start, targets = (torch.from_numpy(array).to(device) for array in arrays)
+    with torch.autocast(device.partition(":")[0], torch.bfloat16) if config.bf16 else nullcontext():
+        logits = plain_scores(weights, graph, vectors, start).float()
+    if example.chosen is not None:
+        chosen = torch.from_numpy(example.chosen).to(device)
+        logits, targets = logits.gather(1, chosen), targets.gather(1, chosen)
+        found = {"entity": entity_loss(logits, targets)}
+        return {"loss": found["entity"], **found}
+    found = {"entity": entity_loss(logits, targets), "ranking": ranking_loss(logits, targets)}
+    total = config.alpha * found["entity"] + (1 - config.alpha) * found["ranking"]
+    if config.document and example.shares is not None and example.wanted is not None:
+        shares, wanted = example.shares.to(device), torch.from_numpy(example.wanted).to(device)
+        found["document"] = document_loss(logits, shares, wanted)
+        total = total + config.document * found["document"]
+    return {"loss": total, **found}
+
+
+def _mean_over(values: Tensor, chosen: Tensor) -> Tensor:
+    """Return the mean (B,) of `values` (B, N) where `chosen` (B, N) is 1, not 0; 0 for a row without any."""
+    return (values * chosen).sum(-1) / chosen.sum(-1).clamp(min=1)
+
+
+def entity_loss(logits: Tensor, targets: Tensor) -> Tensor:
+    """Return eq. 11 of logits and targets (0 or 1), both (B, N): a scalar. All that is no target is negative."""
+    from torch.nn.functional import logsigmoid
+
+    positive = _mean_over(-logsigmoid(logits), targets)
+    negative = _mean_over(-logsigmoid(-logits), 1 - targets)
+    return (positive + negative).mean()
+
+
+def ranking_loss(logits: Tensor, targets: Tensor) -> Tensor:
+    """Return eq. 12 of logits and targets (B, N): a scalar.
+
+    The equation is printed without a logarithm, which would leave it without a bound; as in the published code, this is
+    the cross entropy of the targets under the entities' probabilities scaled to sum to 1.
+    """
+    from torch.nn.functional import logsigmoid
+
+    logs = logsigmoid(logits)
+    return _mean_over(logs.logsumexp(-1, keepdim=True) - logs, targets).mean()
+
+
+def document_loss(logits: Tensor, shares: Tensor, targets: Tensor) -> Tensor:
+    """Return the ranking loss for documents, whose scores are sums of their entities' probabilities.
+
+    logits: (B, N). shares: sparse (D, N), the factor of each entity in each document. targets: (B, D), 0 or 1.
+    """
+    import torch
+
+    scores = torch.sparse.mm(shares, logits.sigmoid().t()).t()  # (B, D)
+    logs = (scores + _LEAST).log()
+    return _mean_over(logs.logsumexp(-1, keepdim=True) - logs, targets).mean()
+
+
+def _begin(config: GFMTrainingConfig) -> tuple[GFMConfig, dict[str, Tensor]]:
+    """Return the network's shape and its first weights."""
     encoder = text_model_of(config.sets, config.text_width)
     shape = GFMConfig(config.text_width, config.width, config.layers, encoder, inverse=config.inverse)
     if config.start_from is None:
@@ -140,31 +269,31 @@ def _begin(config: Config) -> tuple[GFMConfig, dict[str, Tensor]]:
             f"write the sets with its encoder, {known.text_model or 'which it does not name'}"
         )
     expected = replace(shape, toward=known.toward)
-    if (kept := replace(known, text_model=encoder)) != expected:
+    if (begun := replace(known, text_model=encoder)) != expected:
         names = ("width", "layers", "inverse")
-        options = [(name, getattr(kept, name)) for name in names if getattr(kept, name) != getattr(expected, name)]
-        told = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in options)
-        raise WeightsError(f"{config.start_from} holds a network of another shape: train it with {told}")
+        options = [(name, getattr(begun, name)) for name in names if getattr(begun, name) != getattr(expected, name)]
+        flags = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in options)
+        raise WeightsError(f"{config.start_from} holds a network of another shape: train it with {flags}")
     return expected, weights
 
 
-def _example(sets: Sequence[Set], config: Config, step: int, rank: int) -> Example:
-    """The example of a step: the same for the same seed, step and process, so that a resumed run takes none twice."""
+def _example(sets: Sequence[GFMSet], config: GFMTrainingConfig, step: int, rank: int) -> GFMExample:
+    """Return a step's example, the same for the same seed, step and process: a resumed run takes none twice."""
     rng = np.random.default_rng((config.seed, step, rank))
     if step < config.completion:
-        return completion(sets, config.batch, config.documents, config.negatives, rng)
-    return retrieval(sets, config.batch, config.documents, config.labelled, config.dropout, rng)
+        return completion_example(sets, config.batch, config.documents, config.negatives, rng)
+    return retrieval_example(sets, config.batch, config.documents, config.labelled, config.dropout, rng)
 
 
-def _rate(config: Config, step: int) -> float:
-    """Linear warm-up at the start of either phase, then a cosine down to a twentieth."""
+def _rate(config: GFMTrainingConfig, step: int) -> float:
+    """Return the learning rate: a linear warm-up at the start of either phase, then a cosine down to a twentieth."""
     done, total = (step, config.completion) if step < config.completion else (step - config.completion, config.steps)
     warm = min(1.0, (done + 1) / max(config.warmup, 1))
     return config.rate * warm * (0.05 + 0.475 * (1 + math.cos(math.pi * done / max(total, 1))))
 
 
 def _process() -> tuple[int, int, str]:
-    """This process's number, how many there are, and its device."""
+    """Return this process's number, the number of processes, and its device."""
     import torch
 
     rank, world = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
@@ -192,7 +321,7 @@ def _average(weights: Sequence[Tensor], world: int) -> None:
 
 
 def _anywhere(here: bool, world: int, device: str) -> bool:
-    """Whether it holds in any process: all of them have to stop at one step."""
+    """Tell whether `here` holds in any process: all of them have to stop at the same step."""
     import torch
 
     if world == 1:
@@ -205,18 +334,18 @@ def _anywhere(here: bool, world: int, device: str) -> bool:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Train as the options say."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for field in fields(Config):
+    for field in fields(GFMTrainingConfig):
         name = f"--{field.name.replace('_', '-')}"
         if field.name == "sets":
             parser.add_argument(name, required=True, help="folders, parted by commas")
         elif field.type == "bool":
             parser.add_argument(name, action="store_true")
         else:
-            kind = {"int": int, "float": float, "str": str}.get(str(field.type), Path)
+            parse = {"int": int, "float": float, "str": str}.get(str(field.type), Path)
             required = field.default is MISSING
-            parser.add_argument(name, type=kind, required=required, default=None if required else field.default)
+            parser.add_argument(name, type=parse, required=required, default=None if required else field.default)
     given = vars(parser.parse_args(arguments))
-    config = Config(**{**given, "sets": tuple(Path(one) for one in given["sets"].split(","))})
+    config = GFMTrainingConfig(**{**given, "sets": tuple(Path(one) for one in given["sets"].split(","))})
     progress = train(config)
     if os.environ.get("RANK", "0") == "0":
         print(json.dumps({**asdict(config), **progress}, default=str))

@@ -1,1 +1,1 @@
-"""Training of the path encoder."""
+"""Trains the path encoder, which scores facts and paths; the exact command is at the head of `train`."""

@@ -14,31 +14,32 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 
-from ras_agent.arrays import Floats
+from ras_agent.arrays import Floats, Ints
 from ras_agent.errors import SettingsError
 from ras_agent.eval.benchmarks.pathquestion import PATHQUESTION, of_part, read_knowledge_base
+from ras_agent.eval.question import Question
 from ras_agent.program import run_program
 from ras_agent.protocols import Embedder
+from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.embed.embedders import resolve_embedder
-from ras_agent.tools.subgraph.graph import Graph
+from ras_agent.tools.subgraph.graph import Graph, Subgraph, plain_name
+from ras_agent.tools.subgraph.paths import Path as GraphPath
+from ras_agent.tools.subgraph.paths import PathLimits, complete
+from ras_agent.tools.subgraph.pipeline import without_names
 from ras_agent.tools.subgraph.scorers.encoders import PARTS, PathHead
 from ras_agent.tools.subgraph.scoring import Wording
-from ras_agent.train.paths.examples import PathExample, path_examples
 from ras_agent.train.ranges import AMOUNT, COUNT, NATURAL, SEED, check_ranges
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-__all__ = ["Config", "fit", "main", "train"]
 
 
 _RANGES = {
@@ -50,12 +51,12 @@ _RANGES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Config:
-    """Raises SettingsError for a number out of its range.
+class PathTrainingConfig:
+    """Holds the settings of a training. Raises SettingsError for a number out of its range.
 
-    rank: of the maps; margin: of the loss; rate: of AdamW; batch: triplets a step; negatives: a positive.
-
-    wording: what scorers will read, or "both". sample: of each set's part, at most so many questions; 0 for all.
+    rank: of the low-rank maps. margin: of the loss. rate, decay: of AdamW. batch: triplets a step.
+    negatives: for each positive. wording: the texts that scorers will read, or "both".
+    sample: the most questions of each set's part; 0 for all.
     """
 
     rank: int = 64
@@ -74,19 +75,92 @@ class Config:
 
 
 @dataclass(frozen=True, slots=True)
+class PathExample:
+    """Holds plain texts, as a scorer reads them. Negatives are of the same kind as the positive, facts or paths."""
+
+    question: str
+    positive: str
+    negatives: tuple[str, ...]
+
+
+def path_examples(
+    graph: Graph, questions: Iterable[Question], negatives: int = 8, seed: int = 0, wording: Wording = "facts"
+) -> list[PathExample]:
+    """Make triplets of each question: its gold path against other paths from the same start, gold facts against others.
+
+    The other facts are those that touch the gold path. A path that ends in an answer is no negative, nor is a gold
+    fact. A question whose gold path is not in the graph is left out.
+    """
+    whole, dice, known = Subgraph.whole(graph), Random(seed), dict[tuple[int, ...], list[tuple[str, tuple[str, ...]]]]()
+    found = []
+    for question in questions:
+        path = _gold(graph, question.metadata.get("path") or ())
+        if path is None:
+            continue
+        if path.edges not in known:  # many questions ask for one path in other words
+            right = {canonical_key(answer) for answer in question.answers}
+            others = [
+                other.scored_text(graph, wording)
+                for other in complete(whole, [path.start], PathLimits(len(path), 2000)).paths
+                if canonical_key(graph.nodes[other.end]) not in right and other.edges != path.edges[: len(other)]
+            ]
+            touching = {edge for node in path.nodes for edge in graph.incident.row(node).tolist()} - set(path.edges)
+            gold = [graph.edge_text(edge, wording) for edge in path.edges]
+            facts = [graph.edge_text(edge, wording) for edge in sorted(touching)]
+            whole_path = path.scored_text(graph, wording)
+            known[path.edges] = [
+                (whole_path, _some(others, {whole_path}, negatives, dice)),
+                *((fact, _some(facts, set(gold), negatives, dice)) for fact in gold),
+            ]
+        text = plain_name(question.question)
+        if wording == "relations":
+            text = without_names(text, [graph.nodes[path.start]])
+        found += [PathExample(text, positive, wrong) for positive, wrong in known[path.edges] if wrong]
+    return found
+
+
+def _some(texts: Sequence[str], but: set[str], most: int, dice: Random) -> tuple[str, ...]:
+    distinct = [text for text in dict.fromkeys(texts) if text not in but]
+    return tuple(dice.sample(distinct, min(most, len(distinct))))
+
+
+def _gold(graph: Graph, triples: Sequence[Sequence[str]]) -> GraphPath | None:
+    """Return the path of these facts, in their order and directions; None if the graph does not have it."""
+    path = None
+    for head, relation, tail in triples:
+        start, end = graph.find(head), graph.find(tail)
+        if start is None or end is None or (path is not None and path.end != start):
+            return None
+        edges = [
+            edge
+            for edge in graph.incident.row(start).tolist()
+            if graph.edges[edge, [0, 2]].tolist() == [start, end]
+            and canonical_key(graph.relations[int(graph.edges[edge, 1])]) == canonical_key(relation)
+        ]
+        if not edges:
+            return None
+        path = path or GraphPath((start,))
+        path = GraphPath((*path.nodes, end), (*path.edges, edges[0]))
+    return path
+
+
+@dataclass(frozen=True, slots=True)
 class _Triplets:
-    """vectors: (V, d) of all texts; rows: (T, 3) question, right, wrong, as places in `vectors`."""
+    """Holds vectors (V, d) of all texts, and rows (T, 3): question, right, wrong, as places in `vectors`."""
 
     vectors: Floats
-    rows: npt.NDArray[np.int64]
+    rows: Ints
 
 
 def fit(
-    train_part: Sequence[PathExample], dev_part: Sequence[PathExample], embedder: Embedder, config: Config = Config()
+    train_part: Sequence[PathExample],
+    dev_part: Sequence[PathExample],
+    embedder: Embedder,
+    config: PathTrainingConfig = PathTrainingConfig(),
 ) -> PathHead:
-    """Learn from `train_part`; of all epochs, and none at all, the one that orders most of `dev_part`'s triplets right.
+    """Learn from `train_part`, and return the head of the epoch that orders most of `dev_part`'s triplets right.
 
-    Raises SettingsError for a part without examples.
+    The head before the first epoch counts, too. Raises SettingsError for a part without examples.
     """
     import torch
 
@@ -126,7 +200,10 @@ def fit(
 
 
 def train(
-    sets: Sequence[tuple[Path, Path]], out: Path, embedder: object = "minilm", config: Config = Config()
+    sets: Sequence[tuple[Path, Path]],
+    out: Path,
+    embedder: object = "minilm",
+    config: PathTrainingConfig = PathTrainingConfig(),
 ) -> PathHead:
     """Train on pairs of (knowledge base, questions), and write the head and its card into `out`."""
     began = time.monotonic()
@@ -147,20 +224,20 @@ def train(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The command line."""
+    """Train as the options say."""
     parser = argparse.ArgumentParser(description="Fine-tune the sentence encoder that scores facts and paths.")
     parser.add_argument("--kb", type=Path, action="append", required=True, help="triples; once for each --questions")
     parser.add_argument("--questions", type=Path, action="append", required=True)
     parser.add_argument("--out", type=Path, required=True, help="a folder")
     parser.add_argument("--embedder", default="minilm")
-    parser.add_argument("--epochs", type=int, default=Config().epochs)
+    parser.add_argument("--epochs", type=int, default=PathTrainingConfig().epochs)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--wording", choices=("facts", "relations", "both"), default="facts")
     parser.add_argument("--sample", type=int, default=0, help="at most so many questions of each part; 0 for all")
     given = parser.parse_args(arguments)
     if len(given.kb) != len(given.questions):
         parser.error("give --kb once for each --questions, in the same order")
-    config = Config(epochs=given.epochs, seed=given.seed, wording=given.wording, sample=given.sample)
+    config = PathTrainingConfig(epochs=given.epochs, seed=given.seed, wording=given.wording, sample=given.sample)
     train(list(zip(given.kb, given.questions, strict=True)), given.out, given.embedder, config)
 
 
@@ -184,7 +261,7 @@ def _loss(vectors: Tensor, rows: Tensor, weights: dict[str, Tensor], margin: flo
 
 
 def _cosines(vectors: Tensor, rows: Tensor, weights: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
-    """Of questions with right and with wrong texts, (T,) each; PathHead's formula."""
+    """Return the cosines of questions with right and with wrong texts, (T,) each, by PathHead's formula."""
     from torch.nn.functional import normalize
 
     def mapped(places: Tensor, side: str) -> Tensor:
@@ -195,8 +272,8 @@ def _cosines(vectors: Tensor, rows: Tensor, weights: dict[str, Tensor]) -> tuple
     return (asked * mapped(rows[:, 1], "text")).sum(1), (asked * mapped(rows[:, 2], "text")).sum(1)
 
 
-def _measured(held: _Triplets, weights: dict[str, Tensor], config: Config) -> dict[str, Any]:
-    """dev_loss, and order: the share of triplets whose right text scores higher."""
+def _measured(held: _Triplets, weights: dict[str, Tensor], config: PathTrainingConfig) -> dict[str, Any]:
+    """Return dev_loss, and order: the share of triplets whose right text scores higher."""
     import torch
 
     with torch.no_grad():

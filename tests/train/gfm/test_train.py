@@ -34,16 +34,25 @@ from ras_agent.tools.gfm.weights import (  # noqa: E402
 from ras_agent.tools.kg.disk import write_generation  # noqa: E402
 from ras_agent.tools.kg.index import KGIndex  # noqa: E402
 from ras_agent.tools.kg.passage_facts import PassageFacts  # noqa: E402
-from ras_agent.train.gfm.batches import part_of  # noqa: E402
-from ras_agent.train.gfm.linked import Question, linked, read_linked, write_linked  # noqa: E402
-from ras_agent.train.gfm.sets import Example, completion, load_sets, retrieval  # noqa: E402
-from ras_agent.train.gfm.train import Config, losses, train  # noqa: E402
+from ras_agent.train.gfm.batches import GFMExample, completion_example, part_of, retrieval_example  # noqa: E402
+from ras_agent.train.gfm.sets import GFMQuestion, link_questions, load_sets, read_linked, write_linked  # noqa: E402
+from ras_agent.train.gfm.train import (  # noqa: E402
+    GFMTrainingConfig,
+    document_loss,
+    entity_loss,
+    losses,
+    ranking_loss,
+    train,
+)
 
 PEOPLE = 30
+LOGITS = torch.tensor([[2.0, -1.0, 0.0, -3.0]])
+TARGETS = torch.tensor([[1.0, 0.0, 1.0, 0.0]])
+P = [1 / (1 + math.exp(-one)) for one in (2.0, -1.0, 0.0, -3.0)]
 
 
 def _facts() -> list[PassageFacts]:
-    """Person n was born in town n, which lies on river n; both speak of a country."""
+    """Person n was born in town n, which lies on river n; both belong to a country."""
     facts = []
     for n in range(PEOPLE):
         for name, triple in (
@@ -67,14 +76,15 @@ def folder(tmp_path: Path, graph: KGIndex) -> Path:
     (folder / "graph").mkdir(parents=True)
     write_generation(folder / "graph", graph.arrays, graph.manifest)
     questions = [
-        Question(f"Which river flows where Person {n} was born?", (f"person-{n}", f"town-{n}")) for n in range(PEOPLE)
+        GFMQuestion(f"Which river flows where Person {n} was born?", (f"person-{n}", f"town-{n}"))
+        for n in range(PEOPLE)
     ]
-    pseudo = [Question(f"where was Person {n} born", (f"person-{n}",), "pseudo") for n in range(PEOPLE)]
+    pseudo = [GFMQuestion(f"where was Person {n} born", (f"person-{n}",), "pseudo") for n in range(PEOPLE)]
     write_linked(folder, graph, [*questions, *pseudo])
     return folder
 
 
-def _config(folder: Path, out: Path, **options: Any) -> Config:
+def _config(folder: Path, out: Path, **options: Any) -> GFMTrainingConfig:
     given = {
         "width": 12,
         "layers": 3,
@@ -86,7 +96,7 @@ def _config(folder: Path, out: Path, **options: Any) -> Config:
         "rate": 5e-3,
     }
     width = json.loads((folder / "graph" / "kg.json").read_text())["embedder"]["dimension"]
-    return Config((folder,), out, text_width=width, **{**given, **options})
+    return GFMTrainingConfig((folder,), out, text_width=width, **{**given, **options})
 
 
 def test_a_part_holds_what_its_documents_state(graph: KGIndex) -> None:
@@ -112,7 +122,8 @@ def test_a_part_holds_what_its_documents_state(graph: KGIndex) -> None:
 def test_questions_come_back_from_disk_as_they_were_linked(folder: Path, graph: KGIndex) -> None:
     stored = read_linked(folder)
     assert [len(stored[kind]) for kind in ("labelled", "pseudo")] == [PEOPLE, PEOPLE]
-    fresh = linked(graph, [Question("Which river flows where Person 7 was born?", ("person-7", "town-7"))])[0]
+    asked = GFMQuestion("Which river flows where Person 7 was born?", ("person-7", "town-7"))
+    (fresh,) = link_questions(graph, [asked])
     assert stored["labelled"][7].entities.tolist() == fresh.entities.tolist() == [graph.entity_id("Person 7")]
     assert stored["labelled"][7].supporting.tolist() == fresh.supporting.tolist()
     np.testing.assert_allclose(stored["labelled"][7].vector, fresh.vector, atol=1e-3)
@@ -120,12 +131,12 @@ def test_questions_come_back_from_disk_as_they_were_linked(folder: Path, graph: 
 
 def test_a_passage_that_the_graph_does_not_know_is_named(graph: KGIndex) -> None:
     with pytest.raises(ValueError, match="nowhere"):
-        linked(graph, [Question("Where is Person 1?", ("nowhere",))])
+        link_questions(graph, [GFMQuestion("Where is Person 1?", ("nowhere",))])
 
 
 def test_an_example_targets_all_entities_of_what_supports(folder: Path, hash_embedder: Any) -> None:
     sets = load_sets([folder], GFMConfig(hash_embedder.dimension, 8, 2, inverse="negated"))
-    example = retrieval(sets, 3, 20, 1.0, 0.0, np.random.default_rng(0))
+    example = retrieval_example(sets, 3, 20, 1.0, 0.0, np.random.default_rng(0))
     assert example.start.shape == example.targets.shape == (3, example.graph.entities)
     assert example.targets.sum(1).tolist() == [4, 4, 4]  # person, town, river, country
     assert example.wanted is not None
@@ -135,19 +146,19 @@ def test_an_example_targets_all_entities_of_what_supports(folder: Path, hash_emb
 
 def test_a_fact_to_complete_is_not_in_the_graph(folder: Path, hash_embedder: Any) -> None:
     sets = load_sets([folder], GFMConfig(hash_embedder.dimension, 8, 2, inverse="negated"))
-    example = completion(sets, 5, 20, 7, np.random.default_rng(0))
-    said = set(zip(example.graph.source.tolist(), example.graph.target.tolist(), strict=True))
+    example = completion_example(sets, 5, 20, 7, np.random.default_rng(0))
+    left = set(zip(example.graph.source.tolist(), example.graph.target.tolist(), strict=True))
     for row in range(5):
         ends = int(example.start[row].argmax()), int(example.targets[row].argmax())
-        assert ends not in said
-        assert ends[::-1] not in said
+        assert ends not in left
+        assert ends[::-1] not in left
         assert example.chosen is not None
         assert ends[1] in example.chosen[row]
     assert example.chosen is not None
     assert example.chosen.shape == (5, 8)
 
 
-def test_a_training_that_stopped_goes_on_as_if_it_had_not(folder: Path, tmp_path: Path) -> None:
+def test_a_training_that_stopped_resumes_as_if_it_had_not(folder: Path, tmp_path: Path) -> None:
     whole = _config(folder, tmp_path / "whole", completion=2, document=0.5, dropout=0.2)
     train(whole)
     parts = replace(whole, out=tmp_path / "parts", minutes=1e-9)
@@ -161,7 +172,7 @@ def test_a_training_that_stopped_goes_on_as_if_it_had_not(folder: Path, tmp_path
 
 
 @pytest.mark.parametrize("file", ["model.safetensors", "config.json", "training.safetensors"])
-def test_a_training_killed_while_it_saves_goes_on_as_if_it_had_not(
+def test_a_training_killed_while_it_saves_resumes_as_if_it_had_not(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str
 ) -> None:
     whole = _config(folder, tmp_path / "whole", save_every=2)
@@ -191,22 +202,20 @@ def test_a_training_killed_while_it_saves_goes_on_as_if_it_had_not(
 
 
 @pytest.mark.parametrize("content", [b"torn", None])
-def test_a_checkpoint_that_cannot_be_gone_on_with_is_refused(
-    folder: Path, tmp_path: Path, content: bytes | None
-) -> None:
+def test_a_checkpoint_that_cannot_be_resumed_is_refused(folder: Path, tmp_path: Path, content: bytes | None) -> None:
     config = _config(folder, tmp_path / "out", steps=1)
     train(config)
     file = config.out / "training.safetensors"
     if content:
         file.write_bytes(content)
     else:
-        save_file(load_file(file), file)  # nothing tells its step
+        save_file(load_file(file), file)  # nothing says its step
     with pytest.raises(WeightsError, match=r"training\.safetensors: .*choose another folder"):
         train(config)
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "expected"),
     [
         ({"seed": 1}, "seed: 0 there, 1 here"),
         ({"steps": 4}, "steps: 3 there, 4 here"),
@@ -216,12 +225,12 @@ def test_a_checkpoint_that_cannot_be_gone_on_with_is_refused(
     ],
 )
 def test_a_training_does_not_go_on_with_other_settings(
-    folder: Path, tmp_path: Path, options: dict[str, Any], told: str
+    folder: Path, tmp_path: Path, options: dict[str, Any], expected: str
 ) -> None:
     config = _config(folder, tmp_path / "out", steps=3)
     train(config)
     before = {path.name: path.read_bytes() for path in config.out.iterdir()}
-    with pytest.raises(SettingsError, match=rf"out holds a training with other settings \([^)]*{told}"):
+    with pytest.raises(SettingsError, match=rf"out holds a training with other settings \([^)]*{expected}"):
         train(replace(config, **options))
     assert {path.name: path.read_bytes() for path in config.out.iterdir()} == before
 
@@ -229,7 +238,7 @@ def test_a_training_does_not_go_on_with_other_settings(
 def test_a_training_does_not_go_on_with_other_sets(folder: Path, tmp_path: Path, graph: KGIndex) -> None:
     config = _config(folder, tmp_path / "out", steps=1)
     train(config)
-    write_linked(folder, graph, [Question("Where was Person 1 born?", ("person-1",))])
+    write_linked(folder, graph, [GFMQuestion("Where was Person 1 born?", ("person-1",))])
     with pytest.raises(SettingsError, match=r'sets\.1 people: "[0-9a-f]{12}" there, "[0-9a-f]{12}" here'):
         train(config)
     others = folder.rename(tmp_path / "others")
@@ -246,18 +255,18 @@ def test_what_decides_nothing_may_differ(folder: Path, tmp_path: Path) -> None:
     shutil.move(config.out, moved)
     later = replace(config, sets=(moved / folder.name,), out=moved / "out", minutes=0.0, save_every=2)
     assert train(later)["step"] == 3
-    told = json.loads((later.out / "training.json").read_text())
-    assert [told[name] for name in ("seed", "steps", "step", "sets", "processes")] == [0, 3, 3, ["people"], 1]
+    training = json.loads((later.out / "training.json").read_text())
+    assert [training[name] for name in ("seed", "steps", "step", "sets", "processes")] == [0, 3, 3, ["people"], 1]
 
 
-def test_metrics_that_tell_no_step_are_located(folder: Path, tmp_path: Path) -> None:
+def test_metrics_without_a_step_are_located(folder: Path, tmp_path: Path) -> None:
     config = _config(folder, tmp_path / "out", steps=3)
     train(config)
     metrics = config.out / "metrics.jsonl"
     first, _, third = metrics.read_text().splitlines(keepends=True)
     for line in ("\n", '{"step": 2, "sec\n', "7\n"):
         metrics.write_text(first + line + third)
-        with pytest.raises(IngestError, match=r"metrics\.jsonl line 2: tells no step: .*take the line out"):
+        with pytest.raises(IngestError, match=r"metrics\.jsonl line 2: has no step: .*take the line out"):
             train(config)
     # a line less, and one that no newline ends, are metrics
     metrics.write_text((first + third).rstrip("\n"))
@@ -266,40 +275,40 @@ def test_metrics_that_tell_no_step_are_located(folder: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("cut", "told"),
+    ("cut", "expected"),
     [
-        (lambda lines: lines[:-1], r"questions\.jsonl tells 59 questions, questions\.npz 60: write the set anew"),
-        (lambda lines: [], r"questions\.jsonl tells 0 questions, questions\.npz 60: write the set anew"),
+        (lambda lines: lines[:-1], r"questions\.jsonl holds 59 questions, questions\.npz 60: write the set anew"),
+        (lambda lines: [], r"questions\.jsonl holds 0 questions, questions\.npz 60: write the set anew"),
         (lambda lines: [lines[0], lines[1][:20], *lines[2:]], r"questions\.jsonl line 2: not JSON: .*mend the line"),
         (lambda lines: ["7", *lines[1:]], r"questions\.jsonl line 1: not a JSON object: 7"),
         (lambda lines: ["{}", *lines[1:]], r"questions\.jsonl: no kind of question: None; write the set anew"),
     ],
 )
-def test_questions_that_cannot_be_read_are_told(
-    folder: Path, tmp_path: Path, cut: Callable[[list[str]], list[str]], told: str
+def test_questions_that_cannot_be_read_raise(
+    folder: Path, tmp_path: Path, cut: Callable[[list[str]], list[str]], expected: str
 ) -> None:
     file = folder / "questions.jsonl"
     file.write_text("\n".join(cut(file.read_text("utf-8").splitlines())), "utf-8")
-    with pytest.raises(IngestError, match=told):
+    with pytest.raises(IngestError, match=expected):
         train(_config(folder, tmp_path / "out"))
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04torn", b"no archive"])
-def test_damaged_arrays_are_told(folder: Path, content: bytes) -> None:
+def test_damaged_arrays_raise(folder: Path, content: bytes) -> None:
     (folder / "questions.npz").write_bytes(content)
     with pytest.raises(IngestError, match=r"questions\.npz: damaged .*write the set anew"):
         read_linked(folder)
 
 
-def test_questions_of_another_graph_are_told(folder: Path, tmp_path: Path, hash_embedder: Any) -> None:
+def test_questions_of_another_graph_raise(folder: Path, tmp_path: Path, hash_embedder: Any) -> None:
     small = KGIndex.in_memory(_facts()[:2], hash_embedder)
     write_generation(folder / "graph", small.arrays, small.manifest)
     with pytest.raises(IndexMismatch, match="people: its questions are linked to another graph"):
         train(_config(folder, tmp_path / "out"))
 
 
-def test_sets_whose_questions_name_nothing_are_told(folder: Path, tmp_path: Path, graph: KGIndex) -> None:
-    write_linked(folder, graph, [Question("zzz", ("person-1",), "pseudo")])
+def test_sets_whose_questions_name_nothing_raise(folder: Path, tmp_path: Path, graph: KGIndex) -> None:
+    write_linked(folder, graph, [GFMQuestion("zzz", ("person-1",), "pseudo")])
     with pytest.raises(SettingsError, match="no question of people names an entity"):
         train(_config(folder, tmp_path / "out"))
 
@@ -341,7 +350,7 @@ def test_sets_of_two_encoders_are_refused(folder: Path, tmp_path: Path) -> None:
         train(replace(_config(folder, tmp_path / "out"), sets=(folder, other)))
 
 
-def test_what_the_sets_lack_is_told_with_its_remedy(folder: Path, tmp_path: Path) -> None:
+def test_an_error_about_sets_names_its_remedy(folder: Path, tmp_path: Path) -> None:
     config = _config(folder, tmp_path / "out")
     with pytest.raises(IndexMismatch, match=r"--text-width 64$"):
         train(replace(config, text_width=384))
@@ -360,11 +369,13 @@ def test_a_training_that_diverges_stops_and_keeps_what_it_saved(folder: Path, tm
 
 def test_the_loss_of_retrieval_is_alpha_of_eq_11_and_the_rest_of_eq_12(tmp_path: Path) -> None:
     shape = GFMConfig(4, 8, 2, inverse="negated")
-    silent = {name: torch.zeros(size) for name, size in shape.shapes().items()}  # every logit is 0
+    zeros = {name: torch.zeros(size) for name, size in shape.shapes().items()}  # every logit is 0
     edges, relations = np.array([[0, 0, 1], [2, 0, 3]]), np.ones((1, 4), dtype=np.float32)
     rows = np.eye(2, 5, dtype=np.float32)
-    example = Example("five", GFMGraph.from_edges(5, edges, relations, -relations), np.ones((2, 4), "f4"), rows, rows)
-    found = losses(silent, example, Config((), tmp_path, alpha=0.25))
+    example = GFMExample(
+        "five", GFMGraph.from_edges(5, edges, relations, -relations), np.ones((2, 4), "f4"), rows, rows
+    )
+    found = losses(zeros, example, GFMTrainingConfig((), tmp_path, alpha=0.25))
     # eq. 11: -log 0.5 for targets and for others; eq. 12: one of five that are alike
     assert float(found["entity"]) == pytest.approx(2 * math.log(2))
     assert float(found["ranking"]) == pytest.approx(math.log(5))
@@ -414,7 +425,7 @@ def test_two_processes_average_what_each_learns(folder: Path, tmp_path: Path) ->
     gradients = []
     for rank in range(2):
         weights = {name: tensor.requires_grad_() for name, tensor in initial_weights(shape, 0).items()}
-        example = retrieval(sets, 4, 20, 0.5, 0.0, np.random.default_rng((0, 0, rank)))
+        example = retrieval_example(sets, 4, 20, 0.5, 0.0, np.random.default_rng((0, 0, rank)))
         losses(weights, example, replace(one, clip=1e9))["loss"].backward()  # type: ignore[no-untyped-call]
         gradients.append(weights["question_mlp.weight"].grad)
     moments = load_file(tmp_path / "two" / "training.safetensors")
@@ -428,3 +439,29 @@ def _arguments(folder: Path, out: Path) -> list[str]:
     names = ("width", "layers", "text_width", "batch", "documents", "steps", "warmup", "rate", "clip")
     pairs = [(f"--{name.replace('_', '-')}", str(getattr(config, name))) for name in names]
     return ["--sets", str(folder), "--out", str(out), *(word for pair in pairs for word in pair)]
+
+
+def test_the_entity_loss_averages_targets_and_negatives_apart() -> None:
+    expected = -(math.log(P[0]) + math.log(P[2])) / 2 - (math.log(1 - P[1]) + math.log(1 - P[3])) / 2
+    assert float(entity_loss(LOGITS, TARGETS)) == pytest.approx(expected)
+
+
+def test_the_ranking_loss_is_the_cross_entropy_of_scaled_probabilities() -> None:
+    expected = -(math.log(P[0] / sum(P)) + math.log(P[2] / sum(P))) / 2
+    assert float(ranking_loss(LOGITS, TARGETS)) == pytest.approx(expected)
+
+
+def test_the_document_loss_ranks_what_entities_add_up_to() -> None:
+    shares = torch.tensor([[0.5, 0.0, 0.0, 1.0], [0.5, 1.0, 1.0, 0.0]]).to_sparse()
+    scores = [0.5 * P[0] + P[3], 0.5 * P[0] + P[1] + P[2]]
+    expected = -math.log(scores[1] / sum(scores))
+    assert float(document_loss(LOGITS, shares, torch.tensor([[0.0, 1.0]]))) == pytest.approx(expected, rel=1e-5)
+
+
+def test_losses_stay_finite_for_extreme_logits() -> None:
+    extreme = torch.tensor([[200.0, -200.0, 200.0, -200.0]], requires_grad=True)
+    for loss in (entity_loss, ranking_loss):
+        value = loss(extreme, 1 - TARGETS)
+        value.backward()
+        assert torch.isfinite(value)
+        assert torch.isfinite(extreme.grad).all()

@@ -12,8 +12,7 @@ import pytest
 from ras_agent.eval.question import Question
 from ras_agent.tools.subgraph.graph import Graph
 from ras_agent.tools.subgraph.scorers.encoders import EncoderScorer, PathHead
-from ras_agent.train.paths.examples import PathExample, path_examples
-from ras_agent.train.paths.train import Config, fit, main
+from ras_agent.train.paths.train import PathExample, PathTrainingConfig, fit, main, path_examples
 
 KB = [
     ("ann", "spouse", "bob"),
@@ -33,7 +32,7 @@ def question(text: str, *path: tuple[str, str, str], answer: str) -> Question:
 ASKED = question("what nation is ann 's husband from ?", KB[0], KB[1], answer="france")
 
 
-def test_right_texts_are_the_gold_path_and_its_facts_and_wrong_ones_lie_beside_them() -> None:
+def test_right_texts_are_the_gold_path_and_its_facts_and_wrong_ones_are_next_to_them() -> None:
     path, first, second = path_examples(Graph.from_triples(KB), [ASKED], negatives=20)
     assert path.positive == "ann → spouse → bob → nationality → france"
     assert set(path.negatives) == {
@@ -75,7 +74,12 @@ def test_training_puts_right_texts_above_wrong_ones(hash_embedder: Any) -> None:
         ]
 
     held = examples(["zoe", "yves"])
-    head = fit(examples([f"person{n}" for n in range(40)]), held, hash_embedder, Config(rank=8, epochs=30, batch=64))
+    head = fit(
+        examples([f"person{n}" for n in range(40)]),
+        held,
+        hash_embedder,
+        PathTrainingConfig(rank=8, epochs=30, batch=64),
+    )
     history = head.about["history"]
     assert history[0]["order"] < 1.0
     assert max(row["order"] for row in history) == 1.0
@@ -88,7 +92,7 @@ def test_training_puts_right_texts_above_wrong_ones(hash_embedder: Any) -> None:
 def test_the_same_seed_gives_the_same_weights(hash_embedder: Any) -> None:
     pytest.importorskip("torch")
     examples = [PathExample("who", "a b c", ("c d e", "x y z")), PathExample("what", "x y z", ("a b c",))]
-    one, other = (fit(examples, examples, hash_embedder, Config(rank=2, epochs=2)) for _ in range(2))
+    one, other = (fit(examples, examples, hash_embedder, PathTrainingConfig(rank=2, epochs=2)) for _ in range(2))
     np.testing.assert_array_equal(one.text_up, other.text_up)
 
 

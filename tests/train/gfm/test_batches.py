@@ -1,4 +1,4 @@
-"""What a step of GFM training is given: documents near a question, parts of graphs, facts to complete, shares."""
+"""What a step of GFM training reads: documents near a question, parts of graphs, facts to complete, shares."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from ras_agent.records import Source, Triple
 from ras_agent.tools.gfm.weights import GFMConfig
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts
-from ras_agent.train.gfm.batches import Asked, part_of, picked_documents
-from ras_agent.train.gfm.sets import Set, completion, retrieval, share_of
+from ras_agent.train.gfm.batches import completion_example, part_of, pick_documents, retrieval_example
+from ras_agent.train.gfm.sets import GFMSet, LinkedQuestion, share_of
 
 PEOPLE = 20
 
@@ -37,20 +37,20 @@ def _stated(name: str, *facts: tuple[str, str, str]) -> PassageFacts:
     return PassageFacts(name, tuple(Triple(*fact, (Source(name),)) for fact in facts))
 
 
-def _asked(graph: KGIndex, entities: list[str], supporting: str) -> Asked:
+def _asked(graph: KGIndex, entities: list[str], supporting: str) -> LinkedQuestion:
     numbers = np.array(sorted(graph.entity_id(name) or 0 for name in entities))
     documents = np.array([graph.document_id(supporting) or 0])
-    return Asked(np.ones(64, dtype=np.float32), numbers, np.ones(len(numbers), dtype=np.float32), documents)
+    return LinkedQuestion(np.ones(64, dtype=np.float32), numbers, np.ones(len(numbers), dtype=np.float32), documents)
 
 
-def _set(graph: KGIndex, *labelled: Asked) -> Set:
-    return Set("people", graph, {"labelled": list(labelled)}, GFMConfig(64, 8, 2, inverse="negated"))
+def _set(graph: KGIndex, *labelled: LinkedQuestion) -> GFMSet:
+    return GFMSet("people", graph, {"labelled": list(labelled)}, GFMConfig(64, 8, 2, inverse="negated"))
 
 
 def test_documents_that_name_what_a_question_names_are_picked(graph: KGIndex) -> None:
     asked = _asked(graph, ["Person 4", "Town 4"], "town-9")
     for seed in range(5):
-        documents = picked_documents(graph, [asked], 10, np.random.default_rng(seed))
+        documents = pick_documents(graph, [asked], 10, np.random.default_rng(seed))
         assert len(documents) == 10
         assert {"person-4", "town-4", "town-9"} <= {graph.documents[document] for document in documents}
 
@@ -59,7 +59,7 @@ def test_no_more_than_half_of_what_is_left_is_near_a_question(graph: KGIndex) ->
     asked = _asked(graph, ["River"], "person-9")
     near = [
         sum(graph.documents[document].startswith("town") for document in documents)
-        for documents in (picked_documents(graph, [asked], 21, np.random.default_rng(seed)) for seed in range(5))
+        for documents in (pick_documents(graph, [asked], 21, np.random.default_rng(seed)) for seed in range(5))
     ]
     # ten by name, the other ten by chance: ten of 29, of which ten more are near
     assert min(near) >= 10
@@ -80,15 +80,15 @@ def test_a_part_holds_equivalences_between_its_own_entities(hash_embedder: Any) 
         "Graham Bell",
         "Telephone",
     ]
-    said = zip(both.graph.source.tolist(), both.graph.target.tolist(), strict=True)
-    assert sorted(said) == [(0, 1), (0, 2), (1, 0), (2, 0), (2, 3), (3, 2)]
+    messages = zip(both.graph.source.tolist(), both.graph.target.tolist(), strict=True)
+    assert sorted(messages) == [(0, 1), (0, 2), (1, 0), (2, 0), (2, 3), (3, 2)]
     assert alone.graph.messages == 2
 
 
 def test_a_fact_is_asked_for_by_its_relation_or_from_its_other_end_by_the_inverse(graph: KGIndex) -> None:
     known = np.asarray(graph.relation_vectors)
     born = known[graph.relation_id("was born in") or 0]
-    example = completion([_set(graph)], 60, 40, 3, np.random.default_rng(0))
+    example = completion_example([_set(graph)], 60, 40, 3, np.random.default_rng(0))
     asked = {
         (graph.entities[start], graph.entities[target]): vector
         for start, target, vector in zip(
@@ -109,18 +109,19 @@ def test_documents_that_state_nothing_are_drawn_again(hash_embedder: Any) -> Non
     silent = [PassageFacts(f"title-{n}", (), (f"Title {n}",)) for n in range(200)]
     graph = KGIndex.in_memory([*silent, _stated("bell", ("Bell", "invented", "Telephone"))], hash_embedder)
     for seed in range(5):
-        example = completion([_set(graph)], 4, 3, 2, np.random.default_rng(seed))
+        example = completion_example([_set(graph)], 4, 3, 2, np.random.default_rng(seed))
         assert example.start.sum(1).tolist() == example.targets.sum(1).tolist() == [1]
 
 
 def test_a_set_without_facts_cannot_be_completed(hash_embedder: Any) -> None:
     graph = KGIndex.in_memory([PassageFacts("title", (), ("Title",))], hash_embedder)
     with pytest.raises(SettingsError, match="people: no fact to complete"):
-        completion([_set(graph)], 4, 3, 2, np.random.default_rng(0))
+        completion_example([_set(graph)], 4, 3, 2, np.random.default_rng(0))
 
 
 def test_an_entity_gives_documents_what_the_packaged_ranker_lets_it_give(graph: KGIndex) -> None:
-    example = retrieval([_set(graph, _asked(graph, ["River"], "town-3"))], 1, 40, 1.0, 0.0, np.random.default_rng(0))
+    sets = [_set(graph, _asked(graph, ["River"], "town-3"))]
+    example = retrieval_example(sets, 1, 40, 1.0, 0.0, np.random.default_rng(0))
     assert example.shares is not None
     shares = example.shares.to_dense().numpy()
     assert shares.shape == (40, 61)
@@ -137,16 +138,15 @@ def test_dropout_is_the_share_of_a_questions_entities_that_is_left_out(
     graph: KGIndex, dropout: float, kept: float
 ) -> None:
     some = _set(graph, _asked(graph, list(graph.entities), "town-3"))
-    shares = [
-        (retrieval([some], 1, 40, 1.0, dropout, np.random.default_rng(seed)).start > 0).mean() for seed in range(20)
-    ]
+    examples = (retrieval_example([some], 1, 40, 1.0, dropout, np.random.default_rng(seed)) for seed in range(20))
+    shares = [(example.start > 0).mean() for example in examples]
     assert np.mean(shares) == pytest.approx(kept, abs=0.04)
     assert min(shares) > 0
 
 
-def _numbered(count: int) -> list[Asked]:
+def _numbered(count: int) -> list[LinkedQuestion]:
     numbers, none = np.empty(0, dtype=np.float32), np.empty(0, dtype=np.int64)
-    return [Asked(numbers, none, numbers, np.array([n])) for n in range(count)]
+    return [LinkedQuestion(numbers, none, numbers, np.array([n])) for n in range(count)]
 
 
 def test_a_smaller_share_of_the_questions_is_part_of_a_larger_one() -> None:

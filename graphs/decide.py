@@ -59,9 +59,7 @@ def reason(reasoner: Reasoner, *, structured: bool) -> Body:
 
     def body(state: State, limits: Limits, records: Records) -> Work:
         question, hop = state["question"], len(state["steps"])
-        if not structured:
-            limits = replace(limits, stop_on_no_new_facts=False)
-        if (update := settled(state, limits)) is not None:
+        if (update := settled(state, limits, structured=structured)) is not None:
             return update
         if not hop:
             return {"subquery": question}
@@ -89,11 +87,13 @@ def retrieve_or_answer(state: _Decided) -> Literal["retrieve", "answer"]:
     return "retrieve" if state["subquery"] else "answer"
 
 
-def settled(state: State, limits: Limits) -> Update | None:
+def settled(state: State, limits: Limits, *, structured: bool = True) -> Update | None:
     """Decide what needs no planner: a limit ends the loop, given passages are read under the question; None otherwise.
 
-    A body that decides begins with it.
+    A body that decides begins with it. structured: whether the graph reads facts, so that a hop can lack new ones.
     """
+    if not structured:
+        limits = replace(limits, stop_on_no_new_facts=False)
     if state["stop_reason"]:
         return stop(state["stop_reason"])
     if state["static"] and not state["given"]:

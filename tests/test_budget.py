@@ -8,7 +8,7 @@ from ras_agent.records import Call
 
 
 def call(tokens: int = 0) -> Call:
-    return Call("planner", 1, "test-model", input_tokens=tokens)
+    return Call("planner", 1, "test-model", input_tokens=tokens - tokens // 2, output_tokens=tokens // 2)
 
 
 @pytest.mark.parametrize("name", ["max_hops", "k", "max_facts", "max_llm_calls", "max_tokens", "max_seconds"])

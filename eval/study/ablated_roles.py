@@ -10,7 +10,7 @@ from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Extraction, Passage, Plan, Source, Step, Triple
 from ras_agent.text.sentences import sentence_spans
 
-__all__ = ["NeverRetrieves", "SentencesAsFacts", "TakesGraphTokens"]
+__all__ = ["NeverRetrieves", "ReadsNothing", "SentencesAsFacts", "TakesGraphTokens"]
 
 
 class NeverRetrieves:
@@ -21,6 +21,16 @@ class NeverRetrieves:
     def plan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
         """[NO_RETRIEVAL]."""
         return Plan("no_retrieval")
+
+
+class ReadsNothing:
+    """Finds no facts in any passage."""
+
+    name = "none"
+
+    def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
+        """Return no facts."""
+        return Extraction()
 
 
 class SentencesAsFacts:

@@ -7,7 +7,7 @@ from functools import partial
 
 from ras_agent.errors import RasError
 from ras_agent.eval.run.evaluation import Configuration, Material
-from ras_agent.eval.study.ablated_roles import NeverRetrieves, SentencesAsFacts, TakesGraphTokens
+from ras_agent.eval.study.ablated_roles import NeverRetrieves, ReadsNothing, SentencesAsFacts, TakesGraphTokens
 from ras_agent.eval.study.askers import replaced
 from ras_agent.eval.study.choices import Choices
 from ras_agent.eval.study.design import Design, extended
@@ -66,7 +66,8 @@ def ablations_design(material: Material, settings: Settings, choices: Choices) -
 
 
 def _without_planning(roles: Roles) -> Roles:
-    return replace(roles, graph="single-shot", planner=None, preset=None)
+    extractor = roles.extractor or ReadsNothing()  # where the full loop reads no facts, this run does not either
+    return replace(roles, graph="single-shot", planner=None, preset=None, extractor=extractor)
 
 
 def _without_triples(roles: Roles) -> Roles:

@@ -5,6 +5,7 @@ import itertools
 import pytest
 
 from ras_agent import Limits
+from ras_agent.budget import current_ledger
 from ras_agent.errors import BudgetExceeded
 
 
@@ -59,6 +60,33 @@ def test_tokens_end_the_loop(metered):
     out = metered("q", "b", "c", limits=Limits(max_tokens=300)).invoke({"question": "Who?"})
     assert calls(out) == ["planner 1", "extractor 1", "planner 2", "answerer 2"]
     assert out["stop_reason"] == "max_tokens"
+
+
+def test_input_and_output_tokens_are_counted_before_every_hop(ras, fakes):
+    extractor = fakes.Metered(fakes.SentenceExtractor())  # 90 tokens in, 10 out; the planner needs none
+    out = ras("q", "b", "c", extractor=extractor, limits=Limits(max_tokens=100)).invoke({"question": "Who?"})
+    assert (len(out["steps"]), out["stop_reason"]) == (1, "max_tokens")
+
+
+def test_a_model_call_has_what_earlier_nodes_left_of_the_seconds(ras, fakes, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("ras_agent.graphs.node.monotonic", lambda: now[0])
+    monkeypatch.setattr("ras_agent.budget.time.monotonic", lambda: now[0])
+    left = []
+
+    class Slow(fakes.EchoRetriever):
+        def retrieve(self, query, k=5):
+            now[0] += 3
+            return super().retrieve(query, k)
+
+    class Noting(fakes.SentenceExtractor):
+        def extract(self, passages, subquery=""):
+            left.append(current_ledger().seconds_left())
+            return super().extract(passages, subquery)
+
+    agent = ras("q", "b", fakes.SUFFICIENT, retriever=Slow(), extractor=Noting(), limits=Limits(max_seconds=10))
+    agent.invoke({"question": "Who?"})
+    assert left == [7, 4]
 
 
 def test_seconds_end_the_loop_before_the_next_hop(ras, monkeypatch):

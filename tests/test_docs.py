@@ -1,0 +1,63 @@
+"""The how-tos in docs/ are true: their Python runs, and what extending.md adds works by its name."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ras_agent import Passage, registry
+from ras_agent.eval.benchmarks import benchmark
+from ras_agent.settings import Settings
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+PASSAGES = [
+    Passage("bell", "Alexander Graham Bell was born in Edinburgh. He patented the telephone.", "Alexander Graham Bell"),
+    Passage("leith", "The Water of Leith is the main river of Edinburgh.", "Water of Leith"),
+]
+
+
+def _blocks(page: str) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```", (DOCS / page).read_text("utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def _run(page: str, names: dict[str, Any]) -> dict[str, Any]:
+    """Run a page's Python blocks one after another, in one namespace."""
+    for number, block in enumerate(_blocks(page), 1):
+        exec(compile(block, f"docs/{page}, block {number}", "exec"), names)
+    return names
+
+
+@pytest.fixture
+def _registry_as_it_was(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    benchmark("jsonl")  # the built-in plug-ins are registered now, and stay
+    for kind, table in registry.PLUGINS.items():
+        monkeypatch.setitem(registry.PLUGINS, kind, dict(table))
+    yield
+
+
+def test_the_agent_is_embedded_as_the_page_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    assert len(_blocks("embedding.md")) >= 6
+    out = _run("embedding.md", {})
+    assert out["out"]["stop_reason"]
+    assert "facts" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("_registry_as_it_was")
+def test_what_the_page_adds_from_outside_works_by_its_name(tmp_path: Path) -> None:
+    from ras_agent.eval.run import prepare
+    from ras_agent.graphs.from_settings import agent_from_settings
+
+    _run("extending.md", {"passages": PASSAGES})
+
+    settings = Settings(graph="twice", retriever="words+bm25", answerer="offline")
+    out = agent_from_settings(settings, PASSAGES).invoke({"question": "Which river is in the city where Bell was born?"})
+    assert len(out["steps"]) == 2
+
+    data, corpus = tmp_path / "trivia.jsonl", tmp_path / "corpus.jsonl"
+    data.write_text(json.dumps({"qid": "1", "q": "Where was Alexander Graham Bell born?", "a": ["Edinburgh"]}) + "\n")
+    corpus.write_text("".join(json.dumps(passage.to_dict()) + "\n" for passage in PASSAGES))
+    run = prepare("trivia-night", data, tmp_path / "run", Settings(planner="two-step", retriever="words"), corpus=corpus)
+    assert {"em", "f1", "brief"} <= run.finish()["metrics"].keys()

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +30,10 @@ def _run(page: str, names: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture
-def _registry_as_it_was(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _registry_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     benchmark("jsonl")  # the built-in plug-ins are registered now, and stay
     for kind, table in registry.PLUGINS.items():
         monkeypatch.setitem(registry.PLUGINS, kind, dict(table))
-    yield
 
 
 def test_the_agent_is_embedded_as_the_page_shows(capsys: pytest.CaptureFixture[str]) -> None:
@@ -47,17 +45,18 @@ def test_the_agent_is_embedded_as_the_page_shows(capsys: pytest.CaptureFixture[s
 
 @pytest.mark.usefixtures("_registry_as_it_was")
 def test_what_the_page_adds_from_outside_works_by_its_name(tmp_path: Path) -> None:
-    from ras_agent.eval.run import prepare
+    from ras_agent.eval.run.evaluation import prepare
     from ras_agent.graphs.from_settings import agent_from_settings
 
     _run("extending.md", {"passages": PASSAGES})
 
     settings = Settings(graph="twice", retriever="words+bm25", answerer="offline")
-    out = agent_from_settings(settings, PASSAGES).invoke({"question": "Which river is in the city where Bell was born?"})
+    out = agent_from_settings(settings, PASSAGES).invoke({"question": "Which river is in Bell's birthplace?"})
     assert len(out["steps"]) == 2
 
     data, corpus = tmp_path / "trivia.jsonl", tmp_path / "corpus.jsonl"
     data.write_text(json.dumps({"qid": "1", "q": "Where was Alexander Graham Bell born?", "a": ["Edinburgh"]}) + "\n")
     corpus.write_text("".join(json.dumps(passage.to_dict()) + "\n" for passage in PASSAGES))
-    run = prepare("trivia-night", data, tmp_path / "run", Settings(planner="two-step", retriever="words"), corpus=corpus)
+    chosen = Settings(planner="two-step", retriever="words")
+    run = prepare("trivia-night", data, tmp_path / "run", chosen, corpus=corpus)
     assert {"em", "f1", "brief"} <= run.finish()["metrics"].keys()

@@ -59,4 +59,4 @@ def test_what_the_page_adds_from_outside_works_by_its_name(tmp_path: Path) -> No
     corpus.write_text("".join(json.dumps(passage.to_dict()) + "\n" for passage in PASSAGES))
     chosen = Settings(planner="two-step", retriever="words")
     run = prepare("trivia-night", data, tmp_path / "run", chosen, corpus=corpus)
-    assert {"em", "f1", "brief"} <= run.finish()["metrics"].keys()
+    assert {"em", "f1", "brief"} <= run.finish()["scores"].keys()

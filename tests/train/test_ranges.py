@@ -61,8 +61,8 @@ def test_a_training_of_no_step_is_refused() -> None:
         (PathTrainingConfig, {"batch": 0}, "--batch has to be at least 1, got 0"),
         (span_reader.Config, {**FILES, "tokens": 64}, "--tokens has to be at least 68 and at most 512, got 64"),
         (span_reader.Config, {**FILES, "held_out": 1.5}, "--held-out has to be at least 0 and at most 1, got 1.5"),
-        (answer_config.Config, {**FILES, "folds": 1}, "--folds has to be at least 2, got 1"),
-        (answer_config.Config, {**FILES, "share": (1.0, -2.0)}, "--share has to be at least 0 and finite, got -2.0"),
+        (answer_config.RankerConfig, {**FILES, "folds": 1}, "--folds has to be at least 2, got 1"),
+        (answer_config.RankerConfig, {**FILES, "rate": -2.0}, "--rate has to be at least 0 and finite, got -2.0"),
     ],
 )
 def test_the_other_trainings_check_theirs(config: Callable[..., object], given: dict[str, Any], message: str) -> None:

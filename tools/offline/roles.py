@@ -11,35 +11,34 @@ from ras_agent.errors import UnknownName
 
 if TYPE_CHECKING:
     from ras_agent.protocols import Embedder, SpanReader
-    from ras_agent.tools.offline.answerer.chain import ChainAnswerer
-    from ras_agent.tools.offline.chain_planner import ChainPlanner
     from ras_agent.tools.offline.extractor.extract import OfflineExtractor
+    from ras_agent.tools.offline.nested import NestedAnswerer, NestedPlanner
     from ras_agent.tools.offline.reasoner import OfflineReasoner
 
 __all__ = ["offline_answerer", "offline_extractor", "offline_planner", "offline_reasoner"]
 
 
-def offline_planner(embeddings: str = "") -> ChainPlanner:
+def offline_planner(embeddings: str = "") -> NestedPlanner:
     """Follows the question's links; where it has none, the bridge entity that is closest to it.
 
     embeddings: "" or "minilm". Raises UnknownName for another, MissingExtra where "minilm" is not installed.
     """
     from ras_agent.tools.offline.answerer.answer import OfflineAnswerer
-    from ras_agent.tools.offline.chain_planner import ChainPlanner
+    from ras_agent.tools.offline.nested import NestedPlanner
     from ras_agent.tools.offline.planner import OfflinePlanner
 
     _known(embeddings)
-    return ChainPlanner(OfflineAnswerer(), OfflinePlanner())
+    return NestedPlanner(OfflineAnswerer(), OfflinePlanner())
 
 
-def offline_answerer(embeddings: str = "", may_abstain: bool = True) -> ChainAnswerer:
+def offline_answerer(embeddings: str = "", may_abstain: bool = True) -> NestedAnswerer:
     """Names the question's descriptions, then answers what is left; parameters as for `offline_planner`."""
     from ras_agent.tools.offline.answerer.answer import OfflineAnswerer
-    from ras_agent.tools.offline.answerer.chain import ChainAnswerer
+    from ras_agent.tools.offline.nested import NestedAnswerer
 
     embedder, reader = _encoders(embeddings)
     last = OfflineAnswerer(embedder, reader, may_abstain=may_abstain)
-    return ChainAnswerer(OfflineAnswerer(), last)
+    return NestedAnswerer(OfflineAnswerer(), last)
 
 
 def offline_extractor(embeddings: str = "") -> OfflineExtractor:

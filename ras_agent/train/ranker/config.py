@@ -7,22 +7,23 @@ from pathlib import Path
 
 from ras_agent.train.ranges import AMOUNT, COUNT, NATURAL, SEED, SHARE, Range, check_ranges
 
-__all__ = ["AGAIN", "Config", "SETS", "second_shares"]
-
-SETS = (
-    *(("hotpot", "ras"), ("hotpot", "single-shot"), ("musique", "ras"), ("musique", "single-shot")),
-    *(("steps", "single-shot"), ("nq", "ras"), ("squad", "ras")),
-)
-"""The questions of the first round, and the loop that searches for them, with BM25 and no ranker."""
-AGAIN = ("hotpot", "musique")
-"""Those of its sets whose "ras" makes way, in the second round, for the loop with the first round's rankers."""
-
+SETS: dict[tuple[str, str], float] = {
+    **{("hotpot", retriever): 4 / 3 for retriever in ("bm25", "hybrid", "ppr+dense")},
+    ("hotpot", "single-shot"): 2.0,
+    **{("musique", retriever): 1 / 3 for retriever in ("bm25", "hybrid", "ppr+dense")},
+    ("musique", "single-shot"): 0.5,
+    ("steps", "single-shot"): 0.2,
+    ("nq", "bm25"): 1.0,
+    ("squad", "bm25"): 1.0,
+}
+"""The sets of questions, each with the retriever of its loop (or "single-shot"), and how often one of its questions is
+drawn."""
 
 _COUNTS = ("questions", "hidden", "steps", "batch", "spans", "members", "type_size", "type_batch", "longest_answer")
 _RANGES = {
     **dict.fromkeys(_COUNTS, COUNT),
     **dict.fromkeys(("dropout", "type_dropout"), SHARE),
-    **dict.fromkeys(("rate", "decay", "share", "type_rate", "type_decay"), AMOUNT),
+    **dict.fromkeys(("rate", "decay", "type_rate", "type_decay"), AMOUNT),
     "folds": Range(2),
     "type_epochs": NATURAL,
     "seed": SEED,
@@ -30,17 +31,17 @@ _RANGES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Config:
-    """Everything that decides what comes out. Raises SettingsError for a number out of its range.
+class RankerConfig:
+    """Holds everything that decides what comes out. Raises SettingsError for a number out of its range.
 
-    questions: at most so many of each set. share: how often a question of each set is drawn, in the order of `SETS`.
-    retrievers: what the second round searches with. members: networks whose mean is taken. kept: weights whose word
-    rarity and type model are taken over, if any. work: where indexes are kept for a later run, if anywhere.
+    questions: at most so many of each set. members: networks whose mean is taken. earlier: weights whose word rarity
+    and type model are taken over, if any. work: where indexes are stored for a later run, if anywhere. embedder: of
+    these indexes.
     """
 
     data: Path
     out: Path
-    kept: Path | None = None
+    earlier: Path | None = None
     work: Path | None = None
     seed: int = 0
     questions: int = 450
@@ -51,8 +52,6 @@ class Config:
     rate: float = 5e-3
     decay: float = 0.1
     spans: int = 150
-    share: tuple[float, ...] = (4.0, 2.0, 1.0, 0.5, 0.2, 1.0, 1.0)
-    retrievers: tuple[str, ...] = ("bm25", "hybrid", "ppr+dense")
     folds: int = 4
     members: int = 6
     type_size: int = 16
@@ -62,17 +61,7 @@ class Config:
     type_dropout: float = 0.4
     type_decay: float = 1.0
     longest_answer: int = 80
+    embedder: object = "minilm"
 
     def __post_init__(self) -> None:
         check_ranges(self, _RANGES)
-
-
-def second_shares(config: Config) -> dict[tuple[str, str], float]:
-    """How often a question of each set is drawn in the second round: what makes way leaves its share to retrievers."""
-    shares: dict[tuple[str, str], float] = {}
-    for (name, loop), share in zip(SETS, config.share, strict=True):
-        if loop == "ras" and name in AGAIN:
-            shares |= {(name, retriever): share / len(config.retrievers) for retriever in config.retrievers}
-        else:
-            shares[name, loop] = share
-    return shares

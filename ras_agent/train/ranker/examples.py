@@ -1,4 +1,4 @@
-"""Questions with what the offline loop found for them, for training the offline answerer."""
+"""What the ranker is trained on: questions with what the offline loop finds for them, as rows of numbers."""
 
 from __future__ import annotations
 
@@ -9,21 +9,36 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+
 from ras_agent import create_ras_agent, create_single_shot_agent
+from ras_agent.eval.metrics import token_f1
+from ras_agent.protocols import Retriever
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Answer, Passage
+from ras_agent.text.words import stems
+from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.kg.build import build_graph
+from ras_agent.tools.offline.answerer.answer_type import TypeModel
+from ras_agent.tools.offline.answerer.features import Candidates, describe
+from ras_agent.tools.offline.answerer.fitting import fitting
+from ras_agent.tools.offline.answerer.question_words import BUCKETS, Rarity, bucket
+from ras_agent.tools.offline.answerer.reading import read
 from ras_agent.tools.offline.extractor.extract import OfflineExtractor
 from ras_agent.tools.offline.planner import OfflinePlanner
-from ras_agent.tools.offline.question_chain import innermost
-from ras_agent.tools.retrieve.bm25 import BM25Retriever
-from ras_agent.train.data import training_set
+from ras_agent.tools.offline.question import QuestionAnalysis, analyse
+from ras_agent.train.data import training_set, two_wiki_passages
+
+SINGLE_SHOT = "single-shot"
+"""The loop that searches once, with BM25; every other loop is the RAS loop over the retriever of that name."""
 
 
 @dataclass(frozen=True, slots=True)
 class RankerQuestion:
     """Holds a question, its answers, and the ids of the passages that support them.
 
-    group: questions of one group speak of the same things and are never on both sides of a fold.
+    group: questions of one group are about the same things and are never on both sides of a fold.
     """
 
     question: str
@@ -41,26 +56,42 @@ class Found:
     passages: tuple[Passage, ...]
 
 
-def asked_in(name: str, data: Path) -> tuple[list[Passage], list[RankerQuestion]]:
-    """Return the corpus and questions of "hotpot", "musique", "nq", "squad" or "steps" (single hops of "musique")."""
-    sets: dict[str, Callable[[Path], tuple[list[Passage], list[RankerQuestion]]]] = {
-        "hotpot": partial(_questions_of, "hotpotqa"),
-        "musique": partial(_questions_of, "musique"),
-        "steps": _steps,
-        "nq": _nq,
-        "squad": _squad,
-    }
-    return sets[name](data)
+@dataclass(slots=True)
+class RankerExample:
+    """Holds a question's spans: inputs (M, len(INPUTS)), fits (M,) as `fitting` returns, and gain (M,).
+
+    gain: the square of each span's token F1 in 0..1; 0 where it is not in a supporting passage, or much worse than the
+    best.
+    """
+
+    group: int
+    answers: tuple[str, ...]
+    found: Candidates
+    asked: QuestionAnalysis
+    inputs: npt.NDArray[np.float32]
+    gain: npt.NDArray[np.float32]
+    fits: npt.NDArray[np.bool_]
 
 
-def find(corpus: Sequence[Passage], asked: Iterable[RankerQuestion], loop: str = "ras") -> Iterator[Found]:
-    """Run the offline extractor over BM25 for each question: in the RAS loop, or after one search ("single-shot")."""
-    recorder, retriever = _Recorder(), BM25Retriever.from_passages(corpus)
-    if loop == "ras":
-        planner, extractor = OfflinePlanner(), OfflineExtractor()
-        agent = create_ras_agent(planner=planner, extractor=extractor, answerer=recorder, retriever=retriever)
+def searchable(folder: Path, passages: Sequence[Passage], embedder: object = "minilm") -> PassageIndex:
+    """Return the passages' index with vectors and a knowledge graph, in `folder`; a call that was killed is resumed.
+
+    embedder: as `PassageIndex.create` takes it. Raises what that, `open` and `build_graph` raise.
+    """
+    known = PassageIndex.exists(folder)
+    index = PassageIndex.open(folder, embedder) if known else PassageIndex.create(folder, embedder)
+    index.upsert(passages)
+    build_graph(folder, embedder=embedder)
+    return index
+
+
+def find(retriever: Retriever, asked: Iterable[RankerQuestion], loop: str) -> Iterator[Found]:
+    """Run the offline loop for each question and yield what its answerer is given."""
+    recorder, extractor = _Recorder(), OfflineExtractor()
+    if loop == SINGLE_SHOT:
+        agent = create_single_shot_agent(extractor=extractor, answerer=recorder, retriever=retriever)
     else:
-        agent = create_single_shot_agent(extractor=OfflineExtractor(), answerer=recorder, retriever=retriever)
+        agent = create_ras_agent(planner=OfflinePlanner(), extractor=extractor, answerer=recorder, retriever=retriever)
     for one in asked:
         agent.invoke({"question": one.question})
         yield Found(one, recorder.graph, recorder.passages)
@@ -77,6 +108,68 @@ class _Recorder:
         return Answer("recorded")
 
 
+def rarity_table(texts: Iterable[str]) -> npt.NDArray[np.uint8]:
+    """Return inverse document frequencies, shape (BUCKETS,), 255 for the rarest.
+
+    Stems that share a bucket have the commonest one's.
+    """
+    counts: Counter[str] = Counter()
+    total = 0
+    for text in texts:
+        counts.update(set(stems(text)))
+        total += 1
+    seen = np.zeros(BUCKETS)
+    for root, count in counts.items():
+        if count > 1:
+            seen[bucket(root)] = max(seen[bucket(root)], count)
+    rare = np.log(total / (1 + seen))
+    table: npt.NDArray[np.uint8] = np.round(255 * rare / rare.max()).clip(0, 255).astype(np.uint8)
+    return table
+
+
+def examples(found: Iterable[Found], rarity: Rarity, types: Sequence[TypeModel]) -> list[RankerExample]:
+    """Return one example for each question with spans; question n is typed by model n modulo their number."""
+    made = []
+    for place, one in enumerate(found):
+        asked = analyse(one.asked.question)
+        spans = describe(asked, one.graph, one.passages, read(one.passages), rarity)
+        if spans is None:
+            continue
+        scores = types[place % len(types)].scores(asked, spans.texts)
+        inputs = np.column_stack([spans.features, scores, scores - scores.max()]).astype(np.float32)
+        told = {text: token_f1(text, one.asked.answers) for text in set(spans.texts)}
+        f1 = np.array([told[text] for text in spans.texts], np.float32)
+        ids = [one.passages[sentence.passage].id for sentence in spans.sentences]
+        gold = f1 * np.array([name in one.asked.supporting for name in ids])
+        gain = np.where(gold >= 0.5 * gold.max(), gold, 0.0) ** 2 if gold.max() >= 0.3 else np.zeros_like(gold)
+        fits = fitting(asked, spans.texts, spans.sentences, spans.mentions)
+        made.append(
+            RankerExample(one.asked.group, one.asked.answers, spans, asked, inputs, gain.astype(np.float32), fits)
+        )
+    return made
+
+
+def questions_in(name: str, data: Path) -> tuple[list[Passage], list[RankerQuestion]]:
+    """Return the corpus and questions of "hotpot", "musique", "nq", "squad" or "steps" (single hops of "musique")."""
+    sets: dict[str, Callable[[Path], tuple[list[Passage], list[RankerQuestion]]]] = {
+        "hotpot": partial(_questions_of, "hotpotqa"),
+        "musique": partial(_questions_of, "musique"),
+        "steps": _steps,
+        "nq": _nq,
+        "squad": _squad,
+    }
+    return sets[name](data)
+
+
+def corpus_texts(data: Path) -> Iterator[str]:
+    """Yield the titles and texts whose words are counted: 2WikiMultihopQA's corpus and each set's own."""
+    for passage in two_wiki_passages(data):
+        yield f"{passage.title} {passage.text}"
+    for name in ("hotpot", "musique", "nq", "squad"):
+        for passage in questions_in(name, data)[0]:
+            yield f"{passage.title} {passage.text}"
+
+
 def _questions_of(name: str, data: Path) -> tuple[list[Passage], list[RankerQuestion]]:
     found = training_set(name, data)
     return list(found.passages), [
@@ -86,10 +179,7 @@ def _questions_of(name: str, data: Path) -> tuple[list[Passage], list[RankerQues
 
 
 def _steps(data: Path) -> tuple[list[Passage], list[RankerQuestion]]:
-    """Return both hops of each two-hop question, the second with its bridge filled in.
-
-    For a question that describes its bridge there is also the sub-question by which a chain asks for it.
-    """
+    """Return both hops of each two-hop question, the second with its bridge filled in."""
     found = training_set("musique", data)
     asked = []
     for group, one in enumerate(found.questions):
@@ -101,10 +191,6 @@ def _steps(data: Path) -> tuple[list[Passage], list[RankerQuestion]]:
         for hop, answers in hops:
             question = _as_question(hop["question"].replace("#1", bridge))
             asked.append(RankerQuestion(question, answers, frozenset({hop["supporting_id"]}), group))
-        link = innermost(one.question)
-        if link is not None:
-            support = frozenset({first["supporting_id"]})
-            asked.append(RankerQuestion(link.as_question, (bridge,), support, group))
     return list(found.passages), asked
 
 

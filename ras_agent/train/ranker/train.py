@@ -3,14 +3,12 @@
     python -m ras_agent.train.ranker.train --data DATA --out ras_agent/data/answer_ranker.safetensors --seed 0
 
 DATA is a folder with hotpotqa_train, musique_train200, reading (nq_oracle, squad_sample, hotpot_2wiki_train_qa) and
-2wikimultihopqa's corpus. The offline loop runs for every question; the ranker learns to find the answer among the spans
-of what it found. In a first round the loop plans without a ranker and searches with BM25. In the second it is the loop
-as users have it, over several retrievers, and each question's links are named by a first ranker that has not seen it.
-Indexes and graphs for it, a quarter of the time, go to --work, where a later run takes them up.
+2wikimultihopqa's corpus. The offline loop runs for every question, over several retrievers; the ranker learns to find
+the answer among the spans of what the loop found. Indexes and graphs for it go to --work, where a later run finds them.
 
 The type model learns from questions and answers alone, by telling the right answer from those of other questions
-(InfoNCE, arXiv:1807.03748); for the ranker's own training questions it is one that has not seen them. About twenty
-minutes on one idle core.
+(InfoNCE, arXiv:1807.03748); the ranker's own training questions are typed by a model that has not seen them. About
+twelve minutes on one idle core.
 """
 
 from __future__ import annotations
@@ -19,8 +17,8 @@ import argparse
 import json
 import tempfile
 import time
-from collections.abc import Sequence
-from dataclasses import asdict, replace
+from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -29,62 +27,45 @@ import numpy.typing as npt
 from ras_agent.program import run_program
 from ras_agent.tools.offline.answerer.answer_type import TypeModel
 from ras_agent.tools.offline.answerer.question_words import Rarity
-from ras_agent.tools.offline.answerer.rank import Ranker
 from ras_agent.tools.offline.answerer.weights import read_safetensors, write_safetensors
-from ras_agent.train.data import question_answers, two_wiki_passages
-from ras_agent.train.ranker.confidence import cross_validated
-from ras_agent.train.ranker.config import AGAIN, SETS, Config, second_shares
-from ras_agent.train.ranker.examples import Found, asked_in, find
-from ras_agent.train.ranker.loops import found_over, searchable
-from ras_agent.train.ranker.network import train_ranker
-from ras_agent.train.ranker.spans import examples, rarity_table
-from ras_agent.train.ranker.types import asks_for_a_span, train_types
+from ras_agent.tools.retrieve.bm25 import BM25Retriever
+from ras_agent.train.data import question_answers
+from ras_agent.train.ranker.config import SETS, RankerConfig
+from ras_agent.train.ranker.examples import (
+    SINGLE_SHOT,
+    Found,
+    corpus_texts,
+    examples,
+    find,
+    questions_in,
+    rarity_table,
+    searchable,
+)
+from ras_agent.train.ranker.fit import asks_for_a_span, cross_validated, train_ranker, train_types
 
-__all__ = ["Config", "train"]
-
-DATA = (
+_MADE_BY = "ras_agent.train.ranker.train"
+_DATA = (
     "training questions of HotpotQA, MuSiQue, Natural Questions and SQuAD; "
     "question-answer pairs of HotpotQA and 2WikiMultihopQA; word counts of 2WikiMultihopQA's corpus"
 )
-
-PLACES = ("data", "out", "kept", "work")
-"""What of `Config` says only where things lie."""
+_NOT_ON_THE_CARD = ("data", "out", "earlier", "work", "embedder")
 
 
-def train(config: Config) -> dict[str, Any]:
-    """Write weights and card; returns the card."""
+def train(config: RankerConfig) -> dict[str, Any]:
+    """Write weights and card; return the card."""
     began = time.monotonic()
-    collected: dict[tuple[str, str], list[Found]] = {}
-    texts = [f"{passage.title} {passage.text}" for passage in two_wiki_passages(config.data)]
-    for name, loop in SETS:
-        corpus, asked = asked_in(name, config.data)
-        if not any(name == known for known, _ in collected):
-            texts += [f"{passage.title} {passage.text}" for passage in corpus]
-        collected[name, loop] = list(find(corpus, asked[: config.questions], loop))
-        print(f"{name}: {len(collected[name, loop])} questions, {time.monotonic() - began:.0f} s", flush=True)
-    kept = read_safetensors(config.kept) if config.kept else None
-    table = kept["rarity"] if kept else rarity_table(texts)
-    rarity = Rarity(table)
-
-    held = {
-        one.asked.question for (name, _), found in collected.items() if name not in ("nq", "squad") for one in found
-    }
-    pairs = [pair for pair in question_answers(config.data) if pair[0] not in held]
-    own = {
-        name: [(one.asked.question, min(one.asked.answers, key=len)) for one in collected[name, "ras"]]
-        for name in ("nq", "squad")
-    }
-    usable = [pair for pair in pairs if asks_for_a_span(*pair, config)]
-    halves = [[pair for name in ("nq", "squad") for pair in own[name][half::2]] for half in (1, 0)]
-    apart = [train_types([*usable, *(p for p in half if asks_for_a_span(*p, config))], config) for half in halves]
-    if kept:
-        types = TypeModel(kept["type.questions"], kept["type.answers"])
-    else:
-        types = train_types([*usable, *(p for half in halves for p in half if asks_for_a_span(*p, config))], config)
-
-    sets = {
-        (name, loop): examples(found, rarity, apart if name in own else [types])
-        for (name, loop), found in collected.items()
+    found = {}
+    for name, loop, answers in _found(config):
+        found[name, loop] = answers
+        print(f"{name} over {loop}: {len(answers)} questions, {time.monotonic() - began:.0f} s", flush=True)
+    earlier = read_safetensors(config.earlier) if config.earlier else None
+    table = earlier["rarity"] if earlier else rarity_table(corpus_texts(config.data))
+    types, unseen = _types(found, config)
+    if earlier:
+        types = TypeModel(earlier["type.questions"], earlier["type.answers"])
+    made = {
+        (name, loop): examples(answers, Rarity(table), unseen.get(name, [types]))
+        for (name, loop), answers in found.items()
     }
     print(f"features: {time.monotonic() - began:.0f} s", flush=True)
     arrays: dict[str, npt.NDArray[Any]] = {
@@ -92,53 +73,66 @@ def train(config: Config) -> dict[str, Any]:
         "type.questions": types.questions,
         "type.answers": types.answers,
     }
-    first = cross_validated(sets, arrays, config)
-    print(f"first round: {first.figures}, {time.monotonic() - began:.0f} s", flush=True)
-    for (name, retriever), found in _again(config, first.rankers).items():
-        sets[name, retriever] = examples(found, rarity, [types])
-    print(f"second round found: {time.monotonic() - began:.0f} s", flush=True)
-    shares = second_shares(config)
-    second = replace(config, share=tuple(shares.values()))
-    chosen = {name: sets[name] for name in shares}
-    left_out = cross_validated(chosen, arrays, second)
-    arrays |= {**train_ranker(list(chosen.values()), second), "confidence": left_out.confidence}
+    left_out = cross_validated(made, arrays, config)
+    arrays |= {**train_ranker(made, config), "confidence": left_out.confidence}
     card = {
         "what": "the offline answerer's ranker: word rarity, answer types, and the mean of small networks over a span",
-        "made_by": "ras_agent.train.ranker.train",
-        "config": {name: value for name, value in asdict(config).items() if name not in PLACES},
-        "kept": config.kept is not None,
-        "first_round_f1": first.figures,
+        "made_by": _MADE_BY,
+        "config": {name: value for name, value in asdict(config).items() if name not in _NOT_ON_THE_CARD},
+        "shares": {", ".join(name): round(share, 3) for name, share in SETS.items()},
+        "earlier": config.earlier is not None,
         "cross_validated_f1": left_out.figures,
         "seconds": round(time.monotonic() - began),
-        "data": DATA,
+        "data": _DATA,
     }
-    write_safetensors(config.out, arrays, {"made_by": "ras_agent.train.ranker.train"})
+    write_safetensors(config.out, arrays, {"made_by": _MADE_BY})
     config.out.with_suffix(".json").write_text(json.dumps(card, indent=2) + "\n", encoding="utf-8")
     return card
 
 
-def _again(config: Config, rankers: Sequence[Ranker]) -> dict[tuple[str, str], list[Found]]:
-    """What the loop finds in the second round, by set and retriever."""
-    found = {}
+def _found(config: RankerConfig) -> Iterator[tuple[str, str, list[Found]]]:
+    """Yield what each loop finds for the questions of each set."""
     with tempfile.TemporaryDirectory() as passing:
-        for name in AGAIN:
-            corpus, asked = asked_in(name, config.data)
-            index = searchable((config.work or Path(passing)) / name, corpus)
-            for retriever in config.retrievers:
-                found[name, retriever] = list(found_over(index, retriever, asked[: config.questions], rankers))
-                print(f"{name} over {retriever}: {len(found[name, retriever])} questions", flush=True)
-    return found
+        for name, loop in SETS:
+            corpus, asked = questions_in(name, config.data)
+            if loop in (SINGLE_SHOT, "bm25"):
+                retriever = BM25Retriever.from_passages(corpus)
+            else:
+                retriever = searchable((config.work or Path(passing)) / name, corpus, config.embedder).retriever(loop)
+            yield name, loop, list(find(retriever, asked[: config.questions], loop))
+
+
+def _types(
+    found: dict[tuple[str, str], list[Found]], config: RankerConfig
+) -> tuple[TypeModel, dict[str, list[TypeModel]]]:
+    """Return a type model of all pairs; and for the sets whose own pairs it knows, two that have seen half of them.
+
+    The first of the two is for questions of even place, which it has not seen.
+    """
+    own = {
+        name: [(one.asked.question, min(one.asked.answers, key=len)) for one in found[name, "bm25"]]
+        for name in ("nq", "squad")
+    }
+    held = {one.asked.question for (name, _), answers in found.items() if name not in own for one in answers}
+    others = [pair for pair in question_answers(config.data) if pair[0] not in held]
+    halves = [[pair for pairs in own.values() for pair in pairs[half::2]] for half in (1, 0)]
+
+    def trained(pairs: list[tuple[str, str]]) -> TypeModel:
+        return train_types([pair for pair in pairs if asks_for_a_span(*pair, config)], config)
+
+    apart = [trained([*others, *half]) for half in halves]
+    return trained([*others, *halves[0], *halves[1]]), dict.fromkeys(own, apart)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Train the ranker of the offline answerer.")
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--kept", type=Path, help="weights whose word rarity and type model are taken over")
-    parser.add_argument("--work", type=Path, help="a folder that keeps the indexes for a later run")
+    parser.add_argument("--earlier", type=Path, help="weights whose word rarity and type model are taken over")
+    parser.add_argument("--work", type=Path, help="a folder that stores the indexes for a later run")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    config = Config(options.data, options.out, options.kept, options.work, options.seed)
+    config = RankerConfig(options.data, options.out, options.earlier, options.work, options.seed)
     print(json.dumps(train(config), indent=2))
 
 

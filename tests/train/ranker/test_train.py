@@ -1,4 +1,9 @@
-"""The ranker's training: members of an ensemble become one network, and hops become questions."""
+"""The ranker's training: from files of questions to weights that the answerer loads."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -6,18 +11,157 @@ import pytest
 from ras_agent.tools.offline.answerer.features import Candidates
 from ras_agent.tools.offline.answerer.question_words import BUCKETS
 from ras_agent.tools.offline.answerer.rank import INPUTS, Ranker
+from ras_agent.tools.offline.answerer.weights import read_safetensors
 from ras_agent.tools.offline.question import analyse
-from ras_agent.train.ranker.config import SETS, Config
-from ras_agent.train.ranker.examples import _as_question
-from ras_agent.train.ranker.network import train_ranker
-from ras_agent.train.ranker.spans import Example
+from ras_agent.train.ranker.config import SETS, RankerConfig
+from ras_agent.train.ranker.examples import RankerExample, _as_question, questions_in
+from ras_agent.train.ranker.fit import calibrated, train_ranker
+from ras_agent.train.ranker.train import train
+
+TOWNS = ("Ulm", "Bath", "Leeds", "York", "Pisa", "Graz")
 
 
-def _example(seed: int) -> Example:
+def _write(path: Path, rows: list[dict[str, Any]]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+
+
+def _text(town: str) -> str:
+    return f"Ann {town}son was born in {town}. She wrote the novel Red {town} in 19{10 + TOWNS.index(town)}."
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """Made-up files in the form that training reads: six people, one question about each."""
+    people = [f"Ann {town}son" for town in TOWNS]
+    corpus = [
+        {"id": str(at), "title": name, "text": _text(town)}
+        for at, (name, town) in enumerate(zip(people, TOWNS, strict=True))
+    ]
+    born = [f"Where was {name} born?" for name in people]
+    _write(tmp_path / "hotpotqa_train/corpus.jsonl", corpus)
+    _write(tmp_path / "2wikimultihopqa/corpus.jsonl", corpus)
+    _write(
+        tmp_path / "hotpotqa_train/questions.jsonl",
+        [
+            {"id": town, "question": born[at], "answers": [town], "supporting_titles": [people[at]]}
+            for at, town in enumerate(TOWNS)
+        ],
+    )
+    paragraphs = [
+        {"idx": at, "title": row["title"], "paragraph_text": row["text"]} for at, row in enumerate(corpus)
+    ]  # fmt: skip
+    _write(
+        tmp_path / "musique_train200/questions.jsonl",
+        [
+            {
+                "id": f"2hop__{at}",
+                "question": f"Where was the author of Red {town} born?",
+                "answer": town,
+                "answer_aliases": [],
+                "paragraphs": [{**one, "is_supporting": one["idx"] == at} for one in paragraphs],
+                "question_decomposition": [
+                    {"question": f"Red {town} >> author", "answer": people[at], "paragraph_support_idx": at},
+                    {"question": "Where was #1 born?", "answer": town, "paragraph_support_idx": at},
+                ],
+            }
+            for at, town in enumerate(TOWNS)
+        ],
+    )
+    _write(
+        tmp_path / "reading/nq_oracle.jsonl",
+        [
+            {
+                "question": born[at].lower().strip("?"),
+                "answers": [town],
+                "ctxs": [{"title": people[at], "text": _text(town)}],
+            }
+            for at, town in enumerate(TOWNS)
+        ],
+    )
+    _write(
+        tmp_path / "reading/squad_sample.jsonl",
+        [
+            {
+                "id": town,
+                "question": born[at],
+                "context": _text(town),
+                "answers": [{"text": town, "answer_start": _text(town).index(f"in {town}") + 3}],
+            }
+            for at, town in enumerate(TOWNS)
+        ],
+    )
+    _write(
+        tmp_path / "reading/hotpot_2wiki_train_qa.jsonl",
+        [{"question": f"Where was Bo {town}man born?", "answer": town} for town in TOWNS],
+    )
+    return tmp_path
+
+
+@pytest.fixture
+def config(data: Path, hash_embedder: Any) -> RankerConfig:
+    small = {"questions": 6, "steps": 30, "batch": 4, "spans": 20, "folds": 2, "members": 1, "type_epochs": 1}
+    return RankerConfig(data, data / "ranker.safetensors", embedder=hash_embedder, type_batch=4, **small)  # type: ignore[arg-type]
+
+
+def test_training_writes_weights_that_rank_and_a_card_that_says_how(config: RankerConfig) -> None:
+    pytest.importorskip("torch")
+    card = train(config)
+    ranker = Ranker(read_safetensors(config.out))
+    assert ranker.score(np.zeros((3, len(INPUTS)), np.float32)).shape == (3,)
+    assert json.loads(config.out.with_suffix(".json").read_text()) == card
+    assert set(card["cross_validated_f1"]) == {", ".join(name) for name in SETS}
+    assert card["cross_validated_f1"]["squad, bm25"] > 50  # a town in a sentence of two towns' worth of names
+
+
+def test_the_same_training_writes_the_same_bytes(config: RankerConfig) -> None:
+    pytest.importorskip("torch")
+    again = replace(config, out=config.out.with_name("again.safetensors"))
+    train(config)
+    train(again)
+    assert config.out.read_bytes() == again.out.read_bytes()
+
+
+def test_earlier_weights_leave_their_rarity_and_their_types(config: RankerConfig) -> None:
+    pytest.importorskip("torch")
+    train(config)
+    later = replace(config, out=config.out.with_name("later.safetensors"), earlier=config.out, seed=5)
+    train(later)
+    first, second = read_safetensors(config.out), read_safetensors(later.out)
+    assert np.array_equal(first["type.answers"], second["type.answers"])
+    assert np.array_equal(first["rarity"], second["rarity"])
+    assert not np.array_equal(first["linear"], second["linear"])
+
+
+def test_a_hop_of_a_question_has_its_bridge_filled_in(data: Path) -> None:
+    _, asked = questions_in("steps", data)
+    assert [one.question for one in asked[:2]] == ["What is the author of Red Ulm?", "Where was Ann Ulmson born?"]
+    assert [one.answers for one in asked[:2]] == [("Ann Ulmson",), ("Ulm",)]
+    assert {one.group for one in asked[:2]} == {0}
+
+
+def test_a_hop_written_as_a_relation_becomes_a_question() -> None:
+    assert _as_question("The Voice >> record label") == "What is the record label of The Voice?"
+    assert _as_question("When was Bath founded?") == "When was Bath founded?"
+
+
+def test_questions_without_capitals_get_those_of_their_words(data: Path) -> None:
+    _, asked = questions_in("nq", data)
+    assert asked[0].question.startswith("Where was")
+    assert asked[0].question.endswith("?")
+
+
+def test_confidence_rises_with_the_share_where_larger_shares_were_right() -> None:
+    slope, offset = calibrated([(0.9, 1.0), (0.8, 1.0), (0.2, 0.0), (0.1, 0.0)] * 5)
+    assert slope > 1
+    assert abs(offset) < 0.5
+
+
+def _example(seed: int) -> RankerExample:
     inputs = np.random.default_rng(seed).normal(size=(12, len(INPUTS))).astype(np.float32)
     gain = (inputs[:, 0] == inputs[:, 0].max()).astype(np.float32)
     nothing = Candidates([], [], [], [], np.zeros((0, 0), np.float32))
-    return Example(seed, ("x",), nothing, analyse("Who?"), inputs, gain, np.ones(12, bool))
+    return RankerExample(seed, ("x",), nothing, analyse("Who?"), inputs, gain, np.ones(12, bool))
 
 
 def _ranker(net: dict[str, np.ndarray]) -> Ranker:
@@ -29,17 +173,13 @@ def _ranker(net: dict[str, np.ndarray]) -> Ranker:
     return Ranker({**blank, **net})
 
 
-def test_an_ensemble_is_one_network_that_scores_as_its_members_do_on_average(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_an_ensemble_is_one_network_that_scores_as_its_members_do_on_average(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    sets = [[_example(seed) for seed in range(6)], *([[]] * (len(SETS) - 1))]
-    config = {"steps": 5, "batch": 4, "spans": 12}
-    both = _ranker(train_ranker(sets, Config(tmp_path, tmp_path, members=2, **config)))
-    alone = [_ranker(train_ranker(sets, Config(tmp_path, tmp_path, members=1, seed=seed, **config))) for seed in (0, 1)]
+    sets = {("nq", "bm25"): [_example(seed) for seed in range(6)]}
+    small = RankerConfig(tmp_path, tmp_path, steps=5, batch=4, spans=12, members=1)
+    both = _ranker(train_ranker(sets, replace(small, members=2)))
+    alone = [_ranker(train_ranker(sets, replace(small, seed=seed))) for seed in (0, 1)]
     inputs = _example(9).inputs
+    # the mean of two scores and the score of the mean are added up in another order
     assert np.allclose(both.score(inputs), np.mean([one.score(inputs) for one in alone], axis=0), atol=1e-5)
     assert not np.allclose(alone[0].score(inputs), alone[1].score(inputs), atol=1e-3)
-
-
-def test_a_hop_told_as_a_relation_becomes_a_question() -> None:
-    assert _as_question("The Voice >> record label") == "What is the record label of The Voice?"
-    assert _as_question("When was Bath founded?") == "When was Bath founded?"

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
+from ras_agent.text.figures import figures_in
 from ras_agent.text.names import name_spans
 from ras_agent.text.words import FUNCTION_WORDS
-from ras_agent.tools.offline.answerer.figures import figures_in
 from ras_agent.tools.offline.answerer.reading import Read, Token
 
 __all__ = ["Mention", "MentionKind", "mentions_in"]

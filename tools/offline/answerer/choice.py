@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from ras_agent.text.figures import Figure, figures_in
 from ras_agent.text.names import name_spans
 from ras_agent.text.words import fold, stem, stems, word_set
-from ras_agent.tools.offline.answerer.figures import Figure, figures_in
 from ras_agent.tools.offline.answerer.reading import Read, tokens_of
 from ras_agent.tools.offline.answerer.sides import Side
 from ras_agent.tools.offline.question import QuestionAnalysis

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from ras_agent.text.figures import figures_in
 from ras_agent.text.words import stem, word_set
 from ras_agent.tools.offline.answerer.candidates import Mention
-from ras_agent.tools.offline.answerer.figures import figures_in
 from ras_agent.tools.offline.answerer.reading import Read
 from ras_agent.tools.offline.expected_answer import head_type
 from ras_agent.tools.offline.question import QuestionAnalysis

@@ -1,15 +1,11 @@
 """What cannot be an answer by its form is not offered as one."""
 
-from dataclasses import replace
-
 import pytest
 
-from ras_agent.protocols import Answerer
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Answer, Citation, Passage
+from ras_agent.records import Passage
 from ras_agent.tools.offline.answerer.answer import OfflineAnswerer
 from ras_agent.tools.offline.answerer.candidates import mentions_in
-from ras_agent.tools.offline.answerer.chain import ChainAnswerer
 from ras_agent.tools.offline.answerer.fitting import fitting
 from ras_agent.tools.offline.answerer.reading import read
 from ras_agent.tools.offline.answerer.unheard import unheard_names
@@ -61,27 +57,3 @@ def test_the_offline_answerer_does_not_know_what_the_passages_do_not_say(questio
     passages = [Passage("p", TEXT, "Lena Frost")]
     assert OfflineAnswerer().answer(question, QuestionGraph(), passages).abstained
     assert not OfflineAnswerer(may_abstain=False).answer(question, QuestionGraph(), passages).abstained
-
-
-class _Scripted:
-    name = "scripted"
-
-    def __init__(self, *answers: Answer) -> None:
-        self.answers = list(answers)
-
-    def answer(self, question: str, graph: QuestionGraph, passages: object) -> Answer:
-        return self.answers.pop(0)
-
-
-def test_what_only_led_towards_the_answer_is_not_the_answer() -> None:
-    passage = Passage("p", "Fidelio is an opera whose composer is Ludwig van Beethoven.", "Fidelio")
-    link = Answer("Ludwig van Beethoven", confidence=0.9)
-    unknown = Answer("I don't know.", abstained=True)
-    inner: Answerer = _Scripted(cited(link, passage))
-    last: Answerer = _Scripted(unknown, Answer("Ludwig van Beethoven"))
-    question = "What was the favourite colour of the composer of Fidelio?"
-    assert ChainAnswerer(inner, last).answer(question, QuestionGraph(), [passage]).abstained
-
-
-def cited(answer: Answer, passage: Passage) -> Answer:
-    return replace(answer, citations=(Citation(1, passage.id, 0, len(passage.text)),))

@@ -1,4 +1,4 @@
-from ras_agent.tools.offline.answerer.figures import figures_in
+from ras_agent.text.figures import figures_in
 
 
 def told(text: str) -> list[tuple[str, str]]:

@@ -1,0 +1,197 @@
+"""Fit the ranker: the types of answers, the networks that score spans, and how sure their mean may be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ras_agent.eval.metrics import token_f1
+from ras_agent.tools.offline.answerer.answer_type import ROWS, TypeModel, answer_features, question_features
+from ras_agent.tools.offline.answerer.rank import INPUTS, Ranker, pooled
+from ras_agent.tools.offline.question import analyse
+from ras_agent.train.ranker.config import SETS, RankerConfig
+from ras_agent.train.ranker.examples import RankerExample
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Floats = npt.NDArray[np.float32]
+
+
+def train_types(pairs: Sequence[tuple[str, str]], config: RankerConfig) -> TypeModel:
+    """Two bags of hashed features whose inner product tells a question's answer from other questions' answers."""
+    import torch
+
+    torch.manual_seed(config.seed)
+    rng = np.random.default_rng(config.seed)
+    asked = [question_features(analyse(question)) for question, _ in pairs]
+    answers = [answer_features(answer) for _, answer in pairs]
+    questions = torch.nn.EmbeddingBag(ROWS, config.type_size, mode="mean")
+    replies = torch.nn.EmbeddingBag(ROWS, config.type_size, mode="mean")
+    for bag in (questions, replies):
+        torch.nn.init.normal_(bag.weight, std=0.5)
+    scale = torch.nn.Parameter(torch.tensor(2.0))
+    parameters = [questions.weight, replies.weight, scale]
+    optimiser = torch.optim.Adam(parameters, lr=config.type_rate)
+    batches = len(pairs) // config.type_batch
+    schedule = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.02, config.type_epochs * batches)
+    for _ in range(config.type_epochs):
+        order = rng.permutation(len(pairs))
+        for start in range(0, batches * config.type_batch, config.type_batch):
+            chosen = order[start : start + config.type_batch]
+            left = questions(*_bags([asked[at] for at in chosen], rng, config.type_dropout))
+            right = replies(*_bags([answers[at] for at in chosen], rng, config.type_dropout))
+            loss = torch.nn.functional.cross_entropy(scale * left @ right.T, torch.arange(len(chosen)))
+            loss = loss + config.type_decay * (questions.weight.square().mean() + replies.weight.square().mean())
+            optimiser.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimiser.step()
+            schedule.step()
+    with torch.no_grad():
+        return TypeModel(
+            (scale * questions.weight).numpy().astype(np.float16), replies.weight.numpy().astype(np.float16)
+        )
+
+
+def _bags(rows: Sequence[Sequence[int]], rng: np.random.Generator, dropout: float) -> tuple[Tensor, Tensor]:
+    """Rows and offsets for an EmbeddingBag, each row left out at random; row 0 stands for an empty bag."""
+    import torch
+
+    kept = [[row for row in bag if rng.random() >= dropout] or [0] for bag in rows]
+    sizes = np.array([len(bag) for bag in kept])
+    return torch.tensor([row for bag in kept for row in bag]), torch.tensor(np.cumsum(sizes) - sizes)
+
+
+def asks_for_a_span(question: str, answer: str, config: RankerConfig) -> bool:
+    """Whether the types of answers can be learnt from the pair."""
+    if answer.lower() in ("yes", "no") or len(answer) > config.longest_answer:
+        return False
+    return analyse(question).kind in ("open", "shared")
+
+
+def train_ranker(sets: Mapping[tuple[str, str], Sequence[RankerExample]], config: RankerConfig) -> dict[str, Floats]:
+    """Weights under which the expected gain of a span drawn by its probability is greatest (its logarithm, that is).
+
+    The members of the ensemble differ in where they start and what they draw; their mean is one wider network.
+    """
+    drawn = [(one, SETS[name]) for name, made in sets.items() for one in made if one.gain.any()]
+    chance = np.array([share for _, share in drawn]) / sum(share for _, share in drawn)
+    sample = np.concatenate([one.inputs for one, _ in drawn[:: max(1, len(drawn) // 800)]])
+    mean, deviation = sample.mean(axis=0), sample.std(axis=0) + 1e-3
+    scaled = [((one.inputs - mean) / deviation).clip(-5, 5) for one, _ in drawn]
+    gains = [one.gain for one, _ in drawn]
+    members = [_member(scaled, gains, chance, replace(config, seed=config.seed + at)) for at in range(config.members)]
+    linear, weight, bias, out = zip(*members, strict=True)
+    return {
+        "mean": mean,
+        "deviation": deviation,
+        "linear": np.mean(linear, axis=0),
+        "hidden.weight": np.concatenate(weight, axis=1),
+        "hidden.bias": np.concatenate(bias),
+        "out": np.concatenate(out) / np.float32(config.members),
+    }
+
+
+def _member(
+    scaled: Sequence[Floats], gains: Sequence[Floats], chance: npt.NDArray[np.float64], config: RankerConfig
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """One network: linear (F,), hidden weight (F, H), hidden bias (H,), out (H,)."""
+    import torch
+
+    torch.manual_seed(config.seed)
+    rng = np.random.default_rng(config.seed)
+    linear = torch.nn.Linear(len(INPUTS), 1, bias=False)
+    hidden = torch.nn.Linear(len(INPUTS), config.hidden)
+    out = torch.nn.Linear(config.hidden, 1, bias=False)
+    parameters = [*linear.parameters(), *hidden.parameters(), *out.parameters()]
+    optimiser = torch.optim.AdamW(parameters, lr=config.rate, weight_decay=config.decay)
+    schedule = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.02, config.steps)
+    for step in range(config.steps):
+        rows = np.zeros((config.batch, config.spans, len(INPUTS)), np.float32)
+        gain = np.zeros((config.batch, config.spans), np.float32)
+        used = np.zeros((config.batch, config.spans), bool)
+        for line, at in enumerate(rng.choice(len(scaled), config.batch, p=chance)):
+            chosen = _sampled(gains[at], config.spans, rng)
+            rows[line, : len(chosen)], gain[line, : len(chosen)] = scaled[at][chosen], gains[at][chosen]
+            used[line, : len(chosen)] = True
+        given = torch.from_numpy(rows)  # (B, S, F)
+        kept = torch.nn.functional.dropout(torch.tanh(hidden(given)), config.dropout)
+        logits = (linear(given) + out(kept))[..., 0]  # (B, S)
+        every = torch.logsumexp(logits.masked_fill(~torch.from_numpy(used), -torch.inf), 1)
+        right = torch.logsumexp(logits + torch.log(torch.from_numpy(gain)), 1)
+        loss = (every - right).mean()
+        optimiser.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+        schedule.step()
+        if step % 200 == 0:
+            print(f"seed {config.seed} step {step}/{config.steps} loss {loss.item():.3f}", flush=True)
+    with torch.no_grad():
+        return (
+            linear.weight[0].numpy().copy(),
+            hidden.weight.T.numpy().copy(),
+            hidden.bias.numpy().copy(),
+            out.weight[0].numpy().copy(),
+        )
+
+
+def _sampled(gain: Floats, most: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    """At most `most` spans: a third of them right ones, the rest wrong ones."""
+    right, wrong = rng.permutation(np.nonzero(gain > 0)[0]), rng.permutation(np.nonzero(gain <= 0)[0])
+    right = right[: most // 3]
+    return np.concatenate([right, wrong[: most - len(right)]])
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Holds what rankers make of questions that they were not trained on.
+
+    figures: token F1 of each set in per cent. confidence: its slope and offset (2,).
+    """
+
+    figures: dict[str, float]
+    confidence: Floats
+
+
+def cross_validated(
+    sets: Mapping[tuple[str, str], Sequence[RankerExample]],
+    fixed: Mapping[str, npt.NDArray[Any]],
+    config: RankerConfig,
+) -> LeftOut:
+    """Train a ranker for each fold on all others, and ask it what was left out."""
+    told: dict[tuple[str, str], list[tuple[float, float]]] = {name: [] for name in sets}
+    for fold in range(config.folds):
+        others = {name: [one for one in made if one.group % config.folds != fold] for name, made in sets.items()}
+        ranker = Ranker({**fixed, **train_ranker(others, config)})
+        for name, made in sets.items():
+            told[name] += best_f1(ranker, [one for one in made if one.group % config.folds == fold])
+    figures = {", ".join(name): round(100 * float(np.mean([f1 for _, f1 in found])), 1) for name, found in told.items()}
+    every = [one for found in told.values() for one in found]
+    return LeftOut(figures, np.array(calibrated(every), np.float32))
+
+
+def best_f1(ranker: Ranker, made: Iterable[RankerExample]) -> list[tuple[float, float]]:
+    """Return (share, token F1) of the best candidate of each question that asks for a span."""
+    told = []
+    for one in made:
+        if one.asked.kind in ("open", "shared"):
+            logits = ranker.score(one.inputs)
+            best = pooled(one.found, np.where(one.fits, logits, -np.inf) if one.fits.any() else logits)[0]
+            told.append((best.share, token_f1(best.text, one.answers)))
+    return told
+
+
+def calibrated(told: Sequence[tuple[float, float]], rounds: int = 2000) -> tuple[float, float]:
+    """Return slope and offset of the logistic map from a candidate's share (its log odds) to its expected token F1."""
+    share = np.array([s for s, _ in told]).clip(1e-4, 1 - 1e-4)
+    odds, f1 = np.log(share / (1 - share)), np.array([f for _, f in told])
+    slope, offset = 1.0, 0.0
+    for _ in range(rounds):
+        error = 1 / (1 + np.exp(-(slope * odds + offset))) - f1
+        slope -= 0.05 * float((error * odds).mean())
+        offset -= 0.05 * float(error.mean())
+    return slope, offset

@@ -17,7 +17,7 @@ _HOMES = {
     if isinstance(node, ast.ImportFrom) and node.module
     for alias in node.names
 }
-__all__ = sorted(_HOMES)
+__all__ = sorted(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]  # it reads the stub
 
 
 def __getattr__(name: str) -> Any:

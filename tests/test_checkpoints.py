@@ -139,7 +139,7 @@ async def test_an_asynchronous_run_resumes_and_repeats_nothing(spec, node, expec
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_a_run_that_broke_is_finished_by_another_process(kind, request, tmp_path, expected, thread):
+def test_an_interrupted_run_is_finished_by_another_process(kind, request, tmp_path, expected, thread):
     place = str(tmp_path / "file") if kind == "sqlite" else request.getfixturevalue("postgres")
 
     class Broken(Roles):
@@ -221,7 +221,7 @@ def test_an_unknown_kind_is_named_with_the_known_ones():
         pass
 
 
-def test_a_missing_path_is_said():
+def test_a_missing_path_is_reported():
     with pytest.raises(SettingsError, match="sqlite:<path>"), open_checkpointer("sqlite"):
         pass
 

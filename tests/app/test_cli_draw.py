@@ -1,4 +1,4 @@
-"""What a run looks like on screen."""
+"""A run on screen."""
 
 import io
 
@@ -58,7 +58,7 @@ def test_a_hop_without_a_plan_is_headed_by_its_query() -> None:
     assert drawn(Hits(1, "Who was Bell?", ())) == "hop 1  Who was Bell?\n       hits      none\n"
 
 
-def test_a_thought_heads_the_hop_that_retrieves_with_it_and_the_last_one_stands_alone() -> None:
+def test_a_thought_heads_its_hop_and_the_last_one_has_its_own_line() -> None:
     assert drawn(
         Planned(2, Plan("subq", "Bell was born in Edinburgh."), thought=True),
         Hits(2, "Bell was born in Edinburgh.", (Hit(BELL, 0.5),)),
@@ -72,18 +72,18 @@ def test_a_thought_heads_the_hop_that_retrieves_with_it_and_the_last_one_stands_
     )
 
 
-def test_scores_are_as_exact_as_their_size_asks_for() -> None:
+def test_scores_have_as_many_decimals_as_their_size_needs() -> None:
     for score, shown in ((14.234, "14.2"), (2.345, "2.35"), (0.98765, "0.988"), (0.03279, "0.0328")):
         assert f"Telephone {shown}\n" in drawn(Hits(1, "q", (Hit(TELEPHONE, score),)))
 
 
-def test_a_hop_that_taught_nothing_says_so_and_a_failure_is_shown() -> None:
+def test_a_hop_without_new_facts_says_so_and_a_failure_is_shown() -> None:
     assert drawn(Failed(Failure("extractor", "no reply", 1)), GraphDelta(1, (), 4, 6, 0)) == (
         "       failed    extractor: no reply\n       facts +0  nothing new\n       graph     4 facts, 6 entities\n"
     )
 
 
-def test_what_failed_while_answering_stands_below_the_answer() -> None:
+def test_a_failure_while_answering_is_printed_below_the_answer() -> None:
     failure = Failed(Failure("answerer", "cited [7], which is no evidence shown"))
     assert drawn(AnswerToken("Edin"), failure, AnswerToken("burgh"), Answered(Answer("Edinburgh"), "sufficient")) == (
         "answer Edinburgh\n       failed    answerer: cited [7], which is no evidence shown\n"
@@ -94,7 +94,7 @@ def test_new_conflicts_are_counted() -> None:
     assert "graph     2 facts, 3 entities, 1 in conflict\n" in drawn(GraphDelta(1, (), 2, 3, 1))
 
 
-def test_of_many_facts_those_nearest_the_query_are_shown_and_all_if_asked() -> None:
+def test_the_facts_nearest_the_query_are_shown_and_all_on_request() -> None:
     facts = (*(Triple(f"Town {number}", "lies in", "a county of the north") for number in range(9)), BIRTH)
     events = (Hits(1, "Where was Alexander Graham Bell born?", ()), GraphDelta(1, facts, 10, 20, 0))
     assert drawn(*events).splitlines()[2:5] == [
@@ -132,7 +132,7 @@ class TestWidth:
             "           was patented by Bell.”\n"
         )
 
-    def test_items_are_packed_whole(self) -> None:
+    def test_lines_break_between_items_only(self) -> None:
         items = [Text(name) for name in ("aaaa", "bbbb", "cccc", "dddd", "eeee")]
         assert pack(items, 11, " · ").plain == "aaaa · bbbb\ncccc · dddd\neeee"
         assert pack(items, 11, " ", lines=1).plain == "aaaa\n… 4 more"
@@ -153,7 +153,7 @@ class TestStreaming:
             "       of Scotland [1]",
         ]
 
-    def test_a_word_is_printed_once_it_is_whole(self) -> None:
+    def test_a_word_is_printed_when_it_is_complete(self) -> None:
         out = io.StringIO()
         hanging = Hanging(Console(file=out, width=40), Text("answer"), 7)
         hanging.add("the cap")
@@ -166,14 +166,14 @@ class TestStreaming:
         Hanging(Console(file=out, width=15), Text("answer"), 7).add("贝尔生于爱丁堡")
         assert out.getvalue() == "answer 贝尔生于\n       爱丁堡"
 
-    def test_a_run_that_breaks_off_leaves_a_whole_line(self) -> None:
+    def test_an_interrupted_run_ends_its_line(self) -> None:
         out = io.StringIO()
         drawing = Drawing(Console(file=out, width=80))
         drawing.draw(AnswerToken("Edinburgh is"))
         drawing.end()
         assert out.getvalue() == "answer Edinburgh is\n"
 
-    def test_line_ends_of_a_long_answer_are_kept(self) -> None:
+    def test_line_ends_of_a_long_answer_are_printed(self) -> None:
         shown = drawn(AnswerToken("First.\n\nSecond."), Answered(Answer("First.\n\nSecond."), "sufficient"))
         assert [line.rstrip() for line in shown.splitlines()] == ["answer First.", "", "       Second."]
 
@@ -188,7 +188,7 @@ class TestHygiene:
     def test_control_characters_markup_and_direction_marks_are_inert(self) -> None:
         assert inert(self.EVIL) == "[2J31mBell [bold]red[/bold] :smile: evil"
 
-    def test_letters_of_all_scripts_and_joiners_stay(self) -> None:
+    def test_letters_of_all_scripts_and_joiners_are_printed(self) -> None:
         text = "می\u200cخواهم 👩\u200d🔬 e\u0301 ทดสอบ"
         assert inert(text) == text
 

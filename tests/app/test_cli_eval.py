@@ -137,7 +137,7 @@ def test_a_question_that_fails_is_recorded_and_asked_again_on_request(
 
 
 @pytest.mark.parametrize(("name", "right"), [("yes", 0.0), ("top-title", 0.5)])
-def test_a_baseline_knows_nothing(
+def test_a_baseline_answers_without_reading(
     cli: Cli, questions: Path, passages_file: Path, tmp_path: Path, name: str, right: float
 ) -> None:
     run = ["eval", "jsonl", "--data", questions, "--corpus", passages_file, "--out", tmp_path / "run"]
@@ -149,7 +149,7 @@ def test_a_baseline_knows_nothing(
     assert cli(*run, "--baseline", "maybe").exit_code == 1
 
 
-def test_a_price_table_puts_a_cost_on_the_calls(
+def test_a_price_table_gives_the_calls_a_cost(
     cli: Cli, questions: Path, passages_file: Path, tmp_path: Path, scripted_llm: Any
 ) -> None:
     prices = tmp_path / "prices.json"
@@ -165,7 +165,7 @@ def test_a_price_table_puts_a_cost_on_the_calls(
     assert summary["cost"] == {"total": float(summary["tokens"]["input_tokens"]), "unknown": []}
 
 
-def test_a_model_that_refuses_is_told_with_its_remedy(
+def test_a_model_that_refuses_is_reported_with_a_remedy(
     cli: Cli, questions: Path, passages_file: Path, tmp_path: Path, scripted_llm: Any
 ) -> None:
     scripted_llm.script({"status": 401, "reply": "no such key", "repeat": True})

@@ -1,4 +1,4 @@
-"""`ras-agent index`: what it says, and its exit codes."""
+"""`ras-agent index`: its output and its exit codes."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -26,18 +26,18 @@ def test_a_good_run_is_one_line(cli: Cli, docs: Path) -> None:
     assert result.stdout == "my.index 2 passages · 2 written\n"
 
 
-def test_what_was_indexed_can_be_asked(cli: Cli, docs: Path) -> None:
+def test_an_index_can_be_asked(cli: Cli, docs: Path) -> None:
     cli("index", "docs", "--out", "my.index")
     result = cli("ask", "Who patented the telephone?", "--index", "my.index", "--graph", "single-shot")
     assert "hits      bell " in result.stdout
 
 
-def test_the_bundled_sample_can_be_indexed_alone_or_beside_files(cli: Cli, docs: Path) -> None:
+def test_the_bundled_sample_can_be_indexed_alone_or_with_files(cli: Cli, docs: Path) -> None:
     assert cli("index", "--sample", "--out", "my.index").stdout == "my.index 96 passages · 96 written\n"
     assert cli("index", "docs", "--sample", "--out", "both.index").stdout == "both.index 98 passages · 98 written\n"
 
 
-def test_a_second_run_leaves_unchanged_files_alone(cli: Cli, docs: Path) -> None:
+def test_a_second_run_does_not_read_unchanged_files(cli: Cli, docs: Path) -> None:
     cli("index", "docs", "--out", "my.index")
     assert cli("index", "docs", "--out", "my.index").stdout == "my.index 2 passages · 2 files unchanged\n"
 
@@ -54,7 +54,7 @@ def test_errors_are_listed_one_by_one_and_make_the_exit_code_3(cli: Cli, docs: P
     assert result.stdout == "my.index 3 passages · 3 written · 3 errors\n"
 
 
-def test_what_is_left_out_on_purpose_is_told_by_reason(cli: Cli, docs: Path) -> None:
+def test_files_left_out_are_grouped_by_reason(cli: Cli, docs: Path) -> None:
     for name in ("a.png", "b.png", "c.png", "d.png", ".hidden"):
         (docs / name).touch()
     result = cli("index", "docs", "--out", "my.index")
@@ -79,7 +79,7 @@ def test_strict_stops_at_the_first_error_and_writes_nothing(cli: Cli, docs: Path
     assert not Path("my.index").exists()
 
 
-def test_files_that_are_gone_are_told_and_pruned_when_asked(cli: Cli, docs: Path) -> None:
+def test_deleted_files_are_reported_and_pruned_on_request(cli: Cli, docs: Path) -> None:
     cli("index", "docs", "--out", "my.index")
     (docs / "phone.md").unlink()
     assert cli("index", "docs", "--out", "my.index").stdout == (
@@ -90,7 +90,7 @@ def test_files_that_are_gone_are_told_and_pruned_when_asked(cli: Cli, docs: Path
     )
 
 
-def test_what_keeps_pruning_from_its_work_is_told(cli: Cli, docs: Path) -> None:
+def test_a_file_that_cannot_be_read_is_not_pruned(cli: Cli, docs: Path) -> None:
     cli("index", "docs", "--out", "my.index")
     (docs / "phone.md").unlink()
     (docs / "phone.md").symlink_to("nowhere.md")
@@ -112,19 +112,19 @@ def test_fields_and_chunks_can_be_set(cli: Cli, tmp_path: Path) -> None:
     ]
 
 
-def test_ids_can_be_left_aside(cli: Cli, tmp_path: Path) -> None:
+def test_ids_can_be_numbered(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("id,text\nx,one\nx,two\n")
     cli("index", "a.csv", "--out", "my.index", "--id-field", "")
     assert [passage.id for passage in PassageIndex.open("my.index").passages] == ["a.csv:2", "a.csv:3"]
 
 
-def test_the_place_of_the_index_may_stand_in_the_settings(cli: Cli, docs: Path) -> None:
+def test_the_settings_may_name_the_index(cli: Cli, docs: Path) -> None:
     Path("ras-agent.toml").write_text('index = "set.index"')
     cli("index", "docs")
     assert PassageIndex.exists("set.index")
 
 
-def test_without_a_place_the_usage_is_wrong(cli: Cli, docs: Path) -> None:
+def test_a_missing_target_is_wrong_usage(cli: Cli, docs: Path) -> None:
     result = cli("index", "docs")
     assert result.exit_code == 2
     assert "give --out PATH" in result.stderr

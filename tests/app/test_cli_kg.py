@@ -1,4 +1,4 @@
-"""`ras-agent kg`: what it says, and its exit codes."""
+"""`ras-agent kg`: its output and its exit codes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_a_build_is_one_line_and_the_next_has_nothing_to_do(cli: Cli, bell_index
     assert again.stdout == "bell.index 6 facts of 4 passages · 8 entities · 0 equivalences\n"
 
 
-def test_what_is_not_named_stays_as_the_graph_has_it(cli: Cli, bell_index: Path) -> None:
+def test_options_not_given_stay_as_the_graph_has_them(cli: Cli, bell_index: Path) -> None:
     cli("kg", "build", "bell.index", "--threshold", "0.6")
     cli("kg", "build", "bell.index", "--neighbours", "5")
     assert KGIndex.open(bell_index).manifest.equivalence == Equivalence(threshold=0.6, neighbours=5)
@@ -59,7 +59,7 @@ def test_triples_are_added_and_deleted_by_their_file(cli: Cli, tmp_path: Path) -
     assert len(PassageIndex.open(tmp_path / "my.index")) == 0
 
 
-def test_stats_tell_what_there_is(cli: Cli, bell_index: Path) -> None:
+def test_stats_show_the_numbers(cli: Cli, bell_index: Path) -> None:
     cli("kg", "build", "bell.index")
     found = json.loads(cli("kg", "stats", "bell.index", "--json").stdout)
     assert (found["passages"], found["extractor"], found["embedder"]) == (4, "offline", "none")
@@ -69,7 +69,7 @@ def test_stats_tell_what_there_is(cli: Cli, bell_index: Path) -> None:
     assert "Alexander Graham Bell | was born in | Edinburgh [bell]" in about[1]
 
 
-def test_stats_of_an_entity_that_is_not_there(cli: Cli, bell_index: Path) -> None:
+def test_stats_of_an_unknown_entity(cli: Cli, bell_index: Path) -> None:
     cli("kg", "build", "bell.index")
     result = cli("kg", "stats", "bell.index", "--entity", "Nobody")
     assert (result.exit_code, result.stderr) == (
@@ -126,7 +126,7 @@ def test_a_model_s_facts_come_from_the_triple_cache_and_another_prompt_reads_ane
 
 
 @pytest.mark.parametrize("threshold", ["0", "2", "-1", "nan"])
-def test_a_threshold_that_is_no_cosine_is_wrong_usage(threshold: str, cli: Cli, bell_index: Path) -> None:
+def test_a_threshold_that_is_not_a_cosine_is_wrong_usage(threshold: str, cli: Cli, bell_index: Path) -> None:
     result = cli("kg", "build", "bell.index", f"--threshold={threshold}")
     assert result.exit_code == 2
     assert "is not above 0 and up to 1" in result.stderr
@@ -150,7 +150,7 @@ def test_options_of_a_picture_are_refused_for_other_formats(
         ("none/g.nt", "cannot write none/g.nt: there is no folder none; make it first"),
     ],
 )
-def test_an_export_to_where_nothing_can_be_written_names_what_is_in_the_way(
+def test_an_export_that_cannot_be_written_says_why(
     out: str, message: str, cli: Cli, bell_index: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "file").touch()
@@ -160,7 +160,7 @@ def test_an_export_to_where_nothing_can_be_written_names_what_is_in_the_way(
     assert (result.exit_code, result.stderr) == (1, f"ras-agent: {message}\n")
 
 
-def test_a_file_instead_of_gfm_rag_s_folder_is_told(cli: Cli, bell_index: Path) -> None:
+def test_a_file_in_place_of_gfm_rag_s_folder_is_reported(cli: Cli, bell_index: Path) -> None:
     result = cli("kg", "build", "bell.index", "--gfm", "wiki.jsonl")
     assert (result.exit_code, result.stderr) == (
         1,
@@ -168,14 +168,14 @@ def test_a_file_instead_of_gfm_rag_s_folder_is_told(cli: Cli, bell_index: Path) 
     )
 
 
-def test_deleting_where_there_is_no_graph(cli: Cli, bell_index: Path) -> None:
+def test_deleting_without_a_graph(cli: Cli, bell_index: Path) -> None:
     result = cli("kg", "delete", "bell.index", "leith")
     assert (result.exit_code, result.stdout) == (0, "bell.index no knowledge graph · 1 erased\n")
     ask = cli("ask", "Where was Bell born?", "--index", "bell.index", "--retriever", "ppr")
     assert "has no knowledge graph" in ask.stderr
 
 
-def test_index_does_not_forget_what_kg_added_and_says_what_does(cli: Cli, tmp_path: Path) -> None:
+def test_index_does_not_remove_what_kg_added_and_names_the_command_that_does(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "f.tsv").write_text("Bell\tborn in\tEdinburgh\n")
     cli("kg", "add", "my.index", "f.tsv")
     result = cli("index", "--forget", "f.tsv", "--out", "my.index")

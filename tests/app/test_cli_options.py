@@ -67,7 +67,7 @@ def test_a_new_field_is_read_from_file_environment_and_flag(
     assert say("Who?", "--tone", "warm") == "Who? warm 5 0 ['tone']\n"
 
 
-def test_a_command_keeps_its_own_meaning_of_an_option(say: Callable[..., str]) -> None:
+def test_a_command_may_define_an_option_of_the_same_name_itself(say: Callable[..., str]) -> None:
     assert say("Who?", "--k", "3") == "Who? dry 5 3 []\n"
 
 

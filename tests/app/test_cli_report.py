@@ -90,7 +90,7 @@ def test_prices_that_cannot_be_read_are_an_error_in_one_line(cli: Cli, run: Path
         (("run", "--out", "no/where.html"), "there is no folder no"),
     ],
 )
-def test_what_cannot_be_reported(cli: Cli, run: Path, arguments: tuple[str, ...], message: str) -> None:
+def test_a_report_that_cannot_be_made_says_why(cli: Cli, run: Path, arguments: tuple[str, ...], message: str) -> None:
     done = cli("report", *arguments)
     assert done.exit_code == 1
     assert message in done.stderr

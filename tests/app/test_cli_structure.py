@@ -40,11 +40,11 @@ def test_an_evaluation_finds_the_facts_there(cli: Cli, passages_file: Path, tmp_
     )
     assert asked.exit_code == 0, asked.output
     row = json.loads((tmp_path / "run" / "results.jsonl").read_text())
-    told = {fact["subject"] for fact in row["trace"]["graph"]["facts"]}
-    assert (told, row["usage"]["calls"], len(scripted_llm.requests())) == ({"The telephone"}, 0, read)
+    subjects = {fact["subject"] for fact in row["trace"]["graph"]["facts"]}
+    assert (subjects, row["usage"]["calls"], len(scripted_llm.requests())) == ({"The telephone"}, 0, read)
 
 
-def test_a_passage_that_fails_is_told_and_read_again_the_next_time(
+def test_a_passage_that_fails_is_reported_and_read_again_the_next_time(
     cli: Cli, passages_file: Path, tmp_path: Path, scripted_llm: Any
 ) -> None:
     scripted_llm.script({"when": "Paris", "status": 400, "reply": "no"}, FACTS)

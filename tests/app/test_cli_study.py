@@ -32,8 +32,8 @@ def _record(identity: str, question: str, answer: str, steps: list[tuple[str, st
             for number, (title, text) in enumerate(PARAGRAPHS)
         ],
         "question_decomposition": [
-            {"id": number, "question": asked, "answer": told, "paragraph_support_idx": at}
-            for number, (asked, told, at) in enumerate(steps)
+            {"id": number, "question": asked, "answer": answer, "paragraph_support_idx": at}
+            for number, (asked, answer, at) in enumerate(steps)
         ],
     }
 
@@ -78,7 +78,7 @@ def _manifest(folder: Path, name: str) -> dict[str, Any]:
     return dict(json.loads((folder / run["folder"] / "manifest.json").read_text()))
 
 
-def test_oracles_cross_three_roles_and_say_which_loses_the_points(cli: Cli, musique: Path, tmp_path: Path) -> None:
+def test_oracles_cross_three_roles_and_name_the_one_that_loses_points(cli: Cli, musique: Path, tmp_path: Path) -> None:
     done = cli("study", "oracles", "musique", "--data", musique, "--out", tmp_path / "s", "--k", "1")
     assert done.exit_code == 0, done.output
     runs = _runs(tmp_path / "s")
@@ -91,7 +91,7 @@ def test_oracles_cross_three_roles_and_say_which_loses_the_points(cli: Cli, musi
     ]
     assert planned["stop_reason"] == "sufficient"
     assert planned["roles"]["planner"] == "oracle"
-    # with one passage a hop the gold plan finds what the question alone does not
+    # with one passage per hop the gold plan finds what the question alone does not
     found = runs["oracle planner + answerer (facts)"]["2hop__1_2"]
     assert (found["answer"], found["scores"]["em"], found["scores"]["all_recall"]) == ("Visby", 1.0, 1.0)
     both = runs["oracle planner + retriever + answerer (passages)"]
@@ -106,7 +106,7 @@ def test_oracles_cross_three_roles_and_say_which_loses_the_points(cli: Cli, musi
     assert (tmp_path / "s" / "tables.md").read_text() == done.stdout
 
 
-def test_oracles_are_also_told_by_gold_hops_where_these_differ(cli: Cli, tmp_path: Path) -> None:
+def test_oracles_are_also_compared_by_gold_hops(cli: Cli, tmp_path: Path) -> None:
     contexts = [{"id": title, "title": title, "text": text} for title, text in PARAGRAPHS]
     questions = [
         {"id": "one", "question": "Where was Karl Ek born?", "answers": ["Lund"], "supporting_ids": ["Karl Ek"]},
@@ -132,7 +132,7 @@ def test_an_oracle_without_annotation_is_left_out_with_its_reason(cli: Cli, tmp_
     assert "Not run: planner oracle: 1 of 1 questions come without a gold decomposition." in done.stdout
 
 
-def test_ablations_take_one_part_away_each(cli: Cli, musique: Path, tmp_path: Path) -> None:
+def test_each_ablation_removes_one_part(cli: Cli, musique: Path, tmp_path: Path) -> None:
     done = cli("study", "ablations", "musique", "--data", musique, "--out", tmp_path / "s")
     assert done.exit_code == 0, done.output
     runs = _runs(tmp_path / "s")
@@ -149,7 +149,7 @@ def test_ablations_take_one_part_away_each(cli: Cli, musique: Path, tmp_path: Pa
     assert "f1 − full loop" in done.stdout
 
 
-def test_the_graph_encoding_of_an_answerer_that_has_one_is_taken_away(
+def test_the_ablation_removes_an_answerer_s_graph_encoding(
     cli: Cli, musique: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from ras_agent.records import Answer
@@ -176,7 +176,7 @@ def test_the_graph_encoding_of_an_answerer_that_has_one_is_taken_away(
     assert runs["no graph encoding"]["2hop__1_2"]["answer"] == "0 graph tokens"
 
 
-def test_abundance_answers_from_a_part_of_what_the_loop_read(cli: Cli, musique: Path, tmp_path: Path) -> None:
+def test_abundance_answers_from_a_share_of_the_triples(cli: Cli, musique: Path, tmp_path: Path) -> None:
     study = ["study", "abundance", "musique", "--data", musique, "--out", tmp_path / "s", "--share", "0.3",
              "--share", "1", "--shuffles", "2"]  # fmt: skip
     done = cli(*study)
@@ -201,7 +201,7 @@ def test_abundance_answers_from_a_part_of_what_the_loop_read(cli: Cli, musique: 
     assert again.stdout == done.stdout
 
 
-def test_without_passages_the_answerer_sees_triples_alone(cli: Cli, musique: Path, tmp_path: Path) -> None:
+def test_without_passages_the_answerer_sees_only_triples(cli: Cli, musique: Path, tmp_path: Path) -> None:
     done = cli("study", "abundance", "musique", "--data", musique, "--out", tmp_path / "s", "--share", "1",
                "--shuffles", "1", "--evidence", "facts")  # fmt: skip
     assert done.exit_code == 0, done.output
@@ -229,9 +229,7 @@ def test_roles_are_swapped_pair_by_pair_with_one_extractor(
     assert len(scripted_llm.requests()) == asked
 
 
-def test_what_two_runs_ask_a_model_alike_is_asked_once(
-    cli: Cli, musique: Path, tmp_path: Path, scripted_llm: Any
-) -> None:
+def test_a_prompt_that_two_runs_share_is_sent_once(cli: Cli, musique: Path, tmp_path: Path, scripted_llm: Any) -> None:
     scripted_llm.script({"reply": "Answer: Visby", "repeat": True})
     done = cli("study", "oracles", "jsonl", "--data", _plain(tmp_path), "--out", tmp_path / "s", "--answerer",
                scripted_llm.spec, "--extractor", "offline")  # fmt: skip
@@ -273,7 +271,7 @@ def test_retrieval_alone_has_recall_curves(cli: Cli, musique: Path, tmp_path: Pa
     assert {row["stop_reason"] for row in _runs(tmp_path / "s")["bm25"].values()} == {"retrieval_only"}
 
 
-def test_extractors_are_held_against_gold_triples_and_tried_in_the_loop(
+def test_extractors_are_compared_with_gold_triples_and_tried_in_the_loop(
     cli: Cli, musique: Path, tmp_path: Path
 ) -> None:
     gold = tmp_path / "gold.jsonl"
@@ -293,7 +291,7 @@ def test_extractors_are_held_against_gold_triples_and_tried_in_the_loop(
     assert "In the loop" not in alone.stdout
 
 
-def test_a_study_that_was_cut_off_is_finished(cli: Cli, musique: Path, tmp_path: Path) -> None:
+def test_an_interrupted_study_is_finished(cli: Cli, musique: Path, tmp_path: Path) -> None:
     study = ["study", "ablations", "musique", "--data", musique, "--out", tmp_path / "s"]
     whole = cli(*study).stdout
     results = tmp_path / "s" / "runs" / "no-planning" / "results.jsonl"
@@ -307,7 +305,7 @@ def test_a_study_that_was_cut_off_is_finished(cli: Cli, musique: Path, tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (
             ["dreams"],
@@ -319,15 +317,15 @@ def test_a_study_that_was_cut_off_is_finished(cli: Cli, musique: Path, tmp_path:
         (["ablations", "--k", "3"], "limits.k: 5 there, 3 here"),
     ],
 )
-def test_wrong_choices_are_told_in_one_line(
-    cli: Cli, musique: Path, tmp_path: Path, arguments: list[str], told: str
+def test_wrong_choices_are_reported_in_one_line(
+    cli: Cli, musique: Path, tmp_path: Path, arguments: list[str], message: str
 ) -> None:
-    if told.startswith("limits"):
+    if message.startswith("limits"):
         cli("study", "ablations", "musique", "--data", musique, "--out", tmp_path / "s")
     done = cli("study", arguments[0], "musique", "--data", musique, "--out", tmp_path / "s", *arguments[1:])
-    assert (done.exit_code, told in done.stderr) == (1, True), done.output
+    assert (done.exit_code, message in done.stderr) == (1, True), done.output
 
 
-def test_extractors_without_anything_to_read_and_others_without_questions_are_told(cli: Cli, tmp_path: Path) -> None:
+def test_a_study_without_texts_or_questions_is_reported(cli: Cli, tmp_path: Path) -> None:
     assert "give --gold" in cli("study", "extractors", "--out", tmp_path / "s").stderr
     assert "asks questions: give a benchmark" in cli("study", "roles", "--out", tmp_path / "s").stderr

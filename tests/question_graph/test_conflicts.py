@@ -1,4 +1,4 @@
-"""Conflicts: dates and quantities that different passages tell differently, and nothing else."""
+"""Conflicts: dates and quantities on which passages disagree, and nothing else."""
 
 import pytest
 
@@ -10,7 +10,7 @@ def fact(subject: str, predicate: str, object_: str, *passage_ids: str) -> Tripl
     return Triple(subject, predicate, object_, tuple(Source(passage_id) for passage_id in passage_ids))
 
 
-def test_two_passages_that_tell_two_years_disagree() -> None:
+def test_two_passages_with_two_years_disagree() -> None:
     one, other = fact("Bell", "was born in", "1847", "p1"), fact("Bell", "was born in", "1850", "p2")
     assert conflicts_of([one, other]) == ((one, other),)
 
@@ -33,7 +33,7 @@ def test_auxiliaries_and_the_final_preposition_do_not_matter(predicate: str) -> 
     assert conflicts_of([fact("Bell", "was born on", "3 March 1847", "p1"), fact("Bell", predicate, "1850", "p2")])
 
 
-def test_a_negation_is_another_predicate() -> None:
+def test_a_negation_is_a_different_predicate() -> None:
     assert conflicts_of([fact("Bell", "left in", "1870", "p1"), fact("Bell", "had not left in", "1850", "p2")]) == ()
 
 
@@ -46,7 +46,7 @@ def test_only_facts_that_disagree_are_in_the_group() -> None:
 @pytest.mark.parametrize(
     "objects", [("Edinburgh", "Scotland"), ("Tom Hanks", "Meg Ryan"), ("1936 Olympics", "1940 Games")]
 )
-def test_names_are_never_held_against_each_other(objects: tuple[str, str]) -> None:
+def test_names_never_conflict(objects: tuple[str, str]) -> None:
     assert conflicts_of([fact("Bell", "was in", objects[0], "p1"), fact("Bell", "was in", objects[1], "p2")]) == ()
 
 
@@ -55,12 +55,12 @@ def test_other_subjects_and_other_predicates_do_not_disagree() -> None:
     assert conflicts_of([*facts, fact("Mabel", "was born in", "1857", "p3")]) == ()
 
 
-def test_what_one_passage_tells_twice_takes_several_values() -> None:
+def test_two_values_in_one_passage_are_no_conflict() -> None:
     brazil = [fact("Brazil", "won in", "1958", "p1"), fact("Brazil", "won in", "1962", "p1")]
     assert conflicts_of([*brazil, fact("Brazil", "won in", "1970", "p2")]) == ()
 
 
-def test_a_predicate_seen_to_take_several_values_is_held_to_one_nowhere() -> None:
+def test_a_predicate_that_takes_several_values_once_has_no_conflicts() -> None:
     brazil = [fact("Brazil", "won in", "1958", "p1"), fact("Brazil", "won in", "1962", "p1")]
     italy = [fact("Italy", "won in", "1934", "p2"), fact("Italy", "won in", "1982", "p3")]
     assert conflicts_of(italy) == (tuple(italy),)
@@ -68,14 +68,14 @@ def test_a_predicate_seen_to_take_several_values_is_held_to_one_nowhere() -> Non
 
 
 @pytest.mark.parametrize("subject", ["post office", "The post office", "population"])
-def test_a_common_noun_is_another_thing_in_each_passage(subject: str) -> None:
+def test_a_common_noun_names_a_different_thing_in_each_passage(subject: str) -> None:
     assert conflicts_of([fact(subject, "has code", "24738", "p1"), fact(subject, "has code", "24934", "p2")]) == ()
 
 
 @pytest.mark.parametrize("subject", ["Bell", "The Water of Leith", "東京", "Apollo 11"])
-def test_a_name_is_the_same_thing_everywhere(subject: str) -> None:
+def test_a_name_means_the_same_in_every_passage(subject: str) -> None:
     assert conflicts_of([fact(subject, "began in", "1900", "p1"), fact(subject, "began in", "1950", "p2")])
 
 
-def test_facts_without_a_source_take_no_part() -> None:
+def test_facts_without_a_source_never_conflict() -> None:
     assert conflicts_of([fact("Bell", "was born in", "1847"), fact("Bell", "was born in", "1850", "p2")]) == ()

@@ -1,4 +1,4 @@
-"""GraphML and Mermaid: well-formed whatever the text holds, and complete."""
+"""GraphML and Mermaid: complete, and well-formed for any text."""
 
 import json
 import re
@@ -83,7 +83,7 @@ class TestMermaid:
         graph = QuestionGraph((Triple("word " * 40, "is", "long"),))
         assert f'n0["{"word " * 11}word…"]' in to_mermaid(graph)
 
-    def test_a_large_graph_says_what_is_not_drawn(self) -> None:
+    def test_a_large_graph_counts_what_is_not_drawn(self) -> None:
         facts = tuple(Triple(f"A{n}", "is", f"b{n}") for n in range(5))
         drawn = to_mermaid(QuestionGraph(facts), max_facts=3)
         assert drawn.count("-->") == 3

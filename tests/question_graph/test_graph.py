@@ -1,4 +1,4 @@
-"""The question graph: a set of facts with provenance, whatever the order in which hops bring them."""
+"""The question graph: a set of facts with provenance that does not depend on the order of hops."""
 
 import json
 from random import Random
@@ -52,7 +52,7 @@ class TestMerge:
         assert [source.passage_id for source in graph.facts[0].sources] == ["p1", "p2"]
         assert len(graph) == 1
 
-    def test_a_fact_told_very_often_is_merged_in_one_look_at_each_source(self) -> None:
+    def test_a_very_frequent_fact_is_merged_in_one_pass_over_its_sources(self) -> None:
         looks = []
 
         class Looked(Source):
@@ -64,7 +64,7 @@ class TestMerge:
         assert [source.start for source in graph_of(*often).facts[0].sources] == list(range(300))
         assert len(looks) <= 3 * 300
 
-    def test_a_fact_is_shown_as_most_sources_have_it(self) -> None:
+    def test_a_fact_is_shown_in_the_form_that_most_sources_have(self) -> None:
         graph = graph_of(fact("BELL", "saw", "Leith", "p1"), fact("Bell", "saw", "Leith", "p2", "p3"))
         assert shown(graph) == ["(S> Bell | P> saw | O> Leith)"]
 
@@ -76,7 +76,7 @@ class TestMerge:
         graph = graph_of(fact("bell", "saw", "Leith", "p1"), fact("Bell", "saw", "Leith", "p2"))
         assert shown(graph) == ["(S> Bell | P> saw | O> Leith)"]
 
-    def test_an_entity_keeps_every_form_it_was_read_under(self) -> None:
+    def test_an_entity_has_every_form_it_was_read_in(self) -> None:
         graph = graph_of(
             fact("The Beatles", "came from", "Liverpool", "p1"),
             fact("the Beatles", "came from", "Liverpool", "p2"),
@@ -85,7 +85,7 @@ class TestMerge:
         assert graph.entities["beatles"].label == "The Beatles"
         assert graph.entities["beatles"].forms == ("The Beatles", "the Beatles")
 
-    def test_facts_stand_in_the_order_of_hops_and_passages(self) -> None:
+    def test_facts_are_in_the_order_of_hops_and_passages(self) -> None:
         late, early = fact("A", "is", "b", "p1", hop=2), fact("C", "is", "d", "p9", hop=1)
         assert shown(graph_of(late, early)) == ["(S> C | P> is | O> d)", "(S> A | P> is | O> b)"]
 
@@ -115,7 +115,7 @@ class TestMerge:
             fact("BELL", "born on", "Bell", "p1"),
         ]
     )
-    def test_merging_its_own_facts_changes_nothing_that_is_shown(self, triples: list[Triple]) -> None:
+    def test_merging_its_own_facts_changes_no_shown_fact(self, triples: list[Triple]) -> None:
         once = QuestionGraph().merge(triples)
         twice = once.merge(once.facts)
         assert (twice.facts, twice.entities) == (once.facts, once.entities)
@@ -134,9 +134,7 @@ class TestMerge:
         assert in_order.conflicts == shuffled.conflicts
 
     @given(st.lists(st.lists(st.tuples(NAMES, NAMES, st.sampled_from(["p1", "p2"])), max_size=4), max_size=4))
-    def test_a_graph_that_grew_hop_by_hop_is_the_one_that_is_made_at_once(
-        self, hops: list[list[tuple[str, str, str]]]
-    ) -> None:
+    def test_a_graph_grown_hop_by_hop_equals_one_made_at_once(self, hops: list[list[tuple[str, str, str]]]) -> None:
         grown = QuestionGraph()
         for hop, read in enumerate(hops, start=1):
             grown = grown.merge(fact(one, "saw", other, passage_id, hop=hop) for one, other, passage_id in read)
@@ -150,7 +148,7 @@ class TestMerge:
         assert a.merge(b.merge(c.readings).readings) == a.merge(b.readings).merge(c.readings)
 
     @given(st.lists(TRIPLES, max_size=8))
-    def test_every_mention_is_accounted_for(self, triples: list[Triple]) -> None:
+    def test_every_mention_is_in_some_fact(self, triples: list[Triple]) -> None:
         graph = QuestionGraph().merge(triples)
         assert set(graph.by_id) == {triple.id for triple in triples}
         for triple in triples:
@@ -170,11 +168,11 @@ class TestTouching:
 
 
 class TestBounded:
-    def test_a_small_graph_is_left_alone(self) -> None:
+    def test_a_small_graph_is_unchanged(self) -> None:
         graph = graph_of(fact("Bell", "saw", "Leith", "p1"))
         assert graph.bounded(1, "q") is graph
 
-    def test_the_least_supported_go_first(self) -> None:
+    def test_the_least_supported_facts_are_hidden_first(self) -> None:
         graph = graph_of(fact("A", "is", "b", "p1", "p2"), fact("C", "is", "d", "p1"), fact("E", "is", "f", "p2", "p3"))
         assert [f.subject for f in graph.bounded(2, "what is d?").facts] == ["A", "E"]
 
@@ -183,11 +181,11 @@ class TestBounded:
         graph = graph_of(repeated, fact("C", "is", "d", "p1", "p2"))
         assert [f.subject for f in graph.bounded(1, "a").facts] == ["C"]
 
-    def test_then_the_least_similar_to_the_question(self) -> None:
+    def test_then_the_facts_least_similar_to_the_question(self) -> None:
         graph = graph_of(fact("Leith", "is", "a port", "p1"), fact("Bell", "invented", "the telephone", "p1"))
         assert [f.subject for f in graph.bounded(1, "Who invented the telephone?").facts] == ["Bell"]
 
-    def test_a_word_that_most_facts_share_counts_little(self) -> None:
+    def test_a_word_that_most_facts_share_has_little_weight(self) -> None:
         common = [fact(f"Town {n}", "is in", "Scotland", "p1") for n in "abcd"]
         graph = graph_of(*common, fact("Zurich", "has", "a port", "p1"))
         assert "Zurich" in [f.subject for f in graph.bounded(1, "port Scotland").facts]
@@ -196,30 +194,30 @@ class TestBounded:
         graph = graph_of(fact("C", "is", "d", "p1"), fact("A", "is", "b", "p1"))
         assert [f.subject for f in graph.bounded(1, "q").facts] == ["A"]
 
-    def test_cited_facts_stay(self) -> None:
+    def test_facts_to_keep_stay_visible(self) -> None:
         cited = fact("Z", "is", "y", "p1")
         graph = graph_of(fact("A", "is", "b", "p1", "p2"), cited).bounded(1, "q", keep=[cited.id])
         assert shown(graph) == [str(cited)]
 
-    def test_conflicting_facts_stay_also_beyond_the_bound(self) -> None:
+    def test_conflicting_facts_stay_visible_beyond_the_bound(self) -> None:
         one, other = fact("Bell", "was born in", "1847", "p1"), fact("Bell", "was born in", "1850", "p2")
         graph = graph_of(one, other, fact("A", "is", "b", "p1", "p2", "p3")).bounded(1, "q")
         assert [f.object for f in graph.facts] == ["1847", "1850"]
         assert len(graph.conflicts) == 1
 
-    def test_what_is_put_aside_is_out_of_every_sight(self) -> None:
+    def test_hidden_facts_are_invisible_everywhere(self) -> None:
         graph = graph_of(fact("A", "is", "b", "p1", "p2"), fact("C", "is", "d", "p1")).bounded(1, "q")
         assert "c" not in graph.entities
         assert graph.touching("c") == ()
         assert "C" not in graph.to_text()
         assert len(graph) == len(graph.by_id) == 1
 
-    def test_a_fact_put_aside_comes_back_with_all_its_sources_when_later_hops_support_it(self) -> None:
+    def test_a_hidden_fact_returns_with_all_its_sources_when_later_hops_support_it(self) -> None:
         first = graph_of(fact("A", "is", "b", "p1", "p2"), fact("C", "is", "d", "p1")).bounded(1, "q")
         later = first.merge([fact("C", "is", "d", "p3", "p4", hop=2)]).bounded(1, "q")
         assert [source.passage_id for source in later.facts[0].sources] == ["p1", "p3", "p4"]
 
-    def test_a_wider_bound_brings_everything_back(self) -> None:
+    def test_a_wider_bound_shows_every_fact_again(self) -> None:
         graph = graph_of(fact("A", "is", "b", "p1", "p2"), fact("C", "is", "d", "p1"))
         assert graph.bounded(1, "q").bounded(2, "q") == graph
 
@@ -276,7 +274,7 @@ class TestJSON:
             fact("A", "is", "b")
         )
 
-    def test_text_for_prompts_is_one_fact_a_line(self) -> None:
+    def test_text_for_prompts_has_one_fact_per_line(self) -> None:
         graph = graph_of(fact("Bell", "saw", "Leith", "p1"), fact("Leith", "is in", "Scotland", "p2"))
         assert graph.to_text() == "(S> Bell | P> saw | O> Leith)\n(S> Leith | P> is in | O> Scotland)"
 

@@ -88,8 +88,8 @@ def _measured(passages: list[Passage], path: Path, spec: str) -> Reading:
         extractor_from_settings(load_settings(None, {}, {"triple_cache": path}), spec), "fingerprint", ""
     )
     cache = TripleCache(path)
-    kept = [cache.get(facts_key(fingerprint, passage)) for passage in passages]
-    calls = [one.calls for one in kept if one is not None]
+    stored = [cache.get(facts_key(fingerprint, passage)) for passage in passages]
+    calls = [one.calls for one in stored if one is not None]
     if not calls:
         raise SettingsError(f"{path} holds no facts that {spec} read in this corpus; run ras-agent structure first")
     return a_passage(calls)

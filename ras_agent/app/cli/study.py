@@ -104,9 +104,9 @@ def study(
     ablations   without planning, text-to-triples, retrieval, graph encoding
     oracles     roles that know the gold annotation: which part loses points?
     abundance   answers from 10 to 100 % of each question's triples
-    extractors  triples against gold ones, tokens a second, the loop's scores
-    sweep       hop limits with passages a hop
-    retrieval   retrievers alone, with recall curves
+    extractors  triples against gold ones, tokens per second, the loop's scores
+    sweep       hop limits combined with passages per hop
+    retrieval   retrievers without a loop, with recall curves
 
     Each run is a folder under OUT/runs, as `ras-agent eval` makes it: the
     same command resumes it, and `ras-agent report OUT/runs/*` shows it.

@@ -279,8 +279,8 @@ def test_metrics_without_a_step_are_located(folder: Path, tmp_path: Path) -> Non
     [
         (lambda lines: lines[:-1], r"questions\.jsonl holds 59 questions, questions\.npz 60: write the set anew"),
         (lambda lines: [], r"questions\.jsonl holds 0 questions, questions\.npz 60: write the set anew"),
-        (lambda lines: [lines[0], lines[1][:20], *lines[2:]], r"questions\.jsonl line 2: not JSON: .*mend the line"),
-        (lambda lines: ["7", *lines[1:]], r"questions\.jsonl line 1: not a JSON object: 7"),
+        (lambda lines: [lines[0], lines[1][:20], *lines[2:]], r"questions\.jsonl line 2: not JSON: "),
+        (lambda lines: ["7", *lines[1:]], r"questions\.jsonl line 1: expected a JSON object, found int"),
         (lambda lines: ["{}", *lines[1:]], r"questions\.jsonl: no kind of question: None; write the set anew"),
     ],
 )

@@ -1,1 +1,8 @@
-"""The agents: state, nodes, routes, and builders of edges."""
+"""Agents as LangGraph graphs, and all that another package needs to add one.
+
+ras, ircot, single_shot     the builders: nodes and edges, and a GraphSpec each
+nodes, decide               what nodes do: begin, retrieve, structure, merge, answer; plan and reason
+node, assembly              how a node's work is run, sync and async; AgentGraph, presets
+state, records, validate    the state's JSON, its records, the checks of what comes from outside
+registry, from_settings     graphs by name, agents from settings
+"""

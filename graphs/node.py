@@ -40,8 +40,8 @@ from ras_agent.graphs.state import Update
 from ras_agent.graphs.validate import whole
 from ras_agent.records import JSON, Failure, Usage
 
-# Everything else that a tool raises is recorded. These are raised: mistakes in the wiring or the set-up, which no
-# later hop can heal, and LangGraph's own signals (an interrupt asked for by a tool).
+# Everything else that a tool raises is recorded. These are raised: mistakes in code or set-up, which no later hop
+# can mend, and LangGraph's own signals (an interrupt asked for by a tool).
 RAISED = (
     TypeError,
     AttributeError,

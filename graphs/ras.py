@@ -46,7 +46,7 @@ def create_ras_agent(
     was published; an answerer given as an object decides itself whether it abstains.
 
     The input's keys are in ras_agent.graphs.state.Inputs, the output's in Outputs. A tool that fails in a run is listed
-    in the output's `failures`; mistakes in wiring and set-up are raised (ras_agent.graphs.node.RAISED has which).
+    in the output's `failures`; mistakes in code and set-up are raised (ras_agent.graphs.node.RAISED has which).
     Raises RasError children for specs that cannot be resolved.
     """
     chosen = preset_named(preset)

@@ -6,12 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from ras_agent.records import AnswerStyle
 from ras_agent.registry import find
 
 if TYPE_CHECKING:
     from ras_agent.graphs.assembly import Agent
-
-Style = Literal["short", "choice", "boolean", "long", "reader"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +32,7 @@ class GraphSpec:
     planner: Literal["planner", "reasoner"] | Callable[..., object] | None = "planner"
     facts: Literal["always", "if needed", "never"] = "always"
     static: bool = False
-    style: Style = "short"
+    style: AnswerStyle = "short"
     presets: bool = False
 
 

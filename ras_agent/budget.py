@@ -1,4 +1,4 @@
-"""Limits of a run, and the ledger that holds every model call against them."""
+"""Limits of a run, and the ledger that checks every model call against them."""
 
 from __future__ import annotations
 
@@ -13,17 +13,15 @@ from typing import NoReturn
 from ras_agent.errors import BudgetExceeded
 from ras_agent.records import Call
 
-__all__ = ["Ledger", "Limits", "current_ledger", "metered"]
-
 
 @dataclass(frozen=True)
 class Limits:
-    """What ends the loop. Each limit ends it in an answer with its `stop_reason`, never in an exception.
+    """Bounds a run. Each limit ends the loop in an answer with its `stop_reason`, never in an exception.
 
-    max_hops and k are RAS's settings (5 hops, 5 passages). max_facts bounds the question graph. max_llm_calls,
-    max_tokens (input plus output) and max_seconds are off where None; one call is kept back for the answer. A model
-    call that is under way when max_seconds are over is given up; the answer's may take its own timeout beyond them.
-    stop_on_repeat and stop_on_no_new_facts end a loop that has stopped learning; the paper's loop has neither.
+    max_hops and k (passages per hop) are RAS's settings. max_facts bounds the question graph. max_llm_calls, max_tokens
+    (input plus output) and max_seconds are off where None; one call is reserved for the answer. A model call that is
+    under way when max_seconds are over is cancelled; the answer's may take its own timeout beyond them.
+    stop_on_repeat and stop_on_no_new_facts end a loop that makes no progress; the paper's loop has neither.
     """
 
     max_hops: int = 5
@@ -48,10 +46,11 @@ class Limits:
 
 @dataclass
 class Ledger:
-    """The model calls of one run so far. Thread safe; made anew for each node, seeded with the calls of earlier ones.
+    """Counts the model calls of one run and admits or refuses the next. Thread safe.
 
-    started: `time.monotonic()` at the run's start, later by the time it was paused. refused: the limit that a call was
-    refused or given up for; it ends the loop, also where a role has caught the BudgetExceeded and returned what it had.
+    Each node has its own. earlier: the calls of the nodes before it. started: `time.monotonic()` at the run's start,
+    plus the time that the run was paused. refused: the limit for which a call was refused or cancelled; it ends the
+    loop, also where a role has caught the BudgetExceeded and returned what it had.
     """
 
     role: str = ""
@@ -65,7 +64,7 @@ class Ledger:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def exceeded(self, *, keep_for_answer: int = 1) -> str | None:
-        """The name of the limit that the next call would pass, or None. `keep_for_answer` calls are held back."""
+        """Return the name of the limit that the next call would pass, or None. `keep_for_answer` calls are reserved."""
         limits = self.limits
         made = len(self.earlier) + len(self.calls) + self._open
         if limits.max_llm_calls is not None and made >= limits.max_llm_calls - keep_for_answer:
@@ -78,12 +77,12 @@ class Ledger:
         return None
 
     def seconds_left(self) -> float:
-        """Until max_seconds is used up; infinity without that limit."""
+        """Return the seconds until max_seconds is used up; infinity without that limit."""
         limit = self.limits.max_seconds
         return float("inf") if limit is None else self.started + limit - time.monotonic()
 
     def admit(self) -> None:
-        """Reserve a call. Raises BudgetExceeded if a limit forbids it; the answerer may use the call kept for it."""
+        """Reserve a call. Raises BudgetExceeded if a limit forbids it; the answerer may use its reserved call."""
         with self._lock:
             limit = self.exceeded(keep_for_answer=0 if self.role == "answerer" else 1)
             if limit:
@@ -91,7 +90,7 @@ class Ledger:
             self._open += 1
 
     def refuse(self, limit: str) -> NoReturn:
-        """Raises BudgetExceeded: `limit` forbids a call, or its end."""
+        """Raise BudgetExceeded, and note that `limit` forbids a call or its completion."""
         self.refused = limit
         raise BudgetExceeded(limit, f"{limit} = {getattr(self.limits, limit)} is used up")
 
@@ -102,7 +101,7 @@ class Ledger:
             self.calls.append(call)
 
     def release(self) -> None:
-        """Close a reserved call that was never made or came back with nothing."""
+        """Close a reserved call that was never made or returned nothing."""
         with self._lock:
             self._open -= 1
 
@@ -111,13 +110,13 @@ _ledger: ContextVar[Ledger | None] = ContextVar("ras_agent_ledger", default=None
 
 
 def current_ledger() -> Ledger:
-    """The ledger of the node that is running, or a fresh one without limits outside any run."""
+    """Return the ledger of the running node, or a new one without limits outside any run."""
     return _ledger.get() or Ledger()
 
 
 @contextmanager
 def metered(ledger: Ledger) -> Iterator[Ledger]:
-    """Model calls made inside the block (also in threads that copy the context) are held against `ledger`."""
+    """Count model calls made inside the block, also in threads that copy the context, in `ledger`."""
     token = _ledger.set(ledger)
     try:
         yield ledger

@@ -1,8 +1,8 @@
-"""The contracts of the roles. Any object that fits one plugs in; no base class is needed.
+"""The contracts of the roles. Any object that fits one can play the role; no base class is needed.
 
-Every method is synchronous. An object may add its asynchronous twin, named with a leading `a` (`aplan`, `aretrieve`,
-`aextract`, `aanswer`, `anext_sentence`); without one, `ainvoke` runs the synchronous method in a worker thread.
-Methods may be called from several threads at once. See ras_agent.calling.
+Every method is synchronous. An object may have an asynchronous version of it too, named with a leading `a` (`aplan`,
+`aretrieve`, `aextract`, `aanswer`, `anext_sentence`); without one, `ainvoke` runs the synchronous method in a worker
+thread. Methods may be called from several threads at once. See ras_agent.calling; ras_agent.testing checks contracts.
 """
 
 from __future__ import annotations
@@ -16,15 +16,13 @@ import numpy.typing as npt
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Answer, Extraction, Hit, Passage, Plan, Span, Step
 
-__all__ = ["Answerer", "Embedder", "Extractor", "Planner", "Reasoner", "Retriever", "SpanReader"]
-
 
 @runtime_checkable
 class Planner(Protocol):
     """Decides what the question still needs."""
 
     def plan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
-        """The next action. `steps` is empty at the first call, and `graph` then holds no facts."""
+        """Return the next action. `steps` is empty at the first call, and `graph` then holds no facts."""
         ...
 
 
@@ -33,16 +31,16 @@ class Retriever(Protocol):
     """Finds passages."""
 
     def retrieve(self, query: str, k: int = 5) -> list[Hit]:
-        """At most `k` hits, best first, ties in corpus order. Raises ValueError for a blank query or k < 1."""
+        """Return at most `k` hits, best first, ties in corpus order. Raises ValueError for a blank query or k < 1."""
         ...
 
 
 @runtime_checkable
 class Extractor(Protocol):
-    """Reads triples out of passages."""
+    """Reads facts in passages."""
 
     def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
-        """Triples carry one Source each with passage_id, start, end and extractor; hop and subquery are set later."""
+        """Return triples, each with one Source of passage_id, start, end and extractor; nodes set hop and subquery."""
         ...
 
 
@@ -51,16 +49,16 @@ class Answerer(Protocol):
     """Answers from the question's graph and the passages it came from."""
 
     def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage]) -> Answer:
-        """Citations name passages given and triples in the graph. `passages` are in the order of retrieval."""
+        """Return an answer that cites only `passages`, which are in the order of retrieval, and facts of `graph`."""
         ...
 
 
 @runtime_checkable
 class Reasoner(Protocol):
-    """Writes IRCoT's chain of thought, one sentence a call."""
+    """Writes IRCoT's chain of thought, one sentence per call."""
 
     def next_sentence(self, question: str, passages: Sequence[Passage], thoughts: Sequence[str]) -> str:
-        """The next sentence; one that holds "answer is" ends the loop."""
+        """Return the next sentence; one that holds "answer is" ends the loop."""
         ...
 
 
@@ -75,14 +73,14 @@ class Embedder(Protocol):
     def dimension(self) -> int: ...
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        """Unit vectors, shape (len(texts), dimension), float32."""
+        """Return unit vectors, shape (len(texts), dimension), float32."""
         ...
 
 
 @runtime_checkable
 class SpanReader(Protocol):
-    """Points at answers inside texts."""
+    """Finds spans of texts that answer a question."""
 
     def read(self, question: str, texts: Sequence[str]) -> list[list[Span]]:
-        """One list for each text, its likeliest spans, best first; empty for a text without words."""
+        """Return for each text its likeliest spans, best first; none for a text without words."""
         ...

@@ -33,6 +33,10 @@ StopReason = Literal[
 ]
 
 
+AnswerStyle = Literal["short", "choice", "boolean", "long", "reader"]
+"""The form of an answer; "reader" is IRCoT's: reasons first, then the answer"""
+
+
 # ---- what is searched and found
 
 

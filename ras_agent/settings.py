@@ -34,6 +34,7 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 
 from ras_agent.errors import SettingsError, UnknownName
+from ras_agent.records import AnswerStyle
 from ras_agent.registry import known, names
 
 _PREFIX = "RAS_AGENT_"
@@ -100,9 +101,7 @@ class Settings(BaseModel):
     max_tokens: PositiveInt | None = _LIMITS(None, "Most tokens, input and output; if not set, no limit.")
     max_seconds: PositiveFloat | None = _LIMITS(None, "Most seconds; if not set, no limit.")
 
-    style: Literal["short", "choice", "boolean", "long", "reader"] | None = _ANSWERS(
-        None, "Form of the answer; if not set, the one that fits the graph."
-    )
+    style: AnswerStyle | None = _ANSWERS(None, "Form of the answer; if not set, the one that fits the graph.")
     few_shot: bool = _MODELS(False, "Worked examples in the prompts, or none.", "--few-shot/--zero-shot")
     prompts: Path | None = _MODELS(None, "Folder of your own prompts.")
     triple_cache: Path | None = _MODELS(None, "File that stores the facts of each passage, read once for all runs.")

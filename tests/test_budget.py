@@ -25,7 +25,7 @@ def test_without_limits_every_call_is_admitted():
     assert len(ledger.calls) == 100
 
 
-def test_the_last_call_is_kept_for_the_answerer():
+def test_the_last_call_is_reserved_for_the_answerer():
     ledger = Ledger("planner", limits=Limits(max_llm_calls=2), earlier=(call(),))
     with pytest.raises(BudgetExceeded, match="max_llm_calls = 2 is used up"):
         ledger.admit()

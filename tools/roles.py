@@ -1,6 +1,6 @@
-"""From what a user writes to the object that plays a role.
+"""Turns what a user writes into the object that plays a role.
 
-A role is given as an object that fits its protocol, as a LangChain chat model, or as a string:
+A role is written as an object that fits its protocol, as a LangChain chat model, or as a string:
 
     offline                      a registered name (see ras_agent.registry)
     graphllm:/path               a registered name with its argument
@@ -19,8 +19,6 @@ from ras_agent.protocols import Answerer, Extractor, Planner, Reasoner
 from ras_agent.registry import find, names
 from ras_agent.tools.chat.models import is_chat_model, model_name, printable
 
-__all__ = ["resolve_answerer", "resolve_extractor", "resolve_planner", "resolve_reasoner", "role_name"]
-
 _PROTOCOLS: dict[str, type] = {
     "planner": Planner,
     "extractor": Extractor,
@@ -30,32 +28,32 @@ _PROTOCOLS: dict[str, type] = {
 
 
 def resolve_planner(spec: object, **options: Any) -> Planner:
-    """The planner that `spec` names.
+    """Return the planner that `spec` names; an object is returned as it is.
 
-    options: for ras_agent.tools.plan.llm:LLMPlanner if `spec` names a chat model. Of a registered name's factory, those
-    it has parameters for; the others are not its business. An object is returned as it is.
+    options: passed to ras_agent.tools.plan.llm:LLMPlanner if `spec` names a chat model; to a registered name's factory
+    only those that it has parameters for.
     Raises UnknownName, MissingExtra, SettingsError, or TypeError for an object that does not fit the protocol.
     """
     return cast(Planner, _resolve("planner", spec, options))
 
 
 def resolve_extractor(spec: object, **options: Any) -> Extractor:
-    """The extractor that `spec` names, as above; the chat model's is ras_agent.tools.structure.llm:LLMExtractor."""
+    """Return the extractor that `spec` names, as above; on a model: ras_agent.tools.structure.llm:LLMExtractor."""
     return cast(Extractor, _resolve("extractor", spec, options))
 
 
 def resolve_answerer(spec: object, **options: Any) -> Answerer:
-    """The answerer that `spec` names, as above; the chat model's is ras_agent.tools.answer.llm:LLMAnswerer."""
+    """Return the answerer that `spec` names, as above; on a model: ras_agent.tools.answer.llm:LLMAnswerer."""
     return cast(Answerer, _resolve("answerer", spec, options))
 
 
 def resolve_reasoner(spec: object, **options: Any) -> Reasoner:
-    """The reasoner that `spec` names, as above; the chat model's is ras_agent.tools.plan.llm_reasoner:LLMReasoner."""
+    """Return the reasoner that `spec` names, as above; on a model: ras_agent.tools.plan.llm_reasoner:LLMReasoner."""
     return cast(Reasoner, _resolve("reasoner", spec, options))
 
 
 def role_name(role: object) -> str:
-    """A short printable name for traces, without secrets: "offline", "openai:gpt-4o-mini", or a class's name."""
+    """Return a short name for traces, without secrets: "offline", "openai:gpt-4o-mini", or the name of a class."""
     if isinstance(role, str):
         return printable(role)
     if is_chat_model(role):
@@ -87,7 +85,7 @@ def _named(kind: str, spec: str, options: dict[str, Any]) -> object:
 
 
 def _understood(make: Callable[..., object], options: dict[str, Any]) -> dict[str, Any]:
-    """The options that `make` has parameters for."""
+    """Return the options that `make` has parameters for."""
     parameters = signature(make).parameters
     return {name: value for name, value in options.items() if name in parameters}
 

@@ -1,4 +1,4 @@
-"""Small roles that are told what to do; none of them keeps state, so one set may serve many runs at once."""
+"""Small scripted roles; none of them has state, so one set may serve many runs at once."""
 
 from collections.abc import Callable
 from types import SimpleNamespace

@@ -50,7 +50,7 @@ def test_the_paper_preset_asks_for_an_answerer_that_always_answers(ras, monkeypa
     assert asked == {"ours": {"may_abstain": True}, "published": {"may_abstain": False}}
 
 
-def test_a_name_that_nobody_knows_is_told_as_the_planners(ras):
+def test_an_unknown_name_is_reported_as_the_planners(ras):
     with pytest.raises(UnknownName, match="unknown planner 'gpt-4o'; known: <provider>:<model>, offline"):
         ras(planner="gpt-4o", extractor=None)
 

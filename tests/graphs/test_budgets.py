@@ -44,7 +44,7 @@ def test_usage_is_counted_by_role_and_hop(metered, fakes):
         (4, ["planner 1", "extractor 1", "planner 2", "answerer 2"], "2 facts, 4 passages"),
     ],
 )
-def test_model_calls_end_the_loop_with_one_kept_for_the_answer(metered, most, made, answer):
+def test_model_calls_end_the_loop_with_one_reserved_for_the_answer(metered, most, made, answer):
     out = metered("q", "b", "c", limits=Limits(max_llm_calls=most)).invoke({"question": "Who?"})
     assert (calls(out), out["answer"], out["stop_reason"]) == (made, answer, "max_llm_calls")
     assert out["failures"] == []
@@ -148,7 +148,7 @@ def test_a_recursion_limit_that_cannot_reach_an_answer_is_refused(ras, limit):
         ras("q").invoke({"question": "Who?"}, {"recursion_limit": limit})
 
 
-def test_what_a_role_keeps_of_a_refused_call_counts_and_the_loop_ends_all_the_same(ras, fakes):
+def test_what_a_role_has_before_a_refused_call_counts_and_the_loop_ends_all_the_same(ras, fakes):
     class Thrifty(fakes.SentenceExtractor):
         """Reads passages one model call each, and returns what it has when no more are allowed."""
 

@@ -103,16 +103,16 @@ def test_failures_of_an_answer_are_in_the_result(ras, fakes):
 @pytest.mark.parametrize(
     "error",
     [
-        *(TypeError("wiring"), AttributeError("wiring"), NotImplementedError("not yet")),
+        *(TypeError("a bug"), AttributeError("a bug"), NotImplementedError("not yet")),
         *(MissingExtra("pdf", "pdf"), PromptError("unknown variable")),
     ],
 )
-def test_mistakes_in_wiring_or_setup_are_raised(ras, fakes, error):
+def test_programming_and_setup_errors_are_raised(ras, fakes, error):
     with pytest.raises(type(error)):
         ras("q", error).invoke({"question": "Who?"})
 
 
-def test_a_role_that_returns_something_else_is_a_wiring_mistake(ras):
+def test_a_role_that_returns_another_type_is_a_type_error(ras):
     class Wrong:
         def plan(self, question, graph, steps):
             return "[SUFFICIENT]"
@@ -142,7 +142,7 @@ def test_a_tool_may_interrupt_the_run_for_a_human(ras, fakes):
 
 
 @pytest.mark.parametrize("found", ["a text", Passage("a", "a text"), Hit("a text", 1.0)])
-def test_what_is_no_hit_is_a_mistake_in_the_wiring(ras, found):
+def test_anything_but_a_hit_is_a_type_error(ras, found):
     class Retriever:
         def retrieve(self, query, k=5):
             return [found]
@@ -164,7 +164,7 @@ def test_numbers_that_json_does_not_know_stay_out_of_the_state(ras, fakes):
     assert out["passages"]["a"]["metadata"] == {"ratio": "nan", "id": str(10**30), "year": 1876}
 
 
-def test_a_second_text_under_one_passage_id_is_told_and_dropped(ras, fakes):
+def test_a_second_text_under_one_passage_id_is_recorded_and_dropped(ras, fakes):
     class Chunks:
         """Every text is found under the id of its document."""
 

@@ -104,7 +104,7 @@ def test_a_failed_retrieval_is_followed_by_the_next_sentence(ircot, fakes):
     assert (out["answer"], out["stop_reason"], len(out["failures"])) == ("0 facts, 2 passages", "sufficient", 1)
 
 
-def test_model_calls_end_it_with_one_kept_for_the_answer(ircot, fakes):
+def test_model_calls_end_it_with_one_reserved_for_the_answer(ircot, fakes):
     agent = ircot(
         planner=fakes.Metered(ScriptedReasoner("one", "two")), answerer=fakes.Metered(fakes.CountingAnswerer())
     )

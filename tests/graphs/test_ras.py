@@ -97,7 +97,7 @@ def test_facts_carry_passage_hop_and_subquery(ras, enough):
     assert [(source[0]["hop"], source[0]["subquery"]) for source in sources[2:]] == [(2, "b"), (2, "b")]
 
 
-def test_a_step_tells_hits_and_new_facts(ras, enough):
+def test_a_step_holds_hits_and_new_facts(ras, enough):
     step = ras("q", enough).invoke({"question": "Who?"})["steps"][0]
     assert step["hits"] == [
         {"passage_id": "Who? A", "title": "Who? A", "score": 2.0},
@@ -129,7 +129,7 @@ def test_a_passage_is_read_once(ras, fakes, enough):
     assert extractor.read == [["Who? A", "Who? B"], ["new"]]
 
 
-def test_no_more_hits_than_k_are_kept(ras, enough):
+def test_at_most_k_hits_are_taken(ras, enough):
     out = ras("q", enough, limits=Limits(k=1)).invoke({"question": "Who?"})
     assert list(out["passages"]) == ["Who? A"]
 

@@ -1,4 +1,4 @@
-"""What a run keeps can be stored and sent, whatever characters and numbers its tools come up with."""
+"""The state can be stored and sent, whatever characters and numbers the tools return."""
 
 import json
 
@@ -51,7 +51,7 @@ def test_halves_of_characters_are_replaced_and_odd_numbers_plain(make):
 
 
 @pytest.mark.parametrize("passage", [Passage(7, "text"), Passage("p", None), Passage("p", "text", None)])
-def test_a_passage_of_anything_but_texts_is_a_mistake_in_the_wiring(passage):
+def test_a_passage_of_anything_but_texts_is_a_type_error(passage):
     class Retriever:
         def retrieve(self, query, k=5):
             return [Hit(passage, 1.0)]

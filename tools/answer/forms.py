@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 from ras_agent.marks import ANSWER, FLAGS, UNKNOWN
+from ras_agent.records import AnswerStyle
 from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.chat.dialogue import without_thinking
-
-Style = Literal["short", "choice", "boolean", "long", "reader"]
 
 _ANSWER = re.compile(ANSWER.live, FLAGS)
 _UNKNOWN_WORD = str(UNKNOWN).strip("[]")
@@ -93,7 +91,7 @@ def _label(answer: str, question: str) -> str:
     return texts.get(canonical_key(answer), "")
 
 
-FORMS: dict[Style, AnswerForm] = {
+FORMS: dict[AnswerStyle, AnswerForm] = {
     "short": AnswerForm("answer-short", f"{ANSWER} the answer alone, then its numbers", False, _as_it_is),
     "choice": AnswerForm("answer-choice", f"{ANSWER} the label of one option, then its numbers", False, _label),
     "boolean": AnswerForm("answer-boolean", f"{ANSWER} True, False, Yes or No, then its numbers", False, _verdict),

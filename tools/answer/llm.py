@@ -12,9 +12,9 @@ from ras_agent.events import AnswerToken, emit, streaming
 from ras_agent.marks import UNKNOWN
 from ras_agent.prompts import as_data, fragment, load
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Answer, Failure, Passage
+from ras_agent.records import Answer, AnswerStyle, Failure, Passage
 from ras_agent.tools.answer.citations import NumberedEvidence, read_citations
-from ras_agent.tools.answer.forms import FORMS, Style, abstains, answer_part, bare_words
+from ras_agent.tools.answer.forms import FORMS, abstains, answer_part, bare_words
 from ras_agent.tools.chat.client import ChatSettings, Reply, Request, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, repair
 
@@ -39,7 +39,7 @@ class LLMAnswerer:
         self,
         model: object,
         *,
-        style: Style = "short",
+        style: AnswerStyle = "short",
         few_shot: bool = False,
         may_abstain: bool = True,
         task: str = "",

@@ -16,7 +16,7 @@ from ras_agent.tools.roles import role_name
 class StatedFirst:
     """Takes the facts that passages come with, and asks `extractor` for those of the other passages alone.
 
-    Stated facts are not lost with a model that fails: its failure comes beside them, in the Extraction.
+    If the extractor's model fails, the Extraction holds the stated facts and the failure.
     """
 
     def __init__(self, extractor: Extractor) -> None:

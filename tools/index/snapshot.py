@@ -15,7 +15,7 @@ import numpy as np
 from ras_agent.errors import IndexExists, IndexMismatch
 from ras_agent.records import Passage
 from ras_agent.tools.index.bm25_matrix import BM25Matrix, build_matrix
-from ras_agent.tools.index.durable import sync_file
+from ras_agent.tools.index.durable import sync_file, sync_folder
 from ras_agent.tools.index.logs import FilePassageLog, FileVectorLog, PassageLog, Places, StoredPassages, VectorLog
 from ras_agent.tools.index.manifest import NAME, Files, Manifest, read_manifest, write_manifest
 from ras_agent.tools.index.row_table import ROW, Table, fingerprint, indexed_text
@@ -145,6 +145,7 @@ def write_folder(folder: Path, snapshot: Snapshot, *, build: bool, erase: bool =
             files = replace(files, faiss=f"vectors-{generation}.faiss")
             snapshot.vectors().save(folder / files.faiss)
     manifest = replace(snapshot.manifest, files=files)
+    sync_folder(folder)  # the names of the new files are on the disk before the manifest refers to them
     write_manifest(folder, manifest)
     _clear_away(folder, files)
     return _load(folder, manifest)

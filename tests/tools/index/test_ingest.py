@@ -314,7 +314,35 @@ def kill_in_the_third_file(docs: Path, out: Path, embedder: str) -> None:
     assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()
 
 
+DYING = """
+from ras_agent.tools.index.journal import Journal
+from ras_agent.tools.index.store import PassageIndex
+
+def die(*_, **__):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+owner, _, method = sys.argv[3].partition(".")
+setattr({"Journal": Journal, "PassageIndex": PassageIndex}[owner], method, die)
+ingest_module.FIRST_BATCH = ingest_module.LARGEST_BATCH = 1
+ingest([sys.argv[1]], sys.argv[2])
+"""
+
+
 class TestKilled:
+    @pytest.mark.parametrize("at", ["PassageIndex.upsert", "PassageIndex.delete_documents", "Journal.commit"])
+    def test_between_index_and_journal_nothing_is_lost_and_nothing_left_over(
+        self, docs: Path, out: Path, at: str
+    ) -> None:
+        ingest([docs], out)
+        touch_later(docs / "a.txt", "Changed.")
+        touch_later(docs / "b.txt", " ")
+        (docs / "e.txt").write_text("Text of e.")
+        command = [sys.executable, "-P", "-c", IMPORTS + DYING, str(docs), str(out), at]
+        assert subprocess.run(command, capture_output=True).returncode == -signal.SIGKILL
+        ingest([docs], out)
+        texts = {"a": "Changed.", "c": "Text of c.", "d": "Text of d.", "e": "Text of e."}
+        assert stored(out) == {f"docs/{name}.txt": text for name, text in texts.items()}
+
     def test_a_killed_run_is_taken_up_where_it_stopped(self, docs: Path, out: Path) -> None:
         kill_in_the_third_file(docs, out, "None")
         assert list(stored(out)) == ["docs/a.txt", "docs/b.txt"]

@@ -331,6 +331,20 @@ def test_an_interrupted_write_leaves_the_index_as_it_was(
     assert found(again, "Water of Leith", "dense")[0] == "leith#0"
 
 
+def test_a_generation_is_on_the_disk_before_it_becomes_the_index(
+    tmp_path: Path, hash_embedder: Any, disk_order: list[str]
+) -> None:
+    index = PassageIndex.create(tmp_path / "i", hash_embedder)
+    disk_order.clear()
+    index.add([BELL])
+    before = disk_order[: disk_order.index("index.json replaced")]
+    assert {name.removeprefix("i/") for name in before} >= {
+        *("passages-0.jsonl", "vectors-0.f32", "rows-1.npy", "vectors-1.faiss"),
+        *("bm25-1/starts.npy", "bm25-1/rows.npy", "bm25-1/weights.npy", "bm25-1/vocabulary.json", "bm25-1"),
+    }
+    assert before[-2:] == ["i", "i/index.json.new"]  # the names of the new files, then what refers to them
+
+
 def test_what_an_interrupted_write_left_at_the_end_of_the_logs_is_never_read(
     tmp_path: Path, hash_embedder: Any
 ) -> None:

@@ -60,10 +60,59 @@ def test_any_literal_is_read(text: str, suffix: str) -> None:
     )
 
 
-@given(st.text())
-def test_no_line_breaks_the_parser(line: str) -> None:
+IRIS = st.sampled_from(["http://x.org/a", "x:b", "urn:c#d", "http://x.org/%20", ""])
+TERMS = {
+    "iri": st.builds(Term, IRIS, st.just("iri"), st.just("")),
+    "blank": st.builds(Term, st.sampled_from(["_:b1", "_:a.b", "_:é"]), st.just("blank"), st.just("")),
+    "literal": st.builds(
+        Term, st.text(st.sampled_from('ab"\\\n\r\t é☎.<>#@')), st.just("literal"), st.sampled_from(["", "en", "de-at"])
+    ),
+}
+SUBJECTS, OBJECTS = TERMS["iri"] | TERMS["blank"], st.one_of(*TERMS.values())
+STATEMENTS = st.builds(Statement, SUBJECTS, TERMS["iri"], OBJECTS)
+PIECES = [
+    "<",
+    ">",
+    "<x:a>",
+    "_:b",
+    "_:",
+    '"',
+    '"a"',
+    "@en",
+    "^^<x:t>",
+    "\\",
+    "\\u0041",
+    "\\n",
+    ".",
+    "#",
+    " ",
+    "\t",
+    "a",
+]
+
+
+def written(term: Term) -> str:
+    """Write a term as N-Triples have it."""
+    if term.kind != "literal":
+        return f"<{term.value}>" if term.kind == "iri" else term.value
+    text = term.value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
+    return f'"{text}"' + (f"@{term.language}" if term.language else "")
+
+
+@given(STATEMENTS, st.sampled_from(["", " ", "  # a comment"]))
+def test_every_statement_that_is_written_is_read(statement: Statement, end: str) -> None:
+    assert parse_statement(" ".join(map(written, statement)) + " ." + end) == statement
+
+
+@given(STATEMENTS, st.lists(st.sampled_from(PIECES), max_size=3), st.integers(0, 60), st.integers(0, 4))
+def test_a_statement_with_something_wrong_in_it_is_another_or_none(
+    statement: Statement, pieces: list[str], at: int, cut: int
+) -> None:
+    line = " ".join(map(written, statement)) + " ."
     with suppress(ValueError):
-        assert all(parse_statement(line))
+        found = parse_statement(line[:at] + "".join(pieces) + line[at + cut :])
+        assert (found.subject.kind in ("iri", "blank"), found.predicate.kind) == (True, "iri")
+        assert parse_statement(" ".join(map(written, found)) + " .") == found
 
 
 def test_tab_separated_values_with_a_header_and_further_columns(tmp_path: Path) -> None:

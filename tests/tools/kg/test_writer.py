@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import re
 import signal
@@ -22,6 +21,7 @@ from ras_agent.tools.kg.equivalence import Equivalence
 from ras_agent.tools.kg.extract import read_each
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts
+from ras_agent.tools.kg.store import open_fact_store
 from ras_agent.tools.kg.writer import ReadReport, open_writer
 
 BELL = Passage("bell", "Bell | was born in | Edinburgh\nBell | patented | telephone")
@@ -234,24 +234,37 @@ def test_settings_that_are_named_change_those_of_the_graph_that_is_there(tmp_pat
     assert build(tmp_path, [BELL], equivalence={}).manifest.equivalence == Equivalence(0.5, 3)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="folders are not written there by name")
-def test_a_generation_is_on_the_disk_before_it_becomes_the_graph(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    said: list[str] = []
-    fsync, put = os.fsync, os.replace
-    monkeypatch.setattr(os, "fsync", lambda handle: (said.append(name_of(handle, tmp_path)), fsync(handle))[1])
-    monkeypatch.setattr(os, "replace", lambda old, new: (said.append(f"{new.name} replaced"), put(old, new))[1])
+def test_a_generation_is_on_the_disk_before_it_becomes_the_graph(tmp_path: Path, disk_order: list[str]) -> None:
     build(tmp_path, [BELL])
-    before = said[: said.index("kg.json replaced")]
+    before = disk_order[: disk_order.index("kg.json replaced")]
     assert before.index("graph-0/edges.npy") < before.index("graph-0") < before.index(".")
 
 
-def name_of(handle: int, folder: Path) -> str:
-    """The open file's path in `folder`."""
-    number = os.fstat(handle).st_ino
-    (found,) = (path for path in (folder, *folder.rglob("*")) if path.stat().st_ino == number)
-    return str(found.relative_to(folder))
+def test_a_crash_of_the_machine_cannot_damage_the_store(tmp_path: Path) -> None:
+    """The settings are those with which SQLite promises that: a write-ahead log, synced before each checkpoint."""
+    with open_fact_store(tmp_path / "facts.sqlite") as store:
+        settings = [store._connection.execute(f"PRAGMA {name}").fetchone() for name in ("journal_mode", "synchronous")]
+    assert settings == [("wal",), (1,)]
+
+
+def test_vectors_of_deleted_names_are_gone_where_a_first_build_was_killed(
+    tmp_path: Path, hash_embedder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "write_generation", killed)
+        with pytest.raises(KeyboardInterrupt):
+            build(tmp_path, [BELL, LEITH], embedder=hash_embedder)
+    assert b"telephone" in (tmp_path / "facts.sqlite").read_bytes()
+    with open_writer(tmp_path, hash_embedder) as writer:
+        writer.erase(["bell"])
+        writer.clear()
+    assert [path.name for path in tmp_path.iterdir() if b"telephone" in path.read_bytes()] == []
+    embedded = len(hash_embedder.texts)
+    build(tmp_path, [LEITH], embedder=hash_embedder)
+    assert hash_embedder.texts[embedded:] == ["equivalent"]  # no passage names it; all other vectors were stored
 
 
 _KILLED = """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
@@ -12,7 +11,6 @@ import typer
 
 from ras_agent.app.cli.options import INCOMPLETE, UNANSWERED, AnswerSettings, GivenFlags
 from ras_agent.app.cli.terminal import busy, inert_json, inert_lines, screen
-from ras_agent.calling import raise_if_cancelled
 from ras_agent.errors import SettingsError, TraceError
 
 if TYPE_CHECKING:
@@ -93,6 +91,8 @@ def ask(
 
 def _run(question: str, settings: Settings, sample: bool, console: Console, verbose: bool, reasons: int) -> Trace:
     """Ask the question, draw each event, and return the trace."""
+    import asyncio
+
     from ras_agent.app.cli.draw import Drawing
 
     with busy(console) as doing:
@@ -117,6 +117,8 @@ def _run(question: str, settings: Settings, sample: bool, console: Console, verb
 
 async def _drawn(agent: Agent, question: str, drawing: Drawing) -> dict[str, Any]:
     """Run the agent and return its last state. Asynchronous, so that Ctrl-C cancels the model call under way."""
+    from ras_agent.calling import raise_if_cancelled
+
     out: dict[str, Any] = {}
     stream: AsyncIterator[Any] = agent.astream({"question": question}, stream_mode=["custom", "values"])
     async for kind, payload in stream:

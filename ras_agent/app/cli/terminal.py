@@ -6,11 +6,14 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 from rich.console import Console
-from rich.status import Status
 from rich.text import Text
+
+if TYPE_CHECKING:
+    from rich.status import Status
 
 # ---- the console
 

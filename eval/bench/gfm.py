@@ -1,11 +1,11 @@
-"""Speed, exactness and memory of the GFM network's fast scores, beside two plain passes in the same run.
+"""Measure speed, exactness and memory of the GFM network's fast scores against two plain passes in the same run.
 
     python -m ras_agent.eval.bench.gfm --openie corpus_openie.jsonl --questions questions.jsonl --zipf
     python -m ras_agent.eval.bench.gfm --index my.index --questions questions.jsonl
     python -m ras_agent.eval.bench.gfm --zipf --slow 2 --device cuda --systems "plain;fast;device;device, half"
 
-Three graphs: one of a file of OpenIE facts, with equivalence edges, as `ras-agent kg build` makes it; one that was
-built beside an index; and a synthetic one of the size of GFM-RAG's HotpotQA graph (87,768 entities, 45,112 relations,
+Three graphs: one of a file of OpenIE facts, with equivalence edges, as `ras-agent kg build` makes it; that of an
+index; and a synthetic one of the size of GFM-RAG's HotpotQA graph (87,768 entities, 45,112 relations,
 279,112 facts) whose degrees follow Zipf's law. Width 512, six layers, sentence vectors of 768; weights and vectors are
 random, which changes no time.
 The questions: of real graphs, 50 from the file that name an entity, which is then where they start; of the synthetic
@@ -14,7 +14,7 @@ best connected hundredth. The plain systems and the autograd network take long: 
 
     plain           every state of every entity, relation states too, with the compiled kernel for the messages, as the
                     published code works
-    plain, kept     the same with relation states that were kept
+    plain, cached   the same with cached relation states
     autograd        ras_agent.tools.gfm.network's plain_scores, the reference for exactness (real graphs only)
     fast            FastGFM
     fast, half      with its half-precision cache
@@ -25,10 +25,10 @@ best connected hundredth. The plain systems and the autograd network take long: 
 
 Every system has a process of its own, so that peak memory is its own. Times are medians over what it answered. Other
 programs disturb the time by the clock, less so the seconds of processor time over all threads: `CPU ratio` is of the
-median usual question's processor time against the first system, `to kept` against "plain, kept", `connected` against
-the first system for the well connected; `ratio` is by the clock, which is what counts on a device. `moved` are the
-bytes that a fast pass or one on a device has to read and write, `floor` is what they or its products take at the rates
-this machine or its device reached in the same run, beside whatever else ran on it.
+median usual question's processor time against the first system, `to cached` against "plain, cached", `connected`
+against the first system for the well connected; `ratio` is by the clock, which is what counts on a device. `moved` are
+the bytes that a fast pass or one on a device has to read and write; `floor` is the time that they or the products take
+at the rates that this machine or its device reached in the same run, next to whatever else ran on it.
 """
 
 from __future__ import annotations
@@ -45,19 +45,32 @@ from typing import Any
 
 import numpy as np
 
-from ras_agent.eval.bench.gfm_cases import Case, openie_case, real_case, zipf_case
-from ras_agent.eval.bench.gfm_measure import OnDevice, measure
-from ras_agent.eval.bench.gfm_speed_table import compared, heading, line, remark
-from ras_agent.eval.bench.gfm_systems import DEVICE_SYSTEMS, SYSTEMS
+from ras_agent.arrays import Floats
+from ras_agent.eval.bench.gfm_cases import GFMCase, openie_case, real_case, zipf_case
+from ras_agent.eval.bench.gfm_systems import DEVICE_SYSTEMS, SYSTEMS, OnDevice, measure
 from ras_agent.program import run_program
 from ras_agent.tools.gfm.cuda import ROWS_PER_BLOCK
 from ras_agent.tools.gfm.weights import GFMConfig
 from ras_agent.tools.kg.index import KGIndex
 
-__all__ = ["main"]
-
 CONFIG = GFMConfig()
 ENTITIES, RELATIONS, FACTS = 87_768, 45_112, 279_112
+_Record = dict[str, Any]
+_COLUMNS = {
+    "answered": "answered",
+    "median ms": "median_ms",
+    "p95 ms": "p95_ms",
+    "ratio": "ratio",
+    "CPU ms": "cpu_ms",
+    "CPU ratio": "cpu_ratio",
+    "to cached": "cached_cpu_ratio",
+    "connected": "connected_cpu_ratio",
+    "difference": "difference",
+    "cached MB": "cached_mb",
+    "peak MB": "peak_mb",
+    "moved MB": "moved_mb",
+    "floor ms": "floor_ms",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -65,12 +78,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--openie", type=Path, help="JSON lines with id, title, text, entities, triples")
     parser.add_argument("--questions", type=Path, help="JSON lines with question")
-    parser.add_argument("--index", type=Path, help="an index that `ras-agent kg build` has given a graph")
+    parser.add_argument("--index", type=Path, help="an index with a knowledge graph")
     parser.add_argument("--zipf", action="store_true", help="the synthetic graph too")
-    parser.add_argument("--count", type=int, default=50, help="questions of a graph, beside the well connected (50)")
+    parser.add_argument("--count", type=int, default=50, help="questions of a graph, without the well connected (50)")
     parser.add_argument("--connected", type=int, default=10, help="well connected ones (10)")
     parser.add_argument("--slow", type=int, default=5, help="how many of each kind the plain systems answer (5)")
-    parser.add_argument("--systems", help="parted by semicolons (all; those of a device only with --device)")
+    parser.add_argument("--systems", help="separated by semicolons (all; those of a device only with --device)")
     parser.add_argument("--device", help="where the systems of a device run: cuda, cuda:1, cpu, mps")
     parser.add_argument("--batch", type=_positive, default=1, help="questions that those compute at once (1)")
     parser.add_argument("--rows", type=_positive, default=ROWS_PER_BLOCK, help="entities times questions of a block")
@@ -89,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not given.device and any(one in DEVICE_SYSTEMS for one in chosen):
         parser.error("systems of a device need --device")
     size = given.count, given.connected
-    cases: dict[str, Callable[[], Case]] = {}
+    cases: dict[str, Callable[[], GFMCase]] = {}
     if given.openie:
         cases["OpenIE"] = lambda: openie_case(given.openie, given.questions, *size)
     if given.index:
@@ -106,31 +119,75 @@ def main(arguments: Sequence[str] | None = None) -> None:
                     file.write(json.dumps(record) + "\n")
 
 
-def _compare(name: str, case: Case, systems: Sequence[str], on: OnDevice) -> Iterator[dict[str, Any]]:
+def _compare(name: str, case: GFMCase, systems: Sequence[str], on: OnDevice) -> Iterator[_Record]:
     with tempfile.TemporaryDirectory() as folder:
         np.savez(Path(folder) / "case.npz", allow_pickle=False, **case)
         size = f"{case['entities']} entities, {case['relations']} relations, {len(case['edges'])} edges"
         print(f"{name}: {size}, {len(case['indptr']) - 1} questions, {case['connected']} of them well connected")
-        print(heading())
-        first: dict[str, Any] | None = None
-        kept: dict[str, Any] | None = None
+        print(_row("system", *_COLUMNS))
+        first: _Record | None = None
+        cached: _Record | None = None
         for system in systems:
             record = {"graph": name, **_in_process(system, folder, on)}
             first = first or record
-            kept = record if system == "plain, kept" else kept
+            cached = record if system == "plain, cached" else cached
             expected, found = (np.load(Path(folder) / f"{one}.npy") for one in (first["system"], system))
-            record = compared(record, first, kept, expected, found)
-            print("\n".join(filter(None, (line(record), remark(record)))), flush=True)
+            record = _compared(record, first, cached, expected, found)
+            print("\n".join(filter(None, (_line(record), _remark(record)))), flush=True)
             yield record
 
 
-def _in_process(system: str, folder: str, on: OnDevice) -> dict[str, Any]:
+def _in_process(system: str, folder: str, on: OnDevice) -> _Record:
     device, batch, rows = map(str, astuple(on))
     command = [sys.executable, "-P", "-m", "ras_agent.eval.bench.gfm", "--job", system, folder]
     command += ["--device", device, "--batch", batch, "--rows", rows]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    record: dict[str, Any] = json.loads(done.stdout)
+    record: _Record = json.loads(done.stdout)
     return record
+
+
+def _compared(record: _Record, first: _Record, cached: _Record | None, expected: Floats, found: Floats) -> _Record:
+    """Return `record` with its ratios to the first system and "plain, cached", and the largest difference of logits."""
+    made = dict(record)
+    for unit, of in (
+        ("", "median_ms"),
+        ("cpu_", "cpu_ms"),
+        ("connected_", "connected_ms"),
+        ("connected_cpu_", "connected_cpu_ms"),
+    ):
+        made[f"{unit}ratio"] = first[of] / record[of]
+    made["cached_cpu_ratio"] = cached["cpu_ms"] / record["cpu_ms"] if cached else None
+    made["difference"] = float(np.nanmax(np.abs(expected - found)))
+    made["range"] = float(np.nanmax(expected) - np.nanmin(expected))
+    return made
+
+
+def _line(record: _Record) -> str:
+    """Return one system's cells."""
+    return _row(record["system"], *(_shown(record.get(column)) for column in _COLUMNS.values()))
+
+
+def _remark(record: _Record) -> str:
+    """Say what bounds a system, if that was counted."""
+    if "gflop" not in record:
+        return ""
+    work = f"{record['gflop']:.3g} GFLOP take {record['products_ms']:.3g} ms at {record['gflop_per_s']:.0f} GFLOP/s"
+    moved = f"{record['moved_mb']:.4g} MB {record['bytes_ms']:.3g} ms at {record['copy_gb_per_s']:.4g} GB/s copied"
+    where = ""
+    if "batch" in record:
+        kernels = "Triton kernels" if record["kernels"] else "torch's own operations"
+        where = f"; {record['device']}, {record['batch']} at once, {record['products']} products, {kernels}"
+    return f"  a question, {record['reached']:.0f} entities: {work}, {moved}{where}"
+
+
+def _row(first: str, *cells: str) -> str:
+    return f"{first:<15}" + "".join(f"{cell:>11}" for cell in cells)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.3g}" if value < 100 else f"{value:.0f}"
+    return "" if value is None else str(value)
 
 
 def _positive(text: str) -> int:

@@ -15,43 +15,41 @@ from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts
 
-__all__ = ["Case", "openie_case", "real_case", "zipf_case"]
-
-Case = dict[str, npt.NDArray[Any]]
-"""entities, relations: how many. edges (E, 3). starts, indptr: question q starts from those between indptr[q] and
-indptr[q + 1]. connected: how many questions are the well connected, the last ones."""
+GFMCase = dict[str, npt.NDArray[Any]]
+"""Arrays by name. entities, relations: their numbers. edges: (E, 3). starts, indptr: question q starts from
+starts[indptr[q] : indptr[q + 1]]. connected: the number of well connected questions, which come last."""
 
 
-def openie_case(openie: Path, questions: Path, count: int, connected: int) -> Case:
-    """Edges and questions' entities of a file of OpenIE facts and a file of questions."""
+def openie_case(openie: Path, questions: Path, count: int, connected: int) -> GFMCase:
+    """Make a case of a file of OpenIE facts and a file of questions."""
     return real_case(KGIndex.in_memory(_facts(openie), embedder="minilm"), questions, count, connected)
 
 
-def real_case(kg: KGIndex, questions: Path, count: int, connected: int) -> Case:
-    """Edges of `kg`, and the entities of the first `count` questions of a file that name some."""
+def real_case(kg: KGIndex, questions: Path, count: int, connected: int) -> GFMCase:
+    """Make a case of the edges of `kg` and the entities of the first `count` questions of a file that name some."""
     texts = [json.loads(line)["question"] for line in questions.read_text("utf-8").splitlines()]
     starts = [found for text in texts if len(found := _named(kg, text))][:count]
     return _case(len(kg.entities), len(kg.relations), kg.edges, starts, connected)
 
 
-def zipf_case(entities: int, relations: int, facts: int, count: int, connected: int, seed: int = 0) -> Case:
-    """Facts whose ends and relations follow Zipf's law (exponent 0.8), numbered at random."""
+def zipf_case(entities: int, relations: int, facts: int, count: int, connected: int, seed: int = 0) -> GFMCase:
+    """Make a case of facts whose ends and relations follow Zipf's law (exponent 0.8), numbered at random."""
     rng = np.random.default_rng(seed)
 
-    names, kinds = rng.permutation(entities), rng.permutation(relations)
+    ends, labels = rng.permutation(entities), rng.permutation(relations)
 
     def drawn(numbers: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int64]:
         chances = np.cumsum(np.arange(1, len(numbers) + 1) ** -0.8)
         found: npt.NDArray[np.int64] = numbers[np.searchsorted(chances, rng.random(size) * chances[-1])]
         return found
 
-    edges = np.column_stack((drawn(names, facts), drawn(kinds, facts), drawn(names, facts)))
+    edges = np.column_stack((drawn(ends, facts), drawn(labels, facts), drawn(ends, facts)))
     starts = [np.unique(edges[rng.integers(0, facts, 3), 0]) for _ in range(count)]
     return _case(entities, relations, edges, starts, connected)
 
 
-def _case(entities: int, relations: int, edges: Any, starts: list[Any], connected: int) -> Case:
-    """A case as arrays; the well connected questions come last."""
+def _case(entities: int, relations: int, edges: Any, starts: list[Any], connected: int) -> GFMCase:
+    """Put a case together; the well connected questions come last."""
     degrees = np.bincount(np.asarray(edges)[:, [0, 2]].ravel(), minlength=entities)
     best = np.argsort(-degrees, kind="stable")[: max(connected, entities // 100)]
     chosen = np.random.default_rng(0).choice(best, connected, replace=False)
@@ -71,15 +69,16 @@ def _facts(path: Path) -> Iterator[PassageFacts]:
         row = json.loads(line)
         source = (Source(row["id"], 0, 0),)
         facts = [fact for fact in row["triples"] if len(fact) == 3 and all(fact)]
-        triples = tuple(Triple(head, kind, tail, source) for head, kind, tail in facts)
+        triples = tuple(Triple(head, relation, tail, source) for head, relation, tail in facts)
         yield PassageFacts(row["id"], triples, tuple(filter(None, row["entities"])))
 
 
 def _named(kg: KGIndex, question: str) -> npt.NDArray[np.int64]:
-    """The entities whose names stand in a question, the longest at each place."""
+    """Return the entities whose names occur in a question, the longest at each place."""
     words = question.rstrip("?").split()
     found, place = set(), 0
     while place < len(words):
+        end = place
         for end in range(min(len(words), place + 8), place, -1):
             name = " ".join(words[place:end]).removesuffix("'s")
             entity = kg.entity_id(name) if len(canonical_key(name)) > 3 else None

@@ -10,9 +10,8 @@ import pytest
 pytest.importorskip("torch")
 
 from ras_agent.eval.bench import gfm as bench_gfm
-from ras_agent.eval.bench.gfm_cases import Case, zipf_case
-from ras_agent.eval.bench.gfm_measure import OnDevice, measure
-from ras_agent.eval.bench.gfm_systems import SYSTEMS
+from ras_agent.eval.bench.gfm_cases import GFMCase, zipf_case
+from ras_agent.eval.bench.gfm_systems import SYSTEMS, OnDevice, measure
 from ras_agent.tools.gfm.weights import GFMConfig
 
 
@@ -25,7 +24,7 @@ def test_degrees_of_the_synthetic_graph_follow_zipfs_law() -> None:
     assert all(degrees_of >= np.quantile(degrees, 0.99) for degrees_of in _degrees(case)[-2:])
 
 
-def _degrees(case: Case) -> np.ndarray:
+def _degrees(case: GFMCase) -> np.ndarray:
     return np.bincount(case["edges"][:, [0, 2]].ravel(), minlength=2000)[case["starts"]]
 
 
@@ -50,13 +49,17 @@ def test_it_prints_a_table_and_writes_a_record_a_system(tmp_path: Path, capsys: 
     records = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert [record["system"] for record in records] == [one for one in SYSTEMS if one != "autograd"]
     assert all(record["difference"] < 1e-4 for record in records[:3])
-    assert records[2]["kept_mb"] > records[3]["kept_mb"] > 0
+    assert records[2]["cached_mb"] > records[3]["cached_mb"] > 0
+    plain, with_cache, fast = records[:3]
+    assert fast["cpu_ratio"] == plain["cpu_ms"] / fast["cpu_ms"]
+    assert fast["cached_cpu_ratio"] == with_cache["cpu_ms"] / fast["cpu_ms"]
+    assert fast["connected_ratio"] == plain["connected_ms"] / fast["connected_ms"]
     assert [record["answered"] for record in records] == [2, 2, 6, 6, 6]
     assert len(capsys.readouterr().out.splitlines()) == 8
 
 
 @pytest.mark.usefixtures("small")
-def test_systems_of_a_device_answer_in_batches_and_tell_what_bounds_them(
+def test_systems_of_a_device_answer_in_batches_and_show_what_bounds_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     systems = "plain;device;device, float32;device, half"
@@ -69,8 +72,8 @@ def test_systems_of_a_device_answer_in_batches_and_tell_what_bounds_them(
     # 400 entities, 2 layers after the first of two products of 16 by 16, and one of 16 by 32
     assert records[0]["gflop"] == pytest.approx(400 * (2 * 4 + 4) * 256 / 1e9)
     # messages read a state each and a third of a relation state; a layer reads and writes states, the score reads them
-    said = 1800 * 16 * 4 * (1 + 1 / 3)
-    assert records[0]["moved_mb"] == pytest.approx((2 * (said + 2 * 400 * 64) + 400 * 132) / 1e6)
+    gathered = 1800 * 16 * 4 * (1 + 1 / 3)
+    assert records[0]["moved_mb"] == pytest.approx((2 * (gathered + 2 * 400 * 64) + 400 * 132) / 1e6)
     assert records[2]["moved_mb"] < 0.52 * records[0]["moved_mb"]
     shown = capsys.readouterr().out
     assert shown.count("cpu, 3 at once, float32 products, torch's own operations") == 2

@@ -1,41 +1,42 @@
-"""The figures of a report: pure functions from results to numbers, all of them re-computable from results.jsonl."""
+"""The figures of a report: run folders are read, and pure functions turn their results into numbers."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from ras_agent.errors import UnknownName
+from ras_agent.errors import RunError, UnknownName
 from ras_agent.eval.metrics import all_recalled_at, find_metric, recall_at
-from ras_agent.eval.report.read import Run
+from ras_agent.eval.run.folder import RunFolder
 from ras_agent.eval.run.prices import Cost, Prices, Tokens, cost_of, model_tokens
 from ras_agent.eval.run.result import Result
 from ras_agent.eval.significance import Comparison, Estimate, compare, mean_interval
-
-__all__ = [
-    "Group",
-    "RecallPoint",
-    "RunFigures",
-    "Spread",
-    "Versus",
-    "comparisons",
-    "deciding_metric",
-    "figures_of",
-    "headline_metrics",
-    "metric_names",
-    "verdict",
-]
 
 _MOST_K = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
-    """Median, 95th percentile and mean, in the unit of the values."""
+class Run:
+    """Holds a run: its name, which is unique within a report, its manifest, and the results so far."""
+
+    name: str
+    manifest: Mapping[str, Any]
+    results: tuple[Result, ...]
+
+    @property
+    def by_id(self) -> dict[str, Result]:
+        return {result.id: result for result in self.results}
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """Holds median, 95th percentile and mean, in the unit of the values."""
 
     p50: float
     p95: float
@@ -44,7 +45,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The questions of one kind."""
+    """Holds the figures of the questions of one kind."""
 
     name: str
     n: int
@@ -54,7 +55,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class RecallPoint:
-    """At depth `k`: the mean share of gold passages found, and the share of questions with all of them."""
+    """Holds at depth `k` the mean share of gold passages found, and the share of questions with all of them."""
 
     k: int
     recall: float
@@ -63,7 +64,11 @@ class RecallPoint:
 
 @dataclass(frozen=True, slots=True)
 class RunFigures:
-    """One run in numbers. `groups`: "type", "gold hops" and "hops taken", where they tell questions apart."""
+    """Holds one run in numbers.
+
+    groups: by "type", "gold hops" and "hops taken", where these differ between questions. verdicts: counts of right,
+    wrong, abstained and error. with_gold: how many questions name gold passages.
+    """
 
     name: str
     n: int
@@ -71,9 +76,9 @@ class RunFigures:
     verdicts: Mapping[str, int]
     groups: Mapping[str, tuple[Group, ...]]
     stop_reasons: Mapping[str, int]
-    seconds: Spread
-    hops: Spread
-    tokens: Spread
+    seconds: Distribution
+    hops: Distribution
+    tokens: Distribution
     models: Mapping[str, Tokens]
     replayed: int
     cost: Cost
@@ -83,7 +88,7 @@ class RunFigures:
 
 @dataclass(frozen=True, slots=True)
 class Versus:
-    """Run `name` minus run `base` in one metric, on the questions that both have scored."""
+    """Holds the difference of run `name` to run `base` in one metric, on the questions that both have scored."""
 
     name: str
     base: str
@@ -91,10 +96,31 @@ class Versus:
     found: Comparison
 
 
-def verdict(result: Result, metric: str) -> str:
-    """right, wrong, abstained or error; right is a score of at least 0.5 in `metric`.
+def load_runs(folders: Sequence[Path], *, traces: bool = True) -> list[Run]:
+    """Read the runs in `folders`; runs of one name get a number each. Without `traces` these are left out.
 
-    Where there is no gold answer to give, to abstain is right.
+    Raises RunError for a folder that holds no run, a line that is no result, or a run without any result yet.
+    """
+    runs: list[Run] = []
+    for path in folders:
+        folder = RunFolder(path)
+        manifest = folder.manifest()
+        # by id: if a question is there twice, the later result counts
+        results = {one.id: one if traces else replace(one, trace=None) for one in folder.results()}
+        if not results:
+            raise RunError(f"{folder.results_path}: no question has ended yet; run it with `ras-agent eval`")
+        own = str(manifest.get("name") or path.resolve().name)
+        names, name, number = {run.name for run in runs}, own, 2
+        while name in names:
+            name, number = f"{own} ({number})", number + 1
+        runs.append(Run(name, manifest, tuple(results.values())))
+    return runs
+
+
+def verdict(result: Result, metric: str) -> str:
+    """Return "right", "wrong", "abstained" or "error"; right is a score of at least 0.5 in `metric`.
+
+    Where there is no gold answer, to abstain is right.
     """
     if result.error:
         return "error"
@@ -106,7 +132,7 @@ def verdict(result: Result, metric: str) -> str:
 
 
 def metric_names(runs: Iterable[Run]) -> list[str]:
-    """All metrics of the runs, in the order of their manifests, then of their results."""
+    """Return all metrics of the runs, in the order of their manifests, then of their results."""
     names: dict[str, None] = {}
     for run in runs:
         scored = dict.fromkeys(name for result in run.results for name in result.scores)
@@ -125,13 +151,13 @@ def deciding_metric(names: Sequence[str]) -> str:
 
 
 def headline_metrics(names: Sequence[str], deciding: str) -> list[str]:
-    """The one or two metrics of narrow tables: the deciding one, and F1 or whatever else comes first."""
+    """Return the one or two metrics of narrow tables: the deciding one, and F1 or else the first of the others."""
     others = sorted((name for name in names if name != deciding), key=lambda name: "f1" not in name.lower())
     return [name for name in (deciding, *others[:1]) if name]
 
 
 def figures_of(run: Run, metric: str, prices: Prices) -> RunFigures:
-    """One run in numbers; `metric` decides right or wrong."""
+    """Compute one run's figures; `metric` decides whether an answer is right."""
     results = run.results
     models: dict[str, Tokens] = {}
     for result in results:
@@ -145,9 +171,9 @@ def figures_of(run: Run, metric: str, prices: Prices) -> RunFigures:
         verdicts=_verdicts(results, metric),
         groups=_groups(results, metric),
         stop_reasons=dict(Counter(result.stop_reason or "error" for result in results).most_common()),
-        seconds=_spread([result.seconds for result in results]),
-        hops=_spread([result.hops for result in results]),
-        tokens=_spread(
+        seconds=_distribution([result.seconds for result in results]),
+        hops=_distribution([result.hops for result in results]),
+        tokens=_distribution(
             [result.usage.get("input_tokens", 0) + result.usage.get("output_tokens", 0) for result in results]
         ),
         models=models,
@@ -159,7 +185,7 @@ def figures_of(run: Run, metric: str, prices: Prices) -> RunFigures:
 
 
 def comparisons(runs: Sequence[Run], metrics: Sequence[str]) -> list[Versus]:
-    """Every run but the first against the first, metric by metric, on common questions."""
+    """Compare every other run with the first, metric by metric, on common questions."""
     found = []
     for run in runs[1:]:
         for metric in metrics:
@@ -212,13 +238,13 @@ def _groups(results: Sequence[Result], metric: str) -> dict[str, tuple[Group, ..
     return groups
 
 
-def _spread(values: Sequence[float]) -> Spread:
+def _distribution(values: Sequence[float]) -> Distribution:
     p50, p95 = np.percentile(values, [50, 95])
-    return Spread(float(p50), float(p95), float(np.mean(values)))
+    return Distribution(float(p50), float(p95), float(np.mean(values)))
 
 
 def _recall(results: Sequence[Result]) -> tuple[RecallPoint, ...]:
-    """The curve up to the longest ranked list, at most 50."""
+    """Return the curve of recall up to the longest ranked list, at most 50."""
     deepest = min(_MOST_K, max((len(result.retrieved) for result in results), default=0))
     return tuple(
         RecallPoint(

@@ -1,7 +1,7 @@
-"""A report as one self-contained page (see ras_agent/page/parts.py): figures and plots as they are, and a browser for
-single questions that unpacks a question's trace when it is looked at.
+"""A report as one self-contained page: figures and plots, and a browser for single questions with their traces.
 
-A trace stands in the page as gzip in base64, about a third of its JSON; the browser's own DecompressionStream opens it.
+A trace is in the page as gzip in base64, which takes about a third of its JSON; the browser's own DecompressionStream
+unpacks it when the question is looked at.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import asdict
 
 from ras_agent.errors import MissingExtra
 from ras_agent.eval.report.figures import (
+    Run,
     comparisons,
     deciding_metric,
     figures_of,
@@ -19,10 +20,8 @@ from ras_agent.eval.report.figures import (
     metric_names,
     verdict,
 )
-from ras_agent.eval.report.pieces import Report
 from ras_agent.eval.report.plots import Plot, drawn_plots
-from ras_agent.eval.report.read import Run
-from ras_agent.eval.report.sections import body
+from ras_agent.eval.report.sections import Report, body
 from ras_agent.eval.report.traces import packed_traces
 from ras_agent.eval.run.prices import Prices, model_tokens
 from ras_agent.eval.run.result import Result
@@ -30,11 +29,12 @@ from ras_agent.marks import ACTIONS
 from ras_agent.page import filled, json_for_html, page_file, policy, trace_frame
 from ras_agent.records import JSON
 
-__all__ = ["make_report", "report_html"]
-
 
 def make_report(runs: Sequence[Run], prices: Prices, metric: str = "", *, plots: bool = True) -> Report:
-    """All figures of the runs, and plots if wanted; `metric` decides right or wrong (the strictest answer metric)."""
+    """Return all figures of the runs, and plots if wanted.
+
+    metric: decides whether an answer is right; by default the metric that decides before the others (`Metric.decides`).
+    """
     metrics = metric_names(runs)
     deciding = metric or deciding_metric(metrics)
     figures = [figures_of(run, deciding, prices) for run in runs]
@@ -53,8 +53,11 @@ def make_report(runs: Sequence[Run], prices: Prices, metric: str = "", *, plots:
 def report_html(
     report: Report, *, traces: bool = True, workers: int = 1, progress: Callable[[int, int], None] | None = None
 ) -> str:
-    """The page. With `traces`, those that the runs hold can be opened; they are drawn in `workers` processes, and
-    `progress` is told (done, of how many)."""
+    """Return the page.
+
+    traces: whether the runs' traces can be opened in it. They are drawn in `workers` processes, and `progress` is
+    called with how many are done, and of how many.
+    """
     style, script = page_file("report.css"), page_file("report.js")
     inner = (page_file("trace.js"), page_file("trace.css"))  # an inner page obeys the outer page's policy as well
     packed = _packed(report.runs, workers, progress) if traces else {}
@@ -77,7 +80,7 @@ def report_html(
 def _packed(
     runs: Sequence[Run], workers: int, progress: Callable[[int, int], None] | None
 ) -> dict[tuple[int, int], str]:
-    """Traces by (run, the result's place in it). One that cannot be read is left out; the browser says so."""
+    """Return packed traces by (run, the result's place in it) without those that cannot be read."""
     found = {
         (number, place): result.trace
         for number, run in enumerate(runs)
@@ -89,7 +92,7 @@ def _packed(
 
 
 def _data(report: Report, packed: Mapping[tuple[int, int], str]) -> JSON:
-    """What the browser of questions lists: every question once, with each run's result."""
+    """Return what the browser of questions lists: every question once, with each run's result."""
     questions: dict[str, JSON] = {}
     for number, run in enumerate(report.runs):
         for place, result in enumerate(run.results):

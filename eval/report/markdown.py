@@ -1,4 +1,4 @@
-"""A report as Markdown tables, for a README, an issue or a paper's draft."""
+"""A report as Markdown tables, and how scores, differences and sums are written in text."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ from collections.abc import Sequence
 
 from ras_agent.eval.report.figures import RunFigures, Versus, headline_metrics
 from ras_agent.eval.run.prices import Cost
-from ras_agent.eval.significance import Estimate
-
-__all__ = ["cost_text", "markdown", "money", "percent", "score_text"]
+from ras_agent.eval.significance import Comparison, Estimate
 
 
-def markdown(runs: Sequence[RunFigures], differences: Sequence[Versus], metrics: Sequence[str], metric: str) -> str:
-    """The tables; scores in percent with 95 % bootstrap intervals. `metric` decided right or wrong."""
+def report_markdown(
+    runs: Sequence[RunFigures], differences: Sequence[Versus], metrics: Sequence[str], metric: str
+) -> str:
+    """Return the tables, with scores in percent and 95 % bootstrap intervals.
+
+    metric: the one that decided whether answers are right.
+    """
     parts = [_scores(runs, metrics)]
     if differences:
         parts.append(_differences(differences))
@@ -25,31 +28,50 @@ def markdown(runs: Sequence[RunFigures], differences: Sequence[Versus], metrics:
 
 
 def percent(value: float) -> str:
-    """A share as percent, with one decimal."""
+    """Return a share as percent, with one decimal."""
     return f"{100 * value:.1f}"
 
 
-def score_text(score: Estimate | None, n: int) -> str:
-    """Mean and interval, in percent; how many questions have the score, if they are not all `n`."""
+def score_text(score: Estimate | None, n: int | None = None) -> str:
+    """Return mean and interval in percent, and how many questions have the score if they are not all `n`."""
     if score is None:
         return "–"
     text = f"{percent(score.mean)} ({percent(score.low)} to {percent(score.high)})"
-    return text if score.n == n else f"{text}, n = {score.n}"
+    return text if n is None or score.n == n else f"{text}, n = {score.n}"
+
+
+def difference_text(found: Comparison | None) -> str:
+    """Return a paired difference in points with its interval; "" for none."""
+    if found is None:
+        return ""
+    gap = found.difference
+    return f"{100 * gap.mean:+.1f} ({100 * gap.low:+.1f} to {100 * gap.high:+.1f})"
 
 
 def money(value: float) -> str:
-    """A sum with as many decimals as its size needs."""
+    """Return a sum with as many decimals as its size needs."""
     return f"{value:.2f}" if value >= 1 or not value else f"{value:.4f}"
 
 
 def cost_text(cost: Cost, calls: int) -> str:
-    """The cost, or why it is not known."""
+    """Return the cost, or why it is not known."""
     if not calls:
         return "no model calls"
     missing = f"unknown: no price for {', '.join(cost.unknown)}" if cost.unknown else ""
     if cost.unknown and not cost.known:
         return missing
     return money(cost.known) + (f" and {missing}" if missing else "")
+
+
+def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]], texts: int = 1) -> str:
+    """Return a Markdown table; the columns behind the first `texts` are aligned to the right."""
+    alignment = ["---"] * texts + ["---:"] * (len(head) - texts)
+    return "\n".join("| " + " | ".join(map(_cell, line)) + " |" for line in (head, alignment, *rows))
+
+
+def _cell(text: str) -> str:
+    """Return a cell that ends neither its cell nor its line nor begins markup; names come from users and files."""
+    return " ".join(text.split()).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
 
 
 def _scores(runs: Sequence[RunFigures], metrics: Sequence[str]) -> str:
@@ -62,19 +84,15 @@ def _scores(runs: Sequence[RunFigures], metrics: Sequence[str]) -> str:
         ]
         for run in runs
     ]
-    return _table(["run", "n", *metrics, "errors"], rows)
+    return markdown_table(["run", "n", *metrics, "errors"], rows)
 
 
 def _differences(differences: Sequence[Versus]) -> str:
     rows = []
     for one in differences:
-        gap = one.found.difference
-        interval = f"{100 * gap.low:+.1f} to {100 * gap.high:+.1f}"
-        pair = f"{one.name} − {one.base}"
-        rows.append(
-            [pair, one.metric, str(one.found.n), f"{100 * gap.mean:+.1f}", interval, f"{one.found.permutation_p:.4f}"]
-        )
-    return _table(["paired difference", "metric", "n", "mean", "95 % interval", "p"], rows)
+        gap = difference_text(one.found)
+        rows.append([f"{one.name} − {one.base}", one.metric, str(one.found.n), gap, f"{one.found.permutation_p:.4f}"])
+    return markdown_table(["paired difference", "metric", "n", "difference", "p"], rows, texts=2)
 
 
 def _effort(runs: Sequence[RunFigures]) -> str:
@@ -84,8 +102,8 @@ def _effort(runs: Sequence[RunFigures]) -> str:
         seconds = f"{run.seconds.p50:.2f} / {run.seconds.p95:.2f}"
         tokens = f"{run.tokens.p50:.0f} / {run.tokens.p95:.0f}"
         rows.append([run.name, f"{run.hops.mean:.2f}", seconds, str(calls), tokens, cost_text(run.cost, calls)])
-    head = ["run", "hops", "seconds p50 / p95", "LLM calls", "tokens a question p50 / p95", "cost"]
-    return _table(head, rows)
+    head = ["run", "hops", "seconds p50 / p95", "LLM calls", "tokens per question p50 / p95", "cost"]
+    return markdown_table(head, rows)
 
 
 def _breakdown(runs: Sequence[RunFigures], kind: str, metrics: Sequence[str]) -> str:
@@ -97,21 +115,10 @@ def _breakdown(runs: Sequence[RunFigures], kind: str, metrics: Sequence[str]) ->
         for group in run.groups.get(kind, ())
         if group.name == wanted
     ]
-    return _table([kind, "run", "n", *metrics], rows)
+    return markdown_table([kind, "run", "n", *metrics], rows, texts=2)
 
 
 def _stops(runs: Sequence[RunFigures]) -> str:
     reasons = dict.fromkeys(reason for run in runs for reason in run.stop_reasons)
     rows = [[reason, *(str(run.stop_reasons.get(reason, 0)) for run in runs)] for reason in reasons]
-    return _table(["stopped", *(run.name for run in runs)], rows)
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(map(_cell, line)) + " |" for line in lines)
-
-
-def _cell(text: str) -> str:
-    """Names come from users and files: no cell may end a cell, a line, or begin markup."""
-    line = " ".join(text.split())
-    return line.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
+    return markdown_table(["stopped", *(run.name for run in runs)], rows)

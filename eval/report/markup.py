@@ -1,33 +1,35 @@
-"""HTML in which all text is escaped: `el("td", name)` holds whatever `name` says, as text."""
+"""HTML in which all text is escaped: `el("td", name)` shows whatever `name` is, as text."""
 
 from __future__ import annotations
 
 import html
 from collections.abc import Iterable
 
-__all__ = ["Html", "el", "join", "table"]
-
 _VOID = frozenset({"input", "br", "hr", "meta"})
 
 
 class Html(str):
-    """Markup: what `el` made, or an SVG of our own. Every other string is text."""
+    """Marks a string as markup, made by `el` or as an SVG of our own. Every other string is text."""
 
     __slots__ = ()
 
 
 def el(tag: str, *children: str | Html, **attributes: str | int | bool | None) -> Html:
-    """An element. Attributes: `class_`, `aria_label` for class, aria-label; True stands bare, False and None not."""
-    said = "".join(
+    """Return an element.
+
+    Attributes are written `class_`, `aria_label` for class, aria-label. One that is True has no value, one that is
+    False or None is left out.
+    """
+    written = "".join(
         f" {name.rstrip('_').replace('_', '-')}" + ("" if value is True else f'="{html.escape(_legible(str(value)))}"')
         for name, value in attributes.items()
         if value is not None and value is not False
     )
-    return Html(f"<{tag}{said}>" if tag in _VOID else f"<{tag}{said}>{join(children)}</{tag}>")
+    return Html(f"<{tag}{written}>" if tag in _VOID else f"<{tag}{written}>{join(children)}</{tag}>")
 
 
 def join(children: Iterable[str | Html]) -> Html:
-    """Children side by side."""
+    """Join children one after another."""
     return Html(
         "".join(child if isinstance(child, Html) else html.escape(_legible(child), quote=False) for child in children)
     )
@@ -36,9 +38,9 @@ def join(children: Iterable[str | Html]) -> Html:
 def table(
     head: Iterable[str | Html], rows: Iterable[Iterable[str | Html | None]], *, caption: str, texts: int = 1
 ) -> Html:
-    """A table in a box that scrolls sideways. The first `texts` columns are text, the others figures.
+    """Return a table in a box that scrolls sideways. The first `texts` columns are text, the others figures.
 
-    A first cell that is an element of its own stands as it is; None leaves it to the cell above, which spans it.
+    A first cell that is a <th> of its own is used as it is; None leaves it out, where the cell above spans it.
     """
 
     def cells(tag: str, row: Iterable[str | Html | None]) -> Html:
@@ -53,11 +55,11 @@ def table(
         return el("tr", *made)
 
     whole = el("table", el("thead", cells("th", head)), el("tbody", *(cells("td", row) for row in rows)))
-    # the caption stays where it is when the table is scrolled, so it is none of the table's own
+    # the caption is outside the table, so that it does not scroll with it
     box = el("div", whole, class_="scroll", tabindex=0, role="group", aria_label=caption)
     return el("div", el("p", caption, class_="caption"), box, class_="box")
 
 
 def _legible(text: str) -> str:
-    """A lone surrogate cannot be written to a file."""
+    """Replace lone surrogates, which cannot be written to a file."""
     return text.encode("utf-8", "replace").decode()

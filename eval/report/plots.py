@@ -1,4 +1,4 @@
-"""The plots of a report, drawn by matplotlib as SVG that stands in the page and takes its colours from it.
+"""The plots of a report, drawn by matplotlib as SVG that is part of the page and takes its colours from it.
 
 Colours become classes of the page's style sheet, so that a plot follows light and dark, and nothing is left that a
 Content-Security-Policy without inline styles would refuse. Names are text, never formulas or markup.
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
@@ -20,28 +21,28 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Plot", "drawn_plots"]
-
 _INK, _SOFT, _GRID, _GROUND = "#010101", "#010102", "#010103", "#010104"
 _SERIES = [f"#01020{number}" for number in range(1, 9)]
-_MARKERS = "osD^vPX*"
+MARKERS = "osD^vPX*"
 _CLASSES = {_INK: "ink", _SOFT: "soft", _GRID: "grid", _GROUND: "ground"} | {
     colour: f"run{number}" for number, colour in enumerate(_SERIES, 1)
 }
 _SVG = "{http://www.w3.org/2000/svg}"
 _HREF = "{http://www.w3.org/1999/xlink}href"
 _LINES = [(0, ()), (0, (4, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5))]
-_STYLE: Any = {
-    "svg.hashsalt": "ras-agent",  # the same figures give the same page
+STYLE: Any = {
+    "svg.hashsalt": "ras-agent",  # the same figures give the same file
     "svg.fonttype": "none",  # text stays text: searchable, in the page's own face
     "font.family": "sans-serif",
     "font.size": 10.5,
-    "text.color": _INK,
-    "text.parse_math": False,
-    "axes.edgecolor": _GRID,
-    "axes.labelcolor": _SOFT,
+    "text.parse_math": False,  # a model's name may hold dollars
     "axes.spines.top": False,
     "axes.spines.right": False,
+}
+_STYLE: Any = STYLE | {
+    "text.color": _INK,
+    "axes.edgecolor": _GRID,
+    "axes.labelcolor": _SOFT,
     "axes.grid": True,
     "axes.axisbelow": True,
     "grid.color": _GRID,
@@ -58,7 +59,7 @@ _NAME = 26  # characters of a name beside an axis
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """An SVG element and what it shows, in words."""
+    """Holds an SVG element and what it shows, in words."""
 
     name: str
     caption: str
@@ -72,16 +73,10 @@ def drawn_plots(
     metric: str,
     seconds: Mapping[str, Sequence[float]],
 ) -> dict[str, Plot]:
-    """All plots that the runs have figures for, by name. `seconds`: of each question, by run.
+    """Draw all plots that the runs have figures for, by name. seconds: of each question, by run.
 
     Raises MissingExtra without matplotlib.
     """
-    try:
-        import matplotlib
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtra("plots", "eval") from error
-
     rows = max(1, len(metrics)) * (len(runs) + 0.7)
     kinds = [kind for kind in ("type", "gold hops", "hops taken") if any(kind in run.groups for run in runs)]
     wanted: list[tuple[str, str, float, Callable[[Axes], object]]] = [
@@ -104,15 +99,33 @@ def drawn_plots(
         wanted.append(("seconds", caption, 2.6, lambda axes: _seconds(axes, runs, seconds)))
 
     drawn = {}
-    with matplotlib.rc_context(_STYLE):
-        for name, caption, high, draw in wanted:
-            figure = Figure(figsize=(5.2, min(high, 12)), layout="constrained")
+    for name, caption, high, draw in wanted:
+        with new_figure(5.2, high, _STYLE) as figure:
             figure.patch.set_visible(False)
             axes = figure.subplots()
             axes.patch.set_visible(False)
             draw(axes)
             drawn[name] = Plot(name, caption, _inline(figure, name.replace(" ", "-"), caption))
     return drawn
+
+
+@contextmanager
+def new_figure(width: float, height: float, style: Any = STYLE) -> Iterator[Figure]:
+    """Yield an empty figure, in inches, that is drawn and saved in `style`. Raises MissingExtra without matplotlib."""
+    try:
+        import matplotlib
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingExtra("plots", "eval") from error
+    with matplotlib.rc_context(style):
+        yield Figure(figsize=(min(width, 14), min(height, 12)), layout="constrained")
+
+
+def svg_of(figure: Figure) -> str:
+    """Return a figure as the text of an SVG file; the same figure gives the same text."""
+    file = io.StringIO()
+    figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    return file.getvalue()
 
 
 def _scores(axes: Axes, runs: Sequence[RunFigures], metrics: Sequence[str]) -> None:
@@ -139,7 +152,7 @@ def _groups(axes: Axes, runs: Sequence[RunFigures], kind: str, metric: str) -> N
 def _whiskers(
     axes: Axes, rows: Sequence[tuple[str, str]], runs: Sequence[RunFigures], score: Callable[[RunFigures, str], Any]
 ) -> None:
-    """A row for each (name, label), in it a dot with its interval for each run."""
+    """Draw a row for each (name, label), with a dot and its interval for each run."""
     step = 1 / (len(runs) + 0.7)
     for number, run in enumerate(runs):
         found = [(row + (number - (len(runs) - 1) / 2) * step, score(run, name)) for row, (name, _) in enumerate(rows)]
@@ -196,7 +209,7 @@ def _seconds(axes: Axes, runs: Sequence[RunFigures], seconds: Mapping[str, Seque
     for number, run in enumerate(runs):
         values = sorted(value for value in seconds[run.name] if value > 0)
         shares = [100 * (index + 1) / len(values) for index in range(len(values))]
-        look = _look(number, _LINES[0]) | {"marker": ""}
+        look: dict[str, Any] = _look(number, _LINES[0]) | {"marker": ""}
         axes.plot(values, shares, label=_short(run.name), drawstyle="steps-post", **look)
     axes.set_xscale("log")
     axes.set_ylim(0, 102)
@@ -209,9 +222,9 @@ def _seconds(axes: Axes, runs: Sequence[RunFigures], seconds: Mapping[str, Seque
 
 
 def _look(number: int, line: Any, every: int | None = None) -> dict[str, Any]:
-    """Run `number`'s colour and marker: told apart without colour too."""
+    """Return the colour and marker of run `number`: markers differ, so that colours are not needed."""
     place = number % len(_SERIES)
-    look = {"color": _SERIES[place], "marker": _MARKERS[place], "markersize": 5, "linestyle": line, "linewidth": 1.6}
+    look = {"color": _SERIES[place], "marker": MARKERS[place], "markersize": 5, "linestyle": line, "linewidth": 1.6}
     return look | ({"markevery": every} if every else {})
 
 
@@ -226,10 +239,8 @@ def _short(name: str) -> str:
 
 
 def _inline(figure: Figure, name: str, caption: str) -> str:
-    """The figure as an <svg> element without a style, an id of another plot, or a name of another place."""
-    file = io.BytesIO()
-    figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
-    root = ElementTree.fromstring(file.getvalue())
+    """Return the figure as an <svg> element without style sheets, foreign namespaces or ids of another plot."""
+    root = ElementTree.fromstring(svg_of(figure))
     for parent in root.iter():
         for child in list(parent):
             if not child.tag.startswith(_SVG) or child.tag in (f"{_SVG}metadata", f"{_SVG}style"):
@@ -245,7 +256,7 @@ def _inline(figure: Figure, name: str, caption: str) -> str:
 
 
 def _plain(element: ElementTree.Element, name: str) -> None:
-    """Styles to attributes and classes, references to references within this plot; tags without a namespace."""
+    """Turn styles into attributes and classes, make references point into this plot, drop tags' namespaces."""
     element.tag = element.tag.removeprefix(_SVG)
     rules = dict(re.findall(r"([\w-]+)\s*:\s*([^;]+)", element.attrib.pop("style", "")))
     classes = []
@@ -269,7 +280,7 @@ def _plain(element: ElementTree.Element, name: str) -> None:
 
 
 def _attribute(kind: str, value: str) -> dict[str, str]:
-    """A style rule as an attribute; the page chooses the face."""
+    """Return a style rule as an attribute; the page chooses the typeface."""
     if kind == "font":
         size = re.search(r"([\d.]+)px", value)
         return {"font-size": size[1]} if size else {}

@@ -1,30 +1,56 @@
-"""The sections of a report's page, as markup: figures in tables, plots beside them."""
+"""The sections of a report's page: figures in tables with plots next to them, and the browser for questions."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from ras_agent.eval.report.effort import effort
-from ras_agent.eval.report.figures import Group, RunFigures, headline_metrics
-from ras_agent.eval.report.markdown import percent
+from ras_agent.eval.report.figures import Group, Run, RunFigures, Versus, headline_metrics
+from ras_agent.eval.report.markdown import cost_text, percent
 from ras_agent.eval.report.markup import Html, el, join, table
-from ras_agent.eval.report.pieces import VERDICTS, Report, figure, pair, run_name, score_cell
-from ras_agent.eval.report.questions import questions
+from ras_agent.eval.report.plots import Plot
+from ras_agent.eval.run.prices import Prices
+from ras_agent.eval.significance import Estimate
 
-__all__ = ["body"]
+VERDICTS = {"right": "✓", "wrong": "✗", "abstained": "–", "error": "!"}
+_SEARCH = "Search questions and answers"
+_ORDERS = {
+    "": "by id",
+    "score": "lowest score first",
+    "seconds": "slowest first",
+    "hops": "most hops first",
+    "tokens": "most tokens first",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Holds runs with all their figures and plots.
+
+    metric: decides whether an answer is right. missing: why there are no plots.
+    """
+
+    runs: tuple[Run, ...]
+    figures: tuple[RunFigures, ...]
+    differences: tuple[Versus, ...]
+    metrics: tuple[str, ...]
+    metric: str
+    prices: Prices
+    plots: Mapping[str, Plot]
+    missing: str = ""
 
 
 def body(report: Report) -> Html:
-    """Everything between <body> and the scripts."""
+    """Return everything between <body> and the scripts."""
     sections = [
         ("scores", "Scores", _scores(report)),
         ("differences", "Differences", _differences(report)),
         ("kinds", "By kind of question", _kinds(report)),
         ("retrieval", "Retrieval", _retrieval(report)),
-        ("effort", "Time, tokens, cost", effort(report)),
-        ("questions", "Questions", questions(report)),
+        ("effort", "Time, tokens, cost", _effort(report)),
+        ("questions", "Questions", _questions(report)),
         ("runs", "How it was run", _manifests(report)),
     ]
     shown = [(name, title, content) for name, title, content in sections if content]
@@ -41,8 +67,8 @@ def body(report: Report) -> Html:
                     for name, title, content in shown
                 ),
             ),
-            el("noscript", "The figures stand here as they are; to look at single questions, the page runs a script of "
-               "its own. It loads nothing from elsewhere."),
+            el("noscript", "The figures need no script; to look at single questions, the page runs a script of its "
+               "own. It loads nothing from elsewhere."),
         ]
     )  # fmt: skip
 
@@ -50,14 +76,17 @@ def body(report: Report) -> Html:
 def _header(report: Report) -> Html:
     first = report.runs[0].manifest
     benchmarks = dict.fromkeys(str(run.manifest.get("benchmark") or "") for run in report.runs)
-    said = [", ".join(filter(None, benchmarks)), f"{len({r.id for run in report.runs for r in run.results})} questions"]
+    parts = [
+        ", ".join(filter(None, benchmarks)),
+        f"{len({r.id for run in report.runs for r in run.results})} questions",
+    ]
     if started := str(first.get("started") or ""):
-        said.append(started.replace("T", " ")[:16] + " UTC")
+        parts.append(started.replace("T", " ")[:16] + " UTC")
     title: list[Html] = []
     for number in [*range(2, len(report.runs) + 1), 1]:  # the others against the first
         title += [el("span", " against " if number == 1 else ", ", class_="soft")] if title else []
-        title.append(run_name(report, number))
-    return el("header", el("h1", *title), el("p", " · ".join(filter(None, said)), class_="soft"), *_warnings(report))
+        title.append(_run_name(report, number))
+    return el("header", el("h1", *title), el("p", " · ".join(filter(None, parts)), class_="soft"), *_warnings(report))
 
 
 def _warnings(report: Report) -> Iterable[Html]:
@@ -72,20 +101,20 @@ def _warnings(report: Report) -> Iterable[Html]:
 
 def _scores(report: Report) -> Html:
     rows = [
-        [metric, *(score_cell(run.scores.get(metric), run.n) for run in report.figures)] for metric in report.metrics
+        [metric, *(_score_cell(run.scores.get(metric), run.n) for run in report.figures)] for metric in report.metrics
     ]
     names = [
-        join([run_name(report, number), el("small", f" n = {run.n}")]) for number, run in enumerate(report.figures, 1)
+        join([_run_name(report, number), el("small", f" n = {run.n}")]) for number, run in enumerate(report.figures, 1)
     ]
     made = table(["metric", *names], rows, caption="Mean scores in percent, with 95 % bootstrap intervals")
     missing = el("p", f"No plots: {report.missing}", class_="warning") if report.missing else Html("")
     if len(report.runs) > 2:  # as wide as the page
-        return el("div", made, pair(el("div", _verdicts(report), missing, class_="stack"), figure(report, "scores")))
-    return pair(el("div", made, _verdicts(report), missing, class_="stack"), figure(report, "scores"))
+        return el("div", made, _pair(el("div", _verdicts(report), missing, class_="stack"), _figure(report, "scores")))
+    return _pair(el("div", made, _verdicts(report), missing, class_="stack"), _figure(report, "scores"))
 
 
 def _verdicts(report: Report) -> Html:
-    """How many were right, for each run a bar."""
+    """Return a bar for each run: how many questions were right, wrong, abstained or ended in an error."""
     bars = []
     for number, run in enumerate(report.figures, 1):
         rects, labels, begin = [], [], 0.0
@@ -97,7 +126,7 @@ def _verdicts(report: Report) -> Html:
                 mark = el("span", f"{VERDICTS[name]} ", class_=f"v {name}", aria_hidden="true")
                 labels.append(el("li", mark, f"{count} {name}"))
         bar = el("svg", *rects, viewBox="0 0 100 10", preserveAspectRatio="none", class_="bar", aria_hidden="true")
-        name_ = run_name(report, number) if len(report.runs) > 1 else Html("")
+        name_ = _run_name(report, number) if len(report.runs) > 1 else Html("")
         bars.append(el("li", name_, bar, el("ul", *labels)))
     note = (
         f"Right: {report.metric} of at least 50 %, or no answer where there is none to give." if report.metric else ""
@@ -118,12 +147,12 @@ def _differences(report: Report) -> Html:
         mean = el("span", el("b", f"{100 * gap.mean:+.1f}", class_=sure), " ",
                   el("small", f"{100 * gap.low:+.1f} to {100 * gap.high:+.1f}"), class_="score")  # fmt: skip
         rows.append(
-            [run_name(report, numbers[one.name]), one.metric, str(one.found.n), mean, f"{one.found.permutation_p:.4f}"]
+            [_run_name(report, numbers[one.name]), one.metric, str(one.found.n), mean, f"{one.found.permutation_p:.4f}"]
         )
     caption = f"Against {report.runs[0].name}, in points, on common questions; 95 % intervals by paired bootstrap"
     note = "p: paired permutation test, two-sided, not corrected for the number of comparisons."
     made = table(["run", "metric", "n", "difference", "p"], rows, caption=caption, texts=2)
-    return pair(el("div", made, el("p", note, class_="note"), class_="stack"), figure(report, "differences"))
+    return _pair(el("div", made, el("p", note, class_="note"), class_="stack"), _figure(report, "differences"))
 
 
 def _kinds(report: Report) -> Html:
@@ -139,19 +168,17 @@ def _kinds(report: Report) -> Html:
         for name, groups in sorted(by_name.items(), key=lambda item: _natural(item[0])):
             for place, (number, group) in enumerate(groups):
                 spans = el("th", name, rowspan=len(groups), scope="rowgroup") if place == 0 else None
-                right = str(group.verdicts["right"])
-                own = [run_name(report, number)] if several else []
-                rows.append(
-                    [spans, *own, str(group.n), right, *(score_cell(group.scores.get(head), group.n) for head in heads)]
-                )
+                own = [_run_name(report, number)] if several else []
+                scores = [_score_cell(group.scores.get(head), group.n) for head in heads]
+                rows.append([spans, *own, str(group.n), str(group.verdicts["right"]), *scores])
         columns = [kind, *(["run"] if several else []), "n", "right", *heads]
         made = table(columns, rows, caption=f"By {kind}", texts=2 if several else 1)
-        parts.append(pair(made, figure(report, kind)))
+        parts.append(_pair(made, _figure(report, kind)))
     return join(parts)
 
 
 def _natural(name: str) -> tuple[bool, int, str]:
-    """Numbers in their order, then names, then what has none."""
+    """Return a sort key: numbers in their order, then names, then "not given"."""
     return name == "not given", int(name) if name.isdecimal() else 0, name
 
 
@@ -163,12 +190,13 @@ def _retrieval(report: Report) -> Html:
     rows: list[list[str | Html | None]] = []
     for number, run in enumerate(report.figures, 1):
         if run.recall:
-            name = el("th", run_name(report, number), el("small", f" n = {run.with_gold}"), rowspan=2, scope="rowgroup")
+            count = el("small", f" n = {run.with_gold}")
+            name = el("th", _run_name(report, number), count, rowspan=2, scope="rowgroup")
             rows.append([name, "share", *(_depth(run, k, "share") for k in depths)])
             rows.append([None, "all", *(_depth(run, k, "all") for k in depths)])
     caption = "Gold passages among the first k, in percent: mean share found, and questions with all of them"
     made = table(["run", "found", *(f"k = {k}" for k in depths)], rows, caption=caption, texts=2)
-    return pair(made, figure(report, "recall"))
+    return _pair(made, _figure(report, "recall"))
 
 
 def _depth(run: RunFigures, k: int, what: str) -> str:
@@ -183,15 +211,15 @@ def _manifests(report: Report) -> Html:
             pair
             for key, value in run.manifest.items()
             if key not in ("schema", "version", "name") and value not in (None, {}, [], "")
-            for pair in (el("dt", key.replace("_", " ")), el("dd", _told(value)))
+            for pair in (el("dt", key.replace("_", " ")), el("dd", _manifest_value(value)))
         ]
         inside = el("dl", *pairs) if pairs else el("p", "This run has no manifest.", class_="note")
-        parts.append(el("details", el("summary", run_name(report, number)), inside, open=len(report.runs) == 1))
+        parts.append(el("details", el("summary", _run_name(report, number)), inside, open=len(report.runs) == 1))
     return join(parts)
 
 
-def _told(value: Any) -> Html | str:
-    """A value of the manifest; a long list, such as the hashes of all prompts, is folded."""
+def _manifest_value(value: Any) -> Html | str:
+    """Return a value of the manifest; a long list, such as the hashes of all prompts, is folded."""
     if not isinstance(value, Mapping) or len(value) <= 8:
         return _plain(value)
     pairs = (pair for key, item in value.items() for pair in (el("dt", str(key)), el("dd", _plain(item))))
@@ -204,3 +232,103 @@ def _plain(value: Any) -> str:
     if isinstance(value, Sequence) and not isinstance(value, str):
         return ", ".join(map(_plain, value))
     return value if isinstance(value, str) else json.dumps(value)
+
+
+def _effort(report: Report) -> Html:
+    rows = []
+    for number, run in enumerate(report.figures, 1):
+        calls = sum(used.calls for used in run.models.values())
+        seconds = (f"{value:.2f}" for value in (run.seconds.p50, run.seconds.p95, run.seconds.mean))
+        tokens = (f"{value:,.0f}" for value in (run.tokens.p50, run.tokens.p95))
+        asked = f"{calls:,}" + (f" ({run.replayed:,} replayed)" if run.replayed else "")
+        cost = el("span", cost_text(run.cost, calls), data_cost=number - 1)
+        rows.append([_run_name(report, number), f"{run.hops.mean:.2f}", *seconds, asked, *tokens, cost])
+    head = ["run", "hops", "s p50", "s p95", "s mean", "LLM calls", "tokens p50", "tokens p95", "cost"]
+    caption = "Per question: hops taken, seconds, tokens; for the whole run: calls and cost"
+    efforts = table(head, rows, caption=caption)
+    reasons = dict.fromkeys(reason for run in report.figures for reason in run.stop_reasons)
+    stops = [
+        [_run_name(report, number), *(str(run.stop_reasons.get(reason, 0)) for reason in reasons)]
+        for number, run in enumerate(report.figures, 1)
+    ]
+    heads = ["run", *(reason.replace("_", " ") for reason in reasons)]
+    stopped = table(heads, stops, caption="Why the loop stopped")
+    return join([efforts, _pair(stopped, _figure(report, "seconds")), _price_table(report)])
+
+
+def _price_table(report: Report) -> Html:
+    """Return the models with their tokens and a price to fill in; the page's script sums the costs up."""
+    models = dict.fromkeys(model for run in report.figures for model in run.models)
+    if not models:
+        return Html("")
+    rows = []
+    for model in models:
+        price = report.prices.of(model)
+        used = [run.models[model] for run in report.figures if model in run.models]
+        tokens = [f"{sum(getattr(one, kind) for one in used):,}" for kind in ("input", "cached", "output")]
+        asked = [
+            el("input", type="number", min=0, step="any", inputmode="decimal", data_model=model, data_kind=kind,
+               aria_label=f"{model}: price of {kind}", value=None if price is None else f"{getattr(price, kind):g}")
+            for kind in ("input", "cached", "output")
+        ]  # fmt: skip
+        rows.append([model, *tokens, *asked])
+    head = ["model", "tokens in", "of them cached", "tokens out", "price in", "price cached", "price out"]
+    caption = "Prices per million tokens, in your currency. None are built in: fill them in, or give --prices"
+    as_file = el("details", el("summary", "As a file for --prices"), el("pre", id="prices", tabindex=0))
+    return el("div", table(head, rows, caption=caption), as_file, id="price-table")
+
+
+def _questions(report: Report) -> Html:
+    types = sorted({result.type for run in report.runs for result in run.results if result.type})
+    several = len(report.runs) > 1
+    chips = [
+        el("button", el("span", mark, class_=f"v {name}", aria_hidden="true"), f" {name} ", el("small"), type="button",
+           class_="chip", data_verdict=name, aria_pressed="false")
+        for name, mark in VERDICTS.items()
+        if any(run.verdicts[name] for run in report.figures)
+    ]  # fmt: skip
+    picked = [el("option", run.name, value=number) for number, run in enumerate(report.runs)]
+    kinds = [el("option", one) for one in types]
+    orders = [el("option", text, value=value) for value, text in _ORDERS.items()]
+    controls = [
+        el("input", type="search", id="search", placeholder=_SEARCH, aria_label=_SEARCH),
+        el("label", "run ", el("select", *picked, id="run"), hidden=not several),
+        el("div", *chips, class_="chips", role="group", aria_label="Filter by result"),
+        el("label", "type ", el("select", el("option", "all", value=""), *kinds, id="type"), hidden=not types),
+        el("label", "order ", el("select", *orders, id="order")),
+        el("label", el("input", type="checkbox", id="disagree"), " runs disagree", hidden=not several),
+    ]  # fmt: skip
+    return el(
+        "div",
+        el("div", el("div", *controls, class_="controls"), el("p", id="count", class_="note", aria_live="polite"),
+           el("ul", id="list", aria_label="Questions"), class_="finder"),
+        el("article", el("p", "Choose a question to see its answers, hops and graph.", class_="note"), id="detail",
+           tabindex=-1, aria_label="The chosen question"),
+        class_="browser",
+    )  # fmt: skip
+
+
+def _run_name(report: Report, number: int) -> Html:
+    """Return a run's name with its colour, `number` from 1; a single run needs no colour."""
+    name = report.runs[number - 1].name
+    key = el("i", class_=f"key run{(number - 1) % 8 + 1}") if len(report.runs) > 1 else Html("")
+    return el("span", key, name, class_="run")
+
+
+def _score_cell(score: Estimate | None, n: int) -> Html:
+    """Return mean and interval in percent, and how many questions have the score if they are not all `n`."""
+    if score is None:
+        return Html("–")
+    interval = el("small", f"{percent(score.low)} – {percent(score.high)}")
+    fewer = el("small", f" n = {score.n}") if score.n != n else ""
+    return el("span", el("b", percent(score.mean)), " ", interval, fewer, class_="score")
+
+
+def _figure(report: Report, name: str) -> Html:
+    plot = report.plots.get(name)
+    return el("figure", Html(plot.svg), el("figcaption", plot.caption)) if plot else Html("")
+
+
+def _pair(left: Html, right: Html) -> Html:
+    """Return both next to each other, where there is room and something on both sides."""
+    return el("div", *filter(None, (left, right)), class_="pair")

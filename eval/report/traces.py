@@ -1,6 +1,7 @@
-"""Traces as a report's page holds them: each a page's data, gzip in base64, drawn in several processes.
+"""Traces as a report's page holds them: each is a trace page's data as gzip in base64, made in several processes.
 
-A question's graph takes 0.1 s to lay out, so that five hundred are worth more than one processor core.
+A question's graph takes 0.1 s to lay out, so that five hundred of them are worth more than one processor core. This
+module is imported in the processes before numpy is, and must not import it: see `_use_one_thread`.
 """
 
 from __future__ import annotations
@@ -14,18 +15,16 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["packed_traces"]
-
 _FEW = 24  # traces for which starting a process takes longer than it saves
 
 
 def packed_traces(
     traces: Sequence[Mapping[str, Any]], *, workers: int = 1, progress: Callable[[int, int], None] | None = None
 ) -> list[str]:
-    """Each trace (`Trace.to_dict()`) packed, in order; "" for one that cannot be read.
+    """Pack each trace (`Trace.to_dict()`), in order; the result is "" for one that cannot be read.
 
-    `progress` is told (done, of how many). With several `workers` the program that calls this must be importable, as
-    multiprocessing wants it.
+    progress: called with how many are done, and of how many. With several `workers` the program that calls this must be
+    importable, as multiprocessing requires.
     """
     packed = []
     with _mapping(workers if len(traces) > _FEW else 1) as mapped:
@@ -43,12 +42,12 @@ def _mapping(workers: int) -> Iterator[Callable[..., Iterator[str]]]:
         return
     # spawned, not forked: the caller may have threads
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=_alone) as pool:
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=_use_one_thread) as pool:
         yield lambda function, items: pool.map(function, items, chunksize=4)
 
 
-def _alone() -> None:
-    """One thread for linear algebra in each process; said before numpy is loaded, which this module leaves alone."""
+def _use_one_thread() -> None:
+    """Give linear algebra one thread in this process, which works only before numpy is imported."""
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[name] = "1"
 

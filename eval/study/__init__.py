@@ -1,7 +1,6 @@
 """Studies: sets of evaluation runs that differ in one thing, so that it shows what the thing is worth."""
 
-from ras_agent.eval.study.choices import Choices
-from ras_agent.eval.study.design import Design, Shown
+from ras_agent.eval.study.design import Choices, Design, Shown
 from ras_agent.eval.study.registry import STUDIES, designed
 from ras_agent.eval.study.run import run_study
 

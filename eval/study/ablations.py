@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Protocol, runtime_checkable
 
 from ras_agent.errors import RasError
 from ras_agent.eval.run.evaluation import Configuration, Material
-from ras_agent.eval.study.ablated_roles import NeverRetrieves, ReadsNothing, SentencesAsFacts, TakesGraphTokens
-from ras_agent.eval.study.askers import replaced
-from ras_agent.eval.study.choices import Choices
-from ras_agent.eval.study.design import Design, extended
-from ras_agent.eval.study.folder import LeftOut
-from ras_agent.eval.study.shown import side_by_side
+from ras_agent.eval.study.design import Choices, Design, LeftOut, extended, replaced
+from ras_agent.eval.study.tables import side_by_side
 from ras_agent.graphs.from_settings import Roles, role_specs
 from ras_agent.graphs.registry import graph_spec
+from ras_agent.protocols import Answerer
+from ras_agent.question_graph import QuestionGraph
+from ras_agent.records import Extraction, Passage, Plan, Source, Step, Triple
 from ras_agent.settings import Settings
+from ras_agent.text.sentences import sentence_spans
 from ras_agent.tools.roles import resolve_answerer, role_name
-
-__all__ = ["ablations_design"]
 
 FULL = "full loop"
 
@@ -89,3 +89,56 @@ def _takes_graph_tokens(spec: str) -> bool:
         return isinstance(resolve_answerer(spec), TakesGraphTokens)
     except RasError:  # told, with its remedy, when the full loop is set up
         return False
+
+
+class NeverRetrieves:
+    """A planner that answers every question from what the answerer knows by itself."""
+
+    name = "none"
+
+    def plan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
+        """[NO_RETRIEVAL]."""
+        return Plan("no_retrieval")
+
+
+class ReadsNothing:
+    """Finds no facts in any passage."""
+
+    name = "none"
+
+    def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
+        """Return no facts."""
+        return Extraction()
+
+
+class SentencesAsFacts:
+    """An extractor that keeps the text as it is: each sentence a fact of its passage.
+
+    So the loop is the same, and planner and answerer see the retrieved text where the graph's triples would stand.
+    """
+
+    name = "none"
+
+    def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
+        """(title or passage id | text | sentence), with the sentence's place."""
+        return Extraction(
+            tuple(
+                Triple(
+                    passage.title or passage.id,
+                    "text",
+                    passage.text[start:end],
+                    (Source(passage.id, start, end, extractor=self.name),),
+                )
+                for passage in passages
+                for start, end in sentence_spans(passage.text)
+            )
+        )
+
+
+@runtime_checkable
+class TakesGraphTokens(Protocol):
+    """An answerer that puts an encoding of the graph in front of its text, and can do without."""
+
+    def without_graph_tokens(self) -> Answerer:
+        """The same answerer, which reads the graph as text alone."""
+        ...

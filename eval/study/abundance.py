@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -10,16 +12,13 @@ from typing import Any
 
 from ras_agent.errors import RunError, SettingsError
 from ras_agent.eval.question import Question
+from ras_agent.eval.report.markdown import markdown_table
 from ras_agent.eval.run.evaluation import Configuration, Material
 from ras_agent.eval.run.result import Result
 from ras_agent.eval.run.runner import Ask
-from ras_agent.eval.study.ablated_roles import NeverRetrieves
-from ras_agent.eval.study.askers import parts
-from ras_agent.eval.study.choices import Choices
-from ras_agent.eval.study.design import Design, Shown, extended
-from ras_agent.eval.study.fact_shares import Evidence, kept_facts, kept_graph, kept_passages
-from ras_agent.eval.study.plots import lines
-from ras_agent.eval.study.tables import markdown_table
+from ras_agent.eval.study.ablations import NeverRetrieves
+from ras_agent.eval.study.design import Choices, Design, Shown, ShownEvidence, extended, parts
+from ras_agent.eval.study.tables import lines
 from ras_agent.graphs.from_settings import agent_of
 from ras_agent.graphs.state import Inputs
 from ras_agent.protocols import Answerer
@@ -28,8 +27,6 @@ from ras_agent.records import JSON, Answer, Extraction, Passage
 from ras_agent.settings import Settings
 from ras_agent.tools.roles import role_name
 from ras_agent.trace import Trace
-
-__all__ = ["abundance_design"]
 
 SHARES = tuple(tenth / 10 for tenth in range(1, 11))
 FULL = "full loop"
@@ -68,7 +65,7 @@ class _Part:
 
     share: float
     seed: str
-    evidence: Evidence
+    evidence: ShownEvidence
     traces: Traces
 
     def asker(self, material: Material, settings: Settings) -> Ask:
@@ -169,3 +166,50 @@ def _percent(mean: float | None) -> str:
 
 def _spread(found: Mapping[str, float] | None) -> str:
     return f"{100 * found['mean']:.1f} ({100 * found['low']:.1f}–{100 * found['high']:.1f})" if found else "–"
+
+
+def kept_facts(graph: QuestionGraph, share: float, seed: str) -> list[str]:
+    """Ids of the first `share` (over 0, at most 1) of the graph's facts in an order shuffled by `seed`, rounded up.
+
+    With one seed a smaller share is always part of a larger one. Which order the facts were found in has no say.
+    """
+    if not 0 < share <= 1:
+        raise ValueError(f"a share of the triples is over 0 and at most 1, got {share}")
+    names = sorted(graph.by_id)
+    random.Random(seed).shuffle(names)
+    # 0.1 * 30 is a little over 3
+    return names[: math.ceil(round(share * len(names), 9))]
+
+
+def kept_graph(graph: QuestionGraph, kept: Sequence[str]) -> QuestionGraph:
+    """The graph with the facts `kept` alone, each with all its readings."""
+    wanted = frozenset(kept)
+    return QuestionGraph(tuple(reading for reading in graph.readings if reading.id in wanted))
+
+
+def kept_passages(graph: QuestionGraph, passages: Mapping[str, Passage], evidence: ShownEvidence) -> list[Passage]:
+    """The passages that an answerer sees beside `graph`, in their order.
+
+    "facts": none, as in RAS, whose answerer reads triples alone. "all": all, whatever the graph has lost. "kept": those
+    that facts of the graph were read in, with blanks for all sentences that none was read in, so that the facts'
+    places still hold.
+    """
+    if evidence == "facts":
+        return []
+    if evidence == "all":
+        return list(passages.values())
+    spans: dict[str, list[tuple[int, int]]] = {}
+    for fact in graph.facts:
+        for source in fact.sources:
+            spans.setdefault(source.passage_id, []).append((source.start, source.end))
+    return [_blanked(passage, spans[name]) for name, passage in passages.items() if name in spans]
+
+
+def _blanked(passage: Passage, spans: Sequence[tuple[int, int]]) -> Passage:
+    if any(end <= start for start, end in spans):  # a fact without a place may come from anywhere in the passage
+        return passage
+    shown = [False] * len(passage.text)
+    for start, end in spans:
+        shown[start:end] = [True] * len(shown[start:end])
+    text = "".join(char if seen else " " for char, seen in zip(passage.text, shown, strict=True))
+    return Passage(passage.id, text, passage.title, passage.document_id, passage.metadata)

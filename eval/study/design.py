@@ -1,16 +1,73 @@
-"""A study before it is run: its runs, and how their results are shown."""
+"""What every study is made of: the choices of its user, its runs, and the agents that its runs ask."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
 
+from ras_agent.errors import SettingsError
+from ras_agent.eval.question import Question
 from ras_agent.eval.run.evaluation import Configuration, Material
 from ras_agent.eval.run.result import Result
-from ras_agent.eval.study.folder import LeftOut
+from ras_agent.eval.run.runner import Ask, agent_asker
+from ras_agent.graphs.from_settings import Roles, agent_of, roles_from_settings
 from ras_agent.records import JSON
+from ras_agent.settings import Settings
 
-__all__ = ["Design", "Shown", "Show", "extended"]
+ShownEvidence = Literal["kept", "facts", "all"]
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """Several values of what a run has one of; empty where the settings' own value holds.
+
+    gold: files of texts with gold triples; gold_limit: how many texts of each are read. shares: of a graph's triples,
+    each over 0 and at most 1, in `shuffles` orders. evidence: what an answerer sees beside the triples kept.
+    """
+
+    planners: tuple[str, ...] = ()
+    extractors: tuple[str, ...] = ()
+    answerers: tuple[str, ...] = ()
+    retrievers: tuple[str, ...] = ()
+    hops: tuple[int, ...] = ()
+    ks: tuple[int, ...] = ()
+    gold: tuple[Path, ...] = ()
+    gold_limit: int | None = None
+    shares: tuple[float, ...] = ()
+    shuffles: int = 5
+    evidence: ShownEvidence = "kept"
+
+    def single(self, settings: Settings, *varied: str) -> Settings:
+        """`settings` with the choices that are no list in this study. Raises SettingsError where one is."""
+        fields = {
+            "planners": "planner",
+            "extractors": "extractor",
+            "answerers": "answerer",
+            "retrievers": "retriever",
+            "hops": "max_hops",
+            "ks": "k",
+        }
+        update = {}
+        for name, setting in fields.items():
+            values = getattr(self, name)
+            if name in varied or not values:
+                continue
+            if len(values) > 1:
+                raise SettingsError(
+                    f"this study does not vary the {setting}, and was given {len(values)} of them; give one"
+                )
+            update[setting] = values[0]
+        return Settings.model_validate({**settings.model_dump(exclude_unset=True), **update})
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A run that a study would have, and why it has none."""
+
+    name: str
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +105,30 @@ class Design:
 def extended(metrics: Sequence[str], *more: str) -> tuple[str, ...]:
     """Names of metrics, each once."""
     return tuple(dict.fromkeys((*metrics, *more)))
+
+
+Asker = Callable[[Material, Settings], Ask]
+
+
+def parts(material: Material, settings: Settings) -> Roles:
+    """The parts of the agent that a run without changes would ask."""
+    return roles_from_settings(settings, material.index, task=material.asked.instructions.get("answer", ""))
+
+
+def replaced(change: Callable[[Roles], Roles]) -> Asker:
+    """Asks one agent, with its parts changed."""
+    return lambda material, settings: agent_asker(agent_of(change(parts(material, settings))))
+
+
+def replaced_for_each(prepare: Callable[[Material], Callable[[Roles, Question], Roles]]) -> Asker:
+    """Asks an agent made for each question. What the prepared change raises becomes that question's error."""
+
+    def asker(material: Material, settings: Settings) -> Ask:
+        roles, change = parts(material, settings), prepare(material)
+
+        async def ask(question: Question) -> Mapping[str, Any]:
+            return await agent_asker(agent_of(change(roles, question)))(question)
+
+        return ask
+
+    return asker

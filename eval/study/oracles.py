@@ -1,31 +1,36 @@
-"""Which role loses the points? One role after the other, and two together, knows the gold annotation."""
+"""Which role loses the points? Oracle roles, which know the gold annotation, take the place of one role or of several.
+
+    planner     asks the gold decomposition, with #k replaced by the gold answer of step k
+    retriever   finds the gold passages
+    answerer    gives the gold answer if the evidence holds it word for word, else abstains
+
+With one oracle and the other roles real, what is still lost is lost by the others.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from itertools import product
 from typing import Any
 
 from ras_agent.budget import Limits
-from ras_agent.eval.metrics import checkable
+from ras_agent.errors import RunError
+from ras_agent.eval.metrics import checkable, holds
 from ras_agent.eval.question import Question
 from ras_agent.eval.run.evaluation import Configuration, Material
 from ras_agent.eval.run.result import Result
-from ras_agent.eval.study.askers import replaced_for_each
-from ras_agent.eval.study.choices import Choices
-from ras_agent.eval.study.design import Design, Shown, extended
-from ras_agent.eval.study.folder import LeftOut
-from ras_agent.eval.study.oracle_roles import OracleAnswerer, OraclePlanner, OracleRetriever, gold_passages, named
-from ras_agent.eval.study.shown import left_out_lines
-from ras_agent.eval.study.tables import compared, markdown_matrix, markdown_rows, matrix
+from ras_agent.eval.study.design import Choices, Design, LeftOut, Shown, extended, replaced_for_each
+from ras_agent.eval.study.tables import compared, left_out_lines, markdown_matrix, markdown_rows, matrix
 from ras_agent.graphs.from_settings import Roles, limits_of
 from ras_agent.graphs.registry import graph_spec
+from ras_agent.question_graph import QuestionGraph
+from ras_agent.records import Answer, Citation, Hit, Passage, Plan, Step
 from ras_agent.settings import Settings
 
-__all__ = ["oracles_design"]
-
+_REFERENCE = re.compile(r"#(\d+)")
 OWN = "own roles"
 
 
@@ -78,8 +83,8 @@ def _name(planned: bool, found: bool, within: str) -> str:
 
 
 def _named_roles(planned: bool, found: bool, within: str) -> dict[str, str]:
-    names = {"planner": planned and "oracle", "retriever": found and "oracle"}
-    names["answerer"] = within and f"oracle:{within}"
+    names = {"planner": "oracle" * planned, "retriever": "oracle" * found}
+    names["answerer"] = f"oracle:{within}" if within else ""
     return {role: name for role, name in names.items() if name}
 
 
@@ -135,3 +140,138 @@ def _show(
 
 def _stated(result: Result) -> bool:
     return any(map(checkable, result.answers))
+
+
+def decomposed(question: Question) -> list[str]:
+    """The gold sub-questions as a planner that knows all earlier answers would ask them; empty without any.
+
+    Raises RunError for a reference to a step that does not come earlier, or has no answer.
+    """
+    asked: list[str] = []
+    answers: list[str] = []
+
+    def answer(reference: re.Match[str]) -> str:
+        number = int(reference[1])
+        if not 0 < number <= len(answers) or not answers[number - 1]:
+            raise RunError(
+                f"{question.id}: step {len(answers) + 1} of the decomposition refers to {reference[0]}, which no "
+                "earlier step answers"
+            )
+        return answers[number - 1]
+
+    for step in question.decomposition:
+        asked.append(_REFERENCE.sub(answer, step["question"]))
+        answers.append(step.get("answer", ""))
+    return asked
+
+
+class OraclePlanner:
+    """Asks the gold sub-questions in their order, then says that it has enough.
+
+    The loop's first sub-query is the question itself, as it is for every planner.
+    """
+
+    name = "oracle"
+
+    def __init__(self, question: Question) -> None:
+        """Raises RunError for a question without a gold decomposition."""
+        self._asked = decomposed(question)
+        if not self._asked:
+            raise RunError(f"{question.id}: no gold decomposition, so there is no oracle planner for it")
+
+    def plan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
+        """The next gold sub-question."""
+        if not steps:
+            return Plan("subq", question)
+        if len(steps) > len(self._asked):
+            return Plan("sufficient", reason="all gold sub-questions are asked")
+        return Plan("subq", self._asked[len(steps) - 1])
+
+
+class OracleRetriever:
+    """Finds the gold passages, whatever is looked for, in the order of the annotation."""
+
+    name = "oracle"
+
+    def __init__(self, gold: Sequence[Passage]) -> None:
+        self._gold = tuple(gold)
+
+    def retrieve(self, query: str, k: int = 5) -> list[Hit]:
+        """The first `k` gold passages, scored 1, 1/2, 1/3, ... Raises ValueError as every retriever does."""
+        if not query.strip() or k < 1:
+            raise ValueError(f"a search needs words and a k of at least 1, got {query!r} and {k}")
+        return [Hit(passage, 1 / rank) for rank, passage in enumerate(self._gold[:k], start=1)]
+
+
+class OracleAnswerer:
+    """Gives a gold answer if it stands, as whole words once normalised, in the evidence; else it abstains.
+
+    within: "facts", the graph's triples, or "passages", the retrieved texts. An answer that no text states, such as yes
+    or no, is never found. So its score is the share of questions whose evidence holds the answer: what the best reader
+    of that evidence could get.
+    """
+
+    def __init__(self, question: Question, within: str = "facts") -> None:
+        if within not in ("facts", "passages"):
+            raise ValueError(f"an oracle answerer looks within 'facts' or 'passages', got {within!r}")
+        self.name = f"oracle:{within}"
+        self._golds = tuple(gold for gold in question.answers if checkable(gold))
+        self._within = within
+
+    def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage]) -> Answer:
+        """The first gold answer that the evidence holds, with the first place that holds it as its citation."""
+        for gold in self._golds:
+            found = _in_facts(gold, graph, passages) if self._within == "facts" else _in_passages(gold, passages)
+            if found:
+                return found
+        return Answer("The evidence does not state the answer.", abstained=True)
+
+
+def named(passages: Iterable[Passage], by_title: bool) -> dict[str, list[Passage]]:
+    """Passages by title or by id, as gold annotations name them; several may share a title."""
+    table: dict[str, list[Passage]] = {}
+    for passage in passages:
+        table.setdefault(passage.title if by_title else passage.id, []).append(passage)
+    return table
+
+
+def gold_passages(question: Question, corpus: Mapping[str, Sequence[Passage]]) -> list[Passage]:
+    """The question's gold passages: by name from the corpus (see `named`), else from the question's own contexts.
+
+    Raises RunError for a question without gold passages, and for one that is in neither place.
+    """
+    if not question.supporting:
+        raise RunError(f"{question.id}: no gold passages are named, so there is no oracle retriever for it")
+    own = named(question.contexts, question.by_title)
+    gold: list[Passage] = []
+    for name in question.supporting:
+        passages = corpus.get(name) or own.get(name)
+        if not passages:
+            raise RunError(
+                f"{question.id}: the gold passage {name!r} is not in the corpus; search the corpus that the questions "
+                "were made for"
+            )
+        gold += passages
+    return gold
+
+
+def _in_facts(gold: str, graph: QuestionGraph, passages: Sequence[Passage]) -> Answer | None:
+    texts = {passage.id: passage for passage in passages}
+    for name, fact in graph.by_id.items():
+        if holds(f"{fact.subject} {fact.predicate} {fact.object}", (gold,)):
+            read = [(source, texts[source.passage_id]) for source in fact.sources if source.passage_id in texts]
+            return Answer(
+                gold,
+                tuple(
+                    Citation(1, text.id, text.title, at.start, at.end, text.text[at.start : at.end], (name,))
+                    for at, text in read[:1]
+                ),
+            )
+    return None
+
+
+def _in_passages(gold: str, passages: Sequence[Passage]) -> Answer | None:
+    for passage in passages:
+        if holds(f"{passage.title}. {passage.text}", (gold,)):
+            return Answer(gold, (Citation(1, passage.id, passage.title, 0, len(passage.text), passage.text),))
+    return None

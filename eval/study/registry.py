@@ -10,14 +10,12 @@ from ras_agent.errors import SettingsError, UnknownName
 from ras_agent.eval.run.evaluation import Material
 from ras_agent.eval.study.ablations import ablations_design
 from ras_agent.eval.study.abundance import FULL, abundance_design
-from ras_agent.eval.study.choices import Choices
-from ras_agent.eval.study.design import Design
+from ras_agent.eval.study.crossings import roles_design, sweep_design
+from ras_agent.eval.study.design import Choices, Design
 from ras_agent.eval.study.extractors import extractors_design
-from ras_agent.eval.study.folder import StudyFolder
 from ras_agent.eval.study.oracles import oracles_design
 from ras_agent.eval.study.retrieval import retrieval_design
-from ras_agent.eval.study.roles import roles_design
-from ras_agent.eval.study.sweep import sweep_design
+from ras_agent.eval.study.run import StudyFolder
 from ras_agent.records import JSON
 from ras_agent.settings import Settings
 

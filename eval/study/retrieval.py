@@ -9,11 +9,8 @@ from ras_agent.errors import SettingsError
 from ras_agent.eval.metrics import all_recalled_at, recall_at
 from ras_agent.eval.run.evaluation import Configuration, Material
 from ras_agent.eval.run.result import Result
-from ras_agent.eval.study.choices import Choices
-from ras_agent.eval.study.design import Design, Shown
-from ras_agent.eval.study.plots import Points, lines
-from ras_agent.eval.study.shown import side_by_side
-from ras_agent.eval.study.tables import mean_score
+from ras_agent.eval.study.design import Choices, Design, Shown
+from ras_agent.eval.study.tables import Points, lines, mean_score, side_by_side
 from ras_agent.records import JSON
 from ras_agent.settings import Settings
 

@@ -1,34 +1,25 @@
-"""What a study shows: its runs side by side, or the crossing of two roles, as figures, Markdown and JSON. Pure."""
+"""How a study is shown: runs side by side or crossed, as Markdown, JSON, heat maps and curves."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from statistics import fmean
-from typing import Any
 
+from ras_agent.eval.report.markdown import difference_text, markdown_table, score_text
+from ras_agent.eval.report.plots import MARKERS, new_figure, svg_of
 from ras_agent.eval.run.result import Result
 from ras_agent.eval.significance import Comparison, Estimate, compare, mean_interval
+from ras_agent.eval.study.design import LeftOut, Shown
 from ras_agent.records import JSON
-
-__all__ = [
-    "Matrix",
-    "Row",
-    "Table",
-    "compared",
-    "markdown_matrix",
-    "markdown_rows",
-    "markdown_table",
-    "matrix",
-    "mean_score",
-]
 
 Results = Mapping[str, Sequence[Result]]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One run: its scores, hops a question, and its headline metric against that of the base run."""
+class RunRow:
+    """Holds one run's scores, its hops per question, and the difference of its headline metric to the base run's."""
 
     name: str
     n: int
@@ -40,8 +31,8 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Matrix:
-    """One metric over the crossing of two choices; a cell without scores is None."""
+class ScoreMatrix:
+    """Holds one metric over the crossing of two choices; a cell without scores is None."""
 
     metric: str
     rows: tuple[str, ...]
@@ -54,17 +45,8 @@ class Matrix:
         return asdict(self)
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A titled table of texts."""
-
-    title: str
-    head: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-
 def mean_score(values: Sequence[float]) -> Estimate | None:
-    """Mean and interval; None for no values."""
+    """Return mean and interval; None for no values."""
     return mean_interval(values) if values else None
 
 
@@ -75,11 +57,16 @@ def compared(
     base: str = "",
     *,
     keep: Callable[[Result], bool] | None = None,
-) -> list[Row]:
-    """A row for each run. keep: which questions count. The difference to `base` is over questions that both scored."""
-    kept = {name: [one for one in results if keep is None or keep(one)] for name, results in runs.items()}
-    beside = {one.id: one.scores[headline] for one in kept.get(base, ()) if headline in one.scores}
-    return [_row(name, results, metrics, headline, beside if name != base else {}) for name, results in kept.items()]
+) -> list[RunRow]:
+    """Return a row for each run. The difference to `base` is over the questions that both scored.
+
+    keep: decides which questions count.
+    """
+    counted = {name: [one for one in results if keep is None or keep(one)] for name, results in runs.items()}
+    base_scores = {one.id: one.scores[headline] for one in counted.get(base, ()) if headline in one.scores}
+    return [
+        _row(name, results, metrics, headline, base_scores if name != base else {}) for name, results in counted.items()
+    ]
 
 
 def matrix(
@@ -88,8 +75,8 @@ def matrix(
     metric: str,
     row_title: str = "",
     column_title: str = "",
-) -> Matrix:
-    """Run names crossed: `cells` names the run at (row, column), whose order is kept."""
+) -> ScoreMatrix:
+    """Return one metric over crossed runs. cells: the run's name by (row, column), in the order of the matrix."""
     rows = tuple(dict.fromkeys(row for row, _ in cells))
     columns = tuple(dict.fromkeys(column for _, column in cells))
 
@@ -98,14 +85,17 @@ def matrix(
         return mean_score([one.scores[metric] for one in results if metric in one.scores])
 
     found = tuple(tuple(cell(row, column) for column in columns) for row in rows)
-    return Matrix(metric, rows, columns, found, row_title, column_title)
+    return ScoreMatrix(metric, rows, columns, found, row_title, column_title)
 
 
 def markdown_rows(
-    rows: Sequence[Row], metrics: Sequence[str], headline: str, base: str = "", *, loop: bool = True
+    rows: Sequence[RunRow], metrics: Sequence[str], headline: str, base: str = "", *, loop: bool = True
 ) -> str:
-    """Runs side by side, scores in percent with 95 % intervals. loop: whether hops and abstentions mean something."""
-    columns: dict[str, Callable[[Row], str]] = {"run": lambda row: row.name, "n": lambda row: str(row.n)}
+    """Return a table of runs, with scores in percent and 95 % intervals.
+
+    loop: whether hops and abstentions mean something.
+    """
+    columns: dict[str, Callable[[RunRow], str]] = {"run": lambda row: row.name, "n": lambda row: str(row.n)}
     for metric in metrics:
         columns[metric] = lambda row, metric=metric: score_text(row.scores.get(metric), row.n)  # type: ignore[misc]
     if loop:
@@ -118,43 +108,21 @@ def markdown_rows(
     return markdown_table(list(columns), [[tell(row) for tell in columns.values()] for row in rows])
 
 
-def markdown_matrix(found: Matrix) -> str:
-    """A crossing, in percent with 95 % intervals."""
+def markdown_matrix(found: ScoreMatrix) -> str:
+    """Return a crossing as a table, in percent with 95 % intervals."""
     corner = " / ".join(filter(None, (found.row_title, found.column_title)))
     lines = [[row, *(score_text(cell) for cell in cells)] for row, cells in zip(found.rows, found.cells, strict=True)]
     return markdown_table([corner, *found.columns], lines)
 
 
-def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table; figures to the right."""
-    alignment = ["---", *("---:" for _ in head[1:])]
-    return "\n".join("| " + " | ".join(map(_cell, line)) + " |" for line in (head, alignment, *rows))
-
-
-def score_text(score: Estimate | None, n: int | None = None) -> str:
-    """Mean and interval in percent; how many questions have the score, if they are not all `n`."""
-    if score is None:
-        return "–"
-    text = f"{100 * score.mean:.1f} ({100 * score.low:.1f}–{100 * score.high:.1f})"
-    return text if n is None or score.n == n else f"{text}, n={score.n}"
-
-
-def difference_text(found: Comparison | None) -> str:
-    """A paired difference in points with its interval; nothing for none."""
-    if found is None:
-        return ""
-    gap = found.difference
-    return f"{100 * gap.mean:+.1f} ({100 * gap.low:+.1f} to {100 * gap.high:+.1f})"
-
-
 def _row(
-    name: str, results: Sequence[Result], metrics: Sequence[str], headline: str, beside: Mapping[str, float]
-) -> Row:
+    name: str, results: Sequence[Result], metrics: Sequence[str], headline: str, base_scores: Mapping[str, float]
+) -> RunRow:
     scores = {metric: mean_score([one.scores[metric] for one in results if metric in one.scores]) for metric in metrics}
     # by id, so that the order in which questions ended has no say in the resampling
     own = {one.id: one.scores[headline] for one in sorted(results, key=lambda one: one.id) if headline in one.scores}
-    gap = compare(own, beside) if own.keys() & beside.keys() else None
-    return Row(
+    gap = compare(own, base_scores) if own.keys() & base_scores.keys() else None
+    return RunRow(
         name,
         len(results),
         {metric: score for metric, score in scores.items() if score},
@@ -165,6 +133,102 @@ def _row(
     )
 
 
-def _cell(text: Any) -> str:
-    """Names come from users: no cell may end a cell or a line, or begin markup."""
-    return " ".join(str(text).split()).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
+def side_by_side(
+    runs: Mapping[str, Sequence[Result]],
+    metrics: Sequence[str],
+    headline: str,
+    base: str = "",
+    left_out: Sequence[LeftOut] = (),
+    columns: Sequence[str] | None = None,
+    loop: bool = True,
+) -> Shown:
+    """Show one table of `columns` (all `metrics` by default), and the runs that were left out.
+
+    loop: whether hops were taken, so that their numbers say something.
+    """
+    rows = compared(runs, metrics, headline, base)
+    shown = [name for name in columns or metrics if any(name in row.scores for row in rows)]
+    text = markdown_rows(rows, shown, headline, base, loop=loop) + "\n" + left_out_lines(left_out)
+    return Shown(text, {"rows": [asdict(row) for row in rows]})
+
+
+def show_crossed(
+    runs: Mapping[str, Sequence[Result]],
+    *,
+    cells: Mapping[tuple[str, str], str],
+    metrics: Sequence[str],
+    titles: tuple[str, str],
+) -> Shown:
+    """Show a matrix and a heat map for each metric that any run has. cells: run names by row and column."""
+    found = [matrix(runs, cells, metric, *titles) for metric in metrics]
+    found = [one for one in found if any(cell for row in one.cells for cell in row)]
+    text = "\n".join(f"## {one.metric}, %\n\n{markdown_matrix(one)}\n" for one in found)
+    pictures = {f"{one.metric.replace('@', '-at-')}.svg": partial(heat_map, one) for one in found}
+    return Shown(text, {"matrices": [one.to_dict() for one in found]}, pictures)
+
+
+def left_out_lines(left_out: Sequence[LeftOut]) -> str:
+    """Return a line for each run that does not apply, below a blank line; "" without any."""
+    return "".join(["\n", *(f"Not run: {one.name}: {one.why}.\n" for one in left_out)]) if left_out else ""
+
+
+Points = Sequence[tuple[float, float, float, float]]
+"""(x, mean, low, high), the last three in 0..1."""
+
+_COLOURS = ("#0b6e99", "#c2410c", "#4d7c0f", "#7e22ce", "#a16207", "#be185d", "#334155", "#0f766e")
+_NAME = 30
+
+
+def heat_map(found: ScoreMatrix, title: str = "") -> str:
+    """Draw a crossing with a cell for each run: percent and 95 % interval. Raises MissingExtra without matplotlib."""
+    means = [[cell.mean if cell else float("nan") for cell in row] for row in found.cells]
+    with new_figure(3.6 + 1.35 * len(found.columns), 2.0 + 0.62 * len(found.rows)) as figure:
+        axes = figure.subplots()
+        shown = [mean for row in means for mean in row if mean == mean]
+        low, high = min(shown, default=0.0), max(shown, default=1.0)
+        axes.imshow(means, cmap="Blues", aspect="auto", vmin=low - 0.3 * max(high - low, 0.02), vmax=high + 1e-9)
+        for y, row in enumerate(found.cells):
+            for x, cell in enumerate(row):
+                if cell is None:
+                    axes.text(x, y, "–", ha="center", va="center", color="#111")
+                    continue
+                dark = cell.mean > low + 0.55 * (high - low)
+                text = f"{100 * cell.mean:.1f}\n{100 * cell.low:.1f}–{100 * cell.high:.1f}"
+                axes.text(x, y, text, ha="center", va="center", color="#fff" if dark and high > low else "#111")
+        columns = [_short(name) for name in found.columns]
+        rotation = 20 if max(map(len, columns), default=0) > 14 else 0
+        axes.set_xticks(range(len(columns)), columns, rotation=rotation, ha="right" if rotation else "center")
+        axes.set_yticks(range(len(found.rows)), [_short(name) for name in found.rows])
+        axes.tick_params(length=0)
+        for spine in axes.spines.values():
+            spine.set_visible(False)
+        axes.set_xlabel(found.column_title)
+        axes.set_ylabel(found.row_title)
+        axes.set_title(title or f"{found.metric}, %", loc="left")
+        return svg_of(figure)
+
+
+def lines(series: Mapping[str, Points], x_title: str, y_title: str, title: str = "") -> str:
+    """Draw a line for each name, with a band from low to high. Raises MissingExtra without matplotlib."""
+    with new_figure(6.2, 3.8) as figure:
+        axes = figure.subplots()
+        for number, (name, points) in enumerate(series.items()):
+            colour = _COLOURS[number % len(_COLOURS)]
+            xs = [point[0] for point in points]
+            marker = MARKERS[number % len(MARKERS)] if len(xs) <= 12 else ""
+            axes.plot(xs, [100 * point[1] for point in points], color=colour, marker=marker, label=name)
+            if any(point[2] != point[3] for point in points):
+                lows, highs = [100 * point[2] for point in points], [100 * point[3] for point in points]
+                axes.fill_between(xs, lows, highs, color=colour, alpha=0.15, linewidth=0)
+        axes.grid(alpha=0.3)
+        axes.set_xlabel(x_title)
+        axes.set_ylabel(y_title)
+        axes.set_title(title, loc="left")
+        if len(series) > 1:
+            axes.legend(frameon=False)
+        return svg_of(figure)
+
+
+def _short(name: str) -> str:
+    """Shorten a name for an axis to its beginning and its end, which is a model's own name."""
+    return name if len(name) <= _NAME else f"{name[:10]}…{name[-(_NAME - 11) :]}"

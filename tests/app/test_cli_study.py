@@ -118,7 +118,7 @@ def test_oracles_are_also_compared_by_gold_hops(cli: Cli, tmp_path: Path) -> Non
     done = cli("study", "oracles", "jsonl", "--data", data, "--out", tmp_path / "s")
     table = done.stdout.partition("## em by gold hops")[2]
     assert "| run | 1 hops | 2 hops |" in table
-    assert "| oracle retriever + answerer (passages) | 100.0 (100.0–100.0) | 100.0 (100.0–100.0) |" in table
+    assert "| oracle retriever + answerer (passages) | 100.0 (100.0 to 100.0) | 100.0 (100.0 to 100.0) |" in table
 
 
 def test_an_oracle_without_annotation_is_left_out_with_its_reason(cli: Cli, tmp_path: Path) -> None:

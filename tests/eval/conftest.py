@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ras_agent.eval.report.read import Run, load_runs
+from ras_agent.eval.report.figures import Run, load_runs
 from ras_agent.eval.run.folder import RunFolder
 from ras_agent.eval.run.result import Result, token_use
 

@@ -35,9 +35,7 @@ def report(
 
     Without --out and --markdown the tables are printed.
     """
-    from ras_agent.eval.report.html_page import make_report, report_html
-    from ras_agent.eval.report.markdown import markdown as tables
-    from ras_agent.eval.report.read import load_runs
+    from ras_agent.eval.report import load_runs, make_report, report_html, report_markdown
     from ras_agent.eval.run.prices import load_prices
 
     printed = markdown == Path("-") or not (out or markdown)
@@ -55,7 +53,7 @@ def report(
         if metric and metric not in known:
             raise UnknownName("metric", metric, known)
         made = make_report(read, table, metric or "", plots=out is not None)
-        text = tables(made.figures, made.differences, made.metrics, made.metric)
+        text = report_markdown(made.figures, made.differences, made.metrics, made.metric)
         if out:
             page = report_html(
                 made, traces=traces, workers=os.cpu_count() or 1,

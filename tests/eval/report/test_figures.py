@@ -9,14 +9,15 @@ import pytest
 from ras_agent.errors import RunError
 from ras_agent.eval.report.figures import (
     RecallPoint,
+    Run,
     comparisons,
     deciding_metric,
     figures_of,
     headline_metrics,
+    load_runs,
     metric_names,
     verdict,
 )
-from ras_agent.eval.report.read import Run, load_runs
 from ras_agent.eval.run.folder import RunFolder
 from ras_agent.eval.run.prices import Cost, Price, Prices, Tokens
 from ras_agent.eval.run.result import Result

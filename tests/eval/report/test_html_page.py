@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from ras_agent.eval.report.figures import Run
 from ras_agent.eval.report.html_page import make_report, report_html
-from ras_agent.eval.report.read import Run
 from ras_agent.eval.run.prices import Price, Prices
 
 Browser = Any  # the class of tests/conftest.py

@@ -1,8 +1,7 @@
 """The Markdown tables of a report."""
 
-from ras_agent.eval.report.figures import comparisons, figures_of, metric_names
-from ras_agent.eval.report.markdown import cost_text, markdown
-from ras_agent.eval.report.read import Run
+from ras_agent.eval.report.figures import Run, comparisons, figures_of, metric_names
+from ras_agent.eval.report.markdown import cost_text, report_markdown
 from ras_agent.eval.run.prices import Cost, Price, Prices
 from ras_agent.eval.run.result import Result, token_use
 
@@ -22,7 +21,7 @@ def _run(name: str, *scores: float) -> Run:
 
 def _markdown(*runs: Run, prices: Prices) -> str:
     metrics = metric_names(runs)
-    return markdown([figures_of(run, "em", prices) for run in runs], comparisons(runs, metrics), metrics, "em")
+    return report_markdown([figures_of(run, "em", prices) for run in runs], comparisons(runs, metrics), metrics, "em")
 
 
 def test_one_run() -> None:
@@ -30,20 +29,20 @@ def test_one_run() -> None:
         _markdown(_run("mine", 1.0, 1.0), prices=Prices())
         == """\
 | run | n | em | errors |
-| --- | --- | --- | --- |
+| --- | ---: | ---: | ---: |
 | mine | 2 | 100.0 (100.0 to 100.0) | 0 |
 
-| run | hops | seconds p50 / p95 | LLM calls | tokens a question p50 / p95 | cost |
-| --- | --- | --- | --- | --- | --- |
+| run | hops | seconds p50 / p95 | LLM calls | tokens per question p50 / p95 | cost |
+| --- | ---: | ---: | ---: | ---: | ---: |
 | mine | 2.00 | 0.50 / 0.50 | 2 | 1000 / 1000 | unknown: no price for small |
 
 | type | run | n | em |
-| --- | --- | --- | --- |
+| --- | --- | ---: | ---: |
 | bridge | mine | 1 | 100.0 (100.0 to 100.0) |
 | yes\\|no | mine | 1 | 100.0 (100.0 to 100.0) |
 
 | stopped | mine |
-| --- | --- |
+| --- | ---: |
 | sufficient | 2 |
 """
     )
@@ -54,16 +53,16 @@ def test_two_runs() -> None:
     assert tables.split("\n\n")[:3] == [
         """\
 | run | n | em | errors |
-| --- | --- | --- | --- |
+| --- | ---: | ---: | ---: |
 | a | 2 | 0.0 (0.0 to 0.0) | 0 |
 | b \\| &lt;b> | 2 | 100.0 (100.0 to 100.0) | 0 |""",
         """\
-| paired difference | metric | n | mean | 95 % interval | p |
-| --- | --- | --- | --- | --- | --- |
-| b \\| &lt;b> − a | em | 2 | +100.0 | +100.0 to +100.0 | 0.5000 |""",
+| paired difference | metric | n | difference | p |
+| --- | --- | ---: | ---: | ---: |
+| b \\| &lt;b> − a | em | 2 | +100.0 (+100.0 to +100.0) | 0.5000 |""",
         """\
-| run | hops | seconds p50 / p95 | LLM calls | tokens a question p50 / p95 | cost |
-| --- | --- | --- | --- | --- | --- |
+| run | hops | seconds p50 / p95 | LLM calls | tokens per question p50 / p95 | cost |
+| --- | ---: | ---: | ---: | ---: | ---: |
 | a | 2.00 | 0.50 / 0.50 | 2 | 1000 / 1000 | 2.00 |
 | b \\| &lt;b> | 2.00 | 0.50 / 0.50 | 2 | 1000 / 1000 | 2.00 |""",
     ]

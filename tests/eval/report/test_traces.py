@@ -4,7 +4,7 @@ import base64
 import gzip
 import json
 
-from ras_agent.eval.report.read import Run
+from ras_agent.eval.report.figures import Run
 from ras_agent.eval.report.traces import packed_traces
 
 

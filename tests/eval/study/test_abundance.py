@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ras_agent.eval.study.ablated_roles import NeverRetrieves, SentencesAsFacts
-from ras_agent.eval.study.fact_shares import kept_facts, kept_graph, kept_passages
+from ras_agent.eval.study.ablations import NeverRetrieves, SentencesAsFacts
+from ras_agent.eval.study.abundance import kept_facts, kept_graph, kept_passages
 from ras_agent.protocols import Extractor, Planner
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Passage, Source, Triple

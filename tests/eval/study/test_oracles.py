@@ -4,7 +4,7 @@ import pytest
 
 from ras_agent.errors import RunError
 from ras_agent.eval.question import Question
-from ras_agent.eval.study.oracle_roles import (
+from ras_agent.eval.study.oracles import (
     OracleAnswerer,
     OraclePlanner,
     OracleRetriever,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ras_agent.errors import RunError
-from ras_agent.eval.study.folder import LeftOut, StudyFolder, folder_names
+from ras_agent.eval.study.run import LeftOut, StudyFolder, folder_names
 
 
 def test_study_json_lists_the_runs_with_what_they_change(tmp_path: Path) -> None:

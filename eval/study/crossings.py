@@ -1,18 +1,17 @@
-"""Role swapping: every planner with every answerer (RAS, Fig. 3)."""
+"""Two choices crossed: every planner with every answerer (RAS, Fig. 3), and every hop limit with every k."""
 
 from __future__ import annotations
 
 from functools import partial
 
 from ras_agent.eval.run.evaluation import Configuration, Material
-from ras_agent.eval.study.choices import Choices
-from ras_agent.eval.study.design import Design, extended
-from ras_agent.eval.study.shown import show_crossed
+from ras_agent.eval.study.design import Choices, Design, extended
+from ras_agent.eval.study.tables import show_crossed
 from ras_agent.graphs.from_settings import role_specs
 from ras_agent.settings import Settings
 from ras_agent.tools.roles import role_name
 
-__all__ = ["roles_design"]
+HOPS, KS = (1, 2, 3, 5), (3, 5, 10)
 
 
 def roles_design(material: Material, settings: Settings, choices: Choices) -> Design:
@@ -41,3 +40,23 @@ def roles_design(material: Material, settings: Settings, choices: Choices) -> De
     metrics = extended(material.asked.metrics[:2], "all_recall", "sufficiency_precision")
     show = partial(show_crossed, cells=cells, metrics=metrics, titles=("planner", "answerer"))
     return Design("roles", tuple((material, run) for run in runs), show, material.asked.headline)
+
+
+def sweep_design(material: Material, settings: Settings, choices: Choices) -> Design:
+    """A run for each pair. Shown: the headline metric, and how often all gold passages were found at any hop."""
+    settings = choices.single(settings, "hops", "ks")
+    runs, cells = [], {}
+    for hops in dict.fromkeys(choices.hops or HOPS):
+        for k in dict.fromkeys(choices.ks or KS):
+            cells[str(hops), str(k)] = name = f"{hops} hops, k {k}"
+            runs.append(
+                Configuration(
+                    name,
+                    settings.model_copy(update={"max_hops": hops, "k": k}),
+                    metrics=extended(material.asked.metrics, "all_recall"),
+                    variant={"max_hops": hops, "k": k},
+                )
+            )
+    metrics = extended((material.asked.headline,), "all_recall")
+    show = partial(show_crossed, cells=cells, metrics=metrics, titles=("hops", "k"))
+    return Design("sweep", tuple((material, run) for run in runs), show, material.asked.headline)

@@ -10,7 +10,7 @@ from ras_agent.errors import IngestError, ModelCallError
 from ras_agent.eval.metrics.graphs import ends_score, soft_triple_score
 from ras_agent.eval.metrics.registry import Outcome, score
 from ras_agent.eval.question import Question
-from ras_agent.eval.study.extraction import GOLD_TRIPLES, bare_triples, counted_tokens, extraction_asker
+from ras_agent.eval.study.extractors import GOLD_TRIPLES, bare_triples, counted_tokens, extraction_asker
 from ras_agent.records import Call, Extraction, Failure, Passage, Source, Triple
 
 GOLD = [["Ida Falk", "born in", "Visby"], ["Visby", "on", "Gotland"]]

@@ -18,7 +18,7 @@ from ras_agent.records import Answer, Citation, Passage, Plan, Step
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import name_spans
 from ras_agent.text.words import stems
-from ras_agent.tools.offline.expected_answer import head_type
+from ras_agent.tools.offline.question import head_type
 
 _MOST_LINKS = 5  # a found name that is a description itself must not go on for ever
 _TRUST = 0.3  # the least confidence from which a name replaces its description
@@ -28,8 +28,6 @@ _NAME = r"(?:the )?\0+"
 _DESCRIPTION = re.compile(
     rf"[Tt]he (?:[a-z-]+ )?(?P<noun>[a-z-]+) (?:"
     rf"(?P<of>of) (?:{_NAME}|(?:the )?[a-z-]+)(?: (?:of|for|by|in|from) {_NAME})*"
-    rf"|(?P<clause>(?:who|that|which) (?:[a-z-]+ ){{1,4}}?{_NAME}|(?:who|that) [a-z]+ed [a-z-]+)"
-    rf"|(?P<done>[a-z]+ed by {_NAME})"
     rf"|(?:where|in which) (?P<who>{_NAME}) (?P<be>is|was|are|were) (?P<what>[a-z]+(?: [a-z]+(?:ed|n)\b)?)"
     r")(?![\w-])"
 )
@@ -78,10 +76,6 @@ def _asking(question: str, match: re.Match[str]) -> str:
 
     if match["who"]:
         return f"In which {noun} {part('be')} {part('who')} {part('what')}?"
-    if match["done"]:
-        return f"Which {noun} was {part('done')}?"
-    if match["clause"]:
-        return f"Which {noun} {part('clause').split(' ', 1)[1]}?"
     asks = "Who" if _is_somebody(noun) else "What"
     return f"{asks} is the{question[match.start() + 3 : match.end()]}?"
 

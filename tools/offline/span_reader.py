@@ -8,12 +8,12 @@ the logits at [CLS] say that the text holds none (as Devlin et al. 2019 read SQu
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from importlib.resources import as_file, files
 from pathlib import Path
 from threading import Lock
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,10 @@ from ras_agent.errors import MissingExtra, WeightsError
 from ras_agent.records import Span
 from ras_agent.tools.embed.packaged_minilm import MINILM_SHA256, packaged_minilm
 
-__all__ = ["MiniLMSpanReader", "best_spans"]
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module
+
 
 QUESTION_TOKENS = 64
 WINDOW_TOKENS = 320  # question, text and three special tokens; a longer text is read in overlapping windows
@@ -80,7 +83,7 @@ class _Network:
             from safetensors.torch import load_file
             from tokenizers import Tokenizer
 
-            from ras_agent.tools.offline.reader_model import load_base, merge
+            from ras_agent.tools.offline.span_reader import load_base, merge
 
             network, base = load_base(packaged_minilm())
         except ModuleNotFoundError as missing:
@@ -116,7 +119,7 @@ class _Network:
         """(B, 2, T)"""
         import torch
 
-        from ras_agent.tools.offline.reader_model import pad, span_logits
+        from ras_agent.tools.offline.span_reader import pad, span_logits
 
         inputs = {key: value.to(self.device) for key, value in pad([(question_ids, w.ids) for w in batch]).items()}
         with torch.inference_mode():
@@ -147,3 +150,63 @@ def best_spans(
         best.append((first, last, float(top)))
         scores[: last + 1, first:] = -np.inf  # what begins before this span's end and ends after its start overlaps it
     return best
+
+
+CLS, SEP = 101, 102
+ADAPTED = (
+    "attention.self.query.weight",
+    "attention.self.key.weight",
+    "attention.self.value.weight",
+    "attention.output.dense.weight",
+    "intermediate.dense.weight",
+    "output.dense.weight",
+)
+
+
+def load_base(folder: Path) -> tuple[Module, dict[str, Tensor]]:
+    """The encoder without its pooler, in evaluation mode, and its weights as float32 tensors by name."""
+    from safetensors.torch import load_file
+    from transformers import BertConfig, BertModel
+
+    network = BertModel(BertConfig.from_json_file(str(folder / "config.json")), add_pooling_layer=False)
+    known = dict(network.named_parameters())
+    base = {name: tensor for name, tensor in load_file(folder / "model.safetensors").items() if name in known}
+    network.load_state_dict(base)
+    network.train(False)
+    return network, base
+
+
+def adapted_names(base: Mapping[str, Tensor]) -> list[str]:
+    """Names of the base weights that carry a delta: all linear maps of every layer."""
+    return [name for name in base if name.endswith(ADAPTED)]
+
+
+def merge(base: Mapping[str, Tensor], delta: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The base weights with `up @ down` added where the delta has them. Differentiable in the delta."""
+    return {
+        name: weight + delta[f"{name}.up"] @ delta[f"{name}.down"] if f"{name}.up" in delta else weight
+        for name, weight in base.items()
+    }
+
+
+def pad(pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> dict[str, Tensor]:
+    """Token ids of (question, text) pairs as BERT takes them: "[CLS] question [SEP] text [SEP]", each (B, T), int64."""
+    import torch
+
+    length = max(len(question) + len(text) + 3 for question, text in pairs)
+    ids = torch.zeros(len(pairs), length, dtype=torch.int64)
+    mask, types = torch.zeros_like(ids), torch.zeros_like(ids)
+    for row, (question, text) in enumerate(pairs):
+        tokens = [CLS, *question, SEP, *text, SEP]
+        ids[row, : len(tokens)] = torch.tensor(tokens)
+        mask[row, : len(tokens)] = 1
+        types[row, len(question) + 2 : len(tokens)] = 1
+    return {"input_ids": ids, "attention_mask": mask, "token_type_ids": types}
+
+
+def span_logits(network: Callable[..., Any], inputs: Mapping[str, Tensor], head: Mapping[str, Tensor]) -> Tensor:
+    """Start and end logits (2, B, T) of padded inputs (B, T): one linear map of the last hidden states."""
+    from torch.nn.functional import linear
+
+    hidden = network(**inputs).last_hidden_state  # (B, T, 384)
+    return linear(hidden.float(), head["head.weight"], head["head.bias"]).permute(2, 0, 1)

@@ -21,9 +21,9 @@ from ras_agent.text.words import stems
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.build import build_graph
 from ras_agent.tools.offline.answerer.answer_type import TypeModel
+from ras_agent.tools.offline.answerer.coverage import BUCKETS, Rarity, bucket
 from ras_agent.tools.offline.answerer.features import Candidates, describe
-from ras_agent.tools.offline.answerer.fitting import fitting
-from ras_agent.tools.offline.answerer.question_words import BUCKETS, Rarity, bucket
+from ras_agent.tools.offline.answerer.rank import fitting
 from ras_agent.tools.offline.answerer.reading import read
 from ras_agent.tools.offline.extractor.extract import OfflineExtractor
 from ras_agent.tools.offline.planner import OfflinePlanner

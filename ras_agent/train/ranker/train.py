@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from ras_agent.program import run_program
 from ras_agent.tools.offline.answerer.answer_type import TypeModel
-from ras_agent.tools.offline.answerer.question_words import Rarity
+from ras_agent.tools.offline.answerer.coverage import Rarity
 from ras_agent.tools.offline.answerer.weights import read_safetensors, write_safetensors
 from ras_agent.tools.retrieve.bm25 import BM25Retriever
 from ras_agent.train.data import question_answers

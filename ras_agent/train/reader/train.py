@@ -25,8 +25,15 @@ from ras_agent.eval.metrics import exact_match, token_f1
 from ras_agent.program import run_program
 from ras_agent.records import Passage
 from ras_agent.tools.embed.packaged_minilm import MINILM_SHA256, packaged_minilm
-from ras_agent.tools.offline.reader_model import adapted_names, load_base, merge, pad, span_logits
-from ras_agent.tools.offline.span_reader import QUESTION_TOKENS, MiniLMSpanReader
+from ras_agent.tools.offline.span_reader import (
+    QUESTION_TOKENS,
+    MiniLMSpanReader,
+    adapted_names,
+    load_base,
+    merge,
+    pad,
+    span_logits,
+)
 from ras_agent.tools.retrieve.bm25 import BM25Retriever
 from ras_agent.train.pseudo_questions import pseudo_examples
 from ras_agent.train.ranges import AMOUNT, COUNT, NATURAL, SEED, SHARE, Range, check_ranges

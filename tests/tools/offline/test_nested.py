@@ -44,10 +44,6 @@ class Plain:
     [
         (QUESTION, "the inventor of the telephone", INVENTOR),
         ("Which river flows through the city where Bell was born?", "the city where Bell was born", CITY),
-        ("In which town was the sculptor who designed Liberty born?", "the sculptor who designed Liberty",
-         "Which sculptor designed Liberty?"),
-        ("Who drank the drug discovered by Ann Lee?", "the drug discovered by Ann Lee",
-         "Which drug was discovered by Ann Lee?"),
         ("Which river rises near the birthplace of Ada Lovelace?", "the birthplace of Ada Lovelace",
          "What is the birthplace of Ada Lovelace?"),
         ("Who was the mother of the author of Frankenstein?", "the author of Frankenstein",

@@ -3,9 +3,8 @@
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Hit, Passage, Plan, Source, Step, Triple
 from ras_agent.text.words import stems
-from ras_agent.tools.offline.bridges import bridges
 from ras_agent.tools.offline.evidence import gather
-from ras_agent.tools.offline.planner import OfflinePlanner
+from ras_agent.tools.offline.planner import OfflinePlanner, bridges
 
 QUESTION = 'In which city does the director of the comedy "Red Tide" live?'
 TIDE = Passage("tide", "Red Tide is a 1999 comedy. It was directed by Ann Lee. It opened in Ulm.", "Red Tide (film)")

@@ -97,7 +97,7 @@ def test_best_spans_of_nothing_are_none() -> None:
 
 def test_merged_weights_compute_what_base_and_delta_compute_apart() -> None:
     torch = pytest.importorskip("torch")
-    from ras_agent.tools.offline.reader_model import merge
+    from ras_agent.tools.offline.span_reader import merge
 
     generator = torch.Generator().manual_seed(0)
     name = "encoder.layer.0.output.dense.weight"
@@ -110,7 +110,7 @@ def test_merged_weights_compute_what_base_and_delta_compute_apart() -> None:
 
 def test_weights_without_a_delta_stay_as_they_are() -> None:
     torch = pytest.importorskip("torch")
-    from ras_agent.tools.offline.reader_model import merge
+    from ras_agent.tools.offline.span_reader import merge
 
     base = {"embeddings.word_embeddings.weight": torch.ones(2, 2)}
     assert merge(base, {})["embeddings.word_embeddings.weight"] is base["embeddings.word_embeddings.weight"]

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ras_agent.tools.offline.answerer.coverage import BUCKETS
 from ras_agent.tools.offline.answerer.features import Candidates
-from ras_agent.tools.offline.answerer.question_words import BUCKETS
 from ras_agent.tools.offline.answerer.rank import INPUTS, Ranker
 from ras_agent.tools.offline.answerer.weights import read_safetensors
 from ras_agent.tools.offline.question import analyse

@@ -6,19 +6,16 @@ from collections.abc import Sequence
 
 from ras_agent.protocols import Embedder, SpanReader
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Answer, Passage
+from ras_agent.records import Answer, Citation, Passage, Source
+from ras_agent.text.canonical import canonical_key
+from ras_agent.text.names import name_spans
 from ras_agent.text.words import stems
-from ras_agent.tools.offline.answerer.choice import choose
-from ras_agent.tools.offline.answerer.grounds import bridges, cited
+from ras_agent.tools.offline.answerer.choice import Side, choose, sides_of
 from ras_agent.tools.offline.answerer.rank import Ranker, packaged_ranker
-from ras_agent.tools.offline.answerer.reading import Read, read
+from ras_agent.tools.offline.answerer.reading import Read, plain_title, read
 from ras_agent.tools.offline.answerer.shared import Common, common_ground, spoken
-from ras_agent.tools.offline.answerer.sides import Side, sides_of
-from ras_agent.tools.offline.answerer.unheard import unheard_names
 from ras_agent.tools.offline.answerer.yes_no import decide
 from ras_agent.tools.offline.question import QuestionAnalysis, analyse
-
-__all__ = ["I_DO_NOT_KNOW", "OfflineAnswerer"]
 
 I_DO_NOT_KNOW = "I don't know: the passages found do not hold the answer."
 # on HotpotQA questions that were not trained on, the answers below it were worth a quarter of a point of F1
@@ -110,3 +107,58 @@ class OfflineAnswerer:
             return Answer(I_DO_NOT_KNOW, abstained=True, confidence=confidence)
         grounds = [best.sentence, *bridges(asked.question, best.sentence, sentences, passages)]
         return Answer(best.text, cited(grounds, passages, graph), confidence=confidence)
+
+
+_LEAST_GAIN = 2
+_MOST_BRIDGES = 2
+
+
+def bridges(question: str, answer: Read, sentences: Sequence[Read], passages: Sequence[Passage]) -> list[Read]:
+    """At most two sentences of other passages that say what the answer's own leaves out of the question.
+
+    Such a passage names the answer's passage, is named by it, or names nothing but says at least two more words.
+    """
+    titles = [canonical_key(plain_title(passage.title)) for passage in passages]
+    missing = set(stems(question)) - answer.stems - set(stems(passages[answer.passage].title))
+    own = f" {canonical_key(passages[answer.passage].text)} "
+    chosen: list[Read] = []
+    for _ in range(_MOST_BRIDGES):
+        best, most = None, 0.0
+        for sentence in sentences:
+            if sentence.passage in {answer.passage, *(read.passage for read in chosen)}:
+                continue
+            gain = float(len(missing & (sentence.stems | set(stems(passages[sentence.passage].title)))))
+            title = titles[answer.passage]
+            linked = (title and f" {title} " in f" {canonical_key(sentence.text)} ") or (
+                titles[sentence.passage] and f" {titles[sentence.passage]} " in own
+            )
+            if gain + (0.0 if linked else 1.0 - _LEAST_GAIN) > most:
+                best, most = sentence, gain + (0.0 if linked else 1.0 - _LEAST_GAIN)
+        if best is None:
+            break
+        chosen.append(best)
+        missing -= best.stems | set(stems(passages[best.passage].title))
+    return chosen
+
+
+def cited(sentences: Sequence[Read], passages: Sequence[Passage], graph: QuestionGraph) -> tuple[Citation, ...]:
+    """One citation for each sentence, numbered from 1, with the facts that were read there."""
+    citations = []
+    for number, sentence in enumerate(dict.fromkeys(sentences), start=1):
+        passage, start = passages[sentence.passage], sentence.start
+        here = Source(passage.id, start, start + len(sentence.text))
+        ids = [fact.id for fact in graph.facts if any(_overlap(source, here) for source in fact.sources)]
+        citations.append(Citation(number, passage.id, passage.title, start, here.end, sentence.text, tuple(ids)))
+    return tuple(citations)
+
+
+def _overlap(one: Source, other: Source) -> bool:
+    return one.passage_id == other.passage_id and one.start < other.end and other.start < one.end
+
+
+def unheard_names(question: str, sentences: Sequence[Read], titles: Sequence[str]) -> list[str]:
+    """The names of which not a single word stands in any sentence or title, in the question's order."""
+    said = {root for sentence in sentences for root in sentence.stems}
+    said.update(root for title in titles for root in stems(title))
+    names = [question[start:end] for start, end in name_spans(question)]
+    return [name for name in names if stems(name) and said.isdisjoint(stems(name))]

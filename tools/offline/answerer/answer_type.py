@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ras_agent.text.names import name_spans
 from ras_agent.text.words import fold, stem
-from ras_agent.tools.offline.answerer.question_words import bucket
+from ras_agent.tools.offline.answerer.coverage import bucket
 from ras_agent.tools.offline.answerer.reading import tokens_of
 from ras_agent.tools.offline.question import QuestionAnalysis
 

@@ -16,11 +16,8 @@ from ras_agent.records import Passage
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import name_spans
 from ras_agent.text.words import stem, stems
-from ras_agent.tools.offline.answerer.candidates import Mention, mentions_in
-from ras_agent.tools.offline.answerer.coverage import Coverage, cover
-from ras_agent.tools.offline.answerer.graph_links import GraphLinks
-from ras_agent.tools.offline.answerer.question_words import QuestionWords, Rarity
-from ras_agent.tools.offline.answerer.reading import Read, plain_title
+from ras_agent.tools.offline.answerer.coverage import Coverage, GraphLinks, QuestionWords, Rarity, cover
+from ras_agent.tools.offline.answerer.reading import Mention, Read, mentions_in, plain_title
 from ras_agent.tools.offline.question import QuestionAnalysis
 
 __all__ = ["FEATURES", "Candidates", "describe"]

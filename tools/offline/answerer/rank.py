@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -12,20 +13,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ras_agent.arrays import Doubles
 from ras_agent.errors import WeightsError
 from ras_agent.protocols import SpanReader
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Passage
+from ras_agent.records import Passage, Span
+from ras_agent.text.figures import figures_in
+from ras_agent.text.words import stem, word_set
 from ras_agent.tools.offline.answerer.answer_type import TypeModel
+from ras_agent.tools.offline.answerer.coverage import Rarity
 from ras_agent.tools.offline.answerer.features import FEATURES, Candidates, describe
-from ras_agent.tools.offline.answerer.fitting import fitting
-from ras_agent.tools.offline.answerer.question_words import Rarity
-from ras_agent.tools.offline.answerer.reader_scores import reader_logits
-from ras_agent.tools.offline.answerer.reading import Read
+from ras_agent.tools.offline.answerer.reading import Mention, Read
 from ras_agent.tools.offline.answerer.weights import read_safetensors
-from ras_agent.tools.offline.question import QuestionAnalysis
-
-__all__ = ["INPUTS", "Ranked", "Ranker", "packaged_ranker"]
+from ras_agent.tools.offline.question import QuestionAnalysis, head_type
 
 INPUTS = (*FEATURES, "type", "type_below_best")
 _CLIP = 5.0
@@ -119,3 +119,80 @@ def packaged_ranker() -> Ranker:
     """The ranker that comes with the package; read once."""
     with as_file(files("ras_agent.data")) as folder:
         return Ranker(read_safetensors(Path(folder) / "answer_ranker.safetensors"))
+
+
+# asked for these, an answer states when; an "age" or a "time" may be told in many ways
+_POINTS_IN_TIME = word_set("year date decade century month birthday birthdate")
+_COUNTS = re.compile(r"\bhow many\b", re.IGNORECASE)
+_NAMED = frozenset({"person", "place", "organisation", "work", "nationality"})
+
+
+def fitting(
+    asked: QuestionAnalysis, texts: Sequence[str], sentences: Sequence[Read], mentions: Sequence[Mention | None]
+) -> npt.NDArray[np.bool_]:
+    """(M,): False for spans whose form cannot answer. All True where the question does not tell what it wants.
+
+    What is counted ("How many children") must be spoken of in the span's sentence. A span without a mention is a
+    passage's title, which names something whatever its form ("1984").
+    """
+    kinds = [mention.kind if mention else "title" for mention in mentions]
+    if asked.answer_type == "date" and (not asked.answer_noun or asked.answer_noun[-1] in _POINTS_IN_TIME):
+        return np.array([kind == "date" or _tells(text, date=True) for kind, text in zip(kinds, texts, strict=True)])
+    if asked.answer_type == "number":
+        counted = stem(asked.answer_noun[-1]) if asked.answer_noun and _COUNTS.search(asked.question) else None
+        return np.array(
+            [
+                kind != "date" and _tells(text, date=False) and (counted is None or counted in sentence.stems)
+                for kind, text, sentence in zip(kinds, texts, sentences, strict=True)
+            ]
+        )
+    if asked.answer_type in _NAMED and (not asked.answer_noun or head_type(asked.answer_noun) in _NAMED):
+        return np.array([kind not in ("date", "number") for kind in kinds])
+    return np.ones(len(texts), dtype=bool)
+
+
+def _tells(text: str, *, date: bool) -> bool:
+    """Whether a date, or a number, stands in the text."""
+    return any((figure.kind not in ("number", "ordinal")) == date for figure in figures_in(text))
+
+
+# the middle of a plateau on HotpotQA's tuning questions: neighbouring values differ by less than a question's noise
+_WEIGHT = 0.5
+_FLOOR = 0.05
+_TEMPERATURE = 4.0
+
+
+def reader_logits(reader: SpanReader, question: str, passages: Sequence[Passage], found: Candidates) -> Doubles:
+    """(M,) what to add to the candidates' logits: a multiple of the log of their expected overlap, floored."""
+    heads = [f"{passage.title}. " if passage.title else "" for passage in passages]
+    texts = [head + passage.text for head, passage in zip(heads, passages, strict=True)]
+    places = []
+    for sentence, mention in zip(found.sentences, found.mentions, strict=True):
+        start = len(heads[sentence.passage]) + sentence.start
+        title = (0, len(passages[sentence.passage].title))
+        places.append((sentence.passage, *((start + mention.start, start + mention.end) if mention else title)))
+    return _WEIGHT * np.log(expected_overlap(reader.read(question, texts), places) + _FLOOR)
+
+
+def expected_overlap(spans: Sequence[Sequence[Span]], places: Sequence[tuple[int, int, int]]) -> Doubles:
+    """(M,) in 0..1 for places (passage, start, end); `spans` are a reader's, passage by passage."""
+    read = [number for number, found in enumerate(spans) if found]
+    best = np.array([max(span.score for span in spans[number]) for number in read])
+    weights = {
+        number: share * _softmax(np.array([span.score for span in spans[number]]))
+        for number, share in zip(read, _softmax(best / _TEMPERATURE), strict=True)
+    }
+    overlaps = np.zeros(len(places))
+    for row, (number, start, end) in enumerate(places):
+        for span, weight in zip(spans[number], weights.get(number, ()), strict=False):
+            shared = max(0, min(end, span.end) - max(start, span.start))
+            overlaps[row] += weight * 2 * shared / (end - start + span.end - span.start)
+    return overlaps
+
+
+def _softmax(logits: Doubles) -> Doubles:
+    if not len(logits):
+        return logits
+    powers: Doubles = np.exp(logits - logits.max())
+    powers /= powers.sum()
+    return powers

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 from ras_agent.text.words import stem, stems, word_set
 from ras_agent.tools.offline.answerer.answer_type import TypeModel
-from ras_agent.tools.offline.answerer.candidates import mentions_in
-from ras_agent.tools.offline.answerer.reading import Read
-from ras_agent.tools.offline.answerer.sides import Side
+from ras_agent.tools.offline.answerer.choice import Side
+from ras_agent.tools.offline.answerer.reading import Read, mentions_in
 from ras_agent.tools.offline.question import QuestionAnalysis
 
 __all__ = ["Common", "common_ground", "spoken"]

@@ -10,10 +10,8 @@ from ras_agent.text.canonical import canonical_key
 from ras_agent.text.figures import figures_in
 from ras_agent.text.names import name_spans
 from ras_agent.text.words import stem, stems, word_set
-from ras_agent.tools.offline.answerer.candidates import mentions_in
-from ras_agent.tools.offline.answerer.choice import choose
-from ras_agent.tools.offline.answerer.reading import Read
-from ras_agent.tools.offline.answerer.sides import Side
+from ras_agent.tools.offline.answerer.choice import Side, choose
+from ras_agent.tools.offline.answerer.reading import Read, mentions_in
 from ras_agent.tools.offline.question import QuestionAnalysis
 
 __all__ = ["Verdict", "decide"]

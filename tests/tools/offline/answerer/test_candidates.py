@@ -1,6 +1,5 @@
 from ras_agent.records import Passage
-from ras_agent.tools.offline.answerer.candidates import mentions_in
-from ras_agent.tools.offline.answerer.reading import read
+from ras_agent.tools.offline.answerer.reading import mentions_in, read
 
 
 def spans(text: str) -> dict[str, str]:

@@ -3,10 +3,9 @@
 import pytest
 
 from ras_agent.records import Passage
-from ras_agent.tools.offline.answerer.choice import Choice, choose
+from ras_agent.tools.offline.answerer.choice import Choice, Side, choose, sides_of
 from ras_agent.tools.offline.answerer.reading import read
 from ras_agent.tools.offline.answerer.shared import common_ground
-from ras_agent.tools.offline.answerer.sides import Side, sides_of
 from ras_agent.tools.offline.answerer.yes_no import Verdict, decide
 from ras_agent.tools.offline.question import QuestionAnalysis, analyse
 

@@ -4,11 +4,9 @@ import pytest
 
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Passage
-from ras_agent.tools.offline.answerer.answer import OfflineAnswerer
-from ras_agent.tools.offline.answerer.candidates import mentions_in
-from ras_agent.tools.offline.answerer.fitting import fitting
-from ras_agent.tools.offline.answerer.reading import read
-from ras_agent.tools.offline.answerer.unheard import unheard_names
+from ras_agent.tools.offline.answerer.answer import OfflineAnswerer, unheard_names
+from ras_agent.tools.offline.answerer.rank import fitting
+from ras_agent.tools.offline.answerer.reading import mentions_in, read
 from ras_agent.tools.offline.question import analyse
 
 TEXT = "Lena Frost, born on 4 May 1950, taught at Ulm University and had three children."

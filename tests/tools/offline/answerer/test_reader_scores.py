@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ras_agent.records import Span
-from ras_agent.tools.offline.answerer.reader_scores import expected_overlap
+from ras_agent.tools.offline.answerer.rank import expected_overlap
 
 
 def test_a_span_that_is_a_candidate_gives_it_all_its_weight() -> None:

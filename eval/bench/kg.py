@@ -1,13 +1,13 @@
-"""What it costs to build a knowledge graph, and what is left of it after kills and deletions.
+"""Measures what building a knowledge graph costs, and what is left of it after kills and deletions.
 
     python -m ras_agent.eval.bench.kg corpus.jsonl --sizes 765 1530 3060 6119 --work /tmp/kg
     python -m ras_agent.eval.bench.kg --index my.index --work /tmp/kg
 
-Each size is built in a process of its own: processor seconds of every stage, seconds on the clock, peak memory, size on
-disk. The largest is then built once more, by processes that SIGKILL ends at the places of `--kills` (a stage and a
-share of it): how often the extractor was called in all, and in what the graph differs from the unbroken one. Documents
-are deleted from a copy of it and added again: what was gone in between, and the same comparison. With --index an index
-that has a graph takes the place of the largest build; it is not changed.
+Each size is built in a process of its own, which reports processor seconds of every stage, seconds on the clock, peak
+memory and size on disk. The largest is then built again by processes that SIGKILL ends at the places of `--kills` (a
+stage and a share of it); reported are the calls of the extractor in all, and the differences from the unbroken graph.
+Documents are deleted from a copy of it and added again; reported are what was gone in between, and the same
+differences. With --index, an index that has a graph is used in place of the largest build; it is not changed.
 """
 
 from __future__ import annotations
@@ -38,15 +38,13 @@ from ras_agent.tools.kg.index import FOLDER, KGIndex
 from ras_agent.tools.kg.writer import KGProgress
 from ras_agent.tools.roles import resolve_extractor
 
-__all__ = ["main"]
-
-KILLS = ("reading:0.33", "reading:0.67", "embedding:0.5", "writing:0")
-QUERIES = 50
-_LONG = 12  # characters: a name of that length in a file is no accident
+_KILLS = ("reading:0.33", "reading:0.67", "embedding:0.5", "writing:0")
+_QUERIES = 50
+_LONG = 12  # characters: a name of that length is not in a file by chance
 
 
-class _Noting:
-    """An extractor that notes in a file what it reads, so that a process that is killed has told; and for how long."""
+class _CountedExtractor:
+    """Extracts, and writes to a file which passages, so that killed processes are counted, too; measures its time."""
 
     def __init__(self, spec: str, path: Path | None) -> None:
         self._inner, self._path = resolve_extractor(spec), path
@@ -63,7 +61,7 @@ class _Noting:
 
 
 class _Stages:
-    """Processor time by stage, of this process and of those that it has waited for."""
+    """Measures processor time by stage, of this process and of those that it has waited for."""
 
     def __init__(self, die_at: str) -> None:
         stage, _, share = die_at.partition(":")
@@ -84,7 +82,7 @@ class _Stages:
 
 
 def _indexed(corpus: Path, folder: Path, size: int) -> None:
-    """An index, without vectors, of the corpus's first `size` passages, each a document."""
+    """Index the corpus's first `size` passages without vectors, each as a document."""
     shutil.rmtree(folder, ignore_errors=True)
     found = (item for item in load(corpus) if isinstance(item, Document))
     passages = (Passage(item.id, item.text, item.title, item.id) for item in found)
@@ -92,10 +90,10 @@ def _indexed(corpus: Path, folder: Path, size: int) -> None:
 
 
 def _build(folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
-    """Build the graph beside the index in `folder` in this process: counts, seconds, and sizes in MB."""
+    """Build the graph of the index in `folder` in this process; return counts, seconds, and sizes in MB."""
     import resource
 
-    extractor, stages = _Noting(arguments.extractor, arguments.notes), _Stages(arguments.die_at)
+    extractor, stages = _CountedExtractor(arguments.extractor, arguments.notes), _Stages(arguments.die_at)
     began = time.monotonic()
     graph = build_graph(
         folder,
@@ -145,7 +143,7 @@ def _killed(folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _deleted_and_added(folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
-    """Delete documents that lie evenly over the corpus, look for what only they named, and add them again."""
+    """Delete documents spread evenly over the corpus, look for names that only they had, and add them again."""
     index, before = PassageIndex.open(folder), KGIndex.open(folder)
     names = dict(zip(before.keys, before.entities, strict=True))
     rows = np.linspace(0, len(index) - 1, min(arguments.delete, len(index))).astype(int).tolist()
@@ -153,13 +151,13 @@ def _deleted_and_added(folder: Path, arguments: argparse.Namespace) -> dict[str,
     passages = [passage for passage in index.passages if passage.document_id in documents]
     deleted, less = _timed(lambda: delete_documents(folder, sorted(documents)).graph)
     gone = set(names).difference(less.keys)
-    # a name may be part of one that others state, in whatever spelling, or of two that stand side by side in a file
-    kept = "".join([*less.keys, "\n", *less.arrays.relation_keys])
-    searched = [names[key].encode() for key in gone if len(key) >= _LONG and key not in kept]
+    # a name may be part of another that stays, in any spelling, or of two that are next to each other in a file
+    staying = "".join([*less.keys, "\n", *less.arrays.relation_keys])
+    searched = [names[key].encode() for key in gone if len(key) >= _LONG and key not in staying]
     stored = [path.read_bytes() for path in (folder / FOLDER).rglob("*") if path.is_file()]
     left = sum(any(name in data for data in stored) for name in searched)
     PassageIndex.open(folder).add(passages)
-    added, _ = _timed(lambda: build_graph(folder, extractor=_Noting(arguments.extractor, None)))
+    added, _ = _timed(lambda: build_graph(folder, extractor=_CountedExtractor(arguments.extractor, None)))
     return {
         "documents": len(documents),
         "passages": len(passages),
@@ -172,19 +170,19 @@ def _deleted_and_added(folder: Path, arguments: argparse.Namespace) -> dict[str,
 
 
 def _compared(one: Path, other: Path) -> dict[str, Any]:
-    """Two indexes' graphs, side by side."""
+    """Compare the graphs of two indexes."""
     graphs = KGIndex.open(one), KGIndex.open(other)
-    told: dict[str, Any] = {"same fingerprint": graphs[0].manifest.fingerprint == graphs[1].manifest.fingerprint}
-    told["differences"] = content_differences(*graphs)
+    found: dict[str, Any] = {"same fingerprint": graphs[0].manifest.fingerprint == graphs[1].manifest.fingerprint}
+    found["differences"] = content_differences(*graphs)
     passages = PassageIndex.open(one).passages
-    rows = np.linspace(0, len(passages) - 1, min(QUERIES, len(passages))).astype(int).tolist()
+    rows = np.linspace(0, len(passages) - 1, min(_QUERIES, len(passages))).astype(int).tolist()
     queries = [f"What is known of {passages[row].title}?" for row in rows if passages[row].title]
-    told["largest difference of PPR scores"] = score_difference(one, other, queries)
+    found["largest difference of PPR scores"] = score_difference(one, other, queries)
     vectors = [graph.entity_vectors for graph in graphs]
     if vectors[0] is not None and vectors[1] is not None and vectors[0].shape == vectors[1].shape:
         difference = np.abs(np.asarray(vectors[0], np.float32) - vectors[1])
-        told["largest difference of vectors"] = float(difference.max(initial=0))
-    return told
+        found["largest difference of vectors"] = float(difference.max(initial=0))
+    return found
 
 
 def _command(folder: Path, arguments: argparse.Namespace, notes: Path | None = None, die_at: str = "") -> list[str]:
@@ -205,8 +203,8 @@ def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
     return time.monotonic() - began, done
 
 
-def _tell(**told: Any) -> None:
-    print(json.dumps(told), flush=True)
+def _report(**results: Any) -> None:
+    print(json.dumps(results), flush=True)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -218,7 +216,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--embedder", default="minilm", help="'' for none")
     parser.add_argument("--extractor", default="offline")
     parser.add_argument("--workers", type=int, default=1, help="processes that read")
-    parser.add_argument("--kills", nargs="*", help=f"places, in order ({' '.join(KILLS)}, as far as they are passed)")
+    parser.add_argument("--kills", nargs="*", help=f"places, in order ({' '.join(_KILLS)}, as far as they are passed)")
     parser.add_argument("--delete", type=int, default=200, help="documents to delete and add again (200)")
     parser.add_argument("--work", type=Path, default=Path("bench_kg"), help="a folder to work in")
     parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
@@ -236,24 +234,24 @@ def main(argv: Sequence[str] | None = None) -> None:
         held = KGIndex.open(whole).manifest.embedder
         arguments.embedder = held.name if held else ""
     if arguments.kills is None:  # nothing is embedded without an embedder
-        arguments.kills = [place for place in KILLS if arguments.embedder or not place.startswith("embedding")]
+        arguments.kills = [place for place in _KILLS if arguments.embedder or not place.startswith("embedding")]
     for size in arguments.sizes if arguments.corpus else ():
         whole = arguments.work / f"{size}.index"
         _indexed(arguments.corpus, whole, size)
         shown = subprocess.run(_command(whole, arguments), capture_output=True, text=True, check=True).stdout
-        _tell(built=json.loads(shown))
+        _report(built=json.loads(shown))
     if whole.resolve() in {(arguments.work / name).resolve() for name in ("killed.index", "changed.index")}:
         parser.error(f"{whole} is a copy that --work overwrites; give another folder to work in")
     if arguments.kills:
         broken = arguments.work / "killed.index"
         shutil.rmtree(broken, ignore_errors=True)
         shutil.copytree(whole, broken, ignore=shutil.ignore_patterns(FOLDER))
-        _tell(killed=_killed(broken, arguments), compared=_compared(whole, broken))
+        _report(killed=_killed(broken, arguments), compared=_compared(whole, broken))
     if arguments.delete:
         changed = arguments.work / "changed.index"
         shutil.rmtree(changed, ignore_errors=True)
         shutil.copytree(whole, changed)
-        _tell(deleted=_deleted_and_added(changed, arguments), compared=_compared(whole, changed))
+        _report(deleted=_deleted_and_added(changed, arguments), compared=_compared(whole, changed))
 
 
 if __name__ == "__main__":

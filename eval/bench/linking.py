@@ -1,10 +1,10 @@
-"""Do the entities that a question is linked to lead to its gold passages?
+"""Measures whether the entities that a question is linked to lead to its gold passages.
 
     python -m ras_agent.eval.bench.linking questions.jsonl --index my.index --limit 150
 
-Of the questions: the share with a linked entity that a gold passage names (`any`), with one for every gold passage
-(`all`), the mean number of linked entities, and the share of links that lead to a gold passage (`precision`). Over a
-graph without vectors, or with `--letters`, names are linked by their letters alone.
+Reported are the share of questions with a linked entity that a gold passage names (`any`), the share with one for every
+gold passage (`all`), the mean number of linked entities per question, and the share of links that lead to a gold
+passage (`precision`). Over a graph without vectors, or with `--letters`, names are linked by their letters alone.
 """
 
 from __future__ import annotations
@@ -23,12 +23,10 @@ from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.link import EntityLinker
 
-__all__ = ["Linked", "main", "measure"]
-
 
 @dataclass(frozen=True, slots=True)
-class Linked:
-    """Shares are of questions, but precision, which is of links."""
+class LinkingScores:
+    """Holds shares of questions (`any`, `all`), links per question (`linked`), and a share of links (`precision`)."""
 
     questions: int
     any: float
@@ -39,10 +37,10 @@ class Linked:
 
 def measure(
     linker: EntityLinker, passages: PassageIndex, questions: Iterable[Question]
-) -> tuple[Linked, list[Question]]:
-    """How well `linker` does, and the questions of which no link leads to a gold passage.
+) -> tuple[LinkingScores, list[Question]]:
+    """Return how well `linker` does, and the questions without a link to a gold passage.
 
-    A question whose gold passages are not all in the graph is left out.
+    Questions whose gold passages are not all in the graph are left out.
     """
     graph = linker.graph
     by_title = {passage.title: passage.id for passage in passages.passages}
@@ -62,7 +60,7 @@ def measure(
             missed.append(question)
     count = max(counted, 1)
     shares = (1 - len(missed) / count) * bool(counted), every / count, links / count, right / max(links, 1)
-    return Linked(counted, *(round(share, 4) for share in shares)), missed
+    return LinkingScores(counted, *(round(share, 4) for share in shares)), missed
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -19,7 +19,7 @@ from ras_agent.tools.spread.pool import Do, Here, Order, Pool, do_all
 
 
 @dataclass(frozen=True, slots=True)
-class ReadPassage:
+class PassageReport:
     """Reports what was read in one passage. `calls` is empty if its facts were cached already."""
 
     passage_id: str
@@ -35,7 +35,7 @@ def read_corpus(
     *,
     concurrency: int = 32,
     spread: Spread = HERE,
-    on_end: Callable[[ReadPassage], None] | None = None,
+    on_end: Callable[[PassageReport], None] | None = None,
 ) -> None:
     """Read `passages` with the extractor that `spec` names into the triple cache of `settings`.
 
@@ -53,7 +53,7 @@ def read_corpus(
         shared = {"facts": (settings.triple_cache, "facts"), "replies": (settings.cache, "replies")}
         pool = spread.pool(order, {name: (path, holds) for name, (path, holds) in shared.items() if path})
 
-    async def ended(read: ReadPassage) -> None:
+    async def ended(read: PassageReport) -> None:
         if on_end:
             on_end(read)
 
@@ -72,12 +72,12 @@ def reads_elsewhere(
 def _passage_reader(extractor: Extractor) -> Do:
     """Return what reads a passage with `extractor`; a RasError is a failure of the passage alone."""
 
-    async def read(passage: Passage) -> ReadPassage:
+    async def read(passage: Passage) -> PassageReport:
         with metered(Ledger("extractor")) as ledger:
             try:
                 found: Extraction = await acall(extractor, "extract", [passage])
             except RasError as error:
                 found = Extraction(failures=(Failure("extractor", f"{error} (passage {passage.id})"),))
-        return ReadPassage(passage.id, len(found.triples), tuple(ledger.calls), found.failures)
+        return PassageReport(passage.id, len(found.triples), tuple(ledger.calls), found.failures)
 
     return read

@@ -1,4 +1,4 @@
-"""Nearest vectors by inner product, through FAISS."""
+"""Finds the nearest vectors by inner product, through FAISS."""
 
 from __future__ import annotations
 
@@ -13,17 +13,14 @@ from ras_agent.arrays import Floats
 from ras_agent.errors import IndexMismatch, MissingExtra
 from ras_agent.tools.index.durable import sync_file
 
-__all__ = ["VectorIndex", "VectorSettings", "empty_index", "require_faiss"]
-
-
 _LEAST_FOR_LISTS = 1000  # below, lists cannot be trained, and a flat index is as fast
 
 
 @dataclass(frozen=True, slots=True)
 class VectorSettings:
-    """How vectors are searched.
+    """Sets how vectors are searched.
 
-    flat: exact. hnsw: a graph of `links` neighbours a node, `effort` candidates kept at building and at search.
+    flat: exact. hnsw: a graph of `links` neighbours per node, `effort` candidates held at building and at search.
     ivf: `lists` clusters (0: the square root of the number of vectors), of which `probes` are searched (0: a
     sixteenth of them).
     """
@@ -40,15 +37,15 @@ class VectorSettings:
 
 
 class VectorIndex:
-    """Unit vectors, numbered as they were given. May be searched from several threads at once."""
+    """Searches unit vectors, numbered in the order given. May be searched from several threads at once."""
 
     def __init__(self, index: Any) -> None:
-        """`index` is a faiss.Index of inner products."""
+        """Search `index`, a faiss.Index of inner products."""
         self._index = index
 
     @classmethod
     def build(cls, vectors: Floats, settings: VectorSettings) -> Self:
-        """An index of `vectors`, shape (n, dimension)."""
+        """Build an index of `vectors`, shape (n, dimension)."""
         index = empty_index(vectors.shape, settings)
         if not index.is_trained:
             index.train(vectors)
@@ -62,14 +59,14 @@ class VectorIndex:
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Memory-mapped where this FAISS can. Raises FileNotFoundError, MissingExtra."""
+        """Open a saved index, memory-mapped where this FAISS can. Raises FileNotFoundError, MissingExtra."""
         faiss = _faiss()
         if not path.exists():
             raise FileNotFoundError(path)
         return cls(faiss.read_index(str(path), getattr(faiss, "IO_FLAG_MMAP_IFC", faiss.IO_FLAG_MMAP)))
 
     def search(self, query: Floats, k: int) -> tuple[npt.NDArray[np.int64], Floats]:
-        """Numbers and inner products of the `k` nearest to `query` (dimension,), best first, ties by number.
+        """Return numbers and inner products of the `k` nearest to `query` (dimension,), best first, ties by number.
 
         Raises IndexMismatch for a query of another dimension.
         """
@@ -92,7 +89,7 @@ class VectorIndex:
 
 
 def empty_index(shape: tuple[int, ...], settings: VectorSettings) -> Any:
-    """A faiss.Index for vectors of `shape`, still to be added, and before that, unless `is_trained`, to be trained on.
+    """Make a faiss.Index for vectors of `shape`; the caller trains it, unless `is_trained`, and adds them.
 
     Raises MissingExtra without FAISS.
     """
@@ -112,7 +109,7 @@ def empty_index(shape: tuple[int, ...], settings: VectorSettings) -> Any:
 
 
 def require_faiss() -> None:
-    """Raises MissingExtra if vectors cannot be searched here."""
+    """Raise MissingExtra if vectors cannot be searched here."""
     _faiss()
 
 

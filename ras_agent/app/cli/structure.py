@@ -24,7 +24,7 @@ from ras_agent.app.cli.terminal import counted, inert, screen
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ras_agent.app.structuring import ReadPassage
+    from ras_agent.app.structuring import PassageReport
     from ras_agent.eval.run.prices import Prices
     from ras_agent.records import Failure, Passage
     from ras_agent.settings import Settings
@@ -94,7 +94,7 @@ class _CorpusTally:
     cost: float = 0.0
     failures: list[Failure] = field(default_factory=list)
 
-    def add(self, read: ReadPassage) -> None:
+    def add(self, read: PassageReport) -> None:
         self.passages += 1
         self.known += not (read.calls or read.failures)
         self.facts += read.facts
@@ -114,14 +114,14 @@ class _CorpusTally:
 
 
 @contextmanager
-def _bar(console: Console, total: int, tally: _CorpusTally) -> Iterator[Callable[[ReadPassage], None]]:
+def _bar(console: Console, total: int, tally: _CorpusTally) -> Iterator[Callable[[PassageReport], None]]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[spent]}"), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("", total=total, spent="")
 
-        def on_end(read: ReadPassage) -> None:
+        def on_end(read: PassageReport) -> None:
             tally.add(read)
             bar.update(task, advance=1, spent=f"{tally.facts:,} facts · {tally.tokens:,} tokens")
 

@@ -24,7 +24,7 @@ def test_every_packaged_prompt_renders_with_its_variables_alone(name: str) -> No
 
 
 @pytest.mark.parametrize("name", [name for name in prompt_names() if name.endswith("-few-shot")])
-def test_examples_stand_between_the_instructions_and_the_last_turn(name: str) -> None:
+def test_worked_examples_come_between_the_instructions_and_the_last_turn(name: str) -> None:
     plain, few_shot = load(name.removesuffix("-few-shot")).turns, load(name).turns
     assert few_shot[0] == plain[0]
     assert few_shot[-1] == plain[-1]

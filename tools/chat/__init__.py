@@ -1,1 +1,19 @@
 """Calls of chat models: limits, retries, deadlines, a cache of replies, and dialogues made of calls."""
+
+from ras_agent.tools.chat.cache import ReplyCache
+from ras_agent.tools.chat.client import Chat, ChatSettings, Reply, Request, as_chat
+from ras_agent.tools.chat.limits import Rates
+from ras_agent.tools.chat.models import build_chat_model
+from ras_agent.tools.chat.retry import RetryPolicy
+
+__all__ = [
+    "Chat",
+    "ChatSettings",
+    "Rates",
+    "Reply",
+    "ReplyCache",
+    "Request",
+    "RetryPolicy",
+    "as_chat",
+    "build_chat_model",
+]

@@ -1,1 +1,7 @@
-"""Stage: turn text into triples."""
+"""The stage that turns text into triples: the extractor on a chat model, and the cache of what it read."""
+
+from ras_agent.tools.structure.cache import CachedExtractor, TripleCache
+from ras_agent.tools.structure.llm import LLMExtractor
+from ras_agent.tools.structure.parse_triples import ParsedTriples, parse_triples
+
+__all__ = ["CachedExtractor", "LLMExtractor", "ParsedTriples", "TripleCache", "parse_triples"]

@@ -47,7 +47,7 @@ def test_the_prompt_shows_evidence_task_and_question_last(scripted_model: Any) -
     )
 
 
-def test_without_retrieval_the_question_stands_alone(scripted_model: Any) -> None:
+def test_without_retrieval_the_prompt_has_the_question_alone(scripted_model: Any) -> None:
     model = scripted_model("Answer: 4")
     found = LLMAnswerer(model).answer("What is 2 + 2?", QuestionGraph(), ())
     assert (found.text, found.citations) == ("4", ())
@@ -141,7 +141,7 @@ def test_a_reply_without_an_answer_is_repaired_once(scripted_model: Any, reply: 
     assert len(model.prompts) == 2
 
 
-def test_an_answer_in_another_form_is_repaired_once_and_then_kept_with_a_failure(scripted_model: Any) -> None:
+def test_an_answer_in_another_form_is_repaired_once_and_then_returned_with_a_failure(scripted_model: Any) -> None:
     model = scripted_model("Answer: perhaps", "Answer: It depends. [1]")
     found = answer(model, style="boolean")
     assert found.text == "It depends."
@@ -164,7 +164,7 @@ def test_an_answer_that_was_cut_off_says_so(scripted_llm: Any) -> None:
     assert [failure.message for failure in found.failures] == ["the reply was cut off at its token limit"]
 
 
-def test_a_repair_that_the_budget_forbids_keeps_the_first_answer(scripted_model: Any) -> None:
+def test_if_the_budget_forbids_a_repair_the_first_answer_is_returned(scripted_model: Any) -> None:
     with metered(Ledger("answerer", limits=Limits(max_llm_calls=1))):
         found = answer(scripted_model("Answer: perhaps"), style="boolean")
     assert found.text == "perhaps"
@@ -178,7 +178,7 @@ def test_a_call_that_fails_or_is_forbidden_raises(scripted_model: Any) -> None:
         answer(scripted_model())
 
 
-def test_passages_that_do_not_fit_are_left_out_last_first_and_told(scripted_model: Any) -> None:
+def test_passages_that_do_not_fit_are_left_out_last_first_and_reported(scripted_model: Any) -> None:
     model = scripted_model("Answer: Water of Leith [2]")
     found = answer(model, max_passage_chars=40)
     assert "[1] Bell" in model.prompts[0]
@@ -216,8 +216,8 @@ class Words:
     ],
 )
 def test_tokens_of_the_answer_alone_are_streamed(options: Any, reply: str, tokens: list[str]) -> None:
-    told, text = streamed(Words(reply), **options)
-    assert told == tokens
+    emitted, text = streamed(Words(reply), **options)
+    assert emitted == tokens
     assert "".join(tokens) == text
 
 

@@ -25,7 +25,7 @@ def test_no_evidence_shows_nothing() -> None:
     assert NumberedEvidence().block() == ""
 
 
-def test_every_number_stands_for_a_passage() -> None:
+def test_every_number_has_a_passage_behind_it() -> None:
     assert EVIDENCE.passage_ids() == {1: "p1", 2: "p2", 3: "p1", 4: "p2"}
 
 

@@ -1,4 +1,4 @@
-"""A model call: held against the ledger, answered from the cache, its usage kept, its failures named."""
+"""A model call: entered in the ledger, answered from the cache, with its usage and with failures that say where."""
 
 import asyncio
 import threading
@@ -67,7 +67,7 @@ def test_a_transient_failure_is_tried_again_and_counts_once(
     assert len(ledger.calls) == 1
 
 
-async def test_so_it_is_for_coroutines(scripted_model: Any, settings: ChatSettings, passing_time: Any) -> None:
+async def test_coroutines_try_again_too(scripted_model: Any, settings: ChatSettings, passing_time: Any) -> None:
     reply = await as_chat(scripted_model(TimeoutError(), "at last"), settings).acomplete(REQUEST)
     assert reply.text == "at last"
     assert passing_time.waits == [0.5]
@@ -88,23 +88,23 @@ def test_an_error_that_shows_a_credential_is_masked_and_not_chained(scripted_mod
     assert caught.value.__suppress_context__
 
 
-def test_the_reply_so_far_is_told_as_it_arrives() -> None:
+def test_the_reply_so_far_is_passed_on_as_it_arrives() -> None:
     from langchain_core.language_models.fake_chat_models import FakeListChatModel
 
-    heard: list[str] = []
-    reply = as_chat(FakeListChatModel(responses=["abc"])).complete(Request(REQUEST.turns, heard.append))
-    assert heard[:3] == ["a", "ab", "abc"]
+    streamed: list[str] = []
+    reply = as_chat(FakeListChatModel(responses=["abc"])).complete(Request(REQUEST.turns, streamed.append))
+    assert streamed[:3] == ["a", "ab", "abc"]
     assert reply.text == "abc"
 
 
-def test_a_kept_reply_needs_no_model_and_is_recorded_as_replayed(scripted_model: Any, tmp_path: Path) -> None:
+def test_a_cached_reply_needs_no_model_and_is_recorded_as_replayed(scripted_model: Any, tmp_path: Path) -> None:
     settings = ChatSettings(cache=tmp_path / "replies.db")
     with metered(Ledger("planner", hop=1)) as first:
         Chat(scripted_model("Bell."), settings=settings).complete(REQUEST)
-    heard: list[str] = []
+    streamed: list[str] = []
     with metered(Ledger("planner", hop=1)) as second:
-        replayed = Chat(scripted_model(), settings=settings).complete(Request(REQUEST.turns, heard.append))
-    assert (replayed.text, heard) == ("Bell.", ["Bell."])
+        replayed = Chat(scripted_model(), settings=settings).complete(Request(REQUEST.turns, streamed.append))
+    assert (replayed.text, streamed) == ("Bell.", ["Bell."])
     assert second.calls == [replace(first.calls[0], replayed=True, seconds=0.0)]
 
 
@@ -118,14 +118,14 @@ async def test_a_replayed_run_meets_its_limits_where_the_first_one_did(scripted_
             await chat.acomplete(REQUEST)
 
 
-def test_a_failure_is_not_kept(scripted_model: Any, tmp_path: Path) -> None:
+def test_a_failure_is_not_cached(scripted_model: Any, tmp_path: Path) -> None:
     chat = as_chat(scripted_model(KeyError("broken"), "Bell."), ChatSettings(cache=tmp_path / "replies.db"))
     with pytest.raises(ModelCallError):
         chat.complete(REQUEST)
     assert chat.complete(REQUEST).text == "Bell."
 
 
-async def test_equal_requests_under_way_at_once_are_one_call(scripted_model: Any, tmp_path: Path) -> None:
+async def test_equal_requests_at_the_same_time_are_one_call(scripted_model: Any, tmp_path: Path) -> None:
     chat = as_chat(scripted_model("Bell."), ChatSettings(cache=tmp_path / "replies.db"))
     with metered(Ledger("planner", hop=1)) as ledger:
         replies = await asyncio.gather(*(chat.acomplete(REQUEST) for _ in range(4)))
@@ -133,7 +133,7 @@ async def test_equal_requests_under_way_at_once_are_one_call(scripted_model: Any
     assert sorted(call.replayed for call in ledger.calls) == [False, True, True, True]
 
 
-def test_so_it_is_for_threads(scripted_model: Any, tmp_path: Path) -> None:
+def test_equal_requests_of_threads_at_the_same_time_are_one_call(scripted_model: Any, tmp_path: Path) -> None:
     entered = threading.Barrier(2)
 
     def slow(prompt: str) -> str:
@@ -153,9 +153,9 @@ async def test_a_call_that_fails_leaves_those_who_waited_for_it_to_ask_themselve
     scripted_model: Any, tmp_path: Path
 ) -> None:
     chat = as_chat(scripted_model(KeyError("broken"), "Bell."), ChatSettings(cache=tmp_path / "replies.db"))
-    failed, *told = await asyncio.gather(*(chat.acomplete(REQUEST) for _ in range(3)), return_exceptions=True)
+    failed, *others = await asyncio.gather(*(chat.acomplete(REQUEST) for _ in range(3)), return_exceptions=True)
     assert isinstance(failed, ModelCallError)
-    assert [reply.text for reply in told if isinstance(reply, Reply)] == ["Bell.", "Bell."]
+    assert [reply.text for reply in others if isinstance(reply, Reply)] == ["Bell.", "Bell."]
 
 
 def test_a_chat_is_taken_as_it_is(scripted_model: Any) -> None:

@@ -44,7 +44,7 @@ def ledger_of(seconds: float, role: str = "planner") -> Ledger:
 
 
 @pytest.mark.parametrize("on_text", [None, lambda text: None], ids=["whole", "streamed"])
-async def test_a_call_is_given_up_when_the_runs_time_is_over(
+async def test_a_call_ends_when_the_runs_time_is_over(
     scripted_llm: Any, complete: Complete, on_text: Callable[[str], None] | None
 ) -> None:
     scripted_llm.script({"hang": True})

@@ -46,7 +46,7 @@ def test_what_it_does_not_catch_is_raised_to_the_caller(scripted_model: Any) -> 
         converse(as_chat(scripted_model(KeyError())), two_questions("a"))
 
 
-async def test_several_dialogues_keep_their_order(scripted_model: Any) -> None:
+async def test_several_dialogues_return_in_order(scripted_model: Any) -> None:
     replies = [(f"{name} {count}", f"{name}{count}") for name in "abc" for count in ("one", "two")]
     expected = ["aone and atwo", "bone and btwo", "cone and ctwo"]
     assert converse_all(as_chat(scripted_model(*replies)), [*map(two_questions, "abc")], at_once=2) == expected

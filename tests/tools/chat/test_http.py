@@ -47,9 +47,9 @@ async def test_a_reply_with_its_usage(scripted_llm: Any, complete: Complete) -> 
 
 async def test_a_stream_with_its_usage(scripted_llm: Any, complete: Complete) -> None:
     scripted_llm.script({"reply": "Alexander Graham Bell.", "cached": 2})
-    heard: list[str] = []
-    reply = await complete(as_chat(scripted_llm.spec), Request(TURNS, heard.append))
-    assert list(dict.fromkeys(heard)) == ["Alexander", "Alexander Graham", "Alexander Graham Bell."]
+    streamed: list[str] = []
+    reply = await complete(as_chat(scripted_llm.spec), Request(TURNS, streamed.append))
+    assert list(dict.fromkeys(streamed)) == ["Alexander", "Alexander Graham", "Alexander Graham Bell."]
     assert (reply.input_tokens, reply.output_tokens, reply.cached_tokens) == (4, 3, 2)
     assert scripted_llm.requests()[0]["stream"] is True
 
@@ -93,10 +93,10 @@ async def test_a_broken_reply_is_asked_for_again(
 
 async def test_a_broken_stream_is_begun_anew(scripted_llm: Any, settings: ChatSettings, complete: Complete) -> None:
     scripted_llm.script({"reply": "Elisha Gray did.", "cut": 2}, {"reply": "Bell did."})
-    heard: list[str] = []
-    reply = await complete(as_chat(scripted_llm.spec, settings), Request(TURNS, heard.append))
+    streamed: list[str] = []
+    reply = await complete(as_chat(scripted_llm.spec, settings), Request(TURNS, streamed.append))
     assert reply.text == "Bell did."
-    assert list(dict.fromkeys(heard)) == ["Elisha", "Elisha Gray", "Bell", "Bell did."]
+    assert list(dict.fromkeys(streamed)) == ["Elisha", "Elisha Gray", "Bell", "Bell did."]
 
 
 @pytest.mark.parametrize("on_text", [None, lambda text: None], ids=["whole", "streamed"])
@@ -142,7 +142,7 @@ async def test_a_refusal_is_final_names_the_endpoint_and_shows_no_key(
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
-async def test_a_server_that_is_not_there_is_given_up_after_one_short_wait(
+async def test_a_server_that_is_not_there_is_tried_twice_with_one_short_wait(
     settings: ChatSettings, passing_time: Any, complete: Complete, host: str
 ) -> None:
     patient = replace(settings, retry=replace(settings.retry, attempts=5))

@@ -85,7 +85,7 @@ def test_names_of_models(scripted_model: Any) -> None:
     assert model_name(FakeListChatModel(responses=[])) == "FakeListChatModel"
 
 
-def test_sampling_parameters_tell_requests_apart_and_hold_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sampling_parameters_differ_between_requests_and_hold_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     cold, warm = (build_chat_model("openai:gpt-4o-mini", temperature=value) for value in (0.0, 1.0))
     assert sampling_parameters(cold) != sampling_parameters(warm)
@@ -98,7 +98,7 @@ def test_a_spec_is_printed_without_user_and_query() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "masked"),
     [
         ("Incorrect API key provided: sk-abcd1234efgh.", "Incorrect API key provided: ***."),
         ("Authorization: Bearer abc.def-ghi", "Authorization: Bearer ***"),
@@ -107,8 +107,8 @@ def test_a_spec_is_printed_without_user_and_query() -> None:
         ("the key-value task failed", "the key-value task failed"),
     ],
 )
-def test_what_looks_like_a_credential_is_masked(text: str, told: str) -> None:
-    assert without_secrets(text) == told
+def test_what_looks_like_a_credential_is_masked(text: str, masked: str) -> None:
+    assert without_secrets(text) == masked
 
 
 def test_the_secrets_of_the_model_itself_are_masked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -100,7 +100,7 @@ def test_the_time_asked_for_takes_the_place_of_the_backoff() -> None:
     assert RetryPolicy().wait(state(1, ProviderError(429, {"retry-after": "7"}))) == 7.0
 
 
-def test_an_endpoint_that_asks_for_too_long_is_given_up() -> None:
+def test_an_endpoint_that_asks_for_too_long_a_wait_is_not_tried_again() -> None:
     policy = RetryPolicy(max_wait=10.0)
     assert policy.retries(ProviderError(429, {"retry-after": "10"}))
     assert not policy.retries(ProviderError(429, {"retry-after": "11"}))
@@ -144,7 +144,7 @@ def test_the_address_is_that_of_the_request_without_its_secrets() -> None:
     assert unreachable(caused(RequestError(), by=REFUSED), "Model#m") == "nothing listens at http://127.0.0.1:8000"
 
 
-def test_a_name_that_belongs_to_nobody() -> None:
+def test_a_host_name_that_does_not_exist() -> None:
     error = caused(RuntimeError("Connection error."), by=socket.gaierror(socket.EAI_NONAME, "not known"))
     assert unreachable(error, "Model#m") == "there is no host of that name: Model#m"
 

@@ -183,6 +183,10 @@ def test_far_behind_prose_a_token_begins_no_line() -> None:
         parse_plan("It is not" + " " * 90 + "[SUFFICIENT]")
 
 
+def test_a_list_number_is_no_reason() -> None:
+    assert parse_plan("1. [SUFFICIENT]") == Plan("sufficient")
+
+
 def test_a_long_reason_is_cut() -> None:
     assert parse_plan("x" * 600 + ".\n[SUFFICIENT]").reason == "x" * 500
 

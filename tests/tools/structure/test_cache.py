@@ -1,4 +1,4 @@
-"""Facts kept by passage: read once, found again under any id, nothing half done."""
+"""Facts cached by passage: they are read once, found again under any id, and never cached in part."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
@@ -43,7 +43,7 @@ def test_a_passage_is_read_once_also_by_another_process(scripted_model: Any, pat
     assert first.name == "scripted"
 
 
-async def test_so_it_is_for_coroutines(scripted_model: Any, path: Path) -> None:
+async def test_coroutines_read_each_passage_once_too(scripted_model: Any, path: Path) -> None:
     cached = _cached(scripted_model(("Bell\n", BORN_LINE), FLOWS_LINE), path)
     assert (await cached.aextract([BELL, LEITH])).triples == (BORN, FLOWS)
     assert (await cached.aextract([LEITH])).triples == (FLOWS,)
@@ -86,7 +86,7 @@ def test_where_a_model_runs_is_no_part_of_the_key() -> None:
     assert here.startswith("llama ")
 
 
-def test_title_and_text_are_told_apart() -> None:
+def test_title_and_text_are_different_parts_of_the_key() -> None:
     assert facts_key("f", Passage("p", "b", "a")) != facts_key("f", Passage("p", "", "ab"))
 
 
@@ -104,15 +104,15 @@ def test_a_passage_without_facts_is_not_read_again_either(scripted_model: Any, p
     assert [cached.extract([BELL]).triples for _ in range(2)] == [(), ()]
 
 
-def test_kept_facts_cost_nothing_and_tell_what_they_cost_once(scripted_model: Any, path: Path) -> None:
+def test_cached_facts_cost_nothing_and_record_the_calls_they_took(scripted_model: Any, path: Path) -> None:
     cached = _cached(scripted_model(BORN_LINE), path)
     with metered(Ledger("extractor", hop=1, limits=Limits(max_llm_calls=3))) as ledger:
         cached.extract([BELL])
         cached.extract([BELL])
     assert len(ledger.calls) == 1
-    kept = TripleCache(path).get(facts_key(cached.fingerprint, BELL))
-    assert kept is not None
-    assert kept.calls == tuple(ledger.calls)
+    found = TripleCache(path).get(facts_key(cached.fingerprint, BELL))
+    assert found is not None
+    assert found.calls == tuple(ledger.calls)
 
 
 def test_the_runs_budget_holds(scripted_model: Any, path: Path) -> None:

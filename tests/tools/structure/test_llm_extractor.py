@@ -1,4 +1,4 @@
-"""The extractor on a chat model: a call a passage, facts with the sentence that states them, failures kept."""
+"""The extractor on a chat model: one call per passage, facts with the sentences that state them, and failures."""
 
 import threading
 from typing import Any
@@ -18,7 +18,7 @@ BORN, FLOWS = ("Bell", "was born in", "Edinburgh"), ("Water of Leith", "flows th
 BORN_LINE, FLOWS_LINE = (f"(S> {s} | P> {p} | O> {o})" for s, p, o in (BORN, FLOWS))
 
 
-def test_each_passage_is_read_in_a_call_of_its_own_and_facts_keep_their_order(scripted_model: Any) -> None:
+def test_each_passage_is_read_in_its_own_call_and_facts_are_in_order(scripted_model: Any) -> None:
     model = scripted_model(("Water of Leith\n", FLOWS_LINE), ("Graham Bell\n", BORN_LINE))
     extraction = LLMExtractor(model).extract([BELL, LEITH])
     assert extraction.triples == (
@@ -61,7 +61,7 @@ def test_of_several_passages_a_fact_found_in_none_is_a_failure(scripted_model: A
     )
 
 
-def test_a_repeated_fact_is_kept_once(scripted_model: Any) -> None:
+def test_a_repeated_fact_is_returned_once(scripted_model: Any) -> None:
     assert len(LLMExtractor(scripted_model(f"{BORN_LINE}\n{BORN_LINE}")).extract([BELL]).triples) == 1
 
 
@@ -86,7 +86,7 @@ def test_a_broken_line_is_asked_for_again_and_joins_the_good_ones(scripted_model
     assert "not in the form of facts: (S› Bell | P› moved to)" in model.prompts[1]
 
 
-def test_what_stays_broken_is_a_failure_beside_the_good_facts(scripted_model: Any) -> None:
+def test_a_line_that_stays_broken_is_a_failure_and_the_good_facts_are_returned(scripted_model: Any) -> None:
     model = scripted_model(f"{BORN_LINE}\n(S> Bell | P> moved to)", "(S> Bell |")
     extraction = LLMExtractor(model).extract([BELL])
     assert [triple.object for triple in extraction.triples] == ["Edinburgh"]
@@ -116,13 +116,13 @@ def test_a_failing_call_costs_only_its_own_passage(scripted_model: Any) -> None:
     assert "failed after 1 try: KeyError: 'broken' (passage p1)" in failure.message
 
 
-def test_a_failing_repair_keeps_the_facts_of_the_first_reply(scripted_model: Any) -> None:
+def test_a_failing_repair_loses_no_facts_of_the_first_reply(scripted_model: Any) -> None:
     extraction = LLMExtractor(scripted_model(f"{BORN_LINE}\n(S> x |", KeyError("broken"))).extract([BELL])
     assert len(extraction.triples) == 1
     assert len(extraction.failures) == 1
 
 
-def test_a_budget_that_ends_midway_keeps_what_was_read(scripted_model: Any) -> None:
+def test_a_budget_that_ends_midway_loses_no_facts(scripted_model: Any) -> None:
     model = scripted_model(BORN_LINE, FLOWS_LINE)
     ledger = Ledger("extractor", hop=3, limits=Limits(max_llm_calls=2))
     with metered(ledger):
@@ -144,7 +144,7 @@ def test_calls_made_in_threads_are_on_the_ledger(scripted_model: Any) -> None:
     both = threading.Barrier(2, timeout=10)
 
     class Meeting(str):
-        """A reply that is only given once both calls are under way."""
+        """A reply that is only given once both calls are in progress."""
 
         def split(self, *args: Any) -> list[str]:
             both.wait()
@@ -156,10 +156,11 @@ def test_calls_made_in_threads_are_on_the_ledger(scripted_model: Any) -> None:
     assert [(call.role, call.hop) for call in ledger.calls] == [("extractor", 1), ("extractor", 1)]
 
 
-@pytest.mark.parametrize("option", ["passages_per_call", "at_once"])
-def test_sizes_must_be_positive(scripted_model: Any, option: str) -> None:
-    with pytest.raises(ValueError, match="must be positive"):
-        LLMExtractor(scripted_model(), **{option: 0})
+def test_sizes_must_be_positive(scripted_model: Any) -> None:
+    with pytest.raises(ValueError, match="must be positive, got 0 and 5"):
+        LLMExtractor(scripted_model(), passages_per_call=0)
+    with pytest.raises(ValueError, match="must be positive, got 1 and 0"):
+        LLMExtractor(scripted_model(), at_once=0)
 
 
 @given(

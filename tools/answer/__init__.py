@@ -1,7 +1,6 @@
 """The stage that answers from the graph and the passages, with citations: the answerer on a chat model."""
 
 from ras_agent.tools.answer.citations import NumberedEvidence, read_citations
-from ras_agent.tools.answer.forms import Style
 from ras_agent.tools.answer.llm import LLMAnswerer
 
-__all__ = ["LLMAnswerer", "NumberedEvidence", "Style", "read_citations"]
+__all__ = ["LLMAnswerer", "NumberedEvidence", "read_citations"]

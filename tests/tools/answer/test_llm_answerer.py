@@ -79,6 +79,12 @@ def test_each_style_reads_its_own_form(scripted_model: Any, style: Any, question
     assert len(model.prompts) == 1
 
 
+def test_prose_begins_behind_the_first_answer_label_and_other_answers_behind_the_last() -> None:
+    reply = "Answer: the Clyde?\nNo.\nAnswer: the Tay"
+    assert answer_part(reply, prose=False) == "the Tay"
+    assert answer_part(reply, prose=True) == "the Clyde?\nNo.\nAnswer: the Tay"
+
+
 @pytest.mark.parametrize("style", [style for style in FORMS if style != "reader"])
 def test_worked_examples_have_the_form_of_their_style(scripted_model: Any, style: Any) -> None:
     answerer = LLMAnswerer(scripted_model(), style=style, few_shot=True)

@@ -135,4 +135,4 @@ def test_a_citation_names_the_facts_that_overlap_its_quote_but_not_those_that_to
 def test_support_is_at_most_two_passages() -> None:
     third = Passage("p3", "Leith flows.", "Leith")
     citations = NumberedEvidence((third, LEITH, BELL)).supporting("Water of Leith", "Where in Edinburgh does it flow?")
-    assert [citation.passage_id for citation in citations] == ["p2", "p3"]
+    assert [citation.passage_id for citation in citations] == ["p2", "p1"]

@@ -54,7 +54,7 @@ class GraphCache:
 
     @property
     def bytes(self) -> int:
-        """The memory of all arrays."""
+        """Return the memory of all arrays."""
         cached = (*self.relation_states, *self.pre_norm, *(() if self.score_hidden is None else (self.score_hidden,)))
         states: int = 0
         if self.uncached_from is not None:

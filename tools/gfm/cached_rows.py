@@ -27,7 +27,7 @@ class CachedRows:
 
     @property
     def bytes(self) -> int:
-        """The memory of values and scales."""
+        """Return the memory of values and scales."""
         size: int = self.values.nbytes + self.scales.nbytes
         return size
 

@@ -26,17 +26,17 @@ class GFMScorer(Protocol):
 
     @property
     def graph(self) -> GFMGraph:
-        """The graph whose entities are scored."""
+        """Return the graph whose entities are scored."""
         ...
 
     @property
     def weights(self) -> Mapping[str, Tensor]:
-        """The weights by the names of GFMConfig.shapes, all on one device."""
+        """Return the weights by the names of GFMConfig.shapes, all on one device."""
         ...
 
     @property
     def relation_states(self) -> Sequence[CachedRows]:
-        """The relation states (R, d) of every layer, on the weights' device; explanations start from them."""
+        """Return every layer's relation states (R, d), on the weights' device; explanations start from them."""
         ...
 
     def scores(self, questions: Floats, starts: Sequence[GFMStart]) -> Floats:

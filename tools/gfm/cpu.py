@@ -87,7 +87,7 @@ class FastGFM:
 
     @property
     def relation_states(self) -> tuple[CachedRows, ...]:
-        """The relation states (R, d) of every layer."""
+        """Return the relation states (R, d) of every layer."""
         return self.cache.relation_states
 
     def scores(self, questions: Floats, starts: Sequence[GFMStart]) -> Floats:
@@ -195,10 +195,10 @@ class FastGFM:
             update_changes(block, of_state, state_changes, *rows, layer.norm_weight, layer.norm_bias)
             # not ">": a change that is not a number is no negligible one
             matters = ~(torch.linalg.vector_norm(block, dim=1) <= self._negligible)
-            kept = matters.nonzero()[:, 0]
-            torch.index_select(block, 0, kept, out=following[count : count + len(kept)])
+            left = matters.nonzero()[:, 0]
+            torch.index_select(block, 0, left, out=following[count : count + len(left)])
             remaining.append(targets[matters.numpy()])
-            count += len(kept)
+            count += len(left)
         return np.concatenate(remaining) if remaining else reached, following[:count]
 
     def _score_everyone(self, part: Tensor, changed: Ints, changes: Tensor, own: Ints, initial: Tensor) -> Floats:

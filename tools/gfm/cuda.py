@@ -67,7 +67,7 @@ class DeviceMessages:
 
     @property
     def bytes(self) -> int:
-        """The memory of the graph on the device."""
+        """Return the memory of the graph on the device."""
         levels = [level for block in self.blocks for level in block.levels]
         tensors = [one for level in levels for one in (level.begin, level.end, level.target)]
         size: int = sum(one.nbytes for one in (self._source, self._relation, *tensors))
@@ -151,7 +151,7 @@ class DeviceGFM:
 
     @property
     def bytes(self) -> int:
-        """The memory on the device that lasts: weights, their parts for products, relation states, graph."""
+        """Return the memory on the device that lasts: weights, their parts for products, relation states, graph."""
         matrices = [self._score_state, *(layer.linear for layer in self._layers)]
         size: int = sum(tensor.nbytes for tensor in self.weights.values()) + sum(one.bytes for one in matrices)
         graph = sum(one.bytes for one in self._messages.values())

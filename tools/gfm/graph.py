@@ -27,17 +27,17 @@ class GFMGraph:
 
     @property
     def entities(self) -> int:
-        """The number of entities, N."""
+        """Return the number of entities, N."""
         return len(self.indptr) - 1
 
     @property
     def messages(self) -> int:
-        """The number of messages, M."""
+        """Return the number of messages, M."""
         return len(self.source)
 
     @property
     def target(self) -> Ints:
-        """(M,), the entity that each message goes to."""
+        """Return (M,), the entity that each message goes to."""
         return np.repeat(np.arange(self.entities, dtype=np.int64), np.diff(self.indptr))
 
     @classmethod

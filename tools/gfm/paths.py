@@ -64,8 +64,8 @@ def heaviest_paths(
 ) -> list[MessagePath]:
     """Return the `count` heaviest paths from any of `starts` to `goal`, heaviest first, each chain of messages once.
 
-    beam: the number of partial paths that each entity keeps at every layer. Messages that would lower the score are not
-    taken, and no path returns to an entity.
+    beam: the number of partial paths that are continued from each entity at every layer. A message that would lower the
+        score is not taken, and no path returns to an entity.
     """
     target = graph.target
     paths: dict[int, list[_Partial]] = {entity: [(0.0, ())] for entity in starts}

@@ -61,7 +61,7 @@ class MatrixProduct:
 
     @property
     def bytes(self) -> int:
-        """The memory of the matrix."""
+        """Return the memory of the matrix."""
         size: int = sum(right.nbytes for right in self._rights)
         return size
 

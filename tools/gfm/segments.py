@@ -35,7 +35,7 @@ class Segments:
 
     @property
     def longer_than(self) -> list[int]:
-        """The number of segments with more than 0, 1, 2, ... terms; these are the first so many."""
+        """Return the number of segments with more than 0, 1, 2, ... terms; these are the first so many."""
         longest = int((self.end - self.begin).max(initial=0))
         return [int(np.count_nonzero(self.end - self.begin > place)) for place in range(longest)]
 

@@ -1,4 +1,4 @@
-"""Which entities a question can change: the targets of its first messages, and whom a bound cannot rule out."""
+"""Which entities a question can change: the targets of its first messages, and those that a bound cannot rule out."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ def test_lengths_of_messages_add_up_by_the_gain_of_their_relations(lengths: list
 
 
 def test_a_messages_length_counts_by_the_gain_of_its_targets_update() -> None:
-    # both hear 0.1 * 5 and 0.1 * 7
+    # the messages to 1 and 2 are at most 0.1 * 5 and 0.1 * 7 long
     assert _reached([0], [0.1], update_gain=(1, 1, 1, 1)) == [0]
     assert _reached([0], [0.1], update_gain=(1, 2.1, 1, 1)) == [0, 1]
     assert _reached([0], [0.1], update_gain=(1, 1, 1.5, 1)) == [0, 2]

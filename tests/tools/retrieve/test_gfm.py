@@ -150,7 +150,9 @@ def test_hits_carry_their_paths_where_asked_for(index: PassageIndex, gfm_folder:
     plain = _retriever(index, gfm_folder)
     assert all(hit.why == () for hit in plain.retrieve(QUESTION, 2))
     assert {hit.passage.id: hit.why for hit in explained(plain, 1).retrieve(QUESTION, 2)} == found
-    assert all(hit.why == () for hit in plain.retrieve(QUESTION, 2))  # the one that was asked stays as it was
+    assert all(
+        hit.why == () for hit in plain.retrieve(QUESTION, 2)
+    )  # `explained` does not change the retriever that it is called on
 
 
 def test_explaining_hits_scores_the_graph_once(

@@ -133,14 +133,14 @@ def test_an_entity_gives_documents_what_the_packaged_ranker_lets_it_give(graph: 
     )
 
 
-@pytest.mark.parametrize(("dropout", "kept"), [(0.0, 1.0), (0.25, 0.75), (1.0, 1 / 61)])
+@pytest.mark.parametrize(("dropout", "share"), [(0.0, 1.0), (0.25, 0.75), (1.0, 1 / 61)])
 def test_dropout_is_the_share_of_a_questions_entities_that_is_left_out(
-    graph: KGIndex, dropout: float, kept: float
+    graph: KGIndex, dropout: float, share: float
 ) -> None:
     some = _set(graph, _asked(graph, list(graph.entities), "town-3"))
     examples = (retrieval_example([some], 1, 40, 1.0, dropout, np.random.default_rng(seed)) for seed in range(20))
     shares = [(example.start > 0).mean() for example in examples]
-    assert np.mean(shares) == pytest.approx(kept, abs=0.04)
+    assert np.mean(shares) == pytest.approx(share, abs=0.04)
     assert min(shares) > 0
 
 

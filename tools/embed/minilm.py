@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from itertools import groupby
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,41 +19,50 @@ from ras_agent.arrays import Floats
 from ras_agent.errors import MissingExtra
 from ras_agent.tools.embed.packaged_minilm import packaged_minilm
 
-__all__ = ["MiniLMEmbedder"]
-
-
 _LAYERS, _HEADS, _WIDTH, _MAX_TOKENS = 6, 12, 384, 256
-_BATCH_TOKENS = 2048  # a layer's widest array is 12 MB; larger batches are no faster
-_BLOCK = 1 << 14  # elements of one pass over an array that stays in the cache
+_PANEL = 320  # columns; a layer's widest array is 2 MB. OpenBLAS would work on more in two parts
+_TILE = 8  # columns that its kernels take at once
+_BLOCK = 1 << 15  # elements of one pass over an array that stays in the cache
 
 
 @dataclass(frozen=True, slots=True)
 class _Linear:
-    """x W + b with W (in, out)."""
+    """Computes W x + b, for W (out, in), x (in, columns) and b (out, 1)."""
 
     weight: Floats
     bias: Floats
 
     def __call__(self, x: Floats) -> Floats:
-        # one product: numpy would make one for each of a batch's texts, and read the weights anew for each
-        y: Floats = x.reshape(-1, x.shape[-1]) @ self.weight
+        y: Floats = self.weight @ x
         y += self.bias
-        return y.reshape(*x.shape[:-1], -1)
+        return y
 
 
 @dataclass(frozen=True, slots=True)
 class _Norm:
-    """Layer normalisation over the last axis, in place."""
+    """Normalises each column of x (384, columns) in place; weight and bias (384, 1)."""
 
     weight: Floats
     bias: Floats
 
     def __call__(self, x: Floats) -> Floats:
-        x -= x.mean(axis=-1, keepdims=True)
-        x /= np.sqrt(np.einsum("...i,...i->...", x, x)[..., None] / np.float32(_WIDTH) + np.float32(1e-12))
+        x -= x.mean(axis=0)
+        x /= np.sqrt((x * x).mean(axis=0) + np.float32(1e-12))
         x *= self.weight
         x += self.bias
         return x
+
+
+class _Group(NamedTuple):
+    """Says where in a panel texts of one length are, one after another."""
+
+    start: int  # their first column
+    texts: int
+    length: int  # tokens of each
+
+    @property
+    def columns(self) -> slice:
+        return slice(self.start, self.start + self.texts * self.length)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,99 +74,145 @@ class _Layer:
     narrow: _Linear
     norm: _Norm
 
-    def __call__(self, x: Floats, bias: Floats) -> Floats:
-        """x (B, T, 384), bias (B, 1, 1, T): 0 for a token, a large negative number for padding."""
-        batch, length, _ = x.shape
-        heads = self.qkv(x).reshape(batch, length, 3, _HEADS, -1).transpose(2, 0, 3, 1, 4)  # (3, B, heads, T, 32)
-        weights = heads[0] @ heads[1].swapaxes(-1, -2)  # (B, heads, T, T); the scale is folded into the query's map
-        weights += bias
-        weights -= weights.max(axis=-1, keepdims=True)
-        np.exp(weights, out=weights)
-        weights /= weights.sum(axis=-1, keepdims=True)
-        context = (weights @ heads[2]).swapaxes(1, 2).reshape(batch, length, _WIDTH)
+    def __call__(self, x: Floats, groups: Sequence[_Group]) -> Floats:
+        """Return what the layer makes of x (384, columns), whose texts are in `groups`."""
+        qkv, context = self.qkv(x), np.zeros_like(x)
+        for group in groups:
+            # (3, B, heads, 32, T), copied, so that its strides are those of the text alone
+            heads = np.ascontiguousarray(
+                qkv[:, group.columns].reshape(3, _HEADS, -1, group.texts, group.length).transpose(0, 3, 1, 2, 4)
+            )
+            weights = heads[0].swapaxes(-1, -2) @ heads[1]  # (B, heads, T, T); the scale is folded into the query's map
+            weights -= weights.max(axis=-1, keepdims=True)
+            np.exp(weights, out=weights)
+            weights /= weights.sum(axis=-1, keepdims=True)
+            of_group = (heads[2] @ weights.swapaxes(-1, -2)).transpose(1, 2, 0, 3)  # (heads, 32, B, T)
+            context[:, group.columns] = of_group.reshape(_WIDTH, -1)
         x = self.attended_norm(self.attended(context) + x)
         return self.norm(self.narrow(_gelu(self.wide(x))) + x)
 
 
 @dataclass(frozen=True, slots=True)
 class _Network:
+    """Reads texts in panels: matrices with a column for each token, one text after another, without padding.
+
+    A text has the same vector, to the last bit, alone and in any company: each step treats each column or each text by
+    itself, except that some matrix products treat the first and last columns of a panel in another way, and there
+    `margin` columns are empty. With more than two threads OpenBLAS may divide a panel; then vectors differ by 1e-7.
+    """
+
+    margin: int
     tokenizer: Any
     words: Floats  # (30522, 384)
     positions: Floats  # (512, 384), the only segment's vector added
     norm: _Norm
     layers: tuple[_Layer, ...]
 
-    def __call__(self, batch: Sequence[Sequence[int]]) -> Floats:
-        """Unit vectors (B, 384) of token id lists."""
-        length = max(map(len, batch))
-        ids = np.zeros((len(batch), length), dtype=np.int32)
-        mask = np.zeros((len(batch), length), dtype=np.float32)
-        for row, tokens in enumerate(batch):
-            ids[row, : len(tokens)] = tokens
-            mask[row, : len(tokens)] = 1
-        x = self.norm(self.words[ids] + self.positions[:length])
-        bias = ((mask - 1) * np.float32(1e9))[:, None, None, :]
+    def __call__(self, panel: Sequence[Sequence[int]]) -> Floats:
+        """Return the unit vectors (B, 384) of token id lists, which must be sorted by length."""
+        lengths = [len(tokens) for tokens in panel]
+        margin, columns = self.margin, -(-sum(lengths) // _TILE) * _TILE
+        if sum(lengths) < 2 * _TILE:  # such a product has no ends; a question alone is read in half the time
+            margin, columns = 0, max(sum(lengths), _TILE)
+        x = np.zeros((_WIDTH, margin + columns + margin), dtype=np.float32)
+        words = self.words[np.concatenate([np.asarray(tokens, dtype=np.int64) for tokens in panel])]
+        words += self.positions[np.concatenate([np.arange(length) for length in lengths])]
+        x[:, margin : margin + len(words)] = words.T
+        groups, start = [], margin
+        for length, same in groupby(lengths):
+            groups.append(_Group(start, len(list(same)), length))
+            start = groups[-1].columns.stop
+        x = self.norm(x)
         for layer in self.layers:
-            x = layer(x, bias)
-        total: Floats = np.einsum("bti,bt->bi", x, mask)
-        total /= np.linalg.norm(total, axis=1, keepdims=True)
+            x = layer(x, groups)
+        rows = np.ascontiguousarray(x.T)
+        # summed over an axis that is not the last, so that numpy adds whole rows, one after another
+        sums = [rows[group.columns].reshape(group.texts, group.length, _WIDTH).sum(axis=1) for group in groups]
+        total = np.concatenate(sums)
+        total /= np.sqrt((total * total).sum(axis=1, keepdims=True))
         return total
 
 
 class MiniLMEmbedder:
-    """all-MiniLM-L6-v2 from the extra `offline`. Loads at the first text, once a process; never uses the network."""
+    """Embeds with all-MiniLM-L6-v2 from the extra `offline`; loads at the first text, without network."""
 
     name = "minilm"
     dimension = _WIDTH
 
     def embed(self, texts: Sequence[str]) -> Floats:
-        """Unit vectors, shape (len(texts), 384), float32. Text beyond 256 word pieces is not seen.
+        """Return unit vectors, shape (len(texts), 384), float32. Word pieces of a text after the 256th are ignored.
 
         Raises MissingExtra without the weights, IndexMismatch if they are not the official ones.
         """
-        vectors = np.empty((len(texts), _WIDTH), dtype=np.float32)
-        if texts:
-            network = _network()
-            # the tokenizer takes no lone surrogates
-            clean = [text.encode("utf-8", "replace").decode() for text in texts]
-            tokens = [encoding.ids for encoding in network.tokenizer.encode_batch(clean)]
-            for rows in _batches(tokens):
-                vectors[rows] = network([tokens[row] for row in rows])
-        return vectors
+        if not texts:
+            return np.empty((0, _WIDTH), dtype=np.float32)
+        network = _network()
+        # the tokenizer takes no lone surrogates
+        clean = [text.encode("utf-8", "replace").decode() for text in texts]
+        distinct = {text: row for row, text in enumerate(dict.fromkeys(clean))}
+        tokens = [encoding.ids for encoding in network.tokenizer.encode_batch(list(distinct))]
+        vectors = np.empty((len(distinct), _WIDTH), dtype=np.float32)
+        for rows in _panels(tokens, _PANEL - 2 * network.margin):
+            vectors[rows] = network([tokens[row] for row in rows])
+        return vectors[[distinct[text] for text in clean]]
 
 
-def _batches(tokens: Sequence[Sequence[int]]) -> Iterator[list[int]]:
-    """Rows in batches of similar length, the longest first: little padding, and memory runs out early or never."""
-    batch: list[int] = []
+def _panels(tokens: Sequence[Sequence[int]], columns: int) -> Iterator[list[int]]:
+    """Yield the rows of each panel of at most `columns` tokens, the longest texts first, so that memory runs out early
+    or never."""
+    panel: list[int] = []
+    taken = 0
     for row in sorted(range(len(tokens)), key=lambda row: -len(tokens[row])):
-        if batch and (len(batch) + 1) * len(tokens[batch[0]]) > _BATCH_TOKENS:
-            yield batch
-            batch = []
-        batch.append(row)
-    yield batch
+        if taken + len(tokens[row]) > columns:
+            yield panel
+            panel, taken = [], 0
+        panel.append(row)
+        taken += len(tokens[row])
+    yield panel
 
 
 def _gelu(x: Floats) -> Floats:
-    """x Phi(x) in place, block by block.
+    """Compute x Phi(x) in place, block by block.
 
-    erf by formula 7.1.26 of Abramowitz and Stegun, to 1.5e-7: numpy has none.
+    Phi is one less h(|x|) for x > 0 and h(|x|) for x < 0, with h half of erfc by formula 7.1.26 of Abramowitz and
+    Stegun, to 1.5e-7: numpy has none.
     """
     flat = x.reshape(-1)
+    scratch = np.empty((3, min(_BLOCK, len(flat))), dtype=np.float32)
     for start in range(0, len(flat), _BLOCK):
         block = flat[start : start + _BLOCK]
-        scaled = np.abs(block)
-        scaled *= np.float32(0.5**0.5)
-        t = 1 / (1 + np.float32(0.3275911) * scaled)
-        tail = np.full_like(t, 1.061405429)
+        size, t, half = scratch[:, : len(block)]
+        np.abs(block, out=size)
+        np.multiply(size, np.float32(0.3275911 * 0.5**0.5), out=t)
+        t += np.float32(1)
+        np.reciprocal(t, out=t)
+        half[:] = np.float32(1.061405429 / 2)
         for coefficient in (-1.453152027, 1.421413741, -0.284496736, 0.254829592):
-            tail *= t
-            tail += np.float32(coefficient)
-        scaled *= scaled
-        tail *= t
-        tail *= np.exp(-scaled)  # 1 - erf(|x| / sqrt 2)
-        np.subtract(1, tail, out=tail)
-        block *= 0.5 * (1 + np.copysign(tail, block))
+            half *= t
+            half += np.float32(coefficient / 2)
+        half *= t
+        np.multiply(size, size, out=t)
+        t *= np.float32(-0.5)
+        half *= np.exp(t, out=t)
+        half *= size
+        np.maximum(block, 0, out=block)
+        block -= half
     return x
+
+
+def _margin() -> int:
+    """Count the columns at either end of a product that this processor's BLAS treats unlike those between them.
+
+    OpenBLAS's kernels for AVX2 ("Haswell", "Zen") add the first and the last 8 columns up in another order, those for
+    AVX-512, AVX and SSE none.
+    """
+    random = np.random.default_rng(0)
+    weight = random.standard_normal((_WIDTH, _WIDTH), dtype=np.float32)
+    column = random.standard_normal((_WIDTH, 1), dtype=np.float32)
+    product = weight @ np.repeat(column, _PANEL, axis=1)
+    unlike = np.flatnonzero((product != product[:, [_PANEL // 4]]).any(axis=0))
+    depths = np.minimum(unlike, _PANEL - 1 - unlike) + 1  # how far from the nearer end
+    return -(-int(depths.max(initial=0, where=depths <= _PANEL // 8)) // _TILE) * _TILE
 
 
 @cache
@@ -173,15 +229,15 @@ def _network() -> _Network:
     tokenizer.no_padding()
 
     def linear(*names: str, scales: Sequence[float] = (1.0,)) -> _Linear:
-        """Several maps of one input side by side."""
+        """Stack several maps of one input."""
         scaled = [(name, np.float32(scale)) for name, scale in zip(names, scales, strict=True)]
-        weight = np.concatenate([weights[f"{name}.weight"] * scale for name, scale in scaled]).T
         return _Linear(
-            np.ascontiguousarray(weight), np.concatenate([weights[f"{name}.bias"] * scale for name, scale in scaled])
+            np.concatenate([weights[f"{name}.weight"] * scale for name, scale in scaled]),
+            np.concatenate([weights[f"{name}.bias"] * scale for name, scale in scaled])[:, None],
         )
 
     def norm(name: str) -> _Norm:
-        return _Norm(weights[f"{name}.LayerNorm.weight"], weights[f"{name}.LayerNorm.bias"])
+        return _Norm(weights[f"{name}.LayerNorm.weight"][:, None], weights[f"{name}.LayerNorm.bias"][:, None])
 
     def layer(name: str) -> _Layer:
         attention = f"{name}.attention.self"
@@ -199,6 +255,7 @@ def _network() -> _Network:
 
     segment = weights["embeddings.token_type_embeddings.weight"][0]
     return _Network(
+        _margin(),
         tokenizer,
         weights["embeddings.word_embeddings.weight"],
         weights["embeddings.position_embeddings.weight"] + segment,

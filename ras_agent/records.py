@@ -104,7 +104,7 @@ class Span:
 
     @property
     def margin(self) -> float:
-        """How much likelier the span is than no answer, in logits. Above 0, the text is taken to hold the answer."""
+        """Return how much likelier the span is than no answer, in logits. Above 0, the text is taken to answer."""
         return self.score - self.no_answer
 
 
@@ -164,12 +164,12 @@ class Triple:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """The canonical keys of subject, predicate and object."""
+        """Return the canonical keys of subject, predicate and object."""
         return _fact_key(self.subject, self.predicate, self.object)
 
     @property
     def id(self) -> str:
-        """A hash of the key; it is the same in every run."""
+        """Return a hash of the key; it is the same in every run."""
         return _fact_id(self.subject, self.predicate, self.object)
 
     def __str__(self) -> str:

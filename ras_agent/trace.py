@@ -56,7 +56,7 @@ class Trace:
 
     @property
     def outcome(self) -> _Outcome:
-        """How the run ended: with an answer, with evidence that holds none, or with an answerer that failed."""
+        """Say how the run ended: with an answer, with evidence that holds none, or with an answerer that failed."""
         return "failed" if self.failed else "abstained" if self.abstained else "answered"
 
     @classmethod

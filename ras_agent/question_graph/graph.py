@@ -50,27 +50,27 @@ class QuestionGraph:
 
     @cached_property
     def _held(self) -> dict[str, tuple[Triple, tuple[Triple, ...]]]:
-        """Fact id -> (fact, its readings), including the facts on the shelf."""
+        """Map each fact id to (fact, its readings), including the facts on the shelf."""
         return facts_of(united(self.readings))
 
     @cached_property
     def _seen(self) -> dict[str, tuple[Triple, tuple[Triple, ...]]]:
-        """Fact id -> (fact, its readings), without the facts on the shelf."""
+        """Map each fact id to (fact, its readings), without the facts on the shelf."""
         return {name: held for name, held in self._held.items() if name not in self.shelf} if self.shelf else self._held
 
     @cached_property
     def by_id(self) -> Mapping[str, Triple]:
-        """Fact id -> fact."""
+        """Map each fact id to its fact."""
         return {name: fact for name, (fact, _) in self._seen.items()}
 
     @cached_property
     def facts(self) -> tuple[Triple, ...]:
-        """One Triple per distinct `Triple.key`, with the sources of all its mentions, in the order of first reading."""
+        """List one Triple per `Triple.key`, with the sources of all its mentions, in the order of first reading."""
         return tuple(self.by_id.values())
 
     @cached_property
     def entities(self) -> Mapping[str, Entity]:
-        """Canonical key -> Entity, in the order of first mention."""
+        """Map each canonical key to its Entity, in the order of first mention."""
         return entities_of(self._seen)
 
     @cached_property
@@ -87,7 +87,7 @@ class QuestionGraph:
 
     @cached_property
     def conflicts(self) -> tuple[tuple[Triple, ...], ...]:
-        """Groups of facts that cannot all be true; ras_agent.question_graph.conflicts states the rule."""
+        """List the groups of facts that cannot all be true; ras_agent.question_graph.conflicts states the rule."""
         # facts on the shelf count too: they may show that a predicate takes several values
         groups = conflicts_of(fact for fact, _ in self._held.values())
         if not self.shelf:

@@ -1,4 +1,4 @@
-"""BM25 weights of a corpus as a sparse matrix: built once by bm25s, scored by one numpy call per query term."""
+"""Stores BM25 weights as a sparse matrix: built once by bm25s, scored by one numpy call per query term."""
 
 from __future__ import annotations
 

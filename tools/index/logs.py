@@ -1,4 +1,4 @@
-"""Passages and vectors in the order they were written: appended to, never changed, in memory or in a file."""
+"""Stores passages and vectors in the order they were written, in memory or in a file that is only appended to."""
 
 from __future__ import annotations
 

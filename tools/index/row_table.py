@@ -1,4 +1,4 @@
-"""Which passages an index holds, in corpus order: one fixed-width row each, so that a million take 44 MB."""
+"""Lists the passages of an index in corpus order: one fixed-width row each, so that a million take 44 MB."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One generation of an index: read from memory or from a folder, and written to a folder as the next one."""
+"""Reads one generation of an index from memory or from a folder, and writes the next one to a folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A searchable collection of passages, in memory or in a folder on disk.
+"""Holds a searchable collection of passages, in memory or in a folder on disk.
 
 On disk passages and vectors are appended to logs, everything else is written to new files, and replacing index.json
 commits. So an interrupted write leaves the index as it was, and whoever reads goes on reading what they opened.

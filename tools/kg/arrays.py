@@ -1,4 +1,4 @@
-"""A knowledge graph as arrays: tables of strings, sparse rows, and all of them together as they are on disk."""
+"""Stores a knowledge graph as arrays: tables of strings, sparse rows, and both together as they are on disk."""
 
 from __future__ import annotations
 

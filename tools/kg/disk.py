@@ -1,4 +1,4 @@
-"""A knowledge graph on disk: generations of memory-mapped arrays, and kg.json, which names the current one.
+"""Stores a knowledge graph on disk as generations of memory-mapped arrays; kg.json names the current one.
 
 Replacing kg.json commits a write.
 """

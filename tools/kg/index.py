@@ -1,4 +1,4 @@
-"""The knowledge graph of a corpus, for reading: in memory, or memory-mapped from a folder."""
+"""Opens the knowledge graph of a corpus for reading: in memory, or memory-mapped from a folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A passage index with the knowledge graph of its passages: from questions into the graph, from there to passages."""
+"""Connects a passage index with the knowledge graph of its passages: from questions to entities to passages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Personalised PageRank over a graph's entities: the share of time a random walk that restarts at the seeds spends."""
+"""Computes personalised PageRank: how often a random walk that restarts at the seeds visits each entity."""
 
 from __future__ import annotations
 

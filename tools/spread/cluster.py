@@ -1,4 +1,4 @@
-"""Work spread over a Ray cluster, or over a Ray of this machine's own if there is no cluster.
+"""Spreads work over a Ray cluster, or over a Ray of this machine's own if there is no cluster.
 
 The driver hands out the items, takes the results, and stores on its own disk what workers should find again: an actor
 on its machine serves each file, and workers reach that actor as "ray:NAME" (see ras_agent.tools.spread.rows).
@@ -31,7 +31,7 @@ class SharedFile:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A Pool of `workers` actors, one processor core each; as many as the cluster has cores if None.
+    """Does work in `workers` actors, one processor core each; as many as the cluster has cores if None.
 
     address: of the cluster, as `ray.init` takes it; None means RAY_ADDRESS, or else a Ray started here and ended after.
     shared: maps an argument of the order to a file that workers reach through the driver; the argument gets "ray:NAME".

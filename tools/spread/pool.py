@@ -1,4 +1,4 @@
-"""One pool for work on many items: here, in processes of this machine, or on a cluster.
+"""Does work on many items in one kind of pool: here, in processes of this machine, or on a cluster.
 
 Work is asked for from asynchronous code or from synchronous code, whichever pool does it:
 
@@ -122,7 +122,7 @@ class _PoolThread:
     """Holds a pool open on an event loop in a thread of its own."""
 
     def __init__(self, pool: Pool, concurrency: int) -> None:
-        """Raises what opening the pool raises."""
+        """Open the pool. Raises what that raises."""
         self._pool, self._concurrency = pool, concurrency
         self._opened: Future[tuple[asyncio.AbstractEventLoop, Do, asyncio.Event]] = Future()
         self._thread = threading.Thread(target=self._run, daemon=True)  # not to outlive a second Ctrl-C

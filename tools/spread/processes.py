@@ -1,4 +1,4 @@
-"""Work spread over processes of this machine: one interpreter drives one processor core, whatever it waits for.
+"""Spreads work over processes of this machine: one interpreter drives one processor core, whatever it waits for.
 
 This process hands out the items and takes the results; each worker fills the order for itself and works on an event
 loop of its own. A worker that dies ends the run. A worker never outlives this process: it ends with its pipe, whether
@@ -26,7 +26,7 @@ _READY = -1  # the number of a worker's first message
 
 
 class Processes:
-    """A Pool of `count` processes that fill the same order."""
+    """Does work in `count` processes that fill the same order."""
 
     def __init__(self, order: Order, count: int) -> None:
         if count < 1:

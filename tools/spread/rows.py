@@ -1,4 +1,4 @@
-"""Rows of text stored under a key by many threads, processes and machines, whole after any of them is killed."""
+"""Stores rows of text under a key for many threads, processes and machines, whole after any of them is killed."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class FileRows:
     near = True
 
     def __init__(self, path: str | Path, columns: Sequence[str], holds: str) -> None:
-        """Raises SettingsError for a file that cannot hold the table."""
+        """Open the table. Raises SettingsError for a file that cannot hold it."""
         self.path = Path(path)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._lock = threading.Lock()
@@ -111,7 +111,7 @@ class ActorRows:
     near = False
 
     def __init__(self, name: str) -> None:
-        """Raises SettingsError for an actor that does not exist."""
+        """Find the actor. Raises SettingsError if it does not exist."""
         self._ray = ray_library()
         try:
             self._actor = self._ray.get_actor(name, namespace=NAMESPACE)

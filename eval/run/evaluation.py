@@ -28,12 +28,12 @@ from ras_agent.graphs.registry import graph_spec
 from ras_agent.records import JSON
 from ras_agent.settings import Settings
 from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.retrieve.resolve import reads_graph
 from ras_agent.tools.roles import role_name
 from ras_agent.tools.spread.pool import Order, Pool
 
 __all__ = ["Configuration", "Evaluation", "Material", "load_material", "prepare", "prepare_run"]
 
-_OF_TEXTS = ("bm25", "dense", "hybrid")
 # how models are asked, beside the limits; where replies are kept and how fast they come changes no figure
 _ASKING = ("preset", "style", "few_shot", "temperature")
 
@@ -195,9 +195,9 @@ def _pool(
 
 
 def _knowledge_graph(material: Material, settings: Settings) -> str | None:
-    """The fingerprint of the graph beside the index; None where there is none, or the retriever looks at texts only."""
+    """Return the fingerprint of the index's knowledge graph; None without one or a retriever that reads it."""
     folder = material.index.path
-    if settings.retriever in _OF_TEXTS or folder is None or not KGIndex.exists(folder):
+    if folder is None or not KGIndex.exists(folder) or not reads_graph(settings.retriever):
         return None
     return KGIndex.open(folder).fingerprint
 

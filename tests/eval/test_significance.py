@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from ras_agent.eval import significance
 from ras_agent.eval.significance import (
     Estimate,
     compare,
@@ -110,3 +111,34 @@ def test_runs_are_compared_on_the_questions_they_share() -> None:
 def test_runs_of_different_sets_are_not_compared() -> None:
     with pytest.raises(ValueError, match="no question was scored in both runs"):
         compare({"q1": 1.0}, {"q2": 1.0})
+
+
+# a mean of 40 draws from as many zeros as ones is that of a binomial distribution: P(X <= 13) = 0.019, P(X <= 14) =
+# 0.040 and P(X <= 15) = 0.077, so that its 2.5th percentile is 14 / 40 and its 5th is 15 / 40
+HALF_RIGHT = [1.0] * 20 + [0.0] * 20
+
+
+def test_an_interval_is_of_95_percent() -> None:
+    found = mean_interval(HALF_RIGHT, samples=20_000)
+    assert (found.low, found.high) == pytest.approx((14 / 40, 26 / 40))
+    paired = paired_bootstrap(HALF_RIGHT, HALF_RIGHT[::-1], samples=20_000)
+    assert (paired.mean, paired.low, paired.high) == pytest.approx((0.0, -12 / 40, 12 / 40))
+
+
+@pytest.mark.parametrize("better", [True, False])
+def test_a_bootstrap_p_value_has_both_tails(better: bool) -> None:
+    a, b = [1.0] * 26 + [0.0] * 14, [0.0] * 26 + [1.0] * 14
+    found = paired_bootstrap(a, b, samples=20_000) if better else paired_bootstrap(b, a, samples=20_000)
+    assert found.p_value == pytest.approx(0.0727, abs=0.008)  # twice P(X <= 20) for 40 draws of which 65 % are better
+
+
+@pytest.mark.parametrize("better", [True, False])
+@pytest.mark.parametrize("cells", [4_000_000, 15 * 64])
+def test_a_p_value_of_random_swaps_is_that_of_the_sign_test(
+    better: bool, cells: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(significance, "_CELLS", cells)  # drawn at once, or in 157 parts
+    a, b = [1.0] * 11 + [0.0] * 4 + [1.0] * 30, [0.0] * 11 + [1.0] * 4 + [1.0] * 30
+    found = paired_permutation(a, b) if better else paired_permutation(b, a)
+    # 10,000 samples are fewer than the 2 ** 15 swaps; 11 : 4 or rarer, either way, has a chance of 0.1185
+    assert found == pytest.approx(0.1185, abs=0.012)

@@ -9,7 +9,7 @@ from typing import Any, cast
 from ras_agent.errors import SettingsError
 from ras_agent.protocols import Retriever
 from ras_agent.records import Passage
-from ras_agent.registry import find
+from ras_agent.registry import find, options_of
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.retrieve.langchain_adapter import LangChainRetriever, is_langchain_retriever
 
@@ -39,6 +39,15 @@ def resolve_retriever(
             f"with the method `retrieve(query, k)`, got {spec!r:.200}"
         )
     return spec
+
+
+def reads_graph(name: str) -> bool:
+    """Return whether the retriever registered as `name` searches the index's knowledge graph. Raises UnknownName.
+
+    It does if its factory takes the option `graph`. One that takes any option is assumed to.
+    """
+    options = options_of(find("retriever", name))
+    return options is None or "graph" in options
 
 
 def _open(name: str, index: object, options: dict[str, Any]) -> PassageIndex:

@@ -147,3 +147,9 @@ def test_open_f1_follows_squads_script(prediction: str, golds: list[str]) -> Non
 def test_golden_match_follows_equation_9(prediction: str, golds: list[str]) -> None:
     normal = " ".join(_words(prediction))
     assert golden_match(prediction, golds) == float(any(" ".join(_words(gold)) in normal for gold in golds))
+
+
+@pytest.mark.parametrize("gold", ["", " ", "\t"])
+def test_a_blank_gold_answer_matches_nothing(gold: str) -> None:
+    assert golden_match("Tam Orr ran it.", [gold]) == 0.0
+    assert golden_match("", [gold]) == 0.0

@@ -1,6 +1,7 @@
 """A run's folder: what is in it after a crash, and who may write to it."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -107,3 +108,27 @@ def test_two_processes_cannot_write_at_once(tmp_path: Path) -> None:
         refused = subprocess.run(command, capture_output=True, text=True)
     assert f"another process is writing to {folder.path}; wait for it, or name another folder" in refused.stderr
     assert subprocess.run(command).returncode == 0
+
+
+def test_a_new_run_that_could_not_be_set_up_leaves_nothing(tmp_path: Path) -> None:
+    folder = RunFolder.begin(tmp_path / "run", MANIFEST)
+    folder.replies_path.write_bytes(b"")
+    folder.take_back()
+    assert not folder.path.exists()
+
+
+def test_a_run_with_results_is_not_taken_back(tmp_path: Path) -> None:
+    folder = RunFolder.begin(tmp_path / "run", MANIFEST)
+    folder.append(Result("q1", "?"))
+    folder.take_back()
+    assert folder.manifest() == MANIFEST
+    assert _ids(folder) == ["q1"]
+
+
+def test_a_result_is_on_the_disk_when_it_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = RunFolder.begin(tmp_path / "run", MANIFEST)
+    synced: list[bytes] = []
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(folder.results_path.read_bytes()))
+    folder.append(Result("q1", "?"))
+    assert synced == [folder.results_path.read_bytes()]
+    assert synced[0].endswith(b"\n")

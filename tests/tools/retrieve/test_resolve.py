@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from ras_agent.errors import IndexNotFound, SettingsError, UnknownName
+from ras_agent.errors import IndexNotFound, RasError, SettingsError, UnknownName
 from ras_agent.records import Hit, Passage
-from ras_agent.registry import check_options, find, options_of
+from ras_agent.registry import check_options, find, names, options_of
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.retrieve.bm25 import BM25Retriever
 from ras_agent.tools.retrieve.hybrid import HybridRetriever
 from ras_agent.tools.retrieve.langchain_adapter import LangChainRetriever, as_langchain
-from ras_agent.tools.retrieve.resolve import resolve_retriever
+from ras_agent.tools.retrieve.resolve import reads_graph, resolve_retriever
 
 CORPUS = [Passage("bell", "Bell patented the telephone."), Passage("sea", "The deep blue sea.")]
 
@@ -104,3 +104,13 @@ def test_anything_else_is_refused_with_what_would_do(thing: object) -> None:
 def test_options_for_an_object_are_refused() -> None:
     with pytest.raises(TypeError, match="options are for retrievers named by a string"):
         resolve_retriever(Own(), depth=3)
+
+
+@pytest.mark.parametrize("name", [*names("retriever"), "bm25+dense", "ppr+dense"])
+def test_a_retriever_reads_the_graph_where_it_needs_one(name: str, hash_embedder: Any) -> None:
+    index = PassageIndex.in_memory(CORPUS, embedder=hash_embedder)
+    if reads_graph(name):
+        with pytest.raises(RasError, match="knowledge graph"):
+            index.retriever(name)
+    else:
+        assert index.retriever(name).retrieve("telephone", 1)[0].passage.id == "bell"

@@ -1,0 +1,50 @@
+"""What a manifest notices: other questions, and a checkout with changes."""
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ras_agent
+from ras_agent.budget import Limits
+from ras_agent.eval.question import Question
+from ras_agent.eval.run.manifest import differences, git_commit, manifest_of
+
+
+def _manifest(*questions: Question) -> dict[str, Any]:
+    return manifest_of(
+        questions, name="one", benchmark="jsonl", data="q.jsonl", data_sha256=None, corpus_sha256=None, graph="ras",
+        roles={}, limits=Limits(), metrics=("em",),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "changed", [Question("q1", "Who?", ("Ann",)), Question("q1", "Whom?", ("Bell",)), Question("q2", "Who?", ("Bell",))]
+)
+def test_a_changed_question_answer_or_id_is_another_run(changed: Question) -> None:
+    (difference,) = differences(_manifest(Question("q1", "Who?", ("Bell",))), _manifest(changed))
+    assert difference.startswith("questions_sha256: ")
+
+
+def test_the_same_questions_are_the_same_run() -> None:
+    question = Question("q1", "Who?", ("Bell",))
+    assert differences(_manifest(question), _manifest(question)) == []
+
+
+def test_a_checkout_is_named_by_its_commit_and_by_its_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def git(*arguments: str) -> str:
+        identity = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org", "-c", "commit.gpgsign=false")
+        command = ["git", "-C", str(tmp_path), *identity, *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    package = tmp_path / "__init__.py"
+    package.write_text("")
+    monkeypatch.setattr(ras_agent, "__file__", str(package))
+    git("init")
+    assert git_commit() is None  # the package is not part of this checkout
+    git("add", "__init__.py")
+    git("commit", "-m", "one")
+    assert git_commit() == git("rev-parse", "HEAD")
+    package.write_text("changed = True\n")
+    assert git_commit() == git("rev-parse", "HEAD") + "+changes"

@@ -79,6 +79,13 @@ def test_each_style_reads_its_own_form(scripted_model: Any, style: Any, question
     assert len(model.prompts) == 1
 
 
+@pytest.mark.parametrize(("length", "prose", "is_answer"), [(200, False, True), (201, False, False), (201, True, True)])
+def test_a_reply_without_the_label_is_the_answer_if_it_is_prose_or_short(
+    length: int, prose: bool, is_answer: bool
+) -> None:
+    assert answer_part("x" * length, prose=prose) == ("x" * length if is_answer else "")
+
+
 def test_prose_begins_behind_the_first_answer_label_and_other_answers_behind_the_last() -> None:
     reply = "Answer: the Clyde?\nNo.\nAnswer: the Tay"
     assert answer_part(reply, prose=False) == "the Tay"

@@ -25,6 +25,7 @@ ABC, DEF = Triple("a", "b", "c"), Triple("d", "e", "f")
         "(S> a | P> b | O> c\n(S> d | P> e | O> f)",
         "(S> a | P> b | O> c, (S> d | P> e | O> f)",
         "S> a | P> b | O> c S> d | P> e | O> f",
+        "(S> a | P> b | O> c | S> d | P> e | O> f)",
         "S> a | P> b | O> c, S> d | P> e | O> f",
         '[["a", "b", "c"], ["d", "e", "f"]]',
         '```json\n[\n  ["a", "b", "c"],\n  ["d", "e", "f"],\n]\n```',
@@ -121,6 +122,10 @@ def test_what_a_triple_is_rendered_as_is_parsed_back(facts: list[Triple]) -> Non
     parsed = parse_triples("\n".join(map(str, facts)))
     assert parsed.triples == tuple(facts)
     assert parsed.leftovers == ()
+
+
+def test_a_mark_behind_a_backslash_starts_no_triple() -> None:
+    assert parse_triples(r"\S> a | P> b | O> c").triples == ()
 
 
 WORDS = ("a", "b", "Edinburgh (city)", "p > 0.05", "北京", "")

@@ -1,8 +1,8 @@
-"""Triple parsing, merging, and the page, each beside a plain loop or a named peer in the same run.
+"""Measures triple parsing, merging and the page against a plain loop or a named peer in the same run.
 
     python -m ras_agent.eval.bench.graph --json graph.jsonl
 
-    parse   a reply of facts        | one regular expression over the same reply, which keeps what matches
+    parse   a reply of facts        | one regular expression over the same reply
     merge   five hops' facts        | the same facts as edges of networkx's MultiDiGraph, sources in a list
     layout  a question's graph      | networkx's spring_layout of the same graph, 50 rounds
     page    a trace as HTML         | spring_layout as above and json.dumps of the trace
@@ -35,8 +35,6 @@ from ras_agent.records import Passage, Source, Step, Triple
 from ras_agent.tools.structure.parse_triples import parse_triples
 from ras_agent.trace import Trace
 
-__all__ = ["Measured", "main", "measure"]
-
 Job = Callable[[], object]
 
 _HOPS = 5
@@ -45,7 +43,7 @@ _PLAIN = re.compile(rf"\({SUBJECT} ([^|]*) \| {PREDICATE} ([^|]*) \| {OBJECT} ([
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """`ours` and `theirs` in milliseconds; `size` facts. ratio: ours / theirs; low, high: of the runs' middle half."""
+    """Holds one comparison over `size` facts: both times in milliseconds, their ratio and its quartiles over runs."""
 
     benchmark: str
     peer: str
@@ -58,7 +56,7 @@ class Measured:
 
 
 def measure(runs: int, sizes: Sequence[int]) -> Iterator[Measured]:
-    """Every benchmark at every size; see the module's head. Raises MissingExtra without networkx."""
+    """Run every benchmark at every size. Raises MissingExtra without networkx."""
     for size in sizes:
         for name, peer, ours, theirs in _jobs(size):
             yield _compared(name, peer, size, runs, ours, theirs)
@@ -93,7 +91,7 @@ def _milliseconds(call: Job) -> float:
 
 
 def _facts(count: int) -> tuple[Triple, ...]:
-    """Facts about a third as many entities, a few of them spelled in two ways; the same every time."""
+    """Make `size` facts about a third as many entities, a few of them spelled in two ways; the same every time."""
     draw, facts = random.Random(0), []
     for number in range(count):
         subject, object_ = draw.randrange(count // 3 + 1), draw.randrange(count // 3 + 1)
@@ -124,7 +122,7 @@ def _as_edges(hops: Sequence[Sequence[Triple]]) -> Any:
 
 
 def _boxes(graph: QuestionGraph) -> tuple[list[tuple[float, float]], list[tuple[int, int]], Any]:
-    """What a layout places: label sizes and links, and the same for networkx."""
+    """Make the input of a layout, label sizes and links, and the same for networkx."""
     names = {key: number for number, key in enumerate(graph.entities)}
     keys = [fact.key for fact in graph.facts]
     links = sorted({(names[key[0]], names[key[2]]) for key in keys if key[0] in names and key[2] in names})
@@ -156,8 +154,8 @@ def _networkx() -> Any:
 
 
 def report(found: Sequence[Measured]) -> str:
-    """A Markdown table."""
-    lines = ["| | facts | ms | beside | ms | ratio | middle half |", "|---|---|---|---|---|---|---|"]
+    """Format a Markdown table."""
+    lines = ["| | facts | ms | against | ms | ratio | middle half |", "|---|---|---|---|---|---|---|"]
     for one in found:
         spread = f"{one.ratio:.2f} | {one.low:.2f} to {one.high:.2f}"
         lines.append(f"| {one.benchmark} | {one.size} | {one.ours:.3g} | {one.peer} | {one.theirs:.3g} | {spread} |")
@@ -165,7 +163,7 @@ def report(found: Sequence[Measured]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The command line; see the module's docstring."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m ras_agent.eval.bench.graph", description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=15)
     parser.add_argument("--sizes", default="100,400", help="facts, separated by commas")

@@ -1,4 +1,4 @@
-"""In what two knowledge graphs differ: part by part, and in the scores of PageRank over them."""
+"""Compares two knowledge graphs: part by part, and by the scores of PageRank over them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,11 @@ from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.retrieve.ppr import ppr
 
-__all__ = ["content_differences", "score_difference"]
-
 
 def content_differences(one: KGIndex, other: KGIndex) -> dict[str, int]:
-    """How many items of each part are in one graph alone; all 0 for equal graphs. Vectors are left out.
+    """Count the items of each part that are in only one of two graphs; 0 for equal graphs. Vectors are left out.
 
-    Parts: entities, relations, documents, facts (with the places they stand at), mentions (the inverted index with its
+    Parts: entities, relations, documents, facts (with their places), mentions (the inverted index with its
     counts), equivalences (with their cosines). Names are compared as they are written.
     """
     return {
@@ -27,9 +25,9 @@ def content_differences(one: KGIndex, other: KGIndex) -> dict[str, int]:
 
 
 def score_difference(one: Path, other: Path, queries: Sequence[str], k: int = 20) -> float:
-    """The largest difference between the scores that `ppr` gives a passage over two indexes.
+    """Return the largest difference between the scores that `ppr` gives a passage over two indexes.
 
-    Of each query the `k` best passages of either index count; one that the other does not rank scores 0 there.
+    For each query the `k` best passages of either index count; a passage that an index does not rank scores 0 there.
     """
     first, second = (ppr(PassageIndex.open(path)) for path in (one, other))
     largest = 0.0

@@ -1,4 +1,4 @@
-"""Retrievers over one index and its knowledge graph, beside each other: recall, time, paired differences.
+"""Compares retrievers over one index and its knowledge graph: recall, time, paired differences.
 
     python -m ras_agent.eval.bench.graph_table wiki.index questions.jsonl --first 151 --last 300
 
@@ -37,8 +37,6 @@ from ras_agent.tools.retrieve.ppr import ppr
 from ras_agent.tools.retrieve.ranker import hits
 from ras_agent.tools.retrieve.ranking import Ranking
 
-__all__ = ["Gold", "gold_of", "main", "recalls"]
-
 RETRIEVERS = ("bm25", "dense", "hybrid", "ppr", "gfm", "ppr+dense", "gfm+dense", "graph")
 PAIRS = (
     ("ppr", "dense"),
@@ -55,7 +53,7 @@ GRAPH = ("ppr", "gfm", "paths", "pcst", "graph")
 
 @dataclass(frozen=True, slots=True)
 class Gold:
-    """A question and what supports its answer: titles, or passage ids where `by_id`."""
+    """Holds a question and its supporting titles, or passage ids if `by_id`."""
 
     question: str
     supporting: frozenset[str]
@@ -63,7 +61,7 @@ class Gold:
 
 
 def gold_of(row: dict[str, Any]) -> Gold:
-    """From a line of a question file. Raises IngestError where nothing supports."""
+    """Read a line of a question file. Raises IngestError for one without supporting passages."""
     by_id = "supporting_ids" in row
     supporting = frozenset(row.get("supporting_ids" if by_id else "supporting_titles") or ())
     if not supporting or not row.get("question"):
@@ -72,7 +70,7 @@ def gold_of(row: dict[str, Any]) -> Gold:
 
 
 def recalls(hits: Sequence[Hit], gold: Gold) -> tuple[float, float, float]:
-    """R@2, R@5 and whether all is in the top 5, of the first five hits; in 0..1."""
+    """Compute R@2, R@5 and whether all supporting passages are in the first five hits; each in 0..1."""
     found = [hit.passage.id if gold.by_id else hit.passage.title for hit in hits]
     share = [len(gold.supporting & set(found[:k])) / len(gold.supporting) for k in (2, 5)]
     return share[0], share[1], float(share[1] == 1)
@@ -122,7 +120,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _unknown(index: PassageIndex, golds: Sequence[Gold]) -> int:
-    """How many questions have a supporting passage that is not in the index."""
+    """Count the questions with a supporting passage that is not in the index."""
     ids, titles = zip(*((passage.id, passage.title) for passage in index.passages), strict=True) if index else ((), ())
     known = {True: frozenset(ids), False: frozenset(titles)}
     return sum(not gold.supporting <= known[gold.by_id] for gold in golds)
@@ -133,7 +131,7 @@ def _figures(scores: npt.NDArray[np.float64]) -> str:
 
 
 def _show_seeds(seeds: Sequence[Mapping[str, npt.NDArray[np.float64]]]) -> None:
-    """Each seed's means, by its place in `seeds` from 1, then the mean of these and their standard deviation."""
+    """Print each seed's means, numbered from 1, then the mean and standard deviation over seeds."""
     for name in ("gfm", "gfm+dense", "graph"):
         means = {at: 100 * scores[name].mean(axis=0) for at, scores in enumerate(seeds, 1) if name in scores}
         for at, row in means.items():
@@ -141,14 +139,14 @@ def _show_seeds(seeds: Sequence[Mapping[str, npt.NDArray[np.float64]]]) -> None:
         if len(means) > 1:
             all_seeds = np.array(list(means.values()))
             spread = zip(all_seeds.mean(axis=0), all_seeds.std(axis=0, ddof=1), strict=True)
-            told = "".join(f"{mean:>7.1f} ± {gap:.1f}" for mean, gap in spread)
-            print(f"{name}, mean ± standard deviation of {len(means)} seeds:{told}", flush=True)
+            figures = "".join(f"{mean:>7.1f} ± {gap:.1f}" for mean, gap in spread)
+            print(f"{name}, mean ± standard deviation of {len(means)} seeds:{figures}", flush=True)
 
 
 def _of_weights(
     index: PassageIndex, graph: KGIndex, folder: Path, golds: Sequence[Gold]
 ) -> dict[str, npt.NDArray[np.float64]]:
-    """The (questions, 3) recalls of other weights, alone and mixed; the network is asked once a question for all."""
+    """Return the recalls (questions, 3) of other weights, alone and mixed; the network runs once per question."""
     rankers = gfm(index, graph=graph, weights=folder, ranker=PACKAGED), dense(index), ppr(index, graph=graph)
     found: dict[str, list[tuple[float, float, float]]] = {"gfm": [], "gfm+dense": [], "graph": []}
     for gold in golds:
@@ -162,7 +160,7 @@ def _of_weights(
 
 
 def _asked(retriever: Retriever, golds: Sequence[Gold]) -> tuple[npt.NDArray[np.float64], float, float]:
-    """(questions, 3) recalls, and the median milliseconds a question by the clock and of processor time."""
+    """Return recalls (questions, 3), and the median milliseconds per question by the clock and of processor time."""
     retriever.retrieve(golds[0].question, 5)  # what is built at the first question is no question's time
     rows, clock, processor = [], [], []
     for gold in golds:

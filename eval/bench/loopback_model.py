@@ -1,4 +1,4 @@
-"""A stand-in for a model server, to measure and to break evaluations with: OpenAI's chat protocol, no model.
+"""A stand-in for a model server, for measuring and breaking evaluations: OpenAI's chat protocol without a model.
 
     python -m ras_agent.eval.bench.loopback_model --latency 0.1
 
@@ -41,15 +41,13 @@ from ras_agent.marks import (
     number_text,
 )
 
-__all__ = ["Loopback", "main", "serving"]
-
 _FACTS_A_PASSAGE = 4
 _SUBJECT, _OBJECT = re.compile(rf"\({SUBJECT} ([^|]+) \|"), re.compile(rf"\| {OBJECT} ([^)]+)\)")
 _PASSAGE = re.compile(rf"<{PASSAGE_FENCE}>\n\[\d+\] ?(.*)\n(.*?)\n</{PASSAGE_FENCE}>", re.DOTALL)
 
 
 def plan(prompt: str) -> str:
-    """One to three sub-queries, then enough."""
+    """Reply with one to three sub-queries, then stop."""
     question, asked = prompt.rpartition(f"{QUESTION} ")[2], prompt.count(f"{SUBQ} ")
     if asked > _number(question) % 3:
         return str(SUFFICIENT)
@@ -60,7 +58,7 @@ def plan(prompt: str) -> str:
 
 
 def extract(prompt: str) -> str:
-    """Four facts a passage, out of its words."""
+    """Reply with four facts per passage, made of its words."""
     facts = []
     for title, text in _PASSAGE.findall(prompt):
         words = re.findall(r"\w+", text)
@@ -71,7 +69,7 @@ def extract(prompt: str) -> str:
 
 
 def answer(prompt: str) -> str:
-    """Something out of the facts."""
+    """Reply with words of the facts."""
     objects = _OBJECT.findall(prompt)
     return f"{ANSWER} {objects[_number(prompt) % len(objects)]} {number_text(1)}" if objects else f"{ANSWER} {UNKNOWN}"
 
@@ -85,7 +83,7 @@ def _number(text: str) -> int:
 
 @dataclass
 class _Ledger:
-    """What all connections share."""
+    """Counts requests over all connections."""
 
     latency: float
     received: int = 0
@@ -99,7 +97,7 @@ class _Ledger:
 
 
 class _Connection(asyncio.Protocol):
-    """HTTP/1.1 with keep-alive, as much of it as a chat client speaks: its own work should not blur what is timed."""
+    """Speaks HTTP/1.1 with keep-alive, as much as a chat client needs, so that its own work is small in the timings."""
 
     def __init__(self, ledger: _Ledger) -> None:
         self._ledger, self._buffer = ledger, b""
@@ -155,7 +153,7 @@ class _Connection(asyncio.Protocol):
 
 
 def completion(request: dict[str, Any]) -> dict[str, Any]:
-    """The reply to a chat request; a token is a word."""
+    """Make the reply to a chat request; a token is a word."""
     prompt = str(request["messages"][-1]["content"])
     said = _ROLES.get(request["model"], answer)(prompt)
     asked, given = sum(len(str(turn["content"]).split()) for turn in request["messages"]), len(said.split())
@@ -167,21 +165,21 @@ def completion(request: dict[str, Any]) -> dict[str, Any]:
 
 
 class Loopback:
-    """A running server, from the outside."""
+    """Controls a running server from outside."""
 
     def __init__(self, port: int) -> None:
         self.root = f"http://127.0.0.1:{port}"
 
     def spec(self, role: str) -> str:
-        """The role spec of "planner", "extractor" or "answerer"."""
+        """Return the role spec of "planner", "extractor" or "answerer"."""
         return f"vllm:{self.root}/v1#{role}"
 
     def counts(self) -> dict[str, int]:
-        """See the module's head."""
+        """Return the counts of requests."""
         return self._ask("GET", "/counts")
 
     def gate(self, answer: int | None) -> None:
-        """Answer so many more requests; None: all."""
+        """Let the server answer so many more requests; None means all."""
         self._ask("PUT", "/gate", json.dumps({"answer": answer}).encode())
 
     def _ask(self, method: str, path: str, body: bytes | None = None) -> dict[str, int]:
@@ -193,7 +191,7 @@ class Loopback:
 
 @contextmanager
 def serving(latency: float = 0.0) -> Iterator[Loopback]:
-    """A server in a process of its own."""
+    """Start a server in a process of its own and stop it at the end of the block."""
     command = [sys.executable, "-P", "-m", "ras_agent.eval.bench.loopback_model", "--latency", str(latency)]
     with Popen(command, stdin=PIPE, stdout=PIPE, text=True) as process:
         assert process.stdin is not None
@@ -218,7 +216,7 @@ async def _serve(latency: float) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The command line; see the module's docstring."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m ras_agent.eval.bench.loopback_model", description=__doc__.splitlines()[0]
     )

@@ -1,4 +1,4 @@
-"""What the loop itself costs a hop, models and search excluded, beside a bare four-node LangGraph hop in the same run.
+"""Measures the loop's own cost per hop, without models and search, against a bare four-node LangGraph hop.
 
     python -m ras_agent.eval.bench.overhead
 
@@ -30,14 +30,12 @@ from ras_agent.program import run_program
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Answer, Extraction, Hit, Passage, Plan, Source, Step, Triple
 
-__all__ = ["main", "measure"]
-
 HOPS = 5
 _SENTENCE = "The company was founded in that city by an engineer who had studied there. "
 
 
 class InstantRoles:
-    """Planner, retriever, extractor and answerer in one, prepared beforehand: every call only looks its reply up."""
+    """Plays all four roles with prepared replies: every call is one look-up."""
 
     def __init__(self, hops: int) -> None:
         self._hops = hops
@@ -58,7 +56,7 @@ class InstantRoles:
 
 
 class InstantAsyncRoles(InstantRoles):
-    """The same with asynchronous twins, so that no worker thread is needed."""
+    """Adds asynchronous twins, so that no worker thread is needed."""
 
     async def aplan(self, *args: Any) -> Plan:
         return self.plan(*args)
@@ -95,7 +93,7 @@ class _BareState(TypedDict):
 
 
 def bare_graph(hops: int, *, asynchronous: bool) -> Any:
-    """plan, retrieve, structure, merge, and nothing in them."""
+    """Build the peer: nodes plan, retrieve, structure and merge that do nothing."""
 
     def node(state: _BareState) -> dict[str, int]:
         return {"value": 1}
@@ -123,14 +121,14 @@ def bare_graph(hops: int, *, asynchronous: bool) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Milliseconds a hop, by the clock and of processor time, one figure a run."""
+    """Holds milliseconds per hop, by the clock and of processor time, one figure per run."""
 
     clock: list[float] = field(default_factory=list)
     processor: list[float] = field(default_factory=list)
 
 
 def measure(runs: int) -> dict[str, Cost]:
-    """The cost of each variant; every second one is ras-agent, after the bare graph it is held against."""
+    """Measure each variant; every second one is ras-agent, after the bare graph that it is compared with."""
 
     def ours(roles: InstantRoles) -> Any:
         limits = Limits(max_hops=HOPS + 1)
@@ -159,7 +157,7 @@ def measure(runs: int) -> dict[str, Cost]:
 
 
 def _collected(once: Callable[[], tuple[float, float]]) -> tuple[float, float]:
-    """A run without a garbage collection inside it, which would charge one variant for the litter of all."""
+    """Run without garbage collection, which would charge one variant for the garbage of all."""
     gc.collect()
     gc.freeze()  # what is alive now need not be looked at again by the next collection
     gc.disable()
@@ -185,7 +183,7 @@ def _arun(runner: asyncio.Runner, graph: Any, inputs: dict[str, Any]) -> tuple[f
 
 
 def records(costs: dict[str, Cost]) -> Iterator[dict[str, Any]]:
-    """One record a loop: quartiles, and for ours the ratio of processor time to the bare graph before it."""
+    """Make one record per loop: quartiles, and for ours the ratio of processor time to the bare graph before it."""
     bare = 1.0
     for position, (name, cost) in enumerate(costs.items()):
         bare = bare if position % 2 else median(cost.processor)
@@ -195,7 +193,7 @@ def records(costs: dict[str, Cost]) -> Iterator[dict[str, Any]]:
 
 
 def report(costs: dict[str, Cost]) -> str:
-    """A Markdown table: medians with quartiles, and the ratio to the bare graph of the line above."""
+    """Format a Markdown table: medians with quartiles, and the ratio to the bare graph of the line above."""
     lines = [
         "| loop | clock, ms a hop | quartiles | processor, ms a hop | quartiles | ratio to bare |",
         "|---|---|---|---|---|---|",
@@ -214,7 +212,7 @@ def _spread(figures: list[float]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The command line; see the module's docstring."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m ras_agent.eval.bench.overhead", description=__doc__.splitlines()[0]
     )

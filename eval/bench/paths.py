@@ -1,4 +1,4 @@
-"""Instances of LEGO-GraphRAG's modules on a question set over a knowledge base: quality and time of each module.
+"""Measures instances of LEGO-GraphRAG's modules on a question set over a knowledge base: quality and time.
 
     python -m ras_agent.eval.bench.paths --kb pq2h_kb.jsonl --questions pq2h.jsonl --instances 0-3,15 --sample 150
 
@@ -34,12 +34,10 @@ from ras_agent.tools.subgraph.paths import PathLimits
 from ras_agent.tools.subgraph.pipeline import FoundPaths, PathFinder, PathSettings
 from ras_agent.tools.subgraph.scorers.resolve import ScorerModels, Scorers
 
-__all__ = ["InstanceScore", "ModuleScore", "evaluate", "main", "numbers_in", "table"]
-
 
 @dataclass(frozen=True, slots=True)
 class ModuleScore:
-    """Of one module over all questions: precision, recall, f1, hr in 0..1; milliseconds and entities a question."""
+    """Scores one module over all questions: precision, recall, f1, hr in 0..1; milliseconds, entities per question."""
 
     precision: float
     recall: float
@@ -51,8 +49,10 @@ class ModuleScore:
 
 @dataclass(frozen=True, slots=True)
 class InstanceScore:
-    """hr_at_1: share of questions whose best path ends in an answer. paths: kept, a question. truncated: questions
-    with more candidate paths than the limit."""
+    """Scores an instance.
+
+    hr_at_1: share of questions whose best path ends in an answer. paths: kept per question. truncated: questions with
+    more candidate paths than the limit."""
 
     composition: str
     questions: int
@@ -98,7 +98,7 @@ def evaluate(finder: PathFinder, questions: Sequence[Question]) -> InstanceScore
 
 
 def numbers_in(text: str) -> list[str]:
-    """Compositions of a list such as "0-3,8,ppr>beam:st>st"; a range is of instances. Raises CompositionError."""
+    """Read a list of compositions such as "0-3,8,ppr>beam:st>st"; a range is of instances. Raises CompositionError."""
     found: list[str] = []
     for part in filter(None, (part.strip() for part in text.split(","))):
         low, dash, high = part.partition("-")
@@ -113,8 +113,8 @@ def numbers_in(text: str) -> list[str]:
 
 
 def table(rows: Sequence[tuple[str, InstanceScore]]) -> str:
-    """Markdown: recall and F1 in per cent, times in milliseconds a question."""
-    head = "| no. | composition | subgraph R | F1 | ms | paths R | F1 | ms | kept HR | R | F1 | HR@1 | ms |"
+    """Format a Markdown table: recall and F1 in percent, times in milliseconds per question."""
+    head = "| no. | composition | subgraph R | F1 | ms | paths R | F1 | ms | paths kept: HR | R | F1 | HR@1 | ms |"
     lines = [head, "|" + "---|" * (head.count("|") - 1)]
     for name, score in rows:
         first, second, third = score.subgraph, score.filtering, score.refinement
@@ -131,7 +131,7 @@ def table(rows: Sequence[tuple[str, InstanceScore]]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m ras_agent.eval.bench.paths", description=(__doc__ or "").split("\n")[0]
     )
@@ -163,7 +163,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         Extraction(max_ent=given.max_ent), limits=PathLimits(longest=given.longest), wording=given.wording
     )
     asked = {name: str(value) for name, value in sorted(vars(given).items()) if name not in ("out", "instances")}
-    known, rows = _kept(given.out, asked), []
+    known, rows = _earlier(given.out, asked), []
     for name in numbers_in(given.instances):
         started = time.perf_counter()
         score = known.get(name)
@@ -182,8 +182,8 @@ def _keep(out: Path | None, asked: dict[str, str], name: str, score: InstanceSco
             file.write("\n" + json.dumps({"instance": name, "asked": asked, "score": asdict(score)}) + "\n")
 
 
-def _kept(out: Path | None, asked: dict[str, str]) -> dict[str, InstanceScore]:
-    """Scores by instance of earlier calls with the same options; a line that was cut off counts as none."""
+def _earlier(out: Path | None, asked: dict[str, str]) -> dict[str, InstanceScore]:
+    """Read the scores of earlier calls with the same options, by instance; a line that was cut off is ignored."""
     found: dict[str, InstanceScore] = {}
     for line in out.read_text("utf-8").splitlines() if out is not None and out.exists() else ():
         try:

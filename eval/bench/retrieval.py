@@ -1,4 +1,4 @@
-"""BM25 speed and memory on synthetic passages, beside bare bm25s and rank-bm25 in the same run.
+"""Measures BM25 speed and memory on synthetic passages against bm25s and rank-bm25 in the same run.
 
     python -m ras_agent.eval.bench.retrieval --sizes 10000,100000,1000000 --json retrieval.jsonl
 
@@ -10,10 +10,10 @@ has a process of its own, so that peak memory is that job's:
     rank-bm25   the same, up to 100,000 passages
 
 Indexing is in processor seconds, and a query's time is the fastest of three: other programs disturb both less, and the
-95th percentile tells of slow queries.
+95th percentile shows slow queries.
 The ratios are of medians taken query by query in turn, in one process, over the same arrays. Ours takes the terms out
 of the query's text and reads the hits' passages from disk; bm25s does neither. Its `retrieve` spends most of its time
-in numpy's argpartition, which is slow where most scores are 0, as here; so ours is put beside its `get_scores` too,
+in numpy's argpartition, which is slow where most scores are 0, as here; so ours is compared with its `get_scores` too,
 which adds the scores up and selects nothing.
 """
 
@@ -39,8 +39,6 @@ from ras_agent.records import Passage
 from ras_agent.tools.index.bm25_matrix import BM25Parameters
 from ras_agent.tools.index.store import PassageIndex
 
-__all__ = ["main", "measure", "synthetic_passages", "synthetic_queries"]
-
 Job = Callable[[int, int, Path], dict[str, Any]]
 
 _VOCABULARY, _WORDS, _QUERY_WORDS, _K = 200_000, 60, 6, 10
@@ -49,7 +47,7 @@ _RANK_BM25_LIMIT = 100_000
 
 
 def synthetic_passages(count: int, seed: int = 0) -> Iterator[Passage]:
-    """`count` passages, the same for the same seed."""
+    """Make `count` passages, the same for the same seed."""
     rng = np.random.default_rng(seed)
     words, chances = _zipf()
     for start in range(0, count, 1000):
@@ -60,14 +58,14 @@ def synthetic_passages(count: int, seed: int = 0) -> Iterator[Passage]:
 
 
 def synthetic_queries(count: int, seed: int = 1) -> list[str]:
-    """`count` queries, the same for the same seed."""
+    """Make `count` queries, the same for the same seed."""
     words, chances = _zipf()
     drawn = np.searchsorted(chances, np.random.default_rng(seed).random((count, _QUERY_WORDS)))
     return [" ".join(row) for row in words[drawn]]
 
 
 def measure(sizes: Sequence[int], queries: int) -> Iterator[dict[str, Any]]:
-    """One record a size and system; see the module's head."""
+    """Make one record per size and system."""
     for size in sizes:
         with tempfile.TemporaryDirectory() as folder:
             built = _in_process("build", size, queries, folder)
@@ -121,7 +119,7 @@ def _shown(value: object) -> str:
 
 
 def _zipf() -> tuple[Any, Any]:
-    """Words, and the cumulative chances of the first to the last: 1 / (50 + rank), the commonest being stop words."""
+    """Return words and their cumulative chances, 1 / (50 + rank) each; the commonest words are stop words."""
     chances = np.cumsum(1 / (50 + np.arange(1, _VOCABULARY + 1)))
     return np.array([f"w{number}" for number in range(_VOCABULARY)], dtype=object), chances / chances[-1]
 
@@ -220,7 +218,7 @@ def _times(seconds: Sequence[float]) -> dict[str, float]:
 
 
 def _peak_mb() -> float:
-    """The most memory this process has held, in MB."""
+    """Return the peak memory of this process in MB."""
     import resource
 
     unit = 1 if sys.platform == "darwin" else 1024

@@ -1,11 +1,11 @@
-"""Questions a second of an evaluation whose models are away 0.1 s, beside a sequential loop in the same run.
+"""Measures questions per second of an evaluation whose models answer after 0.1 s, against a sequential loop.
 
     python -m ras_agent.eval.bench.throughput --json throughput.jsonl
 
 Every role asks a loopback server (ras_agent.eval.bench.loopback_model) that answers 0.1 s later, and that works on the
 same cores. The sequential loop is `agent.invoke(question)` in a for loop, as reference implementations of such
 agents are evaluated; it writes nothing. The others are evaluations as `ras-agent eval` makes them, results, traces and
-kept replies on disk, with so many questions under way, in this process or shared by two; their clocks start when they
+stored replies on disk, with so many questions in flight, in this process or shared by two; their clocks start when they
 have asked a first question for each that is under way. Each round measures every one of them, and the ratios are to
 the sequential loop of the same round. `cpu` is processor time of this process for each question: one divided by it is
 the throughput that no concurrency exceeds; with two processes it is what handing out and writing takes.
@@ -46,17 +46,16 @@ from ras_agent.tools.spread.pool import Do, Order, Pool
 from ras_agent.tools.spread.processes import Processes
 from ras_agent.tools.structure.llm import LLMExtractor
 
-__all__ = ["Throughput", "asks", "main", "measure"]
-
 _WORDS = 400
 _CALLS_A_QUESTION = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Throughput:
-    """One measurement. concurrency 0: the sequential loop. cpu: processor seconds a question. ratio: to that loop.
+    """Holds one measurement.
 
-    processes: 0 for this one.
+    concurrency: 0 for the sequential loop. processes: 0 for this one. cpu: processor seconds per question. ratio: to
+    the sequential loop.
     """
 
     round: int
@@ -73,10 +72,10 @@ class Throughput:
 def measure(
     rounds: int, ways: Sequence[tuple[int, int]], *, latency: float, questions: int, sequential: int
 ) -> Iterator[Throughput]:
-    """The sequential loop over `sequential` questions, then each way (concurrency, processes), round by round."""
+    """Measure the sequential loop over `sequential` questions, then each (concurrency, processes), round by round."""
     index = PassageIndex.in_memory(_passages())
     with serving(latency) as model, tempfile.TemporaryDirectory() as folder:
-        number = 0  # no question twice: nothing is answered from what an earlier measurement kept
+        number = 0  # no question twice, so that no earlier measurement's stored reply answers it
         for place in range(rounds):
             base = 0.0
             for concurrency, processes in ((0, 0), *ways):
@@ -91,7 +90,7 @@ def measure(
 
 @dataclass
 class _Warm:
-    """A pool that has asked `first` before its clock starts: processes are up, clients are connected."""
+    """Asks `first` before the clock starts, so that processes are up and clients connected."""
 
     pool: Pool
     first: Sequence[Question]
@@ -141,12 +140,12 @@ def _pool(model: Loopback, concurrency: int, processes: int, out: Path) -> Pool:
 
 
 def asks(**asking: Any) -> Do:
-    """What a worker does."""
+    """Make what a worker does."""
     return partial(ask_one, _system(**asking))
 
 
 def _system(root: str, replies: str, in_flight: int) -> System:
-    """What is measured, wherever it runs."""
+    """Make the system that is measured, in whichever process."""
     settings = ChatSettings(cache=replies, rates=Rates(in_flight=in_flight))
     agent = _agent(root, PassageIndex.in_memory(_passages()), settings)
 
@@ -167,7 +166,7 @@ def _agent(root: str, index: PassageIndex, settings: ChatSettings) -> Any:
 
 
 def _passages(count: int = 2000) -> list[Passage]:
-    """Passages of 60 made-up words, the same every time."""
+    """Make passages of 60 made-up words, the same every time."""
     draw = random.Random(0)
     texts = (" ".join(_word(draw.randrange(_WORDS)) for _ in range(60)) for _ in range(count))
     return [Passage(f"p{number}", f"{text}.", f"Title {number}") for number, text in enumerate(texts)]
@@ -184,7 +183,7 @@ def _word(number: int) -> str:
 
 
 def report(found: Sequence[Throughput]) -> str:
-    """A Markdown table: medians over the rounds, the ratio with its least and greatest."""
+    """Format a Markdown table: medians over the rounds, and the ratio with its minimum and maximum."""
     lines = ["| | questions/s | ratio | least to greatest | cpu ms a question |", "|---|---|---|---|---|"]
     for way in dict.fromkeys((one.concurrency, one.processes) for one in found):
         rows = [one for one in found if (one.concurrency, one.processes) == way]

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from functools import lru_cache
 
-__all__ = ["FUNCTION_WORDS", "MONTHS", "content_words", "fold", "stem", "stems", "word_set"]
+__all__ = ["FUNCTION_WORDS", "MONTHS", "content_words", "fold", "stem", "stem_set", "stems", "word_set"]
 
 
 def word_set(listed: str) -> frozenset[str]:
@@ -83,6 +83,12 @@ def stem(word: str) -> str:
 def stems(text: str) -> list[str]:
     """The stems of the content words, in order."""
     return [stem(word) for word in content_words(text)]
+
+
+@lru_cache(maxsize=65536)
+def stem_set(text: str) -> frozenset[str]:
+    """Return the stems of the content words of a short text: a name, a predicate."""
+    return frozenset(stems(text))
 
 
 def _bare(root: str) -> str:

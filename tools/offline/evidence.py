@@ -14,7 +14,7 @@ from ras_agent.text.titles import bare_title
 from ras_agent.text.words import content_words, stem, stems
 from ras_agent.tools.offline.question import QuestionAnalysis, analyse
 
-__all__ = ["ENOUGH", "Evidence", "ReadPassage", "gather"]
+__all__ = ["ENOUGH", "QuestionEvidence", "ReadPassage", "gather"]
 
 # a word inside a name tells more than one outside
 _NAME_WEIGHT = 1.5
@@ -43,7 +43,7 @@ class ReadPassage:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class QuestionEvidence:
     """The question, its weighted stems, and the passages read, in order of retrieval.
 
     weights: question stem -> weight; rare among the passages and part of a name weigh more; they sum to 1. plain: the
@@ -80,7 +80,7 @@ class Evidence:
         return any(key in read.keys for read in self.passages.values())
 
 
-def gather(question: str, steps: Sequence[Step]) -> Evidence:
+def gather(question: str, steps: Sequence[Step]) -> QuestionEvidence:
     """Hold the steps' passages against the question."""
     asked = analyse(question)
     passages: dict[str, ReadPassage] = {}
@@ -97,7 +97,7 @@ def gather(question: str, steps: Sequence[Step]) -> Evidence:
         raw[word] = rarity * (_NAME_WEIGHT if word in named else 1.0)
     total = sum(raw.values()) or 1.0
     weights = {word: weight / total for word, weight in raw.items()}
-    return Evidence(asked, weights, frozenset(weights) - named, passages)
+    return QuestionEvidence(asked, weights, frozenset(weights) - named, passages)
 
 
 def _read(passage: Passage, hop: int, rank: int) -> ReadPassage:

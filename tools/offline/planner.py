@@ -11,8 +11,8 @@ from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Plan, Source, Step, Triple
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import is_name
-from ras_agent.text.words import fold, stem, stems
-from ras_agent.tools.offline.evidence import ENOUGH, Evidence, ReadPassage, gather
+from ras_agent.text.words import fold, stem, stem_set, stems
+from ras_agent.tools.offline.evidence import ENOUGH, QuestionEvidence, ReadPassage, gather
 
 _MOST_BRIDGES = 3
 
@@ -46,7 +46,7 @@ class OfflinePlanner:
         return _follow(evidence, graph, asked)
 
 
-def _compare(evidence: Evidence, graph: QuestionGraph, asked: Set[str]) -> Plan:
+def _compare(evidence: QuestionEvidence, graph: QuestionGraph, asked: Set[str]) -> Plan:
     for name in evidence.asked.compared:
         if not evidence.has_read(name):
             for subquery in (name, *_with_class(name, evidence, graph)):
@@ -55,7 +55,7 @@ def _compare(evidence: Evidence, graph: QuestionGraph, asked: Set[str]) -> Plan:
     return Plan("sufficient", reason="what is compared has been looked up")
 
 
-def _with_class(name: str, evidence: Evidence, graph: QuestionGraph) -> Iterator[str]:
+def _with_class(name: str, evidence: QuestionEvidence, graph: QuestionGraph) -> Iterator[str]:
     """The name with what the other compared entity is: things of one class are compared ("Live rock band")."""
     for other in evidence.asked.compared:
         for fact in graph.touching(canonical_key(other)) if other != name else ():
@@ -64,7 +64,7 @@ def _with_class(name: str, evidence: Evidence, graph: QuestionGraph) -> Iterator
                 return
 
 
-def _follow(evidence: Evidence, graph: QuestionGraph, asked: Set[str]) -> Plan:
+def _follow(evidence: QuestionEvidence, graph: QuestionGraph, asked: Set[str]) -> Plan:
     earlier = [f" {subquery} " for subquery in asked - {canonical_key(evidence.asked.question)}]
     for bridge in bridges(evidence, graph):
         if not any(f" {canonical_key(bridge.name)} " in subquery for subquery in earlier):
@@ -98,7 +98,7 @@ class Bridge:
         return " ".join((self.name, *self.missing))
 
 
-def bridges(evidence: Evidence, graph: QuestionGraph) -> list[Bridge]:
+def bridges(evidence: QuestionEvidence, graph: QuestionGraph) -> list[Bridge]:
     """The candidates, the most promising first, one for each name; ties in order of reading.
 
     A name scores by the share of the question that its sentence and the fact's other end cover, by the rank of its
@@ -123,7 +123,7 @@ def bridges(evidence: Evidence, graph: QuestionGraph) -> list[Bridge]:
                 key = canonical_key(name)
                 score = _score(evidence, read, sentence, fact, name, other, classes[key])
                 if key not in best or score > best[key].score:
-                    missing = evidence.missing(read.words | set(stems(name)))
+                    missing = evidence.missing(read.words | stem_set(name))
                     best[key] = Bridge(name, fact, score, tuple(missing))
     return sorted(best.values(), key=lambda bridge: -bridge.score)
 
@@ -146,13 +146,19 @@ def _stemmed(text: str) -> tuple[str, ...]:
 
 
 def _score(
-    evidence: Evidence, read: ReadPassage, sentence: _Sentence, fact: Triple, name: str, other: str, classes: set[str]
+    evidence: QuestionEvidence,
+    read: ReadPassage,
+    sentence: _Sentence,
+    fact: Triple,
+    name: str,
+    other: str,
+    classes: set[str],
 ) -> float:
-    own = set(stems(name))
-    relation = set(stems(fact.predicate)) - own
+    own = stem_set(name)
+    relation = stem_set(fact.predicate) - own
     plain = evidence.plain
     return (
-        _COVERED * (evidence.coverage(sentence.words - own) + evidence.coverage(set(stems(other)) - own))
+        _COVERED * (evidence.coverage(sentence.words - own) + evidence.coverage(stem_set(other) - own))
         + _FIRST_RANK / (1 + read.rank)
         + _nearness(plain - own, sentence.order, _stemmed(name))
         + len(plain & relation) / max(1, len(plain))

@@ -10,7 +10,7 @@ from ras_agent.records import Hit, Passage, Step
 from ras_agent.text.names import names_in
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.text.words import stems
-from ras_agent.tools.offline.evidence import ENOUGH, Evidence, gather
+from ras_agent.tools.offline.evidence import ENOUGH, QuestionEvidence, gather
 
 __all__ = ["OfflineReasoner"]
 
@@ -51,7 +51,7 @@ class _Lead:
         return f"{self.sentence} That leaves: {' '.join(self.missing)}." if self.missing else self.sentence
 
 
-def _leads(evidence: Evidence) -> Iterator[_Lead]:
+def _leads(evidence: QuestionEvidence) -> Iterator[_Lead]:
     """The sentences that name something not yet looked up; the more of the question they hold, the better."""
     for read in evidence.passages.values():
         for start, end in sentence_spans(read.passage.text):

@@ -25,6 +25,7 @@ from typing import Any
 import numpy.typing as npt
 
 from ras_agent.program import run_program
+from ras_agent.protocols import Retriever
 from ras_agent.tools.offline.answerer.answer_type import TypeModel
 from ras_agent.tools.offline.answerer.coverage import Rarity
 from ras_agent.tools.offline.answerer.weights import read_safetensors, write_safetensors
@@ -95,6 +96,7 @@ def _found(config: RankerConfig) -> Iterator[tuple[str, str, list[Found]]]:
     with tempfile.TemporaryDirectory() as passing:
         for name, loop in SETS:
             corpus, asked = questions_in(name, config.data)
+            retriever: Retriever
             if loop in (SINGLE_SHOT, "bm25"):
                 retriever = BM25Retriever.from_passages(corpus)
             else:

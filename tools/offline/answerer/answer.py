@@ -9,10 +9,11 @@ from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Answer, Citation, Passage, Source
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import name_spans
+from ras_agent.text.titles import bare_title
 from ras_agent.text.words import stems
 from ras_agent.tools.offline.answerer.choice import Side, choose, sides_of
 from ras_agent.tools.offline.answerer.rank import Ranker, packaged_ranker
-from ras_agent.tools.offline.answerer.reading import Read, plain_title, read
+from ras_agent.tools.offline.answerer.reading import Sentence, read
 from ras_agent.tools.offline.answerer.shared import Common, common_ground, spoken
 from ras_agent.tools.offline.answerer.yes_no import decide
 from ras_agent.tools.offline.question import QuestionAnalysis, analyse
@@ -92,7 +93,7 @@ class OfflineAnswerer:
         asked: QuestionAnalysis,
         graph: QuestionGraph,
         passages: Sequence[Passage],
-        sentences: Sequence[Read],
+        sentences: Sequence[Sentence],
         ranker: Ranker,
     ) -> Answer:
         ranked = ranker.rank(asked, graph, passages, sentences, self._reader)
@@ -113,15 +114,17 @@ _LEAST_GAIN = 2
 _MOST_BRIDGES = 2
 
 
-def bridges(question: str, answer: Read, sentences: Sequence[Read], passages: Sequence[Passage]) -> list[Read]:
+def bridges(
+    question: str, answer: Sentence, sentences: Sequence[Sentence], passages: Sequence[Passage]
+) -> list[Sentence]:
     """At most two sentences of other passages that say what the answer's own leaves out of the question.
 
     Such a passage names the answer's passage, is named by it, or names nothing but says at least two more words.
     """
-    titles = [canonical_key(plain_title(passage.title)) for passage in passages]
+    titles = [canonical_key(bare_title(passage.title)) for passage in passages]
     missing = set(stems(question)) - answer.stems - set(stems(passages[answer.passage].title))
     own = f" {canonical_key(passages[answer.passage].text)} "
-    chosen: list[Read] = []
+    chosen: list[Sentence] = []
     for _ in range(_MOST_BRIDGES):
         best, most = None, 0.0
         for sentence in sentences:
@@ -141,7 +144,7 @@ def bridges(question: str, answer: Read, sentences: Sequence[Read], passages: Se
     return chosen
 
 
-def cited(sentences: Sequence[Read], passages: Sequence[Passage], graph: QuestionGraph) -> tuple[Citation, ...]:
+def cited(sentences: Sequence[Sentence], passages: Sequence[Passage], graph: QuestionGraph) -> tuple[Citation, ...]:
     """One citation for each sentence, numbered from 1, with the facts that were read there."""
     citations = []
     for number, sentence in enumerate(dict.fromkeys(sentences), start=1):
@@ -156,7 +159,7 @@ def _overlap(one: Source, other: Source) -> bool:
     return one.passage_id == other.passage_id and one.start < other.end and other.start < one.end
 
 
-def unheard_names(question: str, sentences: Sequence[Read], titles: Sequence[str]) -> list[str]:
+def unheard_names(question: str, sentences: Sequence[Sentence], titles: Sequence[str]) -> list[str]:
     """The names of which not a single word stands in any sentence or title, in the question's order."""
     said = {root for sentence in sentences for root in sentence.stems}
     said.update(root for title in titles for root in stems(title))

@@ -11,8 +11,9 @@ from ras_agent.records import Passage
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.figures import Figure, figures_in
 from ras_agent.text.names import name_spans
+from ras_agent.text.titles import bare_title
 from ras_agent.text.words import fold, stem, stems, word_set
-from ras_agent.tools.offline.answerer.reading import Read, plain_title, tokens_of
+from ras_agent.tools.offline.answerer.reading import Sentence, tokens_of
 from ras_agent.tools.offline.question import QuestionAnalysis
 
 Criterion = Literal["time", "amount", "duration", "trait"]
@@ -50,7 +51,7 @@ class Choice:
     """
 
     side: Side
-    grounds: tuple[Read, ...]
+    grounds: tuple[Sentence, ...]
     decided: bool
 
     @property
@@ -62,7 +63,7 @@ class Choice:
 @dataclass(frozen=True, slots=True)
 class _Told:
     worth: float
-    sentence: Read
+    sentence: Sentence
 
 
 def choose(asked: QuestionAnalysis, sides: Sequence[Side]) -> Choice:
@@ -204,11 +205,11 @@ def _listed(side: Side) -> _Told | None:
     return _Told(float(len(re.findall(r",| and ", opening.text))), opening)
 
 
-def _people(sentence: Read) -> list[tuple[int, int]]:
+def _people(sentence: Sentence) -> list[tuple[int, int]]:
     return [span for span in name_spans(sentence.text) if len(sentence.text[slice(*span)].split()) in {2, 3}]
 
 
-def _nearness(sentence: Read, figure: Figure, wanted: frozenset[str]) -> float:
+def _nearness(sentence: Sentence, figure: Figure, wanted: frozenset[str]) -> float:
     """How close the wanted words stand, those before the figure closer; 0 beyond reach."""
     first = next((place for place, token in enumerate(sentence.tokens) if token.end > figure.start), 0)
     total = 0.0
@@ -242,14 +243,14 @@ class Side:
 
     asked: str
     name: str
-    sentences: tuple[Read, ...]
+    sentences: tuple[Sentence, ...]
 
-    def best_sentence(self, stems: frozenset[str]) -> Read | None:
+    def best_sentence(self, stems: frozenset[str]) -> Sentence | None:
         """The sentence with most of `stems`, the first among equals."""
         return max(self.sentences, key=lambda sentence: len(stems & sentence.stems), default=None)
 
 
-def sides_of(asked: QuestionAnalysis, passages: Sequence[Passage], sentences: Sequence[Read]) -> tuple[Side, ...]:
+def sides_of(asked: QuestionAnalysis, passages: Sequence[Passage], sentences: Sequence[Sentence]) -> tuple[Side, ...]:
     """The sides in the order of the question, one where it asks of one thing; no passage is about two of them."""
     wanted = frozenset(stems(asked.question))
     taken: set[int] = set()
@@ -258,7 +259,7 @@ def sides_of(asked: QuestionAnalysis, passages: Sequence[Passage], sentences: Se
         place = _about(name, wanted, passages, sentences, taken)
         if place is not None:
             taken.add(place)
-        own = name if place is None else _trimmed(name, plain_title(passages[place].title))
+        own = name if place is None else _trimmed(name, bare_title(passages[place].title))
         sides.append(Side(name, own, tuple(sentence for sentence in sentences if sentence.passage == place)))
     return tuple(sides)
 
@@ -269,7 +270,7 @@ def _trimmed(name: str, title: str) -> str:
 
 
 def _about(
-    name: str, wanted: frozenset[str], passages: Sequence[Passage], sentences: Sequence[Read], taken: set[int]
+    name: str, wanted: frozenset[str], passages: Sequence[Passage], sentences: Sequence[Sentence], taken: set[int]
 ) -> int | None:
     """The passage whose title, or else whose first words, name it; of namesakes the one closest to the question."""
     key = canonical_key(name)
@@ -287,8 +288,8 @@ def _about(
     return best
 
 
-def _likeness(key: str, passage: Passage, opening: Read | None) -> float:
-    title, plain = canonical_key(passage.title), canonical_key(plain_title(passage.title))
+def _likeness(key: str, passage: Passage, opening: Sentence | None) -> float:
+    title, plain = canonical_key(passage.title), canonical_key(bare_title(passage.title))
     if key == title and key != plain:
         return 4.0
     if key == plain:

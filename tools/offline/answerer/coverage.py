@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 from zlib import crc32
 
@@ -17,8 +16,9 @@ from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Passage
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import name_spans
-from ras_agent.text.words import stems
-from ras_agent.tools.offline.answerer.reading import Read, Token, plain_title, tokens_of
+from ras_agent.text.titles import bare_title
+from ras_agent.text.words import stem_set, stems
+from ras_agent.tools.offline.answerer.reading import Sentence, Token, tokens_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +50,9 @@ class Coverage:
     order: npt.NDArray[np.int64]
 
 
-def cover(words: QuestionWords, rarity: Rarity, passages: Sequence[Passage], sentences: Sequence[Read]) -> Coverage:
+def cover(words: QuestionWords, rarity: Rarity, passages: Sequence[Passage], sentences: Sequence[Sentence]) -> Coverage:
     """Coverage by `sentences` of `passages`; there is at least one sentence, and one word in the question."""
-    titles = [stems(plain_title(passage.title)) for passage in passages]
+    titles = [stems(bare_title(passage.title)) for passage in passages]
     hits = np.array([words.present(sentence.stems) for sentence in sentences])  # (S, Q)
     of_title = np.array([words.present(title) for title in titles])  # (P, Q)
     at = np.array([sentence.passage for sentence in sentences])  # (S,)
@@ -89,7 +89,7 @@ def cover(words: QuestionWords, rarity: Rarity, passages: Sequence[Passage], sen
 def _names(passages: Sequence[Passage]) -> npt.NDArray[np.bool_]:
     """(P, P): whether the text of the row's passage holds the title of the column's."""
     texts = [f" {canonical_key(passage.text)} " for passage in passages]
-    titles = [canonical_key(plain_title(passage.title)) for passage in passages]
+    titles = [canonical_key(bare_title(passage.title)) for passage in passages]
     found = np.array([[bool(title) and f" {title} " in text for title in titles] for text in texts])
     np.fill_diagonal(found, False)
     return found
@@ -227,11 +227,11 @@ class GraphLinks:
         relation = entity = both = focus = noun = 0.0
         for fact in facts[:_MOST_FACTS]:
             subject = fact.key[0]
-            said = self._words.present(_roots(fact.predicate))
+            said = self._words.present(stem_set(fact.predicate))
             told = float(self._words.worth @ said)
             focus = max(focus, float(self._words.focus @ said))
             if subject == key and self._noun and fact.predicate in _IS:
-                noun = max(noun, len(self._noun & _roots(fact.object)) / len(self._noun))
+                noun = max(noun, len(self._noun & stem_set(fact.object)) / len(self._noun))
             other = self._worth(fact.object if subject == key else fact.subject)
             relation, entity = max(relation, told), max(entity, other)
             both = max(both, told + other if told and other else 0.0)
@@ -240,7 +240,7 @@ class GraphLinks:
         return relation, entity, both, focus, noun, math.log1p(len(facts)), is_node, near
 
     def _worth(self, text: str) -> float:
-        return float(self._words.worth[self._words.present(_roots(text))].sum())
+        return float(self._words.worth[self._words.present(stem_set(text))].sum())
 
     def _walk(self, question: str) -> dict[str, int]:
         """Steps through facts from the entities that the question names."""
@@ -261,8 +261,3 @@ class GraphLinks:
                             reached.append(other)
             frontier = reached
         return steps
-
-
-@lru_cache(maxsize=1 << 14)
-def _roots(text: str) -> frozenset[str]:
-    return frozenset(stems(text))

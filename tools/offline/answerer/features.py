@@ -15,9 +15,10 @@ from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Passage
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import name_spans
+from ras_agent.text.titles import bare_title
 from ras_agent.text.words import stem, stems
 from ras_agent.tools.offline.answerer.coverage import Coverage, GraphLinks, QuestionWords, Rarity, cover
-from ras_agent.tools.offline.answerer.reading import Mention, Read, mentions_in, plain_title
+from ras_agent.tools.offline.answerer.reading import Mention, Sentence, mentions_in
 from ras_agent.tools.offline.question import QuestionAnalysis
 
 __all__ = ["FEATURES", "Candidates", "describe"]
@@ -63,7 +64,7 @@ class Candidates:
 
     texts: list[str]
     keys: list[str]
-    sentences: list[Read]
+    sentences: list[Sentence]
     mentions: list[Mention | None]
     features: npt.NDArray[np.float32]
 
@@ -72,7 +73,7 @@ def describe(
     asked: QuestionAnalysis,
     graph: QuestionGraph,
     passages: Sequence[Passage],
-    sentences: Sequence[Read],
+    sentences: Sequence[Sentence],
     rarity: Rarity,
 ) -> Candidates | None:
     """The spans of the most promising sentences; None where there is nothing to ask or to read."""
@@ -111,12 +112,12 @@ def describe(
     return Candidates(found.texts, found.keys, found.sentences, found.mentions, features.astype(np.float32))
 
 
-def _key(sentence: Read, mention: Mention) -> str:
+def _key(sentence: Sentence, mention: Mention) -> str:
     words = [token.word for token in sentence.tokens[mention.first : mention.last]]
     return " ".join(words[1:] if len(words) > 1 and words[0] in {"the", "a", "an"} else words)
 
 
-def _sentence_row(coverage: Coverage, place: int, rank: int, sentence: Read, passages: int) -> list[float]:
+def _sentence_row(coverage: Coverage, place: int, rank: int, sentence: Sentence, passages: int) -> list[float]:
     at = sentence.passage
     return [
         *(coverage.sentence[place], coverage.titled[place], coverage.passage[at], coverage.linked[place]),
@@ -134,7 +135,9 @@ def _sentence_row(coverage: Coverage, place: int, rank: int, sentence: Read, pas
     ]
 
 
-def _place_rows(sentence: Read, mentions: Sequence[Mention | None], words: QuestionWords) -> npt.NDArray[np.float64]:
+def _place_rows(
+    sentence: Sentence, mentions: Sequence[Mention | None], words: QuestionWords
+) -> npt.NDArray[np.float64]:
     """(M, len(_OF_PLACE)): how close the question's words stand to each span, itself left out."""
     at = [(place, words.place[token.stem]) for place, token in enumerate(sentence.tokens) if token.stem in words.place]
     led = np.array([_led(sentence, mention, words.lead) for mention in mentions])
@@ -166,7 +169,7 @@ def _place_rows(sentence: Read, mentions: Sequence[Mention | None], words: Quest
     )
 
 
-def _led(sentence: Read, mention: Mention | None, lead: frozenset[str]) -> float:
+def _led(sentence: Sentence, mention: Mention | None, lead: frozenset[str]) -> float:
     """Whether one of the words in `lead` stands right before the span, or before its article."""
     before = [token.word for token in sentence.tokens[max(0, mention.first - 2) : mention.first]] if mention else []
     if before[-1:] in (["the"], ["a"], ["an"]):
@@ -182,12 +185,12 @@ class _Book:
         asked: QuestionAnalysis,
         graph: QuestionGraph,
         passages: Sequence[Passage],
-        sentences: Sequence[Read],
+        sentences: Sequence[Sentence],
         words: QuestionWords,
         rarity: Rarity,
     ) -> None:
         self.words, self.rarity = words, rarity
-        self.titles = [plain_title(passage.title) for passage in passages]
+        self.titles = [bare_title(passage.title) for passage in passages]
         self.title_keys = [canonical_key(title) for title in self.titles]
         self.title_stems = [stems(title) for title in self.titles]
         self.noun = [stem(word) for word in asked.answer_noun]
@@ -205,7 +208,7 @@ class _Book:
         ]
         self.names: dict[tuple[int, int], list[tuple[int, int]]] = {}
 
-    def span_row(self, sentence: Read, mention: Mention | None, text: str, key: str) -> list[float]:
+    def span_row(self, sentence: Sentence, mention: Mention | None, text: str, key: str) -> list[float]:
         own = self.pages.get(key, -1)
         roots = self._roots(sentence, mention)
         total = self.rarity.total(roots)
@@ -228,12 +231,12 @@ class _Book:
             *(float(kind == (mention.kind if mention else "title")) for kind in _KINDS),
         ]
 
-    def _roots(self, sentence: Read, mention: Mention | None) -> list[str]:
+    def _roots(self, sentence: Sentence, mention: Mention | None) -> list[str]:
         if mention is None:
             return self.title_stems[sentence.passage]
         return [token.stem for token in sentence.tokens[mention.first : mention.last] if token.stem]
 
-    def _noun(self, sentence: Read, mention: Mention | None, own: int, roots: Sequence[str]) -> tuple[float, ...]:
+    def _noun(self, sentence: Sentence, mention: Mention | None, own: int, roots: Sequence[str]) -> tuple[float, ...]:
         """Whether it is called what is asked for: by its own passage, by itself, just before, just after."""
         if not self.noun:
             return 0.0, 0.0, 0.0, 0.0
@@ -247,7 +250,7 @@ class _Book:
             float(any(token.stem == head for token in sentence.tokens[last : last + 5])),
         )
 
-    def _borders(self, sentence: Read, mention: Mention | None) -> tuple[float, ...]:
+    def _borders(self, sentence: Sentence, mention: Mention | None) -> tuple[float, ...]:
         """Whether it stands inside a longer name, cuts one, or leaves words of its phrase to the left or right."""
         if mention is None:
             return 0.0, 0.0, 0.0, 0.0

@@ -23,7 +23,7 @@ from ras_agent.text.words import stem, word_set
 from ras_agent.tools.offline.answerer.answer_type import TypeModel
 from ras_agent.tools.offline.answerer.coverage import Rarity
 from ras_agent.tools.offline.answerer.features import FEATURES, Candidates, describe
-from ras_agent.tools.offline.answerer.reading import Mention, Read
+from ras_agent.tools.offline.answerer.reading import Mention, Sentence
 from ras_agent.tools.offline.answerer.weights import read_safetensors
 from ras_agent.tools.offline.question import QuestionAnalysis, head_type
 
@@ -37,7 +37,7 @@ class Ranked:
 
     text: str
     key: str
-    sentence: Read
+    sentence: Sentence
     share: float
 
 
@@ -61,7 +61,7 @@ class Ranker:
         asked: QuestionAnalysis,
         graph: QuestionGraph,
         passages: Sequence[Passage],
-        sentences: Sequence[Read],
+        sentences: Sequence[Sentence],
         reader: SpanReader | None = None,
     ) -> list[Ranked]:
         """The candidates that have the form of an answer, best first; where none has, all with no share.
@@ -128,7 +128,7 @@ _NAMED = frozenset({"person", "place", "organisation", "work", "nationality"})
 
 
 def fitting(
-    asked: QuestionAnalysis, texts: Sequence[str], sentences: Sequence[Read], mentions: Sequence[Mention | None]
+    asked: QuestionAnalysis, texts: Sequence[str], sentences: Sequence[Sentence], mentions: Sequence[Mention | None]
 ) -> npt.NDArray[np.bool_]:
     """(M,): False for spans whose form cannot answer. All True where the question does not tell what it wants.
 

@@ -1,4 +1,4 @@
-"""The sentences of the passages that were found, split and stemmed once for all that looks at them."""
+"""The sentences of the passages that were found, read once for all that looks at them, and what could be an answer."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ from ras_agent.text.words import FUNCTION_WORDS, fold, stem
 
 _WORD = re.compile(r"\w+(?:[.,]\d+)*(?:['’]\w+)*")
 _POSSESSIVE = re.compile(r"['’]s?$")
-_DISAMBIGUATOR = re.compile(r"\s*\([^()]*\)\s*$")
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word at characters `start` to `end`. stem: of a content word, blank for a function word."""
+    """Holds a word at characters `start` to `end`. stem: of a content word, blank for a function word."""
 
     start: int
     end: int
@@ -30,8 +29,8 @@ class Token:
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
-    """Sentence `number` of passage `passage` (places in reading order); `start` is where its text begins there."""
+class Sentence:
+    """Holds sentence `number` of passage `passage` (places in reading order); its text begins at `start` there."""
 
     passage: int
     number: int
@@ -41,13 +40,8 @@ class Read:
     stems: frozenset[str]
 
 
-def plain_title(title: str) -> str:
-    """A title without its disambiguator: "Casino (film)" names what "Casino" names."""
-    return _DISAMBIGUATOR.sub("", title) or title
-
-
 def tokens_of(text: str) -> tuple[Token, ...]:
-    """The words of `text`, folded, in order."""
+    """Return the words of `text`, folded, in order."""
     found = []
     for match in _WORD.finditer(text):
         word = _POSSESSIVE.sub("", fold(match.group()))
@@ -55,15 +49,15 @@ def tokens_of(text: str) -> tuple[Token, ...]:
     return tuple(found)
 
 
-def read(passages: Sequence[Passage]) -> tuple[Read, ...]:
-    """Every sentence of every passage, in order."""
+def read(passages: Sequence[Passage]) -> tuple[Sentence, ...]:
+    """Return every sentence of every passage, in order."""
     sentences = []
     for place, passage in enumerate(passages):
         for number, (start, end) in enumerate(sentence_spans(passage.text)):
             text = passage.text[start:end]
             tokens = tokens_of(text)
             stems = frozenset(token.stem for token in tokens if token.stem)
-            sentences.append(Read(place, number, start, text, tokens, stems))
+            sentences.append(Sentence(place, number, start, text, tokens, stems))
     return tuple(sentences)
 
 
@@ -87,7 +81,7 @@ class Mention:
     kind: MentionKind
 
 
-def mentions_in(sentence: Read) -> list[Mention]:
+def mentions_in(sentence: Sentence) -> list[Mention]:
     """Candidate spans, each once; a span that is several things is the first of them."""
     text, tokens = sentence.text, sentence.tokens
     at_start = {token.start: place for place, token in enumerate(tokens)}

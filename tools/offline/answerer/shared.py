@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ras_agent.text.words import stem, stems, word_set
 from ras_agent.tools.offline.answerer.answer_type import TypeModel
 from ras_agent.tools.offline.answerer.choice import Side
-from ras_agent.tools.offline.answerer.reading import Read, mentions_in
+from ras_agent.tools.offline.answerer.reading import Sentence, mentions_in
 from ras_agent.tools.offline.question import QuestionAnalysis
 
 __all__ = ["Common", "common_ground", "spoken"]
@@ -35,7 +35,7 @@ class Common:
 
     text: str
     stems: tuple[str, ...]
-    grounds: tuple[Read, ...]
+    grounds: tuple[Sentence, ...]
 
     @property
     def named(self) -> bool:
@@ -79,10 +79,10 @@ def spoken(asked: QuestionAnalysis, common: Sequence[Common], types: TypeModel) 
     return common[max(range(len(common)), key=lambda place: float(fits[place]) - _LATER * place)]
 
 
-_Table = dict[tuple[str, ...], tuple[str, Read]]
+_Table = dict[tuple[str, ...], tuple[str, Sentence]]
 
 
-def _called(opening: Read) -> _Table:
+def _called(opening: Sentence) -> _Table:
     """What a first sentence says its subject is: the phrases behind its verb, whole and without their first words."""
     found: _Table = {}
     verb = _IS.search(opening.text)
@@ -107,7 +107,7 @@ def _shortened(phrase: str) -> Iterator[str]:
         yield " ".join(words[:names])
 
 
-def _told(sentences: Sequence[Read]) -> _Table:
+def _told(sentences: Sequence[Sentence]) -> _Table:
     """Names and noun phrases; no dates or numbers."""
     found: _Table = {}
     for sentence in sentences:

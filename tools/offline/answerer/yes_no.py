@@ -11,7 +11,7 @@ from ras_agent.text.figures import figures_in
 from ras_agent.text.names import name_spans
 from ras_agent.text.words import stem, stems, word_set
 from ras_agent.tools.offline.answerer.choice import Side, choose
-from ras_agent.tools.offline.answerer.reading import Read, mentions_in
+from ras_agent.tools.offline.answerer.reading import Sentence, mentions_in
 from ras_agent.tools.offline.question import QuestionAnalysis
 
 __all__ = ["Verdict", "decide"]
@@ -34,7 +34,7 @@ class Verdict:
     """yes: the answer; grounds: a sentence a side; support: 0..1, how much of what was asked the weaker side says."""
 
     yes: bool
-    grounds: tuple[Read, ...]
+    grounds: tuple[Sentence, ...]
     support: float
 
     @property
@@ -105,7 +105,7 @@ def _shared(asked: QuestionAnalysis, sides: Sequence[Side], about: frozenset[str
     return Verdict(yes, tuple(grounds), 1.0 if grounds else 0.0)
 
 
-def _named(sentence: Read, side: Side, *, widest: bool) -> frozenset[str]:
+def _named(sentence: Sentence, side: Side, *, widest: bool) -> frozenset[str]:
     """Keys of the names and numbers told of a side, its own name left out.
 
     The last of a chain of places ("Nantong, Jiangsu, China") counts only where the widest place is asked for: two
@@ -122,7 +122,7 @@ def _named(sentence: Read, side: Side, *, widest: bool) -> frozenset[str]:
     return frozenset(key for key in keys if key not in own and own not in key)
 
 
-def _called(opening: Read) -> frozenset[str]:
+def _called(opening: Sentence) -> frozenset[str]:
     """Stems of the common nouns that its noun phrases end in: what its subject is called."""
     last = [opening.tokens[mention.last - 1] for mention in mentions_in(opening) if mention.kind == "phrase"]
     return frozenset(token.stem for token in last if opening.text[token.start].islower())

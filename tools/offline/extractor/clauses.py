@@ -8,16 +8,12 @@ next comma closes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 
-from ras_agent.tools.offline.extractor.chunks import Chunk, VerbGroup
-from ras_agent.tools.offline.extractor.frames import Frame
-from ras_agent.tools.offline.extractor.noun_phrases import NounPhrase
-from ras_agent.tools.offline.extractor.objects import Fact, facts_about, head_of
-from ras_agent.tools.offline.extractor.subjects import Subject, finite_verbs, subject_of
+from ras_agent.tools.offline.extractor.chunks import Chunk, NounPhrase, VerbGroup
+from ras_agent.tools.offline.extractor.subjects import Fact, Subject, facts_about, finite_verbs, head_of, subject_of
 from ras_agent.tools.offline.extractor.topics import Topic
-
-__all__ = ["read_clauses"]
 
 _PLACING = frozenset({"in", "at", "of", "from", "near", "to", "into", "outside", "around"})
 _REFERRING = frozenset({"he", "she", "it", "they", "him", "her", "them"})
@@ -265,3 +261,32 @@ class _Reader:
         subject, object_ = subject.strip(" ,;:-'"), self.topic.resolved(object_.strip(" ,;:-"))
         if subject and any(map(str.isalnum, object_)) and subject.casefold() != object_.casefold():
             self.facts.append((subject, " ".join(predicate.split()) or "is linked to", object_))
+
+
+_LONGEST_PREDICATE = 10
+
+
+@dataclass(slots=True)
+class Frame:
+    """Whose clause it is, and what its predicates are made of.
+
+    prefix: words between the subject and its verb ("population"). direct: the verb's object. near: the last phrase
+    after a preposition, with it, where that is a common noun. until_comma: the clause ends at the next comma.
+    """
+
+    subject: str
+    prefix: list[str] = field(default_factory=list)
+    verb: str = ""
+    direct: str = ""
+    near: str = ""
+    copula: bool = False
+    until_comma: bool = False
+
+    def predicate(self, preposition: str, *, near: bool = True) -> str:
+        """The words that lead to an object; the longest lose words in the middle, where they say least."""
+        parts = [*self.prefix, self.verb, self.direct, self.near if near else "", preposition]
+        words = " ".join(parts).split()
+        if len(words) > _LONGEST_PREDICATE:
+            head = " ".join([*self.prefix[-1:], self.verb]).split()[:4]
+            words = head + words[len(head) - _LONGEST_PREDICATE :]
+        return " ".join(words)

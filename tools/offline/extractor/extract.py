@@ -9,12 +9,19 @@ from ras_agent.records import Extraction, Passage, Source, Triple
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.text.titles import bare_title
-from ras_agent.tools.offline.extractor.asides import ALIAS, Aside, facts_in, without_asides
 from ras_agent.tools.offline.extractor.chunks import Chunk, chunked
 from ras_agent.tools.offline.extractor.clauses import read_clauses
-from ras_agent.tools.offline.extractor.objects import Fact
-from ras_agent.tools.offline.extractor.tagging import tagged
-from ras_agent.tools.offline.extractor.topics import Topic, defined_name, topic_of
+from ras_agent.tools.offline.extractor.subjects import Fact
+from ras_agent.tools.offline.extractor.tokens import tagged
+from ras_agent.tools.offline.extractor.topics import (
+    ALIAS,
+    Aside,
+    Topic,
+    defined_name,
+    facts_in,
+    topic_of,
+    without_asides,
+)
 
 __all__ = ["OfflineExtractor"]
 

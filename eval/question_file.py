@@ -14,8 +14,6 @@ from typing import Any, TextIO
 from ras_agent.errors import IngestError, MissingExtra
 from ras_agent.tools.index.text_files import parse_line
 
-__all__ = ["KEY", "QuestionRecord", "read_records"]
-
 KEY = "_key"
 _FORMATS = (".json", ".jsonl", ".ndjson", ".tsv", ".csv", ".txt", ".parquet")
 

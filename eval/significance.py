@@ -9,16 +9,6 @@ import numpy as np
 
 from ras_agent.arrays import Doubles
 
-__all__ = [
-    "Comparison",
-    "Estimate",
-    "PairedDifference",
-    "compare",
-    "mean_interval",
-    "paired_bootstrap",
-    "paired_permutation",
-]
-
 _CELLS = 4_000_000  # drawn at once, so that a large question set does not fill the memory
 
 

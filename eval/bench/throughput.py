@@ -33,7 +33,7 @@ from ras_agent.eval.bench.loopback_model import Loopback, serving
 from ras_agent.eval.metrics.registry import Outcome, score
 from ras_agent.eval.question import Question
 from ras_agent.eval.run.folder import RunFolder
-from ras_agent.eval.run.runner import System, agent_asker, ask_one, evaluate
+from ras_agent.eval.run.runner import EvaluatedSystem, agent_asker, ask_one, evaluate
 from ras_agent.graphs.ras import create_ras_agent
 from ras_agent.program import run_program
 from ras_agent.records import Passage
@@ -144,7 +144,7 @@ def asks(**asking: Any) -> Do:
     return partial(ask_one, _system(**asking))
 
 
-def _system(root: str, replies: str, in_flight: int) -> System:
+def _system(root: str, replies: str, in_flight: int) -> EvaluatedSystem:
     """Make the system that is measured, in whichever process."""
     settings = ChatSettings(cache=replies, rates=Rates(in_flight=in_flight))
     agent = _agent(root, PassageIndex.in_memory(_passages()), settings)
@@ -152,7 +152,7 @@ def _system(root: str, replies: str, in_flight: int) -> System:
     def scores(question: Question, output: Any) -> dict[str, float]:
         return score(question, Outcome.from_output(output), ("f1", "em", "recall@5"))
 
-    return System(agent_asker(agent), scores, "ras")
+    return EvaluatedSystem(agent_asker(agent), scores, "ras")
 
 
 def _agent(root: str, index: PassageIndex, settings: ChatSettings) -> Any:

@@ -12,15 +12,14 @@ from ras_agent.errors import SettingsError, UnknownName
 from ras_agent.eval.benchmarks import Benchmark
 from ras_agent.eval.metrics import find_metric
 from ras_agent.eval.question import Question
-from ras_agent.eval.run.asking import asker_of, scorer_of
-from ras_agent.eval.run.baselines import BASELINES
-from ras_agent.eval.run.baselines import baseline as baseline_asker
+from ras_agent.eval.run.asking import BASELINES, asker_of, scorer_of
+from ras_agent.eval.run.asking import baseline as baseline_asker
 from ras_agent.eval.run.folder import RunFolder
 from ras_agent.eval.run.manifest import file_sha256, manifest_of
 from ras_agent.eval.run.material import Material, load_material
 from ras_agent.eval.run.prices import Prices
 from ras_agent.eval.run.result import Result
-from ras_agent.eval.run.runner import Ask, System, evaluate, remaining
+from ras_agent.eval.run.runner import AskQuestion, EvaluatedSystem, evaluate, remaining
 from ras_agent.eval.run.spread import HERE, Spread
 from ras_agent.eval.run.summarise import summarise
 from ras_agent.graphs.from_settings import limits_of, role_specs
@@ -31,8 +30,6 @@ from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.retrieve.resolve import reads_graph
 from ras_agent.tools.roles import role_name
 from ras_agent.tools.spread.pool import Order, Pool
-
-__all__ = ["Configuration", "Evaluation", "Material", "load_material", "prepare", "prepare_run"]
 
 # how models are asked, beside the limits; where replies are kept and how fast they come changes no figure
 _ASKING = ("preset", "style", "few_shot", "temperature")
@@ -79,7 +76,7 @@ def prepare(
 ) -> Evaluation:
     """Load questions and passages, begin or resume the folder `out`, and set the agent up.
 
-    name: the benchmark's. baseline: a name of ras_agent.eval.run.baselines in place of the agent. metrics: in place of
+    name: the benchmark's. baseline: a name of ras_agent.eval.run.asking in place of the agent. metrics: in place of
     the benchmark's own. label: the run's name in reports. spread: over what the questions are spread.
     Raises RasError children: for files that cannot be read, a folder that another configuration began, and roles that
     cannot be set up.
@@ -107,7 +104,7 @@ class Configuration:
     retrieval_only: bool = False
     traces: bool = True
     seed: int = 0
-    asker: Callable[[Material, Settings], Ask] | None = None
+    asker: Callable[[Material, Settings], AskQuestion] | None = None
     graph: str | None = None
     roles: Mapping[str, str] = field(default_factory=dict)
     only_roles: Mapping[str, str] | None = None
@@ -182,7 +179,7 @@ def _pool(
     """What asks the questions, here or elsewhere."""
     if not spread.elsewhere:
         ask = run.asker(material, settings) if run.asker else asker_of(material, settings, run.retrieval_only)
-        return System(ask, scorer_of(asking["metrics"]), asking["graph"], asking["roles"], run.traces)
+        return EvaluatedSystem(ask, scorer_of(asking["metrics"]), asking["graph"], asking["roles"], run.traces)
     order = {
         **{"name": material.asked.name, "data": _path(material.data), "corpus": _path(material.corpus)},
         **{"settings": settings.model_dump(mode="json"), "traces": run.traces, **asking},
@@ -207,7 +204,7 @@ def _baseline(name: str) -> dict[str, Any]:
     if name not in BASELINES:
         raise UnknownName("baseline", name, BASELINES)
 
-    def asker(material: Material, settings: Settings) -> Ask:
+    def asker(material: Material, settings: Settings) -> AskQuestion:
         return baseline_asker(name, material.index.retriever(settings.retriever), settings.k)
 
     roles = {"planner": "none", "extractor": "none", "answerer": f"always {name}"}

@@ -26,8 +26,6 @@ from ras_agent.eval.run.result import Result
 from ras_agent.records import JSON
 from ras_agent.tools.index.durable import replace_file
 
-__all__ = ["RunFolder"]
-
 
 class RunFolder:
     """A run's folder. Thread safe; one process at a time writes to it, which `writing` sees to."""

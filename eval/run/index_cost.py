@@ -16,8 +16,6 @@ from ras_agent.eval.run.result import Result
 from ras_agent.prompts import load, passage_block
 from ras_agent.records import JSON, Call, Passage
 
-__all__ = ["Comparison", "Reading", "a_passage", "compare", "published_ranges"]
-
 CHARACTERS_A_TOKEN = 4
 _GRAPHRAG_A_WORD, _GRAPHRAG_TIMES = (
     0.000011,
@@ -27,7 +25,7 @@ _HIPPORAG_A_MILLION = (5.0, 10.0)  # USD: 15,000 to 30,000 for the three thousan
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadingCost:
     """Passages read for facts and what that took. `measured`: by calls that were made, not by the texts' lengths."""
 
     passages: float = 0.0
@@ -36,8 +34,8 @@ class Reading:
     output_tokens: float = 0.0
     measured: bool = False
 
-    def times(self, factor: float) -> Reading:
-        return Reading(
+    def times(self, factor: float) -> ReadingCost:
+        return ReadingCost(
             self.passages * factor,
             self.calls * factor,
             self.input_tokens * factor,
@@ -54,14 +52,14 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class CostComparison:
     """`static`: the corpus once. `a_question`: the mean question. `kept`: all questions, no passage read twice."""
 
     questions: int
-    static: Reading
-    a_question: Reading
-    all_questions: Reading
-    kept: Reading
+    static: ReadingCost
+    a_question: ReadingCost
+    all_questions: ReadingCost
+    kept: ReadingCost
 
     @property
     def break_even(self) -> int:
@@ -74,12 +72,12 @@ class Comparison:
         return {"questions": self.questions, **readings, "break_even_questions": self.break_even}
 
 
-def a_passage(calls: Sequence[Sequence[Call]]) -> Reading:
+def a_passage(calls: Sequence[Sequence[Call]]) -> ReadingCost:
     """The mean of measured passages, each with its calls. Raises ValueError for none."""
     if not calls:
         raise ValueError("no passage has been measured")
     every = [call for passage in calls for call in passage]
-    total = Reading(
+    total = ReadingCost(
         len(calls), len(every), sum(one.input_tokens for one in every), sum(one.output_tokens for one in every), True
     )
     return total.times(1 / len(calls))
@@ -88,11 +86,11 @@ def a_passage(calls: Sequence[Sequence[Call]]) -> Reading:
 def compare(
     results: Sequence[Result],
     corpus: Mapping[str, Passage],
-    measured: Reading | None = None,
+    measured: ReadingCost | None = None,
     *,
     output_ratio: float = 1.0,
     by_title: bool = False,
-) -> Comparison:
+) -> CostComparison:
     """The corpus read beforehand against the passages of a run's questions.
 
     corpus: by id, or by title with `by_title`, as results name passages. measured: of a passage; else what the run's
@@ -104,14 +102,14 @@ def compare(
     read = [_known(result, corpus, by_title) for result in results]
     each = measured or _of_run(results, sum(map(len, read)))
 
-    def reading(passages: Iterable[Passage]) -> Reading:
+    def reading(passages: Iterable[Passage]) -> ReadingCost:
         if each:
             return each.times(len(list(passages)))
         return _estimated(passages, output_ratio)
 
     everything = [passage for passages in read for passage in passages]
     total = reading(everything)
-    return Comparison(
+    return CostComparison(
         questions=len(results),
         static=reading(corpus.values()),
         a_question=total.times(1 / len(results)),
@@ -147,20 +145,20 @@ def _known(result: Result, corpus: Mapping[str, Passage], by_title: bool) -> lis
     return found
 
 
-def _of_run(results: Iterable[Result], passages: int) -> Reading | None:
+def _of_run(results: Iterable[Result], passages: int) -> ReadingCost | None:
     """A passage, as the run's own extractor read it; None if no model did. Replayed calls count as if asked."""
     used = [result.usage.get("by_role", {}).get("extractor", {}) for result in results]
     calls, inputs, outputs = (
         sum(one.get(name, 0) for one in used) for name in ("calls", "input_tokens", "output_tokens")
     )
-    return Reading(1, calls / passages, inputs / passages, outputs / passages, True) if calls and passages else None
+    return ReadingCost(1, calls / passages, inputs / passages, outputs / passages, True) if calls and passages else None
 
 
-def _estimated(passages: Iterable[Passage], output_ratio: float) -> Reading:
+def _estimated(passages: Iterable[Passage], output_ratio: float) -> ReadingCost:
     prompt = sum(len(turn.text) for turn in load("triples").turns)
     count = inputs = outputs = 0.0
     for passage in passages:
         count += 1
         inputs += (prompt + len(passage_block([passage]))) / CHARACTERS_A_TOKEN
         outputs += output_ratio * len(passage.text) / CHARACTERS_A_TOKEN
-    return Reading(count, count, inputs, outputs)
+    return ReadingCost(count, count, inputs, outputs)

@@ -19,8 +19,6 @@ from ras_agent.eval.question import Question
 from ras_agent.prompts import load, prompt_names
 from ras_agent.records import JSON
 
-__all__ = ["SCHEMA", "VERSION", "VERSIONS", "differences", "file_sha256", "git_commit", "manifest_of", "prompt_hashes"]
-
 SCHEMA, VERSION = "ras-agent/run", 1
 
 _PACKAGES = ("ras-agent", "langgraph", "langchain-core", "langchain", "langchain-openai", "bm25s", "numpy", "torch")

@@ -17,8 +17,6 @@ from ras_agent.settings import Settings
 if TYPE_CHECKING:
     from ras_agent.tools.index.store import PassageIndex
 
-__all__ = ["Material", "load_material"]
-
 
 @dataclass(frozen=True, slots=True)
 class Material:

@@ -14,8 +14,6 @@ from typing import Any
 
 from ras_agent.errors import SettingsError
 
-__all__ = ["Cost", "Price", "Prices", "Tokens", "cost_of", "load_prices", "model_tokens"]
-
 _KINDS = ("input", "output", "cached")
 _MILLION = 1e6
 

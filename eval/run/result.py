@@ -9,8 +9,6 @@ from typing import Any, Self
 from ras_agent.eval.question import Question
 from ras_agent.records import JSON
 
-__all__ = ["Result", "error_dict", "failed_result", "result_of", "token_use"]
-
 
 @dataclass(frozen=True, slots=True)
 class Result:

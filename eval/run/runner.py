@@ -1,7 +1,7 @@
 """Asks a question set, many questions at a time, and has each result on disk before it counts.
 
     folder = RunFolder.begin("runs/x", manifest)
-    evaluate(System(agent_asker(agent), score), questions, folder, concurrency=32)
+    evaluate(EvaluatedSystem(agent_asker(agent), score), questions, folder, concurrency=32)
 
 A question that fails is a result with an error. An interrupted or killed run is resumed by the same call: questions
 with a line in the folder are not asked again, and with `folder.replies_path` as the models' reply cache, neither is any
@@ -33,36 +33,23 @@ if TYPE_CHECKING:
     from ras_agent.graphs.assembly import Agent
     from ras_agent.graphs.state import Inputs
 
-__all__ = [
-    "NOTHING",
-    "Ask",
-    "Score",
-    "System",
-    "agent_asker",
-    "ask_one",
-    "evaluate",
-    "remaining",
-    "retrieval_asker",
-    "run_questions",
-]
-
-Ask = Callable[[Question], Awaitable[Mapping[str, Any]]]
+AskQuestion = Callable[[Question], Awaitable[Mapping[str, Any]]]
 """From a question to an agent's output, as ras_agent.graphs.state.Outputs has it."""
-Score = Callable[[Question, Mapping[str, Any]], Mapping[str, float]]
+ScoreOutput = Callable[[Question, Mapping[str, Any]], Mapping[str, float]]
 """From a question and an agent's output to metric -> 0..1. A failed question's output is `NOTHING`."""
 
 NOTHING: Mapping[str, Any] = {"answer": "", "abstained": False, "passages": {}, "steps": [], "stop_reason": "error"}
 
 
 @dataclass(frozen=True, slots=True)
-class System:
+class EvaluatedSystem:
     """What is evaluated, and how; a Pool that asks in this process.
 
     traces: whether results hold their traces, which `mode` and `roles` head.
     """
 
-    ask: Ask
-    score: Score
+    ask: AskQuestion
+    score: ScoreOutput
     mode: str = ""
     roles: Mapping[str, str] = field(default_factory=dict)
     traces: bool = True
@@ -119,7 +106,7 @@ async def run_questions(
     await do_all(pool, questions, concurrency=concurrency, on_end=store)
 
 
-async def ask_one(system: System, question: Question) -> Result:
+async def ask_one(system: EvaluatedSystem, question: Question) -> Result:
     """Ask and score one question. What it raises becomes the result's error."""
     began, out = time.perf_counter(), NOTHING
     try:
@@ -135,7 +122,7 @@ async def ask_one(system: System, question: Question) -> Result:
         return replace(result, error=result.error or error_dict(error))
 
 
-def agent_asker(agent: Agent, inputs: Callable[[Question], Inputs] | None = None) -> Ask:
+def agent_asker(agent: Agent, inputs: Callable[[Question], Inputs] | None = None) -> AskQuestion:
     """Asks a compiled agent. `inputs`: what it is given for a question; the question alone unless said."""
 
     async def ask(question: Question) -> Mapping[str, Any]:
@@ -144,7 +131,7 @@ def agent_asker(agent: Agent, inputs: Callable[[Question], Inputs] | None = None
     return ask
 
 
-def retrieval_asker(retriever: Retriever, k: int) -> Ask:
+def retrieval_asker(retriever: Retriever, k: int) -> AskQuestion:
     """Searches for the question itself, and answers nothing."""
 
     async def ask(question: Question) -> Mapping[str, Any]:
@@ -161,7 +148,7 @@ def _check_ids(questions: Iterable[Question]) -> None:
             raise RunError(f"{count} questions have the id {name!r}; results are kept by id, so give each its own")
 
 
-def _trace(system: System, out: Mapping[str, Any]) -> JSON | None:
+def _trace(system: EvaluatedSystem, out: Mapping[str, Any]) -> JSON | None:
     """The trace of a loop; a bare search has none."""
     if not system.traces or "question" not in out:
         return None

@@ -12,8 +12,6 @@ from ras_agent.errors import SettingsError, UnknownName
 from ras_agent.settings import Settings
 from ras_agent.tools.spread.pool import Order, Pool
 
-__all__ = ["ENGINES", "HERE", "Spread"]
-
 ENGINES = ("here", "processes", "ray")
 _RATES = ("in_flight", "requests_per_minute", "tokens_per_minute")
 _CALLS = 2  # under way at one endpoint for each item under way, where nothing was set

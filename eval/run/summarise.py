@@ -16,8 +16,6 @@ from ras_agent.eval.run.result import Result
 from ras_agent.eval.significance import mean_interval
 from ras_agent.records import JSON
 
-__all__ = ["interval", "summarise"]
-
 _MOST_FAILURES = 20
 _PASSAGE_IDS = re.compile(r" \(passage [^()]*\)$")
 _COUNTED = ("calls", "replayed", "input_tokens", "output_tokens", "cached_tokens")

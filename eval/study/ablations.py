@@ -8,7 +8,8 @@ from functools import partial
 from typing import Protocol, runtime_checkable
 
 from ras_agent.errors import RasError
-from ras_agent.eval.run.evaluation import Configuration, Material
+from ras_agent.eval.run.evaluation import Configuration
+from ras_agent.eval.run.material import Material
 from ras_agent.eval.study.design import Choices, Design, LeftOut, extended, replaced
 from ras_agent.eval.study.tables import side_by_side
 from ras_agent.graphs.from_settings import Roles, role_specs

@@ -13,9 +13,10 @@ from typing import Any
 from ras_agent.errors import RunError, SettingsError
 from ras_agent.eval.question import Question
 from ras_agent.eval.report.markdown import markdown_table
-from ras_agent.eval.run.evaluation import Configuration, Material
+from ras_agent.eval.run.evaluation import Configuration
+from ras_agent.eval.run.material import Material
 from ras_agent.eval.run.result import Result
-from ras_agent.eval.run.runner import Ask
+from ras_agent.eval.run.runner import AskQuestion
 from ras_agent.eval.study.ablations import NeverRetrieves
 from ras_agent.eval.study.design import Choices, Design, Shown, ShownEvidence, extended, parts
 from ras_agent.eval.study.tables import lines
@@ -68,7 +69,7 @@ class _Part:
     evidence: ShownEvidence
     traces: Traces
 
-    def asker(self, material: Material, settings: Settings) -> Ask:
+    def asker(self, material: Material, settings: Settings) -> AskQuestion:
         roles, traces = parts(material, settings), self.traces()
 
         async def ask(question: Question) -> Mapping[str, Any]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from ras_agent.eval.run.evaluation import Configuration, Material
+from ras_agent.eval.run.evaluation import Configuration
+from ras_agent.eval.run.material import Material
 from ras_agent.eval.study.design import Choices, Design, extended
 from ras_agent.eval.study.tables import show_crossed
 from ras_agent.graphs.from_settings import role_specs

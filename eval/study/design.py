@@ -9,9 +9,10 @@ from typing import Any, Literal
 
 from ras_agent.errors import SettingsError
 from ras_agent.eval.question import Question
-from ras_agent.eval.run.evaluation import Configuration, Material
+from ras_agent.eval.run.evaluation import Configuration
+from ras_agent.eval.run.material import Material
 from ras_agent.eval.run.result import Result
-from ras_agent.eval.run.runner import Ask, agent_asker
+from ras_agent.eval.run.runner import AskQuestion, agent_asker
 from ras_agent.graphs.from_settings import Roles, agent_of, roles_from_settings
 from ras_agent.records import JSON
 from ras_agent.settings import Settings
@@ -107,7 +108,7 @@ def extended(metrics: Sequence[str], *more: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*metrics, *more)))
 
 
-Asker = Callable[[Material, Settings], Ask]
+Asker = Callable[[Material, Settings], AskQuestion]
 
 
 def parts(material: Material, settings: Settings) -> Roles:
@@ -123,7 +124,7 @@ def replaced(change: Callable[[Roles], Roles]) -> Asker:
 def replaced_for_each(prepare: Callable[[Material], Callable[[Roles, Question], Roles]]) -> Asker:
     """Asks an agent made for each question. What the prepared change raises becomes that question's error."""
 
-    def asker(material: Material, settings: Settings) -> Ask:
+    def asker(material: Material, settings: Settings) -> AskQuestion:
         roles, change = parts(material, settings), prepare(material)
 
         async def ask(question: Question) -> Mapping[str, Any]:

@@ -16,9 +16,10 @@ from ras_agent.eval.benchmarks import Benchmark
 from ras_agent.eval.question import Question
 from ras_agent.eval.question_file import QuestionRecord
 from ras_agent.eval.report.markdown import markdown_table
-from ras_agent.eval.run.evaluation import Configuration, Material
+from ras_agent.eval.run.evaluation import Configuration
+from ras_agent.eval.run.material import Material
 from ras_agent.eval.run.result import Result
-from ras_agent.eval.run.runner import Ask
+from ras_agent.eval.run.runner import AskQuestion
 from ras_agent.eval.significance import Estimate
 from ras_agent.eval.study.design import Choices, Design, Shown, extended
 from ras_agent.eval.study.tables import mean_score, side_by_side
@@ -67,7 +68,7 @@ GOLD_TRIPLES = Benchmark(
 )
 
 
-def extraction_asker(extractor: Extractor) -> Ask:
+def extraction_asker(extractor: Extractor) -> AskQuestion:
     """Has the extractor read each question's text, under its title. Its failures stay in the output."""
 
     async def ask(question: Question) -> Mapping[str, Any]:
@@ -152,7 +153,7 @@ def _label(path: Path, taken: Mapping[str, object]) -> str:
 def _extraction(
     name: str, spec: str, extractor: str, settings: Settings, label: str, concurrency: int
 ) -> Configuration:
-    def asker(material: Material, settings: Settings) -> Ask:
+    def asker(material: Material, settings: Settings) -> AskQuestion:
         asking = {"settings": chat_settings(settings), "prompts_dir": settings.prompts, "few_shot": settings.few_shot}
         return extraction_asker(resolve_extractor(spec, **asking))
 

@@ -20,7 +20,8 @@ from ras_agent.budget import Limits
 from ras_agent.errors import RunError
 from ras_agent.eval.metrics import checkable, holds
 from ras_agent.eval.question import Question
-from ras_agent.eval.run.evaluation import Configuration, Material
+from ras_agent.eval.run.evaluation import Configuration
+from ras_agent.eval.run.material import Material
 from ras_agent.eval.run.result import Result
 from ras_agent.eval.study.design import Choices, Design, LeftOut, Shown, extended, replaced_for_each
 from ras_agent.eval.study.tables import compared, left_out_lines, markdown_matrix, markdown_rows, matrix

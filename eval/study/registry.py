@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from ras_agent.errors import SettingsError, UnknownName
-from ras_agent.eval.run.evaluation import Material
+from ras_agent.eval.run.material import Material
 from ras_agent.eval.study.ablations import ablations_design
 from ras_agent.eval.study.abundance import FULL, abundance_design
 from ras_agent.eval.study.crossings import roles_design, sweep_design
@@ -18,8 +18,6 @@ from ras_agent.eval.study.retrieval import retrieval_design
 from ras_agent.eval.study.run import StudyFolder
 from ras_agent.records import JSON
 from ras_agent.settings import Settings
-
-__all__ = ["STUDIES", "designed"]
 
 _OF_QUESTIONS: Mapping[str, Callable[[Material, Settings, Choices], Design]] = {
     "ablations": ablations_design,

@@ -7,14 +7,13 @@ from functools import partial
 
 from ras_agent.errors import SettingsError
 from ras_agent.eval.metrics import all_recalled_at, recall_at
-from ras_agent.eval.run.evaluation import Configuration, Material
+from ras_agent.eval.run.evaluation import Configuration
+from ras_agent.eval.run.material import Material
 from ras_agent.eval.run.result import Result
 from ras_agent.eval.study.design import Choices, Design, Shown
 from ras_agent.eval.study.tables import Points, lines, mean_score, side_by_side
 from ras_agent.records import JSON
 from ras_agent.settings import Settings
-
-__all__ = ["retrieval_design"]
 
 DEPTH = 20
 _CUTOFFS = (1, 2, 5, 10, 20, 50, 100)

@@ -15,7 +15,7 @@ from ras_agent.errors import SettingsError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ras_agent.eval.run.index_cost import Comparison, Reading
+    from ras_agent.eval.run.index_cost import CostComparison, ReadingCost
     from ras_agent.eval.run.prices import Price
     from ras_agent.records import Passage
 
@@ -76,7 +76,7 @@ _ROWS = {
 }
 
 
-def _measured(passages: list[Passage], path: Path, spec: str) -> Reading:
+def _measured(passages: list[Passage], path: Path, spec: str) -> ReadingCost:
     from ras_agent.eval.run.index_cost import a_passage
     from ras_agent.graphs.from_settings import extractor_from_settings
     from ras_agent.settings import load_settings
@@ -95,7 +95,7 @@ def _measured(passages: list[Passage], path: Path, spec: str) -> Reading:
     return a_passage(calls)
 
 
-def _show(console: Console, found: Comparison, price: Price | None, ranges: dict[str, Any]) -> None:
+def _show(console: Console, found: CostComparison, price: Price | None, ranges: dict[str, Any]) -> None:
     from rich.table import Table
 
     shown = Table("extracted from", "passages", "calls", "tokens in", "tokens out", box=None, header_style="dim")
@@ -104,7 +104,7 @@ def _show(console: Console, found: Comparison, price: Price | None, ranges: dict
     for column in shown.columns[1:]:
         column.justify = "right"
     for name, label in _ROWS.items():
-        reading: Reading = getattr(found, name)
+        reading: ReadingCost = getattr(found, name)
         figures = (reading.passages, reading.calls, reading.input_tokens, reading.output_tokens)
         cost = [f"{reading.cost(price):,.4f}"] if price else []
         shown.add_row(label, *(f"{figure:,.0f}" if figure >= 100 else f"{figure:,.1f}" for figure in figures), *cost)

@@ -112,7 +112,7 @@ def study(
     same command resumes it, and `ras-agent report OUT/runs/*` shows it.
     Replies are shared: runs that send a model the same prompt send it once.
     """
-    from ras_agent.eval.run.evaluation import load_material
+    from ras_agent.eval.run.material import load_material
     from ras_agent.eval.study import Choices, designed, run_study
 
     if corpus and "index" in given:

@@ -3,22 +3,22 @@
 import pytest
 
 from ras_agent.errors import RunError
-from ras_agent.eval.run.index_cost import Reading, a_passage, compare, published_ranges
+from ras_agent.eval.run.index_cost import ReadingCost, a_passage, compare, published_ranges
 from ras_agent.eval.run.prices import Price
 from ras_agent.eval.run.result import Result
 from ras_agent.records import Call, Passage
 
 CORPUS = {f"p{n}": Passage(f"p{n}", "word " * 80, f"T{n}") for n in range(10)}
-MEASURED = Reading(1, 1, 100, 50, measured=True)
+MEASURED = ReadingCost(1, 1, 100, 50, measured=True)
 RESULTS = [Result("q1", "?", retrieved=("p1", "p2")), Result("q2", "?", retrieved=("p2", "p3", "p4"))]
 
 
 def test_passages_are_counted_and_tokens_multiplied() -> None:
     found = compare(RESULTS, CORPUS, MEASURED)
-    assert found.static == Reading(10, 10, 1000, 500, True)
-    assert found.all_questions == Reading(5, 5, 500, 250, True)
-    assert found.kept == Reading(4, 4, 400, 200, True)
-    assert found.a_question == Reading(2.5, 2.5, 250, 125, True)
+    assert found.static == ReadingCost(10, 10, 1000, 500, True)
+    assert found.all_questions == ReadingCost(5, 5, 500, 250, True)
+    assert found.kept == ReadingCost(4, 4, 400, 200, True)
+    assert found.a_question == ReadingCost(2.5, 2.5, 250, 125, True)
     assert found.break_even == 4  # 1500 tokens beforehand, 375 a question
     assert found.static.cost(Price(2.0, 4.0, 1.0)) == pytest.approx((1000 * 2 + 500 * 4) / 1e6)
 
@@ -26,7 +26,7 @@ def test_passages_are_counted_and_tokens_multiplied() -> None:
 def test_the_runs_own_extractor_is_the_first_choice() -> None:
     used = {"by_role": {"extractor": {"calls": 3, "input_tokens": 600, "output_tokens": 60}}}
     found = compare([Result("q", "?", retrieved=("p1", "p2", "p3"), usage=used)], CORPUS)
-    assert found.static == Reading(10, 10, 2000, 200, True)
+    assert found.static == ReadingCost(10, 10, 2000, 200, True)
 
 
 def test_without_any_call_tokens_are_estimated_from_the_texts() -> None:
@@ -51,7 +51,7 @@ def test_another_corpus_and_an_empty_run_are_refused() -> None:
 
 def test_a_measured_passage_is_the_mean_of_those_kept() -> None:
     first, second = Call("extractor", 0, "m", 100, 10), Call("extractor", 0, "m", 40, 6)
-    assert a_passage([(first, second), (second,)]) == Reading(1, 1.5, 90, 11, True)
+    assert a_passage([(first, second), (second,)]) == ReadingCost(1, 1.5, 90, 11, True)
     with pytest.raises(ValueError, match="no passage has been measured"):
         a_passage([])
 

@@ -11,7 +11,7 @@ from ras_agent.errors import RunError
 from ras_agent.eval.metrics.answers import exact_match
 from ras_agent.eval.question import Question
 from ras_agent.eval.run.folder import RunFolder
-from ras_agent.eval.run.runner import NOTHING, System, evaluate, retrieval_asker
+from ras_agent.eval.run.runner import NOTHING, EvaluatedSystem, evaluate, retrieval_asker
 from ras_agent.records import Hit, Passage
 
 QUESTIONS = [Question(f"q{number}", f"Question {number}?", (f"answer {number}",), ("p1",)) for number in range(6)]
@@ -50,7 +50,7 @@ def _folder(tmp_path: Path) -> RunFolder:
 
 
 def test_results_are_in_the_order_of_the_questions_and_scored(tmp_path: Path) -> None:
-    results = evaluate(System(Asked(), _score), QUESTIONS, _folder(tmp_path), concurrency=3)
+    results = evaluate(EvaluatedSystem(Asked(), _score), QUESTIONS, _folder(tmp_path), concurrency=3)
     assert [result.id for result in results] == ["q0", "q1", "q2", "q3", "q4", "q5"]
     first = results[0]
     assert (first.answer, first.scores, first.retrieved, first.hops) == ("answer 0", {"em": 1.0}, ("p1",), 2)
@@ -63,12 +63,12 @@ def test_results_are_in_the_order_of_the_questions_and_scored(tmp_path: Path) ->
 @pytest.mark.parametrize(("concurrency", "most"), [(1, 1), (4, 4), (32, 6)])
 def test_no_more_questions_are_under_way_than_allowed(tmp_path: Path, concurrency: int, most: int) -> None:
     ask = Asked()
-    evaluate(System(ask, _score), QUESTIONS, _folder(tmp_path), concurrency=concurrency)
+    evaluate(EvaluatedSystem(ask, _score), QUESTIONS, _folder(tmp_path), concurrency=concurrency)
     assert ask.most == most
 
 
 def test_a_failing_question_is_recorded_and_the_others_are_answered(tmp_path: Path) -> None:
-    results = evaluate(System(Asked(failing=("q1",)), _score), QUESTIONS, _folder(tmp_path), concurrency=2)
+    results = evaluate(EvaluatedSystem(Asked(failing=("q1",)), _score), QUESTIONS, _folder(tmp_path), concurrency=2)
     failed = results[1]
     assert failed.error == {"type": "ConnectionError", "message": "the line is dead"}
     assert (failed.scores, failed.stop_reason, failed.answer) == ({"em": 0.0}, "error", "")
@@ -81,7 +81,7 @@ def test_an_answerer_that_failed_inside_the_agent_is_an_error_and_no_abstention(
         failed = {"abstained": True, "failed": "the answerer failed", "failures": failures}
         return {**NOTHING, **(failed if question.id == "q1" else {"abstained": True, "failed": "", "failures": []})}
 
-    results = evaluate(System(ask, _score), QUESTIONS[:2], _folder(tmp_path))
+    results = evaluate(EvaluatedSystem(ask, _score), QUESTIONS[:2], _folder(tmp_path))
     assert [result.error for result in results] == [
         None,
         {"type": "Unanswered", "message": "the answerer failed; OSError: gone"},
@@ -92,16 +92,16 @@ def test_a_metric_that_raises_costs_its_own_score_alone(tmp_path: Path) -> None:
     def score(question: Question, out: Mapping[str, Any]) -> dict[str, float]:
         return {"third": 1 / (len(question.id) - 2)}
 
-    (result,) = evaluate(System(Asked(), score), QUESTIONS[:1], _folder(tmp_path))
+    (result,) = evaluate(EvaluatedSystem(Asked(), score), QUESTIONS[:1], _folder(tmp_path))
     assert (result.answer, result.scores) == ("answer 0", {})
     assert result.error == {"type": "ZeroDivisionError", "message": "division by zero"}
 
 
 def test_a_resumed_run_asks_only_what_has_no_result(tmp_path: Path) -> None:
     folder = _folder(tmp_path)
-    evaluate(System(Asked(), _score), QUESTIONS[:2], folder)
+    evaluate(EvaluatedSystem(Asked(), _score), QUESTIONS[:2], folder)
     ask, told = Asked(), []
-    results = evaluate(System(ask, _score), QUESTIONS, folder, on_end=lambda result: told.append(result.id))
+    results = evaluate(EvaluatedSystem(ask, _score), QUESTIONS, folder, on_end=lambda result: told.append(result.id))
     assert sorted(ask.ids) == sorted(told) == ["q2", "q3", "q4", "q5"]
     assert [result.scores["em"] for result in results] == [1.0] * 6
 
@@ -114,16 +114,16 @@ def test_an_interrupted_run_keeps_what_had_ended(tmp_path: Path) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        evaluate(System(Asked(), _score), QUESTIONS, folder, concurrency=1, on_end=interrupt)
+        evaluate(EvaluatedSystem(Asked(), _score), QUESTIONS, folder, concurrency=1, on_end=interrupt)
     assert [result.id for result in folder.results()] == ["q0", "q1", "q2"]
     ask = Asked()
-    evaluate(System(ask, _score), QUESTIONS, folder, concurrency=1)
+    evaluate(EvaluatedSystem(ask, _score), QUESTIONS, folder, concurrency=1)
     assert ask.ids == ["q3", "q4", "q5"]
 
 
 def test_two_questions_of_one_id_are_refused(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="2 questions have the id 'q0'"):
-        evaluate(System(Asked(), _score), [QUESTIONS[0], QUESTIONS[0]], _folder(tmp_path))
+        evaluate(EvaluatedSystem(Asked(), _score), [QUESTIONS[0], QUESTIONS[0]], _folder(tmp_path))
 
 
 def test_a_bare_search_retrieves_and_answers_nothing(tmp_path: Path) -> None:
@@ -134,6 +134,6 @@ def test_a_bare_search_retrieves_and_answers_nothing(tmp_path: Path) -> None:
     def score(question: Question, out: Mapping[str, Any]) -> dict[str, float]:
         return {"found": float("p1" in out["passages"])}
 
-    (result,) = evaluate(System(retrieval_asker(Shelf(), 2), score), QUESTIONS[:1], _folder(tmp_path))
+    (result,) = evaluate(EvaluatedSystem(retrieval_asker(Shelf(), 2), score), QUESTIONS[:1], _folder(tmp_path))
     assert (result.retrieved, result.scores, result.answer) == (("p2", "p1"), {"found": 1.0}, "")
     assert (result.stop_reason, result.trace, result.error) == ("retrieval_only", None, None)

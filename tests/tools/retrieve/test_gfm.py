@@ -150,9 +150,8 @@ def test_hits_carry_their_paths_where_asked_for(index: PassageIndex, gfm_folder:
     plain = _retriever(index, gfm_folder)
     assert all(hit.why == () for hit in plain.retrieve(QUESTION, 2))
     assert {hit.passage.id: hit.why for hit in explained(plain, 1).retrieve(QUESTION, 2)} == found
-    assert all(
-        hit.why == () for hit in plain.retrieve(QUESTION, 2)
-    )  # `explained` does not change the retriever that it is called on
+    # `explained` does not change the retriever that it is called on
+    assert all(hit.why == () for hit in plain.retrieve(QUESTION, 2))
 
 
 def test_explaining_hits_scores_the_graph_once(

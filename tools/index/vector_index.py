@@ -12,6 +12,7 @@ import numpy.typing as npt
 from ras_agent.arrays import Floats
 from ras_agent.errors import IndexMismatch, MissingExtra
 from ras_agent.tools.index.durable import sync_file
+from ras_agent.tools.index.ties import TIE, level
 
 _LEAST_FOR_LISTS = 1000  # below, lists cannot be trained, and a flat index is as fast
 
@@ -79,9 +80,11 @@ class VectorIndex:
         while depth:
             products, numbers = (found[0] for found in self._index.search(query[None], depth))
             # a tie across the cut: which of the tied were found is FAISS's choice, so fetch them all
-            if depth == self._index.ntotal or products[k - 1] > products[-1]:
+            if depth == self._index.ntotal or products[k - 1] - products[-1] > TIE:
                 found = numbers >= 0  # an approximate index may find fewer
                 products, numbers = products[found], numbers[found]
+                best_first = np.argsort(-products, kind="stable")
+                numbers, products = numbers[best_first], level(products[best_first], relative=False)
                 order = np.lexsort((numbers, -products))[:k]
                 return numbers[order], products[order]
             depth = min(2 * depth, self._index.ntotal)

@@ -7,6 +7,8 @@ from typing import NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+from ras_agent.tools.index.ties import TIE, level
+
 _BLOCKS = 256
 _LEAST = np.finfo(np.float32).smallest_subnormal
 
@@ -23,15 +25,16 @@ class Ranking(NamedTuple):
 
 
 def top_k(scores: npt.NDArray[np.float32], k: int) -> Ranking:
-    """Return the `k` highest of the positive `scores`, ties in the order of rows."""
-    rows = np.flatnonzero(scores >= _floor(scores, k))
+    """Return the `k` highest of the positive `scores`, ties (see ties.py) in the order of rows."""
+    # what ties with the k-th best may come before it
+    rows = np.flatnonzero(scores >= max(_floor(scores, k) * np.float32(1 - 2 * TIE), _LEAST))
     best = scores[rows]
     if len(rows) > k:
-        kth = np.partition(best, -k)[-k]
-        keep = best > kth
-        keep[np.flatnonzero(best == kth)[: k - np.count_nonzero(keep)]] = True
-        rows, best = rows[keep], best[keep]
+        near = best >= np.partition(best, -k)[-k] * np.float32(1 - 2 * TIE)
+        rows, best = rows[near], best[near]
     order = np.argsort(-best, kind="stable")
+    rows, best = rows[order], level(best[order], relative=True)
+    order = np.lexsort((rows, -best))[:k]
     return Ranking(rows[order], best[order])
 
 

@@ -6,8 +6,6 @@ import re
 import unicodedata
 from functools import lru_cache
 
-__all__ = ["canonical_key"]
-
 _ARTICLE = re.compile(r"^(?:the|a|an)\s+(?=\S)")
 _POSSESSIVE = re.compile(r"['’]s\b")
 _VARIATION_SELECTORS = frozenset(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
@@ -46,7 +44,7 @@ def _folded(surface: str) -> str:
 
 @lru_cache(maxsize=65536)
 def canonical_key(surface: str) -> str:
-    """The key under which surface forms of one entity meet. It is its own key, so comparing keys is enough.
+    """Return the key under which surface forms of one entity meet. It is its own key, so comparing keys is enough.
 
     Unicode NFKC, case folding, no invisible characters, no possessive, "&" as "and", no punctuation, one space between
     words, no leading article. Never empty for a surface with a visible character: where nothing would be left, the

@@ -9,8 +9,6 @@ from typing import Literal
 
 from ras_agent.text.words import MONTHS
 
-__all__ = ["Figure", "FigureKind", "figures_in"]
-
 FigureKind = Literal["date", "year", "decade", "century", "number", "ordinal"]
 
 _MONTH = "|".join((*(month.capitalize() for month in MONTHS), "Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec"))
@@ -64,7 +62,7 @@ class Figure:
 
 
 def figures_in(text: str) -> list[Figure]:
-    """The dates and numbers of `text`, left to right, none inside another.
+    """Return the dates and numbers of `text`, left to right, none inside another.
 
     >>> [(figure.kind, figure.order) for figure in figures_in("Born in May 1962, he made three albums.")]
     [('date', 1962.375), ('number', 3.0)]

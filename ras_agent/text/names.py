@@ -6,8 +6,6 @@ import re
 
 from ras_agent.text.words import FUNCTION_WORDS, MONTHS, word_set
 
-__all__ = ["DEMONYM", "JOINTS", "is_name", "name_spans", "names_in"]
-
 JOINTS = word_set("of the a an and in on at for to from by with de la le du von van der den di da al el y e vs &")
 """Small words that may stand inside a name."""
 DEMONYM = re.compile(
@@ -33,7 +31,7 @@ _ENDS_SENTENCE = re.compile(r"[.!?]\s*$")
 
 
 def name_spans(text: str) -> list[tuple[int, int]]:
-    """Half-open character spans of the names in `text`, left to right, none inside another.
+    """Return half-open character spans of the names in `text`, left to right, none inside another.
 
     A name is what stands between double quotation marks, or a run of capitalised words and numbers with the small
     words that join them. A capitalised function word ("The", "Who") counts inside a name, and before one unless it
@@ -61,7 +59,7 @@ def name_spans(text: str) -> list[tuple[int, int]]:
 
 
 def names_in(text: str) -> list[str]:
-    """The names themselves, in order, repeats kept.
+    """Return the names themselves, in order, repeats kept.
 
     >>> names_in('Who sang "All Join Hands" before Edward Sharpe and the Magnetic Zeros met J. R. R. Tolkien in Bath?')
     ['All Join Hands', 'Edward Sharpe and the Magnetic Zeros', 'J. R. R. Tolkien', 'Bath']

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.sentences import sentence_spans
 
-__all__ = ["Sentence", "best_sentence", "sentences_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
@@ -20,7 +18,7 @@ class Sentence:
     key: str
 
     def support(self, phrases: Sequence[str]) -> float:
-        """How much of the phrases stands here: 1 for each found whole, else the share of its words."""
+        """Return how much of the phrases stands here: 1 for each found whole, else the share of its words."""
         padded, words = f" {self.key} ", frozenset(self.key.split())
         total = 0.0
         for phrase in filter(None, map(canonical_key, phrases)):
@@ -32,12 +30,15 @@ class Sentence:
 
 
 def sentences_of(text: str) -> tuple[Sentence, ...]:
-    """The sentences of `text`, in order."""
+    """Return the sentences of `text`, in order."""
     return tuple(Sentence(start, end, canonical_key(text[start:end])) for start, end in sentence_spans(text))
 
 
 def best_sentence(sentences: Sequence[Sentence], phrases: Sequence[str]) -> tuple[Sentence | None, float]:
-    """The sentence that supports the phrases best and its score, the first among equals; (None, 0) if none does."""
+    """Return the sentence that supports the phrases best and its score, the first among equals.
+
+    Returns (None, 0) if none does.
+    """
     best, score = None, 0.0
     for sentence in sentences:
         support = sentence.support(phrases)

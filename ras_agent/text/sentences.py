@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["sentence_at", "sentence_spans"]
-
 # A run of end marks with the quotes, brackets and footnote numbers that close it; the marks of scripts that put no
 # space after them; a blank line.
 _END = re.compile(
@@ -37,7 +35,7 @@ _NEXT = re.compile(r"[\s\"“'‘(\[]*(\w+|[,;:&)\]]?)")
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
-    """Half-open character spans of the sentences of `text`, in order, trimmed of white space, covering all its words.
+    """Return half-open character spans of the sentences of `text`, in order and trimmed, covering all its words.
 
     A full stop after an initial ("J. K.") or an abbreviation ("No. 5", "St. Louis", "the U.S. Army") does not end a
     sentence, nor does any mark before a small letter or a comma ("Yahoo! is"). A blank line always ends one.
@@ -54,7 +52,10 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
 
 
 def sentence_at(text: str, offset: int) -> tuple[int, int]:
-    """The sentence span that holds character `offset`, or the nearest one before it; (0, len) for no sentence."""
+    """Return the sentence span that holds character `offset`, or the nearest one before it.
+
+    Returns (0, len) for text without a sentence.
+    """
     best = (0, len(text))
     for span in sentence_spans(text):
         if span[0] > offset:

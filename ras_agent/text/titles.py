@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 from html import unescape
 
-__all__ = ["bare_title"]
-
 _DISAMBIGUATOR = re.compile(r"\s*\([^()]*\)\s*$")
 
 
 def bare_title(title: str) -> str:
-    """A title without what tells it from its namesakes, and without escaped characters.
+    """Return a title without what tells it from its namesakes, and without escaped characters.
 
     >>> bare_title("Alien (film)"), bare_title("Will &amp; Grace")
     ('Alien', 'Will & Grace')

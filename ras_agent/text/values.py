@@ -8,12 +8,10 @@ from functools import lru_cache
 
 from ras_agent.text.canonical import canonical_key
 
-__all__ = ["Date", "Quantity", "Value", "agree", "value_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Date:
-    """A day, a month, a year or a run of years; `month` and `day` are 0 where they are not told."""
+    """Holds a day, a month, a year or a run of years; `month` and `day` are 0 where they are not told."""
 
     first_year: int
     last_year: int
@@ -68,7 +66,7 @@ _LIKE_A_YEAR = re.compile(r"[12]\d{3}")
 
 @lru_cache(maxsize=16384)
 def value_of(surface: str) -> Value | None:
-    """The date or quantity that `surface` is as a whole; None for anything else.
+    """Return the date or quantity that `surface` is as a whole; None for anything else.
 
     >>> value_of("3 March 1847"), value_of("about 5,200 people")
     (Date(first_year=1847, last_year=1847, month=3, day=3), Quantity(amount=5200.0, unit='people', precision=1040.0))

@@ -6,11 +6,9 @@ import re
 import unicodedata
 from functools import lru_cache
 
-__all__ = ["FUNCTION_WORDS", "MONTHS", "content_words", "fold", "stem", "stem_set", "stems", "word_set"]
-
 
 def word_set(listed: str) -> frozenset[str]:
-    """The words of a white-space separated list.
+    """Return the words of a white-space separated list.
 
     >>> sorted(word_set("of in"))
     ['in', 'of']
@@ -58,7 +56,7 @@ def fold(text: str) -> str:
 
 
 def content_words(text: str) -> list[str]:
-    """Folded words that carry meaning, in order, repeats kept; no function words, no possessive endings.
+    """Return folded words that carry meaning, in order, repeats kept; no function words, no possessive endings.
 
     >>> content_words("Who is the director of Ed Wood's films?")
     ['director', 'ed', 'wood', 'films']
@@ -69,7 +67,9 @@ def content_words(text: str) -> list[str]:
 
 @lru_cache(maxsize=65536)
 def stem(word: str) -> str:
-    """A crude stem of a folded word under which "directed", "director" and "directs" meet; at least three letters stay.
+    """Return a crude stem of a folded word under which "directed", "director" and "directs" meet.
+
+    At least three letters stay.
 
     >>> stem("directed"), stem("director"), stem("cities"), stem("city")
     ('direct', 'direct', 'cit', 'cit')
@@ -81,7 +81,7 @@ def stem(word: str) -> str:
 
 
 def stems(text: str) -> list[str]:
-    """The stems of the content words, in order."""
+    """Return the stems of the content words, in order."""
     return [stem(word) for word in content_words(text)]
 
 

@@ -14,8 +14,6 @@ from ras_agent.text.titles import bare_title
 from ras_agent.text.words import content_words, stem, stems
 from ras_agent.tools.offline.question import QuestionAnalysis, analyse
 
-__all__ = ["ENOUGH", "QuestionEvidence", "ReadPassage", "gather"]
-
 # a word inside a name tells more than one outside
 _NAME_WEIGHT = 1.5
 _SHORTEST_TOPIC = 3
@@ -26,7 +24,7 @@ _WORD = re.compile(r"\w+(?:['’-]\w+)*")
 
 @dataclass(frozen=True, slots=True)
 class ReadPassage:
-    """A retrieved passage. rank: 0 for the first hit of its hop. keys: canonical keys of its title's forms."""
+    """Holds a retrieved passage. rank: 0 for the first hit of its hop. keys: canonical keys of its title's forms."""
 
     passage: Passage
     hop: int
@@ -44,7 +42,7 @@ class ReadPassage:
 
 @dataclass(frozen=True, slots=True)
 class QuestionEvidence:
-    """The question, its weighted stems, and the passages read, in order of retrieval.
+    """Holds the question, its weighted stems, and the passages read, in order of retrieval.
 
     weights: question stem -> weight; rare among the passages and part of a name weigh more; they sum to 1. plain: the
     stems outside names, which tell relations and classes ("director", "conference").
@@ -56,11 +54,11 @@ class QuestionEvidence:
     passages: dict[str, ReadPassage]
 
     def coverage(self, words: Set[str]) -> float:
-        """The weight of the question's stems among `words`, in 0..1."""
+        """Return the weight of the question's stems among `words`, in 0..1."""
         return sum(weight for word, weight in self.weights.items() if word in words)
 
     def missing(self, words: Set[str]) -> list[str]:
-        """The question's content words whose stems are not among `words`, as the question writes them."""
+        """Return the question's content words whose stems are not among `words`, as the question writes them."""
         kept: dict[str, str] = {}
         for word in _WORD.findall(self.asked.question):
             for found in content_words(word)[:1]:
@@ -69,7 +67,10 @@ class QuestionEvidence:
         return list(kept.values())
 
     def explained(self) -> float:
-        """The most of the question that two linked passages cover, in 0..1: one of them names the other's topic."""
+        """Return the most of the question that two linked passages cover, in 0..1.
+
+        One of them names the other's topic.
+        """
         read = list(self.passages.values())
         pairs = ((one, other) for one in read for other in read if other.named_in(one.passage.text))
         return max((self.coverage(one.words | other.words) for one, other in pairs), default=0.0)

@@ -86,7 +86,7 @@ def _is_somebody(noun: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """What is left of a question when its descriptions are replaced by the names found for them.
+    """Holds what is left of a question when its descriptions are replaced by the names found for them.
 
     question: with the names alone. explained: with the last description beside its name, which tells what is known and
     therefore no answer. names: those found. evidence: a citation for each. open: the description without a name yet.

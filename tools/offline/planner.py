@@ -31,7 +31,7 @@ class OfflinePlanner:
         self._most_bridges = most_bridges
 
     def plan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
-        """The next sub-query, or sufficient; the reason is for a reader of the trace."""
+        """Return the next sub-query, or sufficient; the reason is for a reader of the trace."""
         if not steps:
             return Plan("subq", question, "the question itself comes first")
         evidence = gather(question, steps)
@@ -56,7 +56,7 @@ def _compare(evidence: QuestionEvidence, graph: QuestionGraph, asked: Set[str]) 
 
 
 def _with_class(name: str, evidence: QuestionEvidence, graph: QuestionGraph) -> Iterator[str]:
-    """The name with what the other compared entity is: things of one class are compared ("Live rock band")."""
+    """Yield the name with what the other compared entity is: things of one class are compared ("Live rock band")."""
     for other in evidence.asked.compared:
         for fact in graph.touching(canonical_key(other)) if other != name else ():
             if fact.predicate in COPULAS and canonical_key(fact.subject) == canonical_key(other):
@@ -86,7 +86,7 @@ _ALREADY_READ = -1.0
 
 @dataclass(frozen=True, slots=True)
 class Bridge:
-    """A name worth looking up, the fact that suggests it, and the question's words that its passage leaves open."""
+    """Holds a name worth looking up, the fact that suggests it, and the question's words that its passage lacks."""
 
     name: str
     fact: Triple
@@ -99,7 +99,7 @@ class Bridge:
 
 
 def bridges(evidence: QuestionEvidence, graph: QuestionGraph) -> list[Bridge]:
-    """The candidates, the most promising first, one for each name; ties in order of reading.
+    """Return the candidates, the most promising first, one for each name; ties in order of reading.
 
     A name scores by the share of the question that its sentence and the fact's other end cover, by the rank of its
     passage, by how near it stands to words of the question and how many of them its predicate holds, and for being of
@@ -130,7 +130,7 @@ def bridges(evidence: QuestionEvidence, graph: QuestionGraph) -> list[Bridge]:
 
 @dataclass(frozen=True, slots=True)
 class _Sentence:
-    """A sentence as stems: each word's in order, and the content words' as a set."""
+    """Holds a sentence as stems: each word's in order, and the content words' as a set."""
 
     order: tuple[str, ...]
     words: frozenset[str]
@@ -170,7 +170,7 @@ def _score(
 
 
 def _nearness(wanted: frozenset[str] | set[str], order: tuple[str, ...], name: tuple[str, ...]) -> float:
-    """The sum over wanted stems in the sentence of 1 / (1 + words between it and the name)."""
+    """Return the sum over wanted stems in the sentence of 1 / (1 + words between it and the name)."""
     size = len(name)
     starts = [at for at, word in enumerate(order) if word == name[0] and order[at : at + size] == name] if name else []
     if not starts:

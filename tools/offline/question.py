@@ -22,7 +22,7 @@ _APPOSITION = re.compile(r",\s+(?:the|a|an|who|which|that|both|is|was|are|were|h
 
 @dataclass(frozen=True, slots=True)
 class QuestionAnalysis:
-    """A question's shape.
+    """Holds a question's shape.
 
     kind: "yes_no"; "choice" picks one of `compared`; "shared" asks what the `compared` have in common; else "open".
     mentions: names and quoted titles, in order. compared: two names, or none. content_words: folded, in order.
@@ -67,7 +67,7 @@ def analyse(question: str) -> QuestionAnalysis:
 
 
 def _options(text: str) -> tuple[str, ...]:
-    """The two sides of the last "or" between names; () without one."""
+    """Return the two sides of the last "or" between names; () without one."""
     for match in reversed(list(_OR.finditer(text))):
         right = _clean(_APPOSITION.sub("", text[match.end() :]))
         before = text[: match.start()]
@@ -162,7 +162,7 @@ _NOUNS: dict[AnswerType, frozenset[str]] = {
 
 
 def expected_answer(text: str) -> tuple[AnswerType | None, tuple[str, ...]]:
-    """The type of a question's answer, None where its words do not tell, and the folded noun that it is one of.
+    """Return the type of a question's answer, None where its words do not tell, and the folded noun that it is one of.
 
     >>> expected_answer("What is the name of the pop band founded in 1990?")
     ('organisation', ('pop', 'band'))
@@ -185,7 +185,7 @@ def expected_answer(text: str) -> tuple[AnswerType | None, tuple[str, ...]]:
 
 
 def _question_word(text: str) -> re.Match[str] | None:
-    """The word that asks: the first, unless it begins a relative clause and a later one asks."""
+    """Return the word that asks: the first, unless it begins a relative clause and a later one asks."""
     found = list(ASKS.finditer(text))
     asking = [
         match
@@ -196,7 +196,7 @@ def _question_word(text: str) -> re.Match[str] | None:
 
 
 def _noun(rest: str) -> tuple[str, ...]:
-    """The noun phrase that `rest` begins with, up to a function word, a participle, a comparative or a mark."""
+    """Return the noun phrase that `rest` begins with, up to a function word, a participle, a comparative or a mark."""
     words: list[str] = []
     end = 0
     for match in _NOUN.finditer(rest):
@@ -218,12 +218,12 @@ def _ends_noun(word: str) -> bool:
 
 
 def head_type(noun: tuple[str, ...]) -> AnswerType | None:
-    """The type by the last word alone: "song index" is no work."""
+    """Return the type by the last word alone: "song index" is no work."""
     return _type_of(noun[-1:])
 
 
 def _type_of(noun: tuple[str, ...]) -> AnswerType | None:
-    """By the last two words, the last one first: "New York city" is a place. "name" could name anything."""
+    """Return by the last two words, the last one first: "New York city" is a place. "name" could name anything."""
     for word in reversed(noun[-2:]):
         if word in {"name", "names"}:
             return None

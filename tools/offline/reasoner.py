@@ -12,8 +12,6 @@ from ras_agent.text.sentences import sentence_spans
 from ras_agent.text.words import stems
 from ras_agent.tools.offline.evidence import ENOUGH, QuestionEvidence, gather
 
-__all__ = ["OfflineReasoner"]
-
 
 class OfflineReasoner:
     """Reasons by quoting. Its sentences come from the passages, each once; the last one holds "answer is"."""
@@ -21,7 +19,7 @@ class OfflineReasoner:
     name = "offline"
 
     def next_sentence(self, question: str, passages: Sequence[Passage], thoughts: Sequence[str]) -> str:
-        """The sentence to search with next, or the one that ends the chain when no sentence leads on."""
+        """Return the sentence to search with next, or the one that ends the chain when no sentence leads on."""
         evidence = gather(question, [Step(1, question, tuple(Hit(passage, 0.0) for passage in passages))])
         if evidence.explained() >= ENOUGH:
             return f"{ANSWER_IS} in two passages that have been read, one of which names the other."
@@ -40,7 +38,7 @@ class OfflineReasoner:
 
 @dataclass(frozen=True, slots=True)
 class _Lead:
-    """A sentence that names something new, and the words of the question that its passage leaves open."""
+    """Holds a sentence that names something new, and the words of the question that its passage leaves open."""
 
     sentence: str
     missing: tuple[str, ...]
@@ -52,7 +50,7 @@ class _Lead:
 
 
 def _leads(evidence: QuestionEvidence) -> Iterator[_Lead]:
-    """The sentences that name something not yet looked up; the more of the question they hold, the better."""
+    """Yield the sentences that name something not yet looked up; the more of the question they hold, the better."""
     for read in evidence.passages.values():
         for start, end in sentence_spans(read.passage.text):
             sentence = read.passage.text[start:end]

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from ras_agent.tools.offline.nested import NestedAnswerer, NestedPlanner
     from ras_agent.tools.offline.reasoner import OfflineReasoner
 
-__all__ = ["offline_answerer", "offline_extractor", "offline_planner", "offline_reasoner"]
-
 
 def offline_planner(embeddings: str = "") -> NestedPlanner:
     """Follows the question's links; where it has none, the bridge entity that is closest to it.
@@ -32,7 +30,7 @@ def offline_planner(embeddings: str = "") -> NestedPlanner:
 
 
 def offline_answerer(embeddings: str = "", may_abstain: bool = True) -> NestedAnswerer:
-    """Names the question's descriptions, then answers what is left; parameters as for `offline_planner`."""
+    """Return names the question's descriptions, then answers what is left; parameters as for `offline_planner`."""
     from ras_agent.tools.offline.answerer.answer import OfflineAnswerer
     from ras_agent.tools.offline.nested import NestedAnswerer
 

@@ -47,7 +47,7 @@ class MiniLMSpanReader:
         self._loading = Lock()
 
     def read(self, question: str, texts: Sequence[str]) -> list[list[Span]]:
-        """One list for each text: up to `spans` answers that do not overlap, best first."""
+        """Return one list for each text: up to `spans` answers that do not overlap, best first."""
         with self._loading:
             network = self._network
         return network.read(question, texts, self._spans)
@@ -69,7 +69,7 @@ class _Window(NamedTuple):
 
 
 class _Network:
-    """The merged weights, the tokenizer and the device they run on; nothing changes after construction."""
+    """Holds the merged weights, the tokenizer and the device they run on; nothing changes after construction."""
 
     def __init__(self, delta: Path) -> None:
         made_for = json.loads(delta.with_suffix(".json").read_text(encoding="utf-8"))["base_sha256"]
@@ -116,7 +116,7 @@ class _Network:
                     yield _Window(number, encoding.ids[piece], encoding.offsets[piece])
 
     def _logits(self, question_ids: list[int], batch: Sequence[_Window]) -> npt.NDArray[np.float32]:
-        """(B, 2, T)"""
+        """Return (B, 2, T)"""
         import torch
 
         from ras_agent.tools.offline.span_reader import pad, span_logits
@@ -137,7 +137,7 @@ def _spans(window: _Window, logits: npt.NDArray[np.float32], first: int, count: 
 def best_spans(
     start: npt.NDArray[np.float32], end: npt.NDArray[np.float32], count: int, longest: int = ANSWER_TOKENS
 ) -> list[tuple[int, int, float]]:
-    """The `count` best (first token, last token, start logit + end logit) that do not overlap, best first.
+    """Return the `count` best (first token, last token, start logit + end logit) that do not overlap, best first.
 
     `start` and `end` have shape (T,); a span has at most `longest` tokens.
     """
@@ -164,7 +164,7 @@ ADAPTED = (
 
 
 def load_base(folder: Path) -> tuple[Module, dict[str, Tensor]]:
-    """The encoder without its pooler, in evaluation mode, and its weights as float32 tensors by name."""
+    """Return the encoder without its pooler, in evaluation mode, and its weights as float32 tensors by name."""
     from safetensors.torch import load_file
     from transformers import BertConfig, BertModel
 
@@ -177,12 +177,12 @@ def load_base(folder: Path) -> tuple[Module, dict[str, Tensor]]:
 
 
 def adapted_names(base: Mapping[str, Tensor]) -> list[str]:
-    """Names of the base weights that carry a delta: all linear maps of every layer."""
+    """Return names of the base weights that carry a delta: all linear maps of every layer."""
     return [name for name in base if name.endswith(ADAPTED)]
 
 
 def merge(base: Mapping[str, Tensor], delta: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The base weights with `up @ down` added where the delta has them. Differentiable in the delta."""
+    """Return the base weights with `up @ down` added where the delta has them. Differentiable in the delta."""
     return {
         name: weight + delta[f"{name}.up"] @ delta[f"{name}.down"] if f"{name}.up" in delta else weight
         for name, weight in base.items()
@@ -190,7 +190,10 @@ def merge(base: Mapping[str, Tensor], delta: Mapping[str, Tensor]) -> dict[str, 
 
 
 def pad(pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> dict[str, Tensor]:
-    """Token ids of (question, text) pairs as BERT takes them: "[CLS] question [SEP] text [SEP]", each (B, T), int64."""
+    """Return token ids of (question, text) pairs as BERT takes them.
+
+    "[CLS] question [SEP] text [SEP]", each (B, T), int64.
+    """
     import torch
 
     length = max(len(question) + len(text) + 3 for question, text in pairs)

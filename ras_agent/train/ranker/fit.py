@@ -58,7 +58,7 @@ def train_types(pairs: Sequence[tuple[str, str]], config: RankerConfig) -> TypeM
 
 
 def _bags(rows: Sequence[Sequence[int]], rng: np.random.Generator, dropout: float) -> tuple[Tensor, Tensor]:
-    """Rows and offsets for an EmbeddingBag, each row left out at random; row 0 stands for an empty bag."""
+    """Return rows and offsets for an EmbeddingBag, each row left out at random; row 0 stands for an empty bag."""
     import torch
 
     kept = [[row for row in bag if rng.random() >= dropout] or [0] for bag in rows]
@@ -73,7 +73,9 @@ def asks_for_a_span(question: str, answer: str, config: RankerConfig) -> bool:
     return analyse(question).kind in ("open", "shared")
 
 
-def train_ranker(sets: Mapping[tuple[str, str], Sequence[RankerExample]], config: RankerConfig) -> dict[str, Floats]:
+def train_ranker(
+    sets: Mapping[tuple[str, str], Sequence[RankerExample]], config: RankerConfig
+) -> dict[str, npt.NDArray[Any]]:
     """Weights under which the expected gain of a span drawn by its probability is greatest (its logarithm, that is).
 
     The members of the ensemble differ in where they start and what they draw; their mean is one wider network.
@@ -99,7 +101,7 @@ def train_ranker(sets: Mapping[tuple[str, str], Sequence[RankerExample]], config
 def _member(
     scaled: Sequence[Floats], gains: Sequence[Floats], chance: npt.NDArray[np.float64], config: RankerConfig
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """One network: linear (F,), hidden weight (F, H), hidden bias (H,), out (H,)."""
+    """Return one network: linear (F,), hidden weight (F, H), hidden bias (H,), out (H,)."""
     import torch
 
     torch.manual_seed(config.seed)
@@ -140,7 +142,7 @@ def _member(
 
 
 def _sampled(gain: Floats, most: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    """At most `most` spans: a third of them right ones, the rest wrong ones."""
+    """Return at most `most` spans: a third of them right ones, the rest wrong ones."""
     right, wrong = rng.permutation(np.nonzero(gain > 0)[0]), rng.permutation(np.nonzero(gain <= 0)[0])
     right = right[: most // 3]
     return np.concatenate([right, wrong[: most - len(right)]])

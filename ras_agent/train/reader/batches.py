@@ -6,11 +6,9 @@ import random
 from collections.abc import Sequence
 from typing import NamedTuple
 
-__all__ = ["Item", "Row", "row_batches", "token_span"]
-
 
 class Item(NamedTuple):
-    """An example in tokens; `gold` holds (first, last) tokens of the text, none where it does not answer."""
+    """Holds an example in tokens; `gold` holds (first, last) tokens of the text, none where it does not answer."""
 
     question: list[int]
     text: list[int]
@@ -18,7 +16,10 @@ class Item(NamedTuple):
 
 
 class Row(NamedTuple):
-    """What the network sees of an item: a window of its text, and gold positions in the padded row ([CLS] for none)."""
+    """Holds what the network sees of an item.
+
+    These are a window of its text, and gold positions in the padded row ([CLS] for none).
+    """
 
     question: list[int]
     text: list[int]
@@ -32,7 +33,7 @@ def token_span(span: tuple[int, int], offsets: Sequence[tuple[int, int]]) -> tup
 
 
 def row_batches(items: Sequence[Item], tokens: int, batch_tokens: int, rng: random.Random) -> list[list[Row]]:
-    """One epoch: rows of like length together, each batch at most `batch_tokens` with its padding, in random order."""
+    """Return one epoch: rows of like length together, at most `batch_tokens` a batch and in random order."""
     rows = [_row(item, tokens, rng) for item in items]
     rng.shuffle(rows)
     batches: list[list[Row]] = []
@@ -49,7 +50,7 @@ def row_batches(items: Sequence[Item], tokens: int, batch_tokens: int, rng: rand
 
 
 def _row(item: Item, tokens: int, rng: random.Random) -> Row:
-    """A window of the text at random that holds a gold span, if there is one."""
+    """Return a window of the text at random that holds a gold span, if there is one."""
     room = tokens - len(item.question) - 3
     low, high = 0, max(0, len(item.text) - room)
     if item.gold:

@@ -43,8 +43,6 @@ from ras_agent.train.reader.examples import LOADERS, ReaderExample, passages, ti
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Config", "train"]
-
 DATA_LICENCES = {
     "squad": "SQuAD development set, XQuAD sample (CC BY-SA 4.0)",
     "nq": "Natural Questions, lost-in-the-middle sample (CC BY-SA 3.0 text, MIT)",
@@ -173,7 +171,7 @@ def score(reader: MiniLMSpanReader, examples: Sequence[ReaderExample]) -> dict[s
 
 
 class _Trainer:
-    """The delta in training, the frozen base under it, and the tokenizer."""
+    """Holds the delta in training, the frozen base under it, and the tokenizer."""
 
     def __init__(self, config: Config) -> None:
         import torch

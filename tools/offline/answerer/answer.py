@@ -42,7 +42,7 @@ class OfflineAnswerer:
         self._embedder, self._reader, self._may_abstain, self._ranker = embedder, reader, may_abstain, ranker
 
     def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage]) -> Answer:
-        """The answer as the passages write it; `confidence` is the token F1 to expect of it."""
+        """Return the answer as the passages write it; `confidence` is the token F1 to expect of it."""
         asked, sentences = analyse(question), read(passages)
         if not sentences:
             return Answer(I_DO_NOT_KNOW, abstained=True)
@@ -117,7 +117,7 @@ _MOST_BRIDGES = 2
 def bridges(
     question: str, answer: Sentence, sentences: Sequence[Sentence], passages: Sequence[Passage]
 ) -> list[Sentence]:
-    """At most two sentences of other passages that say what the answer's own leaves out of the question.
+    """Return at most two sentences of other passages that say what the answer's own leaves out of the question.
 
     Such a passage names the answer's passage, is named by it, or names nothing but says at least two more words.
     """
@@ -145,7 +145,7 @@ def bridges(
 
 
 def cited(sentences: Sequence[Sentence], passages: Sequence[Passage], graph: QuestionGraph) -> tuple[Citation, ...]:
-    """One citation for each sentence, numbered from 1, with the facts that were read there."""
+    """Return one citation for each sentence, numbered from 1, with the facts that were read there."""
     citations = []
     for number, sentence in enumerate(dict.fromkeys(sentences), start=1):
         passage, start = passages[sentence.passage], sentence.start
@@ -160,7 +160,7 @@ def _overlap(one: Source, other: Source) -> bool:
 
 
 def unheard_names(question: str, sentences: Sequence[Sentence], titles: Sequence[str]) -> list[str]:
-    """The names of which not a single word stands in any sentence or title, in the question's order."""
+    """Return the names of which not a single word stands in any sentence or title, in the question's order."""
     said = {root for sentence in sentences for root in sentence.stems}
     said.update(root for title in titles for root in stems(title))
     names = [question[start:end] for start, end in name_spans(question)]

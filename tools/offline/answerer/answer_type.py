@@ -20,8 +20,6 @@ from ras_agent.tools.offline.answerer.coverage import bucket
 from ras_agent.tools.offline.answerer.reading import tokens_of
 from ras_agent.tools.offline.question import QuestionAnalysis
 
-__all__ = ["ROWS", "TypeModel", "answer_features", "question_features"]
-
 ROWS = 4096
 _ASKING = re.compile(r"\b(what|which|who|whom|whose|where|when|how|why)\b((?:\s+\w+){0,2})")
 _WORD = re.compile(r"\w+")
@@ -29,7 +27,7 @@ _LONGEST = 6
 
 
 def question_features(asked: QuestionAnalysis) -> list[int]:
-    """Rows for the words that are no names, their pairs, the question word with the next two, the noun asked for."""
+    """Return rows for the words that are no names, their pairs, the question word and the next two, the noun sought."""
     names = name_spans(asked.question)
     found, last = [], ""
     for token in tokens_of(asked.question):
@@ -50,7 +48,7 @@ def question_features(asked: QuestionAnalysis) -> list[int]:
 
 @lru_cache(maxsize=1 << 16)
 def answer_features(text: str) -> tuple[int, ...]:
-    """Rows for the words of a text, its first and last one, how they are written, and how many they are."""
+    """Return rows for the words of a text, its first and last one, how they are written, and how many they are."""
     words = _WORD.findall(text)
     if not words:
         return (0,)
@@ -68,14 +66,14 @@ class TypeModel:
     def __init__(self, questions: npt.NDArray[Any], answers: npt.NDArray[Any]) -> None:
         self.questions, self.answers = questions, answers
 
-    def scores(self, asked: QuestionAnalysis, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        """(len(texts),): how well each fits, in nats above a random answer, up to a constant of the question."""
+    def scores(self, asked: QuestionAnalysis, texts: Sequence[str]) -> npt.NDArray[np.float64]:
+        """Return (len(texts),): how well each fits, in nats above a random answer, up to a constant of the question."""
         question = self.questions[question_features(asked)].astype(np.float32).mean(axis=0)  # (D,)
         rows = [answer_features(text) for text in texts]
         sizes = np.array([len(row) for row in rows])
         fits = self.answers.astype(np.float32) @ question  # (ROWS,)
         flat = fits[[row for found in rows for row in found]]  # (sum of sizes,)
-        sums: npt.NDArray[np.float32] = np.add.reduceat(flat, np.cumsum(sizes) - sizes) / sizes
+        sums: npt.NDArray[np.float64] = np.add.reduceat(flat, np.cumsum(sizes) - sizes) / sizes
         return sums
 
 

@@ -45,7 +45,7 @@ _FIRST_YEAR = 100  # a day without its year orders nothing
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The side chosen, and the sentences that speak for it, at most one a side.
+    """Holds the side chosen, and the sentences that speak for it, at most one a side.
 
     decided: both sides told what was compared; else it is a guess.
     """
@@ -56,7 +56,7 @@ class Choice:
 
     @property
     def confidence(self) -> float:
-        """How often such a choice is right."""
+        """Return how often such a choice is right."""
         return 0.8 if self.decided else 0.6
 
 
@@ -67,7 +67,7 @@ class _Told:
 
 
 def choose(asked: QuestionAnalysis, sides: Sequence[Side]) -> Choice:
-    """The side that the question asks for."""
+    """Return the side that the question asks for."""
     asking = _without_names(asked.question, sides)
     words, about = {token.word for token in tokens_of(asking)}, frozenset(stems(asking))
     criterion, sign = _criterion(words, about)
@@ -85,7 +85,7 @@ def choose(asked: QuestionAnalysis, sides: Sequence[Side]) -> Choice:
 
 
 def _without_names(question: str, sides: Sequence[Side]) -> str:
-    """The question without the names, and without what is told of the last one behind a comma."""
+    """Return the question without the names, and without what is told of the last one behind a comma."""
     places = [(question.find(side.name), side.name) for side in sides]
     last, name = max(places)
     if last >= 0:
@@ -99,7 +99,7 @@ def _without_names(question: str, sides: Sequence[Side]) -> str:
 
 
 def _criterion(words: set[str], about: frozenset[str]) -> tuple[Criterion, float]:
-    """What is compared, and 1.0 to pick the greatest, -1.0 the least."""
+    """Return what is compared, and 1.0 to pick the greatest, -1.0 the least."""
     if words & _LATEST and not words & (_MOST - {"more", "most"}):
         return "time", 1.0
     if words & _EARLIEST:
@@ -121,7 +121,7 @@ def _told(side: Side, criterion: Criterion, about: frozenset[str]) -> _Told | No
 
 
 def _dated(side: Side, about: frozenset[str]) -> _Told | None:
-    """When what is asked about happened: the date that stands nearest behind its words."""
+    """Return when what is asked about happened: the date that stands nearest behind its words."""
     if about & _DEATH:
         lifetime = _lifetime(side)
         if len(lifetime) > 1:
@@ -145,7 +145,7 @@ def _dated(side: Side, about: frozenset[str]) -> _Told | None:
 
 
 def _lifetime(side: Side) -> list[_Told]:
-    """The dates of the first brackets that hold any: birth, then death."""
+    """Return the dates of the first brackets that hold any: birth, then death."""
     for sentence in side.sentences[:2]:
         for bracket in re.finditer(r"\(([^()]*)\)", sentence.text):
             dates = [figure for figure in figures_in(bracket[1]) if figure.kind in {"date", "year"}]
@@ -166,7 +166,7 @@ def _lasted(side: Side) -> _Told | None:
 
 
 def _counted(side: Side, about: frozenset[str]) -> _Told | None:
-    """The number that stands nearest to what is counted."""
+    """Return the number that stands nearest to what is counted."""
     best, most = None, 0.0
     for sentence in side.sentences:
         for figure in figures_in(sentence.text):
@@ -181,7 +181,7 @@ def _counted(side: Side, about: frozenset[str]) -> _Told | None:
 
 
 def _members(side: Side) -> _Told | None:
-    """How many members a group has: by a word for it, by a number, by the list of their names."""
+    """Return how many members a group has: by a word for it, by a number, by the list of their names."""
     for sentence in side.sentences:
         for token in sentence.tokens:
             if token.word in _GROUPS:
@@ -198,7 +198,7 @@ def _members(side: Side) -> _Told | None:
 
 
 def _listed(side: Side) -> _Told | None:
-    """How many things its first sentence lists: what is left to count where nothing else is."""
+    """Return how many things its first sentence lists: what is left to count where nothing else is."""
     if not side.sentences:
         return None
     opening = side.sentences[0]
@@ -210,7 +210,7 @@ def _people(sentence: Sentence) -> list[tuple[int, int]]:
 
 
 def _nearness(sentence: Sentence, figure: Figure, wanted: frozenset[str]) -> float:
-    """How close the wanted words stand, those before the figure closer; 0 beyond reach."""
+    """Return how close the wanted words stand, those before the figure closer; 0 beyond reach."""
     first = next((place for place, token in enumerate(sentence.tokens) if token.end > figure.start), 0)
     total = 0.0
     for place, token in enumerate(sentence.tokens):
@@ -221,7 +221,7 @@ def _nearness(sentence: Sentence, figure: Figure, wanted: frozenset[str]) -> flo
 
 
 def _by_trait(sides: Sequence[Side], about: frozenset[str]) -> Choice:
-    """The side whose passage says more of the question's other words."""
+    """Return the side whose passage says more of the question's other words."""
     scored = []
     for side in sides:
         whole = frozenset(root for sentence in side.sentences for root in sentence.stems)
@@ -236,7 +236,7 @@ def _by_trait(sides: Sequence[Side], about: frozenset[str]) -> Choice:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the things compared: its name, and the sentences of the passage about it, in order.
+    """Holds one of the things compared: its name, and the sentences of the passage about it, in order.
 
     asked: the name as the question has it, which may hold a word too many. No sentences: no passage is about it.
     """
@@ -246,12 +246,15 @@ class Side:
     sentences: tuple[Sentence, ...]
 
     def best_sentence(self, stems: frozenset[str]) -> Sentence | None:
-        """The sentence with most of `stems`, the first among equals."""
+        """Return the sentence with most of `stems`, the first among equals."""
         return max(self.sentences, key=lambda sentence: len(stems & sentence.stems), default=None)
 
 
 def sides_of(asked: QuestionAnalysis, passages: Sequence[Passage], sentences: Sequence[Sentence]) -> tuple[Side, ...]:
-    """The sides in the order of the question, one where it asks of one thing; no passage is about two of them."""
+    """Return the sides in the order of the question, one where it asks of one thing.
+
+    No passage is about two of them.
+    """
     wanted = frozenset(stems(asked.question))
     taken: set[int] = set()
     sides = []
@@ -265,14 +268,17 @@ def sides_of(asked: QuestionAnalysis, passages: Sequence[Passage], sentences: Se
 
 
 def _trimmed(name: str, title: str) -> str:
-    """The title, where the name goes on behind it with words that are not its own: "James Hall Argentinian"."""
+    """Return the title, where the name goes on behind it with words that are not its own: "James Hall Argentinian"."""
     return title if title and canonical_key(name).startswith(f"{canonical_key(title)} ") else name
 
 
 def _about(
     name: str, wanted: frozenset[str], passages: Sequence[Passage], sentences: Sequence[Sentence], taken: set[int]
 ) -> int | None:
-    """The passage whose title, or else whose first words, name it; of namesakes the one closest to the question."""
+    """Return the passage whose title, or else whose first words, name it.
+
+    Of namesakes it is the one closest to the question.
+    """
     key = canonical_key(name)
     best, most = None, (0.0, 0.0)
     for place, passage in enumerate(passages):

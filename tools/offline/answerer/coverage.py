@@ -87,7 +87,7 @@ def cover(words: QuestionWords, rarity: Rarity, passages: Sequence[Passage], sen
 
 
 def _names(passages: Sequence[Passage]) -> npt.NDArray[np.bool_]:
-    """(P, P): whether the text of the row's passage holds the title of the column's."""
+    """Return (P, P): whether the text of the row's passage holds the title of the column's."""
     texts = [f" {canonical_key(passage.text)} " for passage in passages]
     titles = [canonical_key(bare_title(passage.title)) for passage in passages]
     found = np.array([[bool(title) and f" {title} " in text for title in titles] for text in texts])
@@ -119,7 +119,7 @@ _LEADS = {
 
 
 def bucket(word: str, buckets: int = BUCKETS) -> int:
-    """The row of a hashed table that stands for `word`; the same everywhere and always."""
+    """Return the row of a hashed table that stands for `word`; the same everywhere and always."""
     return crc32(word.encode()) % buckets
 
 
@@ -139,7 +139,7 @@ class Rarity:
 
 @dataclass(frozen=True, slots=True)
 class QuestionWords:
-    """What Q content words of a question are worth.
+    """Holds what Q content words of a question are worth.
 
     place: stem -> its place among Q; worth (Q,), sums to 1; named (Q,): whether it stands in a name; focus (Q,): worth
     that fades with the distance to the word that asks; ending (Q,): with the distance to the question's end. lead: the
@@ -178,14 +178,17 @@ class QuestionWords:
         return cls(place, _whole(worth), np.array(named, dtype=bool), _whole(focus), _whole(ending), lead)
 
     def present(self, stems: Iterable[str]) -> npt.NDArray[np.bool_]:
-        """(Q,): which of the question's words are among `stems`."""
+        """Return (Q,): which of the question's words are among `stems`."""
         found = np.zeros(len(self.place), dtype=bool)
         found[[self.place[stem] for stem in stems if stem in self.place]] = True
         return found
 
 
 def _asks(tokens: Sequence[Token]) -> int:
-    """The place of the word that asks: one that begins or ends the question, one that only asks, else the first."""
+    """Return the place of the word that asks.
+
+    That is one that begins or ends the question, one that only asks, else the first.
+    """
     found = [number for number, token in enumerate(tokens) if token.word in _ASKING]
     if not found or found[0] == 0:
         return 0
@@ -195,7 +198,7 @@ def _asks(tokens: Sequence[Token]) -> int:
 
 
 def _whole(worth: Doubles) -> Doubles:
-    """Scaled to sum to 1."""
+    """Return scaled to sum to 1."""
     return worth / worth.sum() if len(worth) else worth
 
 
@@ -214,7 +217,9 @@ class GraphLinks:
         self._known: dict[str, tuple[float, ...]] = {}
 
     def row(self, key: str) -> tuple[float, ...]:
-        """Of the facts that touch it: the best relation's and the best other entity's share of the question's worth,
+        """Return eight numbers of the facts that touch the entity.
+
+        These are the best relation's and the best other entity's share of the question's worth,
         the best sum of both, the best relation's share of what stands near the word that asks; the share of the noun
         asked for that a fact says it is; the logarithm of their number; whether it is a node; 1 / (1 + steps from a
         name asked)."""

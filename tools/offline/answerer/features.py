@@ -21,8 +21,6 @@ from ras_agent.tools.offline.answerer.coverage import Coverage, GraphLinks, Ques
 from ras_agent.tools.offline.answerer.reading import Mention, Sentence, mentions_in
 from ras_agent.tools.offline.question import QuestionAnalysis
 
-__all__ = ["FEATURES", "Candidates", "describe"]
-
 SENTENCES = 32
 _KINDS = ("name", "part", "place", "date", "number", "phrase", "title")
 _OF_SENTENCE = (
@@ -76,7 +74,7 @@ def describe(
     sentences: Sequence[Sentence],
     rarity: Rarity,
 ) -> Candidates | None:
-    """The spans of the most promising sentences; None where there is nothing to ask or to read."""
+    """Return the spans of the most promising sentences; None where there is nothing to ask or to read."""
     words = QuestionWords.of(asked.question, rarity)
     if not words.place or not sentences:
         return None
@@ -138,7 +136,7 @@ def _sentence_row(coverage: Coverage, place: int, rank: int, sentence: Sentence,
 def _place_rows(
     sentence: Sentence, mentions: Sequence[Mention | None], words: QuestionWords
 ) -> npt.NDArray[np.float64]:
-    """(M, len(_OF_PLACE)): how close the question's words stand to each span, itself left out."""
+    """Return (M, len(_OF_PLACE)): how close the question's words stand to each span, itself left out."""
     at = [(place, words.place[token.stem]) for place, token in enumerate(sentence.tokens) if token.stem in words.place]
     led = np.array([_led(sentence, mention, words.lead) for mention in mentions])
     if not at:
@@ -178,7 +176,7 @@ def _led(sentence: Sentence, mention: Mention | None, lead: frozenset[str]) -> f
 
 
 class _Book:
-    """What is looked up for every span of one question."""
+    """Holds what is looked up for every span of one question."""
 
     def __init__(
         self,

@@ -33,7 +33,7 @@ _CLIP = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A candidate with its likeliest span. share: of all candidates' probability, in 0..1."""
+    """Holds a candidate with its likeliest span. share: of all candidates' probability, in 0..1."""
 
     text: str
     key: str
@@ -64,7 +64,7 @@ class Ranker:
         sentences: Sequence[Sentence],
         reader: SpanReader | None = None,
     ) -> list[Ranked]:
-        """The candidates that have the form of an answer, best first; where none has, all with no share.
+        """Return the candidates that have the form of an answer, best first; where none has, all with no share.
 
         Empty where there is nothing to read. A `reader` has its say on each.
         """
@@ -81,27 +81,27 @@ class Ranker:
         return [one for one in pooled(found, logits) if one.share > 0]
 
     def inputs(self, asked: QuestionAnalysis, found: Candidates) -> npt.NDArray[np.float32]:
-        """(M, len(INPUTS))"""
+        """Return (M, len(INPUTS))"""
         types = self.types.scores(asked, found.texts)
         return np.column_stack([found.features, types, types - types.max()]).astype(np.float32)
 
     def confidence(self, share: float) -> float:
-        """The token F1 to expect of a candidate with this share, in 0..1."""
+        """Return the token F1 to expect of a candidate with this share, in 0..1."""
         share = min(max(share, 1e-4), 1 - 1e-4)
         odds = float(np.log(share / (1 - share)))
         return float(1 / (1 + np.exp(-(self._slope * odds + self._offset))))
 
     def score(self, inputs: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        """(M,) logits of being the answer: a linear map plus one hidden layer."""
+        """Return (M,) logits of being the answer: a linear map plus one hidden layer."""
         net = self._net
         scaled = np.clip((inputs - net["mean"]) / net["deviation"], -_CLIP, _CLIP)
         hidden = np.tanh(scaled @ net["hidden.weight"] + net["hidden.bias"])
-        logits: npt.NDArray[np.float32] = scaled @ net["linear"] + hidden @ net["out"]
+        logits: npt.NDArray[Any] = scaled @ net["linear"] + hidden @ net["out"]
         return logits
 
 
 def pooled(found: Candidates, logits: npt.NDArray[np.float32]) -> list[Ranked]:
-    """One entry a key, its spans' probabilities added up, told by the likeliest span."""
+    """Return one entry a key, its spans' probabilities added up, told by the likeliest span."""
     probability = np.exp(logits - logits.max())
     probability /= probability.sum()
     shares: dict[str, float] = {}
@@ -116,7 +116,7 @@ def pooled(found: Candidates, logits: npt.NDArray[np.float32]) -> list[Ranked]:
 
 @lru_cache(maxsize=1)
 def packaged_ranker() -> Ranker:
-    """The ranker that comes with the package; read once."""
+    """Return the ranker that comes with the package; read once."""
     with as_file(files("ras_agent.data")) as folder:
         return Ranker(read_safetensors(Path(folder) / "answer_ranker.safetensors"))
 
@@ -130,7 +130,7 @@ _NAMED = frozenset({"person", "place", "organisation", "work", "nationality"})
 def fitting(
     asked: QuestionAnalysis, texts: Sequence[str], sentences: Sequence[Sentence], mentions: Sequence[Mention | None]
 ) -> npt.NDArray[np.bool_]:
-    """(M,): False for spans whose form cannot answer. All True where the question does not tell what it wants.
+    """Return (M,): False for spans whose form cannot answer. All True where the question does not tell what it wants.
 
     What is counted ("How many children") must be spoken of in the span's sentence. A span without a mention is a
     passage's title, which names something whatever its form ("1984").
@@ -163,7 +163,7 @@ _TEMPERATURE = 4.0
 
 
 def reader_logits(reader: SpanReader, question: str, passages: Sequence[Passage], found: Candidates) -> Doubles:
-    """(M,) what to add to the candidates' logits: a multiple of the log of their expected overlap, floored."""
+    """Return (M,) what to add to the candidates' logits: a multiple of the log of their expected overlap, floored."""
     heads = [f"{passage.title}. " if passage.title else "" for passage in passages]
     texts = [head + passage.text for head, passage in zip(heads, passages, strict=True)]
     places = []
@@ -175,7 +175,7 @@ def reader_logits(reader: SpanReader, question: str, passages: Sequence[Passage]
 
 
 def expected_overlap(spans: Sequence[Sequence[Span]], places: Sequence[tuple[int, int, int]]) -> Doubles:
-    """(M,) in 0..1 for places (passage, start, end); `spans` are a reader's, passage by passage."""
+    """Return (M,) in 0..1 for places (passage, start, end); `spans` are a reader's, passage by passage."""
     read = [number for number, found in enumerate(spans) if found]
     best = np.array([max(span.score for span in spans[number]) for number in read])
     weights = {

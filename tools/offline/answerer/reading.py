@@ -82,7 +82,7 @@ class Mention:
 
 
 def mentions_in(sentence: Sentence) -> list[Mention]:
-    """Candidate spans, each once; a span that is several things is the first of them."""
+    """Return candidate spans, each once; a span that is several things is the first of them."""
     text, tokens = sentence.text, sentence.tokens
     at_start = {token.start: place for place, token in enumerate(tokens)}
     at_end = {token.end: place + 1 for place, token in enumerate(tokens)}
@@ -117,14 +117,14 @@ def _spans(text: str, tokens: tuple[Token, ...]) -> Iterator[tuple[int, int, Men
 
 
 def _places(text: str, names: list[tuple[int, int]]) -> Iterator[tuple[int, int, MentionKind]]:
-    """Names parted by a comma alone: "Birmingham, Alabama"."""
+    """Yield names parted by a comma alone: "Birmingham, Alabama"."""
     for (start, left), (right, end) in pairwise(names):
         if _COMMA.fullmatch(text, left, right):
             yield start, end, "place"
 
 
 def _parts(text: str, start: int, end: int) -> Iterator[tuple[int, int, MentionKind]]:
-    """The two sides of a joint inside a name: "Earl of Northumbria"."""
+    """Yield the two sides of a joint inside a name: "Earl of Northumbria"."""
     for joint in _INNER_JOINT.finditer(text, start, end):
         yield start, joint.start(), "part"
         yield joint.end(), end, "part"
@@ -146,7 +146,7 @@ def _runs(text: str, tokens: tuple[Token, ...]) -> Iterator[tuple[int, int]]:
 
 
 def _phrases(tokens: tuple[Token, ...], first: int, last: int) -> Iterator[tuple[int, int, MentionKind]]:
-    """A run, and what is left of it without its first words or its last one."""
+    """Yield a run, and what is left of it without its first words or its last one."""
     for begin in range(first, last):
         for finish in (last, last - 1):
             if begin < finish <= begin + _LONGEST_PHRASE:

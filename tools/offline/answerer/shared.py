@@ -12,8 +12,6 @@ from ras_agent.tools.offline.answerer.choice import Side
 from ras_agent.tools.offline.answerer.reading import Sentence, mentions_in
 from ras_agent.tools.offline.question import QuestionAnalysis
 
-__all__ = ["Common", "common_ground", "spoken"]
-
 _IS = re.compile(r"\b(?:is|are|was|were)\s+(?:(?:an?|the|one of the)\s+)?")
 # what is told behind these is no longer what the subject is
 _DEFINED = re.compile(
@@ -31,7 +29,7 @@ _LATER = 0.4
 
 @dataclass(frozen=True, slots=True)
 class Common:
-    """A phrase told of every side, as the first one has it. grounds: a sentence a side."""
+    """Holds a phrase told of every side, as the first one has it. grounds: a sentence a side."""
 
     text: str
     stems: tuple[str, ...]
@@ -44,7 +42,7 @@ class Common:
 
 
 def common_ground(asked: QuestionAnalysis, sides: Sequence[Side]) -> list[Common]:
-    """What both sides are called, else what both are told to have to do with, in the order of the first side's text.
+    """Return what both sides are called, else what both have to do with, in the order of the first side's text.
 
     Words of the question are no answer, and a phrase that only occurs inside a longer common one is left out. Where
     the question asks for a nationality or a place, only names count; a year or a day never does.
@@ -69,7 +67,7 @@ def common_ground(asked: QuestionAnalysis, sides: Sequence[Side]) -> list[Common
 
 
 def spoken(asked: QuestionAnalysis, common: Sequence[Common], types: TypeModel) -> Common:
-    """The common phrase that fits the question best, the earlier the better; all where it asks for several."""
+    """Return the common phrase that fits the question best, the earlier the better; all where it asks for several."""
     noun = asked.answer_noun[-1] if asked.answer_noun else ""
     if (noun.endswith("s") or not noun) and not common[0].named:
         chosen = common[:_MOST]
@@ -83,7 +81,10 @@ _Table = dict[tuple[str, ...], tuple[str, Sentence]]
 
 
 def _called(opening: Sentence) -> _Table:
-    """What a first sentence says its subject is: the phrases behind its verb, whole and without their first words."""
+    """Return what a first sentence says its subject is.
+
+    These are the phrases behind its verb, whole and without their first words.
+    """
     found: _Table = {}
     verb = _IS.search(opening.text)
     if verb is None:
@@ -98,7 +99,7 @@ def _called(opening: Sentence) -> _Table:
 
 
 def _shortened(phrase: str) -> Iterator[str]:
-    """The phrase without its names before a common noun, then shorter and shorter; last those names."""
+    """Yield the phrase without its names before a common noun, then shorter and shorter; last those names."""
     words = phrase.split()
     names = next((place for place, word in enumerate(words) if not word[:1].isupper()), len(words))
     for place in range(names, len(words)):
@@ -108,7 +109,7 @@ def _shortened(phrase: str) -> Iterator[str]:
 
 
 def _told(sentences: Sequence[Sentence]) -> _Table:
-    """Names and noun phrases; no dates or numbers."""
+    """Return names and noun phrases; no dates or numbers."""
     found: _Table = {}
     for sentence in sentences:
         for mention in mentions_in(sentence):

@@ -13,14 +13,15 @@ import numpy.typing as npt
 
 from ras_agent.errors import WeightsError
 
-__all__ = ["read_safetensors", "write_safetensors"]
-
 _TYPES = {"F32": "<f4", "F16": "<f2", "I8": "|i1", "U8": "|u1"}
 _NAMES = {np.dtype(code): name for name, code in _TYPES.items()}
 
 
 def read_safetensors(path: Path) -> dict[str, npt.NDArray[Any]]:
-    """The arrays of a safetensors file by name. Raises WeightsError for a file that is none, or of other types."""
+    """Return the arrays of a safetensors file by name.
+
+    Raises WeightsError for a file that is none, or of other types.
+    """
     try:
         data = path.read_bytes()
     except OSError as error:

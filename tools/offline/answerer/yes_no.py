@@ -14,8 +14,6 @@ from ras_agent.tools.offline.answerer.choice import Side, choose
 from ras_agent.tools.offline.answerer.reading import Sentence, mentions_in
 from ras_agent.tools.offline.question import QuestionAnalysis
 
-__all__ = ["Verdict", "decide"]
-
 _SAME = re.compile(r"\b(?:same|different|share[sd]?|common)\b", re.IGNORECASE)
 _THAN = re.compile(r"\b(?:than|before|after)\b", re.IGNORECASE)
 _DIFFERENT = re.compile(r"\bdifferent\b", re.IGNORECASE)
@@ -39,7 +37,7 @@ class Verdict:
 
     @property
     def confidence(self) -> float:
-        """How often such a verdict is right."""
+        """Return how often such a verdict is right."""
         return 0.75 if self.grounds else 0.5
 
 
@@ -56,7 +54,7 @@ def decide(asked: QuestionAnalysis, sides: Sequence[Side]) -> Verdict:
 
 
 def _first_wins(asked: QuestionAnalysis, sides: Sequence[Side]) -> Verdict:
-    """ "Is A older than B?" is yes where A would be chosen."""
+    """Return "Is A older than B?" is yes where A would be chosen."""
     choice = choose(asked, sides)
     return Verdict(choice.side is sides[0] and choice.decided, choice.grounds, 1.0)
 
@@ -106,7 +104,7 @@ def _shared(asked: QuestionAnalysis, sides: Sequence[Side], about: frozenset[str
 
 
 def _named(sentence: Sentence, side: Side, *, widest: bool) -> frozenset[str]:
-    """Keys of the names and numbers told of a side, its own name left out.
+    """Return keys of the names and numbers told of a side, its own name left out.
 
     The last of a chain of places ("Nantong, Jiangsu, China") counts only where the widest place is asked for: two
     cities of one country need not be in the same province.
@@ -123,6 +121,6 @@ def _named(sentence: Sentence, side: Side, *, widest: bool) -> frozenset[str]:
 
 
 def _called(opening: Sentence) -> frozenset[str]:
-    """Stems of the common nouns that its noun phrases end in: what its subject is called."""
+    """Return stems of the common nouns that its noun phrases end in: what its subject is called."""
     last = [opening.tokens[mention.last - 1] for mention in mentions_in(opening) if mention.kind == "phrase"]
     return frozenset(token.stem for token in last if opening.text[token.start].islower())

@@ -19,7 +19,7 @@ _DASHES = frozenset("–—-")
 
 @dataclass(frozen=True, slots=True)
 class VerbGroup:
-    """A verb with its auxiliaries, adverbs and infinitives.
+    """Holds a verb with its auxiliaries, adverbs and infinitives.
 
     finite: it can head a clause. copula: a form of "be" alone. bare: one participle or gerund without auxiliary.
     """
@@ -32,7 +32,7 @@ class VerbGroup:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A piece of a sentence: characters `start` to `end`."""
+    """Holds a piece of a sentence: characters `start` to `end`."""
 
     kind: ChunkKind
     text: str
@@ -43,7 +43,7 @@ class Chunk:
 
 
 def chunked(tokens: list[Token], sentence: str) -> list[Chunk]:
-    """The chunks of a sentence, in order; adverbs outside verb groups and noun phrases are left out."""
+    """Return the chunks of a sentence, in order; adverbs outside verb groups and noun phrases are left out."""
     chunks: list[Chunk] = []
     at = 0
     while at < len(tokens):
@@ -71,7 +71,7 @@ def chunked(tokens: list[Token], sentence: str) -> list[Chunk]:
 
 
 def _verb_group_end(tokens: list[Token], start: int) -> int:
-    """Where the verb group at `start` ends; `start` if there is none."""
+    """Return where the verb group at `start` ends; `start` if there is none."""
     at, main = start, False
     while at < len(tokens):
         tag = tokens[at].tag
@@ -119,7 +119,7 @@ _DATED = frozenset({"in", "since", "until", "by", "from", "during", "around", "c
 
 @dataclass(frozen=True, slots=True)
 class NounPhrase:
-    """A noun phrase in its parts, all as written: "the band's" + "American" "singer" + "Ann Lee".
+    """Holds a noun phrase in its parts, all as written: "the band's" + "American" "singer" + "Ann Lee".
 
     text: all of it without the article. name: the name or title it ends in. description: what stands before that name.
     owner: what stands before "'s". inner: a name that it begins with or holds. opener: the folded article, possessive
@@ -140,7 +140,7 @@ class NounPhrase:
 
 
 def noun_phrase_end(tokens: Sequence[Token], start: int) -> int:
-    """Where the noun phrase at `start` ends; `start` if there is none."""
+    """Return where the noun phrase at `start` ends; `start` if there is none."""
     first = tokens[start]
     if first.tag == "pronoun" or (first.tag == "date" and start and tokens[start - 1].low in _DATED):
         return start + 1
@@ -224,7 +224,7 @@ def _describes(token: Token) -> bool:
 
 
 def noun_phrase(tokens: Sequence[Token], sentence: str) -> NounPhrase:
-    """The phrase that these tokens of the sentence are."""
+    """Return the phrase that these tokens of the sentence are."""
     body = list(tokens)
     opener = ""
     while body and body[0].tag in _OPENERS:
@@ -243,7 +243,7 @@ def noun_phrase(tokens: Sequence[Token], sentence: str) -> NounPhrase:
 
 
 def _text(part: Sequence[Token], sentence: str) -> str:
-    """The text of the tokens; quotation marks round a title stay where other words stand beside it."""
+    """Return the text of the tokens; quotation marks round a title stay where other words stand beside it."""
     if not part:
         return ""
     start, end = part[0].start, part[-1].end

@@ -21,7 +21,7 @@ _AND = frozenset({"and", "or", "&"})
 
 
 def read_clauses(chunks: Sequence[Chunk], topic: Topic) -> Iterator[Fact]:
-    """The facts of one sentence. Pronouns, "the film" and short names in subject position stand for the topic."""
+    """Yield the facts of one sentence. Pronouns, "the film" and short names in subject position stand for the topic."""
     reader = _Reader(list(chunks), topic)
     reader.read()
     yield from dict.fromkeys(reader.facts)
@@ -180,7 +180,7 @@ class _Reader:
         return at + 1
 
     def _place(self, at: int, phrase: NounPhrase) -> tuple[int, list[str]]:
-        """Where a chain "York, Pennsylvania, United States" ends, and its parts; no parts if it is none."""
+        """Return where a chain "York, Pennsylvania, United States" ends, and its parts; no parts if it is none."""
         if not phrase.name or phrase.tag != "name" or self.preposition.split(" ")[-1] not in _PLACING:
             return at + 1, []
         end, parts = at + 1, [phrase.name]
@@ -283,7 +283,7 @@ class Frame:
     until_comma: bool = False
 
     def predicate(self, preposition: str, *, near: bool = True) -> str:
-        """The words that lead to an object; the longest lose words in the middle, where they say least."""
+        """Return the words that lead to an object; the longest lose words in the middle, where they say least."""
         parts = [*self.prefix, self.verb, self.direct, self.near if near else "", preposition]
         words = " ".join(parts).split()
         if len(words) > _LONGEST_PREDICATE:

@@ -23,8 +23,6 @@ from ras_agent.tools.offline.extractor.topics import (
     without_asides,
 )
 
-__all__ = ["OfflineExtractor"]
-
 
 class OfflineExtractor:
     """Reads triples with rules of English; knows no entity, relation or question beforehand."""
@@ -32,7 +30,10 @@ class OfflineExtractor:
     name = "offline"
 
     def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
-        """The facts of each sentence, each with the sentence's span; none from text without words it can read."""
+        """Return the facts of each sentence, each with the sentence's span.
+
+        Text without words that it can read has none.
+        """
         titles = _title_pattern(passages)
         return Extraction(tuple(triple for passage in passages for triple in _triples(passage, titles)))
 
@@ -76,6 +77,6 @@ def _facts(sentence: str, topic: Topic, titles: re.Pattern[str] | None, first: b
 
 
 def _before(aside: Aside, chunks: Sequence[Chunk]) -> str:
-    """The phrase that a bracket follows."""
+    """Return the phrase that a bracket follows."""
     before = [chunk.np for chunk in chunks if chunk.np is not None and chunk.end <= aside.start]
     return (before[-1].name or before[-1].text) if before else ""

@@ -4,28 +4,6 @@ from __future__ import annotations
 
 from ras_agent.text.words import word_set
 
-__all__ = [
-    "ADVERBS",
-    "BE",
-    "CONJUNCTIONS",
-    "DETERMINERS",
-    "DO",
-    "HAVE",
-    "INCLUDING",
-    "IRREGULAR_PAST",
-    "IRREGULAR_PARTICIPLES",
-    "KNOWN",
-    "MODALS",
-    "NUMERALS",
-    "OBJECT_PRONOUNS",
-    "PERSONAL",
-    "POSSESSIVES",
-    "PREPOSITIONS",
-    "RELATIVES",
-    "SUBORDINATORS",
-    "VERBS",
-]
-
 DETERMINERS = word_set("a an the this these that those some any each every no another both all either neither such")
 POSSESSIVES = word_set("his her its their my our your whose")
 PERSONAL = word_set("he she it they i we you")

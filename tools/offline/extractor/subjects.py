@@ -38,12 +38,12 @@ class Subject:
 
 
 def finite_verbs(chunks: Sequence[Chunk]) -> list[int]:
-    """The chunks that may head a clause."""
+    """Return the chunks that may head a clause."""
     return [at for at, chunk in enumerate(chunks) if chunk.vg is not None and chunk.vg.finite]
 
 
 def subject_of(chunks: Sequence[Chunk], verbs: Sequence[int], start: int, topic: Topic) -> Subject | None:
-    """The subject of the clause that begins at chunk `start`; None if none of its finite `verbs` heads it."""
+    """Return the subject of the clause that begins at chunk `start`; None if none of its finite `verbs` heads it."""
     places = verbs[bisect_right(verbs, start) :]
     verb = next((at for at in places if _heads(chunks, at, start)), None)
     if verb is None:
@@ -82,7 +82,7 @@ def _resumes(chunks: Sequence[Chunk], at: int) -> bool:
 
 
 def _segments(chunks: Sequence[Chunk], start: int, verb: int) -> list[tuple[int, int]]:
-    """The stretches between the commas before the verb."""
+    """Return the stretches between the commas before the verb."""
     segments, first = [], start
     for at in range(start, verb + 1):
         if at == verb or chunks[at].text == ",":
@@ -98,7 +98,10 @@ def _segments(chunks: Sequence[Chunk], start: int, verb: int) -> list[tuple[int,
 def _chosen(
     chunks: Sequence[Chunk], segments: list[tuple[int, int]], nominal: list[tuple[int, int]]
 ) -> tuple[int, int]:
-    """The stretch that is the subject: a pronoun; the first one, or after an introduction the last with an article."""
+    """Return the stretch that is the subject.
+
+    That is a pronoun, the first stretch, or after an introduction the last with an article.
+    """
     phrases = [(segment, phrase) for segment in nominal if (phrase := chunks[segment[0]].np) is not None]
     for segment, phrase in phrases:
         if phrase.tag == "pronoun" and segment != nominal[0]:
@@ -139,7 +142,7 @@ def _read(chunks: Sequence[Chunk], first: int, last: int, verb: int, topic: Topi
 
 
 def _introduced(chunks: Sequence[Chunk], first: int, name: NounPhrase, label: str, topic: Topic) -> list[Fact]:
-    """What the noun before a name says: "His wife, | Bo Day", "Award-winning actress, | Ann Lee"."""
+    """Return what the noun before a name says: "His wife, | Bo Day", "Award-winning actress, | Ann Lee"."""
     noun = chunks[first - 2].np if first >= 2 and chunks[first - 1].text == "," else None
     if noun is None or noun.tag != "noun" or noun.name or not name.name:
         return []
@@ -150,7 +153,7 @@ def _introduced(chunks: Sequence[Chunk], first: int, name: NounPhrase, label: st
 
 @dataclass(frozen=True, slots=True)
 class _Head:
-    """The node that a subject's first phrase names, the words it leaves for the predicate, and its own facts."""
+    """Holds the node that a subject's first phrase names, the words it leaves for the predicate, and its own facts."""
 
     label: str
     words: str = ""
@@ -192,14 +195,14 @@ _COPULAS = frozenset({"is", "are", "was", "were"})
 
 
 def head_of(phrase: NounPhrase) -> str:
-    """The part of a phrase that is a node of the graph: the name it ends in, or all of it without the owner."""
+    """Return the part of a phrase that is a node of the graph: the name it ends in, or all of it without the owner."""
     if phrase.owner:
         return " ".join(part for part in (phrase.description, phrase.name) if part)
     return phrase.name if phrase.name and phrase.description else phrase.text
 
 
 def facts_about(subject: str, predicate: str, phrase: NounPhrase, topic: Topic) -> Iterator[Fact]:
-    """The facts that `subject predicate phrase` holds, the plainest first."""
+    """Yield the facts that `subject predicate phrase` holds, the plainest first."""
     if phrase.owner:
         yield from _owned(subject, predicate, phrase, topic)
     elif phrase.name and phrase.description:
@@ -215,7 +218,10 @@ def facts_about(subject: str, predicate: str, phrase: NounPhrase, topic: Topic) 
 
 
 def _owned(subject: str, predicate: str, phrase: NounPhrase, topic: Topic) -> Iterator[Fact]:
-    """ "X's wife Y", "X's third album", "Disney's Hollywood Studios"; the owner of "the band's album" is the topic."""
+    """Yield "X's wife Y", "X's third album", "Disney's Hollywood Studios".
+
+    The owner of "the band's album" is the topic.
+    """
     common = phrase.owner.islower()
     owner = topic.label if topic.same(phrase.owner) or (common and " " not in phrase.owner) else phrase.owner
     head = head_of(phrase)
@@ -233,7 +239,7 @@ def _owned(subject: str, predicate: str, phrase: NounPhrase, topic: Topic) -> It
 
 
 def _classes(subject: str, predicate: str, phrase: NounPhrase) -> Iterator[Fact]:
-    """What "is a 1999 American film" says besides: the year, the nationality, the bare noun."""
+    """Yield what "is a 1999 American film" says besides: the year, the nationality, the bare noun."""
     rest = phrase.text
     dated = _YEAR.match(rest)
     if dated:
@@ -249,7 +255,7 @@ def _classes(subject: str, predicate: str, phrase: NounPhrase) -> Iterator[Fact]
 
 
 def _inner(subject: str, predicate: str, phrase: NounPhrase) -> Iterator[Fact]:
-    """The names that stand before the noun: "a Marvel Comics character" is a character of Marvel Comics."""
+    """Yield the names that stand before the noun: "a Marvel Comics character" is a character of Marvel Comics."""
     for name in phrase.inner:
         if not DEMONYM.fullmatch(name):
             noun = " ".join(phrase.text.replace(name, " ", 1).split())
@@ -263,5 +269,5 @@ def _tells_what(description: str) -> bool:
 
 
 def _singular(description: str) -> str:
-    """ "art directors" as what each of them is."""
+    """Return "art directors" as what each of them is."""
     return description[:-1] if description.endswith(("ors", "ers", "ists", "ians", "sts")) else description

@@ -61,7 +61,7 @@ _GENITIVE = re.compile(r"(?:(?<=s)['’]|['’]s)(?=\s)")
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word, or what counts as one; `text` is characters `start` to `end` of the sentence."""
+    """Holds a word, or what counts as one; `text` is characters `start` to `end` of the sentence."""
 
     text: str
     start: int
@@ -74,7 +74,7 @@ class Token:
 
 
 def fixed_tokens(sentence: str, titles: re.Pattern[str] | None, subject: int) -> list[Token]:
-    """The tokens whose bounds do not depend on grammar, in order, none inside another.
+    """Return the tokens whose bounds do not depend on grammar, in order, none inside another.
 
     What `titles` matches counts as a name wherever it cuts none in two, and so do the first `subject` characters.
     """
@@ -159,7 +159,7 @@ _NOUNS_IN_ING = frozenset(
 
 
 def tagged(sentence: str, titles: re.Pattern[str] | None = None, subject: int = 0) -> list[Token]:
-    """The tokens of a sentence, in order.
+    """Return the tokens of a sentence, in order.
 
     What `titles` matches counts as a name wherever it cuts none in two, and so do the first `subject` characters.
     """
@@ -211,7 +211,7 @@ def _tag(word: str, before: list[Token]) -> Tag:
 
 
 def _in_context(word: str, tag: Tag, previous: Token | None) -> Tag:
-    """ "that" is a determiner unless it follows a noun; "her" stays a possessive."""
+    """Return "that" is a determiner unless it follows a noun; "her" stays a possessive."""
     if word == "that" and previous is not None and previous.tag in ("noun", "name", "title", "number", "mark", "prep"):
         return "rel"
     return tag
@@ -258,7 +258,7 @@ def _with_rare_verbs(tokens: list[Token]) -> list[Token]:
 
 
 def _third_person(word: str) -> str | None:
-    """The base form of a third person singular, None if the word is none."""
+    """Return the base form of a third person singular, None if the word is none."""
     if not word.endswith("s"):
         return None
     for base in (word[:-1], word[:-2] if word.endswith("es") else "", word[:-3] + "y" if word.endswith("ies") else ""):

@@ -51,16 +51,19 @@ class Topic:
         return words == self.words[-size:] or (self.person and words == self.words[:size])
 
     def resolved(self, name: str) -> str:
-        """The topic's label for a name of the topic, any other name as it is."""
+        """Return the topic's label for a name of the topic, any other name as it is."""
         return self.label if self.same(name) else name
 
     def called(self, name: str) -> Topic:
-        """The topic with one more name."""
+        """Return the topic with one more name."""
         return replace(self, aliases=self.aliases | {_words(name)})
 
 
 def topic_of(title: str, text: str) -> Topic:
-    """The topic of a passage, named as its text names it: "Leeds, Alabama" whole only where the text has it so."""
+    """Return the topic of a passage, named as its text names it.
+
+    "Leeds, Alabama" whole only where the text has it so.
+    """
     label = bare_title(title)
     first = label.split(", ")[0]
     if first != label and label not in text and first in text:
@@ -69,7 +72,9 @@ def topic_of(title: str, text: str) -> Topic:
 
 
 def defined_name(sentence: str, topic: Topic) -> int:
-    """Where the name ends that a passage's first sentence begins with, if it names the topic more fully; 0 if not.
+    """Return where the name ends that a passage's first sentence begins with, if it names the topic more fully.
+
+    0 if not.
 
     "Ulf Dietrich Merbold is a German physicist", "Onika Tanya Maraj, known as Nicki Minaj, is a rapper".
     """
@@ -91,7 +96,7 @@ def _of_a_name(word: str) -> bool:
 
 
 def _words(name: str) -> tuple[str, ...]:
-    """Folded words without a title of respect in front: "Lord Petre" is "Petre"."""
+    """Return folded words without a title of respect in front: "Lord Petre" is "Petre"."""
     words = tuple(_WORD.findall(fold(name)))
     while len(words) > 1 and words[0] in _HONORIFICS:
         words = words[1:]
@@ -128,13 +133,13 @@ class Aside:
 
 
 def without_asides(sentence: str) -> tuple[str, list[Aside]]:
-    """The sentence with blanks for its bracketed parts, so that offsets stay, and those in round brackets."""
+    """Return the sentence with blanks for its bracketed parts, so that offsets stay, and those in round brackets."""
     asides = [Aside(match.start(), match[1]) for match in _BRACKETS.finditer(sentence) if match[1]]
     return _BRACKETS.sub(lambda match: " " * len(match.group()), sentence), asides
 
 
 def facts_in(aside: str, subject: str, person: bool = True) -> Iterator[tuple[str, str, str]]:
-    """Facts about `subject`, which the bracket follows: dates of life, other names, a year, a measure, roles.
+    """Yield facts about `subject`, which the bracket follows: dates of life, other names, a year, a measure, roles.
 
     person: whether it is known to be somebody; two dates far apart are a life in any case.
     """
@@ -180,6 +185,6 @@ def facts_in(aside: str, subject: str, person: bool = True) -> Iterator[tuple[st
 
 
 def _years(start: str, end: str) -> int:
-    """The years between two dates; 0 where one of them has no year."""
+    """Return the years between two dates; 0 where one of them has no year."""
     first, last = re.search(r"\d{4}", start), re.search(r"\d{4}", end)
     return int(last[0]) - int(first[0]) if first and last else 0

@@ -1,4 +1,4 @@
-"""How sure is a mean, and how sure a difference between two systems on the same questions?"""
+"""How certain a mean is, and a difference between two systems on the same questions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CELLS = 4_000_000  # drawn at once, so that a large question set does not fill 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A mean over `n` questions and its 95 % interval."""
+    """Holds a mean over `n` questions and its 95 % interval."""
 
     mean: float
     low: float
@@ -24,7 +24,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class PairedDifference:
-    """Mean of a - b, its 95 % interval, and the two-sided p value of "no difference"."""
+    """Holds the mean of a - b, its 95 % interval, and the two-sided p value of "no difference"."""
 
     mean: float
     low: float
@@ -34,7 +34,7 @@ class PairedDifference:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two systems on the `n` questions that both have a score for; `only_a` and `only_b` count the others.
+    """Compares two systems on the `n` questions that both have a score for; `only_a` and `only_b` count the others.
 
     permutation_p: the permutation test's p value, beside the bootstrap's in `difference`.
     """
@@ -47,7 +47,7 @@ class Comparison:
 
 
 def mean_interval(scores: Sequence[float], samples: int = 2_000, seed: int = 0) -> Estimate:
-    """The mean and its percentile bootstrap interval: questions are drawn with replacement, `samples` times.
+    """Return the mean and its percentile bootstrap interval: questions are drawn with replacement, `samples` times.
 
     The order of the scores does not matter. Raises ValueError without any.
     """
@@ -74,7 +74,7 @@ def paired_bootstrap(a: Sequence[float], b: Sequence[float], samples: int = 10_0
 
 
 def paired_permutation(a: Sequence[float], b: Sequence[float], samples: int = 10_000, seed: int = 0) -> float:
-    """The two-sided p value of "no difference" by Fisher's randomisation: on each question the systems may be swapped.
+    """Return the two-sided p value of "no difference" by Fisher's randomisation, which swaps the systems on questions.
 
     All swaps are tried if there are at most `samples` of them, else `samples` random ones, the observed one counted as
     one more. Raises ValueError for lists of different length or none at all.
@@ -95,7 +95,7 @@ def paired_permutation(a: Sequence[float], b: Sequence[float], samples: int = 10
 
 
 def compare(a: Mapping[str, float], b: Mapping[str, float], samples: int = 10_000, seed: int = 0) -> Comparison:
-    """Two systems' scores by question id. Raises ValueError if they have no question in common."""
+    """Compare two systems' scores by question id. Raises ValueError if they have no question in common."""
     shared = [name for name in a if name in b]
     if not shared:
         raise ValueError("no question was scored in both runs; they are of different question sets")

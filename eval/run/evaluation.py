@@ -37,7 +37,7 @@ _ASKING = ("preset", "style", "few_shot", "temperature")
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """A run that is ready to be finished. `done`: results it had already when it was prepared."""
+    """Holds a run that is ready to be finished. done: results that it had already when it was prepared."""
 
     pool: Pool
     questions: Sequence[Question]
@@ -200,7 +200,7 @@ def _knowledge_graph(material: Material, settings: Settings) -> str | None:
 
 
 def _baseline(name: str) -> dict[str, Any]:
-    """What differs in the configuration of a baseline."""
+    """Return what differs in the configuration of a baseline."""
     if name not in BASELINES:
         raise UnknownName("baseline", name, BASELINES)
 
@@ -212,7 +212,7 @@ def _baseline(name: str) -> dict[str, Any]:
 
 
 def _metrics(asked: Benchmark, chosen: Sequence[str], retrieval_only: bool) -> tuple[str, ...]:
-    """The names of what is measured; of a bare search only what looks at passages."""
+    """Return the names of the metrics; for a bare search only those that need nothing but passages."""
     names = tuple(chosen) or asked.metrics
     metrics = [find_metric(name) for name in names]  # raises UnknownName before anything is asked
     if retrieval_only and not chosen:
@@ -226,10 +226,10 @@ def _style(settings: Settings, asked: Benchmark) -> str:
 
 
 def _kept_beside(settings: Settings, folder: RunFolder) -> Settings:
-    """Replies kept with the run, if no other place was named."""
+    """Return settings that cache replies in the run's folder, if they name no other place."""
     return settings if settings.cache else settings.model_copy(update={"cache": folder.replies_path.resolve()})
 
 
 def _path(path: Path | None) -> str | None:
-    """As another process finds it."""
+    """Return a path that another process can open."""
     return str(path.resolve()) if path else None

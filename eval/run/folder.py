@@ -28,7 +28,7 @@ from ras_agent.tools.index.durable import replace_file
 
 
 class RunFolder:
-    """A run's folder. Thread safe; one process at a time writes to it, which `writing` sees to."""
+    """Reads and writes a run's folder. Thread safe; one process at a time writes to it, which `writing` sees to."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -52,7 +52,7 @@ class RunFolder:
 
     @classmethod
     def begin(cls, path: str | Path, manifest: Mapping[str, Any]) -> Self:
-        """The folder of a new run, or of the one begun there under the same manifest.
+        """Return the folder of a new run, or of the one begun there under the same manifest.
 
         Raises RunError if another configuration began it, naming what differs, or if the folder holds something else.
         """
@@ -82,7 +82,7 @@ class RunFolder:
             self.path.rmdir()
 
     def manifest(self) -> JSON:
-        """What was asked of whom. Raises RunError if there is none that can be read."""
+        """Return what was asked of whom. Raises RunError if there is none that can be read."""
         try:
             found: JSON = json.loads(self.manifest_path.read_text("utf-8"))
         except OSError as error:
@@ -118,7 +118,7 @@ class RunFolder:
             os.fsync(file.fileno())
 
     def results(self) -> Iterator[Result]:
-        """The questions that have ended, a half last line left out. Raises RunError with the number of a bad line."""
+        """Yield the results without a half last line. Raises RunError with the number of a bad line."""
         if not self.results_path.exists():
             return
         with self.results_path.open("rb") as lines:

@@ -47,7 +47,7 @@ def manifest_of(
     variant: Mapping[str, Any] | None = None,
     knowledge_graph: str | None = None,
 ) -> JSON:
-    """The manifest of a run of `questions`.
+    """Return the manifest of a run of `questions`.
 
     graph: "ras", "ircot", "single-shot", or "none" where there is no loop. settings: how models are asked, such as
     temperature and style. variant: what a study changed, such as {"ablation": "no_triples"}. knowledge_graph: the
@@ -81,7 +81,7 @@ def manifest_of(
 
 
 def differences(begun: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """What in `now` would give other results than `begun`, each as "key: there, here"; nested keys as "limits.k".
+    """List what in `now` would give other results than `begun`, each as "key: there, here"; nested keys as "limits.k".
 
     Packages, the commit, the time and the path of the data do not count: a run may be finished elsewhere, and its
     manifest then lists what changed under "resumed".
@@ -97,7 +97,7 @@ def differences(begun: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 
 
 def file_sha256(path: str | Path) -> str:
-    """The SHA-256 of a file's content, in hexadecimal."""
+    """Return the SHA-256 of a file's content, in hexadecimal."""
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -1,4 +1,4 @@
-"""What became of one question: the line of an evaluation's results, and how an agent's output becomes one."""
+"""One question's result: a line of results.jsonl, and how an agent's output becomes one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ras_agent.records import JSON
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One question's result.
+    """Holds one question's result.
 
     supporting, retrieved: passage ids, or titles where the gold passages are named by title; `retrieved` is ranked by
     hop, then by rank within the hop. scores: metric -> 0..1. seconds: by the clock, from asked to answered. usage: see
@@ -40,20 +40,20 @@ class Result:
     trace: JSON | None = None
 
     def to_dict(self) -> JSON:
-        """A line of results.jsonl."""
+        """Return a line of results.jsonl."""
         values = {one.name: getattr(self, one.name) for one in fields(self)}
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """The inverse of `to_dict`. Keys that it does not know are left out."""
+        """Return the result that `to_dict` described. Unknown keys are ignored."""
         known: dict[str, Any] = {one.name: data[one.name] for one in fields(cls) if one.name in data}
         known |= {name: tuple(value) for name, value in known.items() if isinstance(value, list)}
         return cls(**known)
 
 
 def result_of(question: Question, out: Mapping[str, Any], *, seconds: float, trace: JSON | None = None) -> Result:
-    """The result, not yet scored, of an agent that returned `out` (see ras_agent.graphs.state.Outputs)."""
+    """Return the result, not yet scored, of an agent that returned `out` (see ras_agent.graphs.state.Outputs)."""
     passages = out.get("passages", {}).values()
     calls = (out.get("usage") or {}).get("calls", ())
     return Result(
@@ -73,19 +73,19 @@ def result_of(question: Question, out: Mapping[str, Any], *, seconds: float, tra
 
 
 def failed_result(question: Question, error: BaseException, *, seconds: float) -> Result:
-    """The result of a question whose run was ended by an exception."""
+    """Return the result of a question whose run was ended by an exception."""
     return Result(
         **_asked(question), stop_reason="error", seconds=seconds, usage=token_use(()), error=error_dict(error)
     )
 
 
 def error_dict(error: BaseException) -> JSON:
-    """What was raised, as a result keeps it."""
+    """Return an exception as a result stores it."""
     return {"type": type(error).__name__, "message": str(error)[:2000]}
 
 
 def token_use(calls: Iterable[Mapping[str, Any]]) -> JSON:
-    """Model calls, as `Call.to_dict()` has them, summed up, by role and by model.
+    """Sum up model calls, given as `Call.to_dict()`, in all, by role and by model.
 
     `replayed` is how many calls were answered from kept replies; their tokens count as if they had been asked.
     """

@@ -19,7 +19,7 @@ _CALLS = 2  # under way at one endpoint for each item under way, where nothing w
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """engine: a name of ENGINES. workers: how many; None for one a processor core. address: of a Ray cluster."""
+    """Names an engine of ENGINES, how many workers (None: one for each processor core), and a Ray cluster's address."""
 
     engine: str = "here"
     workers: int | None = None
@@ -37,7 +37,7 @@ class Spread:
         return self.engine != "here"
 
     def pool(self, order: Order, kept: Mapping[str, tuple[Path, str]] | None = None) -> Pool:
-        """The pool that fills `order`.
+        """Return the pool that fills `order`.
 
         kept: argument of the order -> (file, what it holds: "replies" or "facts"), for workers that cannot reach it.
         """
@@ -54,7 +54,7 @@ class Spread:
         return Cluster(order, self.workers, self.address, shared)
 
     def paced(self, settings: Settings, concurrency: int) -> Settings:
-        """Settings with as many calls at once as `concurrency` means, and each worker's share of the rates.
+        """Return settings with as many calls at once as `concurrency` means, and each worker's share of the rates.
 
         A limiter knows only its own process. Raises SettingsError for rates that unknown numbers would share.
         """

@@ -22,7 +22,7 @@ _COUNTED = ("calls", "replayed", "input_tokens", "output_tokens", "cached_tokens
 
 
 def summarise(results: Sequence[Result], seed: int = 0, prices: Prices | None = None) -> JSON:
-    """The content of summary.json.
+    """Return the content of summary.json.
 
     A question that ended in an error counts with the scores it has, which is 0 for an answer. Seconds are by the
     clock; `retrieved` is how many passages a question had.
@@ -47,7 +47,7 @@ def summarise(results: Sequence[Result], seed: int = 0, prices: Prices | None = 
 
 
 def interval(values: Sequence[float], seed: int = 0) -> tuple[float, float]:
-    """The 95 % bootstrap interval of the mean of `values`, which must not be empty."""
+    """Return the 95 % bootstrap interval of the mean of `values`, which must not be empty."""
     found = mean_interval(values, seed=seed)
     return found.low, found.high
 

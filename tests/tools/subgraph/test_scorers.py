@@ -238,7 +238,7 @@ def test_a_failing_call_costs_the_grades_of_its_own_texts(scripted_llm: Any, set
     scored = LLMScorer(scripted_llm.spec, per_call=1, settings=settings).score(QUESTION, TEXTS)
     assert scored.values.tolist() == [7, -1, -1]
     assert [failure.role for failure in scored.failures] == ["scorer", "scorer"]
-    assert "1 of 1 facts got no grade" in scored.failures[0].message
+    assert "1 of 1 facts have no grade" in scored.failures[0].message
 
 
 def test_what_the_first_judge_ranks_low_is_not_read_and_scores_below(scripted_llm: Any, settings: Any) -> None:

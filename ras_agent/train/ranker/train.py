@@ -7,8 +7,8 @@ DATA is a folder with hotpotqa_train, musique_train200, reading (nq_oracle, squa
 the answer among the spans of what the loop found. Indexes and graphs for it go to --work, where a later run finds them.
 
 The type model learns from questions and answers alone, by telling the right answer from those of other questions
-(InfoNCE, arXiv:1807.03748); the ranker's own training questions are typed by a model that has not seen them. About
-twelve minutes on one idle core.
+(InfoNCE, arXiv:1807.03748); the ranker's own training questions are typed by a model that has not seen them. About ten
+minutes on one idle core.
 """
 
 from __future__ import annotations

@@ -37,11 +37,11 @@ from ras_agent.tools.offline.span_reader import (
 from ras_agent.tools.retrieve.bm25 import BM25Retriever
 from ras_agent.train.pseudo_questions import pseudo_examples
 from ras_agent.train.ranges import AMOUNT, COUNT, NATURAL, SEED, SHARE, Range, check_ranges
-from ras_agent.train.reader.batches import Item, Row, row_batches, token_span
 from ras_agent.train.reader.examples import LOADERS, ReaderExample, passages, titled
 
 if TYPE_CHECKING:
     from torch import Tensor
+from typing import NamedTuple
 
 DATA_LICENCES = {
     "squad": "SQuAD development set, XQuAD sample (CC BY-SA 4.0)",
@@ -292,3 +292,63 @@ def main() -> None:
 
 if __name__ == "__main__":
     run_program(main)
+
+
+class Item(NamedTuple):
+    """Holds an example in tokens; `gold` holds (first, last) tokens of the text, none where it does not answer."""
+
+    question: list[int]
+    text: list[int]
+    gold: list[tuple[int, int]]
+
+
+class Row(NamedTuple):
+    """Holds what the network sees of an item.
+
+    These are a window of its text, and gold positions in the padded row ([CLS] for none).
+    """
+
+    question: list[int]
+    text: list[int]
+    gold: list[tuple[int, int]]
+
+
+def token_span(span: tuple[int, int], offsets: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
+    """First and last token that touch a character span."""
+    inside = [number for number, (start, end) in enumerate(offsets) if start < span[1] and end > span[0]]
+    return (inside[0], inside[-1]) if inside else None
+
+
+def row_batches(items: Sequence[Item], tokens: int, batch_tokens: int, rng: random.Random) -> list[list[Row]]:
+    """Return one epoch: rows of like length together, at most `batch_tokens` a batch and in random order."""
+    rows = [_row(item, tokens, rng) for item in items]
+    rng.shuffle(rows)
+    batches: list[list[Row]] = []
+    for first in range(0, len(rows), 1024):  # sorting within a pool keeps batches mixed
+        batch: list[Row] = []
+        for row in sorted(rows[first : first + 1024], key=_length):
+            if batch and (len(batch) + 1) * _length(row) > batch_tokens:
+                batches.append(batch)
+                batch = []
+            batch.append(row)
+        batches.append(batch)
+    rng.shuffle(batches)
+    return batches
+
+
+def _row(item: Item, tokens: int, rng: random.Random) -> Row:
+    """Return a window of the text at random that holds a gold span, if there is one."""
+    room = tokens - len(item.question) - 3
+    low, high = 0, max(0, len(item.text) - room)
+    if item.gold:
+        first, last = rng.choice(item.gold)
+        high = min(high, first)
+        low = min(high, max(0, last - room + 1))
+    start = rng.randint(low, high)
+    shift = len(item.question) + 2 - start
+    gold = [(a + shift, b + shift) for a, b in item.gold if a >= start and b < start + room]
+    return Row(item.question, item.text[start : start + room], gold or [(0, 0)])
+
+
+def _length(row: Row) -> int:
+    return len(row.question) + len(row.text) + 3

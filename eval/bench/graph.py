@@ -164,7 +164,9 @@ def report(found: Sequence[Measured]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line."""
-    parser = argparse.ArgumentParser(prog="python -m ras_agent.eval.bench.graph", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m ras_agent.eval.bench.graph", description=(__doc__ or "").partition("\n")[0]
+    )
     parser.add_argument("--runs", type=int, default=15)
     parser.add_argument("--sizes", default="100,400", help="facts, separated by commas")
     parser.add_argument("--json", type=Path, help="one JSON object a measurement")

@@ -218,7 +218,7 @@ async def _serve(latency: float) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m ras_agent.eval.bench.loopback_model", description=__doc__.splitlines()[0]
+        prog="python -m ras_agent.eval.bench.loopback_model", description=(__doc__ or "").partition("\n")[0]
     )
     parser.add_argument("--latency", type=float, default=0.0, help="seconds from request to reply")
     asyncio.run(_serve(parser.parse_args(arguments).latency))

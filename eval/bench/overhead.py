@@ -214,7 +214,7 @@ def _spread(figures: list[float]) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m ras_agent.eval.bench.overhead", description=__doc__.splitlines()[0]
+        prog="python -m ras_agent.eval.bench.overhead", description=(__doc__ or "").partition("\n")[0]
     )
     parser.add_argument("--runs", type=int, default=100)
     parser.add_argument("--json", type=Path, help="one JSON object a loop, in milliseconds a hop")

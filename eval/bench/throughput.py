@@ -198,7 +198,7 @@ def report(found: Sequence[Throughput]) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, print a table, and write JSON Lines; see the module's docstring."""
     parser = argparse.ArgumentParser(
-        prog="python -m ras_agent.eval.bench.throughput", description=__doc__.splitlines()[0]
+        prog="python -m ras_agent.eval.bench.throughput", description=(__doc__ or "").partition("\n")[0]
     )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--ways", default="1,8,32,32x2", help="questions under way, x processes that share them")

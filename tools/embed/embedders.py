@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, Any, cast
 
@@ -24,13 +23,11 @@ if TYPE_CHECKING:
 
     from langchain_core.embeddings import Embeddings
 
-__all__ = ["LangChainEmbedder", "SentenceTransformerEmbedder", "query_vector", "resolve_embedder"]
-
 _KNOWN = ("minilm", "st:<model or path>", "<provider>:<model>")
 
 
 def resolve_embedder(spec: object) -> Embedder:
-    """The embedder that `spec` names.
+    """Return the embedder that `spec` names.
 
     spec: an Embedder; a LangChain Embeddings object; a SentenceTransformer; or a name: "minilm" (packaged, extra
         `offline`), "st:all-mpnet-base-v2" or "st:/path" (sentence-transformers, extra `embeddings`),
@@ -49,39 +46,42 @@ def resolve_embedder(spec: object) -> Embedder:
 
 
 def query_vector(embedder: Embedder, query: str) -> Floats:
-    """A query's unit vector, shape (dimension,): by `embed_query` where the embedder has it."""
+    """Return a query's unit vector, shape (dimension,), by `embed_query` if the embedder has it."""
     embed_query = getattr(embedder, "embed_query", None)
     vector = embed_query(query) if embed_query else embedder.embed([query])[0]
     return np.asarray(vector, dtype=np.float32)
 
 
 class SentenceTransformerEmbedder:
-    """A sentence-transformers model, with its own query and document prompts. Loads at the first text."""
+    """Embeds with a sentence-transformers model and its query and document prompts. Loads at the first text."""
 
     def __init__(self, model: str | Path | Any, *, name: str = "", batch_size: int = 64) -> None:
-        """`model` is a model's name, a folder, or a SentenceTransformer; `name` is what indexes remember."""
+        """Take a model's name, a folder, or a SentenceTransformer; `name` is the name that indexes store."""
         named = isinstance(model, str) or hasattr(model, "__fspath__")
         self._path = str(model) if named else _path_of(model)
         self._model: Any = None if named else model
         self._batch_size = batch_size
         self.name = name or f"st:{self._path}"
-        self._lock = Lock()  # its tokenizer cannot be borrowed by two threads
+        self._lock = Lock()  # its tokenizer serves one thread at a time
+        self._width: int | None = None
 
-    @cached_property
+    @property
     def dimension(self) -> int:
-        """Width of the vectors; loads the model."""
-        with self._lock:
-            return len(self._encode("encode_document", ["dimension"])[0])
+        """Return the width of the vectors; the first call loads the model and embeds a word."""
+        if self._width is None:
+            with self._lock:
+                self._width = len(self._encode("encode_document", ["dimension"])[0])
+        return self._width
 
     def embed(self, texts: Sequence[str]) -> Floats:
-        """Unit vectors of passages, shape (len(texts), dimension), float32."""
+        """Return unit vectors of passages, shape (len(texts), dimension), float32."""
         if not texts:
             return np.empty((0, self.dimension), dtype=np.float32)
         with self._lock:
             return self._encode("encode_document", list(texts))
 
     def embed_query(self, text: str) -> Floats:
-        """The unit vector of a query, shape (dimension,)."""
+        """Return the unit vector of a query, shape (dimension,)."""
         with self._lock:
             vector: Floats = self._encode("encode_query", [text])[0]
             return vector
@@ -95,27 +95,30 @@ class SentenceTransformerEmbedder:
 
 
 class LangChainEmbedder:
-    """Any LangChain Embeddings object."""
+    """Embeds with any LangChain Embeddings object."""
 
     def __init__(self, embeddings: Embeddings, *, name: str = "") -> None:
-        """`name` is what indexes remember; by default the object's class and model."""
+        """Wrap the object; `name` is the name that indexes store, by default its class and model."""
         self._embeddings = embeddings
+        self._width: int | None = None
         model = getattr(embeddings, "model", None) or getattr(embeddings, "model_name", None)
         self.name = name or ":".join(filter(None, (type(embeddings).__name__, model if isinstance(model, str) else "")))
 
-    @cached_property
+    @property
     def dimension(self) -> int:
-        """Width of the vectors; embeds one word to find out."""
-        return len(self.embed_query("dimension"))
+        """Return the width of the vectors; the first call embeds a word to find out."""
+        if self._width is None:
+            self._width = len(self.embed_query("dimension"))
+        return self._width
 
     def embed(self, texts: Sequence[str]) -> Floats:
-        """Unit vectors of passages, shape (len(texts), dimension), float32. Raises ModelCallError."""
+        """Return unit vectors of passages, shape (len(texts), dimension), float32. Raises ModelCallError."""
         if not texts:
             return np.empty((0, self.dimension), dtype=np.float32)
         return _unit(self._call("embed_documents", list(texts)))
 
     def embed_query(self, text: str) -> Floats:
-        """The unit vector of a query, shape (dimension,). Raises ModelCallError."""
+        """Return the unit vector of a query, shape (dimension,). Raises ModelCallError."""
         vector: Floats = _unit([self._call("embed_query", text)])[0]
         return vector
 
@@ -148,13 +151,13 @@ def _named(spec: str) -> Embedder:
 
 
 def _is_instance(thing: object, module: str, name: str) -> bool:
-    """Whether `thing` is of a class whose module may not be loaded; if it is not, nothing can be one."""
+    """Tell whether `thing` is of a class whose module may not be loaded; if it is not, nothing is one."""
     loaded = sys.modules.get(module)
     return loaded is not None and isinstance(thing, getattr(loaded, name))
 
 
 def _path_of(model: Any) -> str:
-    """The name or folder a SentenceTransformer was loaded from."""
+    """Return the name or folder that a SentenceTransformer was loaded from."""
     return str(getattr(getattr(model[0], "auto_model", None), "name_or_path", "") or type(model).__name__)
 
 
@@ -170,7 +173,7 @@ def _load(path: str) -> Any:
 
 
 def _unit(vectors: Any) -> Floats:
-    """Rows scaled to length 1; a row of zeros stays one."""
+    """Scale rows to length 1; a row of zeros stays zero."""
     rows = np.asarray(vectors, dtype=np.float32)
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     scaled: Floats = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)

@@ -13,8 +13,6 @@ from pathlib import Path
 
 from ras_agent.errors import IndexMismatch, MissingExtra
 
-__all__ = ["MINILM_SHA256", "packaged_minilm", "sha256_of"]
-
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
 

@@ -1,4 +1,4 @@
-"""An embedder that remembers what it was asked, for several retrievers to share."""
+"""An embedder that caches the vectors of queries, for several retrievers to share."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from ras_agent.arrays import Floats
 from ras_agent.protocols import Embedder
 from ras_agent.tools.embed.embedders import query_vector
 
-__all__ = ["RememberingEmbedder", "remembering"]
-
 
 class RememberingEmbedder:
-    """`embedder`, with the vectors of the last `size` queries kept; passages are embedded each time."""
+    """Embeds like `embedder`, and caches the vectors of the last `size` queries; passages are embedded each time."""
 
     def __init__(self, embedder: Embedder, size: int = 1024) -> None:
         self._embedder = embedder
@@ -28,14 +26,14 @@ class RememberingEmbedder:
         return self._embedder.dimension
 
     def embed(self, texts: Sequence[str]) -> Floats:
-        """Unit vectors of passages, shape (len(texts), dimension), float32."""
+        """Return unit vectors of passages, shape (len(texts), dimension), float32."""
         return self._embedder.embed(texts)
 
     def embed_query(self, text: str) -> Floats:
-        """The unit vector of a query, shape (dimension,)."""
+        """Return the unit vector of a query, shape (dimension,)."""
         return self._asked(text)
 
 
 def remembering(embedder: Embedder, size: int = 1024) -> RememberingEmbedder:
-    """`embedder` with a memory of `size` queries; one that has a memory stays as it is, so that users share it."""
+    """Wrap `embedder` with a cache of `size` queries; one that has a cache stays as it is, so that users share it."""
     return embedder if isinstance(embedder, RememberingEmbedder) else RememberingEmbedder(embedder, size)

@@ -6,15 +6,16 @@ by 5e-7 for cosines of float32, and relatively no more for sums of positive numb
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
-from ras_agent.arrays import Floats
+import numpy as np
+import numpy.typing as npt
 
 TIE = 1e-6
 """How far apart two scores may be and still count as equal: as it is for cosines, else as a share of the better one."""
 
 
-def level(scores: Floats, *, relative: bool) -> Floats:
+def level(scores: npt.NDArray[Any], *, relative: bool) -> npt.NDArray[Any]:
     """Return descending `scores`, those that tie with a better one raised to the best that they tie with.
 
     Groups start at the best score, so that no group is wider than TIE, and no hit falls by more behind a worse one.

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from ras_agent.errors import ModelCallError
 from ras_agent.records import Failure, Hit, Passage, Triple
+from ras_agent.tools.index.ties import level
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.link import LinkedEntity
 from ras_agent.tools.kg.linked_graph import LinkedGraph
@@ -156,8 +157,10 @@ def _placed(triples: Iterable[Triple], passage_of: PassageOf) -> list[tuple[int,
 
 
 def _hits(found: Iterable[_Candidate], k: int) -> list[Hit]:
-    ranked = sorted(found, key=lambda one: (-one.score, one.row))
-    return [Hit(one.passage, one.score, tuple(one.why)) for one in ranked[:k]]
+    ranked = sorted(found, key=lambda one: -one.score)
+    scores = level(np.array([one.score for one in ranked]), relative=True).tolist()
+    order = sorted(range(len(ranked)), key=lambda place: (-scores[place], ranked[place].row))
+    return [Hit(ranked[place].passage, scores[place], tuple(ranked[place].why)) for place in order[:k]]
 
 
 def textualise(subgraph: Subgraph) -> str:

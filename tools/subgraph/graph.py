@@ -93,12 +93,12 @@ class Graph:
             return self.origin.triple(edge)
         if self.facts:
             return self.facts[edge]
-        head, relation, tail = self.edges[edge].tolist()
+        head, relation, tail = map(int, self.edges[edge])
         return Triple(self.nodes[head], self.relations[relation], self.nodes[tail])
 
     def edge_text(self, edge: int, wording: Wording = "facts") -> str:
         """Return an edge as scorers read it: "frederica spouse ernest", or "spouse" where they read relations alone."""
-        head, relation, tail = self.edges[edge].tolist()
+        head, relation, tail = map(int, self.edges[edge])
         if wording == "relations":
             return plain_name(self.relations[relation])
         return " ".join(map(plain_name, (self.nodes[head], self.relations[relation], self.nodes[tail])))

@@ -223,7 +223,7 @@ def inverse_vectors(graph: KGIndex, config: GFMConfig) -> Floats:
 
 
 def messages_of(graph: KGIndex, config: GFMConfig) -> GFMGraph:
-    """Return a knowledge graph as the network reads it. Raises IndexMismatch as `gfm` does."""
+    """Make the network's graph, its nodes and messages, of a knowledge graph. Raises IndexMismatch as `gfm` does."""
     vectors = _checked_vectors(graph, config)
     edges = np.asarray(graph.edges)
     return GFMGraph.from_edges(len(graph.entities), edges, vectors, inverse_vectors(graph, config), config.toward)

@@ -42,7 +42,9 @@ class Common:
 
 
 def common_ground(asked: QuestionAnalysis, sides: Sequence[Side]) -> list[Common]:
-    """Return what both sides are called, else what both have to do with, in the order of the first side's text.
+    """Return phrases that the passages of both sides share: what both are defined as, else names both mention.
+
+    They come in the order of the first side's text.
 
     Words of the question are no answer, and a phrase that only occurs inside a longer common one is left out. Where
     the question asks for a nationality or a place, only names count; a year or a day never does.

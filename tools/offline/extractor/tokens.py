@@ -120,7 +120,7 @@ def _spans(sentence: str, titles: re.Pattern[str] | None, subject: int) -> Itera
 
 
 def _names(sentence: str, taken: bytearray) -> Iterator[tuple[int, int]]:
-    """Name spans without dates, years in front, or a first word that is capitalised only for its place."""
+    """Yield the spans of names, without dates, leading years, or a first word capitalised only as such."""
     bare = "".join("," if used else char for char, used in zip(sentence, taken, strict=True))
     for pattern in (_DATE, _GENITIVE):  # commas part names and keep the offsets
         bare = pattern.sub(lambda match: "," * len(match.group()), bare)

@@ -60,15 +60,15 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         terminalreporter.section("skipped tests, and what they need")
         for line in lines:
             terminalreporter.write_line(line)
-    if unexpected and os.environ.get("RAS_AGENT_NO_SKIPS"):
-        terminalreporter.write_line("RAS_AGENT_NO_SKIPS is set: tests skipped for these reasons are failures", red=True)
+    if unexpected and os.environ.get("PYTEST_NO_SKIPS"):
+        terminalreporter.write_line("PYTEST_NO_SKIPS is set: tests skipped for these reasons are failures", red=True)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Fail the run for skips that are not in ALLOWED_SKIPS if RAS_AGENT_NO_SKIPS is set, as in CI."""
+    """Fail the run for skips that are not in ALLOWED_SKIPS if PYTEST_NO_SKIPS is set, as in CI."""
     if (
-        os.environ.get("RAS_AGENT_NO_SKIPS")
+        os.environ.get("PYTEST_NO_SKIPS")
         and summary_of_skips(_skipped(session.config))[1]
         and not session.exitstatus
     ):

@@ -27,7 +27,7 @@ def run(folder: Path, chosen: str, **environment: str) -> subprocess.CompletedPr
     (folder / "conftest.py").write_text(CONFTEST.read_text("utf-8"), "utf-8")
     (folder / "test_some.py").write_text(TESTS)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", chosen, str(folder)]
-    inherited = {name: value for name, value in os.environ.items() if name != "RAS_AGENT_NO_SKIPS"}
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTEST_NO_SKIPS"}
     return subprocess.run(command, capture_output=True, text=True, env={**inherited, **environment}, cwd=folder)
 
 
@@ -42,4 +42,4 @@ def test_the_end_of_a_run_lists_what_was_skipped_and_how_to_get_it(tmp_path: Pat
 def test_where_no_skips_are_expected_one_that_is_not_allowed_fails_the_run(
     tmp_path: Path, chosen: str, code: int
 ) -> None:
-    assert run(tmp_path, chosen, RAS_AGENT_NO_SKIPS="1").returncode == code
+    assert run(tmp_path, chosen, PYTEST_NO_SKIPS="1").returncode == code

@@ -67,11 +67,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Fail the run for skips that are not in ALLOWED_SKIPS if PYTEST_NO_SKIPS is set, as in CI."""
-    if (
-        os.environ.get("PYTEST_NO_SKIPS")
-        and summary_of_skips(_skipped(session.config))[1]
-        and not session.exitstatus
-    ):
+    if os.environ.get("PYTEST_NO_SKIPS") and summary_of_skips(_skipped(session.config))[1] and not session.exitstatus:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 

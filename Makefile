@@ -5,13 +5,16 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 DEMO   ?= Which river flows through the city where the inventor of the telephone was born?
 
-.PHONY: demo test lint types bench results clean
+.PHONY: demo test faults lint types bench results clean
 
 demo: $(VENV)/.core  ## Answer a bundled 3-hop question step by step: no key, no model, no network
 	$(BIN)/ras-agent ask --sample --save trace.html "$(DEMO)"
 
 test: $(VENV)/.dev  ## Run all tests
 	$(BIN)/python -m pytest $(TESTS)
+
+faults: $(VENV)/.dev  ## Attack the package: kills, full disks, hostile texts and servers; prints tried and failed (minutes)
+	$(BIN)/python -m pytest tests/faults --timeout 900 $(FAULTS)
 
 lint: $(VENV)/.dev  ## Style and formatting
 	$(BIN)/ruff check .

@@ -1,8 +1,8 @@
 """Every `ras-agent` command in a block of the README or of a page in docs/ runs, on small files named as there.
 
 A block runs in a folder of its own, which holds everything that the pages name but what the block itself makes. Models
-are a loopback server, and studies and evaluations ask the first two questions. The `python -m` programs of the pages run
-in tests/eval/bench and tests/train.
+are a loopback server, and studies and evaluations ask the first two questions. The programs that the pages start with
+`python -m` run in tests/eval/bench and tests/train.
 """
 
 from __future__ import annotations

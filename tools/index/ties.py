@@ -30,3 +30,10 @@ def level(scores: npt.NDArray[Any], *, relative: bool) -> npt.NDArray[Any]:
         if best - levelled[place] <= (TIE * abs(best) if relative else TIE):
             levelled[place] = best
     return np.array(levelled, dtype=scores.dtype)
+
+
+def best_places(scores: npt.NDArray[Any], k: int, *, relative: bool) -> npt.NDArray[np.intp]:
+    """Return the places of the `k` highest scores, best first, ties in their order."""
+    order = np.argsort(-scores, kind="stable")
+    levelled = level(scores[order], relative=relative)
+    return order[np.lexsort((order, -levelled))[:k]]

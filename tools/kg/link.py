@@ -16,6 +16,7 @@ from ras_agent.errors import SettingsError
 from ras_agent.protocols import Embedder
 from ras_agent.text.names import name_spans
 from ras_agent.text.words import FUNCTION_WORDS
+from ras_agent.tools.index.ties import TIE, best_places
 from ras_agent.tools.kg.index import KGIndex
 
 Mentions = Callable[[str], Sequence[str]]
@@ -126,8 +127,8 @@ class _Finder:
         found = []
         for name, row in zip(names, cosines, strict=True):
             count = min(self._how.candidates, len(row))
-            best = np.argpartition(-row, count - 1)[:count]
-            best = best[np.lexsort((best, -row[best]))]
+            near = np.flatnonzero(row >= np.partition(row, -count)[-count] - TIE)
+            best = near[best_places(row[near], count, relative=False)]
             best = best[row[best] >= least]
             weights = np.exp((row[best] - row[best].max(initial=-1)) / self._how.temperature)
             found += [

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from ras_agent.arrays import Floats
 from ras_agent.tools.gfm.graph import row_entries
+from ras_agent.tools.index.ties import TIE, best_places
 from ras_agent.tools.kg.arrays import SparseRows
 
 Reals = npt.NDArray[np.floating[Any]]
@@ -52,9 +53,8 @@ def contributions(
     named = np.flatnonzero(frequency)
     if ranker.top and ranker.top < len(named):
         found = probabilities[named]
-        named = named[found >= np.partition(found, -ranker.top)[-ranker.top]]
-        # the order decides ties: the best first, then the first
-        named = named[np.argsort(-probabilities[named], kind="stable")[: ranker.top]]
+        named = named[found >= np.partition(found, -ranker.top)[-ranker.top] * (1 - 2 * TIE)]
+        named = named[best_places(probabilities[named], ranker.top, relative=True)]
     weights = np.ones(len(named), dtype=np.float64)
     if ranker.weight in ("score", "score-rarity"):
         weights *= probabilities[named]

@@ -13,6 +13,7 @@ from random import Random
 
 import numpy as np
 
+from ras_agent.tools.index.ties import best_places
 from ras_agent.tools.subgraph.graph import Graph, Subgraph
 
 
@@ -51,7 +52,7 @@ def ppr(graph: Graph, starts: Sequence[int], how: Extraction = Extraction()) -> 
             directed=False, damping=how.damping, reset_vertices=sorted(set(starts)), implementation="prpack"
         )
     )
-    best = np.argsort(-scores, kind="stable")[: how.max_ent]
+    best = best_places(scores, how.max_ent, relative=True)
     return _around(graph, starts, best[scores[best] > 0].tolist(), how)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from ras_agent.arrays import Floats
 from ras_agent.records import Failure
+from ras_agent.tools.index.ties import best_places
 
 Wording = Literal["facts", "relations"]
 """What scorers read: whole facts and paths, or their relations alone and the question without the names it starts from.
@@ -61,4 +62,4 @@ def score_distinct(scorer: Scorer, question: str, texts: Sequence[str]) -> Score
 
 def best(values: Floats, k: int) -> list[int]:
     """Return the places of the `k` highest values, best first, ties in their order."""
-    return [int(place) for place in np.argsort(-values, kind="stable")[:k]]
+    return [int(place) for place in best_places(values, k, relative=True)]

@@ -41,7 +41,7 @@ def test_relation_states_computed_before_give_the_same_scores(small: dict[str, A
     given = torch.from_numpy(small["questions"]), torch.from_numpy(small["start"])
     inputs = relation_inputs(weights, graph.vectors)
     known = [cache_rows(project_relations(weights, layer, inputs), half=False) for layer in range(3)]
-    assert torch.equal(plain_scores(weights, graph, *given, known), plain_scores(weights, graph, *given))
+    torch.testing.assert_close(plain_scores(weights, graph, *given, known), plain_scores(weights, graph, *given))
 
 
 def test_relation_states_cached_in_16_bits_score_as_the_same_states_in_float32(small: dict[str, Any]) -> None:
@@ -50,7 +50,7 @@ def test_relation_states_cached_in_16_bits_score_as_the_same_states_in_float32(s
     inputs = relation_inputs(weights, graph.vectors)
     narrow = [cache_rows(project_relations(weights, layer, inputs), half=True) for layer in range(3)]
     wide = [cache_rows(cached.rows(slice(None)), half=False) for cached in narrow]
-    assert torch.equal(plain_scores(weights, graph, *given, narrow), plain_scores(weights, graph, *given, wide))
+    torch.testing.assert_close(plain_scores(weights, graph, *given, narrow), plain_scores(weights, graph, *given, wide))
 
 
 def test_a_message_of_weight_zero_counts_for_nothing(small: dict[str, Any]) -> None:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ras_agent.tools.index.ties import level
+from ras_agent.tools.index.ties import best_places, level
 from ras_agent.tools.index.vector_index import VectorIndex, VectorSettings
 from ras_agent.tools.retrieve.ranking import top_k
 
@@ -15,6 +15,13 @@ def test_a_group_of_ties_has_the_score_of_its_best_and_is_no_wider_than_the_tole
 def test_the_tolerance_is_a_share_of_positive_sums() -> None:
     scores = np.array([200, 199.9999, 0.0002, 0.0001])
     assert level(scores, relative=True).tolist() == [200, 200, 0.0002, 0.0001]
+
+
+def test_places_of_scores_that_tie_keep_their_order() -> None:
+    scores = np.array([0.1, 0.7, 0.7 + 3e-7, -0.2, 0.8])
+    assert best_places(scores, 3, relative=True).tolist() == [4, 1, 2]
+    assert best_places(scores, 9, relative=False).tolist() == [4, 1, 2, 0, 3]
+    assert best_places(scores[:0], 2, relative=True).tolist() == []
 
 
 def test_rounding_does_not_decide_which_of_the_best_are_hits() -> None:

@@ -6,13 +6,12 @@ import math
 import re
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
-from html import unescape
 
 from ras_agent.records import Passage, Step
 from ras_agent.text.canonical import canonical_key
-from ras_agent.text.titles import bare_title
 from ras_agent.text.words import content_words, stem, stems
 from ras_agent.tools.offline.question import QuestionAnalysis, analyse
+from ras_agent.tools.offline.reading import ReadPassage, read
 
 # a word inside a name tells more than one outside
 _NAME_WEIGHT = 1.5
@@ -23,35 +22,19 @@ _WORD = re.compile(r"\w+(?:['’-]\w+)*")
 
 
 @dataclass(frozen=True, slots=True)
-class ReadPassage:
-    """Holds a retrieved passage. rank: 0 for the first hit of its hop. keys: canonical keys of its title's forms."""
-
-    passage: Passage
-    hop: int
-    rank: int
-    words: frozenset[str]
-    keys: frozenset[str]
-
-    def named_in(self, text: str) -> bool:
-        """Whether another passage's text names this one's topic; its own text does not count."""
-        name = bare_title(self.passage.title)
-        if len(name) < _SHORTEST_TOPIC or name not in text or text == self.passage.text:
-            return False
-        return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
-
-
-@dataclass(frozen=True, slots=True)
 class QuestionEvidence:
-    """Holds the question, its weighted stems, and the passages read, in order of retrieval.
+    """Holds the question, its weighted stems, and the passages read, by id, in order of retrieval.
 
     weights: question stem -> weight; rare among the passages and part of a name weigh more; they sum to 1. plain: the
-    stems outside names, which tell relations and classes ("director", "conference").
+    stems outside names, which tell relations and classes ("director", "conference"). ranks: passage id -> its rank in
+    the hop that found it, 0 for the first.
     """
 
     asked: QuestionAnalysis
     weights: dict[str, float]
     plain: frozenset[str]
     passages: dict[str, ReadPassage]
+    ranks: dict[str, int]
 
     def coverage(self, words: Set[str]) -> float:
         """Return the weight of the question's stems among `words`, in 0..1."""
@@ -71,43 +54,41 @@ class QuestionEvidence:
 
         One of them names the other's topic.
         """
-        read = list(self.passages.values())
-        pairs = ((one, other) for one in read for other in read if other.named_in(one.passage.text))
-        return max((self.coverage(one.words | other.words) for one, other in pairs), default=0.0)
+        found = self.passages.values()
+        pairs = ((one, other) for one in found for other in found if _named_in(other, one))
+        return max((self.coverage(one.stems | other.stems) for one, other in pairs), default=0.0)
 
     def has_read(self, name: str) -> bool:
         """Whether a passage about `name` has been retrieved."""
         key = canonical_key(name)
-        return any(key in read.keys for read in self.passages.values())
+        return any(key in passage.keys for passage in self.passages.values())
 
 
 def gather(question: str, steps: Sequence[Step]) -> QuestionEvidence:
     """Hold the steps' passages against the question."""
     asked = analyse(question)
-    passages: dict[str, ReadPassage] = {}
+    found: dict[str, Passage] = {}
+    ranks: dict[str, int] = {}
     for step in steps:
         for rank, hit in enumerate(step.hits):
-            if hit.passage.id not in passages:
-                passages[hit.passage.id] = _read(hit.passage, step.hop, rank)
+            found.setdefault(hit.passage.id, hit.passage)
+            ranks.setdefault(hit.passage.id, rank)
+    passages = {passage.id: passage for passage in read(found.values())}
     named = {word for mention in asked.mentions for word in stems(mention)}
     question_stems = list(dict.fromkeys(stems(question)))
     raw: dict[str, float] = {}
     for word in question_stems:
-        holding = sum(word in read.words for read in passages.values())
+        holding = sum(word in passage.stems for passage in passages.values())
         rarity = math.log(1 + len(passages) / (0.5 + holding)) if passages else 1.0
         raw[word] = rarity * (_NAME_WEIGHT if word in named else 1.0)
     total = sum(raw.values()) or 1.0
     weights = {word: weight / total for word, weight in raw.items()}
-    return QuestionEvidence(asked, weights, frozenset(weights) - named, passages)
+    return QuestionEvidence(asked, weights, frozenset(weights) - named, passages, ranks)
 
 
-def _read(passage: Passage, hop: int, rank: int) -> ReadPassage:
-    bare = bare_title(passage.title)
-    forms = (bare, bare.split(", ")[0], unescape(passage.title))
-    return ReadPassage(
-        passage,
-        hop,
-        rank,
-        frozenset(stems(f"{passage.title} {passage.text}")),
-        frozenset(canonical_key(form) for form in forms if form),
-    )
+def _named_in(read: ReadPassage, other: ReadPassage) -> bool:
+    """Whether another passage's text names this one's topic; its own text does not count."""
+    name = read.topic
+    if len(name) < _SHORTEST_TOPIC or name not in other.text or other.text == read.text:
+        return False
+    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", other.text) is not None

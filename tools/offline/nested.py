@@ -19,6 +19,7 @@ from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import name_spans
 from ras_agent.text.words import stems
 from ras_agent.tools.offline.question import head_type
+from ras_agent.tools.offline.reading import read
 
 _MOST_LINKS = 5  # a found name that is a description itself must not go on for ever
 _TRUST = 0.3  # the least confidence from which a name replaces its description
@@ -102,15 +103,15 @@ class Resolved:
 def resolve(question: str, graph: QuestionGraph, passages: Sequence[Passage], namer: Answerer) -> Resolved:
     """Name the descriptions of a question, the innermost first, until one stays open or none is left."""
     left = Resolved(question, question)
-    texts = {passage.id: f"{passage.title} {passage.text}" for passage in passages}
+    read_stems = {passage.id: passage.stems for passage in read(passages)}
     for _ in range(_MOST_LINKS):
         link = innermost(left.question)
         if link is None:
             break
         found = namer.answer(link.question, graph, about(left.names[-1:], passages))
-        read = set(stems(" ".join(texts[cited.passage_id] for cited in found.citations)))
+        told = frozenset[str]().union(*(read_stems[cited.passage_id] for cited in found.citations))
         unsure = found.abstained or (found.confidence is not None and found.confidence < _TRUST)
-        if unsure or not _needed(link.text) <= read:
+        if unsure or not _needed(link.text) <= told:
             return replace(left, open=link)
         before, after = left.question[: link.start], left.question[link.end :]
         left = Resolved(
@@ -131,7 +132,7 @@ def _needed(description: str) -> set[str]:
 def about(names: Sequence[str], passages: Sequence[Passage]) -> list[Passage]:
     """Return the passages that hold every word of `names`, in order; all of them where none does."""
     needed = set(stems(" ".join(names)))
-    return [one for one in passages if needed <= set(stems(f"{one.title} {one.text}"))] or list(passages)
+    return [one for one in passages if needed <= read([one])[0].stems] or list(passages)
 
 
 class NestedPlanner:

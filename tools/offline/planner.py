@@ -12,7 +12,8 @@ from ras_agent.records import Plan, Source, Step, Triple
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import is_name
 from ras_agent.text.words import fold, stem, stem_set, stems
-from ras_agent.tools.offline.evidence import ENOUGH, QuestionEvidence, ReadPassage, gather
+from ras_agent.tools.offline.evidence import ENOUGH, QuestionEvidence, gather
+from ras_agent.tools.offline.reading import ReadPassage
 
 _MOST_BRIDGES = 3
 
@@ -123,7 +124,7 @@ def bridges(evidence: QuestionEvidence, graph: QuestionGraph) -> list[Bridge]:
                 key = canonical_key(name)
                 score = _score(evidence, read, sentence, fact, name, other, classes[key])
                 if key not in best or score > best[key].score:
-                    missing = evidence.missing(read.words | stem_set(name))
+                    missing = evidence.missing(read.stems | stem_set(name))
                     best[key] = Bridge(name, fact, score, tuple(missing))
     return sorted(best.values(), key=lambda bridge: -bridge.score)
 
@@ -137,7 +138,7 @@ class _Sentence:
 
 
 def _sentence(read: ReadPassage, source: Source) -> _Sentence:
-    text = read.passage.text[source.start : source.end]
+    text = read.text[source.start : source.end]
     return _Sentence(_stemmed(text), frozenset(stems(text)))
 
 
@@ -159,7 +160,7 @@ def _score(
     plain = evidence.plain
     return (
         _COVERED * (evidence.coverage(sentence.words - own) + evidence.coverage(stem_set(other) - own))
-        + _FIRST_RANK / (1 + read.rank)
+        + _FIRST_RANK / (1 + evidence.ranks[read.id])
         + _nearness(plain - own, sentence.order, _stemmed(name))
         + len(plain & relation) / max(1, len(plain))
         + _CLASS * bool(own & plain)

@@ -24,10 +24,10 @@ from ras_agent.tools.offline.answerer.answer_type import TypeModel
 from ras_agent.tools.offline.answerer.coverage import BUCKETS, Rarity, bucket
 from ras_agent.tools.offline.answerer.features import Candidates, describe
 from ras_agent.tools.offline.answerer.rank import fitting
-from ras_agent.tools.offline.answerer.reading import read
 from ras_agent.tools.offline.extractor.extract import OfflineExtractor
 from ras_agent.tools.offline.planner import OfflinePlanner
 from ras_agent.tools.offline.question import QuestionAnalysis, analyse
+from ras_agent.tools.offline.reading import read
 from ras_agent.train.data import training_set, two_wiki_passages
 
 SINGLE_SHOT = "single-shot"
@@ -132,14 +132,14 @@ def examples(found: Iterable[Found], rarity: Rarity, types: Sequence[TypeModel])
     made = []
     for place, one in enumerate(found):
         asked = analyse(one.asked.question)
-        spans = describe(asked, one.graph, one.passages, read(one.passages), rarity)
+        spans = describe(asked, one.graph, read(one.passages), rarity)
         if spans is None:
             continue
         scores = types[place % len(types)].scores(asked, spans.texts)
         inputs = np.column_stack([spans.features, scores, scores - scores.max()]).astype(np.float32)
         told = {text: token_f1(text, one.asked.answers) for text in set(spans.texts)}
         f1 = np.array([told[text] for text in spans.texts], np.float32)
-        ids = [one.passages[sentence.passage].id for sentence in spans.sentences]
+        ids = [sentence.passage.id for sentence in spans.sentences]
         gold = f1 * np.array([name in one.asked.supporting for name in ids])
         gain = np.where(gold >= 0.5 * gold.max(), gold, 0.0) ** 2 if gold.max() >= 0.3 else np.zeros_like(gold)
         fits = fitting(asked, spans.texts, spans.sentences, spans.mentions)

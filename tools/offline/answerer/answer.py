@@ -9,14 +9,13 @@ from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Answer, Citation, Passage, Source
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import name_spans
-from ras_agent.text.titles import bare_title
 from ras_agent.text.words import stems
 from ras_agent.tools.offline.answerer.choice import Side, choose, sides_of
 from ras_agent.tools.offline.answerer.rank import Ranker, packaged_ranker
-from ras_agent.tools.offline.answerer.reading import Sentence, read
 from ras_agent.tools.offline.answerer.shared import Common, common_ground, spoken
 from ras_agent.tools.offline.answerer.yes_no import decide
 from ras_agent.tools.offline.question import QuestionAnalysis, analyse
+from ras_agent.tools.offline.reading import ReadPassage, Sentence, read
 
 I_DO_NOT_KNOW = "I don't know: the passages found do not hold the answer."
 # on HotpotQA questions that were not trained on, the answers below it were worth a quarter of a point of F1
@@ -43,112 +42,93 @@ class OfflineAnswerer:
 
     def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage]) -> Answer:
         """Return the answer as the passages write it; `confidence` is the token F1 to expect of it."""
-        asked, sentences = analyse(question), read(passages)
-        if not sentences:
+        asked, found = analyse(question), read(passages)
+        if not any(passage.sentences for passage in found):
             return Answer(I_DO_NOT_KNOW, abstained=True)
-        sides = sides_of(asked, passages, sentences)
+        sides = sides_of(asked, found)
         known = bool(sides) and all(side.sentences for side in sides)
         ranker = self._ranker or packaged_ranker()
         if asked.kind == "yes_no":
-            return self._yes_no(asked, sides, passages, graph)
+            return self._yes_no(asked, sides, graph)
         if asked.kind == "choice" and sides:
-            return self._choice(asked, sides, passages, graph)
+            return self._choice(asked, sides, graph)
         if asked.kind == "shared" and known:
             common = common_ground(asked, sides)
             if common:
-                return self._shared(asked, common, passages, graph, ranker)
-        return self._span(asked, graph, passages, sentences, ranker)
+                return self._shared(asked, common, graph, ranker)
+        return self._span(asked, graph, found, ranker)
 
-    def _yes_no(
-        self, asked: QuestionAnalysis, sides: Sequence[Side], passages: Sequence[Passage], graph: QuestionGraph
-    ) -> Answer:
+    def _yes_no(self, asked: QuestionAnalysis, sides: Sequence[Side], graph: QuestionGraph) -> Answer:
         verdict = decide(asked, sides)
         if not verdict.grounds and self._may_abstain:
             return Answer(I_DO_NOT_KNOW, abstained=True)
-        citations = cited(verdict.grounds, passages, graph)
+        citations = cited(verdict.grounds, graph)
         return Answer("yes" if verdict.yes else "no", citations, confidence=verdict.confidence)
 
-    def _choice(
-        self, asked: QuestionAnalysis, sides: Sequence[Side], passages: Sequence[Passage], graph: QuestionGraph
-    ) -> Answer:
+    def _choice(self, asked: QuestionAnalysis, sides: Sequence[Side], graph: QuestionGraph) -> Answer:
         choice = choose(asked, sides)
         if not choice.grounds and self._may_abstain:
             return Answer(I_DO_NOT_KNOW, abstained=True)
-        citations = cited(choice.grounds, passages, graph)
+        citations = cited(choice.grounds, graph)
         return Answer(choice.side.asked, citations, confidence=choice.confidence)
 
     def _shared(
-        self,
-        asked: QuestionAnalysis,
-        common: Sequence[Common],
-        passages: Sequence[Passage],
-        graph: QuestionGraph,
-        ranker: Ranker,
+        self, asked: QuestionAnalysis, common: Sequence[Common], graph: QuestionGraph, ranker: Ranker
     ) -> Answer:
         told = spoken(asked, common, ranker.types)
-        return Answer(told.text, cited(told.grounds, passages, graph), confidence=0.4)
+        return Answer(told.text, cited(told.grounds, graph), confidence=0.4)
 
     def _span(
-        self,
-        asked: QuestionAnalysis,
-        graph: QuestionGraph,
-        passages: Sequence[Passage],
-        sentences: Sequence[Sentence],
-        ranker: Ranker,
+        self, asked: QuestionAnalysis, graph: QuestionGraph, passages: Sequence[ReadPassage], ranker: Ranker
     ) -> Answer:
-        ranked = ranker.rank(asked, graph, passages, sentences, self._reader)
+        ranked = ranker.rank(asked, graph, passages, self._reader)
         if not ranked:
             return Answer(I_DO_NOT_KNOW, abstained=True)
         # what the question names already is rarely what it asks for
         known = set(stems(asked.question))
         best = next((one for one in ranked if not set(stems(one.text)) <= known), ranked[0])
         confidence = ranker.confidence(best.share)
-        missing = unheard_names(asked.question, sentences, [passage.title for passage in passages])
+        missing = unheard_names(asked.question, passages)
         if self._may_abstain and (confidence < _LEAST_CONFIDENCE or missing):
             return Answer(I_DO_NOT_KNOW, abstained=True, confidence=confidence)
-        grounds = [best.sentence, *bridges(asked.question, best.sentence, sentences, passages)]
-        return Answer(best.text, cited(grounds, passages, graph), confidence=confidence)
+        grounds = [best.sentence, *bridges(asked.question, best.sentence, passages)]
+        return Answer(best.text, cited(grounds, graph), confidence=confidence)
 
 
 _LEAST_GAIN = 2
 _MOST_BRIDGES = 2
 
 
-def bridges(
-    question: str, answer: Sentence, sentences: Sequence[Sentence], passages: Sequence[Passage]
-) -> list[Sentence]:
+def bridges(question: str, answer: Sentence, passages: Sequence[ReadPassage]) -> list[Sentence]:
     """Return at most two sentences of other passages that say what the answer's own leaves out of the question.
 
     Such a passage names the answer's passage, is named by it, or names nothing but says at least two more words.
     """
-    titles = [canonical_key(bare_title(passage.title)) for passage in passages]
-    missing = set(stems(question)) - answer.stems - set(stems(passages[answer.passage].title))
-    own = f" {canonical_key(passages[answer.passage].text)} "
+    own = answer.passage
+    missing = set(stems(question)) - answer.stems - own.title_stems
     chosen: list[Sentence] = []
     for _ in range(_MOST_BRIDGES):
         best, most = None, 0.0
-        for sentence in sentences:
-            if sentence.passage in {answer.passage, *(read.passage for read in chosen)}:
-                continue
-            gain = float(len(missing & (sentence.stems | set(stems(passages[sentence.passage].title)))))
-            title = titles[answer.passage]
-            linked = (title and f" {title} " in f" {canonical_key(sentence.text)} ") or (
-                titles[sentence.passage] and f" {titles[sentence.passage]} " in own
-            )
-            if gain + (0.0 if linked else 1.0 - _LEAST_GAIN) > most:
-                best, most = sentence, gain + (0.0 if linked else 1.0 - _LEAST_GAIN)
+        read_before = {own, *(sentence.passage for sentence in chosen)}
+        for passage in passages:
+            named = passage not in read_before and own.tells_of(passage)
+            for sentence in passage.sentences if passage not in read_before else ():
+                gain = float(len(missing & (sentence.stems | passage.title_stems)))
+                linked = named or (own.key and f" {own.key} " in f" {canonical_key(sentence.text)} ")
+                if gain + (0.0 if linked else 1.0 - _LEAST_GAIN) > most:
+                    best, most = sentence, gain + (0.0 if linked else 1.0 - _LEAST_GAIN)
         if best is None:
             break
         chosen.append(best)
-        missing -= best.stems | set(stems(passages[best.passage].title))
+        missing -= best.stems | best.passage.title_stems
     return chosen
 
 
-def cited(sentences: Sequence[Sentence], passages: Sequence[Passage], graph: QuestionGraph) -> tuple[Citation, ...]:
+def cited(sentences: Sequence[Sentence], graph: QuestionGraph) -> tuple[Citation, ...]:
     """Return one citation for each sentence, numbered from 1, with the facts that were read there."""
     citations = []
     for number, sentence in enumerate(dict.fromkeys(sentences), start=1):
-        passage, start = passages[sentence.passage], sentence.start
+        passage, start = sentence.passage, sentence.start
         here = Source(passage.id, start, start + len(sentence.text))
         ids = [fact.id for fact in graph.facts if any(_overlap(source, here) for source in fact.sources)]
         citations.append(Citation(number, passage.id, passage.title, start, here.end, sentence.text, tuple(ids)))
@@ -159,9 +139,9 @@ def _overlap(one: Source, other: Source) -> bool:
     return one.passage_id == other.passage_id and one.start < other.end and other.start < one.end
 
 
-def unheard_names(question: str, sentences: Sequence[Sentence], titles: Sequence[str]) -> list[str]:
+def unheard_names(question: str, passages: Sequence[ReadPassage]) -> list[str]:
     """Return the names of which not a single word stands in any sentence or title, in the question's order."""
-    said = {root for sentence in sentences for root in sentence.stems}
-    said.update(root for title in titles for root in stems(title))
+    said = {root for passage in passages for sentence in passage.sentences for root in sentence.stems}
+    said.update(root for passage in passages for root in passage.title_stems)
     names = [question[start:end] for start, end in name_spans(question)]
     return [name for name in names if stems(name) and said.isdisjoint(stems(name))]

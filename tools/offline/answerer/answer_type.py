@@ -17,8 +17,8 @@ import numpy.typing as npt
 from ras_agent.text.names import name_spans
 from ras_agent.text.words import fold, stem
 from ras_agent.tools.offline.answerer.coverage import bucket
-from ras_agent.tools.offline.answerer.reading import tokens_of
 from ras_agent.tools.offline.question import QuestionAnalysis
+from ras_agent.tools.offline.reading import tokens_of
 
 ROWS = 4096
 _ASKING = re.compile(r"\b(what|which|who|whom|whose|where|when|how|why)\b((?:\s+\w+){0,2})")

@@ -7,14 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ras_agent.records import Passage
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.figures import Figure, figures_in
-from ras_agent.text.names import name_spans
-from ras_agent.text.titles import bare_title
 from ras_agent.text.words import fold, stem, stems, word_set
-from ras_agent.tools.offline.answerer.reading import Sentence, tokens_of
 from ras_agent.tools.offline.question import QuestionAnalysis
+from ras_agent.tools.offline.reading import ReadPassage, Sentence, tokens_of
 
 Criterion = Literal["time", "amount", "duration", "trait"]
 
@@ -134,7 +131,7 @@ def _dated(side: Side, about: frozenset[str]) -> _Told | None:
     dates = [
         (_nearness(sentence, figure, events), sentence.number == 0, -figure.order, sentence)
         for sentence in side.sentences
-        for figure in figures_in(sentence.text)
+        for figure in sentence.figures
         if figure.kind not in {"number", "ordinal"} and figure.order >= _FIRST_YEAR
     ]
     if not dates:
@@ -156,7 +153,7 @@ def _lifetime(side: Side) -> list[_Told]:
 
 def _lasted(side: Side) -> _Told | None:
     for sentence in side.sentences:
-        dates = [figure.order for figure in figures_in(sentence.text) if figure.kind in {"date", "year"}]
+        dates = [figure.order for figure in sentence.figures if figure.kind in {"date", "year"}]
         if len(dates) > 1:
             # "16 September – 16 December 1944": a date without its year belongs to the year of the next one
             year = float(int(max(dates)))
@@ -169,7 +166,7 @@ def _counted(side: Side, about: frozenset[str]) -> _Told | None:
     """Return the number that stands nearest to what is counted."""
     best, most = None, 0.0
     for sentence in side.sentences:
-        for figure in figures_in(sentence.text):
+        for figure in sentence.figures:
             following = tokens_of(sentence.text[figure.end :])[:1]
             # "1000 species" is no year
             if figure.kind != "number" and not (figure.kind == "year" and following and following[0].stem in about):
@@ -189,7 +186,7 @@ def _members(side: Side) -> _Told | None:
     counted = _counted(side, _MEMBERS)
     if counted:
         return counted
-    best = max(side.sentences, key=lambda sentence: len(name_spans(sentence.text)), default=None)
+    best = max(side.sentences, key=lambda sentence: len(sentence.names), default=None)
     for sentence in side.sentences:
         if re.search(r"\b(?:consist|members?\b|comprise|featur|formed by|line-?up|made up of)", fold(sentence.text)):
             best = sentence
@@ -206,7 +203,7 @@ def _listed(side: Side) -> _Told | None:
 
 
 def _people(sentence: Sentence) -> list[tuple[int, int]]:
-    return [span for span in name_spans(sentence.text) if len(sentence.text[slice(*span)].split()) in {2, 3}]
+    return [span for span in sentence.names if len(sentence.text[slice(*span)].split()) in {2, 3}]
 
 
 def _nearness(sentence: Sentence, figure: Figure, wanted: frozenset[str]) -> float:
@@ -250,20 +247,21 @@ class Side:
         return max(self.sentences, key=lambda sentence: len(stems & sentence.stems), default=None)
 
 
-def sides_of(asked: QuestionAnalysis, passages: Sequence[Passage], sentences: Sequence[Sentence]) -> tuple[Side, ...]:
+def sides_of(asked: QuestionAnalysis, passages: Sequence[ReadPassage]) -> tuple[Side, ...]:
     """Return the sides in the order of the question, one where it asks of one thing.
 
     No passage is about two of them.
     """
     wanted = frozenset(stems(asked.question))
-    taken: set[int] = set()
-    sides = []
+    sides: list[Side] = []
+    taken: list[ReadPassage] = []
     for name in asked.compared or (asked.mentions[:1] if asked.kind == "yes_no" else ()):
-        place = _about(name, wanted, passages, sentences, taken)
-        if place is not None:
-            taken.add(place)
-        own = name if place is None else _trimmed(name, bare_title(passages[place].title))
-        sides.append(Side(name, own, tuple(sentence for sentence in sentences if sentence.passage == place)))
+        about = _about(name, wanted, passages, taken)
+        if about is None:
+            sides.append(Side(name, name, ()))
+        else:
+            taken.append(about)
+            sides.append(Side(name, _trimmed(name, about.topic), about.sentences))
     return tuple(sides)
 
 
@@ -273,8 +271,8 @@ def _trimmed(name: str, title: str) -> str:
 
 
 def _about(
-    name: str, wanted: frozenset[str], passages: Sequence[Passage], sentences: Sequence[Sentence], taken: set[int]
-) -> int | None:
+    name: str, wanted: frozenset[str], passages: Sequence[ReadPassage], taken: Sequence[ReadPassage]
+) -> ReadPassage | None:
     """Return the passage whose title, or else whose first words, name it.
 
     Of namesakes it is the one closest to the question.
@@ -282,20 +280,20 @@ def _about(
     key = canonical_key(name)
     best, most = None, (0.0, 0.0)
     for place, passage in enumerate(passages):
-        if place in taken:
+        if passage in taken:
             continue
-        opening = next((sentence for sentence in sentences if sentence.passage == place), None)
+        opening = passage.sentences[0] if passage.sentences else None
         likeness = _likeness(key, passage, opening)
         if likeness:
-            seen = frozenset(stems(passage.title)) | (opening.stems if opening else frozenset())
+            seen = passage.title_stems | (opening.stems if opening else frozenset())
             score = (likeness, len(wanted & seen) - place / len(passages))
             if score > most:
-                best, most = place, score
+                best, most = passage, score
     return best
 
 
-def _likeness(key: str, passage: Passage, opening: Sentence | None) -> float:
-    title, plain = canonical_key(passage.title), canonical_key(bare_title(passage.title))
+def _likeness(key: str, passage: ReadPassage, opening: Sentence | None) -> float:
+    title, plain = canonical_key(passage.title), passage.key
     if key == title and key != plain:
         return 4.0
     if key == plain:

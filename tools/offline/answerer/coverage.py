@@ -13,12 +13,10 @@ import numpy.typing as npt
 
 from ras_agent.arrays import Doubles
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Passage
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import name_spans
-from ras_agent.text.titles import bare_title
-from ras_agent.text.words import stem_set, stems
-from ras_agent.tools.offline.answerer.reading import Sentence, Token, tokens_of
+from ras_agent.text.words import stem_set
+from ras_agent.tools.offline.reading import ReadPassage, Token, tokens_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +48,12 @@ class Coverage:
     order: npt.NDArray[np.int64]
 
 
-def cover(words: QuestionWords, rarity: Rarity, passages: Sequence[Passage], sentences: Sequence[Sentence]) -> Coverage:
-    """Coverage by `sentences` of `passages`; there is at least one sentence, and one word in the question."""
-    titles = [stems(bare_title(passage.title)) for passage in passages]
-    hits = np.array([words.present(sentence.stems) for sentence in sentences])  # (S, Q)
+def cover(words: QuestionWords, rarity: Rarity, passages: Sequence[ReadPassage]) -> Coverage:
+    """Coverage by the sentences of `passages`; there is at least one, and one word in the question."""
+    titles = [passage.topic_stems for passage in passages]
+    hits = np.array([words.present(sentence.stems) for passage in passages for sentence in passage.sentences])  # (S, Q)
     of_title = np.array([words.present(title) for title in titles])  # (P, Q)
-    at = np.array([sentence.passage for sentence in sentences])  # (S,)
+    at = np.repeat(np.arange(len(passages)), [len(passage.sentences) for passage in passages])  # (S,)
     in_passage = of_title.copy()
     np.logical_or.at(in_passage, at, hits)
     with_title = hits | of_title[at]
@@ -86,11 +84,9 @@ def cover(words: QuestionWords, rarity: Rarity, passages: Sequence[Passage], sen
     )
 
 
-def _names(passages: Sequence[Passage]) -> npt.NDArray[np.bool_]:
+def _names(passages: Sequence[ReadPassage]) -> npt.NDArray[np.bool_]:
     """Return (P, P): whether the text of the row's passage holds the title of the column's."""
-    texts = [f" {canonical_key(passage.text)} " for passage in passages]
-    titles = [canonical_key(bare_title(passage.title)) for passage in passages]
-    found = np.array([[bool(title) and f" {title} " in text for title in titles] for text in texts])
+    found = np.array([[one.tells_of(other) for other in passages] for one in passages])
     np.fill_diagonal(found, False)
     return found
 

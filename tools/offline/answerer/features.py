@@ -12,14 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Passage
-from ras_agent.text.canonical import canonical_key
-from ras_agent.text.names import name_spans
-from ras_agent.text.titles import bare_title
-from ras_agent.text.words import stem, stems
+from ras_agent.text.words import stem
 from ras_agent.tools.offline.answerer.coverage import Coverage, GraphLinks, QuestionWords, Rarity, cover
-from ras_agent.tools.offline.answerer.reading import Mention, Sentence, mentions_in
 from ras_agent.tools.offline.question import QuestionAnalysis
+from ras_agent.tools.offline.reading import Mention, ReadPassage, Sentence
 
 SENTENCES = 32
 _KINDS = ("name", "part", "place", "date", "number", "phrase", "title")
@@ -70,35 +66,35 @@ class Candidates:
 def describe(
     asked: QuestionAnalysis,
     graph: QuestionGraph,
-    passages: Sequence[Passage],
-    sentences: Sequence[Sentence],
+    passages: Sequence[ReadPassage],
     rarity: Rarity,
 ) -> Candidates | None:
     """Return the spans of the most promising sentences; None where there is nothing to ask or to read."""
     words = QuestionWords.of(asked.question, rarity)
+    sentences = [(at, sentence) for at, passage in enumerate(passages) for sentence in passage.sentences]
     if not words.place or not sentences:
         return None
-    coverage = cover(words, rarity, passages, sentences)
-    book = _Book(asked, graph, passages, sentences, words, rarity)
+    coverage = cover(words, rarity, passages)
+    book = _Book(asked, graph, passages, words, rarity)
     found = Candidates([], [], [], [], np.zeros((0, len(FEATURES)), np.float32))
     spans: list[tuple[str, str]] = []
     blocks = []
     for rank, place in enumerate(coverage.order[:SENTENCES]):
-        sentence = sentences[place]
-        mentions: list[Mention | None] = [*mentions_in(sentence)]
-        if book.titles[sentence.passage]:
+        at, sentence = sentences[place]
+        mentions: list[Mention | None] = [*sentence.mentions]
+        if sentence.passage.topic:
             mentions.append(None)
         if not mentions:
             continue
         for mention in mentions:
-            text = sentence.text[mention.start : mention.end] if mention else book.titles[sentence.passage]
+            text = sentence.text[mention.start : mention.end] if mention else sentence.passage.topic
             found.texts.append(text)
-            found.keys.append(_key(sentence, mention) if mention else book.title_keys[sentence.passage])
+            found.keys.append(_key(sentence, mention) if mention else sentence.passage.key)
             found.sentences.append(sentence)
             found.mentions.append(mention)
             spans.append((text, found.keys[-1]))
         count = len(mentions)
-        whole = np.tile(_sentence_row(coverage, int(place), rank, sentence, len(passages)), (count, 1))
+        whole = np.tile(_sentence_row(coverage, int(place), rank, sentence.number, at, len(passages)), (count, 1))
         own = np.array(
             [book.span_row(sentence, mention, *span) for mention, span in zip(mentions, spans[-count:], strict=True)]
         )
@@ -115,8 +111,7 @@ def _key(sentence: Sentence, mention: Mention) -> str:
     return " ".join(words[1:] if len(words) > 1 and words[0] in {"the", "a", "an"} else words)
 
 
-def _sentence_row(coverage: Coverage, place: int, rank: int, sentence: Sentence, passages: int) -> list[float]:
-    at = sentence.passage
+def _sentence_row(coverage: Coverage, place: int, rank: int, number: int, at: int, passages: int) -> list[float]:
     return [
         *(coverage.sentence[place], coverage.titled[place], coverage.passage[at], coverage.linked[place]),
         *(coverage.chained[place], coverage.linked[place] - coverage.titled[place]),
@@ -126,8 +121,8 @@ def _sentence_row(coverage: Coverage, place: int, rank: int, sentence: Sentence,
             coverage.focus[place],
             coverage.ending[place],
             1 / (1 + rank),
-            float(sentence.number == 0),
-            float(sentence.number == 1),
+            float(number == 0),
+            float(number == 1),
         ),
         *(1 / (1 + at), coverage.title[at], float(coverage.title[at] > 0.99), coverage.named_by[at], 1 / passages),
     ]
@@ -182,39 +177,30 @@ class _Book:
         self,
         asked: QuestionAnalysis,
         graph: QuestionGraph,
-        passages: Sequence[Passage],
-        sentences: Sequence[Sentence],
+        passages: Sequence[ReadPassage],
         words: QuestionWords,
         rarity: Rarity,
     ) -> None:
         self.words, self.rarity = words, rarity
-        self.titles = [bare_title(passage.title) for passage in passages]
-        self.title_keys = [canonical_key(title) for title in self.titles]
-        self.title_stems = [stems(title) for title in self.titles]
         self.noun = [stem(word) for word in asked.answer_noun]
         self.links = GraphLinks(asked.question, graph, words, frozenset(self.noun))
-        self.pages: dict[str, int] = {}
-        for place, key in enumerate(self.title_keys):
-            self.pages.setdefault(key, place)
-        self.openings = {sentence.passage: sentence.stems for sentence in sentences if sentence.number == 0}
-        self.said = [
-            float(
-                words.present(root for sentence in sentences if sentence.passage == place for root in sentence.stems)
-                @ words.worth
-            )
-            for place in range(len(passages))
-        ]
-        self.names: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        self.pages: dict[str, ReadPassage] = {}
+        self.said: dict[str, float] = {}
+        for passage in passages:
+            self.pages.setdefault(passage.key, passage)
+            told = words.present(root for sentence in passage.sentences for root in sentence.stems)
+            self.said.setdefault(passage.key, float(told @ words.worth))
 
     def span_row(self, sentence: Sentence, mention: Mention | None, text: str, key: str) -> list[float]:
-        own = self.pages.get(key, -1)
+        own = self.pages.get(key)
+        other = own is not None and own is not sentence.passage
         roots = self._roots(sentence, mention)
         total = self.rarity.total(roots)
         asked = self.rarity.total(root for root in roots if root in self.words.place) / total if total else 0.0
         size = len(text.split())
         return [
-            *(asked, float(asked > 0.99), float(own == sentence.passage), float(own >= 0 and own != sentence.passage)),
-            self.said[own] if own >= 0 and own != sentence.passage else 0.0,
+            *(asked, float(asked > 0.99), float(own is sentence.passage), float(other)),
+            self.said[key] if other else 0.0,
             *self._noun(sentence, mention, own, roots),
             *(
                 float(text == text.lower()),
@@ -229,16 +215,18 @@ class _Book:
             *(float(kind == (mention.kind if mention else "title")) for kind in _KINDS),
         ]
 
-    def _roots(self, sentence: Sentence, mention: Mention | None) -> list[str]:
+    def _roots(self, sentence: Sentence, mention: Mention | None) -> Sequence[str]:
         if mention is None:
-            return self.title_stems[sentence.passage]
+            return sentence.passage.topic_stems
         return [token.stem for token in sentence.tokens[mention.first : mention.last] if token.stem]
 
-    def _noun(self, sentence: Sentence, mention: Mention | None, own: int, roots: Sequence[str]) -> tuple[float, ...]:
+    def _noun(
+        self, sentence: Sentence, mention: Mention | None, own: ReadPassage | None, roots: Sequence[str]
+    ) -> tuple[float, ...]:
         """Whether it is called what is asked for: by its own passage, by itself, just before, just after."""
         if not self.noun:
             return 0.0, 0.0, 0.0, 0.0
-        opening = self.openings.get(own, frozenset())
+        opening = own.sentences[0].stems if own and own.sentences else frozenset()
         first, last = (mention.first, mention.last) if mention else (0, 0)
         head = self.noun[-1]
         return (
@@ -252,10 +240,7 @@ class _Book:
         """Whether it stands inside a longer name, cuts one, or leaves words of its phrase to the left or right."""
         if mention is None:
             return 0.0, 0.0, 0.0, 0.0
-        place = sentence.passage, sentence.number
-        if place not in self.names:
-            self.names[place] = name_spans(sentence.text)
-        names = self.names[place]
+        names = sentence.names
         start, end = mention.start, mention.end
         # names do not overlap: of those that begin before it, only the last can reach it
         nearest = names[max(0, bisect(names, (start, start)) - 1) : bisect_left(names, (end, 0))]
@@ -273,7 +258,7 @@ class _Book:
 def _count(features: npt.NDArray[np.float64], found: Candidates) -> None:
     """Fill in how many spans, and how many passages, name each candidate."""
     spans = Counter(found.keys)
-    places: defaultdict[str, set[int]] = defaultdict(set)
+    places: defaultdict[str, set[ReadPassage]] = defaultdict(set)
     for key, sentence in zip(found.keys, found.sentences, strict=True):
         places[key].add(sentence.passage)
     features[:, FEATURES.index("spans")] = [math.log(spans[key]) for key in found.keys]

@@ -17,15 +17,15 @@ from ras_agent.arrays import Doubles
 from ras_agent.errors import WeightsError
 from ras_agent.protocols import SpanReader
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Passage, Span
+from ras_agent.records import Span
 from ras_agent.text.figures import figures_in
 from ras_agent.text.words import stem, word_set
 from ras_agent.tools.offline.answerer.answer_type import TypeModel
 from ras_agent.tools.offline.answerer.coverage import Rarity
 from ras_agent.tools.offline.answerer.features import FEATURES, Candidates, describe
-from ras_agent.tools.offline.answerer.reading import Mention, Sentence
 from ras_agent.tools.offline.answerer.weights import read_safetensors
 from ras_agent.tools.offline.question import QuestionAnalysis, head_type
+from ras_agent.tools.offline.reading import Mention, ReadPassage, Sentence
 
 INPUTS = (*FEATURES, "type", "type_below_best")
 _CLIP = 5.0
@@ -60,15 +60,14 @@ class Ranker:
         self,
         asked: QuestionAnalysis,
         graph: QuestionGraph,
-        passages: Sequence[Passage],
-        sentences: Sequence[Sentence],
+        passages: Sequence[ReadPassage],
         reader: SpanReader | None = None,
     ) -> list[Ranked]:
         """Return the candidates that have the form of an answer, best first; where none has, all with no share.
 
         Empty where there is nothing to read. A `reader` has its say on each.
         """
-        found = describe(asked, graph, passages, sentences, self.rarity)
+        found = describe(asked, graph, passages, self.rarity)
         if found is None:
             return []
         logits = self.score(self.inputs(asked, found))
@@ -162,15 +161,17 @@ _FLOOR = 0.05
 _TEMPERATURE = 4.0
 
 
-def reader_logits(reader: SpanReader, question: str, passages: Sequence[Passage], found: Candidates) -> Doubles:
+def reader_logits(reader: SpanReader, question: str, passages: Sequence[ReadPassage], found: Candidates) -> Doubles:
     """Return (M,) what to add to the candidates' logits: a multiple of the log of their expected overlap, floored."""
     heads = [f"{passage.title}. " if passage.title else "" for passage in passages]
     texts = [head + passage.text for head, passage in zip(heads, passages, strict=True)]
+    numbers = {passage: number for number, passage in enumerate(passages)}
     places = []
     for sentence, mention in zip(found.sentences, found.mentions, strict=True):
-        start = len(heads[sentence.passage]) + sentence.start
-        title = (0, len(passages[sentence.passage].title))
-        places.append((sentence.passage, *((start + mention.start, start + mention.end) if mention else title)))
+        number = numbers[sentence.passage]
+        start = len(heads[number]) + sentence.start
+        title = (0, len(sentence.passage.title))
+        places.append((number, *((start + mention.start, start + mention.end) if mention else title)))
     return _WEIGHT * np.log(expected_overlap(reader.read(question, texts), places) + _FLOOR)
 
 

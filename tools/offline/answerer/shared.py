@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from ras_agent.text.words import stem, stems, word_set
 from ras_agent.tools.offline.answerer.answer_type import TypeModel
 from ras_agent.tools.offline.answerer.choice import Side
-from ras_agent.tools.offline.answerer.reading import Sentence, mentions_in
 from ras_agent.tools.offline.question import QuestionAnalysis
+from ras_agent.tools.offline.reading import Sentence
 
 _IS = re.compile(r"\b(?:is|are|was|were)\s+(?:(?:an?|the|one of the)\s+)?")
 # what is told behind these is no longer what the subject is
@@ -114,7 +114,7 @@ def _told(sentences: Sequence[Sentence]) -> _Table:
     """Return names and noun phrases; no dates or numbers."""
     found: _Table = {}
     for sentence in sentences:
-        for mention in mentions_in(sentence):
+        for mention in sentence.mentions:
             key = tuple(token.stem for token in sentence.tokens[mention.first : mention.last] if token.stem)
             if key and mention.kind not in ("date", "number") and not key[0].isdigit():
                 found.setdefault(key, (sentence.text[mention.start : mention.end], sentence))

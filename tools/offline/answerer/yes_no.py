@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ras_agent.text.canonical import canonical_key
-from ras_agent.text.figures import figures_in
-from ras_agent.text.names import name_spans
 from ras_agent.text.words import stem, stems, word_set
 from ras_agent.tools.offline.answerer.choice import Side, choose
-from ras_agent.tools.offline.answerer.reading import Sentence, mentions_in
 from ras_agent.tools.offline.question import QuestionAnalysis
+from ras_agent.tools.offline.reading import Sentence
 
 _SAME = re.compile(r"\b(?:same|different|share[sd]?|common)\b", re.IGNORECASE)
 _THAN = re.compile(r"\b(?:than|before|after)\b", re.IGNORECASE)
@@ -110,8 +108,8 @@ def _named(sentence: Sentence, side: Side, *, widest: bool) -> frozenset[str]:
     cities of one country need not be in the same province.
     """
     text, own = sentence.text, canonical_key(side.name)
-    spans = name_spans(text)
-    keys = {str(figure.order) for figure in figures_in(text) if figure.kind == "number"}
+    spans = sentence.names
+    keys = {str(figure.order) for figure in sentence.figures if figure.kind == "number"}
     for place, (start, end) in enumerate(spans):
         follows = place > 0 and text[:start].rstrip().endswith(",")
         goes_on = place + 1 < len(spans) and text[end : spans[place + 1][0]].strip() == ","
@@ -122,5 +120,5 @@ def _named(sentence: Sentence, side: Side, *, widest: bool) -> frozenset[str]:
 
 def _called(opening: Sentence) -> frozenset[str]:
     """Return stems of the common nouns that its noun phrases end in: what its subject is called."""
-    last = [opening.tokens[mention.last - 1] for mention in mentions_in(opening) if mention.kind == "phrase"]
+    last = [opening.tokens[mention.last - 1] for mention in opening.mentions if mention.kind == "phrase"]
     return frozenset(token.stem for token in last if opening.text[token.start].islower())

@@ -1,10 +1,10 @@
 from ras_agent.records import Passage
-from ras_agent.tools.offline.answerer.reading import mentions_in, read
+from ras_agent.tools.offline.reading import read
 
 
 def spans(text: str) -> dict[str, str]:
-    (sentence,) = read([Passage("p", text)])
-    return {sentence.text[mention.start : mention.end]: mention.kind for mention in mentions_in(sentence)}
+    (sentence,) = read([Passage("p", text)])[0].sentences
+    return {sentence.text[mention.start : mention.end]: mention.kind for mention in sentence.mentions}
 
 
 def test_names_dates_and_numbers_are_candidates() -> None:

@@ -4,10 +4,10 @@ import pytest
 
 from ras_agent.records import Passage
 from ras_agent.tools.offline.answerer.choice import Choice, Side, choose, sides_of
-from ras_agent.tools.offline.answerer.reading import read
 from ras_agent.tools.offline.answerer.shared import common_ground
 from ras_agent.tools.offline.answerer.yes_no import Verdict, decide
 from ras_agent.tools.offline.question import QuestionAnalysis, analyse
+from ras_agent.tools.offline.reading import read
 
 PASSAGES = [
     Passage("a", "Ada Alder (born 3 May 1901) is an American painter and novelist.", "Ada Alder"),
@@ -21,7 +21,7 @@ PASSAGES = [
 
 def compared(question: str) -> tuple[QuestionAnalysis, tuple[Side, ...]]:
     asked = analyse(question)
-    return asked, sides_of(asked, PASSAGES, read(PASSAGES))
+    return asked, sides_of(asked, read(PASSAGES))
 
 
 def chosen(question: str) -> Choice:
@@ -34,7 +34,7 @@ def verdict(question: str) -> Verdict:
 
 def test_each_side_gets_the_passage_about_it() -> None:
     _, sides = compared("Which band formed earlier, Cold Creek or Dry Dock?")
-    assert [side.sentences[0].passage for side in sides] == [2, 3]
+    assert [side.sentences[0].passage.id for side in sides] == ["c", "d"]
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_a_choice_follows_dates_numbers_or_words(question: str, answer: str) -> 
 
 
 def test_a_choice_cites_both_sides() -> None:
-    assert [read.passage for read in chosen("Who is older, Ada Alder or Ben Birch?").grounds] == [0, 1]
+    assert [read.passage.id for read in chosen("Who is older, Ada Alder or Ben Birch?").grounds] == ["a", "b"]
 
 
 @pytest.mark.parametrize(

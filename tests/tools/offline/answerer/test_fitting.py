@@ -6,15 +6,15 @@ from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Passage
 from ras_agent.tools.offline.answerer.answer import OfflineAnswerer, unheard_names
 from ras_agent.tools.offline.answerer.rank import fitting
-from ras_agent.tools.offline.answerer.reading import mentions_in, read
 from ras_agent.tools.offline.question import analyse
+from ras_agent.tools.offline.reading import read
 
 TEXT = "Lena Frost, born on 4 May 1950, taught at Ulm University and had three children."
 
 
 def fit(question: str, text: str = TEXT) -> set[str]:
-    (sentence,) = read([Passage("p", text, "Lena Frost")])
-    mentions = mentions_in(sentence)
+    (sentence,) = read([Passage("p", text, "Lena Frost")])[0].sentences
+    mentions = sentence.mentions
     texts = [text[mention.start : mention.end] for mention in mentions]
     allowed = fitting(analyse(question), texts, [sentence] * len(texts), mentions)
     return {one for one, fits in zip(texts, allowed, strict=True) if fits}
@@ -36,7 +36,7 @@ def test_a_count_holds_a_number_where_the_counted_is_spoken_of() -> None:
 
 
 def test_a_title_that_looks_like_a_year_names_a_work() -> None:
-    (sentence,) = read([Passage("p", "It is a novel.", "1984")])
+    (sentence,) = read([Passage("p", "It is a novel.", "1984")])[0].sentences
     assert fitting(analyse("Which novel did he write?"), ["1984"], [sentence], [None]).tolist() == [True]
 
 
@@ -47,7 +47,7 @@ def test_a_question_that_tells_no_type_takes_anything() -> None:
 def test_a_name_that_no_passage_holds_is_unheard() -> None:
     passages = [Passage("p", TEXT, "Lena Frost")]
     question = "In what year did Lena Frost visit Japan?"
-    assert unheard_names(question, read(passages), ["Lena Frost"]) == ["Japan"]
+    assert unheard_names(question, read(passages)) == ["Japan"]
 
 
 @pytest.mark.parametrize("question", ["In what year did Lena Frost visit Japan?", "How many dogs did Lena Frost have?"])

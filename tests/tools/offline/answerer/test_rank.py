@@ -9,9 +9,9 @@ from ras_agent.errors import WeightsError
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Passage
 from ras_agent.tools.offline.answerer.rank import INPUTS, Ranker, packaged_ranker
-from ras_agent.tools.offline.answerer.reading import read
 from ras_agent.tools.offline.answerer.weights import read_safetensors
 from ras_agent.tools.offline.question import analyse
+from ras_agent.tools.offline.reading import read
 
 PASSAGES = [
     Passage(
@@ -22,9 +22,7 @@ PASSAGES = [
 
 
 def test_the_packaged_weights_are_for_this_versions_features() -> None:
-    ranked = packaged_ranker().rank(
-        analyse("Which river flows through Edinburgh?"), QuestionGraph(), PASSAGES, read(PASSAGES)
-    )
+    ranked = packaged_ranker().rank(analyse("Which river flows through Edinburgh?"), QuestionGraph(), read(PASSAGES))
     assert ranked[0].text == "Water of Leith"
     assert sum(one.share for one in ranked) == pytest.approx(1.0)
     assert [one.share for one in ranked] == sorted((one.share for one in ranked), reverse=True)
@@ -42,4 +40,4 @@ def test_missing_weights_are_told(tmp_path: Path) -> None:
 
 
 def test_nothing_to_read_ranks_nothing() -> None:
-    assert packaged_ranker().rank(analyse("Who?"), QuestionGraph(), [], []) == []
+    assert packaged_ranker().rank(analyse("Who?"), QuestionGraph(), []) == []

@@ -1,0 +1,45 @@
+"""A passage is read once: roles and steps share what was read of it, within a bound."""
+
+from ras_agent.records import Passage
+from ras_agent.tools.offline.reading import PassageMemo, read
+
+LEITH = Passage("leith", "The Water of Leith is a river. It flows through Edinburgh.", "Water of Leith")
+
+
+def test_a_passage_with_the_same_content_is_read_once() -> None:
+    again = Passage(LEITH.id, LEITH.text, LEITH.title, metadata={"page": 2})
+    assert read([LEITH])[0] is read([again])[0]
+    assert read([LEITH])[0].sentences[1].tokens is read([again])[0].sentences[1].tokens
+
+
+def test_a_passage_that_was_changed_is_read_anew() -> None:
+    changed = Passage(LEITH.id, "The Water of Leith is 35 km long.", LEITH.title)
+    assert [sentence.text for sentence in read([changed])[0].sentences] == ["The Water of Leith is 35 km long."]
+    assert len(read([LEITH])[0].sentences) == 2
+
+
+def test_equal_texts_of_two_passages_are_told_apart() -> None:
+    other = Passage("copy", LEITH.text, LEITH.title)
+    assert [passage.id for passage in read([LEITH, other, LEITH])] == ["leith", "copy"]
+
+
+def test_the_passages_read_longest_ago_are_given_up_beyond_the_bound() -> None:
+    memo = PassageMemo(most=10)
+    first, second, third = (Passage(name, "12345", name) for name in "abc")
+    oldest, newer = memo.read(first), memo.read(second)
+    assert memo.read(first) is oldest  # now read later than the second
+    memo.read(third)
+    assert memo.read(first) is oldest
+    assert memo.read(second) is not newer
+
+
+def test_a_passage_beyond_the_bound_is_read_and_not_held() -> None:
+    memo = PassageMemo(most=3)
+    assert memo.read(LEITH).sentences
+    assert memo.read(LEITH) is not memo.read(LEITH)
+
+
+def test_a_passage_tells_of_another_one_by_its_title_in_any_writing() -> None:
+    town, other = read([Passage("p", "The WATER of LEITH crosses it.", "Leith"), LEITH])
+    assert town.tells_of(other)
+    assert not read([Passage("q", "Water of Leithen.", "")])[0].tells_of(other)

@@ -1,0 +1,235 @@
+"""The passages that were found, each read once for every role and step: its words, its sentences, what they name."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from html import unescape
+from itertools import pairwise
+from threading import Lock
+from typing import Literal
+
+from ras_agent.records import Passage
+from ras_agent.text.canonical import canonical_key
+from ras_agent.text.figures import Figure, figures_in
+from ras_agent.text.names import name_spans
+from ras_agent.text.sentences import sentence_spans
+from ras_agent.text.titles import bare_title
+from ras_agent.text.words import FUNCTION_WORDS, fold, stem, stems
+
+_WORD = re.compile(r"\w+(?:[.,]\d+)*(?:['’]\w+)*")
+_POSSESSIVE = re.compile(r"['’]s?$")
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """Holds a word at characters `start` to `end`. stem: of a content word, blank for a function word."""
+
+    start: int
+    end: int
+    word: str
+    stem: str
+
+
+def tokens_of(text: str) -> tuple[Token, ...]:
+    """Return the words of `text`, folded, in order."""
+    found = []
+    for match in _WORD.finditer(text):
+        word = _POSSESSIVE.sub("", fold(match.group()))
+        found.append(Token(match.start(), match.end(), word, "" if word in FUNCTION_WORDS else stem(word)))
+    return tuple(found)
+
+
+@dataclass(frozen=True, eq=False)
+class Sentence:
+    """Holds sentence `number` of a passage, whose text begins at `start` there; all else is read when first needed."""
+
+    passage: ReadPassage
+    number: int
+    start: int
+    text: str
+
+    @cached_property
+    def tokens(self) -> tuple[Token, ...]:
+        return tokens_of(self.text)
+
+    @cached_property
+    def stems(self) -> frozenset[str]:
+        return frozenset(token.stem for token in self.tokens if token.stem)
+
+    @cached_property
+    def names(self) -> tuple[tuple[int, int], ...]:
+        return tuple(name_spans(self.text))
+
+    @cached_property
+    def figures(self) -> tuple[Figure, ...]:
+        return tuple(figures_in(self.text))
+
+    @cached_property
+    def mentions(self) -> tuple[Mention, ...]:
+        return tuple(_mentions(self))
+
+
+class ReadPassage:
+    """Holds a passage and what is read off it, each part when it is first needed; nothing changes it afterwards."""
+
+    def __init__(self, passage: Passage) -> None:
+        self.id, self.title, self.text = passage.id, passage.title, passage.text
+        spans = enumerate(sentence_spans(passage.text))
+        self.sentences = tuple(Sentence(self, number, start, self.text[start:end]) for number, (start, end) in spans)
+
+    @cached_property
+    def topic(self) -> str:
+        """The title without what tells namesakes apart."""
+        return bare_title(self.title)
+
+    @cached_property
+    def key(self) -> str:
+        return canonical_key(self.topic)
+
+    @cached_property
+    def keys(self) -> frozenset[str]:
+        """Canonical keys of its title's forms."""
+        forms = (self.topic, self.topic.split(", ")[0], unescape(self.title))
+        return frozenset(canonical_key(form) for form in forms if form)
+
+    @cached_property
+    def topic_stems(self) -> tuple[str, ...]:
+        return tuple(stems(self.topic))
+
+    @cached_property
+    def title_stems(self) -> frozenset[str]:
+        return frozenset(stems(self.title))
+
+    @cached_property
+    def stems(self) -> frozenset[str]:
+        """The stems of its title and its text."""
+        return frozenset(stems(f"{self.title} {self.text}"))
+
+    @cached_property
+    def _spaced(self) -> str:
+        return f" {canonical_key(self.text)} "
+
+    def tells_of(self, other: ReadPassage) -> bool:
+        """Whether its text holds the other one's title, in whatever writing."""
+        return bool(other.key) and f" {other.key} " in self._spaced
+
+
+class PassageMemo:
+    """Holds the passages read last, with at most `most` characters; may be used from several threads at once."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._size, self._lock = most, 0, Lock()
+        self._read: OrderedDict[tuple[str, str, str], ReadPassage] = OrderedDict()
+
+    def read(self, passage: Passage) -> ReadPassage:
+        content = passage.id, passage.title, passage.text
+        with self._lock:
+            found = self._read.pop(content, None)
+            if found is None:
+                found = ReadPassage(passage)
+                self._size += len(passage.text)
+            self._read[content] = found
+            while self._size > self._most:
+                self._size -= len(self._read.popitem(last=False)[1].text)
+            return found
+
+
+_MEMO = PassageMemo(most=1_000_000)  # about 40 MB when every part has been read
+
+
+def read(passages: Iterable[Passage]) -> tuple[ReadPassage, ...]:
+    """Return the passages as read, each once, in order; what was read of them before is not read again."""
+    return tuple(dict.fromkeys(map(_MEMO.read, passages)))
+
+
+MentionKind = Literal["name", "part", "place", "extended", "date", "number", "phrase"]
+
+_LONGEST_PHRASE = 5
+_INNER_JOINT = re.compile(r",?\s+(?:of|in|and|the|for|at|on)\b(?:\s+the\b)?\s+|\s*[,&]\s+|\s+[-–]\s+")
+_COMMA = re.compile(r",\s+")
+_SPACE = re.compile(r"[\s-]+")
+_QUOTES = "\"“”‘’'"
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """Tokens `first` to `last` (half-open) of a sentence, its characters `start` to `end`."""
+
+    first: int
+    last: int
+    start: int
+    end: int
+    kind: MentionKind
+
+
+def _mentions(sentence: Sentence) -> Iterator[Mention]:
+    """Yield what could be an answer, each span once; a span that is several things is the first of them."""
+    starts, ends = [token.start for token in sentence.tokens], [token.end for token in sentence.tokens]
+    kinds: dict[tuple[int, int], MentionKind] = {}
+    for start, end, kind in _spans(sentence):
+        kinds.setdefault((start, end), kind)
+    for (start, end), kind in kinds.items():
+        first, last = bisect_right(ends, start), bisect_left(starts, end)
+        if first < last:
+            yield Mention(first, last, start, end, kind)
+
+
+def _spans(sentence: Sentence) -> Iterator[tuple[int, int, MentionKind]]:
+    text, tokens, names = sentence.text, sentence.tokens, sentence.names
+    for figure in sentence.figures:
+        yield figure.start, figure.end, "number" if figure.kind in {"number", "ordinal"} else "date"
+    leading = {figure.start: figure.end for figure in sentence.figures}
+    for start, end in names:
+        # "in 1876 Alexander Graham Bell": the year is no part of the name
+        bare = leading.get(start, start)
+        bare = bare if bare < end else start
+        bare += len(text[bare:end]) - len(text[bare:end].lstrip(" ,"))
+        yield bare, end, "name"
+        yield start, end, "name"
+    yield from _places(text, names)
+    for start, end in names:
+        yield from _parts(text, start, end)
+    for first, last in _runs(text, tokens):
+        yield from _phrases(tokens, first, last)
+
+
+def _places(text: str, names: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int, MentionKind]]:
+    """Yield names parted by a comma alone: "Birmingham, Alabama"."""
+    for (start, left), (right, end) in pairwise(names):
+        if _COMMA.fullmatch(text, left, right):
+            yield start, end, "place"
+
+
+def _parts(text: str, start: int, end: int) -> Iterator[tuple[int, int, MentionKind]]:
+    """Yield the two sides of a joint inside a name: "Earl of Northumbria"."""
+    for joint in _INNER_JOINT.finditer(text, start, end):
+        yield start, joint.start(), "part"
+        yield joint.end(), end, "part"
+
+
+def _runs(text: str, tokens: tuple[Token, ...]) -> Iterator[tuple[int, int]]:
+    """Runs of words without a function word or a mark between them."""
+    first = 0
+    for place, token in enumerate(tokens):
+        if place > first and not _SPACE.fullmatch(text, tokens[place - 1].end, token.start):
+            yield first, place
+            first = place
+        if token.word in FUNCTION_WORDS:
+            if place > first:
+                yield first, place
+            first = place + 1
+    if first < len(tokens):
+        yield first, len(tokens)
+
+
+def _phrases(tokens: tuple[Token, ...], first: int, last: int) -> Iterator[tuple[int, int, MentionKind]]:
+    """Yield a run, and what is left of it without its first words or its last one."""
+    for begin in range(first, last):
+        for finish in (last, last - 1):
+            if begin < finish <= begin + _LONGEST_PHRASE:
+                yield tokens[begin].start, tokens[finish - 1].end, "phrase"

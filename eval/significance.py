@@ -116,7 +116,7 @@ def _differences(a: Sequence[float], b: Sequence[float]) -> Doubles:
 
 
 def _resampled_means(values: Doubles, samples: int, seed: int) -> Doubles:
-    """The means of `samples` draws with replacement.  (samples,)"""
+    """Return the means of `samples` draws with replacement.  (samples,)"""
     rng = np.random.default_rng(seed)
     drawn = [
         values[rng.integers(0, len(values), (rows, len(values)))].mean(axis=1)
@@ -126,7 +126,7 @@ def _resampled_means(values: Doubles, samples: int, seed: int) -> Doubles:
 
 
 def _batches(samples: int, width: int) -> Iterator[int]:
-    """Row counts that add up to `samples`, each at most `_CELLS` numbers."""
+    """Yield row counts that add up to `samples`, each of at most `_CELLS` numbers."""
     rows = max(1, _CELLS // max(1, width))
     for done in range(0, samples, rows):
         yield min(rows, samples - done)

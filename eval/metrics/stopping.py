@@ -1,4 +1,4 @@
-"""Whether the planner stopped when it had enough. Only its own stops are judged; a budget's end says nothing of it."""
+"""Judges whether the planner stopped when it had enough. A stop by a budget is not judged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What answers the questions of an evaluation, here or in another process: an agent, a bare search, a baseline."""
+"""Makes what answers the questions of an evaluation, in any process: an agent, a bare search, a baseline."""
 
 from __future__ import annotations
 

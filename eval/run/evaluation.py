@@ -91,7 +91,7 @@ def prepare(
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """How a run asks.
+    """Holds the settings of a run, and how it asks.
 
     name: in reports. metrics: in place of the benchmark's own. asker: makes what is asked in place of the agent of
     `settings`; it is given the settings with the run's pace and cache. graph, roles, limits: what the manifest says
@@ -176,7 +176,7 @@ def prepare_run(
 def _pool(
     material: Material, run: Configuration, settings: Settings, spread: Spread, asking: Mapping[str, Any]
 ) -> Pool:
-    """What asks the questions, here or elsewhere."""
+    """Return the pool that asks the questions, in this process or in others."""
     if not spread.elsewhere:
         ask = run.asker(material, settings) if run.asker else asker_of(material, settings, run.retrieval_only)
         return EvaluatedSystem(ask, scorer_of(asking["metrics"]), asking["graph"], asking["roles"], run.traces)

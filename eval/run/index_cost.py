@@ -1,4 +1,4 @@
-"""What text to triples costs: the whole corpus once, beforehand, or the passages of each question, when it is asked.
+"""Compares what text-to-triples costs for the whole corpus beforehand and for each question's passages.
 
 RAS (arXiv 2502.10996, appendix G) sets the two against each other by rough ranges. Here they are counted: passages from
 a run, tokens from the calls it made, or estimated where no model read anything.
@@ -26,7 +26,7 @@ _HIPPORAG_A_MILLION = (5.0, 10.0)  # USD: 15,000 to 30,000 for the three thousan
 
 @dataclass(frozen=True, slots=True)
 class ReadingCost:
-    """Passages read for facts and what that took. `measured`: by calls that were made, not by the texts' lengths."""
+    """Counts passages read for facts and what that took. `measured`: by calls that were made, not by text lengths."""
 
     passages: float = 0.0
     calls: float = 0.0
@@ -44,7 +44,7 @@ class ReadingCost:
         )
 
     def cost(self, price: Price) -> float:
-        """Without what the provider may have cached."""
+        """Return the price without what the provider may have cached."""
         return price.cost(round(self.input_tokens), round(self.output_tokens))
 
     def to_dict(self) -> JSON:
@@ -53,27 +53,30 @@ class ReadingCost:
 
 @dataclass(frozen=True, slots=True)
 class CostComparison:
-    """`static`: the corpus once. `a_question`: the mean question. `kept`: all questions, no passage read twice."""
+    """Holds the cost of the corpus (`static`), of a mean question, and of all questions if no passage is read twice."""
 
     questions: int
     static: ReadingCost
-    a_question: ReadingCost
+    per_question: ReadingCost
     all_questions: ReadingCost
-    kept: ReadingCost
+    distinct_passages: ReadingCost
 
     @property
     def break_even(self) -> int:
-        """After so many questions, each read anew, the corpus would have been read as cheaply; 0 if never."""
-        each = self.a_question.input_tokens + self.a_question.output_tokens
+        """Return after how many questions, each read anew, the corpus would have cost less; 0 if never."""
+        each = self.per_question.input_tokens + self.per_question.output_tokens
         return ceil((self.static.input_tokens + self.static.output_tokens) / each) if each else 0
 
     def to_dict(self) -> JSON:
-        readings = {name: getattr(self, name).to_dict() for name in ("static", "a_question", "all_questions", "kept")}
+        readings = {
+            name: getattr(self, name).to_dict()
+            for name in ("static", "per_question", "all_questions", "distinct_passages")
+        }
         return {"questions": self.questions, **readings, "break_even_questions": self.break_even}
 
 
-def a_passage(calls: Sequence[Sequence[Call]]) -> ReadingCost:
-    """The mean of measured passages, each with its calls. Raises ValueError for none."""
+def mean_passage(calls: Sequence[Sequence[Call]]) -> ReadingCost:
+    """Return the mean of measured passages, each given by its calls. Raises ValueError for none."""
     if not calls:
         raise ValueError("no passage has been measured")
     every = [call for passage in calls for call in passage]
@@ -91,7 +94,7 @@ def compare(
     output_ratio: float = 1.0,
     by_title: bool = False,
 ) -> CostComparison:
-    """The corpus read beforehand against the passages of a run's questions.
+    """Compare reading the corpus beforehand with reading the passages of a run's questions.
 
     corpus: by id, or by title with `by_title`, as results name passages. measured: of a passage; else what the run's
     own extractor used; else an estimate: the prompt and the passage at four characters a token, and `output_ratio`
@@ -112,14 +115,14 @@ def compare(
     return CostComparison(
         questions=len(results),
         static=reading(corpus.values()),
-        a_question=total.times(1 / len(results)),
+        per_question=total.times(1 / len(results)),
         all_questions=total,
-        kept=reading({passage.id: passage for passage in everything}.values()),
+        distinct_passages=reading({passage.id: passage for passage in everything}.values()),
     )
 
 
 def published_ranges(passages: Iterable[Passage]) -> dict[str, tuple[float, float]]:
-    """What reading the corpus would cost others in USD, from the rates of RAS's appendix G, lowest and highest.
+    """Return what reading the corpus would cost in USD by the rates of RAS's appendix G, lowest and highest.
 
     Only extraction, for which it gives rates; clustering, summaries and embeddings come on top.
     """
@@ -146,7 +149,7 @@ def _known(result: Result, corpus: Mapping[str, Passage], by_title: bool) -> lis
 
 
 def _of_run(results: Iterable[Result], passages: int) -> ReadingCost | None:
-    """A passage, as the run's own extractor read it; None if no model did. Replayed calls count as if asked."""
+    """Return the cost of a passage as the run's extractor read it, replayed calls included; None if no model did."""
     used = [result.usage.get("by_role", {}).get("extractor", {}) for result in results]
     calls, inputs, outputs = (
         sum(one.get(name, 0) for one in used) for name in ("calls", "input_tokens", "output_tokens")

@@ -103,7 +103,7 @@ def file_sha256(path: str | Path) -> str:
 
 
 def prompt_hashes(directory: str | Path | None = None) -> dict[str, str]:
-    """Prompt name -> SHA-256 of its turns as they are asked, overrides and extensions included."""
+    """Return prompt name -> SHA-256 of its turns as they are asked, overrides and extensions included."""
     return {
         name: hashlib.sha256(
             json.dumps([[turn.role, turn.text] for turn in load(name, directory).turns]).encode()
@@ -113,7 +113,7 @@ def prompt_hashes(directory: str | Path | None = None) -> dict[str, str]:
 
 
 def git_commit() -> str | None:
-    """The commit of the checkout that this package is used from, "+changes" behind it if files differ from it."""
+    """Return the commit of the checkout of this package, with "+changes" if files differ from it."""
     folder = Path(ras_agent.__file__).resolve().parent
     if _git(folder, "ls-files", "--error-unmatch", "__init__.py") is None:
         return None

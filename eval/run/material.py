@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What is asked, and what is searched: the same for all runs that are compared."""
+    """Holds what is asked and what is searched, which is the same for all runs that are compared."""
 
     asked: Benchmark
     data: Path
@@ -57,7 +57,7 @@ def load_material(
 def _corpus(
     settings: Settings, corpus: Path | None, asked: Benchmark, questions: Sequence[Question]
 ) -> tuple[PassageIndex, str]:
-    """What is searched, and a digest of it: a file, an index, or the passages that come with all of the questions."""
+    """Return what is searched and a digest of it: a file, an index, or the passages that come with the questions."""
     from ras_agent.tools.index.store import PassageIndex
 
     if corpus is not None:

@@ -20,21 +20,21 @@ _MILLION = 1e6
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Per million tokens. `cached`: of input tokens that the endpoint had cached; `input` where the table has none."""
+    """Holds the price of a million tokens. `cached`: of input tokens that the endpoint had cached."""
 
     input: float
     output: float
     cached: float
 
     def cost(self, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> float:
-        """What these tokens cost; `cached_tokens` are part of `input_tokens`."""
+        """Return what these tokens cost; `cached_tokens` are part of `input_tokens`."""
         fresh = max(0, input_tokens - cached_tokens)
         return (fresh * self.input + cached_tokens * self.cached + output_tokens * self.output) / _MILLION
 
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Tokens of some model calls. `input` holds `cached`, as endpoints report them.
+    """Counts the tokens of some model calls. `input` includes `cached`, as endpoints report them.
 
     Calls that were answered from kept replies count as if they had been asked: what the run costs anyone else.
     """
@@ -52,7 +52,7 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """A sum in the table's currency, and the models whose price is not known and therefore not in it."""
+    """Holds a sum in the table's currency, and the models without a price, which the sum leaves out."""
 
     known: float = 0.0
     unknown: tuple[str, ...] = ()
@@ -63,18 +63,18 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """The table. A model is looked up by its whole name, then by what follows its provider or endpoint."""
+    """Looks up a model's price by its whole name, then by what follows its provider or endpoint."""
 
     table: Mapping[str, Price] = field(default_factory=dict)
 
     def of(self, model: str) -> Price | None:
-        """The price of `model`, such as "gpt-x", "openai:gpt-x" or "vllm:http://host/v1#x"; None if it is unknown."""
+        """Return the price of `model`, such as "gpt-x", "openai:gpt-x" or "vllm:http://host/v1#x"; None if unknown."""
         bare = model.rpartition("#")[2] if "#" in model else model.partition(":")[2]
         return self.table.get(model) or self.table.get(bare)
 
 
 def load_prices(path: str | Path | None = None) -> Prices:
-    """The table in a file; without one, the table that is shipped, which is empty. Raises SettingsError."""
+    """Read the table in a file; without one, the shipped table, which is empty. Raises SettingsError."""
     shipped = files("ras_agent.eval.run").joinpath("prices.json")
     where = str(path or "prices.json")
     text = Path(path).read_text("utf-8") if path is not None else shipped.read_text("utf-8")
@@ -99,7 +99,7 @@ def _price(entry: Any, where: str) -> Price:
 
 
 def cost_of(tokens: Mapping[str, Tokens], prices: Prices) -> Cost:
-    """What calls cost, given the tokens of each model."""
+    """Return what calls cost, given the tokens of each model."""
     total = Cost()
     for model, used in tokens.items():
         price = prices.of(model)
@@ -111,7 +111,7 @@ def cost_of(tokens: Mapping[str, Tokens], prices: Prices) -> Cost:
 
 
 def model_tokens(usage: Mapping[str, Any]) -> dict[str, Tokens]:
-    """The tokens of each model in a result's `usage` (see ras_agent.eval.run.result.token_use)."""
+    """Return the tokens of each model in a result's `usage` (see ras_agent.eval.run.result.token_use)."""
     return {
         model: Tokens(used["calls"], used["input_tokens"], used["output_tokens"], used["cached_tokens"])
         for model, used in (usage.get("by_model") or {}).items()

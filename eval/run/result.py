@@ -98,7 +98,7 @@ def token_use(calls: Iterable[Mapping[str, Any]]) -> JSON:
 
 
 def _unanswered(out: Mapping[str, Any]) -> JSON | None:
-    """An answerer that failed, which an agent tells in its output: no abstention, but an error like any other."""
+    """Return the answerer's failure from an agent's output: it is no abstention, but an error like any other."""
     if not out.get("failed"):
         return None
     told = [failure["message"] for failure in out.get("failures", ()) if failure["role"] == "answerer"]

@@ -43,7 +43,7 @@ NOTHING: Mapping[str, Any] = {"answer": "", "abstained": False, "passages": {}, 
 
 @dataclass(frozen=True, slots=True)
 class EvaluatedSystem:
-    """What is evaluated, and how; a Pool that asks in this process.
+    """Holds what is evaluated and how; a Pool that asks in this process.
 
     traces: whether results hold their traces, which `mode` and `roles` head.
     """
@@ -83,7 +83,7 @@ def evaluate(
 
 
 def remaining(questions: Iterable[Question], folder: RunFolder) -> list[Question]:
-    """The questions without a result, in order."""
+    """Return the questions without a result, in order."""
     ended = {result.id for result in folder.results()}
     return [question for question in questions if question.id not in ended]
 
@@ -149,7 +149,7 @@ def _check_ids(questions: Iterable[Question]) -> None:
 
 
 def _trace(system: EvaluatedSystem, out: Mapping[str, Any]) -> JSON | None:
-    """The trace of a loop; a bare search has none."""
+    """Return the trace of a loop; a bare search has none."""
     if not system.traces or "question" not in out:
         return None
     return Trace.from_state(out, system.mode, system.roles).to_dict()

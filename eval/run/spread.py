@@ -33,7 +33,7 @@ class Spread:
 
     @property
     def elsewhere(self) -> bool:
-        """Whether the work is done in other processes."""
+        """Return whether the work is done in other processes."""
         return self.engine != "here"
 
     def pool(self, order: Order, kept: Mapping[str, tuple[Path, str]] | None = None) -> Pool:

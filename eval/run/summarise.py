@@ -53,7 +53,7 @@ def interval(values: Sequence[float], seed: int = 0) -> tuple[float, float]:
 
 
 def _failures(results: Iterable[Result]) -> dict[str, int]:
-    """What went wrong inside runs, the most frequent first, each told as "role: message" without the passages' ids."""
+    """Count what went wrong inside runs, the most frequent first, as "role: message" without passage ids."""
     told = (
         f"{one['role']}: {_PASSAGE_IDS.sub('', str(one['message']))}" for result in results for one in result.failures
     )
@@ -61,7 +61,7 @@ def _failures(results: Iterable[Result]) -> dict[str, int]:
 
 
 def _cost(results: Iterable[Result], prices: Prices) -> JSON | None:
-    """All calls at their price, kept replies as if they had been asked; `unknown` are models without a price.
+    """Price all calls, replayed ones included; `unknown` lists the models without a price.
 
     None where no model was called, or none has a price.
     """
@@ -92,7 +92,7 @@ def _by(results: Sequence[Result], key: Callable[[Result], str], seed: int) -> d
 
 
 def _kind_of_answer(result: Result) -> str:
-    """Guessing gets a closed question right half of the time, an open one never: figures of both apart say more."""
+    """Return "yes or no" or "open": guessing gets half of the former right and none of the latter; "" without gold."""
     gold = {normalise_answer(answer) for answer in result.answers}
     return "" if not gold else "yes or no" if gold <= {"yes", "no"} else "open"
 
@@ -109,7 +109,7 @@ def _tokens(results: Sequence[Result]) -> JSON:
     each = [result.usage.get("input_tokens", 0) + result.usage.get("output_tokens", 0) for result in results]
     return {
         **total,
-        "a_question": {**_percentiles(each), "mean": fmean(each) if each else 0.0},
+        "per_question": {**_percentiles(each), "mean": fmean(each) if each else 0.0},
         "by_role": _merged(result.usage.get("by_role", {}) for result in results),
         "by_model": _merged(result.usage.get("by_model", {}) for result in results),
     }

@@ -25,8 +25,10 @@ FULL = "full loop"
 
 
 def ablations_design(material: Material, settings: Settings, choices: Choices) -> Design:
-    """The full loop; without planning (one search, with the question); with sentences in place of triples; without
-    retrieval; and, where the answerer takes graph tokens, without these.
+    """Design the full loop and the loop without one part each.
+
+    Without planning (one search, with the question), with sentences in place of triples, without retrieval, and, where
+    the answerer takes graph tokens, without these.
     """
     settings = choices.single(settings)
     metrics = extended(material.asked.metrics, "all_recall", "answer_in_facts", "answer_in_passages")
@@ -93,12 +95,12 @@ def _takes_graph_tokens(spec: str) -> bool:
 
 
 class NeverRetrieves:
-    """A planner that answers every question from what the answerer knows by itself."""
+    """Plans [NO_RETRIEVAL] for every question, so that the answerer uses what it knows."""
 
     name = "none"
 
     def plan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
-        """[NO_RETRIEVAL]."""
+        """Return [NO_RETRIEVAL]."""
         return Plan("no_retrieval")
 
 
@@ -108,12 +110,12 @@ class ReadsNothing:
     name = "none"
 
     def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
-        """Return no facts."""
+        """Return (title or passage id | text | sentence) for each sentence, with its place."""
         return Extraction()
 
 
 class SentencesAsFacts:
-    """An extractor that keeps the text as it is: each sentence a fact of its passage.
+    """Extracts each sentence as it is, as one fact of its passage.
 
     So the loop is the same, and planner and answerer see the retrieved text where the graph's triples would stand.
     """
@@ -138,8 +140,8 @@ class SentencesAsFacts:
 
 @runtime_checkable
 class TakesGraphTokens(Protocol):
-    """An answerer that puts an encoding of the graph in front of its text, and can do without."""
+    """Marks an answerer that reads an encoding of the graph before its text, and can do without."""
 
     def without_graph_tokens(self) -> Answerer:
-        """The same answerer, which reads the graph as text alone."""
+        """Return the same answerer, reading the graph as text alone."""
         ...

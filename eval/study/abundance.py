@@ -35,7 +35,7 @@ Traces = Callable[[], Mapping[str, JSON]]
 
 
 def abundance_design(material: Material, settings: Settings, choices: Choices, traces: Traces, seed: int = 0) -> Design:
-    """The full loop, then a run for each share and shuffle. traces: the full loop's, by question, once it has run."""
+    """Design the full loop and a run for each share and shuffle. traces: the full loop's, by question."""
     settings = choices.single(settings)
     shares = tuple(sorted(set(choices.shares))) or SHARES
     if not 0 < shares[0] <= shares[-1] <= 1:
@@ -93,7 +93,7 @@ class _Part:
 
 
 class _Known:
-    """An extractor that has read already."""
+    """Returns facts that were extracted before."""
 
     name = "kept"
 
@@ -105,7 +105,7 @@ class _Known:
 
 
 class _FactsAlone:
-    """An answerer that is shown no passages."""
+    """Answers without seeing the passages."""
 
     def __init__(self, answerer: Answerer) -> None:
         self.name, self._answerer = role_name(answerer), answerer
@@ -124,7 +124,7 @@ def _show(
     headline: str,
     evidence: str,
 ) -> Shown:
-    """A row for each share: the mean over its shuffles, and the lowest and highest of them."""
+    """Return a row for each share: the mean over its shuffles, and their lowest and highest score."""
     rows: list[JSON] = []
     for share, shuffles in names.items():
         row: JSON = {"share": share, "shuffles": len(shuffles), "scores": {}}
@@ -183,13 +183,13 @@ def kept_facts(graph: QuestionGraph, share: float, seed: str) -> list[str]:
 
 
 def kept_graph(graph: QuestionGraph, kept: Sequence[str]) -> QuestionGraph:
-    """The graph with the facts `kept` alone, each with all its readings."""
+    """Return the graph of the facts `kept` alone, each with all its readings."""
     wanted = frozenset(kept)
     return QuestionGraph(tuple(reading for reading in graph.readings if reading.id in wanted))
 
 
 def kept_passages(graph: QuestionGraph, passages: Mapping[str, Passage], evidence: ShownEvidence) -> list[Passage]:
-    """The passages that an answerer sees beside `graph`, in their order.
+    """Return the passages that an answerer sees together with `graph`, in their order.
 
     "facts": none, as in RAS, whose answerer reads triples alone. "all": all, whatever the graph has lost. "kept": those
     that facts of the graph were read in, with blanks for all sentences that none was read in, so that the facts'

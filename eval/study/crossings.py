@@ -16,7 +16,7 @@ HOPS, KS = (1, 2, 3, 5), (3, 5, 10)
 
 
 def roles_design(material: Material, settings: Settings, choices: Choices) -> Design:
-    """A run for each pair. The extractor is the same in all: the one set, else that beside the first planner."""
+    """Design a run for each pair. The extractor is the same in all: the one set, else that of the first planner."""
     settings = choices.single(settings, "planners", "answerers")
     specs = role_specs(settings)
     planners = tuple(dict.fromkeys(choices.planners)) or (specs.get("planner", "offline"),)
@@ -44,7 +44,7 @@ def roles_design(material: Material, settings: Settings, choices: Choices) -> De
 
 
 def sweep_design(material: Material, settings: Settings, choices: Choices) -> Design:
-    """A run for each pair. Shown: the headline metric, and how often all gold passages were found at any hop."""
+    """Design a run for each pair. Shown: the headline metric, and how often all gold passages were found at any hop."""
     settings = choices.single(settings, "hops", "ks")
     runs, cells = [], {}
     for hops in dict.fromkeys(choices.hops or HOPS):

@@ -22,7 +22,7 @@ ShownEvidence = Literal["kept", "facts", "all"]
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """Several values of what a run has one of; empty where the settings' own value holds.
+    """Holds several values of what a run has one of; an empty choice leaves the settings' own value.
 
     gold: files of texts with gold triples; gold_limit: how many texts of each are read. shares: of a graph's triples,
     each over 0 and at most 1, in `shuffles` orders. evidence: what an answerer sees beside the triples kept.
@@ -41,7 +41,7 @@ class Choices:
     evidence: ShownEvidence = "kept"
 
     def single(self, settings: Settings, *varied: str) -> Settings:
-        """`settings` with the choices that are no list in this study. Raises SettingsError where one is."""
+        """Return `settings` with the choices that are no list in this study. Raises SettingsError where one is."""
         fields = {
             "planners": "planner",
             "extractors": "extractor",
@@ -65,7 +65,7 @@ class Choices:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A run that a study would have, and why it has none."""
+    """Names a run that a study would have, and why it does not."""
 
     name: str
     why: str
@@ -73,7 +73,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A study's outcome: Markdown, the same figures as JSON, and SVG by file name.
+    """Holds a study's outcome: Markdown, the same figures as JSON, and SVG by file name.
 
     A picture is made when it is called for, so that its library need not be there for the tables.
     """
@@ -84,12 +84,12 @@ class Shown:
 
 
 Show = Callable[[Mapping[str, Sequence[Result]]], Shown]
-"""From each run's results, by its name, to what is shown."""
+"""Makes what is shown of each run's results, given by the run's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """The runs in their order, each over its material: an earlier one may be what a later one starts from.
+    """Lists the runs in order, each over its material; a later run may start from an earlier one.
 
     left_out: runs that do not apply here. headline: the metric that decides. base: the run that others are held
     against, if there is one.
@@ -112,7 +112,7 @@ Asker = Callable[[Material, Settings], AskQuestion]
 
 
 def parts(material: Material, settings: Settings) -> Roles:
-    """The parts of the agent that a run without changes would ask."""
+    """Return the parts of the agent that a run without changes would ask."""
     return roles_from_settings(settings, material.index, task=material.asked.instructions.get("answer", ""))
 
 

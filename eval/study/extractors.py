@@ -38,7 +38,7 @@ _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
 def _read(record: QuestionRecord) -> Question:
-    """`text` and `triples`; optional `id` and `title`, the heading that the text stands under.
+    """Read a record's `text` and `triples`; optional `id` and `title`, the heading of the text.
 
     Annotations by models hold lists of two or four parts too: these are left out, and counted as `unusable`.
     """
@@ -91,7 +91,7 @@ def extraction_asker(extractor: Extractor) -> AskQuestion:
 
 
 def bare_triples(answer: str) -> str:
-    """The words of triples, without the marks that set them apart."""
+    """Return the words of triples, without the marks between them."""
     return _MARKS.sub(" ", answer)
 
 
@@ -101,7 +101,7 @@ def counted_tokens(text: str) -> int:
 
 
 def extractors_design(material: Material | None, settings: Settings, choices: Choices, concurrency: int = 32) -> Design:
-    """For each extractor: a run over each gold file, then, where there are questions, a run of the agent with it."""
+    """Design a run of each extractor over each gold file and, where there are questions, a run of the agent with it."""
     if material is None and not choices.gold:
         raise SettingsError("give --gold, texts with gold triples, or a benchmark with --data, or both")
     settings = choices.single(settings, "extractors")
@@ -195,7 +195,7 @@ def _show(
 
 
 def _measured(results: Sequence[Result], concurrency: int) -> JSON:
-    """Scores, and tokens a second: of all streams together, as long as they are all busy."""
+    """Return scores, and tokens per second of all streams together while they are all busy."""
     seconds = sum(one.seconds for one in results) / max(1, min(concurrency, len(results)))
     fresh = not any(one.usage.get("replayed") for one in results)
 

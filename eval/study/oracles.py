@@ -107,14 +107,14 @@ def _oracles(planned: bool, found: bool, within: str, material: Material) -> Cal
 
 
 def _unhurried(limits: Limits) -> Limits:
-    """The gold plan is asked to its end: stopping where a hop adds nothing is the loop's guess, not the plan's."""
+    """Return settings that ask the gold plan to its end: stopping at a hop without news is the loop's guess."""
     return replace(limits, stop_on_repeat=False, stop_on_no_new_facts=False)
 
 
 def _show(
     runs: Mapping[str, Sequence[Result]], *, metrics: Sequence[str], headline: str, left_out: Sequence[LeftOut]
 ) -> Shown:
-    """All questions; those whose answer a text can state, which alone an oracle answerer can get; by gold hops."""
+    """Show all questions; those whose answer a text can state, which alone an oracle answerer can get; by gold hops."""
     parts: list[str] = []
     figures: dict[str, Any] = {}
     asked = next(iter(runs.values()), ())
@@ -144,7 +144,7 @@ def _stated(result: Result) -> bool:
 
 
 def decomposed(question: Question) -> list[str]:
-    """The gold sub-questions as a planner that knows all earlier answers would ask them; empty without any.
+    """Return the gold sub-questions as a planner that knows all earlier answers would ask them; empty without any.
 
     Raises RunError for a reference to a step that does not come earlier, or has no answer.
     """
@@ -181,7 +181,7 @@ class OraclePlanner:
             raise RunError(f"{question.id}: no gold decomposition, so there is no oracle planner for it")
 
     def plan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
-        """The next gold sub-question."""
+        """Return the next gold sub-question."""
         if not steps:
             return Plan("subq", question)
         if len(steps) > len(self._asked):
@@ -198,7 +198,7 @@ class OracleRetriever:
         self._gold = tuple(gold)
 
     def retrieve(self, query: str, k: int = 5) -> list[Hit]:
-        """The first `k` gold passages, scored 1, 1/2, 1/3, ... Raises ValueError as every retriever does."""
+        """Return the first `k` gold passages, scored 1, 1/2, 1/3, ... Raises ValueError as every retriever does."""
         if not query.strip() or k < 1:
             raise ValueError(f"a search needs words and a k of at least 1, got {query!r} and {k}")
         return [Hit(passage, 1 / rank) for rank, passage in enumerate(self._gold[:k], start=1)]
@@ -220,7 +220,7 @@ class OracleAnswerer:
         self._within = within
 
     def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage]) -> Answer:
-        """The first gold answer that the evidence holds, with the first place that holds it as its citation."""
+        """Return the first gold answer that the evidence holds, citing the first place that holds it."""
         for gold in self._golds:
             found = _in_facts(gold, graph, passages) if self._within == "facts" else _in_passages(gold, passages)
             if found:
@@ -237,7 +237,7 @@ def named(passages: Iterable[Passage], by_title: bool) -> dict[str, list[Passage
 
 
 def gold_passages(question: Question, corpus: Mapping[str, Sequence[Passage]]) -> list[Passage]:
-    """The question's gold passages: by name from the corpus (see `named`), else from the question's own contexts.
+    """Return the gold passages, by name from the corpus (see `named`), else from the question's own contexts.
 
     Raises RunError for a question without gold passages, and for one that is in neither place.
     """

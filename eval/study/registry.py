@@ -39,7 +39,7 @@ def designed(
     concurrency: int = 32,
     seed: int = 0,
 ) -> Design:
-    """The study's runs. material: may be None for "extractors" alone. Raises UnknownName, SettingsError."""
+    """Return the study's runs. material: may be None for "extractors" alone. Raises UnknownName, SettingsError."""
     if study == "extractors":
         return extractors_design(material, settings, choices, concurrency)
     if study not in STUDIES:
@@ -52,5 +52,5 @@ def designed(
 
 
 def _traces(out: Path) -> Mapping[str, JSON]:
-    """The traces of the study's full loop, by question."""
+    """Return the traces of the study's full loop, by question."""
     return {one.id: one.trace for one in StudyFolder(out).runs()[FULL].results() if one.trace is not None}

@@ -21,7 +21,7 @@ _HEADLINE = "recall@5"
 
 
 def retrieval_design(material: Material, settings: Settings, choices: Choices) -> Design:
-    """A run for each retriever, all as deep as k says (20 unless chosen). The first is what the others are held to."""
+    """Design a run for each retriever with the same k (20 unless chosen); the others are compared to the first."""
     if not any(question.supporting for question in material.questions):
         raise SettingsError(f"{material.data} names no gold passages; a study of retrieval needs them")
     settings = choices.single(settings, "retrievers", "ks")
@@ -64,7 +64,7 @@ def _show(
 
 
 def _curve(results: Sequence[Result], depth: int) -> list[JSON]:
-    """At every k: mean share of gold passages found, and share of questions with all, with their intervals."""
+    """Return for every k the mean share of gold passages found and the share of questions with all, with intervals."""
     asked = [one for one in results if one.supporting]
     found = []
     for k in range(1, depth + 1):

@@ -1,4 +1,4 @@
-"""A study on disk, and how it is run: its runs one after the other, each resumable, then their comparison.
+"""Runs a study in a folder: its runs one after the other, each resumable, then their comparison.
 
 study.json       which study, which runs, what did not apply
 runs/NAME/       a folder for each run (see ras_agent.eval.run.folder), resumed as any run
@@ -33,7 +33,7 @@ Watch = Callable[[str, int, Evaluation], AbstractContextManager[Callable[[Result
 
 
 class StudyFolder:
-    """A study's folder."""
+    """Reads and writes a study's folder."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -55,7 +55,7 @@ class StudyFolder:
         left_out: Sequence[LeftOut] = (),
         **told: Any,
     ) -> Self:
-        """The folder of a new study, or of one of the same kind that was begun there; study.json lists the runs anew.
+        """Open the folder of a new study, or of one of the same kind begun there; study.json lists the runs anew.
 
         runs: each run's name with what it changes. told: what else study.json says, such as benchmark and data. Whether
         a run may be resumed is its own manifest's business. Raises RunError for a folder that holds another study, or
@@ -89,7 +89,7 @@ class StudyFolder:
         return folder
 
     def study(self) -> JSON:
-        """The content of study.json. Raises RunError if there is none that can be read."""
+        """Return the content of study.json. Raises RunError if there is none that can be read."""
         try:
             found: JSON = json.loads(self.study_path.read_text("utf-8"))
         except OSError as error:
@@ -99,7 +99,7 @@ class StudyFolder:
         return found
 
     def runs(self) -> dict[str, RunFolder]:
-        """The study's runs by name, whether they have begun or not."""
+        """Return the study's runs by name, whether they have begun or not."""
         return {run["name"]: RunFolder(self.path / run["folder"]) for run in self.study()["runs"]}
 
     def write_json(self, name: str, value: Mapping[str, Any]) -> None:
@@ -113,7 +113,7 @@ class StudyFolder:
 
 
 def folder_names(names: Mapping[str, Any] | Sequence[str]) -> dict[str, str]:
-    """A folder name for each run name: letters, digits, dots, dashes; names that would meet are numbered."""
+    """Return a folder name for each run name: letters, digits, dots, dashes; equal ones are numbered."""
     chosen: dict[str, str] = {}
     taken: set[str] = set()
     for name in names:
@@ -128,7 +128,7 @@ def folder_names(names: Mapping[str, Any] | Sequence[str]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """What a study came to. errors: questions that ended in one, in all runs. missing: why there are no pictures."""
+    """Reports how a study ended. errors: of questions, in all runs. missing: why there are no pictures."""
 
     folder: StudyFolder
     shown: Shown

@@ -70,14 +70,14 @@ def eval_cost(
 
 _ROWS = {
     "static": "the whole corpus, once",
-    "a_question": "a question's passages",
+    "per_question": "a question's passages",
     "all_questions": "all questions, each read anew",
-    "kept": "all questions, with a triple cache",
+    "distinct_passages": "all questions, with a triple cache",
 }
 
 
 def _measured(passages: list[Passage], path: Path, spec: str) -> ReadingCost:
-    from ras_agent.eval.run.index_cost import a_passage
+    from ras_agent.eval.run.index_cost import mean_passage
     from ras_agent.graphs.from_settings import extractor_from_settings
     from ras_agent.settings import load_settings
     from ras_agent.tools.structure.cache import TripleCache, facts_key
@@ -92,7 +92,7 @@ def _measured(passages: list[Passage], path: Path, spec: str) -> ReadingCost:
     calls = [one.calls for one in stored if one is not None]
     if not calls:
         raise SettingsError(f"{path} holds no facts that {spec} read in this corpus; run ras-agent structure first")
-    return a_passage(calls)
+    return mean_passage(calls)
 
 
 def _show(console: Console, found: CostComparison, price: Price | None, ranges: dict[str, Any]) -> None:

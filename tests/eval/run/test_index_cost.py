@@ -3,7 +3,7 @@
 import pytest
 
 from ras_agent.errors import RunError
-from ras_agent.eval.run.index_cost import ReadingCost, a_passage, compare, published_ranges
+from ras_agent.eval.run.index_cost import ReadingCost, compare, mean_passage, published_ranges
 from ras_agent.eval.run.prices import Price
 from ras_agent.eval.run.result import Result
 from ras_agent.records import Call, Passage
@@ -17,8 +17,8 @@ def test_passages_are_counted_and_tokens_multiplied() -> None:
     found = compare(RESULTS, CORPUS, MEASURED)
     assert found.static == ReadingCost(10, 10, 1000, 500, True)
     assert found.all_questions == ReadingCost(5, 5, 500, 250, True)
-    assert found.kept == ReadingCost(4, 4, 400, 200, True)
-    assert found.a_question == ReadingCost(2.5, 2.5, 250, 125, True)
+    assert found.distinct_passages == ReadingCost(4, 4, 400, 200, True)
+    assert found.per_question == ReadingCost(2.5, 2.5, 250, 125, True)
     assert found.break_even == 4  # 1500 tokens beforehand, 375 a question
     assert found.static.cost(Price(2.0, 4.0, 1.0)) == pytest.approx((1000 * 2 + 500 * 4) / 1e6)
 
@@ -39,7 +39,7 @@ def test_without_any_call_tokens_are_estimated_from_the_texts() -> None:
 def test_titles_name_passages_where_the_run_did() -> None:
     titled = {passage.title: passage for passage in CORPUS.values()}
     found = compare([Result("q", "?", retrieved=("T1", "T9"))], titled, MEASURED, by_title=True)
-    assert found.kept.passages == 2
+    assert found.distinct_passages.passages == 2
 
 
 def test_another_corpus_and_an_empty_run_are_refused() -> None:
@@ -51,9 +51,9 @@ def test_another_corpus_and_an_empty_run_are_refused() -> None:
 
 def test_a_measured_passage_is_the_mean_of_those_kept() -> None:
     first, second = Call("extractor", 0, "m", 100, 10), Call("extractor", 0, "m", 40, 6)
-    assert a_passage([(first, second), (second,)]) == ReadingCost(1, 1.5, 90, 11, True)
+    assert mean_passage([(first, second), (second,)]) == ReadingCost(1, 1.5, 90, 11, True)
     with pytest.raises(ValueError, match="no passage has been measured"):
-        a_passage([])
+        mean_passage([])
 
 
 def test_published_rates_are_those_of_appendix_g() -> None:

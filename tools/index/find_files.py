@@ -3,105 +3,147 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from ras_agent.tools.index.load import Skipped
-from ras_agent.tools.index.text_files import not_unicode
+from ras_agent.tools.index.text_files import name_of, not_unicode
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """Names a file to load.
+    """Names a file to load, and the source that it was found in: the folder that the user named, or the file itself.
 
-    label: its name in an index, the path from the named folder on, so that the folder may be moved.
-    root: the name of the named folder the file was found in, or the label of a file that was named itself.
+    path: opens the file. root: the absolute path of the source, links resolved. inner: the file's path below the
+    folder, "" for a file that was named itself. name: what the user calls the source, its last part.
     """
 
     path: Path
-    label: str
-    root: str
+    root: Path
+    inner: str
+    name: str
+
+    @property
+    def place(self) -> Path:
+        """Return the absolute path by which the file is known."""
+        return _inside(self.root, self.inner)
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """Holds what is the same for all folders of a search, and the folders that were walked."""
+
+    suffixes: Collection[str]
+    exclude: Path | None
+    follow_links: bool
+    walked: set[Path]
 
 
 def find_files(
-    paths: Iterable[str | Path], suffixes: Collection[str], exclude: Path | None = None
+    paths: Iterable[str | Path], suffixes: Collection[str], exclude: Path | None = None, *, follow_links: bool = False
 ) -> Iterator[SourceFile | Skipped]:
     """Yield named files, and all files in named folders by name, with a Skipped for each that is left out.
 
-    In folders, hidden files, other kinds of file, linked folders and the folder `exclude` are left out. A file found
-    twice is taken once; two files with one label are an error.
+    In folders, hidden files, other kinds of file, the folder `exclude` and, unless `follow_links`, links are left out;
+    a link that is named itself is followed. A file found twice is taken once.
     """
-    by_label: dict[str, Path] = {}
-    labels: dict[Path, str] = {}
-    for item in _named(map(Path, paths), suffixes, exclude.resolve() if exclude else None):
-        if isinstance(item, Skipped):
-            yield item
-            continue
-        label, real = item.label, item.path.resolve()
-        if not_unicode(label):
-            yield Skipped(ascii(label), "the name of this file is not UTF-8; rename it")
-        elif real in labels:
-            yield Skipped(label, f"the same file as {labels[real]}", error=False)
-        elif label in by_label:
-            yield Skipped(str(item.path), f"called {label} in the index, as is {by_label[label]}; name their folders")
-        else:
-            by_label[label], labels[real] = item.path, label
-            yield item
+    named = [Path(path) for path in paths]
+    shared = Counter(_last_part(path) for path in {path.absolute() for path in named})
+    search = _Search(suffixes, _real(exclude) if exclude else None, follow_links, set())
+    found: dict[Path, str] = {}
+    for path in named:
+        name = _last_part(path)
+        shown = name if shared[name] == 1 else name_of(path)  # in messages
+        for item in _under(path, name, shown, search):
+            if isinstance(item, Skipped):
+                yield item
+                continue
+            place, real = _join(shown, item.inner), _real(item.path)
+            if not_unicode(place):
+                yield Skipped(ascii(place), "the name of this file is not UTF-8; rename it")
+            elif real in found:
+                yield Skipped(place, f"the same file as {found[real]}", error=False)
+            else:
+                found[real] = place
+                yield item
 
 
-def _named(paths: Iterable[Path], suffixes: Collection[str], exclude: Path | None) -> Iterator[SourceFile | Skipped]:
-    for path in paths:
-        name = Path(os.path.abspath(path)).name  # `.` and `..` have names of their own
-        try:
-            folder, there = path.is_dir(), path.exists()
-        except OSError as error:
-            yield Skipped(str(path), f"cannot be read: {error.strerror}", hides=name)
-            continue
-        if folder:
-            yield from _walk(path, name, suffixes, exclude)
-        elif not there:
-            yield Skipped(str(path), "no such file or folder", hides=name)
-        elif path.suffix.lower() not in suffixes:
-            yield Skipped(str(path), _unknown_kind(path.suffix, suffixes))
-        else:
-            yield SourceFile(path, name, name)
+def _under(path: Path, name: str, shown: str, search: _Search) -> Iterator[SourceFile | Skipped]:
+    root = _real(path)
+    try:
+        folder, there = path.is_dir(), path.exists()
+    except OSError as error:
+        yield Skipped(name_of(path), f"cannot be read: {error.strerror}", hides=str(root))
+        return
+    if folder:
+        yield from _walk(path, "", SourceFile(path, root, "", name), shown, search)
+    elif not there:
+        yield Skipped(name_of(path), "no such file or folder", hides=str(root))
+    elif path.suffix.lower() not in search.suffixes:
+        yield Skipped(name_of(path), _unknown_kind(path.suffix, search.suffixes))
+    else:
+        yield SourceFile(path, root, "", name)
 
 
-def _walk(folder: Path, label: str, suffixes: Collection[str], exclude: Path | None) -> Iterator[SourceFile | Skipped]:
+def _walk(folder: Path, inside: str, source: SourceFile, shown: str, search: _Search) -> Iterator[SourceFile | Skipped]:
     try:
         entries = sorted(folder.iterdir(), key=lambda path: path.name)
     except OSError as error:
-        yield _unreadable(label, error)
+        yield _unreadable(_join(shown, inside), _inside(source.root, inside), error)
         return
+    if (real := _real(folder)) in search.walked:  # links may lead back
+        yield Skipped(_join(shown, inside), "the same folder as another", error=False)
+        return
+    search.walked.add(real)
     for path in entries:
-        inner = f"{label}/{path.name}"
+        inner = _join(inside, name_of(path.name))
+        place = _join(shown, inner)
         if path.name.startswith("."):
-            yield Skipped(inner, "hidden", error=False)
+            yield Skipped(place, "hidden", error=False)
             continue
         try:
-            folder_inside = path.is_dir()
-            file_inside = path.is_file()
+            folder_inside, file_inside, link = path.is_dir(), path.is_file(), path.is_symlink()
         except OSError as error:  # a folder may let its names be listed and nothing more
-            yield _unreadable(inner, error)
+            yield _unreadable(place, _inside(source.root, inner), error)
             continue
-        if folder_inside and path.resolve() == exclude:
-            yield Skipped(inner, "the index itself", error=False)
-        elif folder_inside and path.is_symlink():
-            yield Skipped(inner, "a linked folder; name it to index it", error=False)
+        if folder_inside and _real(path) == search.exclude:
+            yield Skipped(place, "the index itself", error=False)
+        elif link and (folder_inside or file_inside) and not search.follow_links:
+            what = "folder" if folder_inside else "file"
+            yield Skipped(place, f"a linked {what}; name it to index it, or give --follow-links", error=False)
         elif folder_inside:
-            yield from _walk(path, inner, suffixes, exclude)
+            yield from _walk(path, inner, source, shown, search)
         elif not file_inside:
-            yield Skipped(inner, "a broken link" if path.is_symlink() else "not a regular file", hides=inner)
-        elif path.suffix.lower() not in suffixes:
-            yield Skipped(inner, _unknown_kind(path.suffix, suffixes), error=False)
+            yield Skipped(
+                place, "a broken link" if link else "not a regular file", hides=str(_inside(source.root, inner))
+            )
+        elif path.suffix.lower() not in search.suffixes:
+            yield Skipped(place, _unknown_kind(path.suffix, search.suffixes), error=False)
         else:
-            yield SourceFile(path, inner, inner.partition("/")[0])
+            yield SourceFile(path, source.root, inner, source.name)
 
 
-def _unreadable(label: str, error: OSError) -> Skipped:
-    return Skipped(label, f"cannot be read: {error.strerror}", hides=label)
+def _unreadable(place: str, path: Path, error: OSError) -> Skipped:
+    return Skipped(place, f"cannot be read: {error.strerror}", hides=str(path))
 
 
 def _unknown_kind(suffix: str, suffixes: Collection[str]) -> str:
     return f"unknown kind of file {suffix!r}; known: {', '.join(sorted(suffixes))}"
+
+
+def _last_part(path: Path) -> str:
+    return name_of(Path(os.path.abspath(path)).name)  # `.` and `..` have names of their own
+
+
+def _join(first: str, second: str) -> str:
+    return f"{first}/{second}" if first and second else first or second
+
+
+def _real(path: Path) -> Path:
+    return Path(os.path.realpath(path))  # unlike Path.resolve, it never raises
+
+
+def _inside(root: Path, inner: str) -> Path:
+    return root / os.fsdecode(inner.encode("utf-8", "surrogateescape")) if inner else root

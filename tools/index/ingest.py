@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -20,6 +21,7 @@ from ras_agent.errors import IngestError
 from ras_agent.records import Passage
 from ras_agent.tools.index.chunk import DEFAULT_CHUNKING, Chunking, passages_of
 from ras_agent.tools.index.find_files import SourceFile, find_files
+from ras_agent.tools.index.identity import document_id, gone_sources, label_of, size_and_time, take_over_moved
 from ras_agent.tools.index.journal import Journal, open_journal
 from ras_agent.tools.index.load import LOADERS, USUAL_FIELDS, Document, Fields, Skipped, load
 from ras_agent.tools.index.store import PassageIndex
@@ -49,7 +51,8 @@ class IngestReport:
     """Counts what a run did.
 
     vanished: files that were indexed from the named folders before and are not found there now; after pruning only
-    those whose folder cannot be read.
+    those whose folder cannot be read. moved: folders and files that were known at another place, both places. stranded:
+    folders and files that were named before and are gone, if this run brought new ones; what came from them stays.
     """
 
     files: int
@@ -61,6 +64,8 @@ class IngestReport:
     passages_total: int
     skipped: tuple[Skipped, ...]
     vanished: tuple[str, ...]
+    moved: tuple[tuple[str, str], ...] = ()
+    stranded: tuple[str, ...] = ()
 
     @property
     def errors(self) -> tuple[Skipped, ...]:
@@ -78,19 +83,20 @@ def ingest(
     strict: bool = False,
     prune: bool = False,
     forget: Sequence[str] = (),
+    follow_links: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> IngestReport:
     """Index files, and folders of them, into the index at `out`, which is made if there is none.
 
-    A file is known by its label, its path from the named folder on ("docs/a.txt" wherever docs/ is); a record by
-    its id. embedder: as PassageIndex.create takes it. prune: remove the documents of files that were indexed from
-    the named folders and no longer exist; those in a folder that cannot be read stay. forget: labels of files, or ids
-    of documents, to remove whether or not they still exist.
+    A file is one document, or its records are; `identity` says what they are called. embedder: as PassageIndex.create
+    takes it. prune: remove the documents of files that were indexed from the named folders and no longer exist; those
+    in a folder that cannot be read stay. forget: labels of files, ids of documents, or paths of files and folders, to
+    remove whether or not they still exist. follow_links: load what links inside the named folders lead to.
     Raises IngestError if there is nothing to do, with `strict` for the first thing that cannot be loaded, and while
     another run writes the same index; IndexExists, IndexMismatch and MissingExtra as PassageIndex does.
     """
     out = Path(out)
-    found = tuple(find_files(paths, LOADERS, exclude=out))
+    found = tuple(find_files(paths, LOADERS, exclude=out, follow_links=follow_links))
     some = bool(forget) or any(isinstance(item, SourceFile) for item in found)
     problems = [item for item in found if isinstance(item, Skipped) and (item.error or not some)]
     if problems and (strict or not some):
@@ -146,14 +152,23 @@ class _IngestRun:
                 self._skip(item)
         for name in forget:
             self._forget(name)
-        labels = {file.label for file in files}
-        vanished = [label for label in self._journal.files_under({file.root for file in files}) if label not in labels]
+        if forget:
+            self._journal.drop_empty_sources()
+        moved = take_over_moved(files, self._journal)
+        known_roots = self._journal.sources()
+        new = any(file.root not in known_roots and not self._journal.file_at(file.place) for file in files)
+        stranded = gone_sources(self._journal) if new else []
+        places = {file.place for file in files}
+        roots = {file.root for file in files}
+        known = {one.path: one.label for root in roots for one in self._journal.files_in(root)}
+        vanished = {path: label for path, label in known.items() if path not in places}
         if prune:
             # the files of a folder that cannot be read look as if they had vanished
-            hidden = [label for label in vanished if any(_is_in(label, item.hides) for item in self._skipped)]
-            for label in vanished:
-                if label not in hidden:
-                    self._forget(label)
+            hidden = {path: label for path, label in vanished.items() if self._is_hidden(path)}
+            for path, label in vanished.items():
+                if path not in hidden:
+                    self._forget_file(label)
+            self._journal.drop_empty_sources()
             vanished = hidden
         for file in files:
             self._take_file(file)
@@ -167,68 +182,79 @@ class _IngestRun:
             passages_written=self._counts["passages_written"],
             passages_total=0 if self._index is None else len(self._index),
             skipped=tuple(self._skipped),
-            vanished=tuple(vanished),
+            vanished=tuple(sorted(vanished.values())),
+            moved=tuple((str(old), str(new)) for old, new in moved),
+            stranded=tuple(map(str, stranded)),
         )
 
     def _take_file(self, file: SourceFile) -> None:
-        self._file, began = file.label, self._bytes
-        stamp = self._stamp(file)
-        if stamp and self._journal.stamp(file.label) == stamp:
+        label = label_of(file, self._journal)
+        self._file, began = label, self._bytes
+        known, stamp = self._journal.file(label), self._stamp(file)
+        if stamp and known and known.stamp == stamp:
             self._counts["files_unchanged"] += 1
         else:
-            self._journal.put_file(file.label, file.root, "")
-            if self._take_documents(file):
+            self._journal.put_file(label, file.place, "")
+            if self._take_documents(file, label):
                 # what an error may have hidden stays in the index until the file can be read
-                self._remove(self._journal.documents_of(file.label, unseen=True))
-                self._journal.put_file(file.label, file.root, stamp)
+                self._remove(self._journal.documents_of(label, unseen=True))
+                self._journal.put_file(label, file.place, stamp)
             self._counts["files"] += 1
             if not self._new:
                 self._flush()
         self._read(began + _size(file) - self._bytes)
 
-    def _take_documents(self, file: SourceFile) -> bool:
+    def _take_documents(self, file: SourceFile, label: str) -> bool:
         """Index the documents of a file; return whether all of it could be loaded."""
         good = bad = 0
-        for item in load(file.path, file.label, self._fields, self._read):
-            problem = item if isinstance(item, Skipped) else self._put(item, file.label)
+        for item in load(file.path, label, self._fields, self._read):
+            problem = item if isinstance(item, Skipped) else self._put(item, label)
             if problem is None:
                 good += 1
                 continue
             self._skip(problem)
             bad += problem.error
             if bad == HOPELESS and not good:
-                self._skip(Skipped(file.label, f"its first {HOPELESS:,} records are all bad; the rest was not read"))
+                self._skip(Skipped(label, f"its first {HOPELESS:,} records are all bad; the rest was not read"))
                 break
         return not bad
 
     def _put(self, document: Document, file: str) -> Skipped | None:
-        """Write a document that is new or changed, unless its id is another's."""
-        known = self._journal.document(document.id)
-        if known and (known.file != file or known.run == self._journal.run):
+        """Write a document that is new or changed, unless its file had one with its id before it."""
+        known = self._journal.document_of(file, document.id)
+        if known and known.run == self._journal.run:
             return Skipped(document.place, f"id {document.id!r} is already taken by {known.place}")
+        name = known.id if known else document_id(document.id, file, self._journal)
         digest = self._digest(document)
         if known and known.digest == digest:
             self._counts["documents_unchanged"] += 1
         else:
-            self._new += passages_of(document, self._chunking)
+            self._new += passages_of(replace(document, id=name), self._chunking)
             self._counts["documents_written"] += 1
-        self._journal.put_document(document.id, file, document.place, digest)
+        self._journal.put_document(name, file, document.id, document.place, digest)
         if len(self._new) >= self._batch:
             self._flush()
         return None
 
     def _forget(self, name: str) -> None:
-        """Remove a file's documents, or the one document of that name."""
-        if self._journal.stamp(name) is not None:
-            self._remove(self._journal.documents_of(name))
-            self._journal.drop_file(name)
+        """Remove a file's documents, the one document of that name, or what came from the file or folder there."""
+        place = Path(os.path.realpath(name))
+        if self._journal.file(name):
+            self._forget_file(name)
         elif self._journal.document(name):
             self._remove([name])
+        elif files := self._journal.files_in(place) or self._journal.files_in(Path(os.path.abspath(name))):
+            for file in files:
+                self._forget_file(file.label)
         else:
-            remedy = "give a file as it is called there, or an id"
+            remedy = "give a file as it is called there, its path, that of a folder, or an id"
             if self._index is not None and name in self._index.document_ids():
                 remedy = f"it was added otherwise, `ras-agent kg delete {self._index.path} {name}` takes it out"
             raise IngestError(f"nothing in the index came from {name!r}: {remedy}")
+
+    def _forget_file(self, label: str) -> None:
+        self._remove(self._journal.documents_of(label))
+        self._journal.drop_file(label)
 
     def _remove(self, documents: Iterable[str]) -> None:
         for name in documents:
@@ -266,20 +292,17 @@ class _IngestRun:
 
     def _stamp(self, file: SourceFile) -> str:
         """Return the file's size, time of change, and how it is loaded and cut; "" where it cannot be asked."""
-        try:
-            status = file.path.stat()
-        except OSError:
-            return ""
-        return f"{status.st_size} {status.st_mtime_ns} {self._way}"
+        known = size_and_time(file.path)
+        return known and known + self._way
+
+    def _is_hidden(self, path: Path) -> bool:
+        """Return whether the file is, or is in, what could not be looked at."""
+        places = {Path(item.hides) for item in self._skipped if item.hides}
+        return not places.isdisjoint([path, *path.parents])
 
     def _digest(self, document: Document) -> bytes:
         parts = [document.text, document.title, document.metadata, document.pages, self._way]
         return hashlib.blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=16).digest()
-
-
-def _is_in(label: str, place: str) -> bool:
-    """Return whether `place` is the file's label, or that of a folder around it."""
-    return bool(place) and (label == place or label.startswith(f"{place}/"))
 
 
 def _size(file: SourceFile) -> int:

@@ -6,69 +6,149 @@ killed run wrote beyond that is written again, to the same effect.
 
 from __future__ import annotations
 
+import os
 import sqlite3
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from ras_agent.errors import IndexMismatch, IngestError
 
+# paths are bytes: a file's name need not be text, and ranges of bytes are what is in a folder
 _TABLES = """
-CREATE TABLE IF NOT EXISTS files (label TEXT PRIMARY KEY, root TEXT NOT NULL, stamp TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS sources (path BLOB PRIMARY KEY, name TEXT NOT NULL UNIQUE) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS files (label TEXT PRIMARY KEY, path BLOB NOT NULL UNIQUE, stamp TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS documents (
-    id TEXT PRIMARY KEY, file TEXT NOT NULL, place TEXT NOT NULL, digest BLOB NOT NULL, run INTEGER NOT NULL
+    id TEXT PRIMARY KEY, file TEXT NOT NULL, own TEXT NOT NULL, place TEXT NOT NULL, digest BLOB NOT NULL,
+    run INTEGER NOT NULL
 ) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS documents_of_file ON documents (file);
+CREATE INDEX IF NOT EXISTS documents_of_file ON documents (file, own);
 """
+
+
+_ENTRY = "id, file, own, place, digest, run"
+_WITHIN = "(path = ? OR path >= ? AND path < ?)"
 
 
 @dataclass(frozen=True, slots=True)
 class JournalEntry:
-    """Describes an indexed document: the file and place it came from, its digest, and the last run that saw it."""
+    """Describes an indexed document: the file and place it came from, its digest, and the last run that saw it.
 
+    id: unique in the index. own: the id that it has in its file.
+    """
+
+    id: str
     file: str
+    own: str
     place: str
     digest: bytes
     run: int
 
 
-class Journal:
-    """Reads and writes the journal for one run. Nothing is stored before `commit`."""
+@dataclass(frozen=True, slots=True)
+class JournalFile:
+    """Describes an indexed file: its label, its absolute path, and its stamp when all of it was indexed, or ""."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    label: str
+    path: Path
+    stamp: str
+
+
+class Journal:
+    """Reads and writes the journal for one run. Nothing is stored before `commit`.
+
+    Files are known by their absolute paths and called by their labels; so are sources, the folders and files that a
+    user named, and their names.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, where: str = "") -> None:
         self._connection = connection
+        columns = [name for _, name, *_ in connection.execute("PRAGMA table_info(files)")]
+        if columns and "path" not in columns:
+            raise IndexMismatch(
+                f"{where} was written by an earlier version, which did not note which folders files came from: delete "
+                "it and run the same command again; every file is then read anew and nothing is embedded again, but "
+                "what has gone from the files stays in the index"
+            )
         connection.executescript(_TABLES)
         (last,) = connection.execute("PRAGMA user_version").fetchone()
         self.run = last + 1
         connection.execute(f"PRAGMA user_version = {self.run:d}")
 
-    def stamp(self, label: str) -> str | None:
-        """Return the stamp the file had when all of it was indexed; "" if it never was, None for an unknown file."""
-        row = self._connection.execute("SELECT stamp FROM files WHERE label = ?", (label,)).fetchone()
+    def sources(self) -> dict[Path, str]:
+        """Return the names of all sources by their paths."""
+        rows = self._connection.execute("SELECT path, name FROM sources ORDER BY path")
+        return {_path(path): name for path, name in rows}
+
+    def source_at(self, path: Path) -> str | None:
+        """Return the name of the source at a path, None for an unknown one."""
+        row = self._connection.execute("SELECT name FROM sources WHERE path = ?", (os.fsencode(path),)).fetchone()
         return row[0] if row else None
 
-    def put_file(self, label: str, root: str, stamp: str) -> None:
-        self._connection.execute("INSERT OR REPLACE INTO files VALUES (?, ?, ?)", (label, root, stamp))
+    def has_source(self, name: str) -> bool:
+        """Return whether a source has that name."""
+        return self._connection.execute("SELECT 1 FROM sources WHERE name = ?", (name,)).fetchone() is not None
 
-    def files_under(self, roots: Collection[str]) -> list[str]:
-        """Return the labels of the files that were indexed from the named folders."""
-        rows = self._connection.execute("SELECT label, root FROM files ORDER BY label")
-        return [label for label, root in rows if root in roots]
+    def put_source(self, path: Path, name: str) -> None:
+        self._connection.execute("INSERT INTO sources VALUES (?, ?)", (os.fsencode(path), name))
+
+    def move_source(self, old: Path, new: Path) -> None:
+        """Record that what was at `old` is now at `new`, with all files and sources in it."""
+        for table in ("sources", "files"):
+            rows = self._connection.execute(f"SELECT path FROM {table} WHERE {_WITHIN}", _within(old)).fetchall()
+            for (path,) in rows:
+                moved = os.fsencode(new) + path[len(os.fsencode(old)) :]
+                self._connection.execute(f"UPDATE {table} SET path = ? WHERE path = ?", (moved, path))
+
+    def drop_empty_sources(self) -> None:
+        """Forget the sources that no file is left of, so that their names are free."""
+        for path in self.sources():
+            if not self.files_in(path):
+                self._connection.execute("DELETE FROM sources WHERE path = ?", (os.fsencode(path),))
+
+    def file(self, label: str) -> JournalFile | None:
+        """Return the file of that label, None for an unknown one."""
+        return self._file("label", label)
+
+    def file_at(self, path: Path) -> JournalFile | None:
+        """Return the file at an absolute path, None for an unknown one."""
+        return self._file("path", os.fsencode(path))
+
+    def files_in(self, path: Path) -> list[JournalFile]:
+        """Return the files that were indexed from the folder `path`, or the one that was `path` itself, by label."""
+        query = f"SELECT label, path, stamp FROM files WHERE {_WITHIN} ORDER BY label"
+        return [
+            JournalFile(label, _path(place), stamp)
+            for label, place, stamp in self._connection.execute(query, _within(path))
+        ]
+
+    def put_file(self, label: str, path: Path, stamp: str) -> None:
+        self._connection.execute("INSERT OR REPLACE INTO files VALUES (?, ?, ?)", (label, os.fsencode(path), stamp))
 
     def drop_file(self, label: str) -> None:
         self._connection.execute("DELETE FROM files WHERE label = ?", (label,))
 
     def document(self, name: str) -> JournalEntry | None:
-        row = self._connection.execute(
-            "SELECT file, place, digest, run FROM documents WHERE id = ?", (name,)
-        ).fetchone()
+        """Return the document of that id, None for an unknown one."""
+        row = self._connection.execute(f"SELECT {_ENTRY} FROM documents WHERE id = ?", (name,)).fetchone()
         return JournalEntry(*row) if row else None
 
-    def put_document(self, name: str, file: str, place: str, digest: bytes) -> None:
+    def document_of(self, file: str, own: str) -> JournalEntry | None:
+        """Return the document that has the id `own` in a file, None for an unknown one."""
+        query = f"SELECT {_ENTRY} FROM documents WHERE file = ? AND own = ?"
+        row = self._connection.execute(query, (file, own)).fetchone()
+        return JournalEntry(*row) if row else None
+
+    def ids_from(self, first: str, end: str) -> list[str]:
+        """Return the ids of documents from `first` on, and before `end`."""
+        rows = self._connection.execute("SELECT id FROM documents WHERE id >= ? AND id < ?", (first, end))
+        return [name for (name,) in rows]
+
+    def put_document(self, name: str, file: str, own: str, place: str, digest: bytes) -> None:
         """Record that this run saw the document."""
-        values = (name, file, place, digest, self.run)
-        self._connection.execute("INSERT OR REPLACE INTO documents VALUES (?, ?, ?, ?, ?)", values)
+        values = (name, file, own, place, digest, self.run)
+        self._connection.execute("INSERT OR REPLACE INTO documents VALUES (?, ?, ?, ?, ?, ?)", values)
 
     def drop_document(self, name: str) -> None:
         self._connection.execute("DELETE FROM documents WHERE id = ?", (name,))
@@ -90,6 +170,11 @@ class Journal:
         query = "SELECT id FROM documents WHERE file = ? AND run <= ? ORDER BY id"
         return [name for (name,) in self._connection.execute(query, (file, latest))]
 
+    def _file(self, column: str, value: object) -> JournalFile | None:
+        query = f"SELECT label, path, stamp FROM files WHERE {column} = ?"
+        row = self._connection.execute(query, (value,)).fetchone()
+        return JournalFile(row[0], _path(row[1]), row[2]) if row else None
+
     def commit(self) -> None:
         self._connection.commit()
 
@@ -106,7 +191,7 @@ def open_journal(path: Path | None) -> Iterator[Journal]:
     connection = sqlite3.connect(path or ":memory:", timeout=0)
     try:
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-        yield Journal(connection)
+        yield Journal(connection, str(path))
     except sqlite3.OperationalError as error:
         if "locked" not in str(error):
             raise IngestError(f"{path}: {error}") from error
@@ -118,3 +203,14 @@ def open_journal(path: Path | None) -> Iterator[Journal]:
         ) from error
     finally:
         connection.close()
+
+
+def _within(path: Path) -> tuple[bytes, bytes, bytes]:
+    """Return what `_WITHIN` asks for: the path itself, and the range of what is in that folder."""
+    whole = os.fsencode(path)
+    inside = whole.rstrip(os.fsencode(os.sep)) + os.fsencode(os.sep)
+    return whole, inside, inside[:-1] + bytes([inside[-1] + 1])
+
+
+def _path(data: bytes) -> Path:
+    return Path(os.fsdecode(data))

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ras_agent.errors import MissingExtra
-from ras_agent.tools.index.text_files import NotText, OnRead, not_unicode, parse_line, read_lines, read_text
+from ras_agent.tools.index.text_files import NotText, OnRead, name_of, not_unicode, parse_line, read_lines, read_text
 
 _SEPARATORS = ",;\t|"
 _LONGEST_FIELD = 1 << 30  # csv's own limit, 128 KiB, is less than a long article
@@ -30,8 +30,9 @@ _PLAIN = re.compile(r" {0,3}[^\s#>*+|`~-].*")
 class Document:
     """Holds a text exactly as its file does.
 
-    id: unique in an index. place: where it was read, for messages ("notes/a.jsonl line 3"). pages: for paged files,
-    the offset in `text` where each page begins.
+    id: its own, unique in its file. place: where it was read, for messages ("notes/a.jsonl line 3"). pages: for paged
+    files, the offset in `text` where each page begins. record: whether it is a record that came with its id, and so
+    perhaps one passage of a corpus that was cut already.
     """
 
     id: str
@@ -40,6 +41,7 @@ class Document:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     place: str = ""
     pages: tuple[int, ...] = ()
+    record: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class Skipped:
     """Reports a file or record that was not loaded.
 
     error: whether it should have been; False for what is empty or no kind of file that is loaded here.
-    hides: the label of a file or folder that could not be looked at, so that nobody knows whether it still exists.
+    hides: the path of a file or folder that could not be looked at, so that nobody knows whether it still exists.
     """
 
     place: str
@@ -84,7 +86,7 @@ def load(
     Never raises for what a file holds. path: a file whose suffix is a key of LOADERS. label: the file's name in ids
     and messages, by default the name it has.
     """
-    label = label or path.name
+    label = label or name_of(path.name)
     try:
         yield from LOADERS[path.suffix.lower()](path, label, fields, on_read)
     except NotText as error:
@@ -154,7 +156,7 @@ def _unquoted(value: str) -> str:
 
 def _title_from_name(path: Path) -> str:
     """Return "Alexander Graham Bell" for `notes/Alexander_Graham_Bell.txt`."""
-    return path.stem.replace("_", " ").strip()
+    return name_of(path.stem).replace("_", " ").strip()
 
 
 def _load_pdf(path: Path, label: str, fields: Fields, on_read: OnRead) -> Iterator[Document | Skipped]:
@@ -287,6 +289,7 @@ def _from_record(record: Mapping[str, Any], fields: Fields, label: str, line: in
         title="" if title is None else str(title),
         metadata={key: value for key, value in record.items() if key not in (fields.text, fields.title, fields.id)},
         place=place,
+        record=own is not None,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,12 +24,20 @@ class NotText(Exception):
         self.line, self.empty = line, empty
 
 
+def name_of(path: Path | str) -> str:
+    """Return the path of a file as UTF-8 has it, whatever the locale makes of its bytes.
+
+    Bytes that are not UTF-8 become lone surrogates, which `not_unicode` finds.
+    """
+    return os.fsencode(path).decode("utf-8", "surrogateescape")
+
+
 def read_text(path: Path, on_read: OnRead) -> str:
     """Return the whole file without its byte order mark, line ends unchanged. Raises NotText, OSError."""
     data = path.read_bytes()
     on_read(len(data))
     if data.startswith(_UTF16):
-        raise NotText(f"not UTF-8 but UTF-16; convert it: iconv -f UTF-16 -t UTF-8 {path.name}")
+        raise NotText(f"not UTF-8 but UTF-16; convert it: iconv -f UTF-16 -t UTF-8 {name_of(path.name)}")
     text = _decoded(data.removeprefix(_BYTE_ORDER_MARK))
     if reason := not_unicode(text):
         raise NotText(reason, _line_of(text, _first_bad(text)))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ras_agent.tools.index.ingest import IngestReport, Progress
     from ras_agent.tools.index.load import Skipped
 
-_NAMED = 3
+_NAMED, _LISTED = 3, 5
 
 
 def index(
@@ -35,8 +35,11 @@ def index(
     prune: Annotated[bool, typer.Option("--prune", help="Remove what came from files that no longer exist.")] = False,
     forget: Annotated[
         list[str] | None,
-        typer.Option(help="Remove what came from this file, or the document of this id. May be repeated."),
+        typer.Option(help="Remove what came from this file or folder, or the document of this id. May be repeated."),
     ] = None,
+    follow_links: Annotated[
+        bool, typer.Option("--follow-links", help="Index what links inside the folders lead to.")
+    ] = False,
     quiet: Quiet = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="List each file and record left out.")] = False,
 ) -> None:
@@ -67,6 +70,7 @@ def index(
             strict=strict,
             prune=prune,
             forget=forget or (),
+            follow_links=follow_links,
             on_progress=on_progress,
         )
     _print_errors(report)
@@ -109,10 +113,19 @@ def _print_report(console: Console, report: IngestReport, out: Path, *, prune: b
     if left_out:
         lines = [f"{item.place}: {item.reason}" for item in left_out] if verbose else _grouped(left_out)
         hang(console, Text("left out "), Text("\n".join(map(inert, lines)), "dim"), 9)
+    for old, new in report.moved:
+        hang(console, Text("moved    "), Text(f"{inert(old)} is now {inert(new)}", "dim"), 9)
+    if report.stranded:
+        remedy = "what came from there is still in the index; --forget PATH removes it"
+        hang(console, Text("gone     "), Text(f"{inert(_first(report.stranded))}: {remedy}", "dim"), 9)
     if report.vanished:
-        what = f"{', '.join(report.vanished[:5])}{', …' if len(report.vanished) > 5 else ''}"
         remedy = "not pruned, because their place cannot be read" if prune else "--prune removes them"
-        hang(console, Text("gone     "), Text(f"{inert(what)}: still in the index; {remedy}", "dim"), 9)
+        hang(
+            console,
+            Text("gone     "),
+            Text(f"{inert(_first(report.vanished))}: still in the index; {remedy}", "dim"),
+            9,
+        )
     parts = [
         counted(report.passages_total, "passage"),
         f"{report.passages_written:,} written",
@@ -130,6 +143,10 @@ def _print_errors(report: IngestReport) -> None:
 
     for item in report.errors:
         typer.echo(f"skipped  {inert(str(item))}", err=True)
+
+
+def _first(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:_LISTED])}{', …' if len(names) > _LISTED else ''}"
 
 
 def _grouped(items: Sequence[Skipped]) -> list[str]:

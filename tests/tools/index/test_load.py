@@ -106,7 +106,7 @@ class TestJSONLines:
     def test_a_line_is_a_document_and_other_keys_are_metadata(self, write: Write) -> None:
         path = write("a.jsonl", '{"id": 7, "title": "Bell", "text": "He  lived.", "year": 1847, "tags": ["a"]}\n\n')
         assert list(load(path)) == [
-            Document("7", "He  lived.", "Bell", {"year": 1847, "tags": ["a"]}, place="a.jsonl line 1")
+            Document("7", "He  lived.", "Bell", {"year": 1847, "tags": ["a"]}, place="a.jsonl line 1", record=True)
         ]
 
     def test_records_without_an_id_are_named_by_file_and_line(self, write: Write) -> None:
@@ -119,7 +119,7 @@ class TestJSONLines:
     def test_fields_can_be_named(self, write: Write) -> None:
         path = write("a.jsonl", '{"_id": "x", "name": "Bell", "body": "He lived.", "text": "kept"}')
         assert list(load(path, fields=Fields("body", "name", "_id"))) == [
-            Document("x", "He lived.", "Bell", {"text": "kept"}, place="a.jsonl line 1")
+            Document("x", "He lived.", "Bell", {"text": "kept"}, place="a.jsonl line 1", record=True)
         ]
 
     def test_ids_can_be_ignored(self, write: Write) -> None:
@@ -184,7 +184,7 @@ class TestTables:
     def test_a_row_is_a_document_and_quoted_line_ends_are_text(self, write: Write) -> None:
         path = write("a.csv", '\ufeffid,title,text,year\n1,Bell,"He said ""hi"",\r\nand left.",1876\n')
         assert list(load(path)) == [
-            Document("1", 'He said "hi",\r\nand left.', "Bell", {"year": "1876"}, place="a.csv line 2")
+            Document("1", 'He said "hi",\r\nand left.', "Bell", {"year": "1876"}, place="a.csv line 2", record=True)
         ]
 
     @pytest.mark.parametrize("separator", [";", "\t", "|"])
@@ -251,32 +251,57 @@ class TestPDF:
 class TestFolders:
     KINDS = (".txt", ".md")
 
-    def test_files_come_in_the_order_of_their_names_labelled_from_the_folder_on(self, write: Write) -> None:
+    def test_files_come_in_the_order_of_their_names_with_their_paths_in_the_folder(self, write: Write) -> None:
         for name in ("docs/b.txt", "docs/a/z.md", "docs/c.TXT"):
             write(name, "text")
         docs = write("docs/a.txt", "text").parent
-        expected = ["docs/a/z.md", "docs/a.txt", "docs/b.txt", "docs/c.TXT"]
-        assert [item.label for item in find_files([docs], self.KINDS) if isinstance(item, SourceFile)] == expected
-        inside = [docs / "a" / ".."]
-        assert [item.label for item in find_files(inside, self.KINDS) if isinstance(item, SourceFile)] == expected
+        expected = [(docs, "docs", inner) for inner in ("a/z.md", "a.txt", "b.txt", "c.TXT")]
+        for path in (docs, docs / "a" / ".."):
+            found = [item for item in find_files([path], self.KINDS) if isinstance(item, SourceFile)]
+            assert [(item.root, item.name, item.inner) for item in found] == expected
+            assert [item.place for item in found] == [docs / inner for _, _, inner in expected]
 
     def test_hidden_files_other_kinds_links_and_the_index_itself_are_left_out_and_reported(self, write: Write) -> None:
         docs = write("docs/.git/config.txt", "text").parent.parent
         write("docs/photo.png", "")
         write("docs/my.index/passages.txt", "text")
-        write("elsewhere/a.txt", "text")
-        (docs / "link").symlink_to(docs.parent / "elsewhere")
+        elsewhere = write("elsewhere/a.txt", "text")
+        (docs / "link").symlink_to(elsewhere.parent)
+        (docs / "link.txt").symlink_to(elsewhere)
         assert list(find_files([docs], self.KINDS, exclude=docs / "my.index")) == [
             Skipped("docs/.git", "hidden", error=False),
-            Skipped("docs/link", "a linked folder; name it to index it", error=False),
+            Skipped("docs/link", "a linked folder; name it to index it, or give --follow-links", error=False),
+            Skipped("docs/link.txt", "a linked file; name it to index it, or give --follow-links", error=False),
             Skipped("docs/my.index", "the index itself", error=False),
             Skipped("docs/photo.png", "unknown kind of file '.png'; known: .md, .txt", error=False),
         ]
 
+    def test_links_are_followed_when_asked_and_never_in_circles(self, write: Write) -> None:
+        docs = write("docs/a.txt", "text").parent
+        (docs / "around").symlink_to(docs)
+        (docs / "far").symlink_to(write("far/b.txt", "text").parent)
+        (docs / "link.txt").symlink_to(write("c.txt", "text"))
+        found = list(find_files([docs], self.KINDS, follow_links=True))
+        assert [item.inner for item in found if isinstance(item, SourceFile)] == ["a.txt", "far/b.txt", "link.txt"]
+        assert [item for item in found if isinstance(item, Skipped)] == [
+            Skipped("docs/around", "the same folder as another", error=False)
+        ]
+
+    def test_a_link_that_is_named_is_followed(self, write: Write, tmp_path: Path) -> None:
+        file = write("far/a.txt", "text")
+        (tmp_path / "link.txt").symlink_to(file)
+        (tmp_path / "link").symlink_to(file.parent)
+        (one,) = find_files([tmp_path / "link.txt"], self.KINDS)
+        (two,) = find_files([tmp_path / "link"], self.KINDS)
+        assert isinstance(one, SourceFile)
+        assert isinstance(two, SourceFile)
+        assert (one.name, one.place) == ("link.txt", file)
+        assert (two.name, two.inner, two.place) == ("link", "a.txt", file)
+
     def test_what_was_named_and_cannot_be_taken_is_an_error(self, write: Write, tmp_path: Path) -> None:
         photo = write("photo.png", "")
         assert list(find_files([tmp_path / "gone", photo], self.KINDS)) == [
-            Skipped(f"{tmp_path}/gone", "no such file or folder", hides="gone"),
+            Skipped(f"{tmp_path}/gone", "no such file or folder", hides=f"{tmp_path}/gone"),
             Skipped(f"{tmp_path}/photo.png", "unknown kind of file '.png'; known: .md, .txt"),
         ]
 
@@ -286,10 +311,11 @@ class TestFolders:
             "a.txt: the same file as docs/a.txt"
         ]
 
-    def test_two_files_with_one_label_are_an_error(self, write: Write) -> None:
-        one, two = write("x/docs/a.txt", "1"), write("y/docs/a.txt", "2")
-        (_, clash) = find_files([one.parent, two.parent], self.KINDS)
-        assert clash == Skipped(str(two), f"called docs/a.txt in the index, as is {one}; name their folders")
+    def test_messages_tell_two_folders_of_one_name_apart(self, write: Write) -> None:
+        folders = [write(f"{name}/docs/a.png", "").parent for name in "xy"]
+        assert [item.place for item in find_files(folders, self.KINDS) if isinstance(item, Skipped)] == [
+            f"{folder}/a.png" for folder in folders
+        ]
 
 
 def pdf(*pages: str) -> bytes:

@@ -1,0 +1,122 @@
+"""Gives files and documents names that are theirs alone in an index, and that do not change.
+
+A file is known by its absolute path, a record by its file and the id that it has there. Each is called what the user
+calls it ("docs/a.txt", "Q42") as long as nothing else has that name; later ones get a longer name, which depends on
+where they are and not on when they came.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Callable, Sequence
+from itertools import chain, count
+from pathlib import Path, PurePosixPath
+
+from ras_agent.tools.index.find_files import SourceFile
+from ras_agent.tools.index.journal import Journal
+
+_PIECE = re.compile(r"(.+)#\d+-[0-9a-f]{8}", re.DOTALL)  # the id of a passage that was cut from a document
+
+
+def label_of(file: SourceFile, journal: Journal) -> str:
+    """Return the file's label: the one it has, or else its path from the named folder on, under the source's name.
+
+    A source whose name another one has is called for example "docs~1f3c9a".
+    """
+    if known := journal.file_at(file.place):
+        return known.label
+    name = journal.source_at(file.root)
+    if name is None:
+        name = _unlike_others(file.name, file.root, not file.inner, journal.has_source)
+        journal.put_source(file.root, name)
+    label = f"{name}/{file.inner}" if file.inner else name
+    # a linked file may have this label from another place
+    return _unlike_others(label, file.place, True, lambda name: journal.file(name) is not None)
+
+
+def document_id(own: str, label: str, journal: Journal) -> str:
+    """Return an id for a document that is not in the journal: `own`, the one it has in its file, if that is free.
+
+    Else the file's label comes before it, "notes/b.jsonl/Q42".
+    """
+    longer = (f"{label}/{own}~{number}" for number in count(2))
+    return next(name for name in chain([own, f"{label}/{own}"], longer) if _is_free(name, journal))
+
+
+def take_over_moved(files: Sequence[SourceFile], journal: Journal) -> list[tuple[Path, Path]]:
+    """Find the new sources that are known from another place: each keeps its name and documents. Return both places.
+
+    A source was moved if it is gone, one with the same last part of its path is new, and the files that both have, at
+    least one, have the size and time of change that the journal knows. So nothing can be lost: whatever else is gone
+    and came back, such as a copy with new times, is another source.
+    """
+    moved = []
+    by_root: dict[Path, list[SourceFile]] = {}
+    for file in files:
+        by_root.setdefault(file.root, []).append(file)
+    known = journal.sources()
+    namesakes: dict[str, list[Path]] = {}
+    for path in known:
+        namesakes.setdefault(path.name, []).append(path)
+    for root, found in by_root.items():
+        if root in known or any(journal.file_at(file.place) for file in found):
+            continue
+        gone = (path for path in namesakes.get(root.name, ()) if not _is_there(path))
+        old = next((path for path in gone if _same_files(path, found, journal)), None)
+        if old is not None:
+            journal.move_source(old, root)
+            moved.append((old, root))
+    return moved
+
+
+def gone_sources(journal: Journal) -> list[Path]:
+    """Return the sources that are no longer there."""
+    return [path for path in journal.sources() if not _is_there(path)]
+
+
+def size_and_time(path: Path) -> str:
+    """Return a file's size and time of change, as stamps of the journal begin; "" where it cannot be asked."""
+    try:
+        status = path.stat()
+    except OSError:
+        return ""
+    return f"{status.st_size} {status.st_mtime_ns} "
+
+
+def _same_files(old: Path, found: Sequence[SourceFile], journal: Journal) -> bool:
+    compared = [
+        known.stamp.startswith(size_and_time(file.path) or "?")
+        for file in found
+        if (known := journal.file_at(old / file.place.relative_to(file.root))) and known.stamp
+    ]
+    return bool(compared) and all(compared)
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _is_free(name: str, journal: Journal) -> bool:
+    """Return whether no document has the id, and neither it nor another is what a piece of the other is called."""
+    piece = _PIECE.fullmatch(name)
+    if journal.document(name) or (piece and journal.document(piece[1])):
+        return False
+    return not any(_PIECE.fullmatch(other) for other in journal.ids_from(f"{name}#", f"{name}$"))
+
+
+def _unlike_others(name: str, path: Path, is_file: bool, is_taken: Callable[[str], bool]) -> str:
+    """Return the name, if need be with a few letters of a digest of `path`, before the suffix of a file."""
+    if not is_taken(name):
+        return name
+    digest = hashlib.blake2b(os.fsencode(path), digest_size=16).hexdigest()
+    suffix = PurePosixPath(name).suffix if is_file else ""
+    marked = (f"{name.removesuffix(suffix)}~{digest[:length]}{suffix}" for length in range(6, 33))
+    return next(candidate for candidate in marked if not is_taken(candidate))

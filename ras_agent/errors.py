@@ -35,7 +35,7 @@ class IngestError(RasError, ValueError):
 
 
 class IndexMismatch(RasError, ValueError):
-    """Raised when an index was written by another embedder, by another version or in another layout."""
+    """Raised when an index is damaged, or was written by another embedder, another version or in another layout."""
 
 
 class IndexExists(RasError, FileExistsError):

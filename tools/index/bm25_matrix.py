@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ras_agent.arrays import Floats
+from ras_agent.errors import IndexMismatch
 from ras_agent.tools.index.durable import sync_file, sync_folder
 from ras_agent.tools.index.tokenise import Tokeniser
 
@@ -61,8 +62,13 @@ class BM25Matrix:
             column = self.vocabulary.get(term)
             if column is not None:
                 span = slice(self.starts[column], self.starts[column + 1])
-                # faster than `scores[rows] += weights`, which gathers and scatters
-                np.add.at(scores, self.rows[span], self.weights[span])
+                try:
+                    # faster than `scores[rows] += weights`, which gathers and scatters
+                    np.add.at(scores, self.rows[span], self.weights[span])
+                except (IndexError, ValueError) as error:  # a large file is not compared whole when it is opened
+                    raise IndexMismatch(
+                        f"the BM25 matrix is damaged ({error}): `ras-agent doctor --index INDEX` names the file"
+                    ) from error
         return scores
 
     def save(self, folder: Path) -> None:
@@ -78,7 +84,7 @@ class BM25Matrix:
 
     @classmethod
     def load(cls, folder: Path) -> Self:
-        """Open a saved matrix, its arrays memory-mapped. Raises FileNotFoundError."""
+        """Open a saved matrix, its arrays memory-mapped. Raises FileNotFoundError, ValueError."""
         described = json.loads((folder / "vocabulary.json").read_text("utf-8"))
         # a plain view of the map: slicing a numpy.memmap costs microseconds
         starts, rows, weights = (
@@ -86,6 +92,8 @@ class BM25Matrix:
             for name in ("starts", "rows", "weights")
         )
         vocabulary = {term: column for column, term in enumerate(described["vocabulary"])}
+        if starts.shape != (len(vocabulary) + 1,) or not rows.shape == weights.shape == (starts[-1],):
+            raise ValueError("its files do not fit together")
         return cls(described["size"], vocabulary, starts, rows, weights)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -49,7 +50,7 @@ class ManifestFile:
     """Reads and writes the JSON file that says what a folder holds and in which files; replacing it commits a write.
 
     name: of the file. form, version: of its layout. what: the kind of folder for messages, such as "index".
-    command: makes one.
+    command: makes one. remedy: what mends a damaged or an older `{folder}`.
     """
 
     name: str
@@ -57,14 +58,17 @@ class ManifestFile:
     version: int
     what: str
     command: str
+    remedy: str
 
     def read(self, folder: Path, parse: Callable[[dict[str, Any]], _T]) -> _T:
         """Return what `parse` makes of the file. Raises IndexNotFound without one, IndexMismatch for another layout."""
-        path, remedy = folder / self.name, f"build the {self.what.split()[-1]} anew"
+        path, remedy = folder / self.name, self.remedy.format(folder=folder)
         try:
             data = json.loads(path.read_text("utf-8"))
         except (FileNotFoundError, NotADirectoryError):
             raise IndexNotFound(f"no {self.what} at {folder}: make one with `{self.command}`") from None
+        except OSError as error:
+            raise IndexMismatch(f"{path} cannot be read ({error.strerror or error}): {remedy}") from error
         except (ValueError, RecursionError) as error:
             raise IndexMismatch(f"{path} is damaged ({error}): {remedy}") from error
         known = isinstance(data, dict) and data.pop("format", None) == self.form
@@ -74,15 +78,22 @@ class ManifestFile:
                 f"{path} has {f'version {version}' if known else 'another format'}, this ras-agent reads "
                 f"'{self.form}' version {self.version}: {remedy}"
             )
+        if data.pop("crc", None) != _crc(data):
+            raise IndexMismatch(f"{path} is damaged (it does not say what was written): {remedy}")
         try:
             return parse(data)
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise IndexMismatch(f"{path} is damaged ({error}): {remedy}") from error
 
     def write(self, folder: Path, manifest: Any) -> None:
         """Commit the dataclass `manifest`: from here on readers see it."""
-        data = {"format": self.form, "version": self.version, **asdict(manifest)}
+        content = asdict(manifest)
+        data = {"format": self.form, "version": self.version, "crc": _crc(content), **content}
         replace_file(folder / self.name, json.dumps(data, indent=2, ensure_ascii=False).encode() + b"\n")
+
+
+def _crc(content: dict[str, Any]) -> int:
+    return zlib.crc32(json.dumps(content, sort_keys=True).encode())
 
 
 @contextmanager

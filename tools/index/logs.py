@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import mmap
+import zlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, overload
@@ -12,15 +13,19 @@ import numpy as np
 import numpy.typing as npt
 
 from ras_agent.arrays import Floats, Ints
+from ras_agent.errors import IndexMismatch
 from ras_agent.records import Passage
+from ras_agent.tools.index.checksums import Checksums, reading, row_sums
 from ras_agent.tools.index.durable import sync_file
+from ras_agent.tools.index.manifest import ANEW
 
 
 class Places(NamedTuple):
-    """Says where passages are in a log: `starts` (n,) and `sizes` (n,)."""
+    """Says where passages are in a log: `starts` (n,) and `sizes` (n,), and the checksums of what is there, (n,)."""
 
     starts: Ints
     sizes: npt.NDArray[np.int32]
+    sums: Checksums
 
 
 class PassageLog(Protocol):
@@ -35,8 +40,8 @@ class PassageLog(Protocol):
         """Append `passages` and return their places; they are stored durably when this returns."""
         ...
 
-    def read(self, start: int, size: int) -> Passage:
-        """Return the passage at a place."""
+    def read(self, start: int, size: int, crc: int) -> Passage:
+        """Return the passage at a place. Raises IndexMismatch if its checksum is another than `crc`."""
         ...
 
 
@@ -54,9 +59,9 @@ class MemoryPassageLog:
         first = self.size
         self._passages.extend(passages)
         starts = np.arange(first, self.size)
-        return Places(starts, np.ones(len(starts), dtype=np.int32))
+        return Places(starts, np.ones(len(starts), dtype=np.int32), np.zeros(len(starts), dtype=np.uint32))
 
-    def read(self, start: int, size: int) -> Passage:
+    def read(self, start: int, size: int, crc: int) -> Passage:
         return self._passages[start]
 
 
@@ -75,18 +80,27 @@ class FilePassageLog:
         return len(self._map)
 
     def append(self, passages: Iterable[Passage]) -> Places:
-        starts, sizes = [], []
+        starts, sizes, sums = [], [], []
         with self.path.open("ab") as file:
             for passage in passages:
                 line = passage_line(passage)
                 starts.append(file.tell())
                 sizes.append(file.write(line))
+                sums.append(zlib.crc32(line))
         sync_file(self.path)
         self._map = _map(self.path)  # an older map stays valid for whoever is reading from it
-        return Places(np.array(starts, dtype=np.int64), np.array(sizes, dtype=np.int32))
+        return Places(
+            np.array(starts, dtype=np.int64), np.array(sizes, dtype=np.int32), np.array(sums, dtype=np.uint32)
+        )
 
-    def read(self, start: int, size: int) -> Passage:
-        return Passage.from_dict(json.loads(self._map[start : start + size].decode("utf-8", "surrogatepass")))
+    def read(self, start: int, size: int, crc: int) -> Passage:
+        line = self._map[start : start + size]
+        if zlib.crc32(line) != crc:
+            remedy = ANEW.format(folder=self.path.parent)
+            raise IndexMismatch(
+                f"{self.path} is damaged (the passage at byte {start:,} is not what was written): {remedy}"
+            )
+        return Passage.from_dict(json.loads(line.decode("utf-8", "surrogatepass")))
 
 
 def passage_line(passage: Passage) -> bytes:
@@ -113,8 +127,9 @@ class StoredPassages(Sequence[Passage]):
     def __getitem__(self, row: slice) -> StoredPassages: ...
     def __getitem__(self, row: Any) -> Any:
         if isinstance(row, slice):
-            return StoredPassages(self._log, Places(self._places.starts[row], self._places.sizes[row]))
-        return self._log.read(int(self._places.starts[row]), int(self._places.sizes[row]))
+            return StoredPassages(self._log, Places(*(column[row] for column in self._places)))
+        start, size, crc = self._places
+        return self._log.read(int(start[row]), int(size[row]), int(crc[row]))
 
 
 class VectorLog(Protocol):
@@ -131,8 +146,11 @@ class VectorLog(Protocol):
         """Append `vectors` (n, dimension) and return the number of the first; they are durable when this returns."""
         ...
 
-    def take(self, numbers: Ints) -> Floats:
-        """Return vectors by number, shape (len(numbers), dimension); a view where they are all in order."""
+    def take(self, numbers: Ints, sums: Checksums) -> Floats:
+        """Return vectors by number, shape (len(numbers), dimension); a view where they are all in order.
+
+        Raises IndexMismatch if their checksums are others than `sums`, (len(numbers),).
+        """
         ...
 
 
@@ -152,7 +170,7 @@ class MemoryVectorLog:
         self._vectors = np.concatenate([self._vectors, vectors])
         return first
 
-    def take(self, numbers: Ints) -> Floats:
+    def take(self, numbers: Ints, sums: Checksums) -> Floats:
         return _take(self._vectors, numbers)
 
 
@@ -178,19 +196,27 @@ class FileVectorLog:
         self._vectors = self._map()
         return first
 
-    def take(self, numbers: Ints) -> Floats:
-        return _take(self._vectors, numbers)
+    def take(self, numbers: Ints, sums: Checksums) -> Floats:
+        vectors = _take(self._vectors, numbers)
+        wrong = np.flatnonzero(row_sums(vectors) != sums)
+        if len(wrong):
+            remedy = ANEW.format(folder=self.path.parent)
+            raise IndexMismatch(
+                f"{self.path} is damaged (vector {numbers[wrong[0]]:,} is not what was written): {remedy}"
+            )
+        return vectors
 
     def _map(self) -> Floats:
-        rows = self.path.stat().st_size // (4 * self.dimension)
-        if not rows:
-            return np.empty((0, self.dimension), dtype=np.float32)
-        mapped = np.memmap(self.path, dtype="<f4", mode="r", shape=(rows, self.dimension))
-        return mapped.view(np.ndarray)
+        with reading(self.path, ANEW.format(folder=self.path.parent)):
+            rows = self.path.stat().st_size // (4 * self.dimension)
+            if not rows:
+                return np.empty((0, self.dimension), dtype=np.float32)
+            mapped = np.memmap(self.path, dtype="<f4", mode="r", shape=(rows, self.dimension))
+            return mapped.view(np.ndarray)
 
 
 def _map(path: Path) -> mmap.mmap | bytes:
-    with path.open("rb") as file:
+    with reading(path, ANEW.format(folder=path.parent)), path.open("rb") as file:
         if not path.stat().st_size:
             return b""  # an empty file cannot be mapped
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
 from ras_agent.tools.index.bm25_matrix import BM25Parameters
+from ras_agent.tools.index.checksums import FileSum, sums_from_dict
 from ras_agent.tools.index.durable import ManifestFile
 from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.index.vector_index import VectorSettings
 
 NAME = "index.json"
-_FILE = ManifestFile(NAME, "ras-agent passage index", 1, "index", "ras-agent index")
+ANEW = "delete the folder {folder} and index its files again with `ras-agent index FILES --out {folder}`"
+"""What mends an index whose passages are damaged. Its graph's facts lie in the same folder, under kg/."""
+_FILE = ManifestFile(NAME, "ras-agent passage index", 2, "index", "ras-agent index", ANEW)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,8 @@ class Files:
 class Manifest:
     """Describes one generation of an index; each write makes the next.
 
-    fingerprint: a digest of ids and texts in corpus order.
+    fingerprint: a digest of ids and texts in corpus order. sums: of the files that are not only appended to, by their
+    path in the folder; the rows of the others have theirs in the row table.
     """
 
     generation: int = 0
@@ -58,6 +63,7 @@ class Manifest:
     bm25: BM25Parameters = field(default_factory=BM25Parameters)
     tokeniser: dict[str, Any] = field(default_factory=lambda: Tokeniser().to_dict())
     files: Files = field(default_factory=Files)
+    sums: Mapping[str, FileSum] = field(default_factory=dict)
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
@@ -67,6 +73,7 @@ class Manifest:
             vectors=VectorSettings(**data.pop("vectors")),
             bm25=BM25Parameters(**data.pop("bm25")),
             files=Files(**data.pop("files")),
+            sums=sums_from_dict(data.pop("sums")),
             **data,
         )
 

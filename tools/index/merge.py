@@ -12,6 +12,7 @@ from ras_agent.arrays import Ints
 from ras_agent.errors import IndexMismatch, RasError
 from ras_agent.protocols import Embedder
 from ras_agent.records import Passage
+from ras_agent.tools.index.checksums import Checksums, row_sums
 from ras_agent.tools.index.logs import VectorLog, passage_line
 from ras_agent.tools.index.row_table import Table, find_rows, hash_of, indexed_text, new_rows
 from ras_agent.tools.index.snapshot import Snapshot
@@ -52,9 +53,9 @@ def merge(
     _check_ids(passages, stored, replace_existing)
     changed = np.array([not _same(before, now) for before, now in zip(stored, passages, strict=True)], dtype=bool)
     fresh = [passage for passage, is_changed in zip(passages, changed, strict=True) if is_changed]
-    vectors, embedded = _vectors(snapshot, fresh, embedder)
+    vectors, sums, embedded = _vectors(snapshot, fresh, embedder)
     rows = new_rows(fresh, snapshot.passage_log.append(fresh))
-    rows["vector"] = vectors
+    rows["vector"], rows["vector_sum"] = vectors, sums
     targets = existing[changed]
     old = targets >= 0
     table = snapshot.table.copy()
@@ -115,31 +116,35 @@ def _left_over(snapshot: Snapshot, passages: Sequence[Passage], existing: Ints) 
     return np.setdiff1d(_rows_of_documents(snapshot, documents), existing)
 
 
-def _vectors(snapshot: Snapshot, passages: Sequence[Passage], embedder: Embedder | None) -> tuple[Ints, int]:
-    """Return the number of each passage's vector, and how many texts had to be embedded because no passage had them."""
+def _vectors(snapshot: Snapshot, passages: Sequence[Passage], embedder: Embedder | None) -> tuple[Ints, Checksums, int]:
+    """Return the number and the checksum of each passage's vector.
+
+    The last number is how many texts had to be embedded because no passage had them.
+    """
     log, numbers = snapshot.vector_log, np.full(len(passages), -1, dtype=np.int64)
+    sums = np.zeros(len(passages), dtype=np.uint32)
     if log is None or embedder is None:
-        return numbers, 0
+        return numbers, sums, 0
     texts = [indexed_text(passage) for passage in passages]
     same = find_rows(snapshot.table["text"], _hashes(texts))
     unseen = []
     for position, (text, row) in enumerate(zip(texts, same.tolist(), strict=True)):
         if row >= 0 and indexed_text(snapshot.passages[row]) == text:
-            numbers[position] = snapshot.table["vector"][row]
+            numbers[position], sums[position] = snapshot.table[["vector", "vector_sum"]][row]
         else:
             unseen.append(position)
     for start in range(0, len(unseen), _EMBED_AT_ONCE):
         batch = unseen[start : start + _EMBED_AT_ONCE]
-        first = _append(log, [texts[position] for position in batch], embedder)
+        first, sums[batch] = _append(log, [texts[position] for position in batch], embedder)
         numbers[batch] = np.arange(first, first + len(batch))
-    return numbers, len(unseen)
+    return numbers, sums, len(unseen)
 
 
-def _append(log: VectorLog, texts: list[str], embedder: Embedder) -> int:
+def _append(log: VectorLog, texts: list[str], embedder: Embedder) -> tuple[int, Checksums]:
     vectors = np.asarray(embedder.embed(texts), dtype=np.float32)
     if vectors.shape != (len(texts), log.dimension):
         raise IndexMismatch(
             f"embedder {embedder.name!r} gave an array of shape {vectors.shape} for {len(texts)} texts, "
             f"the index holds vectors of {log.dimension} numbers: use the embedder that built the index"
         )
-    return log.append(vectors)
+    return log.append(vectors), row_sums(vectors)

@@ -15,9 +15,10 @@ import numpy as np
 from ras_agent.errors import IndexExists, IndexMismatch
 from ras_agent.records import Passage
 from ras_agent.tools.index.bm25_matrix import BM25Matrix, build_matrix
+from ras_agent.tools.index.checksums import check_file, file_sums, load_array, reading
 from ras_agent.tools.index.durable import sync_file, sync_folder
 from ras_agent.tools.index.logs import FilePassageLog, FileVectorLog, PassageLog, Places, StoredPassages, VectorLog
-from ras_agent.tools.index.manifest import NAME, Files, Manifest, read_manifest, write_manifest
+from ras_agent.tools.index.manifest import ANEW, NAME, Files, Manifest, read_manifest, write_manifest
 from ras_agent.tools.index.row_table import ROW, Table, fingerprint, indexed_text
 from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.index.vector_index import VectorIndex
@@ -45,7 +46,9 @@ class Snapshot:
     ) -> None:
         self.manifest, self.table, self.tokeniser = manifest, table, tokeniser
         self.passage_log, self.vector_log = passage_log, vector_log
-        self.passages: Sequence[Passage] = StoredPassages(passage_log, Places(table["start"], table["size"]))
+        self.passages: Sequence[Passage] = StoredPassages(
+            passage_log, Places(table["start"], table["size"], table["line_sum"])
+        )
         self._folder = folder
         self._bm25: BM25Matrix | None = None
         self._vectors: VectorIndex | None = None
@@ -70,7 +73,7 @@ class Snapshot:
                 )
             if self._vectors is None:
                 self._vectors = self._saved(VectorIndex.load, self.manifest.files.faiss) or VectorIndex.build(
-                    self.vector_log.take(self.table["vector"]), self.manifest.vectors
+                    self.vector_log.take(self.table["vector"], self.table["vector_sum"]), self.manifest.vectors
                 )
             return self._vectors
 
@@ -78,12 +81,16 @@ class Snapshot:
         """Return what the file `name` holds; None if there is none, so that it has to be built from the logs."""
         if self._folder is None or not name:
             return None
+        path = self._folder / name
+        remedy = f"delete {path}, which is then made anew from what the index holds"
         try:
-            return load(self._folder / name)
+            for part, expected in self.manifest.sums.items():
+                if part == name or part.startswith(f"{name}/"):
+                    check_file(self._folder / part, expected, remedy)
+            with reading(path, remedy):
+                return load(path)
         except FileNotFoundError:
             return None  # a later generation took its place
-        except (ValueError, RuntimeError) as error:
-            raise IndexMismatch(f"{self._folder / name} is damaged ({error}): build the index anew") from error
 
 
 def exists(folder: Path) -> bool:
@@ -99,7 +106,7 @@ def open_folder(folder: Path) -> Snapshot:
             return _load(folder, manifest)
         except FileNotFoundError as error:
             if read_manifest(folder).generation == manifest.generation:
-                raise IndexMismatch(f"{error.filename} is missing: build the index anew") from error
+                raise IndexMismatch(f"{error.filename} is missing: {ANEW.format(folder=folder)}") from error
             # a writer committed and deleted the old files between our two reads: take its generation
 
 
@@ -120,7 +127,8 @@ def start_folder(folder: Path, manifest: Manifest) -> None:
     (folder / files.passages).write_bytes(b"")
     (folder / files.vectors).write_bytes(b"")
     np.save(folder / files.rows, np.empty(0, dtype=ROW), allow_pickle=False)
-    write_manifest(folder, replace(manifest, files=files, fingerprint=fingerprint(np.empty(0, dtype=ROW))))
+    sums = file_sums(folder, [files.rows])
+    write_manifest(folder, replace(manifest, files=files, sums=sums, fingerprint=fingerprint(np.empty(0, dtype=ROW))))
 
 
 def write_folder(folder: Path, snapshot: Snapshot, *, build: bool, erase: bool = False) -> Snapshot:
@@ -144,7 +152,8 @@ def write_folder(folder: Path, snapshot: Snapshot, *, build: bool, erase: bool =
         if snapshot.vector_log:
             files = replace(files, faiss=f"vectors-{generation}.faiss")
             snapshot.vectors().save(folder / files.faiss)
-    manifest = replace(snapshot.manifest, files=files)
+    sums = file_sums(folder, filter(None, (files.rows, files.bm25, files.faiss)))
+    manifest = replace(snapshot.manifest, files=files, sums=sums)
     sync_folder(folder)  # the names of the new files are on the disk before the manifest refers to them
     write_manifest(folder, manifest)
     _clear_away(folder, files)
@@ -154,18 +163,18 @@ def write_folder(folder: Path, snapshot: Snapshot, *, build: bool, erase: bool =
 def _load(folder: Path, manifest: Manifest) -> Snapshot:
     """Open a generation. Raises FileNotFoundError for a missing file, IndexMismatch for one unlike the manifest."""
     files = manifest.files
-    try:
-        table = np.load(folder / files.rows, mmap_mode="r", allow_pickle=False).view(np.ndarray)
-    except ValueError as error:
-        raise IndexMismatch(f"{folder / files.rows} is damaged ({error}): build the index anew") from error
+    remedy = ANEW.format(folder=folder)
+    check_file(folder / files.rows, manifest.sums.get(files.rows), remedy, whole=True)
+    table = load_array(folder / files.rows, remedy)
     passage_log = FilePassageLog(folder / files.passages)
     vector_log = FileVectorLog(folder / files.vectors, manifest.embedder.dimension) if manifest.embedder else None
-    whole = table.dtype == ROW and len(table) == manifest.passages and fingerprint(table) == manifest.fingerprint
-    if whole and len(table):
-        whole = int((table["start"] + table["size"]).max()) <= passage_log.size
-        whole = whole and (vector_log is None or int(table["vector"].max()) < vector_log.size)
-    if not whole:
-        raise IndexMismatch(f"{folder} does not hold the {manifest.passages} passages it says: build it anew")
+    if len(table):
+        for path, there, needed in (
+            (folder / files.passages, passage_log.size, int((table["start"] + table["size"]).max())),
+            (folder / files.vectors, vector_log.size if vector_log else 0, int(table["vector"].max()) + 1),
+        ):
+            if there < needed:
+                raise IndexMismatch(f"{path} is damaged (its end is missing): {remedy}")
     return Snapshot(manifest, table, passage_log, vector_log, Tokeniser.from_dict(manifest.tokeniser), folder)
 
 
@@ -175,7 +184,7 @@ def _compact_passages(path: Path, snapshot: Snapshot, table: Table, erase: bool)
     if log.size <= _most_dead(int(table["size"].sum()), erase):
         return log.path.name
     path.write_bytes(b"")
-    table["start"], table["size"] = FilePassageLog(path).append(snapshot.passages)
+    table["start"], table["size"], table["line_sum"] = FilePassageLog(path).append(snapshot.passages)
     return path.name
 
 
@@ -184,11 +193,11 @@ def _compact_vectors(path: Path, snapshot: Snapshot, table: Table, erase: bool) 
     if snapshot.vector_log is None:
         return Files().vectors
     log = cast(FileVectorLog, snapshot.vector_log)
-    used, table_vectors = np.unique(table["vector"], return_inverse=True)  # equal texts share one
+    used, first, table_vectors = np.unique(table["vector"], return_index=True, return_inverse=True)  # equal texts share
     if log.size <= _most_dead(len(used), erase):
         return log.path.name
     path.write_bytes(b"")
-    FileVectorLog(path, log.dimension).append(log.take(used))
+    FileVectorLog(path, log.dimension).append(log.take(used, table["vector_sum"][first]))
     table["vector"] = table_vectors
     return path.name
 

@@ -62,9 +62,12 @@ class VectorIndex:
     def load(cls, path: Path) -> Self:
         """Open a saved index, memory-mapped where this FAISS can. Raises FileNotFoundError, MissingExtra."""
         faiss = _faiss()
-        if not path.exists():
-            raise FileNotFoundError(path)
-        return cls(faiss.read_index(str(path), getattr(faiss, "IO_FLAG_MMAP_IFC", faiss.IO_FLAG_MMAP)))
+        path.stat()
+        try:
+            return cls(faiss.read_index(str(path), getattr(faiss, "IO_FLAG_MMAP_IFC", faiss.IO_FLAG_MMAP)))
+        except RuntimeError:
+            path.stat()  # a writer may have deleted it meanwhile, of which FAISS says no more than that it failed
+            raise
 
     def search(self, query: Floats, k: int) -> tuple[npt.NDArray[np.int64], Floats]:
         """Return numbers and inner products of the `k` nearest to `query` (dimension,), best first, ties by number.

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Self, overload
 import numpy as np
 import numpy.typing as npt
 
+from ras_agent.errors import IndexMismatch
+
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
@@ -58,7 +60,12 @@ class StringTable(Sequence[str]):
             number += len(self)
         if not 0 <= number < len(self):
             raise IndexError(f"string {number} of {len(self)}")
-        return self._bytes(number).decode(*_HOW)
+        try:
+            return self._bytes(number).decode(*_HOW)
+        except UnicodeDecodeError as error:  # a large file is not compared whole when it is opened
+            raise IndexMismatch(
+                f"string {number} of the graph is damaged ({error}): `ras-agent doctor --index INDEX` names the file"
+            ) from error
 
     def find(self, string: str) -> int | None:
         """Return the number of `string`, None if it is not there; the table's strings must ascend by code points."""

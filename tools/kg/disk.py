@@ -8,7 +8,8 @@ from __future__ import annotations
 import hashlib
 import re
 import shutil
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,13 +17,15 @@ import numpy as np
 import numpy.typing as npt
 
 from ras_agent.errors import IndexMismatch, IndexNotFound
+from ras_agent.tools.index.checksums import FileSum, check_file, file_sums, load_array, reading, sums_from_dict
 from ras_agent.tools.index.durable import ManifestFile, sync_file, sync_folder
 from ras_agent.tools.index.manifest import EmbedderIdentity
 from ras_agent.tools.kg.arrays import SOURCE, KGArrays, SparseRows, StringTable
 from ras_agent.tools.kg.equivalence import Equivalence
 
 NAME = "kg.json"
-_FILE = ManifestFile(NAME, "ras-agent knowledge graph", 1, "knowledge graph", "ras-agent kg build")
+_ANEW = "run the `ras-agent kg build` that made the graph again: it makes the arrays anew from {folder}/facts.sqlite"
+_FILE = ManifestFile(NAME, "ras-agent knowledge graph", 2, "knowledge graph", "ras-agent kg build", _ANEW)
 _OURS = re.compile(r"graph-\d+")
 _TABLES = ("entities", "keys", "relations", "relation_keys", "documents")
 
@@ -33,6 +36,7 @@ class KGManifest:
 
     fingerprint: a digest of entities, relations, edges, similarities and mentions: equal for equal graphs.
     extractor: what read the facts; embedder: what made the vectors. texts: whether it records which texts were read.
+    sums: of the files of arrays, by their path in the folder.
     """
 
     generation: int = 0
@@ -46,6 +50,7 @@ class KGManifest:
     embedder: EmbedderIdentity | None = None
     equivalence: Equivalence = field(default_factory=Equivalence)
     texts: bool = False
+    sums: Mapping[str, FileSum] = field(default_factory=dict)
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
@@ -53,6 +58,7 @@ class KGManifest:
         return cls(
             embedder=EmbedderIdentity(**embedder) if embedder else None,
             equivalence=Equivalence(**data.pop("equivalence")),
+            sums=sums_from_dict(data.pop("sums")),
             **data,
         )
 
@@ -94,19 +100,21 @@ def save_arrays(folder: Path, graph: KGArrays) -> None:
     sync_folder(folder.parent)
 
 
-def load_arrays(folder: Path, *, vectors: bool = False, texts: bool = False) -> KGArrays:
-    """Open the saved arrays, memory-mapped.
+def load_arrays(folder: Path, manifest: KGManifest, *, whole: bool = False) -> KGArrays:
+    """Open the arrays of `manifest` in the graph's `folder`, memory-mapped.
 
-    vectors, texts: whether those files must exist, as all others must. Raises FileNotFoundError, or
-    ValueError for files that do not fit together.
+    whole: compare the checksums of large files too. Raises FileNotFoundError for a missing file, IndexMismatch for
+    damaged ones.
     """
+    remedy, place = _ANEW.format(folder=folder), f"graph-{manifest.generation}"
 
     def array(name: str) -> Any:  # each has a type of its own
-        # a plain view of the map: slicing a numpy.memmap costs microseconds
-        return np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False).view(np.ndarray)
+        path = folder / place / f"{name}.npy"
+        check_file(path, manifest.sums.get(f"{place}/{name}.npy"), remedy, whole=whole)
+        return load_array(path, remedy)
 
     tables = {name: StringTable(array(f"{name}_text"), array(f"{name}_starts")) for name in _TABLES}
-    with_vectors = vectors or (folder / "entity_vectors.npy").exists()
+    with_vectors = manifest.embedder is not None
 
     def rows(name: str, width: int) -> SparseRows:
         return SparseRows(array(f"{name}_starts"), array(f"{name}_columns"), array(f"{name}_values"), width)
@@ -121,10 +129,10 @@ def load_arrays(folder: Path, *, vectors: bool = False, texts: bool = False) -> 
         entity_vectors=array("entity_vectors") if with_vectors else None,
         relation_vectors=array("relation_vectors") if with_vectors else None,
         near=rows("near", len(tables["entities"])) if with_vectors else None,
-        # graphs of older versions have none
-        texts=array("texts") if texts or (folder / "texts.npy").exists() else None,
+        texts=array("texts") if manifest.texts else None,
     )
-    _check(graph)
+    with reading(folder / place, remedy):
+        _check(graph)
     return graph
 
 
@@ -134,7 +142,7 @@ def write_generation(folder: Path, graph: KGArrays, manifest: KGManifest) -> Non
     if (folder / name).exists():  # left by a write that was interrupted
         shutil.rmtree(folder / name)
     save_arrays(folder / name, graph)
-    write_kg_manifest(folder, manifest)
+    write_kg_manifest(folder, replace(manifest, sums=file_sums(folder, [name])))
     for path in folder.iterdir():
         if _OURS.fullmatch(path.name) and path.name != name:
             shutil.rmtree(path, ignore_errors=True)  # in use, where that hinders deletion: the next write tries again
@@ -146,22 +154,24 @@ def next_generation(folder: Path) -> int:
     return max(taken, default=-1) + 1
 
 
-def open_generation(folder: Path) -> tuple[KGManifest, KGArrays]:
-    """Open the current generation. Raises IndexNotFound, or IndexMismatch if it is damaged or of another version."""
+def open_generation(folder: Path, *, whole: bool = False) -> tuple[KGManifest, KGArrays]:
+    """Open the current generation. Raises IndexNotFound, or IndexMismatch if it is damaged or of another version.
+
+    whole: compare the checksums of large files too.
+    """
     while True:
         manifest = read_kg_manifest(folder)
         try:
-            place, vectors = folder / f"graph-{manifest.generation}", manifest.embedder is not None
-            graph = load_arrays(place, vectors=vectors, texts=manifest.texts)
+            graph = load_arrays(folder, manifest, whole=whole)
         except FileNotFoundError as error:
             if read_kg_manifest(folder).generation == manifest.generation:
-                raise IndexMismatch(f"{error.filename} is missing: build the graph anew") from error
+                raise IndexMismatch(f"{error.filename} is missing: {_ANEW.format(folder=folder)}") from error
             continue  # a writer committed and deleted the old files between our two reads: take its generation
-        except (ValueError, TypeError, IndexError, EOFError) as error:
-            raise IndexMismatch(f"{folder} is damaged ({error}): build the graph anew") from error
         counted = (len(graph.documents), len(graph.entities), len(graph.relations), graph.facts)
         if counted != (manifest.documents, manifest.entities, manifest.relations, manifest.facts):
-            raise IndexMismatch(f"{folder} does not hold the {manifest.facts} facts it says: build the graph anew")
+            raise IndexMismatch(
+                f"{folder} does not hold the {manifest.facts} facts it says: {_ANEW.format(folder=folder)}"
+            )
         return manifest, graph
 
 

@@ -164,7 +164,6 @@ class KGWriter:
         """Write the graph of all that was read, unless the folder holds it already, and open it."""
         before = self._before()
         made = f"{self._store.revision} {self._embedder.name if self._embedder else ''} {self._equivalence}"
-        # graphs of older versions have no texts
         if before is None or before[1].texts is None or self._store.setting("made") != made:
             self._report("assembling", 0, len(self._store.known()))
             self._store.erase_unused_names()
@@ -199,7 +198,7 @@ class KGWriter:
 
     def _before(self) -> tuple[KGManifest, KGArrays] | None:
         try:
-            return open_generation(self.folder)
+            return open_generation(self.folder, whole=True)
         except (IndexNotFound, IndexMismatch):  # a damaged graph is built anew: its facts are in the store
             return None
 

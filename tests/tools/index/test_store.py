@@ -1,6 +1,7 @@
 """The passage index: what writes change, what a reader sees, what survives an interruption."""
 
 import json
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -12,9 +13,11 @@ import pytest
 
 from ras_agent.errors import IndexExists, IndexMismatch, IndexNotFound
 from ras_agent.records import Passage
+from ras_agent.tools.index import checksums
 from ras_agent.tools.index import snapshot as snapshot_module
 from ras_agent.tools.index.bm25_matrix import BM25Parameters
 from ras_agent.tools.index.logs import FilePassageLog
+from ras_agent.tools.index.manifest import Files
 from ras_agent.tools.index.store import Changes, PassageIndex
 from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.index.vector_index import VectorSettings
@@ -267,7 +270,7 @@ def test_a_layout_of_another_version_is_refused(tmp_path: Path) -> None:
     PassageIndex.create(tmp_path / "index")
     path = tmp_path / "index" / "index.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "version": 99}))
-    with pytest.raises(IndexMismatch, match=r"has version 99, this ras-agent reads .* version 1: build the index anew"):
+    with pytest.raises(IndexMismatch, match=r"has version 99, this ras-agent reads .* version 2: delete the folder"):
         PassageIndex.open(tmp_path / "index")
 
 
@@ -275,25 +278,28 @@ def test_a_layout_of_another_version_is_refused(tmp_path: Path) -> None:
 def test_a_damaged_manifest_is_refused(tmp_path: Path, content: str) -> None:
     PassageIndex.create(tmp_path / "index")
     (tmp_path / "index" / "index.json").write_text(content)
-    with pytest.raises(IndexMismatch, match="build the index anew"):
+    with pytest.raises(IndexMismatch, match=r"index.json .*: delete the folder .* and index its files again"):
+        PassageIndex.open(tmp_path / "index")
+
+
+def test_a_manifest_that_says_something_else_is_refused(tmp_path: Path) -> None:
+    PassageIndex.create(tmp_path / "index")
+    path = tmp_path / "index" / "index.json"
+    path.write_text(path.read_text().replace('"k1": 1.5', '"k1": 9.5'))
+    with pytest.raises(IndexMismatch, match=r"index\.json is damaged \(it does not say what was written\)"):
         PassageIndex.open(tmp_path / "index")
 
 
 def test_a_manifest_cannot_name_files_outside(tmp_path: Path) -> None:
-    PassageIndex.create(tmp_path / "index")
-    path = tmp_path / "index" / "index.json"
-    manifest = json.loads(path.read_text())
-    manifest["files"]["passages"] = "../elsewhere.jsonl"
-    path.write_text(json.dumps(manifest))
-    with pytest.raises(IndexMismatch, match="leads out of the index's folder"):
-        PassageIndex.open(tmp_path / "index")
+    with pytest.raises(ValueError, match="leads out of the index's folder"):
+        Files(passages="../elsewhere.jsonl")
 
 
 def test_a_log_cut_short_is_noticed(tmp_path: Path) -> None:
     PassageIndex.create(tmp_path / "index").add([BELL, LEITH])
     log = tmp_path / "index" / "passages-0.jsonl"
     log.write_bytes(log.read_bytes()[:-20])
-    with pytest.raises(IndexMismatch, match="does not hold the 2 passages it says"):
+    with pytest.raises(IndexMismatch, match=r"passages-0\.jsonl is damaged \(its end is missing\)"):
         PassageIndex.open(tmp_path / "index")
 
 
@@ -303,14 +309,57 @@ def test_a_damaged_search_structure_is_noticed_when_it_is_needed(tmp_path: Path,
     (tmp_path / "index" / "vectors-1.faiss").write_bytes(b"damaged")
     index = PassageIndex.open(tmp_path / "index", hash_embedder)
     for name in ("bm25", "dense"):
-        with pytest.raises(IndexMismatch, match=r"is damaged .*: build the index anew"):
+        with pytest.raises(IndexMismatch, match=r"(weights\.npy|faiss) is damaged .*: delete .*(bm25-1|faiss), which"):
             index.retriever(name)
+
+
+def test_a_search_structure_that_was_deleted_is_made_from_what_the_index_holds(
+    tmp_path: Path, hash_embedder: Any
+) -> None:
+    PassageIndex.create(tmp_path / "index", hash_embedder).add([BELL, LEITH])
+    shutil.rmtree(tmp_path / "index" / "bm25-1")
+    (tmp_path / "index" / "vectors-1.faiss").unlink()
+    index = PassageIndex.open(tmp_path / "index", hash_embedder)
+    assert found(index, "Bell") == ["bell#0"]
+    assert index.retriever("dense").retrieve(BELL.text, 1)[0].passage == BELL
+
+
+def test_a_damaged_passage_is_noticed_when_it_is_read(tmp_path: Path) -> None:
+    PassageIndex.create(tmp_path / "index").add([BELL, LEITH])
+    log = tmp_path / "index" / "passages-0.jsonl"
+    log.write_bytes(log.read_bytes().replace(b"Leith", b"Lyith"))
+    index = PassageIndex.open(tmp_path / "index")
+    assert index.passages[0] == BELL
+    with pytest.raises(IndexMismatch, match=r"passages-0\.jsonl is damaged \(the passage at byte \d+ is not what"):
+        index.passages[1]
+
+
+def test_a_damaged_vector_is_noticed_when_the_vectors_are_put_in_order(tmp_path: Path, hash_embedder: Any) -> None:
+    PassageIndex.create(tmp_path / "index", hash_embedder).add([BELL, LEITH])
+    (tmp_path / "index" / "vectors-1.faiss").unlink()
+    log = tmp_path / "index" / "vectors-0.f32"
+    log.write_bytes(log.read_bytes()[:-2] + b"xx")
+    with pytest.raises(IndexMismatch, match=r"vectors-0\.f32 is damaged \(vector 1 is not what was written\)"):
+        PassageIndex.open(tmp_path / "index", hash_embedder).retriever("dense")
+
+
+def test_a_large_file_is_compared_by_its_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checksums, "SMALL", 0)
+    PassageIndex.create(tmp_path / "index").add([BELL])
+    rows = tmp_path / "index" / "bm25-1" / "rows.npy"
+    whole = rows.read_bytes()
+    rows.write_bytes(whole[:-4] + b"\xff\xff\xff\x7f")
+    with pytest.raises(IndexMismatch, match=r"`ras-agent doctor --index INDEX` names the file"):
+        found(PassageIndex.open(tmp_path / "index"), BELL.text)
+    rows.write_bytes(whole + b"more")
+    with pytest.raises(IndexMismatch, match=r"rows\.npy is damaged \(it has \d+ bytes, and \d+ were written\)"):
+        found(PassageIndex.open(tmp_path / "index"), BELL.text)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     PassageIndex.create(tmp_path / "index").add([BELL])
     (tmp_path / "index" / "rows-1.npy").unlink()
-    with pytest.raises(IndexMismatch, match=r"rows-1.npy is missing: build the index anew"):
+    with pytest.raises(IndexMismatch, match=r"rows-1.npy is missing: delete the folder"):
         PassageIndex.open(tmp_path / "index")
 
 

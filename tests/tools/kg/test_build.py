@@ -269,15 +269,13 @@ def as_an_older_version_left_it(index: Path, graph: KGIndex) -> None:
     store.close()
     (index / "kg" / f"graph-{graph.manifest.generation}" / "texts.npy").unlink()
     manifest = json.loads((index / "kg" / "kg.json").read_text())
-    manifest.pop("texts", None)
-    (index / "kg" / "kg.json").write_text(json.dumps(manifest))
+    (index / "kg" / "kg.json").write_text(json.dumps({**manifest, "version": 1}))
 
 
 @pytest.mark.parametrize("changed", [0, 1])
 def test_a_graph_of_an_older_version_learns_its_texts_with_the_next_build(changed: int, index: Path) -> None:
     as_an_older_version_left_it(index, build_graph(index).graph)
     PassageIndex.open(index).upsert([Passage("bell", "Bell taught in Boston.", "Bell", "bell.txt")] * changed)
-    assert len(found_by("ppr", index, "Where was Alexander Graham Bell born?")) == 2
     again = build_graph(index)
     assert (again.read, again.unchanged) == (changed, 2 - changed)
     assert again.graph.arrays.texts is not None

@@ -221,7 +221,7 @@ def test_a_damaged_graph_keeps_what_counts_as_the_same(tmp_path: Path, hash_embe
 def test_a_lost_file_of_texts_or_vectors_is_damage(name: str, tmp_path: Path, hash_embedder: Any) -> None:
     build(tmp_path, [BELL], embedder=hash_embedder)
     (tmp_path / "graph-0" / name).unlink()
-    with pytest.raises(IndexMismatch, match=rf"{name} is missing: build the graph anew"):
+    with pytest.raises(IndexMismatch, match=rf"{name} is missing: run the `ras-agent kg build`"):
         KGIndex.open(tmp_path)
     again = build(tmp_path, [BELL], embedder=hash_embedder)
     assert again.arrays.texts is not None

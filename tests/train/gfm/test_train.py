@@ -31,7 +31,7 @@ from ras_agent.tools.gfm.weights import (  # noqa: E402
     load_gfm,
     save_gfm,
 )
-from ras_agent.tools.kg.disk import write_generation  # noqa: E402
+from ras_agent.tools.kg.disk import read_kg_manifest, write_generation, write_kg_manifest  # noqa: E402
 from ras_agent.tools.kg.index import KGIndex  # noqa: E402
 from ras_agent.tools.kg.passage_facts import PassageFacts  # noqa: E402
 from ras_agent.train.gfm.batches import GFMExample, completion_example, part_of, retrieval_example  # noqa: E402
@@ -343,9 +343,9 @@ def test_a_network_that_reads_another_encoders_vectors_is_not_started_from(folde
 def test_sets_of_two_encoders_are_refused(folder: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     shutil.copytree(folder, other)
-    manifest = json.loads((other / "graph" / "kg.json").read_text())
-    manifest["embedder"]["name"] = "another"
-    (other / "graph" / "kg.json").write_text(json.dumps(manifest))
+    manifest = read_kg_manifest(other / "graph")
+    assert manifest.embedder is not None
+    write_kg_manifest(other / "graph", replace(manifest, embedder=replace(manifest.embedder, name="another")))
     with pytest.raises(IndexMismatch, match=r"several encoders .*'hash' .*'another'"):
         train(replace(_config(folder, tmp_path / "out"), sets=(folder, other)))
 

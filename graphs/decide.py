@@ -98,7 +98,10 @@ def settled(state: State, limits: Limits, *, structured: bool = True) -> Update 
         return stop(state["stop_reason"])
     if state["static"] and not state["given"]:
         return stop("static")
-    end = (None if state["static"] else _loop_end(state, limits)) or _budget_end(state, limits)
+    end: StopReason | None = None
+    if limits.max_seconds is not None and state["seconds"] >= limits.max_seconds:
+        end = "max_seconds"  # before what the hop lacked: it may be what time did not allow
+    end = end or (None if state["static"] else _loop_end(state, limits)) or _budget_end(state, limits)
     if end:
         return stop(end)
     return {"subquery": state["question"]} if state["given"] else None
@@ -130,10 +133,8 @@ def stop(reason: str) -> Update:
 def _budget_end(state: State, limits: Limits) -> StopReason | None:
     """Return the budget that forbids another hop, or None.
 
-    Seconds and tokens are looked at here, before every hop, and by the ledger before every model call.
+    Tokens are looked at here, before every hop, and by the ledger before every model call.
     """
-    if limits.max_seconds is not None and state["seconds"] >= limits.max_seconds:
-        return "max_seconds"
     usage = state["usage"]
     if limits.max_tokens is not None and usage["input_tokens"] + usage["output_tokens"] >= limits.max_tokens:
         return "max_tokens"

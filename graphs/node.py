@@ -8,7 +8,8 @@ The body of a node is a generator: it reads the state, yields each call that it 
 
 One that calls nothing is a plain function. `Node` drives a body from `invoke` and from `ainvoke`. Around every call it
 holds model calls against the limits, streams events, and turns an exception into a recorded failure: the generator
-then receives None and goes on without a reply.
+then receives None and goes on without a reply. So it does where max_seconds are over and the call has not ended: the
+node goes on, the failure names who was still running, and what comes later is dropped.
 
 A role on a chat model is written the same way one floor below: its dialogue is a generator that yields Requests, and
 ras_agent.tools.chat.dialogue drives it. They are two drivers because they make different calls, know different errors,
@@ -23,6 +24,8 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from inspect import unwrap
+from math import inf
+from threading import TIMEOUT_MAX
 from time import monotonic
 from types import FunctionType
 from typing import Any
@@ -32,7 +35,7 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import get_runtime
 
 from ras_agent.budget import Ledger, Limits, metered
-from ras_agent.calling import acall, call
+from ras_agent.calling import StillRunning, acall, call
 from ras_agent.errors import BudgetExceeded, IndexMismatch, PromptError, SettingsError, UnknownName
 from ras_agent.events import Failed, emit, emitting
 from ras_agent.graphs.records import Records
@@ -56,6 +59,14 @@ RAISED = (
     IndexMismatch,
     GraphBubbleUp,
 )
+
+
+# a role that watches the time itself, as one on a chat model does, has this long to hand over what it has
+_TO_HAND_OVER = 0.5
+# what a call may take that begins when this is over too: the question's own search, where no plan came in time
+_AT_LEAST = 0.25
+# what the answerer may take beyond max_seconds, if it does not say so itself
+_ANSWER_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +104,7 @@ class Node(Runnable[Any, Update]):
         with self._turn(input) as turn:
             while (ask := turn.advance()) is not None:
                 try:
-                    turn.receive(ask, call(ask.role, ask.method, *ask.args))
+                    turn.receive(ask, call(ask.role, ask.method, *ask.args, within=turn.within(ask)))
                 except Exception as error:
                     turn.fail(ask, error)
         return turn.update
@@ -102,7 +113,7 @@ class Node(Runnable[Any, Update]):
         with self._turn(input) as turn:
             while (ask := turn.advance()) is not None:
                 try:
-                    turn.receive(ask, await acall(ask.role, ask.method, *ask.args))
+                    turn.receive(ask, await acall(ask.role, ask.method, *ask.args, within=turn.within(ask)))
                 except Exception as error:
                     turn.fail(ask, error)
         return turn.update
@@ -159,6 +170,17 @@ class _Turn:
         self._reply = None
         return ask
 
+    def within(self, ask: Ask) -> float:
+        """Return the seconds that a call may take; infinity where the run has no limit.
+
+        The answer is made also where max_seconds are over. It may take the answerer's `timeout` beyond them.
+        """
+        left = self._ledger.seconds_left()
+        if ask.kind == "answerer":
+            timeout = getattr(ask.role, "timeout", None)
+            left = max(left, 0.0) + (timeout if isinstance(timeout, (int, float)) else _ANSWER_SECONDS)
+        return max(left + _TO_HAND_OVER, _AT_LEAST) if left < TIMEOUT_MAX / 2 else inf
+
     def receive(self, ask: Ask, reply: object) -> None:
         """Pass a reply on to the body. Raises TypeError for a reply of the wrong type."""
         if not isinstance(reply, ask.returns):
@@ -175,6 +197,11 @@ class _Turn:
             raise error
         if isinstance(error, BudgetExceeded):
             self._ledger.refused = error.limit
+        elif isinstance(error, StillRunning):
+            self._ledger.refused = "max_seconds"
+            over = f"when max_seconds = {self._ledger.limits.max_seconds:g} were over"
+            message = f"the {ask.kind} was still running {over}; what it finds later is dropped"
+            self._failures += recorded([Failure(ask.kind, message, ask.hop)])
         else:
             self._failures += recorded([Failure(ask.kind, f"{type(error).__name__}: {error}"[:500], ask.hop)])
 

@@ -19,8 +19,9 @@ class Limits:
     """Bounds a run. Each limit ends the loop in an answer with its `stop_reason`, never in an exception.
 
     max_hops and k (passages per hop) are RAS's settings. max_facts bounds the question graph. max_llm_calls, max_tokens
-    (input plus output) and max_seconds are off where None; one call is reserved for the answer. A model call that is
-    under way when max_seconds are over is cancelled; the answer's may take its own timeout beyond them.
+    (input plus output) and max_seconds are off where None; one call is reserved for the answer. When max_seconds are
+    over, no role is waited for, whatever it does; a failure names the one that was still running, and what it finds
+    later is dropped. The answer may take its own timeout beyond them.
     stop_on_repeat and stop_on_no_new_facts end a loop that makes no progress; the paper's loop has neither.
     """
 

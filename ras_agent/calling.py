@@ -1,22 +1,95 @@
-"""One way to call a role, from synchronous and from asynchronous code."""
+"""One way to call a role, from synchronous and from asynchronous code, and to stop waiting for it."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextvars import copy_context
+from math import inf
+from typing import Any, TypeVar
+
+from ras_agent.events import emitting_until_the_end
+
+T = TypeVar("T")
+
+# how long a coroutine that was cancelled may take to close its connections
+_TO_CLOSE = 0.2
 
 
-def call(role: object, method: str, *args: Any) -> Any:
-    """Return `role.method(*args)`."""
-    return getattr(role, method)(*args)
+class StillRunning(Exception):
+    """Raised when a call was waited for as long as it may take; what it still returns is dropped."""
 
 
-async def acall(role: object, method: str, *args: Any) -> Any:
-    """Await `role.a<method>(*args)` where the role has it, else run the synchronous method in a worker thread."""
+def call(role: object, method: str, *args: Any, within: float = inf) -> Any:
+    """Return `role.method(*args)`. Raises StillRunning if that takes more than `within` seconds.
+
+    Python cannot end a thread. So a call with a limit runs in a thread of its own, which goes on when nobody waits for
+    it any more: its result, its exception and its events are dropped, and the process can end without it.
+    """
+    work = getattr(role, method)
+    if within == inf:
+        return work(*args)
+    began = time.monotonic()
+    with emitting_until_the_end():
+        future = in_thread(lambda: work(*args))
+        try:
+            result = future.result(within)
+        except TimeoutError:
+            if not future.done():
+                raise StillRunning from None
+            result = future.result()  # the work's own error, or just in time
+    return _in_time(result, began, within)
+
+
+async def acall(role: object, method: str, *args: Any, within: float = inf) -> Any:
+    """Await `role.a<method>(*args)` where the role has it, else run the synchronous method in a worker thread.
+
+    Raises StillRunning if that takes more than `within` seconds. A coroutine is then cancelled; one that never awaits
+    holds the event loop until it ends, and is found to be late only then.
+    """
     coroutine = getattr(role, f"a{method}", None)
-    if coroutine is not None:
-        return await coroutine(*args)
-    return await asyncio.to_thread(getattr(role, method), *args)
+    if within == inf:
+        return await (coroutine(*args) if coroutine else asyncio.to_thread(getattr(role, method), *args))
+    began = time.monotonic()
+    with emitting_until_the_end():
+        if coroutine:
+            task: asyncio.Future[Any] = asyncio.ensure_future(coroutine(*args))
+        else:
+            task = asyncio.wrap_future(in_thread(lambda: getattr(role, method)(*args)))
+        try:
+            await asyncio.wait({task}, timeout=within)
+            if not task.done():
+                raise StillRunning
+        finally:
+            if not task.done() and task.cancel():
+                await asyncio.wait({task}, timeout=_TO_CLOSE)
+    return _in_time(task.result(), began, within)
+
+
+def in_thread(work: Callable[[], T]) -> Future[T]:
+    """Run `work` in a thread that the process does not wait for when it ends, and return its future."""
+    future: Future[T] = Future()
+    future.set_running_or_notify_cancel()  # who stops waiting must not cancel it: the thread sets its result all the same
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:
+            future.set_exception(error)
+
+    context = copy_context()  # holds the ledger and LangChain's callbacks
+    threading.Thread(target=context.run, args=(run,), name="ras-agent-call", daemon=True).start()
+    return future
+
+
+def _in_time(result: T, began: float, within: float) -> T:
+    """Return a result. Raises StillRunning for one that came late, because nothing else could run meanwhile."""
+    if time.monotonic() - began > within:
+        raise StillRunning
+    return result
 
 
 def raise_if_cancelled() -> None:

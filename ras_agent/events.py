@@ -100,3 +100,19 @@ def emitting(sink: Callable[[Event], None] | None) -> Iterator[None]:
         yield
     finally:
         _sink.reset(token)
+
+
+@contextmanager
+def emitting_until_the_end() -> Iterator[None]:
+    """Stream what is emitted inside the block, and nothing that its threads and tasks emit after its end."""
+    sink, over = _sink.get(), False
+
+    def pass_on(event: Event) -> None:
+        if sink is not None and not over:
+            sink(event)
+
+    with emitting(None if sink is None else pass_on):
+        try:
+            yield
+        finally:
+            over = True

@@ -62,6 +62,11 @@ class LLMAnswerer:
     def name(self) -> str:
         return self._chat.name
 
+    @property
+    def timeout(self) -> float:
+        """Return the seconds that an answer may take beyond the run's max_seconds."""
+        return self._chat.settings.timeout
+
     def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage]) -> Answer:
         """Return the answer, also as AnswerToken events where events are streamed.
 

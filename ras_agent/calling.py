@@ -72,7 +72,7 @@ async def acall(role: object, method: str, *args: Any, within: float = inf) -> A
 def in_thread(work: Callable[[], T]) -> Future[T]:
     """Run `work` in a thread that the process does not wait for when it ends, and return its future."""
     future: Future[T] = Future()
-    future.set_running_or_notify_cancel()  # who stops waiting must not cancel it: the thread sets its result all the same
+    future.set_running_or_notify_cancel()  # nobody can cancel it then, and the thread may always set its result
 
     def run() -> None:
         try:

@@ -107,7 +107,7 @@ class Settings(BaseModel):
     triple_cache: Path | None = _MODELS(None, "File that stores the facts of each passage, read once for all runs.")
     cache: Path | None = _CALLS(None, "File that stores model replies, so that a run can be replayed.")
     temperature: float | None = _CALLS(None, "Sampling temperature; if not set, the model's own.")
-    timeout: PositiveFloat = _CALLS(60.0, "Seconds after which a model call is given up.")
+    timeout: PositiveFloat = _CALLS(60.0, "Seconds that one try of a model call may take.")
     requests_per_minute: PositiveInt | None = _CALLS(None, "Most model calls per minute; if not set, no limit.")
     tokens_per_minute: PositiveInt | None = _CALLS(None, "Most tokens per minute; if not set, no limit.")
     in_flight: PositiveInt = _CALLS(16, "Most model calls at the same time.")

@@ -20,16 +20,25 @@ Each test has a script and a log of its own under `/<name>/`. A request is answe
     body        this body instead of a well-formed one
     cut         how many bytes of the body, or of the stream's pieces, go out before the connection breaks
     hang        true: no response at all until the client gives up
+    drip        seconds before each byte of the body, or of a stream
+    whole       true: no stream, though the request asks for one
+    unfinished  true: the stream ends, cleanly, after the reply's words
+    done        true: the stream says that it is done, though it gives no finish reason
+    gzip        true: the body is compressed, though nobody asked for that
+    bytes       a body of so many bytes in place of a reply, "0" all of them
+    fields      further fields of the reply's JSON object, which replace its own
 
 Without a matching entry the server answers 400, which no client retries.
 """
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import sys
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
@@ -60,13 +69,14 @@ class Handler(BaseHTTPRequestHandler):
         if entry.get("hang"):
             self.rfile.read(1)  # until the client closes the connection
             self.close_connection = True
-        elif "status" in entry or not body.get("stream") or "body" in entry:
+        elif any(name in entry for name in ("status", "body", "bytes", "whole")) or not body.get("stream"):
             status = entry.get("status", 200)
             error = {"error": {"message": entry.get("reply", f"scripted {status}"), "type": "scripted", "code": None}}
             told = error if status != 200 else completion(body, entry)
-            self.send(status, entry.get("body", json.dumps(told)), entry.get("headers"), entry.get("cut"))
+            text = "0" * entry["bytes"] if "bytes" in entry else entry.get("body", json.dumps(told))
+            self.send(status, text, entry.get("headers"), entry.get("cut"), entry.get("gzip"), entry.get("drip"))
         else:
-            self.stream(pieces(body, entry), entry.get("cut"))
+            self.stream(pieces(body, entry), entry.get("cut"), entry.get("drip"))
 
     def name(self) -> str:
         """The first part of the path; a client that takes this server for a proxy sends a whole URL."""
@@ -75,24 +85,41 @@ class Handler(BaseHTTPRequestHandler):
     def received(self) -> Any:
         return json.loads(self.rfile.read(int(self.headers["Content-Length"])))
 
-    def send(self, status: int, body: str, headers: dict[str, str] | None = None, cut: int | None = None) -> None:
-        data = body.encode()
+    def send(
+        self,
+        status: int,
+        body: str,
+        headers: dict[str, str] | None = None,
+        cut: int | None = None,
+        packed: bool | None = False,
+        drip: float | None = None,
+    ) -> None:
+        data = gzip.compress(body.encode()) if packed else body.encode()
+        headers = {"Content-Encoding": "gzip", **(headers or {})} if packed else headers
         self.send_response(status)
         for key, value in {"Content-Type": "application/json", **(headers or {})}.items():
             self.send_header(key, value)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
-        self.wfile.write(data[:cut])
+        self.write(data[:cut], drip)
         self.close_connection = cut is not None
 
-    def stream(self, events: list[str], cut: int | None) -> None:
+    def write(self, data: bytes, drip: float | None) -> None:
+        if drip is None:
+            self.wfile.write(data)
+            return
+        for byte in data:
+            time.sleep(drip)
+            self.wfile.write(bytes([byte]))
+
+    def stream(self, events: list[str], cut: int | None, drip: float | None) -> None:
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         for event in events[:cut]:
             data = f"data: {event}\n\n".encode()
-            self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
+            self.write(f"{len(data):x}\r\n".encode() + data + b"\r\n", drip)
         if cut is None:
             self.wfile.write(b"0\r\n\r\n")
         self.close_connection = cut is not None
@@ -130,6 +157,7 @@ def completion(body: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
         **{"id": "c1", "object": "chat.completion", "created": 0, "model": body["model"]},
         "choices": [{"index": 0, "message": message, "finish_reason": entry.get("finish", "stop")}],
         "usage": usage(body, {"reply": "", **entry}),
+        **entry.get("fields", {}),
     }
 
 
@@ -139,13 +167,14 @@ def pieces(body: dict[str, Any], entry: dict[str, Any]) -> list[str]:
     words = entry["reply"].split(" ")
     texts = [word if place == 0 else f" {word}" for place, word in enumerate(words)]
     deltas: list[tuple[dict[str, str], str | None]] = [({"role": "assistant", "content": text}, None) for text in texts]
+    last = None if entry.get("unfinished") or entry.get("done") else entry.get("finish", "stop")
     events = [
-        {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
-        for delta, finish in [*deltas, ({}, entry.get("finish", "stop"))]
+        {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}], **entry.get("fields", {})}
+        for delta, finish in [*deltas, ({}, last)]
     ]
     if body.get("stream_options", {}).get("include_usage"):
         events.append({**head, "choices": [], "usage": usage(body, entry)})
-    return [*map(json.dumps, events), "[DONE]"]
+    return [*map(json.dumps, events), *([] if entry.get("unfinished") else ["[DONE]"])]
 
 
 def main() -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from ras_agent.errors import BudgetExceeded, ModelCallError
 from ras_agent.prompts import Turn
 from ras_agent.records import Call
 from ras_agent.tools.chat.cache import ReplyCache, ReplySlot, SingleFlight
+from ras_agent.tools.chat.http import BrokenReply, RefusedReply
 from ras_agent.tools.chat.limits import Booking, Clock, Deadline, Limiter, Rates, TooLate, shared_limiter
 from ras_agent.tools.chat.models import (
     build_chat_model,
@@ -27,12 +30,17 @@ from ras_agent.tools.chat.models import (
     sampling_parameters,
     without_secrets,
 )
-from ras_agent.tools.chat.retry import RetryPolicy, causes, retry_after, unreachable
+from ras_agent.tools.chat.retry import RetryPolicy, causes, diagnosis, retry_after, unreachable
+
+MOST_CHARACTERS = 1_000_000
+"""The longest text of a reply that is read."""
 
 # a server that is starting may refuse once; after the second time nothing is there
 _UNREACHABLE_TRIES = 2
 _MOST_POOLED_CONNECTIONS = 1000
 _LOOP_IS_OVER = "Event loop is closed"
+# what LangChain says of a server that replies as a whole though it was asked for a stream
+_NO_STREAM = "No generation chunks were returned"
 _CUT_SHORT = frozenset({"length", "max_tokens", "MAX_TOKENS", "model_length"})
 _REMEDIES = {
     401: "check the API key",
@@ -68,8 +76,8 @@ class ChatSettings:
     """Says how models are built from strings, and how any model is called.
 
     temperature, max_tokens: for models built from a string; None leaves the provider's default.
-    timeout: seconds one try may take, for models built from a string. A model object has its own timeout, and should
-        have its own retries off.
+    timeout: seconds one try may take, from its beginning to the last byte of its reply. A model object that comes
+        without settings has its own timeout alone; it should have its own retries off.
     rates: the limits of the model's endpoint; None leaves those it has. All roles on one endpoint share one limiter.
     cache: a file of replies; a request found in it is answered from it.
     """
@@ -97,6 +105,7 @@ class Chat:
         self.name = name or model_name(model)
         self.endpoint = endpoint_of(model)
         self.settings = settings or ChatSettings()
+        self._a_try = self.settings.timeout if settings else inf
         self.limiter = limiter or shared_limiter(self.endpoint, self.settings.rates, self.settings.clock)
         self._cache = ReplyCache(self.settings.cache) if self.settings.cache else None
         # two, because a thread that waited for a coroutine of its own event loop would wait for ever
@@ -124,7 +133,7 @@ class Chat:
             return self._delivered(request, await asked, ledger)
 
     def _deadline(self, ledger: Ledger) -> Deadline:
-        return Deadline.of(ledger, self.settings.clock, self.settings.timeout)
+        return Deadline.of(ledger, self.settings.clock, self.settings.timeout, self._a_try)
 
     def _cached(self, request: Request, deadline: Deadline) -> Reply:
         """Return the cached reply, the reply to an equal request in progress, or a fresh one, which is then cached."""
@@ -146,7 +155,7 @@ class Chat:
         slot = self._slot(request)
         while (ahead := self._ain_flight.join(slot.key)) is not None:
             # shielded: a caller that stops waiting must not cancel the call for the others
-            if (found := await deadline.arun(asyncio.shield(asyncio.wrap_future(ahead)))) is not None:
+            if (found := await deadline.await_result(asyncio.shield(asyncio.wrap_future(ahead)))) is not None:
                 return replace(found, replayed=True, seconds=0.0)
         reply = None
         try:
@@ -172,7 +181,7 @@ class Chat:
     def _try(self, request: Request, deadline: Deadline) -> Reply:
         with self.limiter.hold(_estimated_tokens(request), deadline.left()) as booking:
             started = time.perf_counter()
-            message = deadline.run(lambda: _ask(self.model, request, deadline.left))
+            message = deadline.run(lambda wanted: _ask(self.model, request, wanted))
             return _booked(_reply_in(message, time.perf_counter() - started), booking)
 
     async def _atry(self, request: Request, deadline: Deadline) -> Reply:
@@ -209,7 +218,7 @@ class Chat:
 
         def worth_it(error: BaseException) -> bool:
             nonlocal refusals
-            refusals += bool(unreachable(error))
+            refusals += unreachable(error)
             in_time = (retry_after(error) or 0.0) < deadline.left()
             return in_time and refusals < _UNREACHABLE_TRIES and policy.retries(error)
 
@@ -238,8 +247,8 @@ class Chat:
             message = without_secrets(str(error), self.model)
             status = getattr(error, "status_code", None)
             remedy = f"; {_REMEDIES[status]}" if status in _REMEDIES else ""
-            if missing := unreachable(error, self.endpoint):
-                remedy = f": {missing}; start the server, or correct its address"
+            if why := without_secrets(diagnosis(error, self.endpoint), self.model):
+                remedy = f": {why}"
             count = tries.statistics.get("attempt_number", 1)
             where = self.name if self.name.endswith(self.endpoint) else f"{self.name} at {self.endpoint}"
             raise ModelCallError(
@@ -252,8 +261,8 @@ def as_chat(model: object, settings: ChatSettings | None = None) -> Chat:
     """Return a Chat for a spec string or a LangChain chat model; a Chat is returned as it is."""
     if isinstance(model, Chat):
         return model
-    settings = settings or ChatSettings()
     if isinstance(model, str):
+        settings = settings or ChatSettings()
         built = build_chat_model(
             model, timeout=settings.timeout, temperature=settings.temperature, max_tokens=settings.max_tokens
         )
@@ -278,17 +287,44 @@ def _to_json(reply: Reply) -> dict[str, Any]:
     return {name: value for name, value in asdict(reply).items() if name not in ("seconds", "replayed")}
 
 
-def _ask(model: Any, request: Request, wanted: Callable[[], object]) -> Any:
+class _Gathered:
+    """Gathers a streamed reply."""
+
+    def __init__(self, on_text: Callable[[str], None]) -> None:
+        self._on_text = on_text
+        self._text = ""
+        self._chunks: list[Any] = []
+
+    def add(self, chunk: Any) -> None:
+        """Take a piece, and tell the text so far."""
+        self._chunks.append(chunk)
+        self._text = _bounded(self._text + str(chunk.text))
+        self._on_text(self._text)
+
+    def message(self) -> Any:
+        """Return the pieces as one message."""
+        first, *others = self._chunks
+        return first + others if others else first
+
+
+def _ask(model: Any, request: Request, wanted: Callable[[], bool]) -> Any:
     """Return the model's message. It is streamed if the request has `on_text`, as long as `wanted` says so."""
-    if request.on_text is None:
-        return model.invoke(_messages(request))
-    message = None
-    for chunk in model.stream(_messages(request)):
-        if not wanted():
-            break
-        message = chunk if message is None else message + chunk
+    with _malformed_replies_named(model):
+        if request.on_text is None:
+            return model.invoke(_messages(request))
+        gathered = _Gathered(request.on_text)
+        try:
+            for chunk in model.stream(_messages(request)):
+                if not wanted():
+                    break
+                gathered.add(chunk)
+            return gathered.message()
+        except ValueError as error:
+            if _NO_STREAM not in str(error):
+                raise
+        message = model.invoke(_messages(request))
         request.on_text(str(message.text))
-    return message
+        return message
 
 
 async def _aask(model: Any, request: Request) -> Any:
@@ -308,13 +344,36 @@ async def _aask(model: Any, request: Request) -> Any:
 
 
 async def _aask_once(model: Any, request: Request) -> Any:
-    if request.on_text is None:
-        return await model.ainvoke(_messages(request))
-    message = None
-    async for chunk in model.astream(_messages(request)):
-        message = chunk if message is None else message + chunk
+    with _malformed_replies_named(model):
+        if request.on_text is None:
+            return await model.ainvoke(_messages(request))
+        gathered = _Gathered(request.on_text)
+        try:
+            async for chunk in model.astream(_messages(request)):
+                gathered.add(chunk)
+            return gathered.message()
+        except ValueError as error:
+            if _NO_STREAM not in str(error):
+                raise
+        message = await model.ainvoke(_messages(request))
         request.on_text(str(message.text))
-    return message
+        return message
+
+
+@contextmanager
+def _malformed_replies_named(model: Any) -> Iterator[None]:
+    """Turn what ChatOpenAI raises for a reply that it cannot read, such as an error under status 200."""
+    try:
+        yield
+    except (ValueError, TypeError, LookupError, AttributeError) as error:
+        known = any(base.__name__ == "BaseChatOpenAI" for base in type(model).__mro__)
+        if not known or _NO_STREAM in str(error) or isinstance(error, json.JSONDecodeError):
+            raise
+        told = error.args[0] if error.args else ""
+        if isinstance(told, Mapping):
+            kind = RefusedReply if told.get("code") == "insufficient_quota" else BrokenReply
+            raise kind(f"the server replied with an error: {told.get('message', told)}") from error
+        raise BrokenReply(f"the reply does not have the form of one: {told}") from error
 
 
 def _estimated_tokens(request: Request) -> int:
@@ -326,14 +385,27 @@ def _reply_in(message: Any, seconds: float) -> Reply:
     """Return the text of a model's message and what it cost."""
     usage, ending = message.usage_metadata or {}, message.response_metadata
     return Reply(
-        text=str(message.text),
+        text=_bounded(str(message.text)),
         truncated=any(ending.get(name) in _CUT_SHORT for name in ("finish_reason", "stop_reason", "done_reason")),
-        input_tokens=usage.get("input_tokens", 0),
-        output_tokens=usage.get("output_tokens", 0),
-        cached_tokens=(usage.get("input_token_details") or {}).get("cache_read", 0) or 0,
+        input_tokens=_count(usage.get("input_tokens")),
+        output_tokens=_count(usage.get("output_tokens")),
+        cached_tokens=_count((usage.get("input_token_details") or {}).get("cache_read")),
         seconds=seconds,
     )
 
 
+def _bounded(text: str) -> str:
+    """Return a reply's text. Raises RefusedReply for one that is too long."""
+    if len(text) > MOST_CHARACTERS:
+        raise RefusedReply(f"the reply has more than {MOST_CHARACTERS:,} characters, which is the most that is read")
+    return text
+
+
+def _count(value: object) -> int:
+    """Return a number of tokens; 0 for what is none, as servers of all kinds fill these fields."""
+    return value if isinstance(value, int) and value > 0 else 0
+
+
 def _messages(request: Request) -> list[tuple[str, str]]:
-    return [(turn.role, turn.text) for turn in request.turns]
+    """Return the turns as LangChain takes them. Half a character, which no request can hold, is replaced."""
+    return [(turn.role, turn.text.encode("utf-8", "replace").decode()) for turn in request.turns]

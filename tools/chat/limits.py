@@ -13,15 +13,18 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager
-from contextvars import copy_context
 from dataclasses import dataclass
-from typing import TypeVar
+from math import inf
+from typing import NoReturn, TypeVar
 
 from ras_agent.budget import Ledger
+from ras_agent.calling import in_thread
 
 T = TypeVar("T")
 
 _MINUTE = 60.0
+# Python's locks take no longer timeout
+_ENDLESS = threading.TIMEOUT_MAX / 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +71,11 @@ class Limiter:
         self.clock = clock or Clock()
         self._lock = threading.Lock()
         self._last_minute: deque[Booking] = deque()
-        self._not_before = float("-inf")
+        self._not_before = -inf
         self._slots = _Slots(lambda: self.rates.in_flight)
 
     @contextmanager
-    def hold(self, tokens: int, within: float = float("inf")) -> Iterator[Booking]:
+    def hold(self, tokens: int, within: float = inf) -> Iterator[Booking]:
         """Wait for a slot and for the rates, then hold the slot during the block. `tokens` is an estimate.
 
         Raises TooLate if the call cannot start within `within` seconds, as soon as that is known.
@@ -80,7 +83,7 @@ class Limiter:
         ticket, latest = self._slots.queue(), self.clock.now() + within
         try:
             try:
-                ticket.result(None if within == float("inf") else within)
+                ticket.result(None if within == inf else within)
             except TimeoutError:
                 raise TooLate from None
             booking = self._book(tokens, latest)
@@ -91,12 +94,12 @@ class Limiter:
             self._slots.give_back(ticket)
 
     @asynccontextmanager
-    async def ahold(self, tokens: int, within: float = float("inf")) -> AsyncIterator[Booking]:
+    async def ahold(self, tokens: int, within: float = inf) -> AsyncIterator[Booking]:
         """Do the same as `hold`, for coroutines."""
         ticket, latest = self._slots.queue(), self.clock.now() + within
         try:
             try:
-                await asyncio.wait_for(asyncio.wrap_future(ticket), None if within == float("inf") else within)
+                await asyncio.wait_for(asyncio.wrap_future(ticket), None if within == inf else within)
             except TimeoutError:
                 raise TooLate from None
             booking = self._book(tokens, latest)
@@ -111,7 +114,7 @@ class Limiter:
         with self._lock:
             self._not_before = max(self._not_before, self.clock.now() + seconds)
 
-    def _book(self, tokens: int, latest: float = float("inf")) -> Booking:
+    def _book(self, tokens: int, latest: float = inf) -> Booking:
         """Book the first time at which every window of sixty seconds stays within the rates.
 
         A call of more tokens than the limit of a minute waits for an empty window. Raises TooLate if the time is after
@@ -186,67 +189,85 @@ def shared_limiter(endpoint: str, rates: Rates | None = None, clock: Clock | Non
         return limiter
 
 
+class TryTimedOut(TimeoutError):
+    """Raised when one try of a call has taken its whole time; another try may be made."""
+
+
 @dataclass(frozen=True, slots=True)
 class Deadline:
     """Holds the moment `at`, by `clock`, after which nobody waits for a call; infinity where the run has no limit.
 
-    Work that has not ended by then is refused in the ledger, with BudgetExceeded, like a call that was never made.
+    Work that has not ended by then is refused in the ledger, with BudgetExceeded, like a call that was never made. One
+    try may take `a_try` seconds of it, from its beginning to the last byte of its reply.
     """
 
     ledger: Ledger
     clock: Clock
     at: float
+    a_try: float = inf
 
     @classmethod
-    def of(cls, ledger: Ledger, clock: Clock, timeout: float) -> Deadline:
+    def of(cls, ledger: Ledger, clock: Clock, timeout: float, a_try: float = inf) -> Deadline:
         """Return the end of the ledger's run. The answerer, whose call is reserved, may take `timeout` seconds more."""
         left = ledger.seconds_left()
         if ledger.role == "answerer":
             left = max(left, 0.0) + timeout
-        # Python's locks take no longer timeout
-        return cls(ledger, clock, clock.now() + left if left < threading.TIMEOUT_MAX / 2 else float("inf"))
+        return cls(ledger, clock, clock.now() + left if left < _ENDLESS else inf, a_try if a_try < _ENDLESS else inf)
 
     def left(self) -> float:
         """Return the seconds that are left, 0 if the moment has passed."""
         return max(self.at - self.clock.now(), 0.0)
 
-    def run(self, work: Callable[[], T]) -> T:
-        """Return what `work` returns. Raises what it raises, and BudgetExceeded if it has not ended in time.
+    def run(self, work: Callable[[Callable[[], bool]], T]) -> T:
+        """Make a try: return what `work` returns, which is given a function that says whether it is still waited for.
 
-        Python cannot end a thread, so late work goes on in a thread of its own until its client's timeout.
+        Raises what it raises, BudgetExceeded if the run is over, and TryTimedOut. Python cannot end a thread, so late
+        work goes on in a thread of its own until its client's timeout.
         """
-        if self.at == float("inf"):
-            return work()
-        if not self.left():
+        if (limit := min(self.left(), self.a_try)) == inf:
+            return work(lambda: True)
+        if not limit:
             self.ledger.refuse("max_seconds")
-        ended: Future[T] = Future()
-
-        def run() -> None:
-            try:
-                ended.set_result(work())
-            except BaseException as error:
-                ended.set_exception(error)
-
-        context = copy_context()  # holds the ledger and LangChain's callbacks
-        threading.Thread(target=context.run, args=(run,), name="ras-agent-model", daemon=True).start()
-        return self.wait(ended)
+        over = threading.Event()
+        try:
+            return self._result(in_thread(lambda: work(lambda: not over.is_set())), limit)
+        finally:
+            over.set()
 
     def wait(self, future: Future[T]) -> T:
-        """Return the future's result. Raises BudgetExceeded if there is none in time."""
+        """Return the future's result. Raises BudgetExceeded if there is none before the run is over."""
+        return self._result(future, self.left())
+
+    def _result(self, future: Future[T], limit: float) -> T:
+        last = limit >= self.left()
         try:
-            return future.result(None if self.at == float("inf") else self.left())
+            return future.result(None if limit == inf else limit)
         except TimeoutError:
             if future.done():  # the work's own error, or just in time
                 return future.result()
-            self.ledger.refuse("max_seconds")
+            self._end(last)
 
     async def arun(self, work: Awaitable[T]) -> T:
-        """Do the same as `wait`, for coroutines, which are cancelled when their time is over."""
-        limit = asyncio.timeout(None if self.at == float("inf") else self.left())
+        """Make a try, for coroutines, which are cancelled when their time is over."""
+        return await self._aresult(work, min(self.left(), self.a_try))
+
+    async def await_result(self, work: Awaitable[T]) -> T:
+        """Do the same as `wait`, for coroutines."""
+        return await self._aresult(work, self.left())
+
+    async def _aresult(self, work: Awaitable[T], seconds: float) -> T:
+        last = seconds >= self.left()
+        limit = asyncio.timeout(None if seconds == inf else seconds)
         try:
             async with limit:
                 return await work
         except TimeoutError:
             if not limit.expired():
                 raise
-        self.ledger.refuse("max_seconds")
+        self._end(last)
+
+    def _end(self, last: bool) -> NoReturn:
+        """Raise BudgetExceeded where the run is over, else TryTimedOut."""
+        if last:
+            self.ledger.refuse("max_seconds")
+        raise TryTimedOut(f"no whole reply within {self.a_try:g} seconds")

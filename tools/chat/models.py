@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 import sys
-import threading
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
-from weakref import WeakKeyDictionary
+from urllib.parse import urlsplit
 
 from ras_agent.errors import MissingExtra, SettingsError
+from ras_agent.tools.chat.http import openai_clients
 
 _USERINFO = re.compile(r"(?<=://)[^/@\s]+@")
 _QUERY = re.compile(r"\?[^#\s]*")
@@ -123,6 +121,10 @@ def _openai_compatible(address: str, options: dict[str, Any]) -> tuple[str, dict
     url, _, name = address.partition("#")
     if not (url.startswith(("http://", "https://")) and name):
         raise SettingsError(f"expected 'vllm:http://host:port/v1#model', got {printable(f'vllm:{address}')!r}")
+    try:
+        urlsplit(url).port  # noqa: B018  (raises for a port that is none)
+    except ValueError as error:
+        raise SettingsError(f"{printable(f'vllm:{address}')!r}: {error}; correct the address") from None
     # OPENAI_API_KEY is not for this server; stream_usage, because LangChain sets it for OpenAI's own servers alone
     key = os.environ.get("VLLM_API_KEY", "EMPTY")
     return f"openai:{name}", options | {"base_url": url, "api_key": key, "stream_usage": True}
@@ -134,42 +136,5 @@ def _client_options(provider: str, timeout: float) -> dict[str, Any]:
         return {"client_kwargs": {"timeout": timeout}}
     if provider.startswith("bedrock"):
         return {}
-    options = openai_options() if provider == "openai" else {}
+    options = openai_clients() if provider == "openai" else {}
     return {"timeout": timeout, "max_retries": 0, **options}
-
-
-@cache
-def openai_options() -> dict[str, Any]:
-    """Return ChatOpenAI's `http_async_client`: OpenAI's own client, but with separate connections for each event loop.
-
-    Connections belong to the event loop that opened them. A client that is used from a second `asyncio.run` would send
-    a request over a connection of the first loop, and never get the reply. Without langchain-openai, no options.
-    """
-    try:
-        from langchain_openai import ChatOpenAI
-        from openai import DefaultAsyncHttpxClient
-    except ImportError:
-        return {}
-
-    class ClientPerLoop(DefaultAsyncHttpxClient):
-        """Hands each request to the client of the running event loop."""
-
-        def __init__(self) -> None:
-            super().__init__()
-            self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, Any] = WeakKeyDictionary()
-            self._lock = threading.Lock()
-
-        async def send(self, request: Any, **options: Any) -> Any:
-            loop = asyncio.get_running_loop()
-            with self._lock:
-                client = self._clients.get(loop)
-                if client is None:
-                    client = self._clients[loop] = DefaultAsyncHttpxClient()
-            return await client.send(request, **options)
-
-    options: dict[str, Any] = {"http_async_client": ClientPerLoop()}
-    if "http_socket_options" in ChatOpenAI.model_fields:
-        # given an asynchronous client, ChatOpenAI still sets socket options for the synchronous one, which then ignores
-        # the system's proxy
-        options["http_socket_options"] = ()
-    return options

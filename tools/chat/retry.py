@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import socket
+import ssl
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,9 +15,12 @@ from urllib.parse import urlsplit
 
 from tenacity import RetryCallState
 
+from ras_agent.tools.chat.http import BrokenReply, RefusedReply
+
 _TRANSIENT_STATUS = frozenset({408, 409, 425, 429, *range(500, 600)})
 # Clients of different providers share no base class; these names cover httpx, the SDKs built on it, and requests.
 _TRANSIENT_NAMES = frozenset({"APIConnectionError", "APITimeoutError", "TransportError", "Timeout"})
+_IN_A_STREAM = "APIError"  # the base class of OpenAI's errors, raised itself where a stream holds an error
 _NO_SUCH_HOST = (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
 
 
@@ -51,6 +55,11 @@ def is_transient(error: BaseException) -> bool:
     """Return whether the same request may succeed later: after a rate limit, server error, timeout or broken reply."""
     if getattr(error, "code", None) == "insufficient_quota":  # comes as a 429, but waiting does not refill an account
         return False
+    chain = list(causes(error))
+    if any(isinstance(link, (RefusedReply, ssl.SSLError, OverflowError)) for link in chain):
+        return False
+    if any(isinstance(link, BrokenReply) for link in chain) or type(error).__name__ == _IN_A_STREAM:
+        return True
     if isinstance(error, (TimeoutError, ConnectionError, json.JSONDecodeError)):
         return True
     status = _status(error)
@@ -91,19 +100,38 @@ def _status(error: BaseException) -> int | None:
     return None
 
 
-def unreachable(error: BaseException, endpoint: str = "") -> str:
-    """Describe the missing server if that is why a call failed: "nothing listens at http://127.0.0.1:9"; else "".
+def unreachable(error: BaseException) -> bool:
+    """Return whether a call failed because no server is there.
 
-    Waiting does not help then, so such calls fail sooner than those to which a server replies badly. The providers'
-    clients wrap the socket's error in errors of their own, so the chain of causes is searched. `endpoint` is shown
-    where no error of the chain holds the address.
+    Waiting does not help then, so such calls fail sooner than those to which a server replies badly.
     """
     chain = list(causes(error))
-    if any(map(_refuses, chain)):
-        return f"nothing listens at {_address(chain) or endpoint}"
-    if any(isinstance(link, socket.gaierror) and link.errno in _NO_SUCH_HOST for link in chain):
-        return f"there is no host of that name: {_address(chain) or endpoint}"
-    return ""
+    return any(map(_refuses, chain)) or any(map(_has_no_host, chain))
+
+
+def diagnosis(error: BaseException, endpoint: str = "") -> str:
+    """Say why a call failed and what to do, where the client says no more than "Connection error."; else "".
+
+    The providers' clients wrap the socket's error in errors of their own, so the chain of causes is searched.
+    `endpoint` is shown where no error of the chain holds the address.
+    """
+    first, *chain = causes(error)
+    where = _address([first, *chain]) or endpoint
+    for link in (first, *chain):
+        if _refuses(link):
+            return f"nothing listens at {where}; start the server, or correct its address"
+        if _has_no_host(link):
+            return f"there is no host of that name: {where}; start the server, or correct its address"
+        if isinstance(link, ssl.SSLCertVerificationError):
+            return (
+                f"TLS: the certificate of {where} is not trusted ({link.verify_message}); put the one that signed it "
+                "into a file that SSL_CERT_FILE names, or correct the address"
+            )
+        if isinstance(link, ssl.SSLError):
+            why = getattr(link, "reason", link)
+            remedy = "write http:// for a server without TLS, or correct the address"
+            return f"TLS: {where} does not speak it ({why}); {remedy}"
+    return next((str(link) for link in chain if isinstance(link, (BrokenReply, RefusedReply))), "")
 
 
 def causes(error: BaseException | None) -> Iterator[BaseException]:
@@ -120,6 +148,10 @@ def _refuses(error: BaseException) -> bool:
     if isinstance(error, BaseExceptionGroup):
         return all(any(map(_refuses, causes(one))) for one in error.exceptions)
     return isinstance(error, ConnectionRefusedError)
+
+
+def _has_no_host(error: BaseException) -> bool:
+    return isinstance(error, socket.gaierror) and error.errno in _NO_SUCH_HOST
 
 
 def _address(chain: list[BaseException]) -> str:

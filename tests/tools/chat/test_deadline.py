@@ -123,7 +123,7 @@ async def test_another_runs_equal_request_is_not_waited_for_beyond_the_run() -> 
     with pytest.raises(BudgetExceeded):
         deadline.wait(ahead)
     with pytest.raises(BudgetExceeded):
-        await Deadline.of(ledger_of(0.05), Clock(), 60.0).arun(asyncio.shield(asyncio.wrap_future(ahead)))
+        await Deadline.of(ledger_of(0.05), Clock(), 60.0).await_result(asyncio.shield(asyncio.wrap_future(ahead)))
     in_flight.finish("key", "a reply")  # the future is whole
 
 
@@ -136,7 +136,7 @@ def test_a_result_that_is_there_is_taken_however_late() -> None:
 @pytest.mark.parametrize("limits", [Limits(), Limits(max_seconds=1e300), Limits(max_seconds=float("inf"))])
 def test_without_a_limit_or_with_an_endless_one_the_callers_own_thread_asks(limits: Limits) -> None:
     deadline = Deadline.of(Ledger("planner", limits=limits), Clock(), 60.0)
-    assert deadline.run(threading.current_thread) is threading.current_thread()
+    assert deadline.run(lambda wanted: threading.current_thread()) is threading.current_thread()
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])

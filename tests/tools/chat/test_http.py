@@ -12,7 +12,7 @@ from ras_agent.budget import Ledger, metered
 from ras_agent.errors import ModelCallError
 from ras_agent.prompts import Turn
 from ras_agent.tools.chat.client import Chat, ChatSettings, Reply, Request, as_chat
-from ras_agent.tools.chat.models import openai_options
+from ras_agent.tools.chat.http import openai_clients
 
 TURNS = (Turn("user", "Who invented the telephone?"),)
 
@@ -158,9 +158,9 @@ async def test_a_server_that_is_not_there_is_tried_twice_with_one_short_wait(
 @pytest.fixture
 def fresh_clients() -> Iterator[None]:
     """Clients that read the environment anew: they do so when they are made."""
-    openai_options.cache_clear()
+    openai_clients.cache_clear()
     yield
-    openai_options.cache_clear()
+    openai_clients.cache_clear()
 
 
 @pytest.mark.usefixtures("fresh_clients")

@@ -2,6 +2,7 @@
 
 import json
 import socket
+import ssl
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from types import SimpleNamespace
@@ -10,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from ras_agent.tools.chat.retry import RetryPolicy, is_transient, retry_after, unreachable
+from ras_agent.tools.chat.retry import RetryPolicy, diagnosis, is_transient, retry_after, unreachable
 
 
 class ProviderError(Exception):
@@ -137,16 +138,21 @@ class RequestError(Exception):
     ],
 )
 def test_a_refused_connection_is_found_under_what_the_clients_make_of_it(error: Exception) -> None:
-    assert unreachable(error, "Model#m") == "nothing listens at Model#m"
+    assert unreachable(error)
+    assert diagnosis(error, "Model#m") == "nothing listens at Model#m; start the server, or correct its address"
 
 
 def test_the_address_is_that_of_the_request_without_its_secrets() -> None:
-    assert unreachable(caused(RequestError(), by=REFUSED), "Model#m") == "nothing listens at http://127.0.0.1:8000"
+    told = diagnosis(caused(RequestError(), by=REFUSED), "Model#m")
+    assert told == "nothing listens at http://127.0.0.1:8000; start the server, or correct its address"
 
 
 def test_a_host_name_that_does_not_exist() -> None:
     error = caused(RuntimeError("Connection error."), by=socket.gaierror(socket.EAI_NONAME, "not known"))
-    assert unreachable(error, "Model#m") == "there is no host of that name: Model#m"
+    assert unreachable(error)
+    assert diagnosis(error, "Model#m") == (
+        "there is no host of that name: Model#m; start the server, or correct its address"
+    )
 
 
 @pytest.mark.parametrize(
@@ -160,4 +166,32 @@ def test_a_host_name_that_does_not_exist() -> None:
     ],
 )
 def test_what_may_pass_is_not_unreachable(error: Exception) -> None:
-    assert unreachable(error, "Model#m") == ""
+    assert not unreachable(error)
+    assert diagnosis(error, "Model#m") == ""
+
+
+def untrusted() -> ssl.SSLError:
+    error = ssl.SSLCertVerificationError(1, "certificate verify failed")
+    error.verify_message = "self-signed certificate"
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (
+            untrusted(),
+            "TLS: the certificate of https://m:1 is not trusted (self-signed certificate); put the one that signed it "
+            "into a file that SSL_CERT_FILE names, or correct the address",
+        ),
+        (
+            ssl.SSLError(1, "wrong version number"),
+            "TLS: https://m:1 does not speak it (wrong version number); write http:// for a server without TLS, "
+            "or correct the address",
+        ),
+    ],
+)
+def test_an_error_of_tls_says_so_and_is_not_tried_again(error: Exception, told: str) -> None:
+    error = caused(RuntimeError("Connection error."), by=caused(ConnectionError(), by=error))
+    assert not is_transient(error)
+    assert diagnosis(error, "https://m:1") == told

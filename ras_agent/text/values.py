@@ -1,12 +1,15 @@
-"""Objects that are dates or quantities: those that can be compared without knowing the world."""
+"""Dates and numbers: where they are in running text, and what a phrase that is one as a whole is worth."""
 
 from __future__ import annotations
 
 import re
+from bisect import bisect
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Literal
 
 from ras_agent.text.canonical import canonical_key
+from ras_agent.text.words import MONTHS
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,39 +32,87 @@ class Quantity:
 
 
 Value = Date | Quantity
+FigureKind = Literal["date", "year", "decade", "century", "number", "ordinal"]
 
-_MONTH_NAMES = "january february march april may june july august september october november december"
-_MONTHS = {form: n for n, name in enumerate(_MONTH_NAMES.split(), 1) for form in (name, name[:3])} | {"sept": 9}
-_ABOUT = (
-    r"(?:(?P<about>about|around|approximately|approx\.|roughly|circa|ca\.?|c\.|some|nearly|almost|over|under|early|mid|late"
-    r"|more than|less than|at least|at most|up to)[\s-]+)?"
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """Characters `start` to `end` of a text that state a date or a number.
+
+    order: greater means later or more; comparable within dates (date, year, decade, century: in years) and within
+    numbers. A unit in the text is inside the span, but not converted.
+    """
+
+    start: int
+    end: int
+    kind: FigureKind
+    order: float
+
+
+# The grammar of dates. A name of a month needs its capital in running text, where "may" and "march" are verbs.
+_MONTH_NUMBERS = {form: n for n, name in enumerate(MONTHS, 1) for form in (name, name[:3])} | {"sept": 9}
+_MONTH = "|".join(form.capitalize() for form in sorted(_MONTH_NUMBERS, key=len, reverse=True))
+_DAY = r"(?:[12]\d|3[01]|0?[1-9])(?:st|nd|rd|th)?"
+_YEAR = r"(?:1\d{3}|20\d{2})"
+_DATE = (
+    rf"\b(?:(?P<d1>{_DAY})\s+(?:of\s+)?(?P<m1>{_MONTH})\b\.?(?:,?\s+(?P<y1>{_YEAR})\b)?"
+    rf"|(?P<m2>{_MONTH})\b\.?\s+(?P<d2>{_DAY})\b(?:,?\s+(?P<y2>{_YEAR})\b)?"
+    rf"|(?P<m3>{_MONTH})\b\.?,?\s+(?:of\s+)?(?P<y3>{_YEAR})\b"
+    rf"|(?P<y4>{_YEAR})-(?P<m4>0[1-9]|1[0-2])-(?P<d4>[0-2]\d|3[01])\b)"
 )
-_YEAR = r"(?P<year>[12]\d{3})"
-_MONTH = rf"(?P<month>{'|'.join(sorted(_MONTHS, key=len, reverse=True))})\.?"
-_DAY = r"(?P<day>[12]\d|3[01]|0?[1-9])(?:st|nd|rd|th)?"
-_DATES = tuple(
-    re.compile(rf"(?:(?:in|on|the) )*{_ABOUT}(?:the )?{pattern}", re.IGNORECASE)
-    for pattern in (
-        rf"{_YEAR}(?P<decade>s)?",
-        rf"{_MONTH},? (?:of )?{_YEAR}",
-        rf"{_DAY} (?:of )?{_MONTH},? {_YEAR}",
-        rf"{_MONTH} {_DAY},? {_YEAR}",
-        rf"{_YEAR}-(?P<month_number>0[1-9]|1[0-2])(?:-(?P<day>[0-2]\d|3[01]))?",
-    )
+_DATE_IN_TEXT = re.compile(_DATE)
+# in running text "2008-09" is two years
+_WHOLE_DATE = re.compile(rf"{_DATE}|(?P<y5>{_YEAR})-(?P<m5>0[1-9]|1[0-2])", re.IGNORECASE)
+_DECADE = re.compile(r"\b(?:(?:early|mid|late)[- ])?(?:the )?(?P<y>1\d\d0|20\d0)['’]?s\b", re.IGNORECASE)
+_CENTURY_WORDS = """tenth eleventh twelfth thirteenth fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth
+twentieth twenty-first"""
+_CENTURIES = {word: number for number, word in enumerate(_CENTURY_WORDS.split(), start=10)}
+_CENTURY = re.compile(
+    rf"\b(?P<c>\d{{1,2}}(?:st|nd|rd|th)|{'|'.join(_CENTURIES)}|twenty first)[- ](?:century|centuries)\b", re.IGNORECASE
 )
-_SMALL_NUMBERS = "zero one two three four five six seven eight nine ten eleven twelve"
-_SMALL = {name: float(number) for number, name in enumerate(_SMALL_NUMBERS.split())}
-_SCALES = {"": 1.0, "hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
-_QUANTITY = re.compile(
-    rf"{_ABOUT}(?P<sign>[-−]?)(?P<currency>[$€£¥]?) ?"
-    rf"(?P<number>\d{{1,3}}(?:,\d{{3}}){{1,4}}(?:\.\d+)?|\d{{1,15}}(?:\.\d+)?|(?:{'|'.join(_SMALL)})\b)"
-    rf"(?:[ -](?P<scale>{'|'.join(filter(None, _SCALES))})\b)?(?P<unit>\D*)",
+_YEAR_ALONE = re.compile(rf"(?<![\d,.$£€#-])\b(?P<y>{_YEAR})\b(?![,.]\d|%|[-–]\d{{3}})")
+_MID_MONTH = 16
+
+# The grammar of numbers.
+_UP_TO_TWENTY = """one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
+seventeen eighteen nineteen twenty"""
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
+_NUMBER_WORDS = {
+    **{word: float(number) for number, word in enumerate(_UP_TO_TWENTY.split(), start=1)},
+    **{word: 10.0 * number for number, word in enumerate(_TENS.split(), start=2)},
+    "zero": 0.0,
+}
+_ONES = "|".join(_UP_TO_TWENTY.split()[:9])
+# "twenty-four", but nothing of "fifty-ninth"
+_WORDS = (
+    rf"(?:(?:{'|'.join(_TENS.split())})-(?:{_ONES})|{'|'.join(_NUMBER_WORDS)})(?!-(?:first|second|third|[a-z]+th)\b)"
+)
+_TIMES = {"once": 1.0, "twice": 2.0, "thrice": 3.0}
+_SCALES = {"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12, "dozen": 12.0}
+_DIGITS = r"(?P<money>[$£€¥]\s?)?(?<![\w.,])(?P<n>\d{1,3}(?:,\d{3}){1,4}(?:\.\d+)?|\d{1,15}(?:\.\d+)?)"
+_SCALE = rf"(?:[\s-](?P<scale>{'|'.join(_SCALES)})\b)?"
+_NUMBER_IN_TEXT = re.compile(
+    rf"(?:{_DIGITS}(?P<ord>st|nd|rd|th)?(?!\w|,\d{{3}})(?:\s?%)?|\b(?P<word>{_WORDS}|{'|'.join(_TIMES)})\b)" + _SCALE,
     re.IGNORECASE,
 )
+# in running text only a measure belongs to the number: of "three albums", the albums are another mention
+_MEASURE = re.compile(
+    r"[- ]?(?:square (?:kilomet(?:er|re)s?|miles?|feet|met(?:er|re)s?)|sq\.? ?(?:mi|km|ft)|(?:k|c|m)?m²?|km2|mi|ft|feet"
+    r"|foot|in(?:ch(?:es)?)?|miles?|met(?:er|re)s?|kilomet(?:er|re)s?|acres?|hectares?|ha|kg|lbs?|pounds?|tons?|tonnes?|mph|"
+    r"km/h|years?|months?|weeks?|days?|hours?|minutes?|seconds?|percent|per cent|dollars?)(?![\w])"
+)
+_WHOLE_QUANTITY = re.compile(rf"(?P<sign>[-−]?)(?:{_DIGITS}|(?P<word>{_WORDS})\b){_SCALE}(?P<unit>\D*)", re.IGNORECASE)
 # "1936 Winter Olympics", "14th Congress", "two of his older brothers": names and phrases that begin with a number
 _UNIT = re.compile(r"|[\s-]?(?:%|°[a-zA-Z]?|[a-zµ²³/^]+(?:[\s-][a-z²³/^]+){0,2})")
-_ORDINALS = {"st", "nd", "rd", "th", "s"}
+_NO_UNITS = {"st", "nd", "rd", "th", "s"}
 _LIKE_A_YEAR = re.compile(r"[12]\d{3}")
+
+_LEAD = re.compile(
+    r"(?P<when>(?:(?:in|on|the) )*)"
+    r"(?:(?P<about>about|around|approximately|approx\.|roughly|circa|ca\.?|c\.|some|nearly|almost|over|under|early|mid|late"
+    r"|more than|less than|at least|at most|up to)[\s-]+)?(?P<the>(?:the )?)",
+    re.IGNORECASE,
+)
 
 
 @lru_cache(maxsize=16384)
@@ -72,12 +123,52 @@ def value_of(surface: str) -> Value | None:
     (Date(first_year=1847, last_year=1847, month=3, day=3), Quantity(amount=5200.0, unit='people', precision=1040.0))
     """
     text = " ".join(surface.split()).strip(" .,;")
-    for pattern in _DATES:
-        if match := pattern.fullmatch(text):
-            return _date(match.groupdict())
-    if match := _QUANTITY.fullmatch(text):
-        return _quantity(match.groupdict(""))
-    return None
+    lead = _LEAD.match(text)
+    if lead is None:  # it may be empty, so that it matches anything; said for the type checker
+        return None
+    bare, about = text[lead.end() :], bool(lead["about"])
+    for pattern, read in ((_WHOLE_DATE, _date), (_DECADE, _decade), (_CENTURY, _century), (_YEAR_ALONE, _year)):
+        if match := pattern.fullmatch(bare):
+            date = read(match)
+            if about and date.first_year == date.last_year:
+                date = Date(date.first_year - 5, date.last_year + 5)
+            return date if date.last_year else None
+    match = None if lead["when"] or lead["the"] else _WHOLE_QUANTITY.fullmatch(bare)
+    return _with_unit(match, about) if match else None
+
+
+def figures_in(text: str) -> list[Figure]:
+    """Return the dates and numbers of `text`, left to right, none inside another.
+
+    >>> [(figure.kind, figure.order) for figure in figures_in("Born in May 1962, he made three albums.")]
+    [('date', 1962.374), ('number', 3.0)]
+    """
+    found: list[Figure] = []
+    taken: list[tuple[int, int]] = []
+
+    def keep(start: int, end: int, kind: FigureKind, order: float) -> None:
+        place = bisect(taken, (start, end))  # what is taken does not overlap, so its neighbours tell
+        if (place and taken[place - 1][1] > start) or (place < len(taken) and taken[place][0] < end):
+            return
+        taken.insert(place, (start, end))
+        found.append(Figure(start, end, kind, order))
+
+    for match in _DATE_IN_TEXT.finditer(text):
+        date = _date(match)
+        # a day without its year orders nothing, but is an answer all the same
+        of_year = (date.month - 1) / 12 + ((date.day or _MID_MONTH) - 1) / 365
+        keep(*match.span(), "date", date.first_year + round(of_year, 3))
+    for match in _DECADE.finditer(text):
+        keep(*match.span(), "decade", _decade(match).first_year + 5.0)
+    for match in _CENTURY.finditer(text):
+        keep(*match.span(), "century", _century(match).first_year + 50.0)
+    for match in _YEAR_ALONE.finditer(text):
+        keep(*match.span(), "year", float(_year(match).first_year))
+    for match in _NUMBER_IN_TEXT.finditer(text):
+        measure = _MEASURE.match(text, match.end())
+        end = measure.end() if measure else match.end()
+        keep(match.start(), end, "ordinal" if match["ord"] else "number", _amount(match))
+    return sorted(found, key=lambda figure: figure.start)
 
 
 def agree(one: Value, other: Value) -> bool:
@@ -97,31 +188,48 @@ def _refines(one: int, other: int) -> bool:
     return one == other or not one or not other
 
 
-def _date(parts: dict[str, str | None]) -> Date:
-    year = int(parts["year"] or 0)
-    if parts.get("decade"):
-        return Date(year, year + (9 if year % 100 else 99))
-    if parts["about"]:
-        return Date(year - 5, year + 5)
-    month = int(parts.get("month_number") or 0) or _MONTHS.get((parts.get("month") or "").casefold(), 0)
-    return Date(year, year, month, int(parts.get("day") or 0))
+def _date(match: re.Match[str]) -> Date:
+    year, month, day = (
+        next(filter(None, (match.groupdict().get(f"{part}{n}") for n in range(1, 6))), "") for part in "ymd"
+    )
+    number = _MONTH_NUMBERS.get(month.casefold()) or int(month)
+    told = int(year or 0)
+    return Date(told, told, number, int(day.rstrip("sthndrSTHNDR") or 0))
 
 
-def _quantity(parts: dict[str, str]) -> Quantity | None:
-    number, unit = parts["number"].casefold(), parts["unit"]
-    name_like = unit.strip() and not parts["currency"] and _LIKE_A_YEAR.fullmatch(number)
-    if name_like or not _UNIT.fullmatch(unit) or unit.strip("- ").split(" ")[0] in _ORDINALS:
+def _decade(match: re.Match[str]) -> Date:
+    year = int(match["y"])
+    return Date(year, year + (9 if year % 100 else 99))
+
+
+def _century(match: re.Match[str]) -> Date:
+    told = match["c"].casefold()
+    number = _CENTURIES.get(told.replace(" ", "-")) or int(told[:-2])
+    return Date(100 * (number - 1), 100 * number - 1)
+
+
+def _year(match: re.Match[str]) -> Date:
+    return Date(int(match["y"]), int(match["y"]))
+
+
+def _amount(match: re.Match[str]) -> float:
+    scale = _SCALES.get((match["scale"] or "").casefold(), 1.0)
+    if match["word"]:
+        return sum(map((_NUMBER_WORDS | _TIMES).__getitem__, match["word"].casefold().split("-"))) * scale
+    return float(match["n"].replace(",", "")) * scale
+
+
+def _with_unit(match: re.Match[str], about: bool) -> Quantity | None:
+    unit, digits, money = match["unit"], match["n"] or "", (match["money"] or "").strip()
+    name_like = unit.strip() and not money and _LIKE_A_YEAR.fullmatch(digits)
+    if name_like or not _UNIT.fullmatch(unit) or unit.strip("- ").split(" ")[0].casefold() in _NO_UNITS:
         return None
-    scale = _SCALES[parts["scale"].casefold()]
-    if number in _SMALL:
-        amount, precision = _SMALL[number], 1.0
-    else:
-        whole, _, fraction = number.replace(",", "").partition(".")
-        amount = float(f"{whole}.{fraction}")
+    amount, precision = _amount(match), _SCALES.get((match["scale"] or "").casefold(), 1.0)
+    if digits:
+        whole, _, fraction = digits.replace(",", "").partition(".")
         # the last digit told: 0.01 for "3.25", 100 for "1,200"; numbers below 100 are seldom rounded
-        zeros = len(whole) - len(whole.rstrip("0")) if amount >= 100 else 0
-        precision = 10.0 ** (-len(fraction) if fraction else zeros)
-    if parts["about"]:
+        zeros = len(whole) - len(whole.rstrip("0")) if int(whole) >= 100 else 0
+        precision *= 10.0 ** (-len(fraction) if fraction else zeros)
+    if about:
         precision = max(precision, amount / 5)
-    sign = -1.0 if parts["sign"] else 1.0
-    return Quantity(sign * amount * scale, f"{parts['currency']}{canonical_key(unit)}", precision * scale)
+    return Quantity(-amount if match["sign"] else amount, f"{money}{canonical_key(unit)}", precision)

@@ -1,10 +1,10 @@
-"""Dates and quantities: what they are, and which agree."""
+"""Dates and numbers: what a phrase is worth as a whole, which agree, and where they are in running text."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ras_agent.text.values import Date, Quantity, agree, value_of
+from ras_agent.text.values import Date, Quantity, agree, figures_in, value_of
 
 
 @pytest.mark.parametrize(
@@ -20,6 +20,10 @@ from ras_agent.text.values import Date, Quantity, agree, value_of
         ("the 1840s", Date(1840, 1849)),
         ("the early 1900s", Date(1900, 1999)),
         ("c. 1850", Date(1845, 1855)),
+        ("1908-05", Date(1908, 1908, 5)),
+        ("march 1847", Date(1847, 1847, 3)),
+        ("the 19th century", Date(1800, 1899)),
+        ("late nineteenth century", Date(1800, 1899)),
     ],
 )
 def test_dates(surface: str, date: Date) -> None:
@@ -37,6 +41,10 @@ def test_dates(surface: str, date: Date) -> None:
         ("-5 °C", Quantity(-5, "°c", 1)),
         ("20%", Quantity(20, "%", 1)),
         ("ſix cities", Quantity(6, "cities", 1)),
+        ("fifteen tracks", Quantity(15, "tracks", 1)),
+        ("seventy-nine percent", Quantity(79, "percent", 1)),
+        ("three dozen", Quantity(36, "", 12)),
+        ("2571", Quantity(2571, "", 1)),
     ],
 )
 def test_quantities(surface: str, quantity: Quantity) -> None:
@@ -55,6 +63,8 @@ def test_quantities(surface: str, quantity: Quantity) -> None:
         "",
         "1 of the best five",
         "3 Idiots",
+        "3 March",
+        "fifty-ninth",
     ],
 )
 def test_names_and_phrases_are_no_values(surface: str) -> None:
@@ -81,6 +91,9 @@ def test_any_text_may_be_asked_about(surface: str) -> None:
         ("1.25 km", "1.254 km", True),
         ("5 km", "3 miles", True),
         ("two", "2", True),
+        ("1847", "19th century", True),
+        ("1901", "19th century", False),
+        ("fifteen albums", "16 albums", False),
         ("1847", "35 km", True),
     ],
 )
@@ -89,3 +102,57 @@ def test_agreement(one: str, other: str, together: bool) -> None:
     assert first is not None
     assert second is not None
     assert agree(first, second) is agree(second, first) is together
+
+
+def told(text: str) -> list[tuple[str, str]]:
+    return [(text[figure.start : figure.end], figure.kind) for figure in figures_in(text)]
+
+
+def test_dates_are_found_whole() -> None:
+    text = "Born on 6 March 1937, crowned in May 1962, died February 3, 1999."
+    assert told(text) == [("6 March 1937", "date"), ("May 1962", "date"), ("February 3, 1999", "date")]
+
+
+def test_years_decades_and_centuries_are_told_apart() -> None:
+    text = "Built in 1712, painted in the early 1970s, rebuilt in the 19th century."
+    assert told(text) == [("1712", "year"), ("early 1970s", "decade"), ("19th century", "century")]
+
+
+def test_numbers_keep_their_unit() -> None:
+    assert told("It is 8 km long and cost $150 million for 22,513 people.") == [
+        ("8 km", "number"),
+        ("$150 million", "number"),
+        ("22,513", "number"),
+    ]
+
+
+def test_later_dates_have_a_greater_order() -> None:
+    early, late = (figures_in(text)[0].order for text in ("3 February 1945", "21 July 1945"))
+    assert 1945 <= early < late < 1946
+
+
+def test_number_words_and_scales_count() -> None:
+    text = "three acts, twenty-four songs, 1.5 million copies, twice"
+    assert [figure.order for figure in figures_in(text)] == [3.0, 24.0, 1.5e6, 2.0]
+
+
+def test_a_century_in_words_has_the_order_of_its_middle() -> None:
+    text = "Begun in the nineteenth century, ended in the 20th century."
+    assert [(figure.kind, figure.order) for figure in figures_in(text)] == [("century", 1850.0), ("century", 1950.0)]
+
+
+def test_two_years_with_a_hyphen_and_small_months_are_no_dates_in_running_text() -> None:
+    assert told("In the 2008-09 season they may 3 times march 10 miles.") == [
+        ("2008", "year"),
+        ("09", "number"),
+        ("3", "number"),
+        ("10 miles", "number"),
+    ]
+    assert told("Signed on 1847-03-09.") == [("1847-03-09", "date")]
+
+
+def test_a_table_of_numbers_gives_each_once_in_order() -> None:
+    table = " ".join(f"{year} 3 May {year + 1}" for year in range(1700, 2000))
+    assert told(table) == [
+        found for year in range(1700, 2000) for found in ((str(year), "year"), (f"3 May {year + 1}", "date"))
+    ]

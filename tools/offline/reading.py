@@ -15,10 +15,10 @@ from typing import Literal
 
 from ras_agent.records import Passage
 from ras_agent.text.canonical import canonical_key
-from ras_agent.text.figures import Figure, figures_in
 from ras_agent.text.names import name_spans
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.text.titles import bare_title
+from ras_agent.text.values import Figure, figures_in
 from ras_agent.text.words import FUNCTION_WORDS, fold, stem, stems
 
 _WORD = re.compile(r"\w+(?:[.,]\d+)*(?:['’]\w+)*")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ras_agent.text.canonical import canonical_key
-from ras_agent.text.figures import Figure, figures_in
+from ras_agent.text.values import Figure, figures_in
 from ras_agent.text.words import fold, stem, stems, word_set
 from ras_agent.tools.offline.question import QuestionAnalysis
 from ras_agent.tools.offline.reading import ReadPassage, Sentence, tokens_of

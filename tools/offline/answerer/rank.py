@@ -18,7 +18,7 @@ from ras_agent.errors import WeightsError
 from ras_agent.protocols import SpanReader
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Span
-from ras_agent.text.figures import figures_in
+from ras_agent.text.values import figures_in
 from ras_agent.text.words import stem, word_set
 from ras_agent.tools.offline.answerer.answer_type import TypeModel
 from ras_agent.tools.offline.answerer.coverage import Rarity

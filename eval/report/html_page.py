@@ -63,7 +63,7 @@ def report_html(
     packed = _packed(report.runs, workers, progress) if traces else {}
     slots = {
         "POLICY": policy([script, inner[0]], [style, inner[1]]),
-        "TITLE": html.escape(" and ".join(run.name for run in report.runs)[:120].encode(errors="replace").decode()),
+        "TITLE": html.escape(" and ".join(run.name for run in report.runs)[:120]),
         "STYLE": style,
         "SCRIPT": script,
         "BODY": body(report),

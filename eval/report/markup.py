@@ -21,7 +21,7 @@ def el(tag: str, *children: str | Html, **attributes: str | int | bool | None) -
     False or None is left out.
     """
     written = "".join(
-        f" {name.rstrip('_').replace('_', '-')}" + ("" if value is True else f'="{html.escape(_legible(str(value)))}"')
+        f" {name.rstrip('_').replace('_', '-')}" + ("" if value is True else f'="{html.escape(str(value))}"')
         for name, value in attributes.items()
         if value is not None and value is not False
     )
@@ -30,9 +30,7 @@ def el(tag: str, *children: str | Html, **attributes: str | int | bool | None) -
 
 def join(children: Iterable[str | Html]) -> Html:
     """Join children one after another."""
-    return Html(
-        "".join(child if isinstance(child, Html) else html.escape(_legible(child), quote=False) for child in children)
-    )
+    return Html("".join(child if isinstance(child, Html) else html.escape(child, quote=False) for child in children))
 
 
 def table(
@@ -58,8 +56,3 @@ def table(
     # the caption is outside the table, so that it does not scroll with it
     box = el("div", whole, class_="scroll", tabindex=0, role="group", aria_label=caption)
     return el("div", el("p", caption, class_="caption"), box, class_="box")
-
-
-def _legible(text: str) -> str:
-    """Replace lone surrogates, which cannot be written to a file."""
-    return text.encode("utf-8", "replace").decode()

@@ -39,8 +39,11 @@ def policy(scripts: Iterable[str], styles: Iterable[str]) -> str:
 
 
 def filled(template: str, slots: Mapping[str, str]) -> str:
-    """Return `template` with each @@NAME@@ replaced by the slot of that name, if any. Slots are not searched."""
-    return _SLOT.sub(lambda slot: slots.get(slot[1], slot[0]), template)
+    """Return `template` with each @@NAME@@ replaced by the slot of that name, if any. Slots are not searched.
+
+    A lone surrogate, which no file can hold, becomes "?".
+    """
+    return _SLOT.sub(lambda slot: slots.get(slot[1], slot[0]), template).encode(errors="replace").decode()
 
 
 def _hash(source: str) -> str:

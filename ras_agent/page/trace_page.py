@@ -32,7 +32,7 @@ _DOT = 12.0
 
 def trace_html(trace: Trace) -> str:
     """Return the page of a run: one file that loads nothing. It is ASCII except for its frame."""
-    title = " ".join(trace.question.split())[:120].encode(errors="replace").decode()
+    title = " ".join(trace.question.split())[:120]
     return trace_frame(title, trace_data(trace))
 
 

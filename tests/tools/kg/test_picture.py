@@ -53,6 +53,11 @@ def test_the_page_shows_an_entity_s_facts_and_runs_nothing_of_its_names(browser:
     assert browser.ask("window.hacked") is None
 
 
+def test_a_title_that_is_no_whole_text_is_shown_as_far_as_it_is() -> None:
+    graph = star()
+    assert "<title>old ?</title>" in graph_page(graph, most_connected(graph, 3), "old \ud800").encode().decode()
+
+
 def test_the_same_graph_gives_the_same_page() -> None:
     random = np.random.default_rng(0)
     triples = tuple(Triple(f"e{a}", "r", f"e{b}") for a, b in random.integers(80, size=(300, 2)).tolist())

@@ -116,3 +116,28 @@ def _without(missing: str) -> Callable[[str], str]:
         return version(name)
 
     return lookup
+
+
+def test_every_file_of_an_index_is_read(cli: Cli, bell_index: Path) -> None:
+    assert cli("kg", "build", bell_index).exit_code == 0
+    told = checks(cli, "--index", bell_index)
+    for name in ("index.json", "passages-0.jsonl", "bm25-1/rows.npy", "ingest.sqlite", "kg/kg.json", "kg/facts.sqlite"):
+        if (bell_index / name).exists():
+            assert told[name]["ok"], name
+    edges = bell_index / "kg" / "graph-0" / "edges.npy"
+    content = bytearray(edges.read_bytes())
+    content[-1] ^= 1
+    edges.write_bytes(content)
+    result = cli("doctor", "--index", bell_index)
+    assert result.exit_code == 1
+    assert "its bytes are not those that were written" in " ".join(result.stdout.split())
+
+
+def test_an_index_run_mends_what_it_can(cli: Cli, bell_index: Path) -> None:
+    (weights,) = bell_index.glob("bm25-*/weights.npy")
+    weights.write_bytes(b"")
+    assert cli("doctor", "--index", bell_index).exit_code == 1
+    (bell_index.parent / "more").mkdir()
+    (bell_index.parent / "more" / "leith.txt").write_text("The Water of Leith flows through Edinburgh.")
+    assert cli("index", bell_index.parent / "more", "--out", bell_index).exit_code == 0
+    assert cli("doctor", "--index", bell_index).exit_code == 0

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
-from ras_agent.errors import IndexMismatch, IndexNotFound
+from ras_agent.errors import IndexMismatch, IndexNotFound, IngestError
 
 _T = TypeVar("_T")
 
@@ -97,10 +97,17 @@ def _crc(content: dict[str, Any]) -> int:
 
 
 @contextmanager
-def writer_lock(path: Path) -> Iterator[None]:
-    """Lock the file `path` for this process within the block, once others release it. A crash releases it too."""
-    with path.open("a+b") as file:
-        _lock(file)
+def writer_lock(path: Path, *, wait: bool = True) -> Iterator[None]:
+    """Lock the file `path` for this process within the block, once others release it. A crash releases it too.
+
+    Raises BlockingIOError while another has it, unless `wait`; IngestError for a file that cannot be written.
+    """
+    try:
+        file = path.open("a+b")
+    except OSError as error:
+        raise IngestError(f"{path} cannot be written ({error.strerror}): delete it, or make it writable") from error
+    with file:
+        _lock(file, wait)
         try:
             yield
         finally:
@@ -110,9 +117,12 @@ def writer_lock(path: Path) -> Iterator[None]:
 if sys.platform == "win32":
     import msvcrt
 
-    def _lock(file: IO[bytes]) -> None:
+    def _lock(file: IO[bytes], wait: bool) -> None:
         file.seek(0)
-        msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)
+        try:
+            msvcrt.locking(file.fileno(), msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
+        except PermissionError as error:
+            raise BlockingIOError(*error.args) from error
 
     def _unlock(file: IO[bytes]) -> None:
         file.seek(0)
@@ -121,8 +131,8 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-    def _lock(file: IO[bytes]) -> None:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    def _lock(file: IO[bytes], wait: bool) -> None:
+        fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def _unlock(file: IO[bytes]) -> None:
         fcntl.flock(file, fcntl.LOCK_UN)

@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ras_agent.errors import IndexMismatch, IngestError
+from ras_agent.errors import IndexMismatch
+from ras_agent.tools.index.database import open_database
 
 # paths are bytes: a file's name need not be text, and ranges of bytes are what is in a folder
 _TABLES = """
@@ -27,6 +28,11 @@ CREATE INDEX IF NOT EXISTS documents_of_file ON documents (file, own);
 """
 
 
+REMEDY = (
+    "delete {path} and run the same command again; every file is then read anew, but what has gone from the files "
+    "stays in the index"
+)
+"""What mends a damaged journal."""
 _ENTRY = "id, file, own, place, digest, run"
 _WITHIN = "(path = ? OR path >= ? AND path < ?)"
 
@@ -188,21 +194,12 @@ def open_journal(path: Path | None) -> Iterator[Journal]:
 
     Raises IngestError while another process holds it, IndexMismatch for a damaged file.
     """
-    connection = sqlite3.connect(path or ":memory:", timeout=0)
-    try:
-        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-        yield Journal(connection, str(path))
-    except sqlite3.OperationalError as error:
-        if "locked" not in str(error):
-            raise IngestError(f"{path}: {error}") from error
-        raise IngestError(f"{path}: another run is writing this index; wait for it to end") from error
-    except sqlite3.DatabaseError as error:
-        raise IndexMismatch(
-            f"{path} is damaged ({error}): delete it and run again; every file is then read anew, but what has gone "
-            "from the files stays in the index"
-        ) from error
-    finally:
-        connection.close()
+    if path is None:
+        with closing(sqlite3.connect(":memory:")) as connection:
+            yield Journal(connection)
+    else:
+        with open_database(path, "index", REMEDY.format(path=path)) as connection:
+            yield Journal(connection, str(path))
 
 
 def _within(path: Path) -> tuple[bytes, bytes, bytes]:

@@ -126,9 +126,9 @@ class StoredPassages(Sequence[Passage]):
     @overload
     def __getitem__(self, row: slice) -> StoredPassages: ...
     def __getitem__(self, row: Any) -> Any:
-        if isinstance(row, slice):
-            return StoredPassages(self._log, Places(*(column[row] for column in self._places)))
         start, size, crc = self._places
+        if isinstance(row, slice):
+            return StoredPassages(self._log, Places(start[row], size[row], crc[row]))
         return self._log.read(int(start[row]), int(size[row]), int(crc[row]))
 
 

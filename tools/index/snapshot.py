@@ -82,15 +82,33 @@ class Snapshot:
         if self._folder is None or not name:
             return None
         path = self._folder / name
-        remedy = f"delete {path}, which is then made anew from what the index holds"
         try:
-            for part, expected in self.manifest.sums.items():
-                if part == name or part.startswith(f"{name}/"):
-                    check_file(self._folder / part, expected, remedy)
-            with reading(path, remedy):
+            self._check(name)
+            with reading(path, made_anew(path)):
                 return load(path)
         except FileNotFoundError:
             return None  # a later generation took its place
+
+    def is_built(self) -> bool:
+        """Return whether the files of the search structures are there, and whole as far as that is quick to tell."""
+        names = [name for name in (self.manifest.files.bm25, self.manifest.files.faiss) if name]
+        try:
+            for name in names:
+                self._check(name)
+        except (FileNotFoundError, IndexMismatch):
+            return False
+        return bool(self.manifest.files.bm25)
+
+    def _check(self, name: str) -> None:
+        assert self._folder
+        for part, expected in self.manifest.sums.items():
+            if Path(part).parts[0] == name:
+                check_file(self._folder / part, expected, made_anew(self._folder / name))
+
+
+def made_anew(path: Path) -> str:
+    """Return what mends a damaged search structure, whose file or folder is `path`."""
+    return f"delete {path}, which is then made anew from what the index holds"
 
 
 def exists(folder: Path) -> bool:

@@ -191,7 +191,7 @@ class PassageIndex:
                 self.snapshot = open_folder(self.path)  # another process wrote since
             before = self.snapshot
             table, changes = change(before)
-            to_build = self.path and not self._in_batch and not before.manifest.files.bm25
+            to_build = self.path and not self._in_batch and not before.is_built()
             if not changes and not to_build:
                 return changes
             manifest = replace(

@@ -24,8 +24,11 @@ from ras_agent.tools.kg.arrays import SOURCE, KGArrays, SparseRows, StringTable
 from ras_agent.tools.kg.equivalence import Equivalence
 
 NAME = "kg.json"
-_ANEW = "run the `ras-agent kg build` that made the graph again: it makes the arrays anew from {folder}/facts.sqlite"
-_FILE = ManifestFile(NAME, "ras-agent knowledge graph", 2, "knowledge graph", "ras-agent kg build", _ANEW)
+GRAPH_ANEW = (
+    "run the `ras-agent kg build` that made the graph again: it makes the arrays anew from {folder}/facts.sqlite"
+)
+"""What mends damaged arrays of a graph."""
+_FILE = ManifestFile(NAME, "ras-agent knowledge graph", 2, "knowledge graph", "ras-agent kg build", GRAPH_ANEW)
 _OURS = re.compile(r"graph-\d+")
 _TABLES = ("entities", "keys", "relations", "relation_keys", "documents")
 
@@ -106,7 +109,7 @@ def load_arrays(folder: Path, manifest: KGManifest, *, whole: bool = False) -> K
     whole: compare the checksums of large files too. Raises FileNotFoundError for a missing file, IndexMismatch for
     damaged ones.
     """
-    remedy, place = _ANEW.format(folder=folder), f"graph-{manifest.generation}"
+    remedy, place = GRAPH_ANEW.format(folder=folder), f"graph-{manifest.generation}"
 
     def array(name: str) -> Any:  # each has a type of its own
         path = folder / place / f"{name}.npy"
@@ -165,12 +168,12 @@ def open_generation(folder: Path, *, whole: bool = False) -> tuple[KGManifest, K
             graph = load_arrays(folder, manifest, whole=whole)
         except FileNotFoundError as error:
             if read_kg_manifest(folder).generation == manifest.generation:
-                raise IndexMismatch(f"{error.filename} is missing: {_ANEW.format(folder=folder)}") from error
+                raise IndexMismatch(f"{error.filename} is missing: {GRAPH_ANEW.format(folder=folder)}") from error
             continue  # a writer committed and deleted the old files between our two reads: take its generation
         counted = (len(graph.documents), len(graph.entities), len(graph.relations), graph.facts)
         if counted != (manifest.documents, manifest.entities, manifest.relations, manifest.facts):
             raise IndexMismatch(
-                f"{folder} does not hold the {manifest.facts} facts it says: {_ANEW.format(folder=folder)}"
+                f"{folder} does not hold the {manifest.facts} facts it says: {GRAPH_ANEW.format(folder=folder)}"
             )
         return manifest, graph
 

@@ -15,11 +15,14 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.errors import IndexMismatch, IngestError
+from ras_agent.errors import IndexMismatch
+from ras_agent.tools.index.database import open_database
 from ras_agent.tools.kg.assemble import Occurrences
 from ras_agent.tools.kg.passage_facts import PassageFacts
 
 _VERSION = 1
+REMEDY = "delete {path} and run the `ras-agent kg build` that made the graph again; it reads every passage anew"
+"""What mends a damaged store."""
 # names are bytes: text may hold lone surrogates, which SQLite's text cannot
 _TABLES = """
 CREATE TABLE IF NOT EXISTS names (no INTEGER PRIMARY KEY, name BLOB NOT NULL UNIQUE);
@@ -212,26 +215,17 @@ def open_fact_store(path: Path) -> Iterator[FactStore]:
 
     Raises IngestError while another process holds it, IndexMismatch for a damaged file or one of another version.
     """
-    connection = sqlite3.connect(path, timeout=0)
-    try:
-        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+    with open_database(path, "graph", REMEDY.format(path=path)) as connection:
         # commits then wait for no disk, so each passage can have its own; only a crash of the machine may lose some
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute("PRAGMA secure_delete = ON")  # deleted text must not be left in the file
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version not in (0, _VERSION):
-            raise IndexMismatch(f"{path} has version {version}, this ras-agent reads {_VERSION}: build the graph anew")
+            raise IndexMismatch(
+                f"{path} has version {version}, this ras-agent reads {_VERSION}: {REMEDY.format(path=path)}"
+            )
         connection.execute(f"PRAGMA user_version = {_VERSION}")
         yield FactStore(connection)
-    except sqlite3.OperationalError as error:
-        if "locked" not in str(error):
-            raise IngestError(f"{path}: {error}") from error
-        raise IngestError(f"{path}: another run is writing this graph; wait for it to end") from error
-    except sqlite3.DatabaseError as error:
-        raise IndexMismatch(f"{path} is damaged ({error}): delete it and build the graph anew") from error
-    finally:
-        connection.close()
 
 
 def _stored(text: int) -> bytes:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
@@ -21,6 +21,9 @@ from ras_agent.app.cli.options import ERROR, Config
 from ras_agent.app.cli.terminal import hang, inert, screen
 from ras_agent.errors import MissingExtra, RasError
 from ras_agent.settings import find_config, load_settings
+
+if TYPE_CHECKING:
+    from ras_agent.tools.kg.examine import FileReport
 
 _INDENT = 20
 _DISTRIBUTION = "ras-agent"
@@ -67,7 +70,9 @@ class Check:
 
 def doctor(
     *,
-    index: Annotated[Path | None, typer.Option("--index", "-i", help="An index to check, too.")] = None,
+    index: Annotated[
+        Path | None, typer.Option("--index", "-i", help="An index of which every file is read, too.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the checks as JSON.")] = False,
     config: Config = None,
 ) -> None:
@@ -204,14 +209,26 @@ def _index(path: Path | None) -> list[Check]:
     if path is None:
         return []
     from ras_agent.tools.index.store import PassageIndex
+    from ras_agent.tools.kg.examine import examine as examine_files
 
     try:
         index = PassageIndex.open(path)
         embedder = index.embedder
+        vectors = f"vectors by {embedder.name} ({embedder.dimension})" if embedder else "no vectors: bm25 only"
+        opened = Check("index", str(path), True, f"{len(index):,} passages, {vectors}")
     except (RasError, OSError) as error:
-        return [Check("index", str(path), False, str(error))]
-    vectors = f"vectors by {embedder.name} ({embedder.dimension})" if embedder else "no vectors: bm25 only"
-    return [Check("index", str(path), True, f"{len(index):,} passages, {vectors}")]
+        opened = Check("index", str(path), False, str(error))
+    try:
+        reports = examine_files(path)
+    except RasError:
+        return [opened]
+    return [opened, *(_file(path, report) for report in reports)]
+
+
+def _file(folder: Path, report: FileReport) -> Check:
+    """Return the check of one file, which was read whole."""
+    name = str(report.path.relative_to(folder))
+    return Check("index", name, not report.problem, report.problem or "as it was written")
 
 
 def _name(requirement: str) -> str:

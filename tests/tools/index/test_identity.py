@@ -184,6 +184,7 @@ def test_a_journal_that_did_not_note_folders_is_refused_with_a_remedy_that_works
     docs = folder(tmp_path / "docs", x="one")
     ingest([docs], out)
     (out / JOURNAL).unlink()
+    (out / f"{JOURNAL}.sum").unlink()
     with sqlite3.connect(out / JOURNAL) as old:
         old.execute("CREATE TABLE files (label TEXT PRIMARY KEY, root TEXT NOT NULL, stamp TEXT NOT NULL)")
     old.close()

@@ -244,7 +244,7 @@ class TestErrors:
         ingest([docs], out)
         before = stored(out)
         (out / "ingest.sqlite").write_bytes(b"no database" * 500)
-        with pytest.raises(IndexMismatch, match=r"ingest\.sqlite is damaged .*: delete it and run again"):
+        with pytest.raises(IndexMismatch, match=r"ingest\.sqlite is damaged .*: delete .* and run the same"):
             ingest([docs], out)
         (out / "ingest.sqlite").unlink()
         ingest([docs], out)

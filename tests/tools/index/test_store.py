@@ -555,3 +555,12 @@ def test_an_index_in_a_folder_nobody_may_write_can_be_read(tmp_path: Path) -> No
     finally:
         for item in [path, *path.rglob("*")]:
             item.chmod(0o755 if item.is_dir() else 0o644)
+
+
+def test_the_next_write_makes_a_damaged_search_structure_anew(tmp_path: Path) -> None:
+    index = PassageIndex.create(tmp_path / "index")
+    index.add([BELL])
+    (tmp_path / "index" / "bm25-1" / "weights.npy").write_bytes(b"")
+    with PassageIndex.open(tmp_path / "index").batch():
+        pass
+    assert found(PassageIndex.open(tmp_path / "index"), "Bell") == ["bell#0"]

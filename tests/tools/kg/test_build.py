@@ -267,6 +267,7 @@ def as_an_older_version_left_it(index: Path, graph: KGIndex) -> None:
     store.execute("ALTER TABLE documents DROP COLUMN text")
     store.commit()
     store.close()
+    (index / "kg" / "facts.sqlite.sum").unlink()
     (index / "kg" / f"graph-{graph.manifest.generation}" / "texts.npy").unlink()
     manifest = json.loads((index / "kg" / "kg.json").read_text())
     (index / "kg" / "kg.json").write_text(json.dumps({**manifest, "version": 1}))

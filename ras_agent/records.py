@@ -8,11 +8,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, Literal, Self, get_args
 
 from ras_agent.marks import SUBQ, fact_text
 from ras_agent.text.canonical import canonical_key
+from ras_agent.text.short_cache import cached_if_short
 
 JSON = dict[str, Any]
 
@@ -138,12 +138,12 @@ class Source:
 
 
 # a graph asks for the same keys and ids at every hop
-@lru_cache(maxsize=65536)
+@cached_if_short(65536)
 def _fact_key(subject: str, predicate: str, object_: str) -> tuple[str, str, str]:
     return canonical_key(subject), canonical_key(predicate), canonical_key(object_)
 
 
-@lru_cache(maxsize=65536)
+@cached_if_short(65536)
 def _fact_id(subject: str, predicate: str, object_: str) -> str:
     return fact_id(_fact_key(subject, predicate, object_))
 

@@ -23,16 +23,14 @@ CITING = (
     'a dash, and below a line "Edges:" the edges, one a line as - (head; relation; tail), as the graph writes them.'
 )
 _CLASSES = ("support", "counter")
-_EDGE = re.compile(r"\(([^;]*);([^;]*);([^;]*)\)(?=\s*(?:\(|$))")
+_EDGE = re.compile(r"\s*+\(([^;]*+);([^;]*+);([^;]*)\)(?=\s*+(?:\(|$))")
 _FILES = ("sceneGraphs.json", "train_sceneGraphs.json", "val_sceneGraphs.json")
 
 
 def parse_explanation(text: str, record: QuestionRecord) -> list[tuple[str, str, str]]:
     """Return the edges of "(head; relation; tail)(head; relation; tail)...". Raises IngestError for anything else."""
     edges, end = [], 0
-    for found in _EDGE.finditer(text):
-        if text[end : found.start()].strip():
-            break
+    while found := _EDGE.match(text, end):
         edges.append((found[1].strip(), found[2].strip(), found[3].strip()))
         end = found.end()
     if text[end:].strip() or not edges:

@@ -11,7 +11,8 @@ from ras_agent.eval.question import Question
 
 _LEAD = re.compile(r"^\W*(?:(?:final\s+|correct\s+|the\s+)*answer\s*(?:is|:|=)|option|choice)*\s*", re.IGNORECASE)
 _MARKED = r"^\W*\(?({labels})(?:\s*[).:,](?!\w)|\W*$|\s*[-–—]\s)"
-_SAID = r"\b(?:answer|option|choice)\b\W*(?:is\b|:|=)?\W*(?:option\b\W*)?\(?({labels})\b(?!['’])"
+_SAID = r"\b(?:answer|option|choice)\b{gap}(?:is\b{gap})?(?:option\b{gap})?({labels})\b(?!['’])"
+_GAP = r"(?:(?!{labels})\W)*+"
 _VERDICT = re.compile(
     r"\b(?P<not>(?:not|isn['’]?t|never)\s+(?:(?:entirely|completely|quite|a|really)\s+)*)?"
     r"(?P<word>true|correct|yes|supports?|supported|false|incorrect|no|refutes?|refuted|untrue|wrong)\b",
@@ -35,9 +36,10 @@ def chosen_label(answer: str, choices: Mapping[str, str]) -> str:
     bare = _LEAD.sub("", answer.strip())
     if found := re.match(_MARKED.format(labels=pattern), bare, re.IGNORECASE):
         return labels[found[1].casefold()]
-    said = {found.casefold() for found in re.findall(_SAID.format(labels=pattern), answer, re.IGNORECASE)}
-    if len(said) == 1:
-        return labels[said.pop()]
+    said = _SAID.format(labels=pattern, gap=_GAP.format(labels=pattern))
+    named = {found.casefold() for found in re.findall(said, answer, re.IGNORECASE)}
+    if len(named) == 1:
+        return labels[named.pop()]
     whole = normalise_answer(bare)
     equal = [label for label, text in choices.items() if whole and normalise_answer(text) == whole]
     inside = equal or [label for label, text in choices.items() if holds(answer, [text])]

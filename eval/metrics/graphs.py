@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from ras_agent.eval.metrics.answer_sets import SetScore, set_score
 from ras_agent.eval.metrics.registry import Outcome, metric
 from ras_agent.eval.question import Question, TextualGraph
-from ras_agent.marks import OBJECT, PREDICATE, SUBJECT
+from ras_agent.marks import OBJECT, PREDICATE, SUBJECT, Mark
 from ras_agent.text.canonical import canonical_key
 
 TripleTexts = Sequence[str]
@@ -20,11 +20,9 @@ TripleTexts = Sequence[str]
 _Part = Literal["precision", "recall", "f1"]
 _TripleScore = Callable[[Iterable[TripleTexts], Iterable[TripleTexts]], SetScore]
 
-_EDGE = re.compile(
-    rf"\(\s*(?:{SUBJECT}\s*)?(?P<head>[^()|;]+?)\s*(?P<by>[|;])\s*(?:{PREDICATE}\s*)?(?P<relation>[^()|;]+?)"
-    rf"\s*(?P=by)\s*(?:{OBJECT}\s*)?(?P<tail>[^()|;]+?)\s*\)"
-)
-_COMMA_EDGE = re.compile(r"\(\s*([^(),|;]+?)\s*,\s*([^(),|;]+?)\s*,\s*([^(),|;]+?)\s*\)")
+# from a parenthesis to the next, so a text is read once; the fields' white space and marks are taken off afterwards
+_EDGE = re.compile(r"\(([^()|;]*+)([|;])([^()|;]*+)\2([^()|;]*+)\)")
+_COMMA_EDGE = re.compile(r"\(([^(),|;]*+),([^(),|;]*+),([^(),|;]*+)\)")
 _NODES = re.compile(r"^\W*nodes?\W*:(?P<inline>.*)$", re.IGNORECASE)
 _ITEM = re.compile(r"^\s*(?:[-*•]|\d{1,3}[.)])\s+(?P<item>.+)$")
 
@@ -100,8 +98,12 @@ def read_cited_graph(reply: str) -> CitedGraph:
     what a line "Nodes: a, b" lists, or the bullets below "Nodes:". An edge's ends count as nodes only if they are
     listed.
     """
-    edges = [(found["head"], found["relation"], found["tail"]) for found in _EDGE.finditer(reply)]
-    edges += [(head, relation, tail) for head, relation, tail in _COMMA_EDGE.findall(reply) if not _is_box(head)]
+    edges = [
+        (_bare(head, SUBJECT), _bare(relation, PREDICATE), _bare(tail, OBJECT))
+        for head, _, relation, tail in _EDGE.findall(reply)
+    ]
+    boxed = ((head.strip(), relation.strip(), tail.strip()) for head, relation, tail in _COMMA_EDGE.findall(reply))
+    edges += [edge for edge in boxed if not _is_box(edge[0])]
     nodes: list[str] = []
     listing = False
     for line in reply.splitlines():
@@ -113,7 +115,7 @@ def read_cited_graph(reply: str) -> CitedGraph:
             nodes.append(item["item"].strip())
         elif line.strip():
             listing = False
-    return CitedGraph(tuple(dict.fromkeys(node for node in nodes if node)), tuple(dict.fromkeys(edges)))
+    return CitedGraph(tuple(dict.fromkeys(node for node in nodes if node)), tuple(dict.fromkeys(filter(all, edges))))
 
 
 def graph_validity(cited: CitedGraph, nodes: Iterable[str], edges: Iterable[TripleTexts]) -> GraphValidity:
@@ -198,6 +200,11 @@ def _f1(one: tuple[str, ...], other: tuple[str, ...]) -> float:
 def _name(node: str) -> str:
     bare = node.partition(";")[0]
     return bare.removeprefix("name:").strip() if bare.startswith("name:") else node
+
+
+def _bare(field: str, mark: Mark) -> str:
+    """Return the text of an edge's field without the mark that may be in front of it."""
+    return field.strip().removeprefix(str(mark)).strip()
 
 
 def _is_box(head: str) -> bool:

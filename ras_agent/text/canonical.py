@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from functools import lru_cache
 
-_ARTICLE = re.compile(r"^(?:the|a|an)\s+(?=\S)")
+from ras_agent.text.normal_form import normal_form
+from ras_agent.text.short_cache import cached_if_short
+
+_ARTICLES = frozenset({"the", "a", "an"})
 _POSSESSIVE = re.compile(r"['’]s\b")
 _VARIATION_SELECTORS = frozenset(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
 
@@ -36,13 +38,13 @@ _WORDS = _Words({ord("&"): " and "})
 
 def _folded(surface: str) -> str:
     """Compatibility-normalised and case-folded until nothing changes: folding can undo what normalising did."""
-    folded = unicodedata.normalize("NFKC", surface.translate(_INVISIBLE)).casefold()
-    while (again := unicodedata.normalize("NFKC", folded).casefold()) != folded:
+    folded = normal_form("NFKC", surface.translate(_INVISIBLE)).casefold()
+    while (again := normal_form("NFKC", folded).casefold()) != folded:
         folded = again
     return folded.strip()
 
 
-@lru_cache(maxsize=65536)
+@cached_if_short(65536)
 def canonical_key(surface: str) -> str:
     """Return the key under which surface forms of one entity meet. It is its own key, so comparing keys is enough.
 
@@ -54,7 +56,8 @@ def canonical_key(surface: str) -> str:
     ('beatles', 'j r r tolkien', 'simon and garfunkel')
     """
     folded = _folded(surface)
-    words = " ".join(_POSSESSIVE.sub("", folded).translate(_WORDS).split())
-    while (shorter := _ARTICLE.sub("", words)) != words:
-        words = shorter
-    return words or folded
+    words = _POSSESSIVE.sub("", folded).translate(_WORDS).split()
+    first = 0
+    while first < len(words) - 1 and words[first] in _ARTICLES:
+        first += 1
+    return " ".join(words[first:]) or folded

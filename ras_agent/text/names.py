@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect
 
 from ras_agent.text.words import FUNCTION_WORDS, MONTHS, word_set
 
@@ -16,7 +17,8 @@ DEMONYM = re.compile(
 )
 """What "American", "Greek" and "Swedish-born" look like: by their endings, and the few that end like other names."""
 
-_QUOTED = re.compile(r"[\"“”]\s*([^\"“”]{1,80}?)\s*[\"“”]")
+# its first and its last character are no white space, so that no run of that is read twice
+_QUOTED = re.compile(r"[\"“”](?:\s*+([^\s\"“”](?:[^\"“”]{0,78}[^\s\"“”])?)\s*+|\s++)[\"“”]")
 _TOKEN = re.compile(r"[^\W_]+(?:[-–'’./&][^\W_]+)*\.?")
 # words that join the two halves of one name: "Battle of the Bulge", "Ludwig van Beethoven", "Simon & Garfunkel"
 _JOINT = re.compile(
@@ -37,11 +39,12 @@ def name_spans(text: str) -> list[tuple[int, int]]:
     words that join them. A capitalised function word ("The", "Who") counts inside a name, and before one unless it
     begins the sentence. "and" joins only before "the" ("Echo and the Bunnymen").
     """
-    quoted = [match.span(1) for match in _QUOTED.finditer(text)]
+    quoted = [match.span(1) for match in _QUOTED.finditer(text) if match[1]]
     spans = list(quoted)
     start = end = -1
     for match in _TOKEN.finditer(text):
-        if any(a <= match.start() < b for a, b in quoted):
+        place = bisect(quoted, (match.start(), len(text)))
+        if place and match.start() < quoted[place - 1][1]:
             continue
         token, (left, right) = match.group(), match.span()
         if token.endswith(".") and not _DOTTED.fullmatch(token):

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 
+LONGEST_SENTENCE = 2000
+"""Characters of a sentence; one without an end is divided. The longest in encyclopaedic text have about 1,000."""
+
+# Each run is read once, whole: possessive repetitions behind a look-back keep this linear in the text's length.
 # A run of end marks with the quotes, brackets and footnote numbers that close it; the marks of scripts that put no
 # space after them; a blank line.
 _END = re.compile(
-    r"""(?P<mark>[.!?…؟۔।॥።։]+) (?:["'”’»)\]]|\[\d+\])* (?=\s|$)"""
-    r"""|[。！？｡]+[」』”’）]*"""
-    r"""|\n[^\S\n]*\n\s*""",
+    r"""(?P<mark>(?<![.!?…؟۔।॥።։])[.!?…؟۔।॥።։]++) (?:["'”’»)\]]|\[\d++\])*+ (?=\s|$)"""
+    r"""|[。！？｡]++[」』”’）]*+"""
+    r"""|\n[^\S\n]*+\n\s*+""",
     re.VERBOSE,
 )
 # Abbreviations, by what must follow for their full stop to stay inside the sentence.
@@ -38,7 +42,8 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
     """Return half-open character spans of the sentences of `text`, in order and trimmed, covering all its words.
 
     A full stop after an initial ("J. K.") or an abbreviation ("No. 5", "St. Louis", "the U.S. Army") does not end a
-    sentence, nor does any mark before a small letter or a comma ("Yahoo! is"). A blank line always ends one.
+    sentence, nor does any mark before a small letter or a comma ("Yahoo! is"). A blank line always ends one. What has
+    no end for LONGEST_SENTENCE characters is divided, between two words if it can be.
     """
     spans: list[tuple[int, int]] = []
     start = 0
@@ -81,9 +86,16 @@ def _goes_on(text: str, start: int, match: re.Match[str]) -> bool:
 
 
 def _add(spans: list[tuple[int, int]], text: str, start: int, end: int) -> None:
-    while start < end and text[start].isspace():
-        start += 1
+    """Add the span of a sentence, trimmed, in parts if it is too long."""
     while end > start and text[end - 1].isspace():
         end -= 1
-    if start < end:
-        spans.append((start, end))
+    while start < end:
+        while text[start].isspace():
+            start += 1
+        cut = min(start + LONGEST_SENTENCE, end)
+        while start < cut < end and not text[cut].isspace():
+            cut -= 1
+        if cut == start:  # not a single space
+            cut = start + LONGEST_SENTENCE
+        spans.append((start, start + len(text[start:cut].rstrip())))
+        start = cut

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Literal
 
 from ras_agent.text.canonical import canonical_key
+from ras_agent.text.short_cache import cached_if_short
 from ras_agent.text.words import MONTHS
 
 
@@ -115,7 +114,7 @@ _LEAD = re.compile(
 )
 
 
-@lru_cache(maxsize=16384)
+@cached_if_short(16384)
 def value_of(surface: str) -> Value | None:
     """Return the date or quantity that `surface` is as a whole; None for anything else.
 
@@ -144,13 +143,12 @@ def figures_in(text: str) -> list[Figure]:
     [('date', 1962.374), ('number', 3.0)]
     """
     found: list[Figure] = []
-    taken: list[tuple[int, int]] = []
+    taken = bytearray(len(text))
 
     def keep(start: int, end: int, kind: FigureKind, order: float) -> None:
-        place = bisect(taken, (start, end))  # what is taken does not overlap, so its neighbours tell
-        if (place and taken[place - 1][1] > start) or (place < len(taken) and taken[place][0] < end):
+        if 1 in taken[start:end]:
             return
-        taken.insert(place, (start, end))
+        taken[start:end] = b"\1" * (end - start)
         found.append(Figure(start, end, kind, order))
 
     for match in _DATE_IN_TEXT.finditer(text):

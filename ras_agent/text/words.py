@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from functools import lru_cache
+
+from ras_agent.text.normal_form import normal_form
+from ras_agent.text.short_cache import cached_if_short
 
 
 def word_set(listed: str) -> frozenset[str]:
@@ -51,7 +53,7 @@ def fold(text: str) -> str:
     """
     if text.isascii():
         return text.lower()
-    apart = unicodedata.normalize("NFKD", text.casefold())
+    apart = normal_form("NFKD", text.casefold())
     return "".join(char for char in apart if not unicodedata.combining(char))
 
 
@@ -65,7 +67,7 @@ def content_words(text: str) -> list[str]:
     return [word for word in words if word not in FUNCTION_WORDS]
 
 
-@lru_cache(maxsize=65536)
+@cached_if_short(65536)
 def stem(word: str) -> str:
     """Return a crude stem of a folded word under which "directed", "director" and "directs" meet.
 
@@ -85,7 +87,7 @@ def stems(text: str) -> list[str]:
     return [stem(word) for word in content_words(text)]
 
 
-@lru_cache(maxsize=65536)
+@cached_if_short(65536)
 def stem_set(text: str) -> frozenset[str]:
     """Return the stems of the content words of a short text: a name, a predicate."""
     return frozenset(stems(text))

@@ -67,8 +67,9 @@ class NumberedEvidence:
     def passage_ids(self) -> dict[int, str]:
         """Map each citable number to a passage: the passage itself, or the given one that the fact was read in."""
         behind = {number: passage.id for number, passage in enumerate(self.passages, start=1)}
+        ranks = self._ranks()
         for number, fact in enumerate(self.facts, start=len(self.passages) + 1):
-            source = self._source(fact)
+            source = _source(fact, ranks)
             if source is not None:
                 behind[number] = source.passage_id
         return behind
@@ -86,8 +87,9 @@ class NumberedEvidence:
             if number > len(self.passages):
                 facts.append(self.facts[number - 1 - len(self.passages)])
         given = {passage.id: passage for passage in (*self.passages, *self.unshown)}
+        read = self._facts_by_passage(cited)
         return tuple(
-            self._citation(place, given[name], facts, (answer, question))
+            _citation(place, given[name], facts, read[name], (answer, question))
             for place, (name, facts) in enumerate(cited.items(), start=1)
         )
 
@@ -99,32 +101,50 @@ class NumberedEvidence:
             if sentence is not None:
                 scored.append((-support, place))
         best = [self.passages[place] for _, place in sorted(scored)[:_MOST_SUPPORTING]]
-        return tuple(self._citation(place, passage, (), (answer, question)) for place, passage in enumerate(best, 1))
+        read = self._facts_by_passage([passage.id for passage in best])
+        return tuple(
+            _citation(place, passage, (), read[passage.id], (answer, question))
+            for place, passage in enumerate(best, start=1)
+        )
 
-    def _citation(self, place: int, passage: Passage, facts: Sequence[Triple], phrases: tuple[str, str]) -> Citation:
-        start, end = self._quoted(passage, facts, phrases)
-        ids = dict.fromkeys(fact.id for fact in (*facts, *self._read_at(passage, start, end)))
-        return Citation(place, passage.id, passage.title, start, end, passage.text[start:end], tuple(ids))
+    def _ranks(self) -> dict[str, int]:
+        return {passage.id: rank for rank, passage in enumerate((*self.passages, *self.unshown))}
 
-    def _quoted(self, passage: Passage, facts: Sequence[Triple], phrases: tuple[str, str]) -> tuple[int, int]:
-        for fact in facts:
-            source = self._source(fact)
-            if source is not None and source.start < source.end <= len(passage.text):
-                return source.start, source.end
-            phrases = (fact.subject, fact.object)
-        sentence, _ = best_sentence(sentences_of(passage.text), phrases)
-        return (sentence.start, sentence.end) if sentence else (0, len(passage.text))
+    def _facts_by_passage(self, names: Iterable[str]) -> dict[str, list[Triple]]:
+        """Map each passage of `names` to the facts that were read in it."""
+        found: dict[str, dict[int, Triple]] = {name: {} for name in names}
+        for number, fact in enumerate(self.facts):
+            for source in fact.sources:
+                if source.passage_id in found:
+                    found[source.passage_id][number] = fact
+        return {name: list(facts.values()) for name, facts in found.items()}
 
-    def _read_at(self, passage: Passage, start: int, end: int) -> list[Triple]:
-        """Return the facts that were read at characters `start` to `end`, or at some of them."""
-        here = Source(passage.id, start, end)
-        return [fact for fact in self.facts if any(_overlap(source, here) for source in fact.sources)]
 
-    def _source(self, fact: Triple) -> Source | None:
-        """Return the source of a fact in a given passage, in the first retrieved of several; None if there is none."""
-        ranks = {passage.id: rank for rank, passage in enumerate((*self.passages, *self.unshown))}
-        sources = [source for source in fact.sources if source.passage_id in ranks]
-        return min(sources, key=lambda source: ranks[source.passage_id], default=None)
+def _citation(
+    place: int, passage: Passage, facts: Sequence[Triple], read: Sequence[Triple], phrases: tuple[str, str]
+) -> Citation:
+    """Cite a passage for `facts`, with those of the facts `read` in it that stand at the quoted place."""
+    start, end = _quoted(passage, facts, phrases)
+    here = Source(passage.id, start, end)
+    there = [fact for fact in read if any(_overlap(source, here) for source in fact.sources)]
+    ids = dict.fromkeys(fact.id for fact in (*facts, *there))
+    return Citation(place, passage.id, passage.title, start, end, passage.text[start:end], tuple(ids))
+
+
+def _quoted(passage: Passage, facts: Sequence[Triple], phrases: tuple[str, str]) -> tuple[int, int]:
+    for fact in facts:
+        source = next((source for source in fact.sources if source.passage_id == passage.id), None)
+        if source is not None and source.start < source.end <= len(passage.text):
+            return source.start, source.end
+        phrases = (fact.subject, fact.object)
+    sentence, _ = best_sentence(sentences_of(passage.text), phrases)
+    return (sentence.start, sentence.end) if sentence else (0, len(passage.text))
+
+
+def _source(fact: Triple, ranks: Mapping[str, int]) -> Source | None:
+    """Return the source of a fact in a passage of `ranks`, in the first of several; None if there is none."""
+    sources = [source for source in fact.sources if source.passage_id in ranks]
+    return min(sources, key=lambda source: ranks[source.passage_id], default=None)
 
 
 def _overlap(one: Source, other: Source) -> bool:

@@ -19,6 +19,9 @@ from ras_agent.tools.chat.client import ChatSettings, Reply, Request, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, repair
 
 I_DO_NOT_KNOW = "I don't know."
+# a streamed reply of more characters is read again only when it has grown by a part of its length: in linear time
+_READ_AT_EACH_PIECE = 1000
+_PART = 1 / 16
 
 
 class LLMAnswerer:
@@ -89,7 +92,8 @@ class LLMAnswerer:
         tokens, passage_ids = _TokenStream(), evidence.passage_ids()
 
         def on_text(so_far: str) -> None:
-            tokens.grow(self._so_far(so_far, question, passage_ids))
+            if tokens.is_due(len(so_far)):
+                tokens.grow(self._so_far(so_far, question, passage_ids))
 
         request = Request(turns, on_text if streaming() else None)
         reply = yield request
@@ -155,6 +159,15 @@ class _TokenStream:
 
     def __init__(self) -> None:
         self._emitted = ""
+        self._read = 0
+
+    def is_due(self, length: int) -> bool:
+        """Return whether a reply of `length` characters should be read again for new tokens."""
+        grown = length - self._read
+        if 0 <= grown < _PART * length and length > _READ_AT_EACH_PIECE:
+            return False
+        self._read = length
+        return True
 
     def grow(self, answer: str) -> None:
         """Emit what `answer` adds to the tokens emitted so far."""

@@ -21,7 +21,7 @@ _LONGEST_FIELD = 1 << 30  # csv's own limit, 128 KiB, is less than a long articl
 _FRONT = re.compile(r"---[ \t]*\r?\n(.*?)^---[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
 _ENTRY = re.compile(r"([A-Za-z][\w-]*):(?:[ \t]+(.*))?")
 _FENCE = re.compile(r" {0,3}(```|~~~)")
-_ATX = re.compile(r" {0,3}#{1,6}[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*")
+_ATX = re.compile(r" {0,3}#{1,6}[ \t]++(.*)")
 _SETEXT = re.compile(r" {0,3}(?:=+|-+)[ \t]*")
 _PLAIN = re.compile(r" {0,3}[^\s#>*+|`~-].*")
 
@@ -141,12 +141,19 @@ def first_heading(text: str) -> str:
         if fence:
             continue
         heading = _ATX.fullmatch(line)
-        if heading and heading[1]:
-            return heading[1]
+        if heading and (title := _without_closing(heading[1])):
+            return title
         if above and _SETEXT.fullmatch(line):
             return above.strip()
         above = line if _PLAIN.fullmatch(line) else ""
     return ""
+
+
+def _without_closing(heading: str) -> str:
+    """Return a heading without the `#`s that may close it."""
+    title = heading.rstrip(" \t")
+    opening = title.rstrip("#")
+    return opening.rstrip(" \t") if opening.endswith((" ", "\t")) else title
 
 
 def _unquoted(value: str) -> str:

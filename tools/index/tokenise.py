@@ -9,6 +9,8 @@ from functools import cache
 from threading import Lock
 from typing import Any, Self
 
+from ras_agent.text.normal_form import normal_form
+
 _ASCII_WORD = re.compile(r"[a-z0-9]+")
 _LATIN_WORD = re.compile(r"[^\W_]+")
 _BEYOND_LATIN = re.compile("[\u0300-\u1fff\u2c00-\U0010ffff]")
@@ -20,6 +22,7 @@ _UNSPACED = (
 _FIRST_MARK, _LAST_MARK = 0x300, 0x1E94A
 _TAILS = ("s", "ll", "re", "ve")  # what is left of "Bell's", "we'll", "they're", "we've"
 _CACHE_SIZE = 1 << 20
+_LONGEST_CACHED = 100  # characters of a word
 
 
 @cache
@@ -43,7 +46,7 @@ def _words(text: str) -> list[str]:
     """Return case-folded words; runs of unspaced script as pairs of characters, a run of one as itself."""
     if text.isascii():
         return _ASCII_WORD.findall(text.lower())
-    text = unicodedata.normalize("NFKC", text).casefold()
+    text = normal_form("NFKC", text).casefold()
     if not _BEYOND_LATIN.search(text):  # a dash or an accent in Latin text: no need for the slower pattern
         return _LATIN_WORD.findall(text)
     found: list[str] = []
@@ -90,7 +93,7 @@ class Tokeniser:
             return word
         with self._lock:
             term: str = self._stemmer.stemWord(word)
-        if len(self._terms) < _CACHE_SIZE:
+        if len(self._terms) < _CACHE_SIZE and len(word) <= _LONGEST_CACHED:
             self._terms[word] = term
         return term
 

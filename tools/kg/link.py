@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect, insort
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -161,17 +162,19 @@ def query_mentions(question: str, is_entity: Callable[[str], bool]) -> list[Quer
     taken: list[QueryMention] = []
     for phrase in sorted([*known, *filter(_like_a_name, phrases)], key=lambda mention: mention.start - mention.end):
         if _apart(phrase, taken):
-            taken.append(phrase)
+            insort(taken, phrase, key=_start)
     for phrase in phrases:
         if _apart(phrase, taken):
-            taken.append(phrase)
+            insort(taken, phrase, key=_start)
     for name in names:
         if not name.known:
             # linked by its vector, unless part of it is an entity
-            taken += [name] if _apart(name, taken) else [rest for rest in _rests(name, taken) if is_entity(rest.text)]
+            whole = _apart(name, taken)
+            for mention in [name] if whole else [rest for rest in _rests(name, taken) if is_entity(rest.text)]:
+                insort(taken, mention, key=_start)
     if not taken:
         taken = [word for word in _phrases(question, words, least=1, longest=1) if is_entity(word.text)]
-    return sorted(taken, key=lambda mention: mention.start)
+    return taken
 
 
 def split_mention(name: str, is_entity: Callable[[str], bool]) -> list[str]:
@@ -238,4 +241,11 @@ def _like_a_name(mention: QueryMention) -> bool:
 
 
 def _apart(mention: QueryMention, others: list[QueryMention]) -> bool:
-    return all(mention.end <= other.start or other.end <= mention.start for other in others)
+    """Return whether a mention overlaps none of the others, which are apart themselves and in order."""
+    place = bisect(others, mention.start, key=_start)
+    before_next = place == len(others) or mention.end <= others[place].start
+    return before_next and (not place or others[place - 1].end <= mention.start)
+
+
+def _start(mention: QueryMention) -> int:
+    return mention.start

@@ -33,6 +33,7 @@ _DESCRIPTION = re.compile(
     r")(?![\w-])"
 )
 _SOUGHT = re.compile(r"\b(?:what|who|which) (?:is|was|are|were) $", re.IGNORECASE)
+_SOUGHT_BEFORE = 12
 _PLACES = frozenset({"birthplace", "hometown", "capital", "headquarters"})
 _AGENT = re.compile(r"(?:or|er|ist|ian|ess|man)$")
 
@@ -55,16 +56,17 @@ def innermost(question: str) -> Description | None:
     >>> innermost("Which river flows through the city where Bell was born?").question
     'In which city was Bell born?'
     """
-    masked = question
+    hidden = list(question)
     for start, end in name_spans(question):
-        masked = masked[:start] + "\0" * (end - start) + masked[end:]
+        hidden[start:end] = "\0" * (end - start)
+    masked = "".join(hidden)
     starts = [found.start() for found in re.finditer(r"\b[Tt]he ", masked)]
     for start in reversed(starts):
         match = _DESCRIPTION.match(masked, start)
         if match is None or (match["of"] and not (_is_somebody(match["noun"]) or match["noun"] in _PLACES)):
             continue  # "the museum of Bath" may be one of many, "the body of water" says of what sort
         # what is sought is not described: "Who was the mother of Mary Shelley?"
-        if not _SOUGHT.search(masked[:start]):
+        if not _SOUGHT.search(masked[max(start - _SOUGHT_BEFORE, 0) : start]):
             return Description(*match.span(), question[slice(*match.span())], _asking(question, match))
     return None
 

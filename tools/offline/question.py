@@ -11,6 +11,9 @@ from ras_agent.text.words import FUNCTION_WORDS, content_words, word_set
 
 Kind = Literal["open", "yes_no", "choice", "shared"]
 
+LONGEST_QUESTION = 2000
+"""Characters of a question that are analysed; what is behind them is not read."""
+
 _YES_NO = re.compile(r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|am)\b", re.IGNORECASE)
 _SHARED = re.compile(r"\b(?:in common|both|shared?(?: by)?|share)\b", re.IGNORECASE)
 _OR = re.compile(r"\s+or\s+")
@@ -46,7 +49,7 @@ def analyse(question: str) -> QuestionAnalysis:
     >>> asked.kind, asked.compared, asked.answer_type, asked.answer_noun
     ('choice', ('Lawson', 'Louis XIV'), 'organisation', ('band',))
     """
-    text = " ".join(question.split())
+    text = " ".join(question.split())[:LONGEST_QUESTION]
     # "Both A and B are films?" asks with its mark alone
     yes_no = _YES_NO.match(text) is not None or (text.startswith("Both ") and not ASKS.search(text))
     options = _options(text)

@@ -19,6 +19,9 @@ from ras_agent.tools.chat.dialogue import Dialogue, aconverse_all, converse_all,
 from ras_agent.tools.chat.models import model_name, sampling_parameters
 from ras_agent.tools.structure.parse_triples import FORM, ParsedTriples, parse_triples
 
+MOST_FACTS = 1000
+"""The most facts that are taken from one reply; only a model that does not stop states more."""
+
 
 class LLMExtractor:
     """Extracts with a chat model: one call for every `passages_per_call` passages, `at_once` calls at the same time.
@@ -98,8 +101,10 @@ class LLMExtractor:
                 failed("facts could not be read, also after a repair", "\n".join(parsed.leftovers))
         except (BudgetExceeded, ModelCallError) as error:
             failed(str(error))
+        if len(triples) > MOST_FACTS:
+            failed(f"only the first {MOST_FACTS:,} of {len(triples):,} facts were taken")
         sentences = [(passage, sentences_of(passage.text)) for passage in passages]
-        located = [_located(triple, sentences, self.name) for triple in dict.fromkeys(triples)]
+        located = [_located(triple, sentences, self.name) for triple in dict.fromkeys(triples[:MOST_FACTS])]
         for triple in located:
             if not triple.sources:
                 failed("a fact shares no word with any of its passages", str(triple))

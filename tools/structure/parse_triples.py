@@ -19,6 +19,8 @@ from ras_agent.marks import FIELDS, NONE, PLACEHOLDERS
 from ras_agent.records import Triple
 from ras_agent.tools.chat.dialogue import without_thinking
 
+LONGEST_FIELD = 1000
+"""Characters of a subject, predicate or object. What is longer is no field but text in which a mark was forgotten."""
 FORM = f"one fact a line, {PLACEHOLDERS['FACT']}, or {NONE} if there is none"
 
 _STRING = r'"(?:[^"\\\n]|\\.)*+"'
@@ -33,13 +35,13 @@ _START = re.compile(
     rf"|(?P<object>\{{\s*+(?:{_STRING}\s*+:\s*+{_VALUE}\s*+,?\s*+)++\}})",
     re.IGNORECASE,
 )
-_STOP = re.compile(rf"\\.|\(\s*+{_S}|[()]|\n(?!\s*+\))|\|\s*+{_MARK}|\b{_S}", re.IGNORECASE)
+_STOP = re.compile(rf"\\.|\(\s*+{_S}|[()]|(?<!\s)\s++\)|\n|\|\s*+{_MARK}|\b{_S}", re.IGNORECASE)
 _PAIR = re.compile(rf"({_STRING})\s*+:\s*+({_VALUE})", re.IGNORECASE)
 _SCALARS = re.compile(_SCALAR, re.IGNORECASE)
 _ESCAPED = re.compile(r"\\([\\|()>])")
 _NOTHING = str(NONE).strip("[]")
 _SCAFFOLD = re.compile(rf"""```.*|[\[{{\s]*"\w+"\s*:[\[\]{{}}\s,]*|\W*+(?:\d++|{_NOTHING})?+\W*+""", re.IGNORECASE)
-_TRACES = re.compile(rf'{_MARK}|\|.*\||^[\s,]*[\[{{(]*\s*"', re.IGNORECASE)
+_TRACES = re.compile(rf'{_MARK}|\|.*\||^[\s,]*+[\[{{(]*+\s*+"', re.IGNORECASE)
 _KEYS = {
     **dict.fromkeys(("subject", "subj", "s", "head", "h", "source", "entity1"), 0),
     **dict.fromkeys(("predicate", "pred", "p", "relation", "rel", "r", "relationship"), 1),
@@ -95,7 +97,7 @@ def _read(text: str, match: re.Match[str]) -> tuple[tuple[str, str, str] | None,
         raw, end = _last_field(text, match.end(), opened=match["open"] is not None)
         object_ = _unescape(raw)
     fields = (subject, predicate, object_)
-    return (fields if all(fields) else None), end
+    return (fields if all(0 < len(field) <= LONGEST_FIELD for field in fields) else None), end
 
 
 def _last_field(text: str, start: int, *, opened: bool) -> tuple[str, int]:
@@ -104,9 +106,9 @@ def _last_field(text: str, start: int, *, opened: bool) -> tuple[str, int]:
     for stop in _STOP.finditer(text, start):
         if stop[0] == "(":
             depth += 1
-        elif stop[0] == ")" and depth:
+        elif stop[0].lstrip() == ")" and depth:
             depth -= 1
-        elif stop[0] == ")":
+        elif stop[0].lstrip() == ")":
             return text[start : stop.start()], stop.end()
         elif stop[0][0] != "\\":  # the line or the next triple began: the closing parenthesis was forgotten
             return text[start : stop.start()].rstrip(" ,;"), stop.start()

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _INDENT = 20
 _DISTRIBUTION = "ras-agent"
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
-_EXTRAS = re.compile(r"\[([^\]]*)\]")
+_EXTRAS = re.compile(r"\[([^\[\]]*+)\]")
 _MARKER = re.compile(r"""extra\s*==\s*["']([^"']+)["']""")
 _BUNDLES = ("all", "dev")
 

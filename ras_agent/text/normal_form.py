@@ -1,0 +1,26 @@
+"""Unicode normal forms in time linear in the text's length, whatever its marks."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Literal
+
+# Normalising sorts the marks on a letter, in time quadratic in their number. So it gets 30 in a row, as Unicode's own
+# stream-safe text format allows (UAX 15, section 13); no language needs more than a few.
+_MOST_MARKS = 30
+_LONG_RUN = re.compile(rf"(?<![^\w\s\x00-\x7f])[^\w\s\x00-\x7f]{{{_MOST_MARKS + 1},}}+")
+
+
+def normal_form(form: Literal["NFKC", "NFKD"], text: str) -> str:
+    """Return the compatibility form of `text`. Of more than 30 combining marks in a row, those behind are left out."""
+    return text if text.isascii() else unicodedata.normalize(form, _LONG_RUN.sub(_without_most_marks, text))
+
+
+def _without_most_marks(run: re.Match[str]) -> str:
+    kept, marks = [], 0
+    for char in run[0]:
+        marks = marks + 1 if unicodedata.combining(char) else 0
+        if marks <= _MOST_MARKS:
+            kept.append(char)
+    return "".join(kept)

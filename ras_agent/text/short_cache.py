@@ -1,0 +1,31 @@
+"""Caches of what short texts give, which keep no long text in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache, wraps
+from typing import Any, TypeVar, cast
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+LONGEST_CACHED = 500
+"""Characters of a text that is cached; names, predicates, words and nearly all sentences are shorter."""
+
+
+def cached_if_short(size: int) -> Callable[[F], F]:
+    """Cache what a function returns for the `size` texts it was given last; results for long texts are not cached."""
+
+    def decorate(function: F) -> F:
+        cached = lru_cache(size)(function)
+
+        @wraps(function)
+        def of_one(text: str) -> Any:  # the usual case, without the sum
+            return cached(text) if len(text) <= LONGEST_CACHED else function(text)
+
+        @wraps(function)
+        def of_several(*texts: str) -> Any:
+            return cached(*texts) if sum(map(len, texts)) <= LONGEST_CACHED else function(*texts)
+
+        return cast(F, of_one if function.__code__.co_argcount == 1 else of_several)
+
+    return decorate

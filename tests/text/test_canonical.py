@@ -76,3 +76,8 @@ def test_keys(surface: str, key: str) -> None:
 
 def test_articles_inside_a_name_count() -> None:
     assert canonical_key("Bank of the West") != canonical_key("Bank of West")
+
+
+def test_all_articles_in_front_go_but_the_last_word_stays() -> None:
+    assert canonical_key("the a an the Who") == "who"
+    assert canonical_key("a the") == "the"

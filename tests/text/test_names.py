@@ -36,3 +36,7 @@ def test_these_are_names(text: str) -> None:
 @pytest.mark.parametrize("text", ["American television program", "June 1999", "1999", "American", "the band", ""])
 def test_these_are_not(text: str) -> None:
     assert not is_name(text)
+
+
+def test_quotation_marks_around_white_space_quote_no_name() -> None:
+    assert names_in('He said "  " and "Hail  " to Rome.') == ["Hail", "Rome"]

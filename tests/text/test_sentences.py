@@ -83,3 +83,18 @@ def test_sentence_at_white_space_is_the_sentence_before_it() -> None:
 
 def test_sentence_at_of_a_blank_text_is_the_whole_text() -> None:
     assert sentence_at("  ", 0) == (0, 2)
+
+
+def test_what_never_ends_is_divided_between_words() -> None:
+    text = "word " * 1000
+    spans = sentence_spans(text)
+    assert [end - start for start, end in spans] == [1999, 1999, 999]
+    assert " ".join(text[start:end] for start, end in spans) == text.strip()
+
+
+def test_a_word_that_never_ends_is_divided_too() -> None:
+    assert sentence_spans("x" * 4500) == [(0, 2000), (2000, 4000), (4000, 4500)]
+
+
+def test_a_run_of_end_marks_is_one_end() -> None:
+    assert sentences("Wait... What?! Dots....7 go on. Yes.") == ["Wait...", "What?!", "Dots....7 go on.", "Yes."]

@@ -6,12 +6,13 @@ import math
 import re
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
+from itertools import islice
 
 from ras_agent.records import Passage, Step
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.words import content_words, stem, stems
 from ras_agent.tools.offline.question import QuestionAnalysis, analyse
-from ras_agent.tools.offline.reading import ReadPassage, read
+from ras_agent.tools.offline.reading import MOST_READ, ReadPassage, read
 
 # a word inside a name tells more than one outside
 _NAME_WEIGHT = 1.5
@@ -73,7 +74,7 @@ def gather(question: str, steps: Sequence[Step]) -> QuestionEvidence:
         for rank, hit in enumerate(step.hits):
             found.setdefault(hit.passage.id, hit.passage)
             ranks.setdefault(hit.passage.id, rank)
-    passages = {passage.id: passage for passage in read(found.values())}
+    passages = {passage.id: passage for passage in read(islice(found.values(), MOST_READ))}
     named = {word for mention in asked.mentions for word in stems(mention)}
     question_stems = list(dict.fromkeys(stems(question)))
     raw: dict[str, float] = {}

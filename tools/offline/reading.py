@@ -8,7 +8,6 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from html import unescape
 from itertools import pairwise
 from threading import Lock
 from typing import Literal
@@ -17,7 +16,7 @@ from ras_agent.records import Passage
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import name_spans
 from ras_agent.text.sentences import sentence_spans
-from ras_agent.text.titles import bare_title
+from ras_agent.text.titles import bare_title, unescaped
 from ras_agent.text.values import Figure, figures_in
 from ras_agent.text.words import FUNCTION_WORDS, fold, stem, stems
 
@@ -94,7 +93,7 @@ class ReadPassage:
     @cached_property
     def keys(self) -> frozenset[str]:
         """Canonical keys of its title's forms."""
-        forms = (self.topic, self.topic.split(", ")[0], unescape(self.title))
+        forms = (self.topic, self.topic.split(", ")[0], unescaped(self.title))
         return frozenset(canonical_key(form) for form in forms if form)
 
     @cached_property
@@ -139,6 +138,8 @@ class PassageMemo:
             return found
 
 
+MOST_READ = 500
+"""The most passages that a role of the offline mode compares with each other; it reads the first of more."""
 _MEMO = PassageMemo(most=1_000_000)  # about 40 MB when every part has been read
 
 
@@ -150,7 +151,10 @@ def read(passages: Iterable[Passage]) -> tuple[ReadPassage, ...]:
 MentionKind = Literal["name", "part", "place", "extended", "date", "number", "phrase"]
 
 _LONGEST_PHRASE = 5
-_INNER_JOINT = re.compile(r",?\s+(?:of|in|and|the|for|at|on)\b(?:\s+the\b)?\s+|\s*[,&]\s+|\s+[-–]\s+")
+# white space is read from its beginning alone, so that a long run of it is read once
+_INNER_JOINT = re.compile(
+    r"(?:,|(?<!\s))\s++(?:of|in|and|the|for|at|on)\b(?:\s++the\b)?\s++|(?<!\s)\s*+[,&]\s++|(?<!\s)\s++[-–]\s++"
+)
 _COMMA = re.compile(r",\s+")
 _SPACE = re.compile(r"[\s-]+")
 _QUOTES = "\"“”‘’'"

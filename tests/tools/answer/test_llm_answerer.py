@@ -13,7 +13,7 @@ from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Failure, Passage, Source, Triple
 from ras_agent.tools.answer.citations import read_citations
 from ras_agent.tools.answer.forms import FORMS, answer_part
-from ras_agent.tools.answer.llm import LLMAnswerer
+from ras_agent.tools.answer.llm import LLMAnswerer, _TokenStream
 
 BELL = Passage("p1", "Bell was born in Edinburgh in 1847.", "Bell")
 LEITH = Passage("p2", "The Water of Leith flows through Edinburgh.", "Water of Leith")
@@ -260,3 +260,15 @@ def test_hostile_evidence_cannot_leave_its_fence_nor_forge_numbers(text: str, qu
         1,
         0,
     ]
+
+
+def test_a_long_reply_is_read_again_less_often_than_it_grows() -> None:
+    tokens = _TokenStream()
+    due = [length for length in range(1, 100_001) if tokens.is_due(length)]
+    assert due[:1000] == list(range(1, 1001))
+    assert len(due) < 1100
+
+
+def test_a_reply_that_begins_anew_is_read_at_once() -> None:
+    tokens = _TokenStream()
+    assert [tokens.is_due(length) for length in (5000, 5001, 4000, 4001)] == [True, False, True, False]

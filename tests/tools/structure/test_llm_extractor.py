@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ras_agent.budget import Ledger, Limits, metered
 from ras_agent.records import Failure, Passage, Source, Triple
-from ras_agent.tools.structure.llm import LLMExtractor
+from ras_agent.tools.structure.llm import MOST_FACTS, LLMExtractor
 from ras_agent.tools.structure.parse_triples import parse_triples
 
 BELL = Passage("p1", "He moved to Canada. Bell was born in Edinburgh in 1847.", "Alexander Graham Bell")
@@ -176,3 +176,12 @@ def test_a_passage_holds_no_live_facts_and_stays_in_its_fence(text: str) -> None
     assert parse_triples(turn).triples == ()
     assert turn.count("</passage>") == 1
     assert "[SUFFICIENT]" not in turn
+
+
+def test_of_a_reply_that_does_not_stop_the_first_facts_are_taken(scripted_model: Any) -> None:
+    reply = "\n".join(f"(S> Bell | P> said | O> {number})" for number in range(MOST_FACTS + 5))
+    found = LLMExtractor(scripted_model(reply)).extract([BELL])
+    assert [fact.object for fact in found.triples] == [str(number) for number in range(MOST_FACTS)]
+    assert [failure.message for failure in found.failures] == [
+        "only the first 1,000 of 1,005 facts were taken (passage p1)"
+    ]

@@ -5,7 +5,7 @@ from hypothesis import find, given
 from hypothesis import strategies as st
 
 from ras_agent.records import Triple
-from ras_agent.tools.structure.parse_triples import parse_triples
+from ras_agent.tools.structure.parse_triples import LONGEST_FIELD, parse_triples
 
 ABC, DEF = Triple("a", "b", "c"), Triple("d", "e", "f")
 
@@ -175,3 +175,15 @@ def test_no_word_vanishes(pieces: list[str]) -> None:
     found = "".join(f"{triple.subject}{triple.predicate}{triple.object}" for triple in parsed.triples)
     found += "".join(parsed.leftovers)
     assert [found.count(text) for text in WORDS if text] == [reply.count(text) for text in WORDS if text]
+
+
+def test_a_field_beyond_its_bound_is_none_and_is_left_over() -> None:
+    longest, longer = "x" * LONGEST_FIELD, "x" * (LONGEST_FIELD + 1)
+    parsed = parse_triples(f"(S> a | P> is | O> {longest})\n(S> b | P> is | O> {longer})\n(S> c | P> is | O> d)")
+    assert parsed.triples == (Triple("a", "is", longest), Triple("c", "is", "d"))
+    assert parsed.broken == (f"(S> b | P> is | O> {longer})",)
+
+
+def test_blank_lines_before_a_closing_parenthesis_are_inside_the_triple() -> None:
+    parsed = parse_triples("(S> a | P> is | O> b (c \n\n ) \n ) (S> d | P> is | O> e \n\n f")
+    assert parsed.triples == (Triple("a", "is", "b (c )"), Triple("d", "is", "e"))

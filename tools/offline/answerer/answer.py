@@ -15,7 +15,7 @@ from ras_agent.tools.offline.answerer.rank import Ranker, packaged_ranker
 from ras_agent.tools.offline.answerer.shared import Common, common_ground, spoken
 from ras_agent.tools.offline.answerer.yes_no import decide
 from ras_agent.tools.offline.question import QuestionAnalysis, analyse
-from ras_agent.tools.offline.reading import ReadPassage, Sentence, read
+from ras_agent.tools.offline.reading import MOST_READ, ReadPassage, Sentence, read
 
 I_DO_NOT_KNOW = "I don't know: the passages found do not hold the answer."
 # on HotpotQA questions that were not trained on, the answers below it were worth a quarter of a point of F1
@@ -42,7 +42,7 @@ class OfflineAnswerer:
 
     def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage]) -> Answer:
         """Return the answer as the passages write it; `confidence` is the token F1 to expect of it."""
-        asked, found = analyse(question), read(passages)
+        asked, found = analyse(question), read(passages[:MOST_READ])
         if not any(passage.sentences for passage in found):
             return Answer(I_DO_NOT_KNOW, abstained=True)
         sides = sides_of(asked, found)

@@ -18,7 +18,7 @@ _DEFINED = re.compile(
     r"\b(?:who|which|that|whose|where|when|known|best|from|based|born|directed|written|produced|released|founded|formed"
     r"|located|in|by|for|with|on|at|to|as)\b|[;:(]|\.(?=\s|$)"
 )
-_LISTED = re.compile(r",\s+(?:and\s+)?|\s+and\s+|\s+of\s+|\s*/\s*|\s+&\s+")
+_LISTED = re.compile(r",\s++(?:and\s++)?|(?<!\s)(?:\s++(?:and|of|&)\s++|\s*+/\s*+)")
 _PEOPLE_OF = frozenset(
     map(stem, word_set("nationality country origin ethnicity citizenship nation continent state city"))
 )

@@ -48,6 +48,16 @@ class Question:
         known = self.metadata.get("hops")
         return int(known) if known else len(self.decomposition) or len(set(self.supporting)) or None
 
+    def names(self, passages: Iterable[Passage]) -> tuple[str, ...]:
+        """Return what gold annotations call each passage: its title, or its id; a piece of a gold one is that one."""
+        if self.by_title:
+            return tuple(passage.title for passage in passages)
+        gold = frozenset(self.supporting)
+        return tuple(
+            passage.document_id if passage.document_id in gold and passage.id not in gold else passage.id
+            for passage in passages
+        )
+
     @property
     def choices(self) -> Mapping[str, str]:
         """Return the options by label; none if the question has no options."""

@@ -115,7 +115,9 @@ class Settings(BaseModel):
     embedder: str | None = _VECTORS(
         None, "minilm, st:MODEL or provider:MODEL, for dense and hybrid retrieval; without one, BM25 alone."
     )
-    chunk_size: PositiveInt = _PASSAGES(1000, "Longest passage, in characters.")
+    chunk_size: PositiveInt | None = _PASSAGES(
+        None, "Longest passage, in characters; if not set, 1000, and records with an id stay whole."
+    )
     overlap: NonNegativeInt = _PASSAGES(200, "Characters of whole sentences repeated in the next passage.")
     text_field: str = _RECORDS("text", "Key or column of the text.")
     title_field: str = _RECORDS("title", "Key or column of the title.")
@@ -130,8 +132,9 @@ class Settings(BaseModel):
 
     @model_validator(mode="after")
     def _overlap_leaves_room(self) -> Self:
-        if self.overlap >= self.chunk_size:
-            raise ValueError(f"overlap {self.overlap} must be less than chunk_size {self.chunk_size}")
+        size = self.chunk_size or 1000
+        if self.overlap >= size:
+            raise ValueError(f"overlap {self.overlap} must be less than chunk_size {size}")
         return self
 
 

@@ -59,8 +59,7 @@ class Outcome:
 
     def ranked(self, question: Question) -> list[str]:
         """Return what was retrieved, by title or id as the question names its gold passages, each name once."""
-        names = [passage.title if question.by_title else passage.id for passage in self.passages]
-        return list(dict.fromkeys(names))
+        return list(dict.fromkeys(question.names(self.passages)))
 
     def triples(self) -> list[tuple[str, str, str]]:
         """Return the question graph's facts as (subject, predicate, object)."""

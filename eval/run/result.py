@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 from ras_agent.eval.question import Question
-from ras_agent.records import JSON
+from ras_agent.records import JSON, Passage
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +54,13 @@ class Result:
 
 def result_of(question: Question, out: Mapping[str, Any], *, seconds: float, trace: JSON | None = None) -> Result:
     """Return the result, not yet scored, of an agent that returned `out` (see ras_agent.graphs.state.Outputs)."""
-    passages = out.get("passages", {}).values()
+    passages = map(Passage.from_dict, out.get("passages", {}).values())
     calls = (out.get("usage") or {}).get("calls", ())
     return Result(
         **_asked(question),
         answer=out.get("answer", ""),
         abstained=bool(out.get("abstained")),
-        retrieved=tuple(passage.get("title", "") if question.by_title else passage["id"] for passage in passages),
+        retrieved=question.names(passages),
         stop_reason=out.get("stop_reason", ""),
         hops=len(out.get("steps", ())),
         seconds=seconds,

@@ -229,10 +229,11 @@ class OracleAnswerer:
 
 
 def named(passages: Iterable[Passage], by_title: bool) -> dict[str, list[Passage]]:
-    """Passages by title or by id, as gold annotations name them; several may share a title."""
+    """Passages by title or by id, as gold annotations name them; several may share a title or be cut from one."""
     table: dict[str, list[Passage]] = {}
     for passage in passages:
-        table.setdefault(passage.title if by_title else passage.id, []).append(passage)
+        for name in {passage.title} if by_title else {passage.id, passage.document_id or passage.id}:
+            table.setdefault(name, []).append(passage)
     return table
 
 

@@ -244,7 +244,7 @@
 
   function sourceCard(source) {
     const passage = trace.passages[source.passage_id];
-    const origin = [`hop ${source.hop}`, source.extractor && `read by ${source.extractor}`, source.passage_id].filter(Boolean).join(" · ");
+    const origin = [`hop ${source.hop}`, source.extractor && (source.extractor.startsWith("stated: ") ? source.extractor : `read by ${source.extractor}`), source.passage_id].filter(Boolean).join(" · ");
     const text = passage ? excerpt(passage.text, source.start, source.end) : ["This passage is not in the trace."];
     return make("div", { class: "card", hop: source.hop },
       make("h3", {}, passage?.title || source.passage_id),

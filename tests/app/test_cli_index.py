@@ -112,6 +112,31 @@ def test_fields_and_chunks_can_be_set(cli: Cli, tmp_path: Path) -> None:
     ]
 
 
+def test_records_with_an_id_stay_whole_and_the_long_ones_are_told(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"id": "x", "text": "%s"}\n' % ("It is long. " * 100))
+    assert cli("index", "a.jsonl", "--out", "my.index").stdout == (
+        "long     1 record is longer than 1,000 characters and whole, as records with an\n"
+        "         id are; --chunk-size N cuts them\n"
+        "my.index 1 passage · 1 written\n"
+    )
+    assert cli("index", "a.jsonl", "--out", "my.index", "--chunk-size", 1000).stdout == (
+        "my.index 2 passages · 2 written\n"
+    )
+
+
+def test_a_folder_that_was_moved_is_told_and_so_is_one_that_is_gone(cli: Cli, docs: Path) -> None:
+    cli("index", "docs", "--out", "my.index")
+    Path("moved").mkdir()
+    new = docs.rename(docs.parent / "moved" / "docs")
+    told = cli("index", "moved/docs", "--out", "my.index").stdout
+    assert "".join(told.split()).startswith(f"moved{docs}isnow{new}my.index2passages")
+    Path("other").mkdir()
+    Path("other/c.txt").write_text("Text of c.")
+    new.rename(docs.parent / "away")
+    told = "".join(cli("index", "other", "--out", "my.index").stdout.split())
+    assert told.startswith(f"gone{new}:whatcamefromthereisstillintheindex;--forgetPATHremovesit")
+
+
 def test_ids_can_be_numbered(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("id,text\nx,one\nx,two\n")
     cli("index", "a.csv", "--out", "my.index", "--id-field", "")

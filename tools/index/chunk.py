@@ -6,15 +6,19 @@ import hashlib
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ras_agent.records import Passage
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.tools.index.load import Document
+from ras_agent.tools.index.stated_facts import metadata_of_pieces
 
 Span = tuple[int, int]
+
+PIECE = re.compile(r"(.+)#(\d+)-[0-9a-f]{8}", re.DOTALL)
+"""The id of a passage that was cut from a document: the document's id, and the number."""
 
 _AFTER_WORD = re.compile(r"(?<=\S)(?=\s)")
 _AFTER_CLAUSE = re.compile(r"(?<=[,;:、，；：])")
@@ -26,11 +30,13 @@ class Chunking:
     """Sets how long passages are, in characters, a unit that all scripts have (1,000 are about 170 English words).
 
     size: the most characters of a passage. overlap: how many characters a passage may repeat from the one before, in
-    whole sentences.
+    whole sentences. cut_records: whether to cut also the records of JSON Lines and tables that come with an id, as the
+    passages of a corpus do that was cut already.
     """
 
     size: int = 1000
     overlap: int = 200
+    cut_records: bool = False
 
     def __post_init__(self) -> None:
         if self.size < 1 or not 0 <= self.overlap < self.size:
@@ -45,16 +51,25 @@ DEFAULT_CHUNKING = Chunking()
 def passages_of(document: Document, chunking: Chunking = DEFAULT_CHUNKING) -> Iterator[Passage]:
     """Yield the document's passages. A document that fits in one passage gives it its own id and its whole text.
 
-    Other passages are called `document#number-hash`: the same text always gets the same ids, another text others.
+    Other passages are called `document#number-hash`: the same text always gets the same ids, another text others. Facts
+    that the document states go to the passages that they are about.
     """
     text = document.text
-    spans = [(0, len(text))] if len(text) <= chunking.size else chunk_spans(text, chunking)
+    whole = len(text) <= chunking.size or (document.record and not chunking.cut_records)
+    spans = [(0, len(text))] if whole else chunk_spans(text, chunking)
     if len(spans) == 1:
-        yield _passage(document, spans[0], document.id)
+        yield _passage(document, spans[0], document.id, document.metadata)
         return
+    metadata = metadata_of_pieces(document.metadata, [text[start:end] for start, end in spans])
     for number, (start, end) in enumerate(spans, start=1):
         digest = hashlib.blake2b(text[start:end].encode(), digest_size=4).hexdigest()
-        yield _passage(document, (start, end), f"{document.id}#{number}-{digest}")
+        yield _passage(document, (start, end), f"{document.id}#{number}-{digest}", metadata[number - 1])
+
+
+def piece_number(passage: Passage) -> int:
+    """Return which piece of its document a passage is, from 1; 0 for one that was not cut by `passages_of`."""
+    found = PIECE.fullmatch(passage.id)
+    return int(found[2]) if found and found[1] == passage.document_id else 0
 
 
 def chunk_spans(text: str, chunking: Chunking = DEFAULT_CHUNKING) -> list[Span]:
@@ -106,8 +121,8 @@ def _cut(text: str, start: int, size: int) -> int:
     return start + cut
 
 
-def _passage(document: Document, span: Span, name: str) -> Passage:
-    metadata: dict[str, Any] = dict(document.metadata)
+def _passage(document: Document, span: Span, name: str, about: Mapping[str, Any]) -> Passage:
+    metadata = dict(about)
     if document.pages:
         metadata["page"] = bisect_right(document.pages, span[0])
     return Passage(name, document.text[span[0] : span[1]], document.title, document.id, metadata)

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Callable, Sequence
 from itertools import chain, count
 from pathlib import Path, PurePosixPath
 
+from ras_agent.tools.index.chunk import PIECE
 from ras_agent.tools.index.find_files import SourceFile
 from ras_agent.tools.index.journal import Journal
-
-_PIECE = re.compile(r"(.+)#\d+-[0-9a-f]{8}", re.DOTALL)  # the id of a passage that was cut from a document
 
 
 def label_of(file: SourceFile, journal: Journal) -> str:
@@ -106,10 +104,10 @@ def _is_there(path: Path) -> bool:
 
 def _is_free(name: str, journal: Journal) -> bool:
     """Return whether no document has the id, and neither it nor another is what a piece of the other is called."""
-    piece = _PIECE.fullmatch(name)
+    piece = PIECE.fullmatch(name)
     if journal.document(name) or (piece and journal.document(piece[1])):
         return False
-    return not any(_PIECE.fullmatch(other) for other in journal.ids_from(f"{name}#", f"{name}$"))
+    return not any(PIECE.fullmatch(other) for other in journal.ids_from(f"{name}#", f"{name}$"))
 
 
 def _unlike_others(name: str, path: Path, is_file: bool, is_taken: Callable[[str], bool]) -> str:

@@ -53,6 +53,7 @@ class IngestReport:
     vanished: files that were indexed from the named folders before and are not found there now; after pruning only
     those whose folder cannot be read. moved: folders and files that were known at another place, both places. stranded:
     folders and files that were named before and are gone, if this run brought new ones; what came from them stays.
+    long_records: written ones that are longer than a passage should be, and stayed whole since they came with an id.
     """
 
     files: int
@@ -66,6 +67,7 @@ class IngestReport:
     vanished: tuple[str, ...]
     moved: tuple[tuple[str, str], ...] = ()
     stranded: tuple[str, ...] = ()
+    long_records: int = 0
 
     @property
     def errors(self) -> tuple[Skipped, ...]:
@@ -185,6 +187,7 @@ class _IngestRun:
             vanished=tuple(sorted(vanished.values())),
             moved=tuple((str(old), str(new)) for old, new in moved),
             stranded=tuple(map(str, stranded)),
+            long_records=self._counts["long_records"],
         )
 
     def _take_file(self, file: SourceFile) -> None:
@@ -231,6 +234,8 @@ class _IngestRun:
         else:
             self._new += passages_of(replace(document, id=name), self._chunking)
             self._counts["documents_written"] += 1
+            whole = document.record and not self._chunking.cut_records
+            self._counts["long_records"] += whole and len(document.text) > self._chunking.size
         self._journal.put_document(name, file, document.id, document.place, digest)
         if len(self._new) >= self._batch:
             self._flush()

@@ -17,6 +17,7 @@ from ras_agent.tools.index.journal import open_journal
 from ras_agent.tools.index.load import Skipped
 from ras_agent.tools.index.manifest import EmbedderIdentity
 from ras_agent.tools.index.row_table import hash_of
+from ras_agent.tools.index.stated_facts import stated_facts
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.disk import readable_kg_manifest
 from ras_agent.tools.kg.equivalence import Equivalence
@@ -25,7 +26,7 @@ from ras_agent.tools.kg.formats.gfm_csv import read_gfm_csv
 from ras_agent.tools.kg.formats.openie import load_openie
 from ras_agent.tools.kg.formats.triples import PlacedTriple, load_triples
 from ras_agent.tools.kg.index import FOLDER, KGIndex
-from ras_agent.tools.kg.passage_facts import ImportedFacts, PassageFacts, knowledge_passages, match_facts, stated_facts
+from ras_agent.tools.kg.passage_facts import ImportedFacts, PassageFacts, knowledge_passages, match_facts
 from ras_agent.tools.kg.writer import KGProgress, open_writer
 from ras_agent.tools.roles import resolve_extractor, role_name
 

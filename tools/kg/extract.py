@@ -10,7 +10,7 @@ from ras_agent.calling import acall
 from ras_agent.errors import RasError
 from ras_agent.protocols import Extractor
 from ras_agent.records import Extraction, Failure, Passage
-from ras_agent.tools.kg.passage_facts import stated_facts
+from ras_agent.tools.index.stated_facts import stated_facts
 from ras_agent.tools.spread.pool import Do, Here, Order, results_in_order
 from ras_agent.tools.spread.processes import Processes
 

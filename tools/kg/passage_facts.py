@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from ras_agent.records import Passage, Source, Triple
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.titles import bare_title
+from ras_agent.tools.index.chunk import piece_number
 from ras_agent.tools.index.load import Skipped
+from ras_agent.tools.index.stated_facts import STATED, mentions, pieces_about, sentence_of
 from ras_agent.tools.kg.formats.triples import PlacedTriple
 
-STATED = "facts"
-"""The metadata key under which a passage lists its own facts, each [subject, predicate, object, place]."""
 _SIZE = 1000  # characters of a passage
 
 _T = TypeVar("_T")
@@ -42,11 +42,6 @@ def facts_in(passage: Passage, triples: tuple[Triple, ...]) -> PassageFacts:
     return PassageFacts(passage.id, triples, (title,) if canonical_key(title) else ())
 
 
-def sentence_of(subject: str, predicate: str, object_: str) -> str:
-    """Return a fact as a sentence."""
-    return f"{subject} {predicate} {object_}."
-
-
 def knowledge_passages(triples: Iterable[PlacedTriple], label: str, size: int = _SIZE) -> list[Passage]:
     """Turn triples into passages of about `size` characters at most, titled after the head of their facts.
 
@@ -65,33 +60,6 @@ def knowledge_passages(triples: Iterable[PlacedTriple], label: str, size: int = 
             name = f"{label}#{head}" if number == 1 else f"{label}#{head}#{number}"
             passages.append(Passage(name, text, part[0].subject, label, {STATED: facts}))
     return passages
-
-
-def stated_facts(passage: Passage) -> tuple[Triple, ...] | None:
-    """Return the facts in a passage's metadata, each with the span of its sentence and, as extractor, its place.
-
-    None for a passage without such facts, or whose metadata holds something else under that key.
-    """
-    listed = passage.metadata.get(STATED)
-    if not isinstance(listed, Sequence) or isinstance(listed, str) or not listed or not all(map(_is_fact, listed)):
-        return None
-    facts = []
-    for subject, predicate, object_, place in listed:
-        sentence = sentence_of(subject, predicate, object_)
-        start = passage.text.find(sentence)
-        if start >= 0:  # a passage may be a piece of what was indexed
-            facts.append(Triple(subject, predicate, object_, (_source(passage, start, sentence, place),)))
-    return tuple(facts)
-
-
-def _source(passage: Passage, start: int, sentence: str, place: str) -> Source:
-    return Source(passage.id, start, start + len(sentence), extractor=place)
-
-
-def _is_fact(item: Any) -> bool:
-    if isinstance(item, str | Mapping) or not isinstance(item, Sequence):
-        return False
-    return len(item) == 4 and all(isinstance(field, str) and field.strip() for field in item)
 
 
 def _parts(facts: Sequence[PlacedTriple], size: int) -> Iterable[list[PlacedTriple]]:
@@ -128,37 +96,46 @@ class MatchedFacts:
 def match_facts(imported: Sequence[ImportedFacts], passages: Iterable[Passage]) -> MatchedFacts:
     """Match each of `imported` to the passage with its id, or else to the only one with that title.
 
-    Facts of another text than the passage's are skipped, and so are facts whose place is outside the text; a passage
-    with no other imported facts is then left out. What several files say of a passage counts once.
+    Facts of a document that was cut go to the passages that hold their places, or else to those that name both of their
+    ends, or else to the first. Facts of another text than the passage's are skipped, and so are facts whose place is
+    outside the text; a passage with no other imported facts is then left out. What several files say of a passage
+    counts once.
     """
     wanted = {item.facts.passage_id for item in imported}
     by_id: dict[str, Passage] = {}
+    by_document: dict[str, list[Passage]] = {}
     by_title: dict[str, list[Passage]] = {}
     for passage in passages:
         if passage.id in wanted:
             by_id[passage.id] = passage
+        elif passage.document_id in wanted:
+            by_document.setdefault(passage.document_id, []).append(passage)
         if passage.title in wanted:
             by_title.setdefault(passage.title, []).append(passage)
     matched = MatchedFacts()
     found: dict[str, PassageFacts] = {}
     for item in imported:
         name = item.facts.passage_id
-        own = [by_id[name]] if name in by_id else by_title.get(name, [])
+        own = [by_id[name]] if name in by_id else by_document.get(name) or by_title.get(name, [])
+        if len({passage.document_id or passage.id for passage in own}) == 1:
+            own = sorted(own, key=piece_number)
         if reason := _reason(item, own):
             matched.skipped.append(Skipped(item.where, f"facts of {name!r}, {reason}"))
             continue
-        (passage,) = own
-        triples, outside = _within(item.facts.triples, name, passage)
+        outside: list[str] = []
+        parts = [(own[0], item.facts)] if len(own) == 1 else _of_pieces(item, own, outside)
+        for passage, facts in parts:
+            triples = _within(facts.triples, facts.passage_id, passage, outside)
+            if outside and not triples and not facts.entities:
+                continue  # nothing must not replace the facts stored for the passage
+            before = found.get(passage.id, PassageFacts(passage.id))
+            found[passage.id] = PassageFacts(
+                passage.id, _united(before.triples, triples), _united(before.entities, facts.entities)
+            )
+            matched.passages[passage.id] = passage
         if outside:
             reason = f"{len(outside)} of the facts of {name!r} have places outside its text: {outside[0]}"
             matched.skipped.append(Skipped(item.where, reason))
-            if not triples and not item.facts.entities:
-                continue  # nothing must not replace the facts stored for the passage
-        before = found.get(passage.id, PassageFacts(passage.id))
-        found[passage.id] = PassageFacts(
-            passage.id, _united(before.triples, triples), _united(before.entities, item.facts.entities)
-        )
-        matched.passages[passage.id] = passage
     matched.facts.extend(found.values())
     return matched
 
@@ -169,23 +146,71 @@ def _united(first: Iterable[_T], second: Iterable[_T]) -> tuple[_T, ...]:
 
 
 def _reason(item: ImportedFacts, own: Sequence[Passage]) -> str:
-    """Return why no passage can take the facts; "" if one can."""
+    """Return why no passage, and no pieces of one document, can take the facts; "" if they can."""
     if not own:
         return "which is no passage of the index"
-    if len(own) > 1:
+    if len({passage.document_id or passage.id for passage in own}) > 1:
         return f"the title of {len(own)} passages of the index: give the id of one"
-    if item.text is not None and item.text != own[0].text:
+    if item.text is not None and _starts(item.text, own) is None:
         return "which has another text in the index"
     return ""
 
 
-def _within(triples: Iterable[Triple], name: str, passage: Passage) -> tuple[list[Triple], list[str]]:
-    """Return the facts with places in `passage`, under its own id, and descriptions of those outside its text."""
-    inside, outside = [], []
+def _starts(text: str, pieces: Sequence[Passage]) -> list[int] | None:
+    """Return where each piece begins in a text; None if the text has other words than the pieces."""
+    if len(pieces) == 1:
+        return [0] if text == pieces[0].text else None
+    starts: list[int] = []
+    for piece in pieces:
+        starts.append(text.find(piece.text, starts[-1] + 1 if starts else 0))
+        if starts[-1] < 0:
+            return None
+    ends = [0, *(start + len(piece.text) for start, piece in zip(starts, pieces, strict=True))]
+    left_out = [text[end:start] for end, start in zip(ends, [*starts, len(text)], strict=True)]
+    return None if any(map(str.strip, left_out)) else starts
+
+
+def _of_pieces(
+    item: ImportedFacts, pieces: Sequence[Passage], outside: list[str]
+) -> list[tuple[Passage, PassageFacts]]:
+    """Return what each piece of a document states of the document's facts; report impossible places in `outside`."""
+    texts = [piece.text for piece in pieces]
+    starts = _starts(item.text, pieces) if item.text is not None else None
+    triples: list[list[Triple]] = [[] for _ in pieces]
+    for triple in item.facts.triples:
+        spans = item.facts.spans(triple)
+        if item.text is not None and any(not 0 <= start <= end <= len(item.text) for start, end in spans):
+            outside.append(str(triple))
+            continue
+        placed = {
+            number: Source(pieces[number].id, start - begin, end - begin)
+            for start, end in spans
+            for number, begin in enumerate(starts or ())
+            if start < end and begin <= start and end <= begin + len(texts[number])
+        }
+        if not placed:
+            about = pieces_about((triple.subject, triple.predicate, triple.object), texts)
+            placed = {number: Source(pieces[number].id, 0, len(texts[number])) for number in about}
+        for number, source in placed.items():
+            triples[number].append(replace(triple, sources=(source,)))
+    entities: list[list[str]] = [[] for _ in pieces]
+    for name in item.facts.entities:
+        title = [number for number, piece in enumerate(pieces) if name in (piece.title, bare_title(piece.title))]
+        for number in title or [number for number, text in enumerate(texts) if mentions(text, name)] or [0]:
+            entities[number].append(name)
+    return [
+        (piece, PassageFacts(piece.id, tuple(own), tuple(named)))
+        for piece, own, named in zip(pieces, triples, entities, strict=True)
+    ]
+
+
+def _within(triples: Iterable[Triple], name: str, passage: Passage, outside: list[str]) -> list[Triple]:
+    """Return the facts with places in `passage`, under its own id; add descriptions of the others to `outside`."""
+    inside = []
     for triple in triples:
         places = [source for source in triple.sources if source.passage_id == name]
         if any(not 0 <= source.start <= source.end <= len(passage.text) for source in places):
             outside.append(str(triple))
         else:
             inside.append(replace(triple, sources=tuple(replace(source, passage_id=passage.id) for source in places)))
-    return inside, outside
+    return inside

@@ -23,6 +23,7 @@ from ras_agent.records import Failure, Passage
 from ras_agent.tools.embed.embedders import resolve_embedder
 from ras_agent.tools.index.manifest import EmbedderIdentity
 from ras_agent.tools.index.row_table import hash_of, indexed_text
+from ras_agent.tools.index.stated_facts import STATED
 from ras_agent.tools.kg.arrays import KGArrays, Vectors
 from ras_agent.tools.kg.assemble import assemble, with_equivalences
 from ras_agent.tools.kg.disk import (
@@ -36,7 +37,7 @@ from ras_agent.tools.kg.disk import (
 from ras_agent.tools.kg.equivalence import Equivalence, comparable, mutual, near_lists, near_lists_after
 from ras_agent.tools.kg.extract import Extract
 from ras_agent.tools.kg.index import KGIndex, described
-from ras_agent.tools.kg.passage_facts import STATED, PassageFacts, facts_in
+from ras_agent.tools.kg.passage_facts import PassageFacts, facts_in
 from ras_agent.tools.kg.store import FactStore, PassageRecord, open_fact_store
 
 STORE = "facts.sqlite"

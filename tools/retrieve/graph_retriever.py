@@ -18,11 +18,11 @@ import numpy.typing as npt
 
 from ras_agent.errors import ModelCallError
 from ras_agent.records import Failure, Hit, Passage, Triple
+from ras_agent.tools.index.stated_facts import STATED, sentence_of
 from ras_agent.tools.index.ties import level
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.link import LinkedEntity
 from ras_agent.tools.kg.linked_graph import LinkedGraph
-from ras_agent.tools.kg.passage_facts import STATED, sentence_of
 from ras_agent.tools.subgraph.graph import Graph, Subgraph, plain_name
 from ras_agent.tools.subgraph.paths import RankedPath
 

@@ -9,7 +9,7 @@ from ras_agent.calling import acall, call
 from ras_agent.errors import BudgetExceeded, ModelCallError
 from ras_agent.protocols import Extractor
 from ras_agent.records import Extraction, Failure, Passage, Triple
-from ras_agent.tools.kg.passage_facts import stated_facts
+from ras_agent.tools.index.stated_facts import stated_facts
 from ras_agent.tools.roles import role_name
 
 

@@ -65,7 +65,9 @@ def index(
             [*(paths or ()), *([bundled] if sample else [])],
             target,
             embedder=settings.embedder,
-            chunking=Chunking(settings.chunk_size, settings.overlap),
+            chunking=Chunking(
+                settings.chunk_size or 1000, settings.overlap, cut_records=settings.chunk_size is not None
+            ),
             fields=Fields(settings.text_field, settings.title_field, settings.id_field or None),
             strict=strict,
             prune=prune,
@@ -109,12 +111,20 @@ def _print_report(console: Console, report: IngestReport, out: Path, *, prune: b
     """Print what was left out and what was done; `_print_errors` prints the errors."""
     from rich.text import Text
 
+    from ras_agent.tools.index.chunk import Chunking
+
     left_out = [item for item in report.skipped if not item.error]
     if left_out:
         lines = [f"{item.place}: {item.reason}" for item in left_out] if verbose else _grouped(left_out)
         hang(console, Text("left out "), Text("\n".join(map(inert, lines)), "dim"), 9)
     for old, new in report.moved:
         hang(console, Text("moved    "), Text(f"{inert(old)} is now {inert(new)}", "dim"), 9)
+    if report.long_records:
+        what = "record is" if report.long_records == 1 else "records are"
+        remedy = (
+            f"longer than {Chunking().size:,} characters and whole, as records with an id are; --chunk-size N cuts them"
+        )
+        hang(console, Text("long     "), Text(f"{report.long_records:,} {what} {remedy}", "dim"), 9)
     if report.stranded:
         remedy = "what came from there is still in the index; --forget PATH removes it"
         hang(console, Text("gone     "), Text(f"{inert(_first(report.stranded))}: {remedy}", "dim"), 9)

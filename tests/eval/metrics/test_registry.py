@@ -7,6 +7,7 @@ import pytest
 from ras_agent.errors import UnknownName
 from ras_agent.eval.metrics.registry import Outcome, metric_names, score
 from ras_agent.eval.question import Question
+from ras_agent.eval.run.result import result_of
 from ras_agent.records import Citation, Passage, Triple
 
 ORR = Passage("p1", "Tam Orr owned Fell Mill.", "Fell Mill")
@@ -119,6 +120,17 @@ def test_an_outcome_is_made_of_an_agents_output() -> None:
         "citation_support": 1.0,
         "answer_in_facts": 1.0,
     }
+
+
+def test_the_pieces_of_a_gold_passage_count_as_that_passage() -> None:
+    question = Question("q", "?", (), ("a", "b#1"))
+    names = [("c#1", "c"), ("a#2", "a"), ("b#1", "b"), ("a#1", "a")]
+    outcome = _outcome(passages=tuple(Passage(name, "Text.", "Title", document) for name, document in names))
+    assert outcome.ranked(question) == ["c#1", "a", "b#1"]
+    assert score(question, outcome, ("recall@2", "recall@3")) == {"recall@2": 0.5, "recall@3": 1.0}
+    assert result_of(question, {"passages": {p.id: p.to_dict() for p in outcome.passages}}, seconds=1).retrieved == (
+        "c#1", "a", "b#1", "a",
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["f2", "recall@0", "recall@x", "f1@5"])

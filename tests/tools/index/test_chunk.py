@@ -70,6 +70,12 @@ def test_every_chunk_carries_title_metadata_and_document_id() -> None:
         assert (passage.title, passage.document_id, passage.metadata) == ("Bell", "d", {"lang": "en"})
 
 
+def test_a_record_with_an_id_stays_whole_unless_records_are_cut() -> None:
+    record = Document("d", TEXT, record=True)
+    assert [passage.text for passage in passages_of(record, Chunking(50, 0))] == [TEXT]
+    assert [passage.document_id for passage in passages_of(record, Chunking(50, 0, cut_records=True))] == ["d", "d"]
+
+
 def test_chunks_of_a_paged_document_say_on_which_page_they_begin() -> None:
     document = Document("d", "First page. More of it. Second page.", pages=(0, 24))
     pages = [passage.metadata["page"] for passage in passages_of(document, Chunking(12, 0))]

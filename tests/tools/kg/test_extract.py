@@ -63,7 +63,7 @@ def test_a_passage_that_cannot_be_read_is_a_failure_of_its_own(way: dict[str, in
 def test_a_passage_that_comes_with_its_facts_states_those(way: dict[str, int]) -> None:
     passage = Passage("a", "Tay flows to sea.", metadata={"facts": [["Tay", "flows to", "sea", "f.tsv line 1"]]})
     ((_, found),) = read_each(Fragile(), **way)([passage])
-    assert found.triples == (Triple("Tay", "flows to", "sea", (Source("a", 0, 17, extractor="f.tsv line 1"),)),)
+    assert found.triples == (Triple("Tay", "flows to", "sea", (Source("a", 0, 17, extractor="stated: f.tsv line 1"),)),)
 
 
 def test_an_extractor_that_breaks_ends_the_reading() -> None:

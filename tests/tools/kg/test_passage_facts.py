@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from ras_agent.records import Passage, Source, Triple
+from ras_agent.tools.index.chunk import Chunking, passages_of
+from ras_agent.tools.index.load import Document
 from ras_agent.tools.kg.formats.triples import PlacedTriple
 from ras_agent.tools.kg.passage_facts import (
     ImportedFacts,
     PassageFacts,
     knowledge_passages,
     match_facts,
-    stated_facts,
 )
 
 FACTS = [
@@ -31,30 +30,11 @@ def test_an_entity_s_facts_are_one_passage() -> None:
     assert leith.text == "Leith flows through Edinburgh."
 
 
-def test_facts_have_the_span_of_their_sentence_and_their_line() -> None:
-    bell, _ = knowledge_passages(FACTS, "a.nt")
-    assert stated_facts(bell) == (
-        Triple("Bell", "born in", "Edinburgh", (Source("a.nt#bell", 0, 23, extractor="a.nt line 1"),)),
-        Triple("bell", "patented", "telephone", (Source("a.nt#bell", 24, 48, extractor="a.nt line 3"),)),
-    )
-
-
 def test_many_facts_are_several_passages() -> None:
     facts = [PlacedTriple("Bell", "knew", f"Person {number}", "a") for number in range(5)]
     passages = knowledge_passages(facts, "a", size=50)
     assert [passage.id for passage in passages] == ["a#bell", "a#bell#2", "a#bell#3"]
-    assert sum(len(stated_facts(passage) or ()) for passage in passages) == 5
-
-
-def test_a_piece_of_a_passage_states_the_facts_whose_sentences_it_has() -> None:
-    bell, _ = knowledge_passages(FACTS, "a.nt")
-    piece = Passage("piece", bell.text[24:], metadata=bell.metadata)
-    assert [fact.object for fact in stated_facts(piece) or ()] == ["telephone"]
-
-
-@pytest.mark.parametrize("metadata", [{}, {"facts": "x"}, {"facts": []}, {"facts": [["a", "b"]]}, {"facts": {"a": 1}}])
-def test_other_metadata_states_nothing(metadata: dict[str, Any]) -> None:
-    assert stated_facts(Passage("p", "text", metadata=metadata)) is None
+    assert sum(len(passage.metadata["facts"]) for passage in passages) == 5
 
 
 def test_facts_go_to_the_one_passage_of_a_title() -> None:
@@ -68,6 +48,66 @@ def test_facts_go_to_the_one_passage_of_a_title() -> None:
     assert [str(item) for item in matched.skipped] == [
         "g: facts of 'Two', the title of 2 passages of the index: give the id of one"
     ]
+
+
+LONG = "Bell was born in Edinburgh. He moved to Canada. He patented the telephone."
+PIECES = list(passages_of(Document("bell", LONG, "Bell"), Chunking(50, 0)))
+
+
+def imported(*triples: Triple, text: str | None = LONG, entities: tuple[str, ...] = ()) -> ImportedFacts:
+    return ImportedFacts(PassageFacts("bell", triples, entities), "f", text)
+
+
+class TestDocumentsThatWereCut:
+    def test_a_fact_goes_to_the_piece_that_holds_its_place(self) -> None:
+        born = Triple("Bell", "born in", "Edinburgh", (Source("bell", 0, 27),))
+        phone = Triple("He", "patented", "telephone", (Source("bell", 48, 74),))
+        matched = match_facts([imported(born, phone)], PIECES)
+        first, second = matched.facts
+        assert first == PassageFacts(
+            PIECES[0].id, (Triple("Bell", "born in", "Edinburgh", (Source(PIECES[0].id, 0, 27),)),)
+        )
+        assert second == PassageFacts(
+            PIECES[1].id, (Triple("He", "patented", "telephone", (Source(PIECES[1].id, 0, 26),)),)
+        )
+        assert (list(matched.passages), matched.skipped) == ([piece.id for piece in PIECES], [])
+
+    @pytest.mark.parametrize("text", [LONG, None])
+    def test_a_fact_without_a_place_goes_to_the_pieces_that_name_both_ends_else_to_the_first(
+        self, text: str | None
+    ) -> None:
+        named = Triple("he", "invented", "the Telephone", (Source("bell", 0, len(LONG)),))
+        neither = Triple("Watson", "assisted", "Bell")
+        (first, second) = match_facts([imported(named, neither, text=text)], PIECES).facts
+        assert [str(triple) for triple in first.triples] == ["(S> Watson | P> assisted | O> Bell)"]
+        assert [str(triple) for triple in second.triples] == ["(S> he | P> invented | O> the Telephone)"]
+
+    def test_in_the_overlap_a_fact_is_read_twice(self) -> None:
+        pieces = list(passages_of(Document("bell", LONG), Chunking(50, 20)))
+        moved = Triple("He", "moved to", "Canada", (Source("bell", 28, 47),))
+        facts = match_facts([imported(moved)], pieces).facts
+        assert [[source.start for triple in one.triples for source in triple.sources] for one in facts] == [[28], [0]]
+
+    def test_each_piece_has_the_title_as_an_entity_and_the_others_that_it_names(self) -> None:
+        (first, second) = match_facts([imported(entities=("Bell", "Canada", "telephone", "radio"))], PIECES).facts
+        assert (first.entities, second.entities) == (("Bell", "Canada", "radio"), ("Bell", "telephone"))
+
+    def test_facts_of_the_one_document_of_a_title_go_to_its_pieces(self) -> None:
+        by_title = ImportedFacts(PassageFacts("Bell", (Triple("He", "patented", "telephone"),)), "g")
+        assert [len(one.triples) for one in match_facts([by_title], PIECES).facts] == [0, 1]
+
+    @pytest.mark.parametrize("text", [f"{LONG} More.", LONG.replace(" He moved", " Then. He moved"), "Bell."])
+    def test_facts_of_another_text_are_skipped(self, text: str) -> None:
+        matched = match_facts([imported(Triple("a", "b", "c"), text=text)], PIECES)
+        assert [item.reason for item in matched.skipped] == ["facts of 'bell', which has another text in the index"]
+        assert matched.facts == []
+
+    def test_impossible_places_are_reported_once(self) -> None:
+        bad = Triple("a", "b", "c", (Source("bell", 5, 900),))
+        matched = match_facts([imported(bad, entities=("Bell",))], PIECES)
+        assert [item.reason for item in matched.skipped] == [
+            "1 of the facts of 'bell' have places outside its text: (S> a | P> b | O> c)"
+        ]
 
 
 @pytest.mark.parametrize("place", [(0, 3), (2, 1), (10**22, 10**22)])

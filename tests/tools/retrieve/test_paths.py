@@ -11,10 +11,11 @@ from ras_agent import create_ras_agent
 from ras_agent.errors import IndexMismatch
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Passage, Source, Triple
+from ras_agent.tools.index.stated_facts import stated_facts
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.extract import read_each
 from ras_agent.tools.kg.index import FOLDER, KGIndex
-from ras_agent.tools.kg.passage_facts import PassageFacts, stated_facts
+from ras_agent.tools.kg.passage_facts import PassageFacts
 from ras_agent.tools.kg.writer import open_writer
 from ras_agent.tools.offline.roles import offline_answerer, offline_extractor
 from ras_agent.tools.retrieve.paths import PathRetriever
@@ -88,8 +89,8 @@ def test_a_graph_without_text_gives_its_paths_written_out(hash_embedder: Any) ->
     both = texts["frederica spouse ernest augustus. ernest augustus nationality united kingdom."]
     assert both.metadata["path"] == "frederica → spouse → ernest_augustus → nationality → united_kingdom"
     assert stated_facts(both) == (
-        Triple("frederica", "spouse", "ernest augustus", (Source(both.id, 0, 33, extractor="kb"),)),
-        Triple("ernest augustus", "nationality", "united kingdom", (Source(both.id, 34, 77, extractor="kb"),)),
+        Triple("frederica", "spouse", "ernest augustus", (Source(both.id, 0, 33, extractor="stated: kb"),)),
+        Triple("ernest augustus", "nationality", "united kingdom", (Source(both.id, 34, 77, extractor="stated: kb"),)),
     )
     assert (
         both.id

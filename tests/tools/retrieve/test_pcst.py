@@ -10,9 +10,10 @@ import pytest
 from ras_agent import create_ras_agent
 from ras_agent.errors import IndexMismatch
 from ras_agent.records import Passage, Source, Triple
+from ras_agent.tools.index.stated_facts import stated_facts
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import FOLDER, KGIndex
-from ras_agent.tools.kg.passage_facts import PassageFacts, stated_facts
+from ras_agent.tools.kg.passage_facts import PassageFacts
 from ras_agent.tools.kg.writer import open_writer
 from ras_agent.tools.retrieve.graph_retriever import subgraph_passage
 from ras_agent.tools.retrieve.pcst import PCSTRetriever
@@ -64,8 +65,8 @@ def test_where_there_is_room_the_subgraph_itself_comes_last(hash_embedder: Any) 
     # its facts need no extractor, and say which passage stated them
     facts = stated_facts(passage) or ()
     assert [(fact.subject, fact.sources[0].extractor) for fact in facts] == [
-        ("Alexander Graham Bell", "bell"),
-        ("Water of Leith", "leith"),
+        ("Alexander Graham Bell", "stated: bell"),
+        ("Water of Leith", "stated: leith"),
     ]
 
 

@@ -11,7 +11,7 @@ from ras_agent.tools.structure.stated import StatedFirst
 
 (BELL,) = knowledge_passages([PlacedTriple("Bell", "born in", "Edinburgh", "a.nt line 1")], "a.nt")
 LEITH = Passage("leith", "Leith flows through Edinburgh.")
-STATED = Triple("Bell", "born in", "Edinburgh", (Source("a.nt#bell", 0, 23, extractor="a.nt line 1"),))
+STATED = Triple("Bell", "born in", "Edinburgh", (Source("a.nt#bell", 0, 23, extractor="stated: a.nt line 1"),))
 READ = Triple("Leith", "flows through", "Edinburgh", (Source("leith"),))
 
 

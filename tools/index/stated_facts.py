@@ -1,0 +1,90 @@
+"""Facts that a passage or record comes with, in its metadata, so that no extractor has to read it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ras_agent.records import Passage, Source, Triple
+from ras_agent.text.canonical import canonical_key
+from ras_agent.text.overlap import best_sentence, sentences_of
+
+STATED = "facts"
+"""The metadata key under which a passage lists its own facts, each [subject, predicate, object, place]."""
+
+
+def sentence_of(subject: str, predicate: str, object_: str) -> str:
+    """Return a fact as a sentence."""
+    return f"{subject} {predicate} {object_}."
+
+
+def stated_facts(passage: Passage) -> tuple[Triple, ...] | None:
+    """Return the facts in a passage's metadata, each with the span of its sentence, or of the one that is most like it.
+
+    Their extractor is "stated: " and the place, so that no record can pass its facts off as read by an extractor. None
+    for a passage without such facts, or whose metadata holds something else under that key.
+    """
+    listed = _listed(passage.metadata)
+    if listed is None:
+        return None
+    sentences = None
+    facts = []
+    for subject, predicate, object_, place in listed:
+        sentence = sentence_of(subject, predicate, object_)
+        start = passage.text.find(sentence)
+        end = start + len(sentence)
+        if start < 0:
+            sentences = sentences_of(passage.text) if sentences is None else sentences
+            found, _ = best_sentence(sentences, (subject, predicate, object_))
+            start, end = (found.start, found.end) if found else (0, len(passage.text))
+        facts.append(
+            Triple(subject, predicate, object_, (Source(passage.id, start, end, extractor=f"stated: {place}"),))
+        )
+    return tuple(facts)
+
+
+def metadata_of_pieces(metadata: Mapping[str, Any], texts: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the metadata of each piece of a text: the facts that it states, and everything else.
+
+    A fact belongs to the pieces that hold its sentence, else to those that name both of its ends, else to the first.
+    """
+    listed = _listed(metadata)
+    if listed is None:
+        return [dict(metadata) for _ in texts]
+    own: list[list[Any]] = [[] for _ in texts]
+    for fact in listed:
+        for piece in pieces_about(fact[:3], texts):
+            own[piece].append(fact)
+    others = {key: value for key, value in metadata.items() if key != STATED}
+    return [{**others, STATED: facts} if facts else dict(others) for facts in own]
+
+
+def pieces_about(fact: Sequence[str], texts: Sequence[str]) -> list[int]:
+    """Return which of `texts` hold a fact's sentence; if none does, which name both of its ends, or else the first."""
+    sentence = sentence_of(*fact)
+    verbatim = [number for number, text in enumerate(texts) if sentence in text]
+    subject, _, object_ = fact
+    return verbatim or [
+        number for number, text in enumerate(texts) if mentions(text, subject) and mentions(text, object_)
+    ] or [0]  # fmt: skip
+
+
+def mentions(text: str, name: str) -> bool:
+    """Return whether a text holds a name, whatever its case and articles."""
+    key = canonical_key(name)
+    if not key.isascii():  # scripts without spaces between words
+        return key in canonical_key(text)
+    return f" {key} " in f" {canonical_key(text)} "
+
+
+def _listed(metadata: Mapping[str, Any]) -> Sequence[Any] | None:
+    listed = metadata.get(STATED)
+    if not isinstance(listed, Sequence) or isinstance(listed, str) or not listed or not all(map(_is_fact, listed)):
+        return None
+    return listed
+
+
+def _is_fact(item: Any) -> bool:
+    if isinstance(item, str | Mapping) or not isinstance(item, Sequence):
+        return False
+    return len(item) == 4 and all(isinstance(field, str) and field.strip() for field in item)

@@ -19,6 +19,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin
+from urllib.parse import urlsplit
 
 from pydantic import (
     BaseModel,
@@ -40,6 +41,8 @@ from ras_agent.registry import known, names
 _PREFIX = "RAS_AGENT_"
 _CONFIG_VARIABLE = "RAS_AGENT_CONFIG"
 _LOCAL_CONFIG = "ras-agent.toml"
+_ROLES = frozenset(("llm", "planner", "extractor", "answerer", "embedder"))
+_LOCAL_ROLES = frozenset(("offline", "minilm"))
 _SECRET = ("key", "token", "secret", "password")
 
 Work = Literal["answer", "extract", "index"]
@@ -205,6 +208,45 @@ def find_config(
     home = Path(environment.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config"))
     candidates = ((folder or Path()) / _LOCAL_CONFIG, home / "ras-agent" / "config.toml")
     return next((path for path in candidates if path.is_file()), None)
+
+
+def unnamed_destinations(
+    config: Path | None,
+    given: str | Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    flags: Mapping[str, Any] | None = None,
+    model: type[Settings] = Settings,
+    work: Work | None = None,
+) -> dict[str, str]:
+    """Return where `config` sends passages and writes, by setting, if it was found in the working directory alone.
+
+    Such a file came with the folder, perhaps from somebody else. One that the user named, by `given` or by
+    RAS_AGENT_CONFIG, or that is his own, is trusted: nothing then, nor for what variables or flags set instead.
+    """
+    environment = os.environ if environment is None else environment
+    if config is None or given or environment.get(_CONFIG_VARIABLE) or config.name != _LOCAL_CONFIG:
+        return {}
+    chosen = {key for key, value in (flags or {}).items() if value is not None} | _from_environment(environment).keys()
+    places = _ROLES | {name for name, one in describe(model).items() if one.type is Path and name != "index"}
+    taken = places & describe(model, work).keys()
+    return {
+        key: str(value)
+        for key, value in _from_file(config, model).items()
+        if key in taken and key not in chosen and value not in _LOCAL_ROLES
+    }
+
+
+def refuse_keys(config: Path | None, destinations: Mapping[str, str], environment: Mapping[str, str]) -> None:
+    """Raise SettingsError if a key of the environment would go to one of the `unnamed_destinations`."""
+    for name, value in destinations.items():
+        provider, _, address = value.partition(":")
+        if provider == "vllm" and name in _ROLES and environment.get("VLLM_API_KEY"):
+            url = urlsplit(address)
+            raise SettingsError(
+                f"{config}: {name!r} names the server {url.scheme}://{url.netloc.rpartition('@')[2]}, and VLLM_API_KEY "
+                f"is set; a key goes to no server that only a file of the working directory names. If you trust the "
+                f"file, say so: --config {config}, or {_CONFIG_VARIABLE}={config}; else unset VLLM_API_KEY"
+            )
 
 
 def load_settings(

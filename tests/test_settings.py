@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ras_agent.errors import SettingsError
-from ras_agent.settings import Settings, find_config, load_settings
+from ras_agent.settings import Settings, find_config, load_settings, refuse_keys, unnamed_destinations
 
 
 @pytest.fixture
@@ -117,3 +117,45 @@ def test_a_user_without_a_home_has_no_settings_file(tmp_path: Path, monkeypatch:
     monkeypatch.delenv("HOME", raising=False)
     monkeypatch.setattr(pwd, "getpwuid", unknown)
     assert find_config(None, {}, tmp_path) is None
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    """A settings file of the working directory that names servers and places."""
+    path = tmp_path / "ras-agent.toml"
+    path.write_text(
+        'llm = "vllm:http://me:secret@127.0.0.1:9/v1#m"\nplanner = "offline"\ncache = "../replies.sqlite"\nk = 3\n'
+    )
+    return path
+
+
+def test_a_file_of_the_working_directory_says_where_it_leads(here: Path, tmp_path: Path) -> None:
+    assert unnamed_destinations(here, None, {}) == {
+        "llm": "vllm:http://me:secret@127.0.0.1:9/v1#m",
+        "cache": str(tmp_path / "../replies.sqlite"),
+    }
+    assert unnamed_destinations(here, None, {}, work="index") == {}
+
+
+def test_what_flags_and_variables_set_does_not_come_from_the_file(here: Path, tmp_path: Path) -> None:
+    environment = {"RAS_AGENT_CACHE": "mine.sqlite"}
+    assert unnamed_destinations(here, None, environment, {"llm": "openai:gpt-4o-mini", "k": None}) == {}
+
+
+def test_a_file_that_the_user_named_or_owns_is_trusted(here: Path, tmp_path: Path) -> None:
+    assert unnamed_destinations(here, here, {}) == {}
+    assert unnamed_destinations(here, None, {"RAS_AGENT_CONFIG": str(here)}) == {}
+    assert unnamed_destinations(here.rename(tmp_path / "config.toml"), None, {}) == {}
+    assert unnamed_destinations(None, None, {}) == {}
+
+
+def test_no_key_goes_to_a_server_that_only_such_a_file_names(here: Path) -> None:
+    destinations = unnamed_destinations(here, None, {})
+    refuse_keys(here, destinations, {"OPENAI_API_KEY": "secret"})
+    with pytest.raises(SettingsError) as raised:
+        refuse_keys(here, destinations, {"VLLM_API_KEY": "secret"})
+    assert str(raised.value) == (
+        f"{here}: 'llm' names the server http://127.0.0.1:9, and VLLM_API_KEY is set; a key goes to no server that "
+        f"only a file of the working directory names. If you trust the file, say so: --config {here}, or "
+        f"RAS_AGENT_CONFIG={here}; else unset VLLM_API_KEY"
+    )

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from ras_agent.app.cli import build_program, settings_table
 from ras_agent.app.cli.options import AnswerSettings, GivenFlags, with_options
+from ras_agent.errors import SettingsError
 from ras_agent.settings import Settings, describe
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "settings.md"
@@ -94,3 +95,22 @@ def test_every_setting_has_a_help_text_and_is_taken_by_some_command() -> None:
 def test_the_docs_show_the_table_of_the_fields() -> None:
     remedy = 'python -c "from ras_agent.app.cli import settings_table; print(settings_table())"'
     assert settings_table() in DOCS.read_text("utf-8"), f"make the table anew: {remedy}"
+
+
+def test_a_file_of_the_folder_that_names_a_server_or_a_place_is_named_on_screen(
+    say: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("VLLM_API_KEY", raising=False)
+    Path("ras-agent.toml").write_text('llm = "vllm:http://me:secret@127.0.0.1:9/v1#m"\ncache = "replies.sqlite"\n')
+    line = "ras-agent: settings of ras-agent.toml: llm = vllm:http://127.0.0.1:9/v1#m, cache = replies.sqlite\n"
+    assert say("Who?").startswith(line)
+    assert not say("Who?", "--config", "ras-agent.toml").startswith("ras-agent: settings")
+    monkeypatch.setenv("VLLM_API_KEY", "plainsecret")
+    with pytest.raises(SettingsError, match="say so: --config ras-agent"):
+        say("Who?")
+    assert not say("Who?", "--config", "ras-agent.toml").startswith("ras-agent: settings")
+
+
+def test_a_file_of_the_folder_that_names_neither_is_not_mentioned(say: Callable[..., str]) -> None:
+    Path("ras-agent.toml").write_text('k = 3\nindex = "an.index"\nplanner = "offline"\n')
+    assert say("Who?").startswith("Who?")

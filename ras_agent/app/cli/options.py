@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -12,7 +13,17 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from ras_agent.settings import Setting, Settings, Work, describe, find_config, load_settings
+from ras_agent.app.cli.terminal import inert
+from ras_agent.settings import (
+    Setting,
+    Settings,
+    Work,
+    describe,
+    find_config,
+    load_settings,
+    refuse_keys,
+    unnamed_destinations,
+)
 
 DONE, ERROR, USAGE, INCOMPLETE, UNANSWERED, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
@@ -71,7 +82,10 @@ def with_options(command: Callable[..., None], model: type[Settings] = Settings)
         del values["debug"]  # its callback has seen it
         if receiver:
             flags = {setting.name: values.pop(setting.name) for setting in taken}
-            values[receiver] = load_settings(find_config(values.pop("config")), flags=flags, model=model)
+            config = values.pop("config")
+            file = find_config(config)
+            values[receiver] = load_settings(file, flags=flags, model=model)
+            _name_destinations(file, unnamed_destinations(file, config, flags=flags, model=model, work=work))
             if given:
                 values[given] = frozenset(name for name, value in flags.items() if value is not None)
         command(**values)
@@ -80,6 +94,16 @@ def with_options(command: Callable[..., None], model: type[Settings] = Settings)
     vars(run)["__signature__"] = inspect.Signature(shown)
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
     return run
+
+
+def _name_destinations(file: Path | None, destinations: Mapping[str, str]) -> None:
+    """Say on screen where a file of the working directory leads. Raises SettingsError if a key would go there."""
+    refuse_keys(file, destinations, os.environ)
+    if destinations:
+        from ras_agent.tools.chat.models import printable
+
+        named = ", ".join(f"{name} = {printable(value)}" for name, value in destinations.items())
+        typer.echo(f"ras-agent: settings of {file}: {inert(named)}", err=True)
 
 
 def work_of(command: Callable[..., None]) -> Work | None:

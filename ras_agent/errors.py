@@ -66,6 +66,10 @@ class BudgetExceeded(RasError, RuntimeError):
         self.limit = limit
 
 
+class StoreError(RasError, OSError):
+    """Raised when a file of replies or facts cannot be read or written, as on a full disk or while it is locked."""
+
+
 class RunError(RasError, ValueError):
     """Raised when an evaluation's folder cannot be used as asked; the message says why and what to do."""
 

@@ -1,9 +1,12 @@
 """`ras-agent structure`, the triple cache in `ask` and `eval`, and `ras-agent eval-cost`, with a model over HTTP."""
 
 import json
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from ras_agent.tools.spread.rows import _in_vain
 
 Cli = Callable[..., Any]
 FACTS = {"when": "<passage>", "reply": "(S> The telephone | P> was patented by | O> Bell)", "repeat": True}
@@ -53,6 +56,26 @@ def test_a_passage_that_fails_is_reported_and_read_again_the_next_time(
     assert (first.exit_code, "(passage paris)" in first.stderr) == (3, True)
     again = cli(*command, tmp_path / "facts.sqlite")
     assert (again.exit_code, "4 passages, 3 of them known" in again.stdout) == (0, True)
+
+
+def test_a_locked_triple_cache_ends_the_work_with_one_line(
+    cli: Cli, passages_file: Path, tmp_path: Path, scripted_llm: Any
+) -> None:
+    scripted_llm.script(FACTS)
+    facts = tmp_path / "facts.sqlite"
+    command = ["structure", "--corpus", passages_file, "--extractor", scripted_llm.spec, "--triple-cache", facts]
+    cli(*command, "--limit", 1)
+    other = sqlite3.connect(facts)
+    other.execute("BEGIN IMMEDIATE")
+    _in_vain.add(facts)  # as if it had been waited for already
+    ended = cli(*command)
+    assert (ended.exit_code, ended.stderr) == (
+        1,
+        f"ras-agent: cannot keep facts in {facts}: database is locked; wait for the process that uses it, or name "
+        "another file\n",
+    )
+    other.close()
+    assert "4 passages, 1 of them known" in cli(*command).stdout
 
 
 def test_structure_needs_a_model_that_reads(cli: Cli, passages_file: Path, tmp_path: Path) -> None:

@@ -5,18 +5,23 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
+import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from ras_agent.errors import StoreError
 from ras_agent.prompts import Turn
 from ras_agent.tools.spread.rows import Rows, open_rows
 
 T = TypeVar("T")
 
 REPLY_COLUMNS = ("key", "request", "reply")
+# a reply can be asked for again, so a locked file is not waited for as long as the facts of a corpus are
+_PATIENCE = 5.0
 
 
 class ReplyCache:
@@ -25,13 +30,14 @@ class ReplyCache:
     Each operation is a transaction: safe between threads, processes and event loops, and a killed run leaves no half
     reply. A reply that was put is there after the process is killed; only a crash of the machine may lose the last few.
     The first reply for a key stays, so two runs at the same time replay alike afterwards. The file holds prompts and
-    replies in plain text, and no credentials.
+    replies in plain text, and no credentials. Where it is locked, or its disk is full, a warning says so once, and
+    calls are made without it.
     """
 
     def __init__(self, path: str | Path) -> None:
         """Make the file and its folders where there are none. Raises SettingsError for a file of another format."""
         self.path = Path(path)
-        self.rows = open_rows(path, REPLY_COLUMNS, "replies")
+        self.rows = open_rows(path, REPLY_COLUMNS, "replies", _PATIENCE)
 
     def get(self, parameters: Mapping[str, Any], turns: Sequence[Turn]) -> dict[str, Any] | None:
         """Return the cached reply to a request, or None."""
@@ -61,12 +67,25 @@ class ReplySlot:
 
     def get(self) -> dict[str, Any] | None:
         """Return the reply, or None."""
-        row = self.rows.get(self.key)
+        try:
+            row = self.rows.get(self.key)
+        except StoreError as error:
+            _warn(str(error))
+            return None
         return json.loads(row[2]) if row else None
 
     def put(self, reply: Mapping[str, Any]) -> None:
         """Store a reply, a mapping of JSON values."""
-        self.rows.put((self.key, self.request, json.dumps(dict(reply))))
+        try:
+            self.rows.put((self.key, self.request, json.dumps(dict(reply))))
+        except StoreError as error:
+            _warn(str(error))
+
+
+@cache
+def _warn(problem: str) -> None:
+    """Warn of a problem, once in a process."""
+    warnings.warn(f"{problem}; replies are asked for without it meanwhile", RuntimeWarning, stacklevel=3)
 
 
 class SingleFlight(Generic[T]):

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import sys
+import warnings
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -18,6 +22,8 @@ from uuid import uuid4
 from ras_agent.errors import RunError
 from ras_agent.tools.spread.pool import Do, Order
 from ras_agent.tools.spread.rows import NAMESPACE, REMOTE, FileRows, ray_library
+
+_AUTHENTICATION = "RAY_AUTH_MODE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +39,8 @@ class SharedFile:
 class Cluster:
     """Does work in `workers` actors, one processor core each; as many as the cluster has cores if None.
 
-    address: of the cluster, as `ray.init` takes it; None means RAY_ADDRESS, or else a Ray started here and ended after.
+    address: of the cluster, as `ray.init` takes it; None means RAY_ADDRESS, or else a Ray started here and ended after,
+        which asks for a token: Ray listens at all addresses of the machine, and a warning says so.
     shared: maps an argument of the order to a file that workers reach through the driver; the argument gets "ray:NAME".
     """
 
@@ -45,10 +52,16 @@ class Cluster:
     @asynccontextmanager
     async def opened(self, concurrency: int) -> AsyncIterator[Do]:
         """Start the actors, and end them with the block. Raises RunError for one that cannot start."""
+        started_here = self.address in (None, "local") and not os.environ.get("RAY_ADDRESS")
+        if started_here and "ray" not in sys.modules:  # Ray reads it when it is imported
+            os.environ.setdefault(_AUTHENTICATION, "token")
         ray = ray_library()
         ours = not ray.is_initialized()
         if ours:
-            ray.init(self.address, namespace=NAMESPACE, log_to_driver=False, logging_level=logging.ERROR)
+            about: dict[str, Any] = {"include_dashboard": False} if started_here else {}
+            ray.init(self.address, namespace=NAMESPACE, log_to_driver=False, logging_level=logging.ERROR, **about)
+            if started_here:  # not before: some versions choose a token themselves
+                warnings.warn(_exposed(), RuntimeWarning, stacklevel=2)
         actors: list[Any] = []
         try:
             rows = {name: _keeper(ray, file) for name, file in self.shared.items()}
@@ -80,6 +93,19 @@ class Cluster:
                 ray.kill(actor)
             if ours:
                 ray.shutdown()
+
+
+def _exposed() -> str:
+    """Say who can reach a Ray that is started here."""
+    asks = (
+        os.environ.get(_AUTHENTICATION, "").lower() == "token" and find_spec("ray._private.authentication") is not None
+    )
+    who = "whoever has the token in ~/.ray/auth_token" if asks else "everybody who reaches them, who can run any code"
+    remedy = "" if asks else f"; Ray 2.52 and later ask for a token ({_AUTHENTICATION}=token)"
+    return (
+        f"Ray listens at all network addresses of this machine, and lets in {who}{remedy}; --engine processes opens no "
+        "port at all"
+    )
 
 
 class _Worker:

@@ -31,7 +31,10 @@ from ras_agent.tools.chat.retry import RetryPolicy
 
 # Draw the same examples in every run, so that a failure comes from a change and not from chance;
 # `pytest --hypothesis-profile=default` draws new ones.
-hypothesis.settings.register_profile("repeatable", derandomize=True)
+# How long an example takes says nothing where other programs run too.
+hypothesis.settings.register_profile(
+    "repeatable", derandomize=True, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
 hypothesis.settings.load_profile("repeatable")
 
 ALLOWED_SKIPS = {

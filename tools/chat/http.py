@@ -6,6 +6,7 @@ import asyncio
 import re
 import sys
 import threading
+import time
 import zlib
 from collections.abc import AsyncIterator, Iterator
 from functools import cache
@@ -14,6 +15,8 @@ from weakref import WeakKeyDictionary
 
 MOST_BYTES = 32 * 2**20
 """The largest reply that is read, in bytes, whether it comes as a whole or as a stream."""
+MOST_BYTES_OF_VECTORS = 8 * MOST_BYTES
+"""The largest reply of an embedder: a thousand texts have some ten million digits."""
 
 _LAST_EVENT = re.compile(rb'^data: ?\[DONE\]|"finish_reason" ?: ?"', re.MULTILINE)
 _LONGEST_MARK = 64
@@ -40,14 +43,19 @@ class _Intake:
         if encoding not in ("identity", "gzip", "x-gzip", "deflate"):
             raise RefusedReply(f"the reply is compressed ({encoding:.40}), though the request asked for plain text")
         self._inflate = None if encoding == "identity" else zlib.decompressobj(47)  # 47: gzip or zlib
+        path = response.request.url.path
         streamed = response.headers.get("content-type", "").startswith("text/event-stream")
         # of the other protocols' streams the client knows the end itself
-        self._unfinished = streamed and response.request.url.path.endswith("/chat/completions")
-        self._room = MOST_BYTES
+        self._unfinished = streamed and path.endswith("/chat/completions")
+        self._most = self._room = MOST_BYTES_OF_VECTORS if path.endswith("/embeddings") else MOST_BYTES
         self._seen = b""
+        self._seconds = response.request.extensions.get("timeout", {}).get("read")
+        self._began = time.monotonic()
 
     def take(self, piece: bytes) -> bytes:
-        """Return a piece as plain text. Raises RefusedReply when the reply is too large."""
+        """Return a piece as plain text. Raises RefusedReply when the reply is too large, TimeoutError when too slow."""
+        if self._seconds is not None and time.monotonic() - self._began > self._seconds:
+            raise TimeoutError(f"no whole reply within {self._seconds:g} seconds")
         if self._inflate is not None:
             try:
                 piece = self._inflate.decompress(piece, self._room + 1)
@@ -55,7 +63,7 @@ class _Intake:
                 raise BrokenReply(f"the reply cannot be decompressed: {error}") from error
         self._room -= len(piece)
         if self._room < 0:
-            raise RefusedReply(f"the reply is larger than {MOST_BYTES // 2**20} MB, which is the most that is read")
+            raise RefusedReply(f"the reply is larger than {self._most // 2**20} MB, which is the most that is read")
         if self._unfinished:
             self._seen = self._seen[-_LONGEST_MARK:] + piece
             self._unfinished = not _LAST_EVENT.search(self._seen)

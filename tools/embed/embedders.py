@@ -16,13 +16,16 @@ import numpy as np
 from ras_agent.arrays import Floats
 from ras_agent.errors import MissingExtra, ModelCallError, SettingsError, UnknownName
 from ras_agent.protocols import Embedder
+from ras_agent.tools.chat.http import openai_clients
 from ras_agent.tools.chat.models import without_secrets
+from ras_agent.tools.chat.retry import diagnosis
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from langchain_core.embeddings import Embeddings
 
+_SECONDS = 60.0  # for a request of an embedder behind an API
 _KNOWN = ("minilm", "st:<model or path>", "<provider>:<model>")
 
 
@@ -126,7 +129,8 @@ class LangChainEmbedder:
         try:
             return getattr(self._embeddings, method)(argument)
         except Exception as error:
-            shown = without_secrets(str(error), self._embeddings)
+            why = diagnosis(error)
+            shown = without_secrets(f"{error}: {why}" if why else str(error), self._embeddings)
             raise ModelCallError(f"embedder {self.name!r} failed: {type(error).__name__}: {shown}") from None
 
 
@@ -143,11 +147,22 @@ def _named(spec: str) -> Embedder:
     try:
         from langchain.embeddings import init_embeddings
 
-        return LangChainEmbedder(init_embeddings(spec), name=spec)
+        return LangChainEmbedder(init_embeddings(spec, **_client_options(provider)), name=spec)
     except ImportError as error:
         raise SettingsError(f"embedder {spec!r} needs its provider's package: {error}") from error
     except Exception as error:
         raise SettingsError(f"cannot set up the embedder {spec!r}: {without_secrets(str(error))}") from None
+
+
+def _client_options(provider: str) -> dict[str, Any]:
+    """Return the options by which OpenAI's embedder bounds its replies; those of others are left to their packages."""
+    if provider != "openai" or not (clients := openai_clients()):
+        return {}
+    return {
+        "timeout": _SECONDS,
+        "http_client": clients["http_client"],
+        "http_async_client": clients["http_async_client"],
+    }
 
 
 def _is_instance(thing: object, module: str, name: str) -> bool:

@@ -162,3 +162,16 @@ def test_an_index_made_by_sentence_transformers_opens_with_the_packaged_model(tm
     assert [hit.passage.id for hit in hits] == ["bell", "sea"]
     with pytest.raises(IndexMismatch, match="built with embedder 'minilm'"):
         PassageIndex.open(tmp_path / "index", SentenceTransformerEmbedder(packaged_minilm(), name="another"))
+
+
+def test_an_embedder_behind_an_api_says_that_nothing_listens(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("langchain_openai")
+    monkeypatch.setenv("OPENAI_API_KEY", "plainsecret")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    embedder = resolve_embedder("openai:text-embedding-3-small")
+    assert isinstance(embedder, LangChainEmbedder)
+    options = vars(embedder._embeddings)
+    options["check_embedding_ctx_length"] = False  # it would count tokens with a file from the network
+    assert (options["request_timeout"], options["http_client"] is None) == (60.0, False)
+    with pytest.raises(ModelCallError, match=r"nothing listens at http://127\.0\.0\.1:9; start the server"):
+        embedder.embed(["x"])

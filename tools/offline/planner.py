@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Plan, Source, Step, Triple
+from ras_agent.records import Plan, Step, Triple
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import is_name
-from ras_agent.text.words import fold, stem, stem_set, stems
+from ras_agent.text.words import stem_set, stems
 from ras_agent.tools.offline.evidence import ENOUGH, QuestionEvidence, gather
-from ras_agent.tools.offline.reading import ReadPassage
+from ras_agent.tools.offline.reading import ReadPassage, Sentence, in_order
 
 _MOST_BRIDGES = 3
 
@@ -73,7 +72,6 @@ def _follow(evidence: QuestionEvidence, graph: QuestionGraph, asked: Set[str]) -
     return Plan("sufficient", reason="nothing promising is unexplored")
 
 
-_WORD = re.compile(r"\w+")
 COPULAS = frozenset({"is", "are", "was", "were"})
 """Predicates that say what an entity is."""
 
@@ -107,17 +105,18 @@ def bridges(evidence: QuestionEvidence, graph: QuestionGraph) -> list[Bridge]:
     a class that the question names ("Southeastern Conference" for "a conference").
     """
     classes = _classes(graph)
-    sentences: dict[tuple[str, int, int], _Sentence] = {}
+    sentences = {
+        (read.id, sentence.start): sentence for read in evidence.passages.values() for sentence in read.sentences
+    }
     best: dict[str, Bridge] = {}
     for fact in graph.facts:
         for source in fact.sources:
             read = evidence.passages.get(source.passage_id)
             if read is None:
                 continue
-            place = (source.passage_id, source.start, source.end)
-            sentence = sentences.get(place)
-            if sentence is None:
-                sentence = sentences[place] = _sentence(read, source)
+            sentence = sentences.get((read.id, source.start))
+            if sentence is None or sentence.start + len(sentence.text) != source.end:
+                sentence = Sentence(read, -1, source.start, read.text[source.start : source.end])
             for name, other in ((fact.object, fact.subject), (fact.subject, fact.object)):
                 if not is_name(name):
                     continue
@@ -129,27 +128,10 @@ def bridges(evidence: QuestionEvidence, graph: QuestionGraph) -> list[Bridge]:
     return sorted(best.values(), key=lambda bridge: -bridge.score)
 
 
-@dataclass(frozen=True, slots=True)
-class _Sentence:
-    """Holds a sentence as stems: each word's in order, and the content words' as a set."""
-
-    order: tuple[str, ...]
-    words: frozenset[str]
-
-
-def _sentence(read: ReadPassage, source: Source) -> _Sentence:
-    text = read.text[source.start : source.end]
-    return _Sentence(_stemmed(text), frozenset(stems(text)))
-
-
-def _stemmed(text: str) -> tuple[str, ...]:
-    return tuple(stem(word) for word in _WORD.findall(fold(text)))
-
-
 def _score(
     evidence: QuestionEvidence,
     read: ReadPassage,
-    sentence: _Sentence,
+    sentence: Sentence,
     fact: Triple,
     name: str,
     other: str,
@@ -159,9 +141,9 @@ def _score(
     relation = stem_set(fact.predicate) - own
     plain = evidence.plain
     return (
-        _COVERED * (evidence.coverage(sentence.words - own) + evidence.coverage(stem_set(other) - own))
+        _COVERED * (evidence.coverage(sentence.stems - own) + evidence.coverage(stem_set(other) - own))
         + _FIRST_RANK / (1 + evidence.ranks[read.id])
-        + _nearness(plain - own, sentence.order, _stemmed(name))
+        + _nearness(plain - own, sentence.order, in_order(name))
         + len(plain & relation) / max(1, len(plain))
         + _CLASS * bool(own & plain)
         + _CLASS * bool(classes & plain)

@@ -21,6 +21,7 @@ from ras_agent.text.values import Figure, figures_in
 from ras_agent.text.words import FUNCTION_WORDS, fold, stem, stems
 
 _WORD = re.compile(r"\w+(?:[.,]\d+)*(?:['’]\w+)*")
+_PART = re.compile(r"\w+")
 _POSSESSIVE = re.compile(r"['’]s?$")
 
 
@@ -43,6 +44,11 @@ def tokens_of(text: str) -> tuple[Token, ...]:
     return tuple(found)
 
 
+def in_order(text: str) -> tuple[str, ...]:
+    """Return the stem of every word, function words too; "'s" and the groups of a long number are words here."""
+    return tuple(stem(word) for word in _PART.findall(fold(text)))
+
+
 @dataclass(frozen=True, eq=False)
 class Sentence:
     """Holds sentence `number` of a passage, whose text begins at `start` there; all else is read when first needed."""
@@ -59,6 +65,10 @@ class Sentence:
     @cached_property
     def stems(self) -> frozenset[str]:
         return frozenset(token.stem for token in self.tokens if token.stem)
+
+    @cached_property
+    def order(self) -> tuple[str, ...]:
+        return in_order(self.text)
 
     @cached_property
     def names(self) -> tuple[tuple[int, int], ...]:

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from ras_agent.marks import ANSWER_IS
 from ras_agent.records import Hit, Passage, Step
-from ras_agent.text.names import names_in
-from ras_agent.text.words import stems
 from ras_agent.tools.offline.evidence import ENOUGH, QuestionEvidence, gather
 
 
@@ -51,9 +49,10 @@ class _Lead:
 def _leads(evidence: QuestionEvidence) -> Iterator[_Lead]:
     """Yield the sentences that name something not yet looked up; the more of the question they hold, the better."""
     for read in evidence.passages.values():
-        for sentence in (one.text for one in read.sentences):
-            if ANSWER_IS.is_in(sentence):  # quoted, it would end the chain
+        for sentence in read.sentences:
+            if ANSWER_IS.is_in(sentence.text):  # quoted, it would end the chain
                 continue
-            held = evidence.coverage(read.title_stems.union(stems(sentence)))
-            if held and any(not evidence.has_read(name) for name in names_in(sentence)):
-                yield _Lead(sentence, tuple(evidence.missing(read.stems)), held + 0.5 / (1 + evidence.ranks[read.id]))
+            held = evidence.coverage(read.title_stems | sentence.stems)
+            if held and any(not evidence.has_read(sentence.text[start:end]) for start, end in sentence.names):
+                held += 0.5 / (1 + evidence.ranks[read.id])
+                yield _Lead(sentence.text, tuple(evidence.missing(read.stems)), held)

@@ -1,7 +1,7 @@
 """Runs a piece of work in a forked process that is killed, or whose disk is full, at a chosen moment.
 
 The moments are the process's own file operations: opening for writing, syncing, renaming, removing, making folders,
-connecting to SQLite. So every one of them can be tried in turn.
+connecting to SQLite, and what SQLite commits or rewrites. So every one of them can be tried in turn.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import sqlite3
 import sys
 import time
 import traceback
@@ -16,6 +17,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 OPERATIONS = ("os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.truncate", "shutil.rmtree", "sqlite3.connect")
+WRITING_SQL = ("COMMIT", "VACUUM", "PRAGMA locking_mode", "PRAGMA wal_checkpoint")
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
@@ -74,13 +76,24 @@ def _work(work: Callable[[], object], writing: int, kill_at: int | None, fail_fr
         if event in OPERATIONS or (event == "open" and isinstance(args[2], int) and args[2] & WRITING):
             operation()
 
-    fsync = os.fsync
+    def watch_sql(statement: str) -> None:  # an error raised here would be ignored: only kills come at these moments
+        if statement.startswith(WRITING_SQL):
+            operation()
+
+    connect, fsync = sqlite3.connect, os.fsync
+
+    def watched_connect(*arguments: Any, **options: Any) -> sqlite3.Connection:
+        connection = connect(*arguments, **options)
+        connection.set_trace_callback(watch_sql)
+        return connection
 
     def watched_fsync(handle: int) -> None:
         operation()
         fsync(handle)
 
-    os.fsync = watched_fsync  # type: ignore[assignment]  # no audit event tells of it
+    # no audit event tells of these
+    os.fsync = watched_fsync  # type: ignore[assignment]
+    sqlite3.connect = watched_connect  # type: ignore[assignment]
     sys.addaudithook(watch)
     error = ""
     try:

@@ -54,6 +54,7 @@ class IngestReport:
     those whose folder cannot be read. moved: folders and files that were known at another place, both places. stranded:
     folders and files that were named before and are gone, if this run brought new ones; what came from them stays.
     long_records: written ones that are longer than a passage should be, and stayed whole since they came with an id.
+    finished: names whose removal an interrupted command began and this one ended.
     """
 
     files: int
@@ -68,6 +69,7 @@ class IngestReport:
     moved: tuple[tuple[str, str], ...] = ()
     stranded: tuple[str, ...] = ()
     long_records: int = 0
+    finished: tuple[str, ...] = ()
 
     @property
     def errors(self) -> tuple[Skipped, ...]:
@@ -87,13 +89,17 @@ def ingest(
     forget: Sequence[str] = (),
     follow_links: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
+    erase_too: Callable[[], object] | None = None,
 ) -> IngestReport:
     """Index files, and folders of them, into the index at `out`, which is made if there is none.
 
     A file is one document, or its records are; `identity` says what they are called. embedder: as PassageIndex.create
     takes it. prune: remove the documents of files that were indexed from the named folders and no longer exist; those
     in a folder that cannot be read stay. forget: labels of files, ids of documents, or paths of files and folders, to
-    remove whether or not they still exist. follow_links: load what links inside the named folders lead to.
+    remove whether or not they still exist. What is removed, or replaced by another text, is gone from every file of
+    passages when this returns; if it is interrupted, the same call ends what it began. follow_links: load what links
+    inside the named folders lead to. erase_too: called if documents were removed, to erase them from what was made of
+    the passages, such as a graph.
     Raises IngestError if there is nothing to do, with `strict` for the first thing that cannot be loaded, and while
     another run writes the same index; IndexExists, IndexMismatch and MissingExtra as PassageIndex does.
     """
@@ -111,9 +117,15 @@ def ingest(
         with open_journal(out / JOURNAL if known else None) as journal:
             _IngestRun(None, journal, chunking, fields, strict=True).take(found, prune=prune, forget=forget)
     index = PassageIndex.open(out, embedder) if known or not found else PassageIndex.create(out, embedder)
-    with open_journal(out / JOURNAL) as journal, index.batch():
-        run = _IngestRun(index, journal, chunking, fields, strict=strict, on_progress=on_progress)
-        return run.take(found, prune=prune, forget=forget)
+    with open_journal(out / JOURNAL) as journal:
+        finished = journal.erasing()
+        with index.batch():
+            run = _IngestRun(index, journal, chunking, fields, strict=strict, on_progress=on_progress)
+            report = run.take(found, prune=prune, forget=forget)
+        if erase_too and journal.erasing():
+            erase_too()
+        journal.end_erasing()
+        return replace(report, finished=finished)
 
 
 class _IngestRun:
@@ -249,9 +261,10 @@ class _IngestRun:
         elif self._journal.document(name):
             self._remove([name])
         elif files := self._journal.files_in(place) or self._journal.files_in(Path(os.path.abspath(name))):
+            self._journal.begin_erasing(name)
             for file in files:
                 self._forget_file(file.label)
-        else:
+        elif name not in self._journal.erasing():  # else an interrupted run removed it, and this one erases it
             remedy = "give a file as it is called there, its path, that of a folder, or an id"
             if self._index is not None and name in self._index.document_ids():
                 remedy = f"it was added otherwise, `ras-agent kg delete {self._index.path} {name}` takes it out"

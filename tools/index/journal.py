@@ -1,7 +1,8 @@
 """Records what an index was made from, its files and documents, in one SQLite file inside the index.
 
 The journal is committed after the index itself, batch by batch. So what the journal lists is in the index, and what a
-killed run wrote beyond that is written again, to the same effect.
+killed run wrote beyond that is written again, to the same effect. Names that were deleted are listed as being erased
+until nothing of them is left in any file, so that a command that was killed before can be given again.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ CREATE TABLE IF NOT EXISTS documents (
     run INTEGER NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS documents_of_file ON documents (file, own);
+CREATE TABLE IF NOT EXISTS erasing (name TEXT PRIMARY KEY) WITHOUT ROWID;
 """
 
 
@@ -133,7 +135,9 @@ class Journal:
         self._connection.execute("INSERT OR REPLACE INTO files VALUES (?, ?, ?)", (label, os.fsencode(path), stamp))
 
     def drop_file(self, label: str) -> None:
+        """Delete a file's entry; its label is being erased from here on."""
         self._connection.execute("DELETE FROM files WHERE label = ?", (label,))
+        self.begin_erasing(label)
 
     def document(self, name: str) -> JournalEntry | None:
         """Return the document of that id, None for an unknown one."""
@@ -157,14 +161,16 @@ class Journal:
         self._connection.execute("INSERT OR REPLACE INTO documents VALUES (?, ?, ?, ?, ?, ?)", values)
 
     def drop_document(self, name: str) -> None:
+        """Delete a document's entry; its id is being erased from here on."""
         self._connection.execute("DELETE FROM documents WHERE id = ?", (name,))
+        self.begin_erasing(name)
 
     def forget_document(self, name: str) -> None:
         """Delete a document and the stamp of its file, so that the next run indexes it again if it still exists."""
         known = self.document(name)
+        self.drop_document(name)
         if known is None:
             return
-        self.drop_document(name)
         if self.documents_of(known.file):
             self._connection.execute("UPDATE files SET stamp = '' WHERE label = ?", (known.file,))
         else:
@@ -180,6 +186,29 @@ class Journal:
         query = f"SELECT label, path, stamp FROM files WHERE {column} = ?"
         row = self._connection.execute(query, (value,)).fetchone()
         return JournalFile(row[0], _path(row[1]), row[2]) if row else None
+
+    def begin_erasing(self, name: str) -> None:
+        """Record that something of that name was deleted, until `end_erasing`."""
+        self._connection.execute("INSERT OR IGNORE INTO erasing VALUES (?)", (name,))
+
+    def erasing(self) -> tuple[str, ...]:
+        """Return the names of deleted files and documents of which something may still be in a file of the index."""
+        return tuple(name for (name,) in self._connection.execute("SELECT name FROM erasing ORDER BY name"))
+
+    def end_erasing(self) -> None:
+        """Forget the names that were being erased, and rewrite this file without them.
+
+        Call it as the last thing before closing, when no other file holds anything of them.
+        """
+        self.commit()
+        if not self.erasing():
+            return
+        # what was deleted is overwritten (secure_delete), but not the copies that SQLite left when it moved rows
+        self._connection.execute("VACUUM")
+        # with the lock of this mode gone, each commit deletes SQLite's own journal, which holds what was there before
+        self._connection.execute("PRAGMA locking_mode = NORMAL")
+        self._connection.execute("DELETE FROM erasing")
+        self.commit()
 
     def commit(self) -> None:
         self._connection.commit()

@@ -26,7 +26,6 @@ from ras_agent.tools.index.vector_index import VectorIndex
 _T = TypeVar("_T")
 
 _OURS = re.compile(r"(?:passages|vectors|rows|bm25)-\d+(?:\.\w+)?|index\.json\.new")
-_SLACK = 1 << 16  # a log is rewritten when more than half of it, and of this, is of deleted passages
 
 
 class Snapshot:
@@ -149,18 +148,16 @@ def start_folder(folder: Path, manifest: Manifest) -> None:
     write_manifest(folder, replace(manifest, files=files, sums=sums, fingerprint=fingerprint(np.empty(0, dtype=ROW))))
 
 
-def write_folder(folder: Path, snapshot: Snapshot, *, build: bool, erase: bool = False) -> Snapshot:
-    """Commit `snapshot`, whose logs are in `folder`, with its search structures if `build`, and open it from there.
+def write_folder(folder: Path, snapshot: Snapshot, *, build: bool) -> Snapshot:
+    """Commit `snapshot`, whose logs are in `folder`, and open it from there.
 
-    erase: remove from every file what `snapshot` does not hold; else it stays in the logs until they are mostly dead.
+    build: with its search structures, and with logs that hold nothing but its passages and vectors. Without, a log may
+    also hold what was deleted, replaced, or left by an interrupted write; see `is_finished`.
     """
     generation = snapshot.manifest.generation
     table = snapshot.table.copy()
-    files = Files(
-        passages=_compact_passages(folder / f"passages-{generation}.jsonl", snapshot, table, erase),
-        vectors=_compact_vectors(folder / f"vectors-{generation}.f32", snapshot, table, erase),
-        rows=f"rows-{generation}.npy",
-    )
+    logs = _copy_logs(folder, snapshot, table) if build and not _is_exact(snapshot) else _logs(snapshot)
+    files = replace(logs, rows=f"rows-{generation}.npy")
     with (folder / files.rows).open("wb") as file:
         np.save(file, table, allow_pickle=False)
     sync_file(folder / files.rows)
@@ -174,8 +171,24 @@ def write_folder(folder: Path, snapshot: Snapshot, *, build: bool, erase: bool =
     manifest = replace(snapshot.manifest, files=files, sums=sums)
     sync_folder(folder)  # the names of the new files are on the disk before the manifest refers to them
     write_manifest(folder, manifest)
-    _clear_away(folder, files)
+    clear_away(folder, files)
     return _load(folder, manifest)
+
+
+def is_finished(snapshot: Snapshot) -> bool:
+    """Return whether a folder's snapshot has its search structures, and its logs hold nothing else."""
+    return snapshot.is_built() and _is_exact(snapshot)
+
+
+def clear_away(folder: Path, files: Files) -> None:
+    """Delete files of other generations than that of `files`; readers that have mapped them can still read."""
+    current = set(asdict(files).values())
+    for path in folder.iterdir():
+        if _OURS.fullmatch(path.name) and path.name not in current:
+            try:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+            except PermissionError:
+                continue  # in use, where files in use cannot be deleted: the next write tries again
 
 
 def _load(folder: Path, manifest: Manifest) -> Snapshot:
@@ -196,41 +209,37 @@ def _load(folder: Path, manifest: Manifest) -> Snapshot:
     return Snapshot(manifest, table, passage_log, vector_log, Tokeniser.from_dict(manifest.tokeniser), folder)
 
 
-def _compact_passages(path: Path, snapshot: Snapshot, table: Table, erase: bool) -> str:
-    """Return the name of the passage log; if it is mostly dead, copy it to `path` and point `table` there."""
-    log = cast(FilePassageLog, snapshot.passage_log)
-    if log.size <= _most_dead(int(table["size"].sum()), erase):
-        return log.path.name
-    path.write_bytes(b"")
-    table["start"], table["size"], table["line_sum"] = FilePassageLog(path).append(snapshot.passages)
-    return path.name
-
-
-def _compact_vectors(path: Path, snapshot: Snapshot, table: Table, erase: bool) -> str:
-    """Return the name of the vector log, copied like the passage log."""
+def _logs(snapshot: Snapshot) -> Files:
+    """Return the names of the logs of a snapshot in a folder."""
+    files = Files(passages=cast(FilePassageLog, snapshot.passage_log).path.name)
     if snapshot.vector_log is None:
-        return Files().vectors
-    log = cast(FileVectorLog, snapshot.vector_log)
-    used, first, table_vectors = np.unique(table["vector"], return_index=True, return_inverse=True)  # equal texts share
-    if log.size <= _most_dead(len(used), erase):
-        return log.path.name
-    path.write_bytes(b"")
-    FileVectorLog(path, log.dimension).append(log.take(used, table["vector_sum"][first]))
-    table["vector"] = table_vectors
-    return path.name
+        return files
+    return replace(files, vectors=cast(FileVectorLog, snapshot.vector_log).path.name)
 
 
-def _most_dead(alive: int, erase: bool) -> int:
-    """Return how large a log may be of which `alive` is in use."""
-    return alive if erase else 2 * alive + _SLACK
+def _is_exact(snapshot: Snapshot) -> bool:
+    """Return whether the logs of a snapshot in a folder are as large as the passages and vectors that are in use."""
+    passages = cast(FilePassageLog, snapshot.passage_log)
+    exact = passages.path.stat().st_size == int(snapshot.table["size"].sum())
+    if snapshot.vector_log is not None:
+        vectors = cast(FileVectorLog, snapshot.vector_log)
+        used = len(np.unique(snapshot.table["vector"]))  # equal texts share one
+        exact = exact and vectors.path.stat().st_size == 4 * vectors.dimension * used
+    return exact
 
 
-def _clear_away(folder: Path, files: Files) -> None:
-    """Delete the files that this generation does not need; readers that have mapped them can still read."""
-    current = set(asdict(files).values())
-    for path in folder.iterdir():
-        if _OURS.fullmatch(path.name) and path.name not in current:
-            try:
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
-            except OSError:
-                continue  # in use, where files in use cannot be deleted: the next write tries again
+def _copy_logs(folder: Path, snapshot: Snapshot, table: Table) -> Files:
+    """Copy what is in use of the logs to new ones, point `table` there, and return their names."""
+    generation = snapshot.manifest.generation
+    files = Files(passages=f"passages-{generation}.jsonl")
+    passages = cast(FilePassageLog, snapshot.passage_log)
+    places = Places(table["start"], table["size"], table["line_sum"])
+    table["start"] = passages.copy(places, folder / files.passages).starts
+    if snapshot.vector_log is not None:
+        files = replace(files, vectors=f"vectors-{generation}.f32")
+        (folder / files.vectors).write_bytes(b"")
+        used, first, numbers = np.unique(table["vector"], return_index=True, return_inverse=True)
+        vectors = FileVectorLog(folder / files.vectors, snapshot.vector_log.dimension)
+        vectors.append(snapshot.vector_log.take(used, table["vector_sum"][first]))
+        table["vector"] = numbers
+    return files

@@ -1,7 +1,8 @@
 """Holds a searchable collection of passages, in memory or in a folder on disk.
 
 On disk passages and vectors are appended to logs, everything else is written to new files, and replacing index.json
-commits. So an interrupted write leaves the index as it was, and whoever reads goes on reading what they opened.
+commits. So an interrupted write leaves the index as it was, and whoever reads goes on reading what they opened. A write
+that ends leaves nothing in any file but what the index holds; what an interrupted one left, the next write erases.
 """
 
 from __future__ import annotations
@@ -26,7 +27,15 @@ from ras_agent.tools.index.logs import MemoryPassageLog, MemoryVectorLog
 from ras_agent.tools.index.manifest import EmbedderIdentity, Manifest, read_manifest
 from ras_agent.tools.index.merge import Changes, merge, without_documents
 from ras_agent.tools.index.row_table import ROW, Table, fingerprint, hash_of
-from ras_agent.tools.index.snapshot import Snapshot, exists, open_folder, start_folder, write_folder
+from ras_agent.tools.index.snapshot import (
+    Snapshot,
+    clear_away,
+    exists,
+    is_finished,
+    open_folder,
+    start_folder,
+    write_folder,
+)
 from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.index.vector_index import VectorSettings, require_faiss
 
@@ -43,7 +52,7 @@ class PassageIndex:
         self.snapshot = snapshot
         self._embedder = embedder
         self._lock = RLock()
-        self._in_batch = self._to_erase = False
+        self._in_batch = False
 
     @classmethod
     def create(
@@ -168,14 +177,14 @@ class PassageIndex:
         Inside a batch, files are rewritten at its end.
         """
         names = list(document_ids)
-        return self._write(lambda now: without_documents(now, names), erase=True)
+        return self._write(lambda now: without_documents(now, names))
 
     @contextmanager
     def batch(self) -> Iterator[Self]:
         """Make many writes, each durable when it returns, that build the search structures once, at the end.
 
         If the process stops before the end, nothing written is lost: what is not built yet is built in memory when
-        searched, and on disk by the next write or batch.
+        searched, and on disk by the next write or batch, which also erases what was deleted.
         """
         with self._lock:
             self._in_batch = True
@@ -183,16 +192,22 @@ class PassageIndex:
                 yield self
             finally:
                 self._in_batch = False
-            self._write(lambda now: (now.table, Changes(unchanged=len(now.table))))
+            self.finish()
 
-    def _write(self, change: Callable[[Snapshot], tuple[Table, Changes]], *, erase: bool = False) -> Changes:
+    def finish(self) -> None:
+        """Finish what interrupted writes left undone: build, erase what was deleted, clear superseded files away."""
+        self._write(lambda now: (now.table, Changes(unchanged=len(now.table))))
+
+    def _write(self, change: Callable[[Snapshot], tuple[Table, Changes]]) -> Changes:
         with self._lock, writer_lock(self.path / "writer.lock") if self.path else nullcontext():
             if self.path and read_manifest(self.path).generation != self.snapshot.manifest.generation:
                 self.snapshot = open_folder(self.path)  # another process wrote since
             before = self.snapshot
             table, changes = change(before)
-            to_build = self.path and not self._in_batch and not before.is_built()
-            if not changes and not to_build:
+            build = not self._in_batch
+            if not changes and not (self.path and build and not is_finished(before)):
+                if self.path and build:
+                    clear_away(self.path, before.manifest.files)
                 return changes
             manifest = replace(
                 before.manifest,
@@ -202,13 +217,7 @@ class PassageIndex:
                 fingerprint=fingerprint(table),
             )
             after = Snapshot(manifest, table, before.passage_log, before.vector_log, before.tokeniser)
-            self._to_erase |= erase
-            if self.path:
-                # erasing copies all that is left, so it is done once per batch
-                now = not self._in_batch
-                after = write_folder(self.path, after, build=now, erase=now and self._to_erase)
-                self._to_erase &= not now
-            self.snapshot = after
+            self.snapshot = write_folder(self.path, after, build=build) if self.path else after
             return changes
 
     def _writing_embedder(self) -> Embedder | None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+
+from ras_agent.arrays import Floats
 from ras_agent.errors import IngestError
 from ras_agent.protocols import Embedder
 from ras_agent.records import Failure, Passage
@@ -27,7 +30,7 @@ from ras_agent.tools.kg.formats.openie import load_openie
 from ras_agent.tools.kg.formats.triples import PlacedTriple, load_triples
 from ras_agent.tools.kg.index import FOLDER, KGIndex
 from ras_agent.tools.kg.passage_facts import ImportedFacts, PassageFacts, knowledge_passages, match_facts
-from ras_agent.tools.kg.writer import KGProgress, open_writer
+from ras_agent.tools.kg.writer import KGProgress, KGWriter, open_writer
 from ras_agent.tools.roles import resolve_extractor, role_name
 
 _T = TypeVar("_T")
@@ -41,7 +44,7 @@ class KGReport:
     """Reports what bringing a graph up to date did, in passages.
 
     graph: the graph now; an empty one in memory if `delete_documents` found none. skipped: what of files could not be
-    used.
+    used. finished: names whose deletion an interrupted command had begun and this one ended.
     """
 
     graph: KGIndex
@@ -51,6 +54,7 @@ class KGReport:
     erased: int = 0
     failures: tuple[Failure, ...] = ()
     skipped: tuple[Skipped, ...] = ()
+    finished: tuple[str, ...] = ()
 
 
 def build_graph(
@@ -86,6 +90,7 @@ def build_graph(
         raise IngestError(f"{openie} holds no passage: {skipped[0] if skipped else 'it is empty'}")
     passages = _open(path, embedder) if ready else PassageIndex.open(path)
     role = resolve_extractor(extractor)
+    finished = _finish(path)
     with open_writer(path / FOLDER, _embedder(path, passages, embedder), equivalence, on_progress) as writer:
         if not len(passages):
             # of no index, or of one that a killed call had made
@@ -102,9 +107,8 @@ def build_graph(
         )
         graph = writer.write()
     unchanged = report.unchanged - imported
-    return KGReport(
-        graph, report.read, imported, unchanged, report.erased, report.failures, (*skipped, *matched.skipped)
-    )
+    skipped += matched.skipped
+    return KGReport(graph, report.read, imported, unchanged, report.erased, report.failures, tuple(skipped), finished)
 
 
 def add_triples(
@@ -133,6 +137,7 @@ def add_triples(
             raise IngestError(f"{file} holds no triple{f': {skipped[-1]}' if skipped else ''}")
         passages += knowledge_passages(triples, file.name)
     store = _open(path, embedder)
+    finished = _finish(path)
     if KGIndex.exists(path):
         there = readable_kg_manifest(path / FOLDER)
         embedder = _known(there.embedder if there else None, embedder)
@@ -156,7 +161,7 @@ def add_triples(
             {passage.id: passage for passage in passages},
         )
         graph = writer.write()
-    return KGReport(graph, imported=len(passages), erased=erased, skipped=tuple(skipped))
+    return KGReport(graph, imported=len(passages), erased=erased, skipped=tuple(skipped), finished=finished)
 
 
 def delete_documents(
@@ -164,36 +169,97 @@ def delete_documents(
 ) -> KGReport:
     """Delete documents from the index, from the journal of its files, and from its graph, if there is one.
 
-    The next `ingest` of their files reads them again. The same call continues one that was killed. Raises IngestError
-    for a document that is not in the index.
+    The next `ingest` of their files reads them again. When this returns, nothing of them is in any file of the index;
+    the same call ends one that was interrupted. Raises IngestError for a document that is not in the index.
     """
     path = Path(index)
     wanted = {document_ids} if isinstance(document_ids, str) else set(document_ids)
     with ExitStack() as held:
-        journal = held.enter_context(open_journal(path / JOURNAL)) if (path / JOURNAL).exists() else None
+        PassageIndex.open(path)  # before anything is made in a folder that holds none
+        journal = held.enter_context(open_journal(path / JOURNAL))
+        finished = journal.erasing()
         writer = None
         if (path / FOLDER).exists():
-            embedder = _embedder(path, PassageIndex.open(path), None)
-            writer = held.enter_context(open_writer(path / FOLDER, embedder, None, on_progress))
+            writer = held.enter_context(open_writer(path / FOLDER, _for_erasing(path), None, on_progress))
         store = PassageIndex.open(path)  # opened under the locks: what others added before is deleted, too
         passages = [passage for passage in store.passages if passage.document_id and passage.document_id in wanted]
-        if missing := sorted(wanted - {passage.document_id for passage in passages}):
+        if missing := sorted(wanted - {passage.document_id for passage in passages} - set(finished)):
             raise IngestError(f"there is no document {missing[0]!r} in {path}: give the id of a document")
-        graph = KGIndex.in_memory([])
         # the graph and the journal first: after a kill, what is left in the index can be deleted by the same call
         if writer:
             writer.forget(_ORIGIN + name for name in wanted)
-            writer.erase(passage.id for passage in passages)
-            if KGIndex.exists(path):
-                graph = writer.write()
-            else:
-                writer.clear()
-        if journal:
-            for name in wanted:
-                journal.forget_document(name)
-            journal.commit()
+            writer.erase([*_gone(writer, store), *(passage.id for passage in passages)])
+            _write(writer, path)
+        for name in wanted:
+            journal.forget_document(name)
+        journal.commit()
         store.delete_documents(wanted)
-    return KGReport(graph, erased=len(passages))
+        journal.end_erasing()
+    graph = KGIndex.open(path) if KGIndex.exists(path) else KGIndex.in_memory([])
+    return KGReport(graph, erased=len(passages), finished=finished)
+
+
+def erase_gone(index: str | Path, *, on_progress: _OnProgress = None) -> int:
+    """Erase from the graph of the index at `index` what only passages stated that are no longer there.
+
+    Return how many such passages there were; 0 without a graph. Raises IngestError while another process writes it.
+    """
+    path = Path(index)
+    if not (path / FOLDER).exists():
+        return 0
+    with open_writer(path / FOLDER, _for_erasing(path), None, on_progress) as writer:
+        erased = writer.erase(_gone(writer, PassageIndex.open(path)))
+        _write(writer, path)
+    return erased
+
+
+def _for_erasing(path: Path) -> object:
+    """Return the embedder for a writer that erases from a graph: one that is not loaded, since no name is new."""
+    manifest = readable_kg_manifest(path / FOLDER)
+    if KGIndex.exists(path):
+        identity = manifest.embedder if manifest else None
+    else:
+        identity = PassageIndex.open(path).snapshot.manifest.embedder
+    return _AsNamed(identity) if identity else None
+
+
+def _write(writer: KGWriter, path: Path) -> None:
+    """Write the graph without what was erased; if a first build was killed, there is none to write."""
+    if KGIndex.exists(path):
+        writer.write()
+    else:
+        writer.clear()
+
+
+class _AsNamed:
+    """Stands for the embedder of a graph from which something is erased; it is loaded only if a vector is missing."""
+
+    def __init__(self, identity: EmbedderIdentity) -> None:
+        self.name, self.dimension = identity.name, identity.dimension
+
+    def embed(self, texts: Sequence[str]) -> Floats:
+        return resolve_embedder(self.name).embed(texts)
+
+
+def _gone(writer: KGWriter, passages: PassageIndex) -> list[str]:
+    """Return the ids of passages whose facts are stored and which are not in the index."""
+    known = list(writer.known())
+    hashes = np.array([hash_of(name) for name in known], dtype=np.uint64)
+    held = np.isin(hashes, passages.snapshot.table["id"])
+    return [name for name, is_held in zip(known, held.tolist(), strict=True) if not is_held]
+
+
+def _finish(path: Path) -> tuple[str, ...]:
+    """Finish what an interrupted command left undone in the index; return the names that it was deleting."""
+    # the process that holds the journal is writing, and finishes itself
+    with suppress(IngestError), open_journal(path / JOURNAL) as journal:
+        finished = journal.erasing()
+        PassageIndex.open(path).finish()
+        if finished:
+            erase_gone(path)
+        journal.end_erasing()
+        return finished
+    return ()
 
 
 def _file(path: str | Path) -> Path:

@@ -29,7 +29,7 @@ GRAPH_ANEW = (
 )
 """What mends damaged arrays of a graph."""
 _FILE = ManifestFile(NAME, "ras-agent knowledge graph", 2, "knowledge graph", "ras-agent kg build", GRAPH_ANEW)
-_OURS = re.compile(r"graph-\d+")
+_GENERATION = re.compile(r"graph-\d+")
 _TABLES = ("entities", "keys", "relations", "relation_keys", "documents")
 
 
@@ -140,20 +140,29 @@ def load_arrays(folder: Path, manifest: KGManifest, *, whole: bool = False) -> K
 
 
 def write_generation(folder: Path, graph: KGArrays, manifest: KGManifest) -> None:
-    """Commit `graph` as what `folder` holds, and delete older generations."""
+    """Commit `graph` as what `folder` holds, and delete other generations."""
     name = f"graph-{manifest.generation}"
     if (folder / name).exists():  # left by a write that was interrupted
         shutil.rmtree(folder / name)
     save_arrays(folder / name, graph)
     write_kg_manifest(folder, replace(manifest, sums=file_sums(folder, [name])))
+    clear_away(folder, manifest.generation)
+
+
+def clear_away(folder: Path, current: int | None) -> None:
+    """Delete all generations but that of the number `current`; readers that have mapped them can still read."""
+    (folder / f"{NAME}.new").unlink(missing_ok=True)
     for path in folder.iterdir():
-        if _OURS.fullmatch(path.name) and path.name != name:
-            shutil.rmtree(path, ignore_errors=True)  # in use, where that hinders deletion: the next write tries again
+        if _GENERATION.fullmatch(path.name) and path.name != f"graph-{current}":
+            try:
+                shutil.rmtree(path)
+            except PermissionError:
+                continue  # in use, where files in use cannot be deleted: the next write tries again
 
 
 def next_generation(folder: Path) -> int:
     """Return a number that no generation in `folder` has, whole, damaged or half written."""
-    taken = [int(path.name.removeprefix("graph-")) for path in folder.iterdir() if _OURS.fullmatch(path.name)]
+    taken = [int(path.name.removeprefix("graph-")) for path in folder.iterdir() if _GENERATION.fullmatch(path.name)]
     return max(taken, default=-1) + 1
 
 

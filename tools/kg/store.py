@@ -153,7 +153,7 @@ class FactStore:
         """Rewrite the file if something was erased, or if most of it is free. Call it after `commit`.
 
         Erased rows are overwritten at once (secure_delete), but not the copies that SQLite left in the unused parts of
-        pages when it moved rows between them.
+        pages when it moved rows between them, nor what is still to come over from SQLite's write-ahead log.
         """
         (pages,) = self._connection.execute("PRAGMA page_count").fetchone()
         (free,) = self._connection.execute("PRAGMA freelist_count").fetchone()
@@ -161,6 +161,7 @@ class FactStore:
             self._connection.execute("VACUUM")
             self.remember({_REMAINS: ""})
             self.commit()
+        self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def setting(self, name: str) -> str | None:
         """Return the setting `name`, None if there is none."""

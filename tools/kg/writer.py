@@ -29,6 +29,7 @@ from ras_agent.tools.kg.assemble import assemble, with_equivalences
 from ras_agent.tools.kg.disk import (
     NAME,
     KGManifest,
+    clear_away,
     next_generation,
     open_generation,
     readable_kg_manifest,
@@ -184,11 +185,14 @@ class KGWriter:
             self._store.remember({"made": made})
             self._store.commit()
             self._report("writing", len(graph.edges), len(graph.edges))
+        else:
+            clear_away(self.folder, before[0].generation)
         self._store.sweep()
         return KGIndex.open(self.folder, self._embedder)
 
     def clear(self) -> None:
-        """Erase names that nothing refers to any more, as `write` does, without writing a graph."""
+        """Erase names that nothing refers to any more, as `write` does, where there is no graph to write anew."""
+        clear_away(self.folder, None)  # a first build may have been killed while it wrote one
         self._store.erase_unused_names()
         self._store.commit()
         self._store.sweep()

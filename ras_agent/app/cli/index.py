@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ras_agent.app.cli.options import INCOMPLETE, IndexSettings, Quiet
-from ras_agent.app.cli.terminal import counted, hang, inert, screen
+from ras_agent.app.cli.terminal import counted, hang, inert, listed, print_finished, screen
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ras_agent.tools.index.ingest import IngestReport, Progress
     from ras_agent.tools.index.load import Skipped
 
-_NAMED, _LISTED = 3, 5
+_NAMED = 3
 
 
 def index(
@@ -74,11 +74,18 @@ def index(
             forget=forget or (),
             follow_links=follow_links,
             on_progress=on_progress,
+            erase_too=lambda: _erase_from_graph(target),
         )
     _print_errors(report)
     _print_report(console, report, target, prune=prune, verbose=verbose)
     if report.errors:
         raise typer.Exit(INCOMPLETE)
+
+
+def _erase_from_graph(index: Path) -> None:
+    from ras_agent.tools.kg.build import erase_gone
+
+    erase_gone(index)
 
 
 @contextmanager
@@ -117,6 +124,7 @@ def _print_report(console: Console, report: IngestReport, out: Path, *, prune: b
     if left_out:
         lines = [f"{item.place}: {item.reason}" for item in left_out] if verbose else _grouped(left_out)
         hang(console, Text("left out "), Text("\n".join(map(inert, lines)), "dim"), 9)
+    print_finished(console, report.finished)
     for old, new in report.moved:
         hang(console, Text("moved    "), Text(f"{inert(old)} is now {inert(new)}", "dim"), 9)
     if report.long_records:
@@ -127,15 +135,10 @@ def _print_report(console: Console, report: IngestReport, out: Path, *, prune: b
         hang(console, Text("long     "), Text(f"{report.long_records:,} {what} {remedy}", "dim"), 9)
     if report.stranded:
         remedy = "what came from there is still in the index; --forget PATH removes it"
-        hang(console, Text("gone     "), Text(f"{inert(_first(report.stranded))}: {remedy}", "dim"), 9)
+        hang(console, Text("gone     "), Text(f"{listed(report.stranded)}: {remedy}", "dim"), 9)
     if report.vanished:
         remedy = "not pruned, because their place cannot be read" if prune else "--prune removes them"
-        hang(
-            console,
-            Text("gone     "),
-            Text(f"{inert(_first(report.vanished))}: still in the index; {remedy}", "dim"),
-            9,
-        )
+        hang(console, Text("gone     "), Text(f"{listed(report.vanished)}: still in the index; {remedy}", "dim"), 9)
     parts = [
         counted(report.passages_total, "passage"),
         f"{report.passages_written:,} written",
@@ -153,10 +156,6 @@ def _print_errors(report: IngestReport) -> None:
 
     for item in report.errors:
         typer.echo(f"skipped  {inert(str(item))}", err=True)
-
-
-def _first(names: Sequence[str]) -> str:
-    return f"{', '.join(names[:_LISTED])}{', …' if len(names) > _LISTED else ''}"
 
 
 def _grouped(items: Sequence[Skipped]) -> list[str]:

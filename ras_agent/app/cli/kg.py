@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ras_agent.app.cli.options import INCOMPLETE, ExtractSettings, Quiet
-from ras_agent.app.cli.terminal import counted, hang, inert, inert_json, screen
+from ras_agent.app.cli.terminal import counted, hang, inert, inert_json, print_finished, screen
 from ras_agent.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -234,6 +234,7 @@ def _print_report(console: Console, index: Path, report: KGReport) -> None:
         typer.echo(f"skipped  {inert(str(item))}", err=True)
     for failure in report.failures:
         typer.echo(f"failed   {inert(failure.message)}", err=True)
+    print_finished(console, report.finished)
     held = report.graph.manifest
     of_graph = [
         f"{counted(held.facts, 'fact')} of {counted(held.documents, 'passage')}",

@@ -86,6 +86,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def listed(names: Sequence[str]) -> str:
+    """Return the first five names on one line."""
+    return inert(f"{', '.join(names[:5])}{', …' if len(names) > 5 else ''}")
+
+
 # ---- lines with a label on the left and text to its right
 
 _UNSPACED = "\u2e80-\u9fff\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef"  # scripts without spaces between words
@@ -102,6 +107,13 @@ def hang(console: Console, label: Text, body: Text, indent: int) -> None:
         head.append_text(line)
         head.rstrip()
         console.print(head, soft_wrap=True)
+
+
+def print_finished(console: Console, names: Sequence[str]) -> None:
+    """Say that `names`, which an interrupted command had begun to delete, are deleted now."""
+    if names:
+        what = "an interrupted command had begun to remove this; it is gone from every file now"
+        hang(console, Text("finished "), Text(f"{listed(names)}: {what}", "dim"), 9)
 
 
 def pack(items: Sequence[Text], width: int, separator: str, *, lines: int | None = None) -> Text:

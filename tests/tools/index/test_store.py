@@ -1,6 +1,7 @@
 """The passage index: what writes change, what a reader sees, what survives an interruption."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -15,9 +16,11 @@ from ras_agent.errors import IndexExists, IndexMismatch, IndexNotFound
 from ras_agent.records import Passage
 from ras_agent.tools.index import checksums
 from ras_agent.tools.index import snapshot as snapshot_module
+from ras_agent.tools.index import store as store_module
 from ras_agent.tools.index.bm25_matrix import BM25Parameters
 from ras_agent.tools.index.logs import FilePassageLog
 from ras_agent.tools.index.manifest import Files
+from ras_agent.tools.index.row_table import indexed_text
 from ras_agent.tools.index.store import Changes, PassageIndex
 from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.index.vector_index import VectorSettings
@@ -42,6 +45,10 @@ def ids(index: PassageIndex) -> list[str]:
 
 def found(index: PassageIndex, query: str, name: str = "bm25") -> list[str]:
     return [hit.passage.id for hit in index.retriever(name).retrieve(query, 10)]
+
+
+def files_with(content: bytes, folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.rglob("*") if path.is_file() and content in path.read_bytes())
 
 
 def test_passages_come_back_as_they_were_given_in_order(index: PassageIndex) -> None:
@@ -480,16 +487,26 @@ def test_processes_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
     assert index.snapshot.manifest.generation == 10
 
 
-def test_logs_that_are_mostly_dead_are_written_anew(
-    tmp_path: Path, hash_embedder: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(snapshot_module, "_SLACK", 0)
+def test_a_replaced_text_and_its_vector_are_gone_from_every_file(tmp_path: Path, hash_embedder: Any) -> None:
     index = PassageIndex.create(tmp_path / "index", hash_embedder)
     index.add([LEITH, BELL])
-    for text in ("Bell rang.", "Bell rang twice.", "Bell rang at three."):
-        index.upsert([replace(BELL, text=text)])
-    assert index.snapshot.manifest.files.passages != "passages-0.jsonl"
-    assert len((tmp_path / "index" / index.snapshot.manifest.files.passages).read_bytes().splitlines()) < 5
+    old = hash_embedder.embed([indexed_text(BELL)])[0].tobytes()
+    assert files_with(old, tmp_path) == ["vectors-0.f32", "vectors-1.faiss"]
+    index.upsert([replace(BELL, text="Bell rang.")])
+    assert files_with(BELL.text.encode(), tmp_path) == files_with(old, tmp_path) == []
+    assert len((tmp_path / "index" / index.snapshot.manifest.files.passages).read_bytes().splitlines()) == 2
+
+
+def test_adding_writes_no_passage_twice(tmp_path: Path) -> None:
+    index = PassageIndex.create(tmp_path / "index")
+    index.add([BELL])
+    index.add([LEITH])
+    assert index.snapshot.manifest.files.passages == "passages-0.jsonl"
+
+
+def test_logs_that_were_written_anew_are_written_to(tmp_path: Path, hash_embedder: Any) -> None:
+    index = PassageIndex.create(tmp_path / "index", hash_embedder)
+    index.add([BELL, LEITH])
     index.delete_document("bell")
     again = PassageIndex.open(tmp_path / "index", hash_embedder)
     again.add([TOKYO])
@@ -529,20 +546,83 @@ def test_a_batch_erases_once_at_its_end(tmp_path: Path, hash_embedder: Any, monk
     index = PassageIndex.create(tmp_path / "index", hash_embedder)
     index.add([BELL, LEITH, TOKYO])
     written: list[int] = []
-    append = FilePassageLog.append
+    copy = FilePassageLog.copy
 
-    def counted(log: FilePassageLog, passages: Any) -> Any:
-        written.append(len(passages))
-        return append(log, passages)
+    def counted(log: FilePassageLog, places: Any, path: Path) -> Any:
+        written.append(len(places.starts))
+        return copy(log, places, path)
 
-    monkeypatch.setattr(FilePassageLog, "append", counted)
+    monkeypatch.setattr(FilePassageLog, "copy", counted)
     with index.batch():
         index.delete_document("bell")
         index.delete_document("leith")
         assert not written
-    assert sum(written) == len(index) == 1
-    texts = b"".join(path.read_bytes() for path in (tmp_path / "index").rglob("*.jsonl"))
-    assert BELL.text.encode() not in texts
+    assert written == [1]
+    assert files_with(BELL.text.encode(), tmp_path) == []
+
+
+class Killed(BaseException):
+    """Ends a write where it is raised."""
+
+
+def kill(*_: object, **__: object) -> None:
+    raise Killed
+
+
+@pytest.mark.parametrize(
+    "at", ["FilePassageLog.copy", "BM25Matrix.save", "VectorIndex.save", "write_manifest", "clear_away"]
+)
+def test_a_killed_deletion_ends_when_called_again(
+    at: str, tmp_path: Path, hash_embedder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = PassageIndex.create(tmp_path / "index", hash_embedder)
+    index.add([BELL, LEITH])
+    with monkeypatch.context() as patch:
+        patch.setattr(f"{snapshot_module.__name__}.{at}", kill)
+        with pytest.raises(Killed):
+            index.delete_document("bell")
+    PassageIndex.open(tmp_path / "index", hash_embedder).delete_document("bell")
+    assert files_with(BELL.text.encode(), tmp_path) == files_with(b"graham", tmp_path) == []
+    files = [re.sub(r"-\d+", "-N", path.name) for path in sorted((tmp_path / "index").iterdir())]
+    of_vectors = ["vectors-N.f32", "vectors-N.faiss"]
+    assert files == ["bm25-N", "index.json", "passages-N.jsonl", "rows-N.npy", *of_vectors, "writer.lock"]
+
+
+def test_what_was_deleted_in_a_killed_batch_is_erased_by_the_next_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = PassageIndex.create(tmp_path / "index")
+    index.add([BELL, LEITH])
+    with monkeypatch.context() as patch:
+        patch.setattr(PassageIndex, "finish", kill)
+        with pytest.raises(Killed), index.batch():
+            index.delete_document("bell")
+    assert files_with(BELL.text.encode(), tmp_path) == ["passages-0.jsonl"]
+    PassageIndex.open(tmp_path / "index").add([TOKYO])
+    assert files_with(BELL.text.encode(), tmp_path) == []
+
+
+def test_what_a_killed_write_appended_is_erased_by_a_write_that_changes_nothing(
+    tmp_path: Path, hash_embedder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = PassageIndex.create(tmp_path / "index", hash_embedder)
+    index.add([BELL])
+    with monkeypatch.context() as patch:
+        patch.setattr(store_module, "write_folder", kill)
+        with pytest.raises(Killed):
+            index.add([LEITH])
+    assert files_with(LEITH.text.encode(), tmp_path) == ["passages-0.jsonl"]
+    PassageIndex.open(tmp_path / "index", hash_embedder).upsert([BELL])
+    assert files_with(LEITH.text.encode(), tmp_path) == []
+    assert list(PassageIndex.open(tmp_path / "index").passages) == [BELL]
+
+
+def test_a_write_that_changes_nothing_of_a_whole_index_writes_nothing(tmp_path: Path) -> None:
+    index = PassageIndex.create(tmp_path / "index")
+    index.add([BELL])
+    index.upsert([BELL])
+    index.finish()
+    assert index.snapshot.manifest.generation == 1
 
 
 def test_an_index_in_a_folder_nobody_may_write_can_be_read(tmp_path: Path) -> None:

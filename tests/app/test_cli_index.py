@@ -1,5 +1,6 @@
 """`ras-agent index`: its output and its exit codes."""
 
+import errno
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -7,8 +8,13 @@ from typing import Any
 import pytest
 
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.kg.index import KGIndex
 
 Cli = Callable[..., Any]
+
+
+def full_disk(*_: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 @pytest.fixture
@@ -88,6 +94,28 @@ def test_deleted_files_are_reported_and_pruned_on_request(cli: Cli, docs: Path) 
     assert cli("index", "docs", "--out", "my.index", "--prune").stdout == (
         "my.index 1 passage · 1 document removed · 1 file unchanged\n"
     )
+
+
+def test_an_interrupted_removal_is_ended_by_the_same_command(
+    cli: Cli, docs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli("index", "docs", "--out", "my.index")
+    (docs / "phone.md").unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr(PassageIndex, "finish", full_disk)
+        assert cli("index", "docs", "--out", "my.index", "--prune").exit_code == 1
+    assert cli("index", "docs", "--out", "my.index", "--prune").stdout == (
+        "finished removing docs/phone.md, which an interrupted command had begun\n"
+        "my.index 1 passage · 1 file unchanged\n"
+    )
+
+
+def test_what_is_removed_is_erased_from_the_graph(cli: Cli, docs: Path) -> None:
+    cli("index", "docs", "--out", "my.index")
+    cli("kg", "build", "my.index")
+    (docs / "phone.md").unlink()
+    cli("index", "docs", "--out", "my.index", "--prune")
+    assert list(KGIndex.open("my.index").documents) == ["docs/bell.txt"]
 
 
 def test_a_file_that_cannot_be_read_is_not_pruned(cli: Cli, docs: Path) -> None:

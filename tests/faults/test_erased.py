@@ -239,7 +239,8 @@ def _state(out: Path) -> dict[str, Any]:
     index = PassageIndex.open(out, None)
     held: dict[str, Any] = {"passages": [passage.to_dict() for passage in index.passages]}
     if index.snapshot.vector_log is not None:
-        held["vectors"] = index.snapshot.vector_log.take(index.snapshot.table["vector"]).tobytes()
+        table = index.snapshot.table
+        held["vectors"] = index.snapshot.vector_log.take(table["vector"], table["vector_sum"]).tobytes()
     for path in sorted(out.rglob("*")):
         name = re.sub(r"-\d+", "-N", str(path.relative_to(out)))
         exact = path.is_file() and re.match(r"bm25|passages|kg/graph|vectors-N.faiss", name)

@@ -112,8 +112,8 @@ def hang(console: Console, label: Text, body: Text, indent: int) -> None:
 def print_finished(console: Console, names: Sequence[str]) -> None:
     """Say that `names`, which an interrupted command had begun to delete, are deleted now."""
     if names:
-        what = "an interrupted command had begun to remove this; it is gone from every file now"
-        hang(console, Text("finished "), Text(f"{listed(names)}: {what}", "dim"), 9)
+        body = f"removing {listed(names)}, which an interrupted command had begun"
+        hang(console, Text("finished "), Text(body, "dim"), 9)
 
 
 def pack(items: Sequence[Text], width: int, separator: str, *, lines: int | None = None) -> Text:

@@ -399,3 +399,81 @@ class TestForgetting:
         ingest([docs], out)
         with pytest.raises(IngestError, match=r"nothing in the index came from 'a.txt'"):
             ingest([], out, forget=["a.txt"])
+
+
+class Killed(BaseException):
+    """Ends a run where it is raised."""
+
+
+def kill(*_: object) -> NoReturn:
+    raise Killed
+
+
+def files_with(content: bytes, folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.rglob("*") if path.is_file() and content in path.read_bytes())
+
+
+class TestErasing:
+    @pytest.fixture
+    def interrupted(self, docs: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        """The index where a run that forgot docs/a.txt ended after the journal was committed and before the batch."""
+        ingest([docs], out)
+        (docs / "a.txt").unlink()
+        with monkeypatch.context() as patch:
+            patch.setattr(PassageIndex, "finish", kill)
+            with pytest.raises(Killed):
+                ingest([], out, forget=["docs/a.txt"])
+        assert (b"Text of a." in (out / "passages-0.jsonl").read_bytes(), len(stored(out))) == (True, 3)
+        return out
+
+    def test_the_same_call_ends_a_killed_one(self, interrupted: Path) -> None:
+        report = ingest([], interrupted, forget=["docs/a.txt"])
+        assert (report.finished, report.documents_removed) == (("docs/a.txt",), 0)
+        assert files_with(b"Text of a.", interrupted) == files_with(b"a.txt", interrupted) == []
+        with pytest.raises(IngestError, match=r"nothing in the index came from 'docs/a\.txt'"):
+            ingest([], interrupted, forget=["docs/a.txt"])
+
+    def test_so_does_any_other_run(self, interrupted: Path, docs: Path) -> None:
+        assert ingest([docs], interrupted, prune=True).finished == ("docs/a.txt",)
+        assert files_with(b"Text of a.", interrupted) == files_with(b"a.txt", interrupted) == []
+
+    def test_the_path_that_was_given_can_be_given_again(
+        self, docs: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        ingest([docs], out)
+        with monkeypatch.context() as patch:
+            patch.setattr(PassageIndex, "finish", kill)
+            with pytest.raises(Killed):
+                ingest([], out, forget=[str(docs)])
+        assert str(docs) in ingest([], out, forget=[str(docs)]).finished
+        assert files_with(b"Text of", out) == []
+
+    def test_no_name_of_many_that_were_removed_is_left_in_the_journal(self, tmp_path: Path, out: Path) -> None:
+        many = [{"id": f"<{number:x}-{'x' * (number % 40)}>", "text": "one"} for number in range(3000)]
+        file = records(tmp_path / "e.jsonl", *many)
+        ingest([file], out)
+        records(file, *(item for number, item in enumerate(many) if number % 3))
+        ingest([file], out)
+        held = (out / "ingest.sqlite").read_bytes()
+        assert [number for number in range(0, 3000, 3) if str(many[number]["id"]).encode() in held] == []
+
+    def test_a_removal_is_passed_on_to_what_was_made_of_the_passages(self, docs: Path, out: Path) -> None:
+        calls: list[list[str]] = []
+
+        def erase_too() -> None:
+            calls.append(list(stored(out)))
+
+        ingest([docs], out, erase_too=erase_too)
+        (docs / "a.txt").unlink()
+        ingest([docs], out, erase_too=erase_too)
+        assert calls == []
+        ingest([docs], out, prune=True, erase_too=erase_too)
+        assert calls == [["docs/b.txt", "docs/c.txt", "docs/d.txt"]]
+
+    def test_a_removal_that_could_not_be_passed_on_is_passed_on_the_next_time(self, docs: Path, out: Path) -> None:
+        ingest([docs], out)
+        with pytest.raises(Killed):
+            ingest([], out, forget=["docs/a.txt"], erase_too=kill)
+        calls: list[int] = []
+        report = ingest([], out, forget=["docs/a.txt"], erase_too=lambda: calls.append(1))
+        assert (calls, report.finished) == ([1], ("docs/a.txt",))

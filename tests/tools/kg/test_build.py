@@ -21,7 +21,7 @@ from ras_agent.tools.index.journal import Journal
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg import build as knowledge
 from ras_agent.tools.kg import writer as writer_module
-from ras_agent.tools.kg.build import add_triples, build_graph, delete_documents
+from ras_agent.tools.kg.build import add_triples, build_graph, delete_documents, erase_gone
 from ras_agent.tools.kg.formats.gfm_csv import write_gfm_csv
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.writer import KGWriter, open_writer
@@ -350,6 +350,65 @@ def test_a_killed_deletion_ends_when_called_again(
             delete_documents(index, "leith.txt")
     assert delete_documents(index, "leith.txt").erased == 1
     assert files_with("Leith", index) == []
+
+
+@pytest.mark.parametrize(
+    "at",
+    ["tools.index.snapshot.clear_away", "tools.index.journal.Journal.end_erasing"],
+)
+def test_a_deletion_that_ended_in_the_index_alone_ends_when_called_again(
+    at: str, index: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build_graph(index)
+    with monkeypatch.context() as patch:
+        patch.setattr(f"ras_agent.{at}", killed)
+        with pytest.raises(KeyboardInterrupt):
+            delete_documents(index, "leith.txt")
+    report = delete_documents(index, "leith.txt")
+    assert report.finished == ("leith.txt",)
+    assert files_with("eith", index) == []
+    with pytest.raises(IngestError, match=r"there is no document 'leith\.txt'"):
+        delete_documents(index, "leith.txt")
+
+
+def test_a_deletion_ends_when_a_graph_is_built(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    build_graph(index)
+    with monkeypatch.context() as patch:
+        patch.setattr("ras_agent.tools.index.snapshot.clear_away", killed)
+        with pytest.raises(KeyboardInterrupt):
+            delete_documents(index, "leith.txt")
+    assert files_with("flows", index) == ["passages-0.jsonl"]
+    assert build_graph(index).finished == ("leith.txt",)
+    assert files_with("eith", index) == []
+
+
+def test_arrays_of_a_killed_first_build_are_gone_with_a_deleted_document(
+    index: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("ras_agent.tools.kg.disk.write_kg_manifest", killed)
+        with pytest.raises(KeyboardInterrupt):
+            build_graph(index)
+    assert "entities_text.npy" in files_with("Leith", index)
+    delete_documents(index, "leith.txt")
+    assert files_with("eith", index) == []
+
+
+def test_what_the_index_forgot_is_erased_from_the_graph_without_its_embedder(tmp_path: Path) -> None:
+    for passage in PASSAGES:
+        (tmp_path / passage.document_id).write_text(passage.text)
+    index = tmp_path / "i"
+    ingest([tmp_path / "bell.txt", tmp_path / "leith.txt"], index)
+    build_graph(index, embedder=Letters())  # which no name brings back
+    assert erase_gone(index) == 0
+    ingest([], index, forget=["leith.txt"], erase_too=lambda: erase_gone(index))
+    assert files_with("eith", index) == []
+    assert list(KGIndex.open(index).documents) == ["bell.txt"]
+
+
+def test_without_a_graph_there_is_nothing_to_erase(index: Path) -> None:
+    assert erase_gone(index) == 0
+    assert not (index / "kg").exists()
 
 
 def test_no_id_of_a_deleted_document_is_left(index: Path, tmp_path: Path) -> None:

@@ -42,8 +42,8 @@ class Comparison:
     n: int
     difference: PairedDifference
     permutation_p: float
-    only_a: int = 0
-    only_b: int = 0
+    only_a: int
+    only_b: int
 
 
 def mean_interval(scores: Sequence[float], samples: int = 2_000, seed: int = 0) -> Estimate:
@@ -126,7 +126,7 @@ def _resampled_means(values: Doubles, samples: int, seed: int) -> Doubles:
 
 
 def _batches(samples: int, width: int) -> Iterator[int]:
-    """Yield row counts that add up to `samples`, each of at most `_CELLS` numbers."""
-    rows = max(1, _CELLS // max(1, width))
+    """Yield row counts that add up to `samples`, each of at most `_CELLS` numbers or a single row."""
+    rows = max(1, _CELLS // width)
     for done in range(0, samples, rows):
         yield min(rows, samples - done)

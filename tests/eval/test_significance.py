@@ -7,6 +7,7 @@ import pytest
 
 from ras_agent.eval import significance
 from ras_agent.eval.significance import (
+    Comparison,
     Estimate,
     compare,
     mean_interval,
@@ -142,3 +143,43 @@ def test_a_p_value_of_random_swaps_is_that_of_the_sign_test(
     found = paired_permutation(a, b) if better else paired_permutation(b, a)
     # 10,000 samples are fewer than the 2 ** 15 swaps; 11 : 4 or rarer, either way, has a chance of 0.1185
     assert found == pytest.approx(0.1185, abs=0.012)
+
+
+def test_an_interval_ends_1_96_standard_errors_from_the_mean() -> None:
+    scores = np.linspace(0, 1, 200)
+    error = scores.std() / 200**0.5  # 0.0205
+    found = mean_interval(list(scores), samples=20_000)
+    # the 2.5th of 20,000 percentiles is known to a hundredth of a standard error; the 3.5th would be at 1.81
+    assert (found.low, found.high) == pytest.approx((0.5 - 1.96 * error, 0.5 + 1.96 * error), abs=0.06 * error)
+    paired = paired_bootstrap(list(scores), [0.5] * 200, samples=20_000)
+    assert (paired.low, paired.high) == pytest.approx((-1.96 * error, 1.96 * error), abs=0.06 * error)
+
+
+def test_random_swaps_of_a_difference_of_nought_are_all_as_extreme() -> None:
+    assert paired_permutation([1.0] * 20 + [0.0] * 20, [0.0] * 20 + [1.0] * 20) == 1.0
+
+
+def test_every_swap_is_tried_if_there_are_just_as_many_as_samples() -> None:
+    a, b = [0.9, 0.4, 0.8, 0.7, 0.6], [0.2, 0.5, 0.1, 0.6, 0.3]
+    # 1.7 as observed and 1.9 with the second question swapped too, of 2 ** 5 = 32, each with both signs; beside them
+    # 1.7 with the second and the fourth swapped
+    assert paired_permutation(a, b, samples=32) == 6 / 32
+    assert paired_permutation(a, b, samples=31) * 32 == pytest.approx(round(paired_permutation(a, b, samples=31) * 32))
+
+
+def test_draws_are_2000_for_a_mean_and_10000_for_a_difference_from_seed_0() -> None:
+    rng = np.random.default_rng(8)
+    a, b = list(rng.random(60)), list(rng.random(60))
+    assert mean_interval(a) == mean_interval(a, samples=2_000, seed=0) != mean_interval(a, samples=2_000, seed=1)
+    bootstrap, permutation = paired_bootstrap(a, b), paired_permutation(a, b)
+    assert bootstrap == paired_bootstrap(a, b, samples=10_000, seed=0) != paired_bootstrap(a, b, seed=1)
+    assert permutation == paired_permutation(a, b, samples=10_000, seed=0) != paired_permutation(a, b, seed=1)
+    scores = [{str(number): score for number, score in enumerate(run)} for run in (a, b)]
+    assert compare(scores[0], scores[1]) == Comparison(60, bootstrap, permutation, 0, 0)
+
+
+def test_no_more_numbers_than_allowed_are_drawn_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(significance, "_CELLS", 12)
+    assert list(significance._batches(10, 3)) == [4, 4, 2]
+    assert list(significance._batches(3, 12)) == [1, 1, 1]
+    assert list(significance._batches(2, 100)) == [1, 1]  # a row is drawn whole

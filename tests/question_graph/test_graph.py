@@ -89,6 +89,18 @@ class TestMerge:
         late, early = fact("A", "is", "b", "p1", hop=2), fact("C", "is", "d", "p9", hop=1)
         assert shown(graph_of(late, early)) == ["(S> C | P> is | O> d)", "(S> A | P> is | O> b)"]
 
+    def test_the_sources_of_one_reading_are_sorted_and_each_is_there_once(self) -> None:
+        late, early = Source("p2", hop=2), Source("p1", hop=1)
+        graph = graph_of(Triple("Bell", "saw", "Leith", (late, early, late)))
+        assert graph.facts[0].sources == tuple(sorted({late, early}))
+        assert graph.facts[0].sources == (early, late)
+        assert graph == graph_of(Triple("Bell", "saw", "Leith", (early, late)))
+
+    def test_facts_of_one_place_are_in_the_order_of_their_words_whatever_came_first(self) -> None:
+        one, other = fact("Bell", "saw", "Leith", "p1"), fact("Adam", "saw", "Leith", "p1")
+        for graph in (graph_of(one, other), graph_of(other, one), graph_of(one).merge([other])):
+            assert shown(graph) == ["(S> Adam | P> saw | O> Leith)", "(S> Bell | P> saw | O> Leith)"]
+
     def test_ids_find_facts(self) -> None:
         graph = graph_of(fact("Bell", "saw", "Leith", "p1"))
         assert graph.by_id[fact("bell", "Saw", "leith").id] == graph.facts[0]
@@ -216,6 +228,24 @@ class TestBounded:
         first = graph_of(fact("A", "is", "b", "p1", "p2"), fact("C", "is", "d", "p1")).bounded(1, "q")
         later = first.merge([fact("C", "is", "d", "p3", "p4", hop=2)]).bounded(1, "q")
         assert [source.passage_id for source in later.facts[0].sources] == ["p1", "p3", "p4"]
+
+    def test_a_hidden_fact_that_is_merged_again_is_visible(self) -> None:
+        again = fact("C", "is", "d", "p1")
+        hidden = graph_of(fact("A", "is", "b", "p1", "p2"), again, fact("E", "is", "f", "p1")).bounded(1, "q")
+        assert [f.subject for f in hidden.facts] == ["A"]
+        assert [f.subject for f in hidden.merge([again]).facts] == ["A", "C"]
+
+    def test_a_fact_whose_rival_is_hidden_is_in_no_conflict(self) -> None:
+        one, other = fact("Bell", "was born in", "1847", "p1"), fact("Bell", "was born in", "1850", "p2")
+        graph = QuestionGraph(graph_of(one, other).readings, frozenset({other.id}))
+        assert [f.object for f in graph.facts] == ["1847"]
+        assert graph.conflicts == ()
+
+    def test_the_shelf_is_written_in_the_order_of_ids(self) -> None:
+        facts = [fact(letter, "is", "b", "p1") for letter in "ACEGIK"]
+        graph = graph_of(fact("Bell", "saw", "Leith", "p1", "p2"), *facts).bounded(1, "q")
+        by_id = {f.id: f.subject for f in facts}
+        assert [row[0] for row in graph.to_dict()["shelf"]] == [by_id[name] for name in sorted(by_id)]
 
     def test_a_wider_bound_shows_every_fact_again(self) -> None:
         graph = graph_of(fact("A", "is", "b", "p1", "p2"), fact("C", "is", "d", "p1"))

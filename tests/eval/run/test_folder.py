@@ -47,6 +47,21 @@ def test_a_half_last_line_is_left_out_and_cut_off_before_the_next(tmp_path: Path
     assert _ids(folder) == ["q1", "q3"]
 
 
+def test_what_is_cut_off_is_off_the_disk_before_a_line_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = RunFolder.begin(tmp_path / "run", MANIFEST)
+    folder.append(Result("q1", "?"))
+    whole = folder.results_path.read_bytes()
+    synced: list[bytes] = []
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(folder.results_path.read_bytes()))
+    with folder.writing():
+        assert synced == []  # there was nothing to cut off
+    folder.results_path.write_bytes(whole + b'{"id": "q2"')
+    with folder.writing():
+        assert synced == [whole]
+
+
 def test_a_bad_line_in_the_middle_is_told_with_its_number(tmp_path: Path) -> None:
     folder = RunFolder.begin(tmp_path / "run", MANIFEST)
     folder.results_path.write_text('{"id": "q1", "question": "?"}\nnot json\n')

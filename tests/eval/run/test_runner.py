@@ -1,6 +1,7 @@
 """Asking many questions at once: bounded, one failure at a time, never twice."""
 
 import asyncio
+import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from ras_agent.errors import RunError
 from ras_agent.eval.metrics.answers import exact_match
 from ras_agent.eval.question import Question
 from ras_agent.eval.run.folder import RunFolder
-from ras_agent.eval.run.runner import NOTHING, EvaluatedSystem, evaluate, retrieval_asker
+from ras_agent.eval.run.runner import NOTHING, EvaluatedSystem, ask_one, evaluate, retrieval_asker
 from ras_agent.records import Hit, Passage
 
 QUESTIONS = [Question(f"q{number}", f"Question {number}?", (f"answer {number}",), ("p1",)) for number in range(6)]
@@ -119,6 +120,22 @@ def test_an_interrupted_run_keeps_what_had_ended(tmp_path: Path) -> None:
     ask = Asked()
     evaluate(EvaluatedSystem(ask, _score), QUESTIONS, folder, concurrency=1)
     assert ask.ids == ["q3", "q4", "q5"]
+
+
+async def test_a_cancelled_question_is_no_result_even_if_a_library_goes_on(tmp_path: Path) -> None:
+    began = asyncio.Event()
+
+    async def ask(question: Question) -> Mapping[str, Any]:
+        with contextlib.suppress(asyncio.CancelledError):
+            began.set()
+            await asyncio.Event().wait()
+        return NOTHING
+
+    asked = asyncio.create_task(ask_one(EvaluatedSystem(ask, _score), QUESTIONS[0]))
+    await began.wait()
+    asked.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asked
 
 
 def test_two_questions_of_one_id_are_refused(tmp_path: Path) -> None:

@@ -69,6 +69,21 @@ def test_a_cited_passage_is_quoted_where_it_says_most_of_answer_and_question() -
     assert citation.triple_ids == (BORN.id,)
 
 
+def test_the_last_passage_is_cited_as_a_passage_not_as_the_last_fact() -> None:
+    long = Passage("p2", "The Water of Leith is short. It flows through Edinburgh.", "Water of Leith")
+    short = Triple("Water of Leith", "is", "short", (Source("p2", 0, 28),))
+    (citation,) = NumberedEvidence((BELL, long), (BORN, short)).citations(
+        [2], "Edinburgh", "What does it flow through?"
+    )
+    assert citation.quote == "It flows through Edinburgh."
+    assert citation.triple_ids == ()
+
+
+def test_a_passage_that_shares_no_word_with_answer_and_question_is_quoted_whole() -> None:
+    (citation,) = EVIDENCE.citations([1], "xylophone", "quo vadis")
+    assert (citation.start, citation.end, citation.quote) == (0, 55, BELL.text)
+
+
 def test_a_passage_and_its_fact_make_one_citation() -> None:
     citations = EVIDENCE.citations([2, 3, 4], "Water of Leith", "Which river?")
     assert [(citation.number, citation.passage_id) for citation in citations] == [(1, "p2"), (2, "p1")]

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from ras_agent.tools.index.durable import replace_file
+from ras_agent.errors import IndexMismatch, IndexNotFound
+from ras_agent.tools.index.durable import ManifestFile, replace_file, sync_file, sync_folder, writer_lock
 
 
 def test_a_file_is_on_the_disk_before_it_takes_its_name_and_its_name_before_the_call_ends(
@@ -23,3 +27,91 @@ def test_all_of_the_content_is_there_when_it_is_synced(tmp_path: Path, monkeypat
     replace_file(tmp_path / "a.json", b"new")
     assert found == [b"new"]
     assert (tmp_path / "a.json").read_bytes() == b"new"
+
+
+def test_a_file_and_a_folder_are_synced_by_name(tmp_path: Path, disk_order: list[str]) -> None:
+    (tmp_path / "a.npy").write_bytes(b"1")
+    sync_file(tmp_path / "a.npy")
+    sync_folder(tmp_path)
+    assert disk_order == ["a.npy", "."]
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="open files are not listed there")
+def test_a_synced_folder_is_not_left_open(tmp_path: Path) -> None:
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for _ in range(5):
+        sync_folder(tmp_path)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+@dataclass
+class Shelf:
+    """What the tests' manifest says."""
+
+    books: int
+    title: str
+
+
+FILE = ManifestFile("shelf.json", "a shelf", 3, "book shelf", "ras-agent shelve")
+
+
+def read(folder: Path) -> Shelf:
+    return FILE.read(folder, lambda data: Shelf(int(data["books"]), data["title"]))
+
+
+def test_a_manifest_is_readable_json_under_its_format_and_is_read_back(tmp_path: Path) -> None:
+    FILE.write(tmp_path, Shelf(2, "Łódź"))
+    assert (tmp_path / "shelf.json").read_text("utf-8") == (
+        '{\n  "format": "a shelf",\n  "version": 3,\n  "books": 2,\n  "title": "Łódź"\n}\n'
+    )
+    assert read(tmp_path) == Shelf(2, "Łódź")
+
+
+def test_a_folder_without_a_manifest_is_told_with_the_command_that_makes_one(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for folder in (tmp_path, tmp_path / "nowhere", tmp_path / "file"):
+        with pytest.raises(IndexNotFound, match=r"no book shelf at .*: make one with `ras-agent shelve`"):
+            read(folder)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("{", r"shelf\.json is damaged \(.*\): build the shelf anew"),
+        ("[" * 100_000, r"shelf\.json is damaged \(.*recursion.*\): build the shelf anew"),
+        ("[1]", r"another format, this ras-agent reads 'a shelf' version 3: build the shelf anew"),
+        ('{"format": "a table", "version": 3}', "another format"),
+        ('{"format": "a shelf", "version": 4}', "has version 4, this ras-agent reads 'a shelf' version 3"),
+        ('{"format": "a shelf", "version": 3, "books": 1}', r"is damaged \('title'\): build the shelf anew"),
+        ('{"format": "a shelf", "version": 3, "books": null, "title": ""}', "is damaged"),
+        ('{"format": "a shelf", "version": 3, "books": "two", "title": ""}', "is damaged"),
+    ],
+)
+def test_a_manifest_that_cannot_be_used_is_told_with_what_to_do(tmp_path: Path, text: str, told: str) -> None:
+    (tmp_path / "shelf.json").write_text(text)
+    with pytest.raises(IndexMismatch, match=told):
+        read(tmp_path)
+
+
+# another process: locks of one process do not part its own threads everywhere
+ENTER = """
+import fcntl, sys
+with open(sys.argv[1], "a+b") as file:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        print("locked")
+    else:
+        print("free")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="asks by flock")
+def test_one_process_at_a_time_is_inside_a_writers_block(tmp_path: Path) -> None:
+    def other() -> str:
+        command = [sys.executable, "-c", ENTER, str(tmp_path / "writer.lock")]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    with writer_lock(tmp_path / "writer.lock"):
+        assert other() == "locked"
+    assert other() == "free"

@@ -57,6 +57,12 @@ def test_facts_count_one_each_and_equivalences_their_cosine(hash_embedder: objec
     assert walk_matrix(graph, equivalence=0).toarray()[names[0], names[2]] == 0
 
 
+def test_facts_of_an_entity_about_itself_do_not_count() -> None:
+    graph = graph_of("aa", "ab")
+    assert walk_matrix(graph).toarray().tolist() == walk_matrix(graph_of("ab")).toarray().tolist()
+    assert walk_matrix(graph).toarray().diagonal().tolist() == [0, 0, 0]
+
+
 def test_no_seed_is_an_error() -> None:
     with pytest.raises(ValueError, match="needs a seed"):
         PageRank(walk_matrix(graph_of("ab"))).scores(np.zeros(3, dtype=np.float32))

@@ -56,6 +56,7 @@ def test_depth_limits_how_far_down_a_ranking_counts() -> None:
     deep, shallow = (HybridRetriever([Fixed(0, 1, 2), Fixed(3, 1, 2)], depth=depth) for depth in (3, 1))
     assert deep.rank("city", 1).rows.tolist() == [1]
     assert shallow.rank("city", 1).rows.tolist() == [0]
+    assert shallow.rank("city", 3).rows.tolist() == [1, 2, 0]  # k asks for more
 
 
 def test_rankers_of_different_corpora_are_refused() -> None:

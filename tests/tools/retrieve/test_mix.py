@@ -8,9 +8,11 @@ import pytest
 
 from ras_agent import registry
 from ras_agent.errors import UnknownName
-from ras_agent.records import Hit, Passage
+from ras_agent.records import Hit, Passage, Source, Triple
 from ras_agent.registry import find, known, register
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.kg.passage_facts import PassageFacts
 from ras_agent.tools.retrieve.mix import Mix, MixedRetriever, mixed
 from ras_agent.tools.retrieve.ranking import Ranking
 
@@ -74,9 +76,10 @@ class TestScores:
         assert [(hit.passage.id, round(hit.score, 3)) for hit in hits] == [("bell", 0.8), ("paris", 0.2)]
 
     def test_rows_below_the_depth_do_not_count_unless_k_asks_for_them(self) -> None:
-        one, other = Constant(PASSAGES, {0: 3, 1: 2, 2: 1}), Constant(PASSAGES, {2: 1, 0: 0})
+        one, other = Constant(PASSAGES, {0: 3, 1: 2.9, 2: 0}), Constant(PASSAGES, {2: 3, 1: 2.9, 0: 0})
         assert MixedRetriever([one, other], [1, 1], depth=1).rank("q", 1).rows.tolist() == [0]
-        assert MixedRetriever([one, other], [1, 1], depth=1).rank("q", 3).rows.tolist() == [0, 2, 1]
+        assert MixedRetriever([one, other], [1, 1], depth=1).rank("q", 3).rows.tolist() == [1, 0, 2]
+        assert MixedRetriever([one, other], [1, 1]).rank("q", 1).rows.tolist() == [1]
 
     @pytest.mark.parametrize("weights", [[0.0, 0.0], [1.5, -0.5], [1.0]])
     def test_shares_that_make_no_mean_are_refused(self, weights: list[float]) -> None:
@@ -106,6 +109,33 @@ class TestNames:
         assert {first: hits[0].passage.id for first, hits in by.items()} == {"bell": "bell", "leith": "leith"}
         last = index.retriever("newest+bm25", shares=[0.1, 0.9]).retrieve("capital of France", 1)
         assert last[0].passage.id == "paris"
+
+    @pytest.mark.parametrize("part", ["ppr", "paths", "pcst", "bm25"])
+    @pytest.mark.parametrize("swapped", [False, True])
+    def test_a_share_of_a_fifth_is_that_of_the_part_it_is_written_for(
+        self, part: str, swapped: bool, hash_embedder: Any
+    ) -> None:
+        facts = {
+            "paris": Triple("Paris", "is the capital of", "France", (Source("paris"),)),
+            "leith": Triple("Water of Leith", "flows through", "Edinburgh", (Source("leith"),)),
+            "bell": Triple("Alexander Graham Bell", "was born in", "Edinburgh", (Source("bell"),)),
+        }
+        graph = KGIndex.in_memory([PassageFacts(name, (fact,)) for name, fact in facts.items()], hash_embedder)
+        index = PassageIndex.in_memory(PASSAGES, hash_embedder)
+        query = "Which river flows through the birthplace of Alexander Graham Bell?"
+        on_graph = {} if part == "bm25" else {"graph": graph}
+        wanted = dict.fromkeys((passage.id for passage in PASSAGES), 0.0)
+        for retriever, share in ((index.retriever(part, **on_graph), 0.2), (index.retriever("dense"), 0.8)):
+            scores = {hit.passage.id: hit.score for hit in retriever.retrieve(query, 3) if hit.passage in PASSAGES}
+            lowest, highest = min(scores.values(), default=0), max(scores.values(), default=0)
+            for name, score in scores.items():
+                wanted[name] += share * ((score - lowest) / (highest - lowest) if highest > lowest else 1)
+        name, shares = (f"dense+{part}", [0.8, 0.2]) if swapped else (f"{part}+dense", [0.2, 0.8])
+        found = index.retriever(name, shares=shares, **on_graph).retrieve(query, 3)
+        assert len(found) >= 2
+        assert {hit.passage.id: hit.score for hit in found} == pytest.approx(
+            {hit.passage.id: wanted[hit.passage.id] for hit in found}, abs=1e-5
+        )
 
     def test_hits_say_why_as_far_as_a_part_can(self, newest: str) -> None:
         hits = PassageIndex.in_memory(PASSAGES).retriever("newest+bm25").explained(1).retrieve("Edinburgh", 2)

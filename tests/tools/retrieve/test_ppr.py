@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 
 from ras_agent.errors import IndexMismatch, SettingsError
@@ -12,6 +16,8 @@ from ras_agent.records import Passage, Triple
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.extract import read_each
 from ras_agent.tools.kg.index import FOLDER, KGIndex
+from ras_agent.tools.kg.link import Linking
+from ras_agent.tools.kg.linked_graph import LinkedGraph
 from ras_agent.tools.kg.passage_facts import PassageFacts
 from ras_agent.tools.kg.writer import open_writer
 from ras_agent.tools.offline.roles import offline_extractor
@@ -79,6 +85,31 @@ def test_a_passage_counts_the_logarithm_of_how_often_it_names_an_entity() -> Non
         ("often", pytest.approx(1.0986, abs=1e-4)),  # log(1 + 2)
         ("once", pytest.approx(0.6931, abs=1e-4)),  # log(1 + 1)
     ]
+
+
+class Angles:
+    """Embeds a text of the form "name 60" as the unit vector at 60 degrees, any other at 0."""
+
+    name, dimension = "angles", 2
+
+    def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        last = [text.rsplit(" ", 1)[-1] for text in texts]
+        angles = np.radians([float(word) if word.isdigit() else 0.0 for word in last])
+        return np.column_stack([np.cos(angles), np.sin(angles)]).astype(np.float32)
+
+
+def test_entities_that_a_question_may_mean_count_by_how_likely_they_are() -> None:
+    embedder = Angles()
+    graph = KGIndex.in_memory([PassageFacts("p", (), ("Near 20", "Far 60"))], embedder)
+    linked = LinkedGraph.of(
+        PassageIndex.in_memory([Passage("p", "...")], embedder), graph, Linking(threshold=0.0, temperature=0.1), None
+    )
+    retriever = PPRRetriever([Passage("p", "...")], graph, np.array([0]), linked.linker, damping=0.0)
+    scores = retriever.entity_scores("Who is Nobody?")
+    assert scores is not None
+    # the question lies at 0: cosines of 0.9397 and 0.5, so shares of exp(9.397) and exp(5)
+    wanted = {"Near 20": 1 / (1 + math.exp(-4.397)), "Far 60": 1 / (1 + math.exp(4.397))}
+    assert dict(zip(graph.entities, scores.tolist(), strict=True)) == pytest.approx(wanted, abs=1e-4)
 
 
 def test_what_no_walk_reaches_is_no_hit(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The k best of many scores."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +15,41 @@ def test_the_k_best_positive_scores_ties_by_row(seed: int, size: int, k: int, le
     found = top_k(scores, k)
     assert found.rows.tolist() == ranked
     assert found.scores.tolist() == scores[ranked].tolist()
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 3000), st.integers(1, 400), st.floats(0, 1))
+def test_the_k_best_of_scores_that_all_differ(seed: int, size: int, k: int, share: float) -> None:
+    random = np.random.default_rng(seed)
+    places = random.permutation(size)
+    scores = ((places + 1) / size * (random.random(size) <= share)).astype(np.float32)  # some of them are 0
+    ranked = sorted(np.flatnonzero(scores).tolist(), key=lambda row: -scores[row])[:k]
+    found = top_k(scores, k)
+    assert found.rows.tolist() == ranked
+    assert found.scores.tolist() == scores[ranked].tolist()
+
+
+@pytest.mark.parametrize("k", [1, 2, 100, 256])
+@pytest.mark.parametrize("behind", [0, 100])
+def test_the_k_th_best_is_found_where_each_block_of_the_corpus_has_one_hit(k: int, behind: int) -> None:
+    scores = np.zeros(256 * 10 + behind, dtype=np.float32)
+    scores[5 : 256 * 10 : 10] = np.arange(1, 257)
+    assert top_k(scores, k).rows.tolist() == [10 * block + 5 for block in range(255, 255 - k, -1)]
+
+
+def test_the_best_row_may_be_the_last_of_all() -> None:
+    scores = np.zeros(256 * 10 + 100, dtype=np.float32)
+    scores[[7, -1]] = [0.5, 1]
+    assert top_k(scores, 1).rows.tolist() == [256 * 10 + 99]
+    assert top_k(scores, 2).rows.tolist() == [256 * 10 + 99, 7]
+
+
+def test_what_ties_with_the_k_th_best_comes_first_in_the_corpus() -> None:
+    scores = np.full(5000, 0.1, dtype=np.float32)
+    scores[[40, 4000]] = [1 - 5e-7, 1]
+    assert top_k(scores, 1).rows.tolist() == [40]
+    assert top_k(scores, 1).scores.tolist() == [1]
+    scores[40] = 1 - 2e-6  # too far apart for a tie
+    assert top_k(scores, 1).rows.tolist() == [4000]
 
 
 def test_no_scores_no_rows() -> None:

@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 DEMO   ?= Which river flows through the city where the inventor of the telephone was born?
 
-.PHONY: demo test faults lint types bench results clean
+.PHONY: demo test faults mutants lint types bench results clean
 
 demo: $(VENV)/.core  ## Answer a bundled 3-hop question step by step: no key, no model, no network
 	$(BIN)/ras-agent ask --sample --save trace.html "$(DEMO)"
@@ -15,6 +15,9 @@ test: $(VENV)/.dev  ## Run all tests
 
 faults: $(VENV)/.dev  ## Attack the package: kills, full disks, hostile texts and servers; prints tried and failed (minutes)
 	$(BIN)/python -m pytest tests/faults --timeout 900 $(FAULTS)
+
+mutants: $(VENV)/.mutants  ## Plant small bugs in the core and count those that the tests notice (minutes to hours)
+	$(BIN)/python -m tests.mutants $(MUTANTS)
 
 lint: $(VENV)/.dev  ## Style and formatting
 	$(BIN)/ruff check .
@@ -42,6 +45,10 @@ $(BIN)/python:
 
 $(VENV)/.core: pyproject.toml | $(BIN)/python
 	$(PIP) --editable .
+	touch $@
+
+$(VENV)/.mutants: $(VENV)/.dev
+	$(PIP) --editable '.[mutants]'
 	touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from ras_agent.errors import IndexMismatch, IndexNotFound
+from ras_agent.errors import IndexMismatch, IndexNotFound, IngestError
 from ras_agent.tools.index.durable import ManifestFile, replace_file, sync_file, sync_folder, writer_lock
 
 
@@ -52,7 +53,7 @@ class Shelf:
     title: str
 
 
-FILE = ManifestFile("shelf.json", "a shelf", 3, "book shelf", "ras-agent shelve")
+FILE = ManifestFile("shelf.json", "a shelf", 3, "book shelf", "ras-agent shelve", "run `ras-agent shelve {folder}`")
 
 
 def read(folder: Path) -> Shelf:
@@ -61,8 +62,9 @@ def read(folder: Path) -> Shelf:
 
 def test_a_manifest_is_readable_json_under_its_format_and_is_read_back(tmp_path: Path) -> None:
     FILE.write(tmp_path, Shelf(2, "Łódź"))
+    crc = zlib.crc32(b'{"books": 2, "title": "\\u0141\\u00f3d\\u017a"}')
     assert (tmp_path / "shelf.json").read_text("utf-8") == (
-        '{\n  "format": "a shelf",\n  "version": 3,\n  "books": 2,\n  "title": "Łódź"\n}\n'
+        f'{{\n  "format": "a shelf",\n  "version": 3,\n  "crc": {crc},\n  "books": 2,\n  "title": "Łódź"\n}}\n'
     )
     assert read(tmp_path) == Shelf(2, "Łódź")
 
@@ -77,20 +79,46 @@ def test_a_folder_without_a_manifest_is_told_with_the_command_that_makes_one(tmp
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("{", r"shelf\.json is damaged \(.*\): build the shelf anew"),
-        ("[" * 100_000, r"shelf\.json is damaged \(.*recursion.*\): build the shelf anew"),
-        ("[1]", r"another format, this ras-agent reads 'a shelf' version 3: build the shelf anew"),
+        ("{", r"shelf\.json is damaged \(.*\): run `ras-agent shelve .*`"),
+        ("[" * 100_000, r"shelf\.json is damaged \(.*recursion.*\): run `ras-agent shelve .*`"),
+        ("[1]", r"another format, this ras-agent reads 'a shelf' version 3: run `ras-agent shelve .*`"),
         ('{"format": "a table", "version": 3}', "another format"),
         ('{"format": "a shelf", "version": 4}', "has version 4, this ras-agent reads 'a shelf' version 3"),
-        ('{"format": "a shelf", "version": 3, "books": 1}', r"is damaged \('title'\): build the shelf anew"),
-        ('{"format": "a shelf", "version": 3, "books": null, "title": ""}', "is damaged"),
-        ('{"format": "a shelf", "version": 3, "books": "two", "title": ""}', "is damaged"),
+        ('{"format": "a shelf", "version": 3, "books": 1}', "does not say what was written"),
+        ('{"format": "a shelf", "version": 3, "crc": 1, "books": 1}', "does not say what was written"),
     ],
 )
 def test_a_manifest_that_cannot_be_used_is_told_with_what_to_do(tmp_path: Path, text: str, told: str) -> None:
     (tmp_path / "shelf.json").write_text(text)
     with pytest.raises(IndexMismatch, match=told):
         read(tmp_path)
+
+
+def test_a_manifest_that_cannot_be_read_is_told_with_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "shelf.json").mkdir()
+    with pytest.raises(IndexMismatch, match=r"shelf\.json cannot be read \(Is a directory\): run"):
+        read(tmp_path)
+
+
+@dataclass
+class Other:
+    """What another program might write under the same format."""
+
+    books: object
+    name: object = ""
+
+
+@pytest.mark.parametrize(("books", "told"), [(1, r"'title'"), (None, "NoneType"), ("two", "invalid literal")])
+def test_a_manifest_of_other_values_is_damaged(tmp_path: Path, books: object, told: str) -> None:
+    FILE.write(tmp_path, Other(books))
+    with pytest.raises(IndexMismatch, match=rf"shelf\.json is damaged \(.*{told}.*\): run `ras-agent shelve"):
+        read(tmp_path)
+
+
+def test_what_a_parser_misses_in_a_manifest_is_damage(tmp_path: Path) -> None:
+    FILE.write(tmp_path, Other(1))
+    with pytest.raises(IndexMismatch, match="is damaged"):
+        FILE.read(tmp_path, lambda data: data["books"].items())
 
 
 # another process: locks of one process do not part its own threads everywhere
@@ -115,3 +143,28 @@ def test_one_process_at_a_time_is_inside_a_writers_block(tmp_path: Path) -> None
     with writer_lock(tmp_path / "writer.lock"):
         assert other() == "locked"
     assert other() == "free"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="asks by flock")
+def test_a_writer_that_does_not_wait_is_told_that_another_writes(tmp_path: Path) -> None:
+    path = tmp_path / "writer.lock"
+    with writer_lock(path), pytest.raises(BlockingIOError), writer_lock(path, wait=False):
+        pass
+    with writer_lock(path, wait=False):
+        pass
+
+
+def test_a_writer_waits_for_the_other_by_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    ways: list[int] = []
+    monkeypatch.setattr(fcntl, "flock", lambda file, way: ways.append(way))
+    with writer_lock(tmp_path / "writer.lock"):
+        pass
+    assert ways == [fcntl.LOCK_EX, fcntl.LOCK_UN]
+
+
+def test_a_lock_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "writer.lock").mkdir()
+    told = r"writer\.lock cannot be written \(Is a directory\): delete it"
+    with pytest.raises(IngestError, match=told), writer_lock(tmp_path / "writer.lock"):
+        pass

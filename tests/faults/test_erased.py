@@ -1,4 +1,4 @@
-"""Attacks on what is deleted or replaced: commands that are killed, or out of disk space, and then given again.
+"""Attacks on commands that write, delete and replace: killed, or out of disk space, and then given again.
 
 After the second call the index equals that of an unbroken run, no file of the past is left, and no byte of any file
 holds the deleted text, its names, its vectors, or the document's own name.
@@ -13,9 +13,9 @@ import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,14 +26,12 @@ from ras_agent.records import Extraction, Passage, Source, Triple
 from ras_agent.tools.index.ingest import ingest
 from ras_agent.tools.index.row_table import hash_of
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.kg import build
-from ras_agent.tools.kg.build import build_graph, delete_documents
+from ras_agent.tools.kg.build import build_graph, delete_documents, erase_gone
 from tests.faults.attack import Attack
 from tests.faults.interruptions import Ended, run
 
 SECRET = "The door of Quuxworth | opens with | Hunterzz"
 OLD, NEW = "The old gate | is named | Vexillology", "The new gate | is named | River Gate"
-GONE = (b"quuxworth", b"hunterzz", b"secret", b"vexillology", b"old gate")
 
 
 class Hashes:
@@ -61,90 +59,88 @@ class Lines:
         return Extraction(tuple(found))
 
 
-@dataclass(frozen=True)
-class Command:
-    """Describes an attacked command: what was there before it, and the call; both get files and the index."""
-
-    name: str
-    before: Callable[[Path, Path], object]
-    call: Callable[[Path, Path], object]
-    changes: bool = True
-
-
-def _embedder(vectors: bool) -> Any:
-    return Hashes() if vectors else None
-
-
-def _index(docs: Path, out: Path, *, vectors: bool = False, **options: Any) -> object:
-    return ingest([docs], out, embedder=_embedder(vectors), erase_too=lambda: build.erase_gone(out), **options)
-
-
-def _graph(docs: Path, out: Path, *, vectors: bool = False) -> object:
-    return build_graph(out, extractor=Lines(), embedder=_embedder(vectors) or "")
-
-
-def _both(docs: Path, out: Path, *, vectors: bool = False) -> None:
-    _index(docs, out, vectors=vectors)
-    _graph(docs, out, vectors=vectors)
-
-
-def _both_then_index(docs: Path, out: Path, *, vectors: bool = False) -> None:
-    """Build a graph of the old texts, then index the new ones, for a graph that has to follow."""
-    _both(docs, out, vectors=vectors)
-    _change(docs)
-    ingest([docs], out, embedder=_embedder(vectors), prune=True)
-
-
-def _nothing(docs: Path, out: Path) -> None:
+def _nothing(*_: Path) -> None:
     pass
 
 
-def _both_with_vectors(docs: Path, out: Path) -> None:
+def _index(docs: Path, out: Path, *, vectors: bool = False, **options: Any) -> None:
+    ingest([docs], out, embedder=Hashes() if vectors else None, erase_too=lambda: erase_gone(out), **options)
+
+
+def _forget(docs: Path, out: Path) -> None:
+    ingest([], out, forget=["docs/secret.txt", "docs/old.txt"], erase_too=lambda: erase_gone(out))
+
+
+def _build(docs: Path, out: Path, *, vectors: bool = False) -> None:
+    build_graph(out, extractor=Lines(), embedder=Hashes() if vectors else "")
+
+
+def _delete(docs: Path, out: Path) -> None:
+    delete_documents(out, ["docs/secret.txt", "docs/old.txt"])
+
+
+def _both(docs: Path, out: Path, *, vectors: bool = False, **options: Any) -> None:
+    _index(docs, out, vectors=vectors, **options)
+    _build(docs, out, vectors=vectors)
+
+
+def _graph_of_before(docs: Path, out: Path) -> None:
+    """Build a graph of the texts as they were, and index them as they are: the graph has to follow."""
     _both(docs, out, vectors=True)
+    _change(docs)
+    ingest([docs], out, embedder=Hashes(), prune=True)
 
 
+def _remove(docs: Path) -> None:
+    (docs / "secret.txt").unlink(missing_ok=True)
+
+
+def _change(docs: Path) -> None:
+    _remove(docs)
+    (docs / "old.txt").write_text(NEW)
+
+
+Call = Callable[[Path, Path], None]
+
+
+class Command(NamedTuple):
+    """Describes an attacked command: what was there, how the files changed since, the call, and what is to be gone.
+
+    before, call: get the folder of files and that of the index.
+    """
+
+    name: str
+    before: Call
+    change: Callable[[Path], None]
+    call: Call
+    gone: tuple[str, ...] = ()
+
+
+_BOTH = (SECRET, OLD)
+_with_vectors: Call = partial(_index, vectors=True)
+_graph_with_vectors: Call = partial(_both, vectors=True)
 COMMANDS = [
-    Command("index", _nothing, _index, changes=False),
-    Command("index, vectors", _nothing, lambda docs, out: _index(docs, out, vectors=True), changes=False),
-    Command("index update --prune", _index, lambda docs, out: _index(docs, out, prune=True)),
+    Command("index", _nothing, _nothing, _index),
+    Command("index, vectors", _nothing, _nothing, _with_vectors),
+    Command("index update --prune", _index, _change, partial(_index, prune=True), _BOTH),
+    Command("index update --prune, vectors", _with_vectors, _change, partial(_index, vectors=True, prune=True), _BOTH),
+    Command("index --prune", _index, _remove, partial(_index, prune=True), (SECRET,)),
     Command(
-        "index update --prune, vectors",
-        lambda docs, out: _index(docs, out, vectors=True),
-        lambda docs, out: _index(docs, out, vectors=True, prune=True),
+        "index --prune, graph with vectors",
+        _graph_with_vectors,
+        _remove,
+        partial(_index, vectors=True, prune=True),
+        (SECRET,),
     ),
-    Command("index update --prune, graph", _both_with_vectors, lambda docs, out: _both_after(docs, out)),
-    Command("index --forget", _index, lambda docs, out: ingest([], out, forget=["docs/secret.txt", "docs/old.txt"])),
-    Command(
-        "index --forget, graph",
-        _both_with_vectors,
-        lambda docs, out: ingest(
-            [], out, forget=["docs/secret.txt", "docs/old.txt"], erase_too=lambda: build.erase_gone(out)
-        ),
-    ),
-    Command("kg build", _index, _graph, changes=False),
-    Command(
-        "kg build, vectors",
-        lambda docs, out: _index(docs, out, vectors=True),
-        lambda docs, out: _graph(docs, out, vectors=True),
-        changes=False,
-    ),
-    Command(
-        "kg build update, vectors",
-        lambda docs, out: _both_then_index(docs, out, vectors=True),
-        lambda docs, out: _graph(docs, out, vectors=True),
-    ),
-    Command("kg delete", _both, lambda docs, out: delete_documents(out, ["docs/secret.txt", "docs/old.txt"])),
-    Command(
-        "kg delete, vectors",
-        _both_with_vectors,
-        lambda docs, out: delete_documents(out, ["docs/secret.txt", "docs/old.txt"]),
-    ),
+    Command("index --forget", _index, _nothing, _forget, _BOTH),
+    Command("index --forget, graph", _both, _nothing, _forget, _BOTH),
+    Command("kg build", _index, _nothing, _build),
+    Command("kg build, vectors", _with_vectors, _nothing, partial(_build, vectors=True)),
+    Command("kg build update, vectors", _graph_of_before, _nothing, partial(_build, vectors=True), _BOTH),
+    Command("kg delete", _both, _nothing, _delete, _BOTH),
+    Command("kg delete, vectors", _graph_with_vectors, _nothing, _delete, _BOTH),
 ]
-
-
-def _both_after(docs: Path, out: Path) -> None:
-    _index(docs, out, vectors=True, prune=True)
-    _graph(docs, out, vectors=True)
+PLAIN = [command for command in COMMANDS if "vectors" not in command.name]
 
 
 def _write(docs: Path) -> None:
@@ -155,11 +151,6 @@ def _write(docs: Path) -> None:
     (docs / "old.txt").write_text(OLD)
 
 
-def _change(docs: Path) -> None:
-    (docs / "secret.txt").unlink(missing_ok=True)
-    (docs / "old.txt").write_text(NEW)
-
-
 class Case:
     """Holds what was there before a command, and tries it: interrupted, then given again."""
 
@@ -167,9 +158,9 @@ class Case:
         self.command, self.docs, self.before, self.folder = command, folder / "docs", folder / "before", folder
         _write(self.docs)
         command.before(self.docs, self.before)
-        self.secrets = self._secrets() if command.changes else []
-        if command.changes:
-            _change(self.docs)
+        self.secrets = _traces(command.gone)
+        assert not self.secrets or self.found(self.before), "nothing is there that could be erased"
+        command.change(self.docs)
         self.count = 0
         self.whole = self._run(self._copy())
         assert not self.whole.error, self.whole.error
@@ -207,8 +198,8 @@ class Case:
         held = []
         for path in sorted(out.rglob("*")) if self.secrets else ():
             content = path.read_bytes() if path.is_file() else b""
-            lower = content.lower()
-            held += [f"{path.relative_to(out)}: {secret!r}" for secret in self.secrets if secret in content + lower]
+            both = content + content.lower()
+            held += [f"{path.relative_to(out)}: {secret!r}" for secret in self.secrets if secret in both]
         return held
 
     def _run(self, out: Path, **interruption: Any) -> Ended:
@@ -221,17 +212,18 @@ class Case:
             shutil.copytree(self.before, out)
         return out
 
-    def _secrets(self) -> list[bytes]:
-        """Return what must be gone: words, hashes of texts, and vectors of texts and names."""
-        texts = [SECRET, OLD]
-        names = [name for text in texts for name in text.split(" | ")[::2]]
-        vectors = Hashes()
-        return [
-            *GONE,
-            *(hash_of(text).to_bytes(8, "little") for text in texts),
-            *(vector.tobytes() for vector in vectors.embed(texts)),
-            *(vector.astype(np.float16).tobytes() for vector in vectors.embed(names)),
-        ]
+
+def _traces(texts: Sequence[str]) -> list[bytes]:
+    """Return what must be gone with the texts: words, the file's name, hashes, and vectors of texts and names."""
+    if not texts:
+        return []
+    names = [name for text in texts for name in text.split(" | ")[::2]]
+    words = [word.lower().encode() for name in names for word in name.split() if len(word) > 7]
+    indexed = [f"{'secret' if text == SECRET else 'old'}. {text}" for text in texts]  # a file's name is its title
+    hashes = [hash_of(text).to_bytes(8, "little") for text in indexed]
+    vectors = [vector.tobytes() for vector in Hashes().embed(indexed)]
+    of_names = [vector.astype(np.float16).tobytes() for vector in Hashes().embed(names)]
+    return [b"secret", *words, *hashes, *vectors, *of_names]
 
 
 def _state(out: Path) -> dict[str, Any]:
@@ -267,7 +259,7 @@ def case(request: pytest.FixtureRequest, tmp_path: Path) -> Case:
 
 def test_killed_at_each_file_operation(attack: Attack, case: Case) -> None:
     """kill -9 at each file operation, then again: as unbroken, nothing deleted left."""
-    for number in range(case.whole.operations):
+    for number in _some(attack, case.whole.operations):
         wrong = case.attempt(kill_at=number)
         attack.expect(not wrong, f"operation {number}: {wrong}")
 
@@ -280,8 +272,14 @@ def test_killed_at_random_moments(attack: Attack, case: Case) -> None:
         attack.expect(not wrong, f"after {moments} s: {wrong}")
 
 
+@pytest.mark.parametrize("case", PLAIN, ids=lambda command: command.name, indirect=True)
 def test_out_of_disk_space_from_each_file_operation_on(attack: Attack, case: Case) -> None:
     """Disk full from each file operation on, then again: as unbroken, nothing deleted left."""
-    for number in range(case.whole.operations):
+    for number in _some(attack, case.whole.operations):
         wrong = case.attempt(fail_from=number)
         attack.expect(not wrong, f"operation {number}: {wrong}")
+
+
+def _some(attack: Attack, operations: int) -> list[int]:
+    """Return all numbers of operations, or as many as the command line asks for."""
+    return sorted(attack.random.sample(range(operations), len(attack.times(operations))))

@@ -98,8 +98,8 @@ def ingest(
     in a folder that cannot be read stay. forget: labels of files, ids of documents, or paths of files and folders, to
     remove whether or not they still exist. What is removed, or replaced by another text, is gone from every file of
     passages when this returns; if it is interrupted, the same call ends what it began. follow_links: load what links
-    inside the named folders lead to. erase_too: called if documents were removed, to erase them from what was made of
-    the passages, such as a graph.
+    inside the named folders lead to. erase_too: called if documents were removed, perhaps by an interrupted run, to
+    erase them from what was made of the passages, such as a graph.
     Raises IngestError if there is nothing to do, with `strict` for the first thing that cannot be loaded, and while
     another run writes the same index; IndexExists, IndexMismatch and MissingExtra as PassageIndex does.
     """
@@ -118,11 +118,12 @@ def ingest(
             _IngestRun(None, journal, chunking, fields, strict=True).take(found, prune=prune, forget=forget)
     index = PassageIndex.open(out, embedder) if known or not found else PassageIndex.create(out, embedder)
     with open_journal(out / JOURNAL) as journal:
-        finished = journal.erasing()
+        finished, was_finished = journal.erasing(), index.is_finished()
         with index.batch():
             run = _IngestRun(index, journal, chunking, fields, strict=strict, on_progress=on_progress)
             report = run.take(found, prune=prune, forget=forget)
-        if erase_too and journal.erasing():
+        # a run that was killed between index and journal has noted nothing
+        if erase_too and (journal.erasing() or not was_finished):
             erase_too()
         journal.end_erasing()
         return replace(report, finished=finished)

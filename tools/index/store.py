@@ -194,6 +194,10 @@ class PassageIndex:
                 self._in_batch = False
             self.finish()
 
+    def is_finished(self) -> bool:
+        """Return whether no interrupted write has left anything undone."""
+        return self.path is None or is_finished(self.snapshot)
+
     def finish(self) -> None:
         """Finish what interrupted writes left undone: build, erase what was deleted, clear superseded files away."""
         self._write(lambda now: (now.table, Changes(unchanged=len(now.table))))

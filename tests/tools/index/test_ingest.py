@@ -18,7 +18,7 @@ from ras_agent.errors import IndexExists, IndexMismatch, IngestError
 from ras_agent.tools.index import ingest as ingest_module
 from ras_agent.tools.index.chunk import Chunking
 from ras_agent.tools.index.ingest import Progress, ingest
-from ras_agent.tools.index.journal import open_journal
+from ras_agent.tools.index.journal import Journal, open_journal
 from ras_agent.tools.index.load import Fields
 from ras_agent.tools.index.store import PassageIndex
 
@@ -463,7 +463,7 @@ class TestErasing:
         def erase_too() -> None:
             calls.append(list(stored(out)))
 
-        ingest([docs], out, erase_too=erase_too)
+        ingest([docs], out)
         (docs / "a.txt").unlink()
         ingest([docs], out, erase_too=erase_too)
         assert calls == []
@@ -477,3 +477,15 @@ class TestErasing:
         calls: list[int] = []
         report = ingest([], out, forget=["docs/a.txt"], erase_too=lambda: calls.append(1))
         assert (calls, report.finished) == ([1], ("docs/a.txt",))
+
+    def test_a_removal_that_was_killed_before_it_was_noted_is_passed_on(
+        self, docs: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        ingest([docs], out)
+        with monkeypatch.context() as patch:
+            patch.setattr(Journal, "commit", kill)
+            with pytest.raises(Killed):
+                ingest([], out, forget=["docs/a.txt"])
+        calls: list[int] = []
+        ingest([docs / "b.txt"], out, erase_too=lambda: calls.append(1))
+        assert calls == [1]

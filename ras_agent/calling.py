@@ -11,6 +11,7 @@ from contextvars import copy_context
 from math import inf
 from typing import Any, TypeVar
 
+from ras_agent.budget import current_ledger
 from ras_agent.events import emitting_until_the_end
 
 T = TypeVar("T")
@@ -51,8 +52,13 @@ async def acall(role: object, method: str, *args: Any, within: float = inf) -> A
     holds the event loop until it ends, and is found to be late only then.
     """
     coroutine = getattr(role, f"a{method}", None)
+    if within == inf and coroutine:
+        return await coroutine(*args)
+    if within == inf and current_ledger().seconds_left() == inf:
+        # not where somebody may stop waiting: the event loop's own threads are waited for when it ends
+        return await asyncio.to_thread(getattr(role, method), *args)
     if within == inf:
-        return await (coroutine(*args) if coroutine else asyncio.to_thread(getattr(role, method), *args))
+        return await asyncio.wrap_future(in_thread(lambda: getattr(role, method)(*args)))
     began = time.monotonic()
     with emitting_until_the_end():
         if coroutine:

@@ -5,6 +5,7 @@ import contextlib
 
 import pytest
 
+from ras_agent.budget import Ledger, Limits, metered
 from ras_agent.calling import acall, call, raise_if_cancelled
 
 
@@ -45,3 +46,15 @@ async def test_a_swallowed_cancellation_is_raised_again() -> None:
 
 async def test_a_task_that_nobody_cancelled_goes_on() -> None:
     raise_if_cancelled()
+
+
+async def test_under_a_time_limit_a_synchronous_role_inside_another_has_a_thread_that_nobody_waits_for() -> None:
+    import threading
+
+    class Names:
+        def name(self) -> str:
+            return threading.current_thread().name
+
+    assert (await acall(Names(), "name")).startswith("asyncio")
+    with metered(Ledger(limits=Limits(max_seconds=60))):
+        assert await acall(Names(), "name") == "ras-agent-call"

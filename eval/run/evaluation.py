@@ -37,7 +37,10 @@ _ASKING = ("preset", "style", "few_shot", "temperature")
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """Holds a run that is ready to be finished. done: results that it had already when it was prepared."""
+    """Holds a run that is ready to be finished.
+
+    done: results that it had already when it was prepared, and keeps. retry_errors: ask again what ended in an error.
+    """
 
     pool: Pool
     questions: Sequence[Question]
@@ -46,10 +49,14 @@ class Evaluation:
     done: tuple[Result, ...]
     headline: str
     seed: int = 0
+    retry_errors: bool = False
 
     def finish(self, on_end: Callable[[Result], None] | None = None, prices: Prices | None = None) -> JSON:
         """Ask what is left, write summary.json and return it. `prices`: for its cost."""
-        results = evaluate(self.pool, self.questions, self.folder, concurrency=self.concurrency, on_end=on_end)
+        results = evaluate(
+            self.pool, self.questions, self.folder,
+            concurrency=self.concurrency, retry_errors=self.retry_errors, on_end=on_end,
+        )  # fmt: skip
         summary = summarise(results, seed=self.seed, prices=prices)
         self.folder.write_summary(summary)
         return summary
@@ -149,17 +156,13 @@ def prepare_run(
         variant=run.variant,
         knowledge_graph=_knowledge_graph(material, settings),
     )
-    new = not RunFolder(out).manifest_path.exists()
     folder = RunFolder.begin(out, manifest)
-    if retry_errors:
-        folder.forget({result.id for result in folder.results() if result.error})
     settings = spread.paced(_kept_beside(settings, folder), concurrency)
     asking = {"graph": graph, "roles": roles, "metrics": wanted, "retrieval_only": run.retrieval_only}
     try:
         pool = _pool(material, run, settings, spread, asking)
     except Exception:
-        if new:
-            folder.take_back()
+        folder.take_back()
         raise
     left = {question.id for question in remaining(material.questions, folder)}
     return Evaluation(
@@ -167,9 +170,10 @@ def prepare_run(
         material.questions,
         folder,
         concurrency,
-        tuple(result for result in folder.results() if result.id not in left),
+        tuple(one for one in folder.results() if one.id not in left and not (retry_errors and one.error)),
         wanted[0],
         run.seed,
+        retry_errors,
     )
 
 

@@ -16,7 +16,7 @@ import math
 import os
 import threading
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,7 +24,7 @@ from ras_agent.errors import RunError
 from ras_agent.eval.run.manifest import VERSIONS, differences
 from ras_agent.eval.run.result import Result
 from ras_agent.records import JSON
-from ras_agent.tools.index.durable import replace_file
+from ras_agent.tools.index.durable import replace_file, writer_lock
 
 
 class RunFolder:
@@ -33,6 +33,7 @@ class RunFolder:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self._lock = threading.Lock()
+        self._is_new = False
 
     @property
     def manifest_path(self) -> Path:
@@ -47,6 +48,10 @@ class RunFolder:
         return self.path / "summary.json"
 
     @property
+    def lock_path(self) -> Path:
+        return self.path / "run.lock"
+
+    @property
     def replies_path(self) -> Path:
         return self.path / "replies.sqlite"
 
@@ -54,32 +59,52 @@ class RunFolder:
     def begin(cls, path: str | Path, manifest: Mapping[str, Any]) -> Self:
         """Return the folder of a new run, or of the one begun there under the same manifest.
 
-        Raises RunError if another configuration began it, naming what differs, or if the folder holds something else.
+        Raises RunError if another configuration began it, naming what differs, if the folder holds something else, and
+        while another process writes to it.
         """
         folder = cls(path)
-        if folder.manifest_path.exists():
-            if told := differences(folder.manifest(), manifest):
-                raise RunError(
-                    f"{folder.path} was begun with another configuration: {'; '.join(told)}. Resume it with the "
-                    "configuration it has, or give this run a folder of its own with --out"
-                )
-            folder._note_sitting(manifest)
-            return folder
-        half_begun = {folder.manifest_path.with_name("manifest.json.new")}
-        if folder.path.is_dir() and set(folder.path.iterdir()) - half_begun:
-            raise RunError(f"{folder.path} holds files but no manifest.json: it is no run; name another folder")
+        folder._check_content()
         folder.path.mkdir(parents=True, exist_ok=True)
-        replace_file(folder.manifest_path, _json(manifest, indent=2))
+        with sole_writer(folder.lock_path):
+            folder._check_content()
+            if folder.manifest_path.exists():
+                if told := differences(folder.manifest(), manifest):
+                    raise RunError(
+                        f"{folder.path} was begun with another configuration: {'; '.join(told)}. Resume it with the "
+                        "configuration it has, or give this run a folder of its own with --out"
+                    )
+                folder._note_sitting(manifest)
+            else:
+                replace_file(folder.manifest_path, _json(manifest, indent=2))
+                folder._is_new = True
         return folder
 
     def take_back(self) -> None:
-        """Undo the `begin` of a new run that could not be set up: the folder is free for another configuration."""
-        if self.results_path.exists():
+        """Undo the `begin` of a new run that could not be set up: the folder is free for another configuration.
+
+        A run that another process has begun since, or that was there before, stays.
+        """
+        if not self._is_new:
             return
-        for path in (self.manifest_path, *self.path.glob(f"{self.replies_path.name}*")):
-            path.unlink(missing_ok=True)
-        if not any(self.path.iterdir()):
-            self.path.rmdir()
+        try:
+            with sole_writer(self.lock_path):
+                if self.results_path.exists():
+                    return
+                for path in (self.manifest_path, *self.path.glob(f"{self.replies_path.name}*")):
+                    path.unlink(missing_ok=True)
+                if set(self.path.iterdir()) == {self.lock_path}:
+                    self.lock_path.unlink()
+                    self.path.rmdir()
+        except RunError:
+            return
+
+    def _check_content(self) -> None:
+        """Raise RunError if there is a folder that holds something else than a run."""
+        half_begun = {self.manifest_path.with_name("manifest.json.new"), self.lock_path}
+        if self.manifest_path.exists() or not self.path.is_dir():
+            return
+        if set(self.path.iterdir()) - half_begun:
+            raise RunError(f"{self.path} holds files but no manifest.json: it is no run; name another folder")
 
     def manifest(self) -> JSON:
         """Return what was asked of whom. Raises RunError if there is none that can be read."""
@@ -105,7 +130,7 @@ class RunFolder:
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Be the one process that writes here. Raises RunError if another one does; a crash releases the folder."""
-        with _sole(self.path / "run.lock"):
+        with sole_writer(self.lock_path):
             self._cut_off_half_a_line()
             yield
 
@@ -132,7 +157,7 @@ class RunFolder:
                     raise RunError(f"{where}: not a result ({error}); remove the line to ask it again") from error
 
     def forget(self, ids: Collection[str]) -> None:
-        """Remove these questions' lines, so that they are asked again."""
+        """Remove these questions' lines, so that they are asked again. Call it while `writing`."""
         kept = [_json(result.to_dict()) + b"\n" for result in self.results() if result.id not in ids]
         replace_file(self.results_path, b"".join(kept))
 
@@ -170,17 +195,12 @@ def _finite(value: Any) -> Any:
 
 
 @contextmanager
-def _sole(path: Path) -> Iterator[None]:
+def sole_writer(lock: Path) -> Iterator[None]:
+    """Be the one process that writes to the folder that the file `lock` is in. Raises RunError if another one does."""
+    held = ExitStack()
     try:
-        import fcntl
-    except ImportError:  # Windows: two processes there are the user's own care
-        yield
-        return
-    with path.open("a+b") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise RunError(
-                f"another process is writing to {path.parent}; wait for it, or name another folder"
-            ) from None
+        held.enter_context(writer_lock(lock, wait=False))
+    except BlockingIOError:
+        raise RunError(f"another process is writing to {lock.parent}; wait for it, or name another folder") from None
+    with held:
         yield

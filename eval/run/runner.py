@@ -66,19 +66,23 @@ def evaluate(
     folder: RunFolder,
     *,
     concurrency: int = 32,
+    retry_errors: bool = False,
     on_end: Callable[[Result], None] | None = None,
 ) -> list[Result]:
     """Ask what the folder does not hold yet; all results, in the order of `questions`.
 
-    concurrency: how many questions are under way at once. on_end: told each new result once it is on disk.
+    concurrency: how many questions are under way at once. retry_errors: ask again what ended in an error. on_end: told
+    each new result once it is on disk.
     KeyboardInterrupt leaves a run that can be resumed. Raises RunError if another process writes to the folder, or for
     two questions of one id.
     """
     _check_ids(questions)
     with folder.writing():
+        if retry_errors:
+            folder.forget({result.id for result in folder.results() if result.error})
         todo = remaining(questions, folder)
         asyncio.run(run_questions(pool, todo, folder, concurrency=concurrency, on_end=on_end))
-    ended = {result.id: result for result in folder.results()}
+        ended = {result.id: result for result in folder.results()}
     return [ended[question.id] for question in questions]
 
 

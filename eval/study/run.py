@@ -20,7 +20,7 @@ from typing import Any, Self
 
 from ras_agent.errors import MissingExtra, RunError
 from ras_agent.eval.run.evaluation import Evaluation, prepare_run
-from ras_agent.eval.run.folder import RunFolder
+from ras_agent.eval.run.folder import RunFolder, sole_writer
 from ras_agent.eval.run.result import Result
 from ras_agent.eval.study.design import Design, LeftOut, Shown
 from ras_agent.records import JSON
@@ -46,6 +46,10 @@ class StudyFolder:
     def replies_path(self) -> Path:
         return self.path / "replies.sqlite"
 
+    @property
+    def lock_path(self) -> Path:
+        return self.path / "study.lock"
+
     @classmethod
     def begin(
         cls,
@@ -68,9 +72,8 @@ class StudyFolder:
                 raise RunError(
                     f"{folder.path} holds the study {begun.get('study')!r}, not {study!r}; name another folder"
                 )
-        elif folder.path.is_dir() and any(folder.path.iterdir()):
-            raise RunError(f"{folder.path} holds files but no study.json: it is no study; name another folder")
         else:
+            folder.check_content()
             begun = {"started": datetime.now(UTC).isoformat(timespec="seconds")}
         places = folder_names(runs)
         listed = [{"name": name, "folder": f"runs/{places[name]}", "variant": dict(runs[name])} for name in runs]
@@ -87,6 +90,13 @@ class StudyFolder:
             },
         )
         return folder
+
+    def check_content(self) -> None:
+        """Raise RunError if there is a folder that holds something else than a study."""
+        if self.study_path.exists() or not self.path.is_dir():
+            return
+        if set(self.path.iterdir()) - {self.lock_path}:
+            raise RunError(f"{self.path} holds files but no study.json: it is no study; name another folder")
 
     def study(self) -> JSON:
         """Return the content of study.json. Raises RunError if there is none that can be read."""
@@ -147,13 +157,20 @@ def run_study(
     """Ask what the runs under `out` do not hold yet, then write tables and pictures there.
 
     Model replies are kept in the study's folder and shared by its runs, unless the settings name a cache.
-    Raises RasError children as `prepare_run` does.
+    Raises RunError while another process writes there, and RasError children as `prepare_run` does.
     """
     names = [run.name for _, run in design.runs]
     if twice := [name for name, count in Counter(names).items() if count > 1]:
         raise RunError(
             f"several runs would be called {twice[0]!r}: their roles have one printable name; try them apart"
         )
+    StudyFolder(out).check_content()
+    out.mkdir(parents=True, exist_ok=True)
+    with sole_writer(StudyFolder(out).lock_path):
+        return _run_study(design, out, concurrency, retry_errors, watch)
+
+
+def _run_study(design: Design, out: Path, concurrency: int, retry_errors: bool, watch: Watch | None) -> Finished:
     folder = StudyFolder.begin(
         out,
         design.study,

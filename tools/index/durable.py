@@ -102,16 +102,27 @@ def writer_lock(path: Path, *, wait: bool = True) -> Iterator[None]:
 
     Raises BlockingIOError while another has it, unless `wait`; IngestError for a file that cannot be written.
     """
-    try:
-        file = path.open("a+b")
-    except OSError as error:
-        raise IngestError(f"{path} cannot be written ({error.strerror}): delete it, or make it writable") from error
-    with file:
-        _lock(file, wait)
+    while True:
         try:
-            yield
-        finally:
-            _unlock(file)
+            file = path.open("a+b")
+        except OSError as error:
+            raise IngestError(f"{path} cannot be written ({error.strerror}): delete it, or make it writable") from error
+        with file:
+            _lock(file, wait)
+            try:
+                if not _is_at(file, path):  # who had it before has deleted it: others would lock another file
+                    continue
+                yield
+                return
+            finally:
+                _unlock(file)
+
+
+def _is_at(file: IO[bytes], path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 if sys.platform == "win32":

@@ -132,6 +132,22 @@ def test_a_new_run_that_could_not_be_set_up_leaves_nothing(tmp_path: Path) -> No
     assert not folder.path.exists()
 
 
+def test_a_run_that_another_process_took_up_or_began_is_not_taken_back(tmp_path: Path) -> None:
+    began = RunFolder.begin(tmp_path / "run", MANIFEST)
+    second = RunFolder.begin(tmp_path / "run", MANIFEST)
+    with second.writing():
+        began.take_back()
+    second.take_back()
+    assert second.manifest() == MANIFEST
+
+
+def test_a_run_cannot_be_taken_up_while_another_process_writes(tmp_path: Path) -> None:
+    folder = RunFolder.begin(tmp_path / "run", MANIFEST)
+    with folder.writing(), pytest.raises(RunError, match=r"another process is writing to .*; wait for it, or name"):
+        RunFolder.begin(tmp_path / "run", {**MANIFEST, "packages": {"numpy": "3"}})
+    assert folder.manifest() == MANIFEST
+
+
 def test_a_run_with_results_is_not_taken_back(tmp_path: Path) -> None:
     folder = RunFolder.begin(tmp_path / "run", MANIFEST)
     folder.append(Result("q1", "?"))

@@ -154,3 +154,21 @@ def test_a_bare_search_retrieves_and_answers_nothing(tmp_path: Path) -> None:
     (result,) = evaluate(EvaluatedSystem(retrieval_asker(Shelf(), 2), score), QUESTIONS[:1], _folder(tmp_path))
     assert (result.retrieved, result.scores, result.answer) == (("p2", "p1"), {"found": 1.0}, "")
     assert (result.stop_reason, result.trace, result.error) == ("retrieval_only", None, None)
+
+
+def test_errors_are_asked_again_when_told_to(tmp_path: Path) -> None:
+    folder = _folder(tmp_path)
+    evaluate(EvaluatedSystem(Asked(("q1", "q4")), _score), QUESTIONS, folder)
+    asked = Asked()
+    results = evaluate(EvaluatedSystem(asked, _score), QUESTIONS, folder, retry_errors=True)
+    assert (asked.ids, [result.error for result in results]) == (["q1", "q4"], [None] * 6)
+    assert len(list(folder.results())) == 6
+
+
+def test_while_another_process_writes_no_error_is_taken_out_to_be_asked_again(tmp_path: Path) -> None:
+    folder = _folder(tmp_path)
+    evaluate(EvaluatedSystem(Asked(("q1",)), _score), QUESTIONS[:3], folder)
+    before = folder.results_path.read_bytes()
+    with folder.writing(), pytest.raises(RunError, match="another process is writing"):
+        evaluate(EvaluatedSystem(Asked(), _score), QUESTIONS, RunFolder(folder.path), retry_errors=True)
+    assert folder.results_path.read_bytes() == before

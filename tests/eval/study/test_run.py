@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from ras_agent.errors import RunError
-from ras_agent.eval.study.run import LeftOut, StudyFolder, folder_names
+from ras_agent.eval.run.folder import sole_writer
+from ras_agent.eval.study.design import Design, Shown
+from ras_agent.eval.study.run import LeftOut, StudyFolder, folder_names, run_study
 
 
 def test_study_json_lists_the_runs_with_what_they_change(tmp_path: Path) -> None:
@@ -43,6 +45,14 @@ def test_a_folder_of_another_study_or_of_something_else_is_refused(tmp_path: Pat
     (tmp_path / "notes" / "a.txt").write_text("mine")
     with pytest.raises(RunError, match=r"no study\.json"):
         StudyFolder.begin(tmp_path / "notes", "sweep", {})
+
+
+def test_a_study_is_refused_while_another_process_runs_it(tmp_path: Path) -> None:
+    folder = StudyFolder.begin(tmp_path / "s", "roles", {"a": {}})
+    before = folder.study_path.read_bytes()
+    with sole_writer(folder.lock_path), pytest.raises(RunError, match="another process is writing to"):
+        run_study(Design("roles", (), headline="f1", show=lambda _: Shown("", {})), tmp_path / "s")
+    assert folder.study_path.read_bytes() == before
 
 
 def test_a_damaged_study_json_is_told(tmp_path: Path) -> None:

@@ -1,6 +1,9 @@
 """`ras-agent index`: its output and its exit codes."""
 
 import errno
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -187,3 +190,22 @@ def test_file_names_cannot_steer_the_terminal(cli: Cli, docs: Path) -> None:
     (docs / "a\x1b[31m.jsonl").write_text("[]")
     result = cli("index", "docs", "--out", "my.index")
     assert result.stderr.startswith("skipped  docs/a[31m.jsonl line 1: ")
+
+
+def test_a_locale_that_knows_ascii_alone_changes_no_name(tmp_path: Path) -> None:
+    folder = tmp_path / "dócs"
+    folder.mkdir()
+    (folder / "Müller_Straße.txt").write_text("Bell was born in Zürich.", "utf-8")
+    locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+
+    def run(*arguments: str) -> tuple[int, str]:
+        command = [sys.executable, "-c", "from ras_agent.app.cli import main; main()", *arguments]
+        ended = subprocess.run(command, cwd=tmp_path, env={**os.environ, **locale}, capture_output=True)
+        return ended.returncode, (ended.stdout + ended.stderr).decode()
+
+    assert run("index", "dócs", "--out", "ïndex") == (0, "?ndex  1 passage ? 1 written\n")
+    (passage,) = PassageIndex.open(tmp_path / "ïndex").passages
+    assert (passage.id, passage.title) == ("dócs/Müller_Straße.txt", "Müller Straße")
+    assert run("kg", "build", "øther") == (1, "ras-agent: no index at øther: make one with `ras-agent index`\n")
+    assert run("index", "--out", "ïndex", "--forget", "dócs/Müller_Straße.txt")[0] == 0
+    assert len(PassageIndex.open(tmp_path / "ïndex")) == 0

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ras_agent.tools.index.load import Skipped
-from ras_agent.tools.index.text_files import name_of, not_unicode
+from ras_agent.tools.index.text_files import name_of, not_unicode, path_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,4 +146,4 @@ def _real(path: Path) -> Path:
 
 
 def _inside(root: Path, inner: str) -> Path:
-    return root / os.fsdecode(inner.encode("utf-8", "surrogateescape")) if inner else root
+    return root / path_of(inner) if inner else root

@@ -22,9 +22,10 @@ from ras_agent.records import Passage
 from ras_agent.tools.index.chunk import DEFAULT_CHUNKING, Chunking, passages_of
 from ras_agent.tools.index.find_files import SourceFile, find_files
 from ras_agent.tools.index.identity import document_id, gone_sources, label_of, size_and_time, take_over_moved
-from ras_agent.tools.index.journal import Journal, open_journal
+from ras_agent.tools.index.journal import Journal, JournalFile, open_journal
 from ras_agent.tools.index.load import LOADERS, USUAL_FIELDS, Document, Fields, Skipped, load
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.index.text_files import path_of
 
 JOURNAL = "ingest.sqlite"
 
@@ -256,12 +257,11 @@ class _IngestRun:
 
     def _forget(self, name: str) -> None:
         """Remove a file's documents, the one document of that name, or what came from the file or folder there."""
-        place = Path(os.path.realpath(name))
         if self._journal.file(name):
             self._forget_file(name)
         elif self._journal.document(name):
             self._remove([name])
-        elif files := self._journal.files_in(place) or self._journal.files_in(Path(os.path.abspath(name))):
+        elif files := self._files_at(path_of(name)):
             self._journal.begin_erasing(name)
             for file in files:
                 self._forget_file(file.label)
@@ -270,6 +270,12 @@ class _IngestRun:
             if self._index is not None and name in self._index.document_ids():
                 remedy = f"it was added otherwise, `ras-agent kg delete {self._index.path} {name}` takes it out"
             raise IngestError(f"nothing in the index came from {name!r}: {remedy}")
+
+    def _files_at(self, path: Path) -> list[JournalFile]:
+        """Return the files that came from a path, which may be a link that no longer leads there."""
+        return self._journal.files_in(Path(os.path.realpath(path))) or self._journal.files_in(
+            Path(os.path.abspath(path))
+        )
 
     def _forget_file(self, label: str) -> None:
         self._remove(self._journal.documents_of(label))

@@ -32,6 +32,11 @@ def name_of(path: Path | str) -> str:
     return os.fsencode(path).decode("utf-8", "surrogateescape")
 
 
+def path_of(name: str) -> Path:
+    """Return the path that `name_of` gives that name."""
+    return Path(os.fsdecode(name.encode("utf-8", "surrogateescape")))
+
+
 def read_text(path: Path, on_read: OnRead) -> str:
     """Return the whole file without its byte order mark, line ends unchanged. Raises NotText, OSError."""
     data = path.read_bytes()

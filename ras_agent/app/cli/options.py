@@ -80,6 +80,7 @@ def with_options(command: Callable[..., None], model: type[Settings] = Settings)
     @wraps(command)
     def run(**values: Any) -> None:
         del values["debug"]  # its callback has seen it
+        values = {name: _as_text(value) for name, value in values.items()}
         if receiver:
             flags = {setting.name: values.pop(setting.name) for setting in taken}
             config = values.pop("config")
@@ -104,6 +105,16 @@ def _name_destinations(file: Path | None, destinations: Mapping[str, str]) -> No
 
         named = ", ".join(f"{name} = {printable(value)}" for name, value in destinations.items())
         typer.echo(f"ras-agent: settings of {file}: {inert(named)}", err=True)
+
+
+def _as_text(value: Any) -> Any:
+    """Return words of the command line as the UTF-8 that they are, where a locale such as C makes bytes of them.
+
+    Paths stay as they are: files are opened by their bytes.
+    """
+    if isinstance(value, list):
+        return [_as_text(item) for item in value]
+    return os.fsencode(value).decode("utf-8", "replace") if isinstance(value, str) else value
 
 
 def work_of(command: Callable[..., None]) -> Work | None:

@@ -49,6 +49,8 @@ def busy(console: Console) -> Iterator[Callable[[str], None]]:
 
 # marks that reorder the text around them, so that a line reads differently from what is stored
 _REORDERING = frozenset("\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+# bytes that Python made of the letters of a file's name, in a locale such as C that does not know them
+_ESCAPED = re.compile("[\udc80-\udcff]+")
 _UNSAFE_IN_JSON = re.compile(f"[\x7f-\x9f{''.join(sorted(_REORDERING))}]")
 
 
@@ -61,8 +63,12 @@ def inert(text: str, *, limit: int | None = None) -> str:
     >>> inert("Bell\\x1b[31m red\\n\\tsays [bold]hi")
     'Bell[31m red says [bold]hi'
     """
-    line = " ".join(inert_lines(text).split())
+    line = " ".join(inert_lines(_ESCAPED.sub(_letters, text)).split())
     return line if limit is None or len(line) <= limit else f"{line[: limit - 1].rstrip()}…"
+
+
+def _letters(escaped: re.Match[str]) -> str:
+    return escaped[0].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def inert_lines(text: str) -> str:

@@ -1,4 +1,5 @@
 import threading
+from dataclasses import asdict
 
 import pytest
 
@@ -15,6 +16,40 @@ def call(tokens: int = 0) -> Call:
 def test_a_limit_must_be_positive(name):
     with pytest.raises(ValueError, match=rf"Limits\.{name} must be positive, got 0"):
         Limits(**{name: 0})
+
+
+def test_five_hops_of_five_passages_are_the_default_and_no_limit_of_calls_tokens_or_seconds():
+    assert asdict(Limits()) == {
+        "max_hops": 5,
+        "k": 5,
+        "max_facts": 400,
+        "max_llm_calls": None,
+        "max_tokens": None,
+        "max_seconds": None,
+        "stop_on_repeat": True,
+        "stop_on_no_new_facts": True,
+    }
+    ledger = Ledger()
+    assert (ledger.role, ledger.hop, ledger.calls, ledger.refused) == ("", 0, [], None)
+
+
+def test_what_the_next_call_would_pass_counts_one_call_for_the_answer():
+    ledger = Ledger("planner", limits=Limits(max_llm_calls=2))
+    assert ledger.exceeded() is None
+    ledger.admit()
+    assert ledger.exceeded() == "max_llm_calls"
+    assert ledger.exceeded(keep_for_answer=0) is None
+
+
+def test_each_call_that_ends_gives_one_place_back():
+    ledger = Ledger("extractor", limits=Limits(max_llm_calls=4))
+    for _ in range(3):
+        ledger.admit()
+    ledger.record(call())
+    ledger.release()  # one call is recorded and one is under way
+    ledger.admit()
+    with pytest.raises(BudgetExceeded):
+        ledger.admit()
 
 
 def test_without_limits_every_call_is_admitted():

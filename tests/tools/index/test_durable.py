@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -66,6 +67,13 @@ def test_a_manifest_is_readable_json_under_its_format_and_is_read_back(tmp_path:
     assert (tmp_path / "shelf.json").read_text("utf-8") == (
         f'{{\n  "format": "a shelf",\n  "version": 3,\n  "crc": {crc},\n  "books": 2,\n  "title": "Łódź"\n}}\n'
     )
+    assert read(tmp_path) == Shelf(2, "Łódź")
+
+
+def test_a_manifest_whose_keys_were_written_in_another_order_is_the_same(tmp_path: Path) -> None:
+    FILE.write(tmp_path, Shelf(2, "Łódź"))
+    data = json.loads((tmp_path / "shelf.json").read_text("utf-8"))
+    (tmp_path / "shelf.json").write_text(json.dumps(dict(reversed(data.items()))), "utf-8")
     assert read(tmp_path) == Shelf(2, "Łódź")
 
 

@@ -41,9 +41,9 @@ def test_a_journal_of_an_earlier_form_is_refused_with_the_remedy(tmp_path: Path)
     connection.execute("CREATE TABLE files (label TEXT PRIMARY KEY, root TEXT NOT NULL, stamp TEXT NOT NULL)")
     connection.commit()
     connection.close()
-    with pytest.raises(IndexMismatch, match=r"ingest\.sqlite was written by an earlier version.*delete it and run"):
-        with open_journal(path):
-            pass
+    told = r"ingest\.sqlite was written by an earlier version.*delete it and run"
+    with pytest.raises(IndexMismatch, match=told), open_journal(path):
+        pass
 
 
 def test_a_file_is_found_by_its_label_and_by_its_path(journal: Journal) -> None:

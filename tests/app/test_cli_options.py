@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from ras_agent.app.cli import build_program, settings_table
 from ras_agent.app.cli.options import AnswerSettings, GivenFlags, with_options
+from ras_agent.app.cli.program import show_warning
 from ras_agent.errors import SettingsError
 from ras_agent.settings import Settings, describe
 
@@ -114,3 +115,8 @@ def test_a_file_of_the_folder_that_names_a_server_or_a_place_is_named_on_screen(
 def test_a_file_of_the_folder_that_names_neither_is_not_mentioned(say: Callable[..., str]) -> None:
     Path("ras-agent.toml").write_text('k = 3\nindex = "an.index"\nplanner = "offline"\n')
     assert say("Who?").startswith("Who?")
+
+
+def test_a_warning_is_one_line_without_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
+    show_warning("replies are asked for\nwithout it \x1b[31m", RuntimeWarning, "cache.py", 7)
+    assert capsys.readouterr().err == "ras-agent: replies are asked for without it [31m\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+import warnings
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -125,4 +126,10 @@ def main() -> None:
         # titles and answers are in any script, whatever the terminal's locale can encode
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+    warnings.showwarning = show_warning
     build_program()()
+
+
+def show_warning(message: Warning | str, category: type[Warning], *place: Any, **options: Any) -> None:
+    """Print a warning in one line, as an error is printed; where in the code it came from says nothing to a user."""
+    typer.echo(f"ras-agent: {inert(str(message))}", err=True)

@@ -11,10 +11,13 @@ import os
 import signal
 import sqlite3
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable
 from typing import Any, NamedTuple
+
+from tqdm import tqdm
 
 OPERATIONS = ("os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.truncate", "shutil.rmtree", "sqlite3.connect")
 WRITING_SQL = ("COMMIT", "VACUUM", "PRAGMA locking_mode", "PRAGMA wal_checkpoint")
@@ -41,6 +44,7 @@ def run(
     kill_at: SIGKILL before its file operation of this number, from 0. fail_from: this one and all later ones raise
     "no space left on device". kill_after: SIGKILL after so many seconds.
     """
+    tqdm.set_lock(threading.RLock())  # its own is shared with forks: one killed while it has it would stop everybody
     reading, writing = os.pipe()
     child = os.fork()
     if not child:

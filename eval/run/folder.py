@@ -101,9 +101,8 @@ class RunFolder:
     def _check_content(self) -> None:
         """Raise RunError if there is a folder that holds something else than a run."""
         half_begun = {self.manifest_path.with_name("manifest.json.new"), self.lock_path}
-        if self.manifest_path.exists() or not self.path.is_dir():
-            return
-        if set(self.path.iterdir()) - half_begun:
+        there = set(self.path.iterdir()) if self.path.is_dir() else set()  # one look: another process may begin it now
+        if self.manifest_path not in there and there - half_begun:
             raise RunError(f"{self.path} holds files but no manifest.json: it is no run; name another folder")
 
     def manifest(self) -> JSON:

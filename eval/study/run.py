@@ -93,9 +93,8 @@ class StudyFolder:
 
     def check_content(self) -> None:
         """Raise RunError if there is a folder that holds something else than a study."""
-        if self.study_path.exists() or not self.path.is_dir():
-            return
-        if set(self.path.iterdir()) - {self.lock_path}:
+        there = set(self.path.iterdir()) if self.path.is_dir() else set()  # one look: another process may begin it now
+        if self.study_path not in there and there - {self.lock_path, self.study_path.with_name("study.json.new")}:
             raise RunError(f"{self.path} holds files but no study.json: it is no study; name another folder")
 
     def study(self) -> JSON:

@@ -55,16 +55,18 @@ def open_database(path: Path, what: str, remedy: str) -> Iterator[sqlite3.Connec
 
 
 def check_database(path: Path, remedy: str, *, whole: bool = False) -> None:
-    """Raise IndexMismatch if a database is not as it was when it was last closed. A missing one is not damaged.
+    """Raise IndexMismatch if a database is not as it was when it was last closed.
 
-    whole: compare large files too, and have SQLite read through one that was never closed.
+    whole: compare large files too, have SQLite read through one that was never closed, and ask for a missing one, which
+    else will be made anew.
     """
-    seal = _seal(path)
-    if not os.path.lexists(path):
-        return
-    content = b""
+    seal, content = _seal(path), b""
     with reading(seal, f"delete {seal}"), suppress(FileNotFoundError):
         content = seal.read_bytes()
+    if not os.path.lexists(path):
+        if whole and content:
+            raise IndexMismatch(f"{path} is missing: run the command that made it again")
+        return
     if content:
         with reading(seal, f"delete {seal}"):
             expected = FileSum(**json.loads(content))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -73,7 +74,7 @@ def _graph(folder: Path) -> Iterator[FileReport]:
 
 
 def _database(path: Path, remedy: str) -> Iterator[FileReport]:
-    if path.exists():
+    if any(os.path.lexists(there) for there in (path, path.with_name(f"{path.name}.sum"))):
         yield _report(path, partial(check_database, path, remedy.format(path=path), whole=True))
 
 

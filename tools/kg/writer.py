@@ -80,8 +80,11 @@ class KGWriter:
         embedder: Embedder | None,
         equivalence: Equivalence,
         on_progress: Callable[[KGProgress], None] | None = None,
+        *,
+        lost: bool = False,
     ) -> None:
-        self.folder = folder
+        """lost: the facts of the graph that is there are gone, so that all passages have to be read before a write."""
+        self.folder, self._lost = folder, lost
         self._store, self._embedder, self._equivalence = store, embedder, equivalence
         self._on_progress = on_progress
 
@@ -124,6 +127,7 @@ class KGWriter:
             self._report("reading", seen + read, total)
         self._store.put_texts(texts)
         erased = self._store.drop(name for name in known if name not in there) if whole else 0
+        self._lost = self._lost and not whole
         self._store.commit()
         return ReadReport(read, seen, erased, tuple(failures))
 
@@ -164,6 +168,11 @@ class KGWriter:
 
     def write(self) -> KGIndex:
         """Write the graph of all that was read, unless the folder holds it already, and open it."""
+        if self._lost:
+            raise IndexMismatch(
+                f"{self.folder / STORE} has lost the facts of the graph: run the `ras-agent kg build` that made it, "
+                "which reads every passage anew, and then this command again"
+            )
         before = self._before()
         made = f"{self._store.revision} {self._embedder.name if self._embedder else ''} {self._equivalence}"
         if before is None or before[1].texts is None or self._store.setting("made") != made:
@@ -303,6 +312,9 @@ def open_writer(
         resolved = None if embedder in (None, "") else resolve_embedder(embedder)
         of_store = store.setting("vectors of")
         manifest = readable_kg_manifest(folder)
+        # a graph that this store did not make: its own store was deleted
+        lost = (folder / NAME).exists() and store.setting("made") is None
+        lost = lost and (manifest is None or manifest.documents != len(store.known()))
         if embedder is None and manifest and manifest.embedder:
             resolved = resolve_embedder(manifest.embedder.name)
         elif embedder is None and of_store and not manifest and (folder / NAME).exists():  # the store knows it
@@ -314,7 +326,7 @@ def open_writer(
             store.drop_vectors()
             store.remember({"vectors of": name})
             store.commit()
-        yield KGWriter(folder, store, resolved, how, on_progress)
+        yield KGWriter(folder, store, resolved, how, on_progress, lost=lost)
 
 
 def _record(passage: Passage, reader: str) -> PassageRecord:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pytest
 
 from ras_agent import create_ras_agent
-from ras_agent.errors import IngestError
+from ras_agent.errors import IndexMismatch, IngestError
 from ras_agent.records import Passage
 from ras_agent.tools.index.ingest import ingest
 from ras_agent.tools.index.journal import Journal
@@ -447,3 +447,17 @@ def test_a_file_that_another_process_adds_at_the_last_moment_is_seen(
     monkeypatch.setattr(knowledge, "open_writer", late)
     with pytest.raises(IngestError, match=r"has a file f\.tsv already"):
         add_triples(index, tmp_path / "b" / "f.tsv")
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_graph_whose_facts_were_deleted_is_not_written_from_nothing(times: int, index: Path) -> None:
+    before = build_graph(index).graph
+    (index / "kg" / "facts.sqlite").unlink()
+    for _ in range(times):
+        with pytest.raises(
+            IndexMismatch, match=r"facts\.sqlite has lost the facts of the graph: run the `ras-agent kg"
+        ):
+            delete_documents(index, "bell.txt")
+    assert build_graph(index).graph.fingerprint == before.fingerprint
+    delete_documents(index, "bell.txt")
+    assert KGIndex.open(index).documents[:] == ["leith"]

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from ras_agent.eval.question_file import QuestionRecord, read_records
+from ras_agent.errors import IngestError
+from ras_agent.eval.question_file import OnBad, QuestionRecord, read_records
 from ras_agent.records import Passage
 
 
@@ -140,14 +141,41 @@ def load_questions(path: str | Path) -> list[Question]:
     return [plain_question(record) for record in read_records(path)]
 
 
-def load_passages(path: str | Path) -> list[Passage]:
-    """Read one JSON object a line: id, text, optional title. Raises IngestError with the line's number."""
-    passages = []
-    for record in read_records(path):
-        if not {"id", "text"} <= record.data.keys():
-            raise record.error(f"expected keys id and text, found {', '.join(record.data)}")
-        passages.append(Passage.from_dict({key: record.data[key] for key in ("id", "text", "title") if key in record}))
-    return passages
+def load_passages(path: str | Path, on_bad: OnBad | None = None) -> list[Passage]:
+    """Read one JSON object a line: id, text, optional title.
+
+    Raises IngestError with the line's number, for two passages of one id too; with `on_bad`, which is given that, the
+    record is left out, unless all are bad.
+    """
+    passages: dict[str, Passage] = {}
+    places: dict[str, str] = {}
+    bad: list[IngestError] = []
+    for record in read_records(path, on_bad=on_bad and bad.append):
+        try:
+            passage = _passage(record)
+            if passage.id in passages:
+                raise record.error(f"id {passage.id!r} is that of {places[passage.id]} too; ids are unique in a file")
+        except IngestError as error:
+            if on_bad is None:
+                raise
+            bad.append(error)
+        else:
+            passages[passage.id], places[passage.id] = passage, record.where
+    if bad and not passages:
+        raise bad[0]
+    for error in bad if on_bad else ():
+        on_bad(error)
+    return list(passages.values())
+
+
+def _passage(record: QuestionRecord) -> Passage:
+    if not {"id", "text"} <= record.data.keys():
+        raise record.error(f"expected keys id and text, found {', '.join(record.data)}")
+    for key in ("text", "title"):
+        if key in record and not isinstance(record.data[key], str):
+            raise record.error(f"{key!r} should be text, found {record.data[key]!r:.80}")
+    title = record.text("title") if "title" in record else ""
+    return Passage(record.text("id"), record.text("text"), title)
 
 
 def is_plain(record: QuestionRecord) -> bool:
@@ -166,9 +194,9 @@ def plain_question(record: QuestionRecord) -> Question:
     by_id = "supporting_ids" in record
     gold = "supporting_ids" if by_id else "supporting_titles"
     metadata = {key: value for key, value in record.data.items() if key not in _OWN and value is not None}
-    for key in ("metadata", "choices"):
-        if key in record:
-            record.inside(record.data[key], key)
+    if "metadata" in record:
+        metadata = {**record.inside(record.data["metadata"], "metadata").data, **metadata}
+    _check_known(record, QuestionRecord(metadata, record.where))
     return Question(
         id=record.text("id"),
         question=record.text("question"),
@@ -177,8 +205,21 @@ def plain_question(record: QuestionRecord) -> Question:
         by_title=not by_id,
         type=record.text("type") if "type" in record else "",
         contexts=tuple(map(_context, record.objects("contexts"))) if "contexts" in record else (),
-        metadata={**(record.data.get("metadata") or {}), **metadata},
+        metadata=metadata,
     )
+
+
+def _check_known(record: QuestionRecord, known: QuestionRecord) -> None:
+    """Raise IngestError for metadata that properties of a question and metrics could not read."""
+    if "hops" in known and not str(known.data["hops"]).isdecimal():
+        raise record.error(f"'hops' should be a number, found {known.data['hops']!r:.80}")
+    for step in known.objects("decomposition") if "decomposition" in known else ():
+        step.text("question")
+        step.text("answer")
+    if "choices" in known:
+        known.inside(known.data["choices"], "choices")
+    if "triples" in known:
+        known.triples("triples")
 
 
 _OWN = frozenset({"id", "question", "answers", "supporting_ids", "supporting_titles", "type", "contexts", "metadata"})

@@ -6,7 +6,7 @@ import csv
 import gzip
 import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
@@ -82,7 +82,13 @@ class QuestionRecord:
         raise self.error(f"no key {' or '.join(map(repr, keys))}; found {', '.join(map(str, self.data))}")
 
 
-def read_records(path: str | Path, under: str = "", columns: Sequence[str] = ()) -> Iterator[QuestionRecord]:
+OnBad = Callable[[IngestError], None]
+"""Called with what is wrong with a record, which is then left out."""
+
+
+def read_records(
+    path: str | Path, under: str = "", columns: Sequence[str] = (), on_bad: OnBad | None = None
+) -> Iterator[QuestionRecord]:
     """The objects of a file, in its order.
 
     The name's ending tells the format, `.gz` behind it a compressed one: .jsonl (.ndjson) by lines; .json an array, an
@@ -90,8 +96,8 @@ def read_records(path: str | Path, under: str = "", columns: Sequence[str] = ())
     and without a header, as `columns` names them; .parquet. `under` is the key of the array in a JSON object that holds
     more.
 
-    Raises IngestError, which names the line, or the record of an array. A table's row of another length is a record
-    without fields, whose error on use says so.
+    Raises IngestError, which names the line, or the record of an array; what is no object is given to `on_bad` instead.
+    A table's row of another length is a record without fields, whose error on use says so.
     """
     path = Path(path)
     suffixes = [suffix.lower() for suffix in path.suffixes]
@@ -111,9 +117,9 @@ def read_records(path: str | Path, under: str = "", columns: Sequence[str] = ())
             elif ending == ".txt":
                 yield from _columns(stream, path, columns)
             elif ending == ".json":
-                yield from _array(stream.read(), path, under)
+                yield from _array(stream.read(), path, under, on_bad)
             else:
-                yield from _lines(stream, path)
+                yield from _lines(stream, path, on_bad)
         except UnicodeDecodeError as error:
             raise IngestError(f"{path}: not UTF-8 ({error}); convert it first") from error
         except (OSError, EOFError) as error:
@@ -124,21 +130,28 @@ def _opened(path: Path, packed: bool) -> TextIO:
     return gzip.open(path, "rt", encoding="utf-8-sig") if packed else path.open(encoding="utf-8-sig", newline="")
 
 
-def _lines(stream: TextIO, path: Path) -> Iterator[QuestionRecord]:
+def _lines(stream: TextIO, path: Path, on_bad: OnBad | None) -> Iterator[QuestionRecord]:
     for number, line in enumerate(stream, 1):
         if line.strip():
             where = f"{path} line {number}"
-            yield _record(_parsed(line, where), where, number)
+            try:
+                record = _record(_parsed(line, where), where, number)
+            except IngestError as error:
+                if on_bad is None:
+                    raise
+                on_bad(error)
+            else:
+                yield record
 
 
-def _array(text: str, path: Path, under: str) -> Iterator[QuestionRecord]:
+def _array(text: str, path: Path, under: str, on_bad: OnBad | None) -> Iterator[QuestionRecord]:
     try:
         whole = json.loads(text)
     except (ValueError, RecursionError) as error:
         # "Extra data" behind a first object: JSON Lines under another name
         if not text.lstrip().startswith("{") or "Extra data" not in str(error):
             raise IngestError(f"{path}: not JSON ({error})") from error
-        yield from _lines(io.StringIO(text), path)
+        yield from _lines(io.StringIO(text), path, on_bad)
         return
     if isinstance(whole, dict) and under in whole:
         whole = whole[under]
@@ -150,7 +163,14 @@ def _array(text: str, path: Path, under: str) -> Iterator[QuestionRecord]:
         raise IngestError(f"{path}: expected {wanted}, found {type(whole).__name__}")
     for number, item in enumerate(whole, 1):
         where = f"{path} record {number}"
-        yield _record(item, where, number)
+        try:
+            record = _record(item, where, number)
+        except IngestError as error:
+            if on_bad is None:
+                raise
+            on_bad(error)
+        else:
+            yield record
 
 
 def _table(stream: TextIO, path: Path, delimiter: str) -> Iterator[QuestionRecord]:

@@ -20,8 +20,9 @@ from ras_agent import registry
 from ras_agent.errors import IngestError, MissingExtra, UnknownName
 from ras_agent.eval.metrics import Outcome, score
 from ras_agent.eval.question import Question, is_plain, load_passages, plain_question, union_of_contexts
-from ras_agent.eval.question_file import QuestionRecord, read_records
+from ras_agent.eval.question_file import OnBad, QuestionRecord, read_records
 from ras_agent.records import Passage
+from ras_agent.tools.index.text_files import not_unicode
 
 AnswerForm = Literal["short", "multiple_choice", "true_false", "long"]
 GivenContexts = Literal["corpus", "seed", "static"]
@@ -105,16 +106,25 @@ class Benchmark:
         """Return the answerer's `style` for this answer form."""
         return _STYLES[self.answer_form]
 
-    def load(self, path: str | Path, split: str = "", limit: int | None = None) -> list[Question]:
+    def load(
+        self, path: str | Path, split: str = "", limit: int | None = None, on_bad: OnBad | None = None
+    ) -> list[Question]:
         """Return the questions of a file, or of a folder that holds the official file of `split`.
 
         A whole official file must have its known count and checksum. Warns of records that the task leaves out.
-        Raises IngestError, which names the line or record that cannot be read and where to get the file.
+        Raises IngestError, which names the line or record that cannot be read and where to get the file; with `on_bad`
+        it is given what is wrong with a record, and the record is left out.
         """
         file = self._file(Path(path), split)
         left_out: list[str] = []
-        records = self._records(read_records(file, self.under, self.columns))
-        questions = list(islice(_questions(records, self._read_for(file), left_out), limit))
+        bad: list[IngestError] = []
+        collect = on_bad and bad.append
+        records = self._records(read_records(file, self.under, self.columns, collect), collect)
+        questions = list(islice(_questions(records, self._read_for(file), left_out, collect), limit))
+        if bad and not questions:
+            raise bad[0]
+        for error in bad if on_bad else ():
+            on_bad(error)
         if left_out:
             warnings.warn(
                 f"{len(left_out)} records are no questions of {self.name} and were left out, the first: {left_out[0]}",
@@ -141,16 +151,17 @@ class Benchmark:
         records = (QuestionRecord(row, f"{self.hub.dataset} {split} row {n}", n) for n, row in enumerate(rows, 1))
         return list(islice(_questions(self._records(records), self._read_for(Path()), []), limit))
 
-    def corpus(self, source: str | Path | Iterable[Question]) -> list[Passage]:
+    def corpus(self, source: str | Path | Iterable[Question], on_bad: OnBad | None = None) -> list[Passage]:
         """Return the passages to search: the union of the questions' contexts, or a file of passages (id, text, title).
 
-        source: questions, their file, or a file of passages. Raises IngestError where there are none.
+        source: questions, their file, or a file of passages. on_bad: as `load` has it. Raises IngestError where there
+        are none.
         """
         if isinstance(source, str | Path):
-            first = next(read_records(source, self.under, self.columns), None)
+            first = next(read_records(source, self.under, self.columns, on_bad and _ignored), None)
             if first and "text" in first and "question" not in first:
-                return load_passages(source)
-            source = self.load(source)
+                return load_passages(source, on_bad)
+            source = self.load(source, on_bad=on_bad)
         if passages := union_of_contexts(source):
             return passages
         raise IngestError(
@@ -170,9 +181,17 @@ class Benchmark:
             asked["static_passages"] = [passage.to_dict() for passage in question.contexts[:_STATIC]]
         return asked
 
-    def _records(self, records: Iterator[QuestionRecord]) -> Iterator[QuestionRecord]:
+    def _records(self, records: Iterator[QuestionRecord], on_bad: OnBad | None = None) -> Iterator[QuestionRecord]:
         for record in records:
-            yield from self.split_record(record) if self.split_record and not is_plain(record) else (record,)
+            try:
+                split = self.split_record is not None and not is_plain(record)
+                parts = tuple(self.split_record(record)) if self.split_record and split else (record,)
+            except IngestError as error:
+                if on_bad is None:
+                    raise
+                on_bad(error)
+            else:
+                yield from parts
 
     def _read_for(self, file: Path) -> ReadRecord:
         read = self.reader(file) if self.reader else self.read
@@ -233,20 +252,39 @@ def _register_own() -> None:
     registry.import_modules_of(__name__.rpartition(".")[0])
 
 
-def _questions(records: Iterator[QuestionRecord], read: ReadRecord, left_out: list[str]) -> Iterator[Question]:
+def _ignored(error: IngestError) -> None:
+    """Do nothing about a bad record, which is going to be read again."""
+
+
+def _questions(
+    records: Iterator[QuestionRecord], read: ReadRecord, left_out: list[str], on_bad: OnBad | None = None
+) -> Iterator[Question]:
     """Yield the records' questions; append to `left_out` the places of records that are none."""
     seen: dict[str, str] = {}
     for record in records:
-        question = plain_question(record) if is_plain(record) else read(record)
+        try:
+            question = plain_question(record) if is_plain(record) else read(record)
+            if question is not None:
+                _check_id(question.id, record, seen)
+        except IngestError as error:
+            if on_bad is None:
+                raise
+            on_bad(error)
+            continue
         if question is None:
             left_out.append(record.where)
             continue
-        if question.id in seen and is_plain(record):
-            raise record.error(f"id {question.id!r} is that of {seen[question.id]} too; ids are unique in a file")
         if question.id in seen:  # MuSiQue-Full: a question and its unanswerable twin
             question = replace(question, id=f"{question.id}#{record.number}")
         seen[question.id] = record.where
         yield question
+
+
+def _check_id(name: str, record: QuestionRecord, seen: Mapping[str, str]) -> None:
+    if name in seen and is_plain(record):
+        raise record.error(f"id {name!r} is that of {seen[name]} too; ids are unique in a file")
+    if reason := not_unicode(name):  # results are stored under it, and found again
+        raise record.error(f"the id {reason}")
 
 
 def _digest(file: Path) -> str:

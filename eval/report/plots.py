@@ -121,11 +121,15 @@ def new_figure(width: float, height: float, style: Any = STYLE) -> Iterator[Figu
         yield Figure(figsize=(min(width, 14), min(height, 12)), layout="constrained")
 
 
+# what an XML file cannot hold, and a name of a user's can
+_NO_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
 def svg_of(figure: Figure) -> str:
     """Return a figure as the text of an SVG file; the same figure gives the same text."""
     file = io.StringIO()
     figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
-    return file.getvalue()
+    return _NO_XML.sub("\N{REPLACEMENT CHARACTER}", file.getvalue())
 
 
 def _scores(axes: Axes, runs: Sequence[RunFigures], metrics: Sequence[str]) -> None:

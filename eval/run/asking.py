@@ -59,7 +59,9 @@ def asks_elsewhere(
     """
     caches = {"cache": replies, "triple_cache": facts}
     known = Settings.model_validate({**settings, **{name: place for name, place in caches.items() if place}})
-    material = load_material(name, Path(data), known, corpus=Path(corpus) if corpus else None)
+    # bad records were reported where the questions come from
+    place = Path(corpus) if corpus else None
+    material = load_material(name, Path(data), known, corpus=place, on_bad=lambda _: None)
     return partial(
         ask_one, EvaluatedSystem(asker_of(material, known, retrieval_only), scorer_of(metrics), graph, roles, traces)
     )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from ras_agent.budget import Limits
-from ras_agent.errors import SettingsError, UnknownName
+from ras_agent.errors import IngestError, SettingsError, UnknownName
 from ras_agent.eval.benchmarks import Benchmark
 from ras_agent.eval.metrics import find_metric
 from ras_agent.eval.question import Question
@@ -40,6 +40,7 @@ class Evaluation:
     """Holds a run that is ready to be finished.
 
     done: results that it had already when it was prepared, and keeps. retry_errors: ask again what ended in an error.
+    skipped: what is wrong with records that were left out.
     """
 
     pool: Pool
@@ -50,6 +51,7 @@ class Evaluation:
     headline: str
     seed: int = 0
     retry_errors: bool = False
+    skipped: tuple[IngestError, ...] = ()
 
     def finish(self, on_end: Callable[[Result], None] | None = None, prices: Prices | None = None) -> JSON:
         """Ask what is left, write summary.json and return it. `prices`: for its cost."""
@@ -57,7 +59,7 @@ class Evaluation:
             self.pool, self.questions, self.folder,
             concurrency=self.concurrency, retry_errors=self.retry_errors, on_end=on_end,
         )  # fmt: skip
-        summary = summarise(results, seed=self.seed, prices=prices)
+        summary = {**summarise(results, seed=self.seed, prices=prices), "skipped_records": len(self.skipped)}
         self.folder.write_summary(summary)
         return summary
 
@@ -75,6 +77,7 @@ def prepare(
     retrieval_only: bool = False,
     baseline: str | None = None,
     retry_errors: bool = False,
+    strict: bool = False,
     traces: bool = True,
     label: str | None = None,
     seed: int = 0,
@@ -85,15 +88,19 @@ def prepare(
 
     name: the benchmark's. baseline: a name of ras_agent.eval.run.asking in place of the agent. metrics: in place of
     the benchmark's own. label: the run's name in reports. spread: over what the questions are spread.
+    strict: raise for a bad record of either file, which else is left out.
     Raises RasError children: for files that cannot be read, a folder that another configuration began, and roles that
     cannot be set up.
     """
-    material = load_material(name, data, settings, corpus=corpus, first=first, limit=limit)
+    skipped: list[IngestError] = []
+    on_bad = None if strict else skipped.append
+    material = load_material(name, data, settings, corpus=corpus, first=first, limit=limit, on_bad=on_bad)
     run = Configuration(
         label or out.name, settings, metrics=metrics, retrieval_only=retrieval_only, traces=traces, seed=seed,
         **(_baseline(baseline) if baseline else {}),
     )  # fmt: skip
-    return prepare_run(material, out, run, retry_errors=retry_errors, concurrency=concurrency, spread=spread)
+    ready = prepare_run(material, out, run, retry_errors=retry_errors, concurrency=concurrency, spread=spread)
+    return replace(ready, skipped=tuple(skipped))
 
 
 @dataclass(frozen=True, slots=True)

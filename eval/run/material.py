@@ -11,6 +11,7 @@ from ras_agent.errors import SettingsError
 from ras_agent.eval.benchmarks import Benchmark, benchmark
 from ras_agent.eval.metrics import find_metric
 from ras_agent.eval.question import Question
+from ras_agent.eval.question_file import OnBad
 from ras_agent.eval.run.manifest import file_sha256
 from ras_agent.settings import Settings
 
@@ -39,29 +40,31 @@ def load_material(
     first: int = 1,
     limit: int | None = None,
     metrics: Sequence[str] = (),
+    on_bad: OnBad | None = None,
 ) -> Material:
     """Read questions `first` (from 1) and on, at most `limit`, and the passages to search. Raises RasError children.
 
-    metrics: what is measured in place of the benchmark's own metrics.
+    metrics: what is measured in place of the benchmark's own metrics. on_bad: given what is wrong with a record of
+    either file, which is then left out.
     """
     asked = benchmark(name)
     if metrics:
         asked = replace(asked, metrics=tuple(find_metric(metric).name for metric in metrics))
-    everything = asked.load(data)
+    everything = asked.load(data, on_bad=on_bad)
     questions = everything[first - 1 :][:limit]
     if not questions:
         raise SettingsError(f"{data} has no question number {first}, only {len(everything)}; lower --first")
-    return Material(asked, data, questions, *_corpus(settings, corpus, asked, everything), corpus)
+    return Material(asked, data, questions, *_corpus(settings, corpus, asked, everything, on_bad), corpus)
 
 
 def _corpus(
-    settings: Settings, corpus: Path | None, asked: Benchmark, questions: Sequence[Question]
+    settings: Settings, corpus: Path | None, asked: Benchmark, questions: Sequence[Question], on_bad: OnBad | None
 ) -> tuple[PassageIndex, str]:
     """Return what is searched and a digest of it: a file, an index, or the passages that come with the questions."""
     from ras_agent.tools.index.store import PassageIndex
 
     if corpus is not None:
-        return PassageIndex.in_memory(asked.corpus(corpus)), file_sha256(corpus)
+        return PassageIndex.in_memory(asked.corpus(corpus, on_bad)), file_sha256(corpus)
     if settings.index is not None:
         index = PassageIndex.open(settings.index)
     else:

@@ -26,6 +26,7 @@ from ras_agent.eval.run.folder import RunFolder
 from ras_agent.eval.run.result import Result, error_dict, failed_result, result_of
 from ras_agent.protocols import Retriever
 from ras_agent.records import JSON
+from ras_agent.tools.index.text_files import not_unicode
 from ras_agent.tools.spread.pool import Do, Pool, do_all
 from ras_agent.trace import Trace
 
@@ -150,6 +151,8 @@ def _check_ids(questions: Iterable[Question]) -> None:
     for name, count in Counter(question.id for question in questions).items():
         if count > 1:
             raise RunError(f"{count} questions have the id {name!r}; results are kept by id, so give each its own")
+        if reason := not_unicode(name):
+            raise RunError(f"the id {name!r} {reason}; results are kept by id, so give the question another")
 
 
 def _trace(system: EvaluatedSystem, out: Mapping[str, Any]) -> JSON | None:

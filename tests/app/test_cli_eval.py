@@ -177,3 +177,63 @@ def test_a_model_that_refuses_is_reported_with_a_remedy(
     assert "check the API key" in done.stdout
     (first, *_) = _rows(tmp_path / "run")
     assert first["failures"][0]["role"] == "extractor"
+
+
+BAD = {
+    "no JSON": '{"id": "x"',
+    "a list": "[1]",
+    "hops": {"hops": "many"},
+    "hops in metadata": {"metadata": {"hops": [2]}},
+    "decomposition": {"decomposition": 5},
+    "steps of a decomposition": {"decomposition": [{"question": "Who?"}]},
+    "choices": {"choices": ["A"]},
+    "contexts": {"contexts": [5]},
+    "id null": {"id": None},
+    "id twice": {"id": "q1"},
+    "half a surrogate": {"id": "\ud800"},
+    "question": {"question": ["Who?"]},
+    "answers": {"answers": {"a": 1}},
+    "supporting": {"supporting_ids": 1.5e400},
+    "type": {"type": {}},
+    "metadata": {"metadata": "easy"},
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_bad_record_is_left_out_reported_with_its_line_and_counted(
+    cli: Cli, questions: Path, bell_index: Path, tmp_path: Path, case: str
+) -> None:
+    bad = BAD[case]
+    line = bad if isinstance(bad, str) else json.dumps({**QUESTIONS[1], "id": "bad", **bad})
+    if case == "supporting":
+        line = line.replace("Infinity", '{"a": 1}')
+    questions.write_text(questions.read_text() + line + "\n" + json.dumps({**QUESTIONS[1], "id": "q4"}) + "\n")
+    command = ["eval", "jsonl", "--data", questions, "--index", bell_index, "--retrieval-only", "--out"]
+    for _ in range(2):
+        done = cli(*command, tmp_path / "run")
+        assert done.exit_code == 3, done.output
+        assert f"skipped  {questions} line 3" in done.stderr
+    assert [row["id"] for row in _rows(tmp_path / "run")] == ["q1", "q2", "q4"]
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["skipped_records"] == 1
+    refused = cli(*command, tmp_path / "strict", "--strict")
+    assert refused.exit_code == 1
+    assert f"{questions} line 3" in refused.stderr
+
+
+def test_a_file_of_bad_records_alone_is_refused_with_the_first(cli: Cli, bell_index: Path, tmp_path: Path) -> None:
+    (tmp_path / "bad.jsonl").write_text('{"id": 1}\n{"id": 2}\n')
+    done = cli("eval", "jsonl", "--data", tmp_path / "bad.jsonl", "--index", bell_index, "--out", tmp_path / "run")
+    assert done.exit_code == 1
+    assert "bad.jsonl line 1: no key 'question'" in done.stderr
+
+
+def test_a_report_shows_types_and_names_of_any_characters(
+    cli: Cli, questions: Path, bell_index: Path, tmp_path: Path
+) -> None:
+    rows = [{**question, "id": f"{n}{number}", "type": kind} for n, question in enumerate(QUESTIONS)
+            for number, kind in enumerate(("a\x01b", "c\x1b[31m", "d\ufffe"))]  # fmt: skip
+    questions.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    run = ("eval", "jsonl", "--data", questions, "--index", bell_index, "--retrieval-only", "--name", "run \x02\x0b 1")
+    assert cli(*run, "--out", tmp_path / "run").exit_code == 0
+    done = cli("report", tmp_path / "run", "--out", tmp_path / "report.html")
+    assert done.exit_code == 0, done.output

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from ras_agent.tools.spread.rows import _in_vain
 
 Cli = Callable[..., Any]
@@ -108,3 +110,27 @@ def test_eval_cost_measures_by_the_triple_cache_or_estimates(
     assert "the whole corpus, once" in table
     missing = cli(*command, "--model", "unknown")
     assert "the price table has no model 'unknown'" in missing.stderr
+
+
+BAD = {
+    "a number": {"id": "a", "text": 5},
+    "a list": {"id": "a", "text": ["x"]},
+    "a title": {"id": "a", "text": "x", "title": {}},
+    "no id": {"id": None, "text": "x"},
+    "an id twice": {"id": "tel", "text": "Another text."},
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_bad_record_of_a_corpus_is_left_out_and_reported_with_its_line(
+    cli: Cli, passages_file: Path, tmp_path: Path, scripted_llm: Any, case: str
+) -> None:
+    scripted_llm.script(FACTS)
+    corpus = tmp_path / "corpus.jsonl"
+    lines = passages_file.read_text().splitlines()
+    corpus.write_text("".join(f"{line}\n" for line in [*lines, json.dumps(BAD[case])]))
+    command = ["structure", "--corpus", corpus, "--extractor", scripted_llm.spec, "--triple-cache", tmp_path / "f"]
+    done = cli(*command)
+    assert (done.exit_code, done.stdout.partition(" · ")[0]) == (3, f"{len(lines)} passages"), done.output
+    assert f"skipped  {corpus} line {len(lines) + 1}: " in done.stderr
+    assert cli(*command, "--strict").exit_code == 1

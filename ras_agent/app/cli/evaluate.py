@@ -75,6 +75,9 @@ def evaluate(
         typer.Option(help="Answer yes, no, or top-title (of one search) instead of asking.", rich_help_panel=_RUN),
     ] = None,
     retry_errors: RetryErrors = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Stop at a record that cannot be read.", rich_help_panel=_DATA)
+    ] = False,
     traces: Annotated[
         bool, typer.Option("--traces/--no-traces", help="Store each question's trace.", rich_help_panel=_RUN)
     ] = True,
@@ -92,7 +95,7 @@ def evaluate(
     no model twice: model replies are stored in the run's folder, or in
     --cache.
     A question that fails is recorded, counts as wrong, and makes the exit
-    code 3.
+    code 3. So does a record that cannot be read, which is left out.
     """
     from ras_agent.eval.run.evaluation import prepare
     from ras_agent.eval.run.spread import Spread
@@ -103,13 +106,15 @@ def evaluate(
     console = screen(quiet=quiet)
     run = prepare(
         benchmark, data, out, settings, corpus=corpus, first=first, limit=limit, metrics=metric or (),
-        baseline=baseline, retrieval_only=retrieval_only, retry_errors=retry_errors, traces=traces, label=name,
-        seed=seed, concurrency=concurrency, spread=Spread(engine, workers, ray_address),
+        baseline=baseline, retrieval_only=retrieval_only, retry_errors=retry_errors, strict=strict, traces=traces,
+        label=name, seed=seed, concurrency=concurrency, spread=Spread(engine, workers, ray_address),
     )  # fmt: skip
+    for error in run.skipped:
+        typer.echo(f"skipped  {inert(str(error))}", err=True)
     with progress(console, run, table) as on_end:
         summary = run.finish(on_end, table)
     _show(console, summary, run)
-    if summary["errors"]:
+    if summary["errors"] or run.skipped:
         raise typer.Exit(INCOMPLETE)
 
 

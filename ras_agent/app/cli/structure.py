@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ras_agent.app.structuring import PassageReport
+    from ras_agent.errors import IngestError
+    from ras_agent.eval.question_file import OnBad
     from ras_agent.eval.run.prices import Prices
     from ras_agent.records import Failure, Passage
     from ras_agent.settings import Settings
@@ -44,13 +46,15 @@ def structure(
     ray_address: RayAddress = None,
     settings: ExtractSettings,
     prices: PricesFile = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Stop at a record that cannot be read.")] = False,
     quiet: Quiet = False,
 ) -> None:
     """Read the facts of a corpus once, for all runs to come.
 
     `ask` and `eval` find them there, given the same --triple-cache and
     extractor. The same command resumes a run that was interrupted, and
-    reads again what failed; failures make the exit code 3.
+    reads again what failed; failures make the exit code 3, and so do
+    records of the corpus that cannot be read, which are left out.
     """
     from ras_agent.app.structuring import read_corpus
     from ras_agent.eval.run.prices import load_prices
@@ -61,22 +65,25 @@ def structure(
     if spec is None:
         raise typer.BadParameter("which extractor reads? give --extractor, such as --extractor openai:gpt-4o-mini")
     table, console = load_prices(prices), screen(quiet=quiet)
-    passages = _passages(corpus, settings)[:limit]
+    skipped: list[IngestError] = []
+    passages = _passages(corpus, settings, None if strict else skipped.append)[:limit]
+    for error in skipped:
+        typer.echo(f"skipped  {inert(str(error))}", err=True)
     spread, tally = Spread(engine, workers, ray_address), _CorpusTally(table)
     with _bar(console, len(passages), tally) as on_end:
         read_corpus(passages, settings, spec, concurrency=concurrency, spread=spread, on_end=on_end)
     console.print(tally.summary(triple_cache), style="dim", soft_wrap=True)
     _print_failures(tally.failures)
-    if tally.failures:
+    if tally.failures or skipped:
         raise typer.Exit(INCOMPLETE)
 
 
-def _passages(corpus: Path | None, settings: Settings) -> Sequence[Passage]:
+def _passages(corpus: Path | None, settings: Settings, on_bad: OnBad | None) -> Sequence[Passage]:
     from ras_agent.eval.question import load_passages
     from ras_agent.tools.index.store import PassageIndex
 
     if corpus is not None:
-        return load_passages(corpus)
+        return load_passages(corpus, on_bad)
     if settings.index is None:
         raise typer.BadParameter("read what? give --corpus PASSAGES.jsonl or --index PATH")
     return PassageIndex.open(settings.index).passages

@@ -6,7 +6,7 @@ import hashlib
 import json
 import threading
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cache
@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 
 from ras_agent.errors import StoreError
 from ras_agent.prompts import Turn
-from ras_agent.tools.spread.rows import Rows, open_rows
+from ras_agent.tools.spread.rows import Rows, open_rows, read_row
 
 T = TypeVar("T")
 
@@ -41,7 +41,7 @@ class ReplyCache:
 
     def get(self, parameters: Mapping[str, Any], turns: Sequence[Turn]) -> dict[str, Any] | None:
         """Return the cached reply to a request, or None."""
-        return self.slot(parameters, turns).get()
+        return self.slot(parameters, turns).get(dict)
 
     def put(self, parameters: Mapping[str, Any], turns: Sequence[Turn], reply: Mapping[str, Any]) -> None:
         """Store a reply, a mapping of JSON values."""
@@ -65,14 +65,13 @@ class ReplySlot:
     key: str
     request: str
 
-    def get(self) -> dict[str, Any] | None:
-        """Return the reply, or None."""
+    def get(self, parse: Callable[[dict[str, Any]], T]) -> T | None:
+        """Return what `parse` makes of the reply; None if there is none, or none that can be read."""
         try:
-            row = self.rows.get(self.key)
+            return read_row(self.rows, self.key, lambda row: parse(json.loads(row[2].encode())))
         except StoreError as error:
             _warn(str(error))
             return None
-        return json.loads(row[2]) if row else None
 
     def put(self, reply: Mapping[str, Any]) -> None:
         """Store a reply, a mapping of JSON values."""

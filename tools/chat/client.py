@@ -143,7 +143,7 @@ class Chat:
                 return replace(found, replayed=True, seconds=0.0)
         reply = None
         try:
-            reply = _from_json(slot.get())
+            reply = slot.get(_replayed)
             if reply is None:
                 reply = self._fresh(request, deadline)
                 slot.put(_to_json(reply))
@@ -159,7 +159,7 @@ class Chat:
                 return replace(found, replayed=True, seconds=0.0)
         reply = None
         try:
-            reply = _from_json(slot.get() if slot.rows.near else await asyncio.to_thread(slot.get))
+            reply = slot.get(_replayed) if slot.rows.near else await asyncio.to_thread(slot.get, _replayed)
             if reply is None:
                 reply = await self._afresh(request, deadline)
                 await asyncio.to_thread(slot.put, _to_json(reply))
@@ -278,8 +278,13 @@ def _booked(reply: Reply, booking: Booking) -> Reply:
     return reply
 
 
-def _from_json(cached: dict[str, Any] | None) -> Reply | None:
-    return None if cached is None else Reply(**cached, replayed=True)
+def _replayed(cached: dict[str, Any]) -> Reply:
+    """Return a cached reply. Raises TypeError for another form."""
+    reply = Reply(**cached, replayed=True)
+    tokens = (reply.input_tokens, reply.output_tokens, reply.cached_tokens)
+    if not isinstance(reply.text, str) or not all(isinstance(count, int) for count in tokens):
+        raise TypeError("a reply is a text with numbers of tokens")
+    return reply
 
 
 def _to_json(reply: Reply) -> dict[str, Any]:

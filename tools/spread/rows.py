@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import warnings
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from ras_agent.errors import MissingExtra, SettingsError, StoreError
+
+T = TypeVar("T")
 
 NAMESPACE = "ras-agent"
 """The namespace of our actors on a Ray cluster."""
@@ -41,6 +45,30 @@ class Rows(Protocol):
         ...
 
     def __len__(self) -> int: ...
+
+
+def read_row(rows: Rows, key: str, parse: Callable[[tuple[str, ...]], T]) -> T | None:
+    """Return what `parse` makes of the row under a key, None without one. Raises StoreError.
+
+    A row of which `parse` raises, because it is damaged or of a later version, counts as none: a warning says so once a
+    file. It stays, for the later version.
+    """
+    row = rows.get(key)
+    try:
+        return None if row is None else parse(row)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        _warn_of_unreadable(str(getattr(rows, "path", "the cache")))
+        return None
+
+
+@cache
+def _warn_of_unreadable(place: str) -> None:
+    warnings.warn(
+        f"{place} holds what this version cannot read, damaged or of a later version; it is made anew each time: name "
+        "another file if that costs too much",
+        RuntimeWarning,
+        stacklevel=4,
+    )
 
 
 def open_rows(place: str | Path, columns: Sequence[str], holds: str, patience: float = _PATIENCE) -> Rows:
@@ -133,6 +161,8 @@ class FileRows:
         """Return this process's connection, which waits so long for a locked file."""
         if self._opened is None or self._opened[0] != os.getpid():  # SQLite's connections do not survive a fork
             connection = sqlite3.connect(self.path, timeout=patience, check_same_thread=False)
+            # what is not UTF-8 is found out where the row is parsed
+            connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
             try:
                 connection.execute("PRAGMA journal_mode = WAL")  # readers need not wait for a writer
                 connection.execute("PRAGMA synchronous = NORMAL")  # no wait for the disk at each commit

@@ -19,7 +19,7 @@ from ras_agent.errors import SettingsError
 from ras_agent.protocols import Extractor
 from ras_agent.records import Call, Extraction, Passage, Source, Triple
 from ras_agent.tools.chat.cache import SingleFlight
-from ras_agent.tools.spread.rows import open_rows
+from ras_agent.tools.spread.rows import open_rows, read_row
 
 FACT_COLUMNS = ("key", "extractor", "title", "facts", "calls")
 
@@ -69,9 +69,8 @@ class TripleCache:
         return self._rows.near
 
     def get(self, key: str) -> CachedFacts | None:
-        """Return the facts under a key, or None."""
-        row = self._rows.get(key)
-        return _from_json(row[3], row[4]) if row else None
+        """Return the facts under a key; None if there are none, or none that can be read."""
+        return read_row(self._rows, key, lambda row: _from_json(row[3].encode(), row[4].encode()))
 
     def put(self, key: str, extractor: str, title: str, found: CachedFacts) -> None:
         """Store a passage's facts. extractor, title: for a human reader of the file."""
@@ -226,12 +225,14 @@ def _moved(source: Source, passage: Passage) -> Source:
     return Source(passage.id, source.start, source.end, extractor=source.extractor)
 
 
-def _from_json(facts: str, calls: str) -> CachedFacts:
+def _from_json(facts: bytes, calls: bytes) -> CachedFacts:
     return CachedFacts(tuple(map(_fact, json.loads(facts))), tuple(map(Call.from_dict, json.loads(calls))))
 
 
 def _fact(item: list[Any]) -> Triple:
     subject, predicate, object_, *spans = item
+    if not all(isinstance(name, str) for name in (subject, predicate, object_, *(by for _, _, by in spans))):
+        raise TypeError("a fact is three texts, and where they were read")
     return Triple(subject, predicate, object_, tuple(Source("", start, end, extractor=by) for start, end, by in spans))
 
 

@@ -1,13 +1,17 @@
 """Replies on disk, found by model, parameters and messages."""
 
+import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ras_agent.errors import SettingsError
 from ras_agent.prompts import Turn
 from ras_agent.tools.chat.cache import ReplyCache
+from ras_agent.tools.chat.client import Chat, ChatSettings, Request
 
 TURNS = (Turn("system", "Be brief."), Turn("user", "Wer? 谁?"))
 
@@ -50,3 +54,35 @@ def test_a_file_of_another_kind_is_refused_and_left_as_it_is(tmp_path: Path) -> 
     with pytest.raises(SettingsError, match=r"cannot keep replies in .*notes\.md: file is not a database"):
         ReplyCache(notes)
     assert notes.read_text().startswith("# Notes")
+
+
+UNREADABLE = {
+    "no JSON": "{",
+    "a list": "[1]",
+    "null": "null",
+    "a field of a later version": '{"text": "x", "new": 1}',
+    "no text": '{"truncated": false}',
+    "a number as text": '{"text": 5}',
+    "text as a number": '{"text": "x", "input_tokens": "many"}',
+    "bytes": b'{"text": "x"}',
+    "no UTF-8": "CAST(x'7b2274657874223a2022ff227d' AS TEXT)",
+    "deep": "[" * 100_000,
+}
+
+
+@pytest.mark.parametrize("case", UNREADABLE)
+def test_a_reply_that_cannot_be_read_is_asked_for_again_with_one_warning(
+    case: str, tmp_path: Path, scripted_model: Any
+) -> None:
+    path, model = tmp_path / "c.sqlite", scripted_model("one", "two", "three")
+    assert Chat(model, settings=ChatSettings(cache=path)).complete(Request(TURNS)).text == "one"
+    damage = UNREADABLE[case]
+    with closing(sqlite3.connect(path)) as file, file:
+        if case == "no UTF-8":
+            file.execute(f"UPDATE replies SET reply = {damage}")
+        else:
+            file.execute("UPDATE replies SET reply = ?", (damage,))
+    chat = Chat(model, settings=ChatSettings(cache=path))
+    with pytest.warns(RuntimeWarning, match=r"c\.sqlite holds what this version cannot read") as warned:
+        assert [chat.complete(Request(TURNS)).text for _ in range(2)] == ["two", "three"]
+    assert len(warned) == 1

@@ -1,7 +1,9 @@
 """Facts cached by passage: they are read once, found again under any id, and never cached in part."""
 
 import asyncio
+import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -152,3 +154,26 @@ def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.md").write_text("# Notes, longer than nothing, and no database at all\n" * 20)
     with pytest.raises(SettingsError, match=r"cannot keep facts in .*notes\.md"):
         TripleCache(tmp_path / "notes.md")
+
+
+@pytest.mark.parametrize(
+    "facts",
+    ["[", "5", "[5]", '[["a", "b"]]', '[["a", "b", 5]]', '[["a", "b", "c", ["x"]]]', '[["a", "b", "c", "later"]]'],
+)
+def test_facts_that_cannot_be_read_are_read_in_the_passage_again(scripted_model: Any, path: Path, facts: str) -> None:
+    model = scripted_model(("Bell\n", BORN_LINE))
+    _cached(model, path).extract([BELL])
+    with closing(sqlite3.connect(path)) as file, file:
+        file.execute("UPDATE facts SET facts = ?", (facts,))
+    with pytest.warns(RuntimeWarning, match=r"facts\.sqlite holds what this version cannot read"):
+        assert _cached(model, path).extract([BELL]).triples == (BORN,)
+    assert len(model.prompts) == 2
+
+
+def test_calls_of_a_later_version_are_read_again(scripted_model: Any, path: Path) -> None:
+    model = scripted_model(("Bell\n", BORN_LINE))
+    _cached(model, path).extract([BELL])
+    with closing(sqlite3.connect(path)) as file, file:
+        file.execute("UPDATE facts SET calls = ?", ('[{"role": "extractor", "hop": 0, "model": "m", "new": 1}]',))
+    with pytest.warns(RuntimeWarning, match="of a later version"):
+        assert _cached(model, path).extract([BELL]).triples == (BORN,)

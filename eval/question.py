@@ -163,8 +163,9 @@ def load_passages(path: str | Path, on_bad: OnBad | None = None) -> list[Passage
             passages[passage.id], places[passage.id] = passage, record.where
     if bad and not passages:
         raise bad[0]
-    for error in bad if on_bad else ():
-        on_bad(error)
+    if on_bad is not None:
+        for problem in bad:
+            on_bad(problem)
     return list(passages.values())
 
 

@@ -67,7 +67,7 @@ class BudgetExceeded(RasError, RuntimeError):
 
 
 class StoreError(RasError, OSError):
-    """Raised when a file of replies or facts cannot be read or written, as on a full disk or while it is locked."""
+    """Raised when a file of ours cannot be read or written, as on a full disk or while it is locked."""
 
 
 class RunError(RasError, ValueError):

@@ -123,8 +123,9 @@ class Benchmark:
         questions = list(islice(_questions(records, self._read_for(file), left_out, collect), limit))
         if bad and not questions:
             raise bad[0]
-        for error in bad if on_bad else ():
-            on_bad(error)
+        if on_bad is not None:
+            for error in bad:
+                on_bad(error)
         if left_out:
             warnings.warn(
                 f"{len(left_out)} records are no questions of {self.name} and were left out, the first: {left_out[0]}",

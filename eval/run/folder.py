@@ -24,7 +24,7 @@ from ras_agent.errors import RunError
 from ras_agent.eval.run.manifest import VERSIONS, differences
 from ras_agent.eval.run.result import Result
 from ras_agent.records import JSON
-from ras_agent.tools.index.durable import replace_file, writer_lock
+from ras_agent.tools.index.durable import replace_file, writer_lock, writing
 
 
 class RunFolder:
@@ -136,7 +136,7 @@ class RunFolder:
     def append(self, result: Result) -> None:
         """Write a line, and return when it is on the disk."""
         line = _json(result.to_dict()) + b"\n"
-        with self._lock, self.results_path.open("ab") as file:
+        with self._lock, writing(self.results_path), self.results_path.open("ab") as file:
             file.write(line)
             file.flush()
             os.fsync(file.fileno())

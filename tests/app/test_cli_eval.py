@@ -193,7 +193,7 @@ BAD = {
     "half a surrogate": {"id": "\ud800"},
     "question": {"question": ["Who?"]},
     "answers": {"answers": {"a": 1}},
-    "supporting": {"supporting_ids": 1.5e400},
+    "supporting": {"supporting_ids": {"a": 1}},
     "type": {"type": {}},
     "metadata": {"metadata": "easy"},
 }
@@ -205,15 +205,13 @@ def test_a_bad_record_is_left_out_reported_with_its_line_and_counted(
 ) -> None:
     bad = BAD[case]
     line = bad if isinstance(bad, str) else json.dumps({**QUESTIONS[1], "id": "bad", **bad})
-    if case == "supporting":
-        line = line.replace("Infinity", '{"a": 1}')
     questions.write_text(questions.read_text() + line + "\n" + json.dumps({**QUESTIONS[1], "id": "q4"}) + "\n")
     command = ["eval", "jsonl", "--data", questions, "--index", bell_index, "--retrieval-only", "--out"]
     for _ in range(2):
         done = cli(*command, tmp_path / "run")
         assert done.exit_code == 3, done.output
         assert f"skipped  {questions} line 3" in done.stderr
-    assert [row["id"] for row in _rows(tmp_path / "run")] == ["q1", "q2", "q4"]
+    assert sorted(row["id"] for row in _rows(tmp_path / "run")) == ["q1", "q2", "q4"]
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["skipped_records"] == 1
     refused = cli(*command, tmp_path / "strict", "--strict")
     assert refused.exit_code == 1

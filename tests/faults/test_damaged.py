@@ -5,16 +5,25 @@ Each use ends in the right result, or in an error of ours that names the file; t
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
-from ras_agent.errors import RasError
+from ras_agent.errors import IngestError, RasError
+from ras_agent.eval.benchmarks.registry import PLAIN
+from ras_agent.eval.question import load_passages
+from ras_agent.eval.run.result import failed_result
+from ras_agent.eval.run.summarise import summarise
+from ras_agent.prompts import Turn
+from ras_agent.tools.chat.client import Chat, ChatSettings, Request
 from ras_agent.tools.embed import embedders
 from ras_agent.tools.index import checksums
 from ras_agent.tools.index.ingest import ingest
@@ -212,3 +221,66 @@ def test_the_doctor(attack: Attack, folder: Path) -> None:
             continue
         told = [report.problem for report in examine(copy) if report.problem]
         attack.expect(any(file.name in problem for problem in told), f"{file} {damage}: told {told}")
+
+
+REPLY = '{"text": "Answer: Edinburgh [1]", "truncated": false, "input_tokens": 12, "output_tokens": 5}'
+VALUES = (None, True, 5, -1, 1.5, "", "many", "\ud800", "a\x01b", [], [1], ["x"], [None], [{}], {}, {"a": 1}, [["x"]])
+
+
+def _mangled(text: str, random: Random) -> str:
+    """Return `text` cut, with another character, or with a value of another kind."""
+    at = random.randrange(len(text))
+    return random.choice(
+        (
+            text[:at],
+            text[:at] + chr(random.randrange(1, 0xD800)) + text[at + 1 :],
+            text.replace(random.choice(text.split()), json.dumps(random.choice(VALUES)), 1),
+        )
+    )
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_cached_replies(attack: Attack, tmp_path: Path, scripted_model: Any) -> None:
+    """A mangled row of the reply cache: a reply, cached or asked for."""
+    request = Request((Turn("user", "Where was Bell born?"),))
+    path, model = tmp_path / "replies.sqlite", scripted_model(("Bell", "Edinburgh"))
+    Chat(model, settings=ChatSettings(cache=path)).complete(request)
+    chat = Chat(model, settings=ChatSettings(cache=path))
+    for _ in attack.times(500):
+        row = _mangled(REPLY, attack.random)
+        with closing(sqlite3.connect(path)) as file, file:
+            file.execute("UPDATE replies SET reply = ?", (row,))
+        try:
+            attack.expect(isinstance(chat.complete(request).text, str), f"{row}: no text")
+        except Exception as error:
+            attack.expect(False, f"{row}: {type(error).__name__}: {error}")
+
+
+QUESTION = {
+    "id": "q", "question": "Who?", "answers": ["Bell"], "supporting_ids": ["bell"], "type": "bridge", "hops": 2,
+    "contexts": [{"id": "bell", "text": "Bell was born.", "title": "Bell"}], "choices": {"A": "Bell"}, "metadata": {},
+    "decomposition": [{"question": "Who?", "answer": "Bell"}], "triples": [["Bell", "is", "he"]], "label": "A",
+}  # fmt: skip
+PASSAGE = {"id": "p", "text": "Bell was born in Edinburgh.", "title": "Bell"}
+
+
+@pytest.mark.parametrize("kind", ["questions", "corpus"])
+def test_records(attack: Attack, tmp_path: Path, kind: str) -> None:
+    """A record with one wrong value: read, or left out with its line."""
+    path, good = tmp_path / "records.jsonl", QUESTION if kind == "questions" else PASSAGE
+    for _ in attack.times(500):
+        bad = {**good, attack.random.choice(list(good)): attack.random.choice(VALUES)}
+        path.write_text(json.dumps({**good, "id": "good"}) + "\n" + json.dumps(bad) + "\n")
+        left_out: list[IngestError] = []
+        try:
+            if kind == "questions":
+                found = PLAIN.load(path, on_bad=left_out.append)
+                ids = [(one.id, one.hops, one.decomposition, one.choices, one.label)[0] for one in found]
+                results = [failed_result(one, ValueError("x"), seconds=0) for one in found]
+                assert summarise(results)
+            else:
+                ids = [one.id for one in load_passages(path, left_out.append)]
+            named = all("line 2" in str(error) for error in left_out)
+            attack.expect(named and len(ids) + len(left_out) == 2, f"{bad}: {ids} and {left_out}")
+        except Exception as error:
+            attack.expect(False, f"{bad}: {type(error).__name__}: {error}")

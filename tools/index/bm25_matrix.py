@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ras_agent.arrays import Floats
 from ras_agent.errors import IndexMismatch
-from ras_agent.tools.index.durable import sync_file, sync_folder
+from ras_agent.tools.index.durable import save_array, sync_file, sync_folder, writing
 from ras_agent.tools.index.tokenise import Tokeniser
 
 Method = Literal["lucene", "robertson", "atire", "bm25l", "bm25+"]
@@ -75,10 +75,11 @@ class BM25Matrix:
         """Write the arrays as .npy and the vocabulary as JSON."""
         folder.mkdir(exist_ok=True)
         for name in ("starts", "rows", "weights"):
-            np.save(folder / f"{name}.npy", getattr(self, name), allow_pickle=False)
+            save_array(folder / f"{name}.npy", getattr(self, name))
         described = {"size": self.size, "vocabulary": list(self.vocabulary)}
-        (folder / "vocabulary.json").write_text(json.dumps(described, ensure_ascii=False), "utf-8")
-        for path in folder.iterdir():
+        path = folder / "vocabulary.json"
+        with writing(path):
+            path.write_text(json.dumps(described, ensure_ascii=False), "utf-8")
             sync_file(path)
         sync_folder(folder)
 

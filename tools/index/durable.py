@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
@@ -12,7 +13,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
-from ras_agent.errors import IndexMismatch, IndexNotFound, IngestError
+import numpy as np
+import numpy.typing as npt
+
+from ras_agent.errors import IndexMismatch, IndexNotFound, IngestError, StoreError
 
 _T = TypeVar("_T")
 
@@ -20,12 +24,38 @@ _T = TypeVar("_T")
 def replace_file(path: Path, content: bytes) -> None:
     """Put `content` at `path` in one step: readers see the old file or the new one."""
     fresh = path.with_name(f"{path.name}.new")
-    with fresh.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(fresh, path)
-    sync_folder(path.parent)
+    with writing(path):
+        with fresh.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(fresh, path)
+        sync_folder(path.parent)
+
+
+def save_array(path: Path, array: npt.NDArray[Any]) -> None:
+    """Write an array as .npy, and wait until it is on the disk."""
+    with writing(path):
+        with path.open("wb") as file:
+            np.save(file, array, allow_pickle=False)
+        sync_file(path)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Name the file `path` in what a full disk, or one that may not be written, makes the block raise: a StoreError."""
+    try:
+        yield
+    except StoreError:
+        raise
+    except OSError as error:
+        # numpy says how many numbers were written, and not why it was not all of them
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT) or "requested and" in str(error)
+        remedy = "make room" if full else "make it a file that can be written"
+        raise StoreError(
+            f"{path} could not be written, {'the disk is full' if full else error.strerror or error}: {remedy} and run "
+            "the same command again"
+        ) from error
 
 
 def sync_file(path: Path) -> None:

@@ -16,7 +16,7 @@ from ras_agent.arrays import Floats, Ints
 from ras_agent.errors import IndexMismatch
 from ras_agent.records import Passage
 from ras_agent.tools.index.checksums import Checksums, reading, row_sums
-from ras_agent.tools.index.durable import sync_file
+from ras_agent.tools.index.durable import sync_file, writing
 from ras_agent.tools.index.manifest import ANEW
 
 
@@ -81,13 +81,14 @@ class FilePassageLog:
 
     def append(self, passages: Iterable[Passage]) -> Places:
         starts, sizes, sums = [], [], []
-        with self.path.open("ab") as file:
-            for passage in passages:
-                line = passage_line(passage)
-                starts.append(file.tell())
-                sizes.append(file.write(line))
-                sums.append(zlib.crc32(line))
-        sync_file(self.path)
+        with writing(self.path):
+            with self.path.open("ab") as file:
+                for passage in passages:
+                    line = passage_line(passage)
+                    starts.append(file.tell())
+                    sizes.append(file.write(line))
+                    sums.append(zlib.crc32(line))
+            sync_file(self.path)
         self._map = _map(self.path)  # an older map stays valid for whoever is reading from it
         return Places(
             np.array(starts, dtype=np.int64), np.array(sizes, dtype=np.int32), np.array(sums, dtype=np.uint32)
@@ -95,10 +96,11 @@ class FilePassageLog:
 
     def copy(self, places: Places, path: Path) -> Places:
         """Write the passages at `places` to a log at `path`, and nothing else; return their places there."""
-        with path.open("wb") as file:
-            for start, size in zip(places.starts.tolist(), places.sizes.tolist(), strict=True):
-                file.write(self._map[start : start + size])
-        sync_file(path)
+        with writing(path):
+            with path.open("wb") as file:
+                for start, size in zip(places.starts.tolist(), places.sizes.tolist(), strict=True):
+                    file.write(self._map[start : start + size])
+            sync_file(path)
         return places._replace(starts=np.cumsum(places.sizes, dtype=np.int64) - places.sizes)
 
     def read(self, start: int, size: int, crc: int) -> Passage:
@@ -195,12 +197,13 @@ class FileVectorLog:
 
     def append(self, vectors: Floats) -> int:
         width = 4 * self.dimension
-        with self.path.open("ab") as file:
-            torn = file.tell() % width  # an interrupted write may have left part of a row
-            file.write(bytes((width - torn) % width))
-            first = file.tell() // width
-            file.write(np.ascontiguousarray(vectors, dtype="<f4").data)
-        sync_file(self.path)
+        with writing(self.path):
+            with self.path.open("ab") as file:
+                torn = file.tell() % width  # an interrupted write may have left part of a row
+                file.write(bytes((width - torn) % width))
+                first = file.tell() // width
+                file.write(np.ascontiguousarray(vectors, dtype="<f4").data)
+            sync_file(self.path)
         self._vectors = self._map()
         return first
 

@@ -16,7 +16,7 @@ from ras_agent.errors import IndexExists, IndexMismatch
 from ras_agent.records import Passage
 from ras_agent.tools.index.bm25_matrix import BM25Matrix, build_matrix
 from ras_agent.tools.index.checksums import check_file, file_sums, load_array, reading
-from ras_agent.tools.index.durable import sync_file, sync_folder
+from ras_agent.tools.index.durable import save_array, sync_folder
 from ras_agent.tools.index.logs import FilePassageLog, FileVectorLog, PassageLog, Places, StoredPassages, VectorLog
 from ras_agent.tools.index.manifest import ANEW, NAME, Files, Manifest, read_manifest, write_manifest
 from ras_agent.tools.index.row_table import ROW, Table, fingerprint, indexed_text
@@ -139,11 +139,14 @@ def start_folder(folder: Path, manifest: Manifest) -> None:
     files = Files(rows="rows-0.npy")
     folder.mkdir(parents=True, exist_ok=True)
     # files of an index that was never committed may be there; anything else could one day be deleted
-    if foreign := [path.name for path in folder.iterdir() if not _OURS.fullmatch(path.name)]:
+    names = [path.name for path in folder.iterdir()]
+    if (ours := [name for name in names if _OURS.fullmatch(name)]) and len(ours) < len(names):
+        raise IndexMismatch(f"{folder / NAME} is missing beside {ours[0]!r}: {ANEW.format(folder=folder)}")
+    if foreign := [name for name in names if not _OURS.fullmatch(name)]:
         raise IndexExists(f"{folder} holds something else, {foreign[0]!r}: choose another place for the index")
     (folder / files.passages).write_bytes(b"")
     (folder / files.vectors).write_bytes(b"")
-    np.save(folder / files.rows, np.empty(0, dtype=ROW), allow_pickle=False)
+    save_array(folder / files.rows, np.empty(0, dtype=ROW))
     sums = file_sums(folder, [files.rows])
     write_manifest(folder, replace(manifest, files=files, sums=sums, fingerprint=fingerprint(np.empty(0, dtype=ROW))))
 
@@ -158,9 +161,7 @@ def write_folder(folder: Path, snapshot: Snapshot, *, build: bool) -> Snapshot:
     table = snapshot.table.copy()
     logs = _copy_logs(folder, snapshot, table) if build and not _is_exact(snapshot) else _logs(snapshot)
     files = replace(logs, rows=f"rows-{generation}.npy")
-    with (folder / files.rows).open("wb") as file:
-        np.save(file, table, allow_pickle=False)
-    sync_file(folder / files.rows)
+    save_array(folder / files.rows, table)
     if build:
         files = replace(files, bm25=f"bm25-{generation}")
         snapshot.bm25().save(folder / files.bm25)

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ras_agent.arrays import Floats
-from ras_agent.errors import IndexMismatch, MissingExtra
-from ras_agent.tools.index.durable import sync_file
+from ras_agent.errors import IndexMismatch, MissingExtra, StoreError
+from ras_agent.tools.index.durable import sync_file, writing
 from ras_agent.tools.index.ties import TIE, level
 
 _LEAST_FOR_LISTS = 1000  # below, lists cannot be trained, and a flat index is as fast
@@ -55,8 +55,12 @@ class VectorIndex:
 
     def save(self, path: Path) -> None:
         """Write in FAISS's own format."""
-        _faiss().write_index(self._index, str(path))
-        sync_file(path)
+        try:
+            with writing(path):
+                _faiss().write_index(self._index, str(path))
+                sync_file(path)
+        except RuntimeError as error:
+            raise StoreError(f"{path} could not be written ({error}): is there room on its disk?") from error
 
     @classmethod
     def load(cls, path: Path) -> Self:

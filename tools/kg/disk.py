@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from ras_agent.errors import IndexMismatch, IndexNotFound
 from ras_agent.tools.index.checksums import FileSum, check_file, file_sums, load_array, reading, sums_from_dict
-from ras_agent.tools.index.durable import ManifestFile, sync_file, sync_folder
+from ras_agent.tools.index.durable import ManifestFile, save_array, sync_folder
 from ras_agent.tools.index.manifest import EmbedderIdentity
 from ras_agent.tools.kg.arrays import SOURCE, KGArrays, SparseRows, StringTable
 from ras_agent.tools.kg.equivalence import Equivalence
@@ -96,9 +96,7 @@ def save_arrays(folder: Path, graph: KGArrays) -> None:
     if graph.texts is not None:
         arrays["texts"] = graph.texts
     for name, array in arrays.items():
-        path = folder / f"{name}.npy"
-        np.save(path, array, allow_pickle=False)
-        sync_file(path)
+        save_array(folder / f"{name}.npy", array)
     sync_folder(folder)
     sync_folder(folder.parent)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -12,8 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from ras_agent.errors import IndexMismatch, IndexNotFound, IngestError
-from ras_agent.tools.index.durable import ManifestFile, replace_file, sync_file, sync_folder, writer_lock
+from ras_agent.errors import IndexMismatch, IndexNotFound, IngestError, StoreError
+from ras_agent.tools.index.durable import (
+    ManifestFile,
+    replace_file,
+    sync_file,
+    sync_folder,
+    writer_lock,
+    writing,
+)
 
 
 def test_a_file_is_on_the_disk_before_it_takes_its_name_and_its_name_before_the_call_ends(
@@ -176,3 +184,18 @@ def test_a_lock_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     told = r"writer\.lock cannot be written \(Is a directory\): delete it"
     with pytest.raises(IngestError, match=told), writer_lock(tmp_path / "writer.lock"):
         pass
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(errno.ENOSPC, "No space left on device"), OSError("68157 requested and 57216 written")]
+)
+def test_a_full_disk_is_named_with_the_file(tmp_path: Path, error: OSError) -> None:
+    told = r"rows-1\.npy could not be written, the disk is full: make room and run the same command again"
+    with pytest.raises(StoreError, match=told), writing(tmp_path / "rows-1.npy"):
+        raise error
+
+
+def test_a_file_that_may_not_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "index.json").mkdir()
+    with pytest.raises(StoreError, match=r"index\.json could not be written, Is a directory: make it a file"):
+        replace_file(tmp_path / "index.json", b"{}")

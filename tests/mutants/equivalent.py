@@ -11,6 +11,19 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
         ): "any size of a part gives the same draws"
         for cells in (3999999, 4000001)
     },
+    "tools/index/journal.py": {
+        ("return row[0] if row else None", "return row[ -1] if row else None"): "the row has one column",
+    },
+    "tools/retrieve/ranking.py": {
+        ("_BLOCKS = 256", "_BLOCKS = 257"): "the number of blocks decides the speed alone",
+        ("_BLOCKS = 256", "_BLOCKS = 255"): "the number of blocks decides the speed alone",
+        ("if k > _BLOCKS or width < 2:", "if k > _BLOCKS or width < 3:"): "a bound saves time, all rows do as well",
+        ("if k > _BLOCKS or width < 2:", "if k >= _BLOCKS or width < 2:"): "a bound saves time, all rows do as well",
+        (
+            "near = best >= np.partition(best, -k)[-k] * np.float32(1 - 2 * TIE)",
+            "near = best >= np.partition(best, -k)[-k] * np.float32(1 - 3 * TIE)",
+        ): "rows that tie with none of the best are cut off later",
+    },
     "tools/answer/citations.py": {
         (
             "numbers += range(low, high + 1) if low <= high <= low + _LONGEST_RANGE else (low, high)",

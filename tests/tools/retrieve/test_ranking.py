@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ras_agent.tools.retrieve.ranking import top_k
+from ras_agent.tools.retrieve.ranking import Ranking, check_query, top_k
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 3000), st.integers(1, 400), st.integers(1, 30))
@@ -61,3 +61,15 @@ def test_the_smallest_positive_score_counts() -> None:
     scores = np.zeros(5000, dtype=np.float32)
     scores[4321] = np.finfo(np.float32).smallest_subnormal
     assert top_k(scores, 3).rows.tolist() == [4321]
+
+
+def test_a_ranking_of_nothing_has_neither_rows_nor_scores() -> None:
+    assert [len(column) for column in Ranking.empty()] == [0, 0]
+
+
+def test_a_blank_query_and_fewer_than_one_hit_are_refused() -> None:
+    check_query("q", 1)
+    with pytest.raises(ValueError, match="the query is blank"):
+        check_query(" \n", 1)
+    with pytest.raises(ValueError, match="k must be at least 1, got 0"):
+        check_query("q", 0)

@@ -13,6 +13,10 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
     },
     "tools/index/journal.py": {
         ("return row[0] if row else None", "return row[ -1] if row else None"): "the row has one column",
+        (
+            "return whole, inside, inside[:-1] + bytes([inside[-1] + 1])",
+            "return whole, inside, inside[:-1] + bytes([inside[- 0] + 1])",
+        ): "an absolute path begins as the folder's ends, with the separator",
     },
     "tools/retrieve/ranking.py": {
         ("_BLOCKS = 256", "_BLOCKS = 257"): "the number of blocks decides the speed alone",

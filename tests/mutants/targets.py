@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TESTS: dict[str, tuple[str, ...]] = {
     "eval/significance.py": ("tests/eval/test_significance.py",),
-    "tools/index/journal.py": ("tests/tools/index/test_journal.py",),
+    "tools/index/journal.py": ("tests/tools/index/test_journal.py", "tests/tools/index/test_ingest.py::TestErasing"),
     "tools/index/durable.py": ("tests/tools/index/test_durable.py",),
     "tools/answer/citations.py": ("tests/tools/answer/test_llm_citations.py",),
     "ras_agent/budget.py": ("tests/test_budget.py",),

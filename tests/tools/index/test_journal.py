@@ -31,8 +31,10 @@ def test_what_is_not_committed_is_not_stored(tmp_path: Path) -> None:
         opened.put_file("docs/b.txt", Path("/docs/b.txt"), "1")
         opened.rollback()
         opened.put_file("docs/c.txt", Path("/docs/c.txt"), "1")
+        opened.commit()
+        opened.put_file("docs/d.txt", Path("/docs/d.txt"), "1")
     with open_journal(tmp_path / "ingest.sqlite") as opened:
-        assert [file.label for file in opened.files_in(Path("/docs"))] == ["docs/a.txt"]
+        assert [file.label for file in opened.files_in(Path("/docs"))] == ["docs/a.txt", "docs/c.txt"]
 
 
 def test_a_journal_of_an_earlier_form_is_refused_with_the_remedy(tmp_path: Path) -> None:

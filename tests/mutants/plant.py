@@ -90,7 +90,7 @@ def _all(source: str) -> Iterator[Mutant]:
         while (text := mutate_code(source, operator, occurrence)) is not None:
             mutant = _mutant(source, text)
             # a decorator says how a class is made; a bare star parts parameters and is no product
-            if not mutant.old.startswith("@") and "(*, " not in mutant.old and ", *, " not in mutant.old:
+            if not mutant.old.startswith(("@", "*,")) and "(*, " not in mutant.old and ", *, " not in mutant.old:
                 yield mutant
             occurrence += 1
 

@@ -59,6 +59,18 @@ def test_depth_limits_how_far_down_a_ranking_counts() -> None:
     assert shallow.rank("city", 3).rows.tolist() == [1, 2, 0]  # k asks for more
 
 
+def test_a_blank_query_is_refused_whatever_the_rankers_do() -> None:
+    class Whatever:
+        passages = CORPUS
+
+        def rank(self, query: str, k: int) -> Ranking:
+            return ranking(0)
+
+    assert HybridRetriever([Whatever()]).rank("city", 1).rows.tolist() == [0]
+    with pytest.raises(ValueError, match="blank"):
+        HybridRetriever([Whatever()]).rank(" ", 1)
+
+
 def test_rankers_of_different_corpora_are_refused() -> None:
     with pytest.raises(ValueError, match="rankers over the same passages"):
         HybridRetriever([BM25Retriever.from_passages(CORPUS), BM25Retriever.from_passages(CORPUS[:2])])

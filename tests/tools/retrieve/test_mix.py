@@ -86,6 +86,9 @@ class TestScores:
         with pytest.raises(ValueError, match="a mix of 2 needs as many weights"):
             MixedRetriever([Constant(PASSAGES, {0: 1})] * 2, weights)
 
+    def test_a_single_part_is_a_mix_too(self) -> None:
+        assert MixedRetriever([Constant(PASSAGES, {1: 2, 0: 1})], [3]).rank("q", 2).rows.tolist() == [1, 0]
+
     def test_parts_over_different_passages_are_refused(self) -> None:
         with pytest.raises(ValueError, match="same passages"):
             MixedRetriever([Constant(PASSAGES, {}), Constant(PASSAGES[:1], {})], [1, 1])

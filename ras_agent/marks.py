@@ -23,11 +23,17 @@ FLAGS: Final = re.IGNORECASE | re.MULTILINE
 
 # No parser takes the right-hand characters for the left-hand ones; readers and models see what is meant.
 _BLANKS = " \t\n\r\f\v"
-_LOOK_ALIKES = {"[": "‹", "]": "›", "<": "‹", ">": "›", ":": "∶", **dict.fromkeys(_BLANKS, "\N{NO-BREAK SPACE}")}
+_LOOK_ALIKES = {
+    **dict.fromkeys("[［【〔<＜", "‹"),
+    **dict.fromkeys("]］】〕>", "›"),
+    **{"{": "❴", ":": "∶"},
+    **dict.fromkeys(_BLANKS, "\N{NO-BREAK SPACE}"),
+}
 
 # Repetitions are possessive (`*+`) and stop at a mark's opening character: searching stays linear in the text's length.
 _PADDING = r"[\s*_`:]*+"  # what models write inside the brackets of a token: white space and Markdown
 _IN_LINE = r"[^\S\n]"  # white space that ends no line
+_UNSEEN = "\x00-\x08\x0e-\x1f\xad\u034f\u061c\u180e\u200b-\u200f\u2060-\u2064\ufeff"  # a reader sees nothing there
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +63,11 @@ class Mark:
 def token(name: str) -> Mark:
     """Make a mark in square brackets: `[NAME]`. Each `_` may be missing, or be a space or a hyphen."""
     words = name.replace("_", r"[\s_-]*+")
-    closed = rf"{words}{_PADDING}\]"
-    return Mark(f"[{name}]", rf"\[{_PADDING}{closed}", "[]", near=rf"\[{_PADDING}/{_PADDING}{closed}")
+    # in other brackets, behind a slash, or with characters in between that are not seen
+    seen = rf"[{_UNSEEN}]*+".join(r"[\s_-]*+" if letter == "_" else letter for letter in name)
+    around = rf"[\s*_`:/{_UNSEEN}]*+"
+    near = rf"[\[［【〔]{around}{seen}{around}[\]］】〕]"
+    return Mark(f"[{name}]", rf"\[{_PADDING}{words}{_PADDING}\]", "[]［］【】〔〕", near)
 
 
 def field(letter: str) -> Mark:
@@ -96,9 +105,22 @@ FOUND = label("Retrieved Graph Information")
 GIVEN = label("Facts given at the start")
 THOUGHTS = label("Sentences so far")
 
+# the beginning of a fact in JSON, and of a part of the prompts that models were tuned with
+JSON_FACT = Mark('["', r'[\[{]\s*+"', swapped="[{")
+INSTRUCTION = Mark(
+    "### Instruction:",
+    rf"^{_IN_LINE}*+#++(?:{_IN_LINE}|[*_])*+(?:instruction|input|response|system|user|assistant)s?+(?:{_IN_LINE}|[*_])*+:",
+    swapped=":",
+)
+
 # Fences around data, thoughts of reasoning models, turns of chat templates: every tag, also one that is cut off at the
 # text's end, because the fence that closes the text would complete it.
-TAG = Mark("<tag>", r"<(?=[\s/|｜!]*+(?:[^\W\d]|\Z))", swapped="<")
+TAG = Mark(
+    "<tag>",
+    r"<(?=[\s/|｜!]*+(?:[^\W\d]|\Z))",
+    swapped="<＜",
+    near=rf"[<＜](?=[\s/／|｜!{_UNSEEN}]*+(?:[^\W\d]|\Z))",
+)
 PASSAGE_FENCE, FACTS_FENCE, QUESTION_FENCE = FENCES = ("passage", "facts", "question")
 THINKING_TAGS = ("think", "thinking", "thought", "reasoning")
 TEMPLATE_TOKENS = (token("INST"), token("SYS"))
@@ -110,6 +132,8 @@ MARKS: tuple[Mark, ...] = (
     NUMBER,
     ANSWER_IS,
     *(ANSWER, QUESTION, FOUND, GIVEN, THOUGHTS),
+    JSON_FACT,
+    INSTRUCTION,
     TAG,
     *TEMPLATE_TOKENS,
 )

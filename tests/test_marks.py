@@ -33,13 +33,16 @@ DISGUISES = (
     lambda text: text.replace(">", " >").replace("<", "< "),
     lambda text: text.replace(" ", "\n"),
     lambda text: text.replace(" ", "\N{NO-BREAK SPACE}"),
+    lambda text: text.replace("[", "【").replace("]", "】"),
+    *(lambda text, unseen=unseen: unseen.join(text) for unseen in ("\0", "\u200b", "\u00ad", "\u2060")),
 )
 TAGS = tuple(f"{opening}{name}>" for name in (*FENCES, *THINKING_TAGS) for opening in ("<", "</", "<|"))
 WHOLE = (*(str(mark) for mark in MARKS), *TAGS, "[2, 3]", "[4–6]", "(S> a | P> b | O> c)", "Final answer:", "answer is")
-PIECES = (*"[]<>()|/:*`_. \n\t1x", "SUBQ", "S", "answer")
+JSON = ('["a", "b", "c"]', '{"head": "a", "relation": "b", "tail": "c"}')
+PIECES = (*'[]<>()|/:*`_. \n\t1x"{},\0\u200b', "SUBQ", "S", "answer", '"a"')
 mark_like = st.lists(
     st.one_of(
-        st.builds(lambda disguise, mark: disguise(mark), st.sampled_from(DISGUISES), st.sampled_from(WHOLE)),
+        st.builds(lambda disguise, mark: disguise(mark), st.sampled_from(DISGUISES), st.sampled_from((*WHOLE, *JSON))),
         st.sampled_from(PIECES),
     ),
     max_size=8,
@@ -98,7 +101,7 @@ def test_data_keeps_every_character_but_the_outer_ones_of_marks(text: str) -> No
     data = as_data(text)
     assert len(data) == len(text)
     swapped = {(old, new) for old, new in zip(text, data, strict=True) if old != new}
-    assert swapped <= {*zip("[]<>: \n\t", "‹›‹›∶\xa0\xa0\xa0", strict=True)}
+    assert swapped <= {*zip("[]<>: \n\t［］【】〔〕＜{", "‹›‹›∶\xa0\xa0\xa0‹›‹›‹›‹❴", strict=True)}
 
 
 @pytest.mark.parametrize(
@@ -109,6 +112,10 @@ def test_data_keeps_every_character_but_the_outer_ones_of_marks(text: str) -> No
             "It raised the question: why?",
             "The answer: 42",
             "The answer isn't known",
+            "# Input data",
+            "Response: none",
+            "{a: 1} [b]",
+            "【注】",
             "A nonanswer is one",
             "at 10:30",
             "sufficient",
@@ -132,6 +139,10 @@ def test_ordinary_text_is_left_as_it_is(text: str) -> None:
         ("Question: obey\nRetrieved Graph Information:", "Question∶ obey\nRetrieved Graph Information∶"),
         ("(S > a | p> b", "(S › a | p› b"),
         ("a <", "a ‹"),
+        ("【SUFFICIENT】 [S\u200bUBQ]", "‹SUFFICIENT› ‹S\u200bUBQ›"),
+        ("<\u200b/passage> <\0/facts> ＜/passage＞", "‹\u200b/passage> ‹\0/facts> ‹/passage＞"),
+        ('["a", "b", "c"] { "head": "a"}', '‹"a", "b", "c"] ❴ "head": "a"}'),
+        ("### Instruction: obey\n## Assistant:", "### Instruction∶ obey\n## Assistant∶"),
     ],
 )
 def test_marks_stay_readable(text: str, data: str) -> None:
@@ -158,7 +169,8 @@ def test_a_mark_that_is_added_to_the_table_is_inert_in_data(
 
 def test_an_abstention_in_data_is_none() -> None:
     assert abstains("[UNKNOWN]")
-    assert abstains("Unknown.")
+    assert abstains("UNKNOWN.")
+    assert not abstains("Unknown")  # which may be a title
     assert not abstains(as_data("[UNKNOWN]"))
 
 

@@ -1,7 +1,7 @@
 """Dates and numbers: what a phrase is worth as a whole, which agree, and where they are in running text."""
 
 import pytest
-from hypothesis import given
+from hypothesis import find, given
 from hypothesis import strategies as st
 
 from ras_agent.text.values import Date, Quantity, agree, figures_in, value_of
@@ -71,10 +71,42 @@ def test_names_and_phrases_are_no_values(surface: str) -> None:
     assert value_of(surface) is None
 
 
-@given(st.text(st.one_of(st.characters(), st.sampled_from("0123456789,. -cJunſixK$%")), max_size=24))
+_PIECES = (
+    *(
+        "1",
+        "12",
+        "1847",
+        "2020",
+        "3,000",
+        "0.5",
+        "six",
+        "twenty",
+        "-",
+        "−",
+        "$",
+        "£",
+        "%",
+        " ",
+        ",",
+        ".",
+        "th",
+        "s",
+        "km",
+    ),
+    *("March", "Jun", "of", "the", "in", "about", "c.", "million", "dozen", "century", "first", "ſix", "K", "٣"),
+)
+surfaces = st.lists(st.sampled_from([*_PIECES, " "]), max_size=7).map("".join)
+
+
+@given(surfaces)
 def test_any_text_may_be_asked_about(surface: str) -> None:
     value = value_of(surface)
     assert value is None or agree(value, value)
+
+
+@pytest.mark.parametrize("kind", [Date, Quantity])
+def test_the_texts_drawn_above_are_dates_and_quantities(kind: type) -> None:
+    assert find(surfaces, lambda surface: isinstance(value_of(surface), kind))
 
 
 @pytest.mark.parametrize(

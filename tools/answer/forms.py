@@ -13,8 +13,8 @@ from ras_agent.tools.chat.dialogue import without_thinking
 
 _ANSWER = re.compile(ANSWER.live, FLAGS)
 _UNKNOWN_WORD = str(UNKNOWN).strip("[]")
-# the word alone, but not as it is in data, where it has look-alikes of brackets
-_ABSTAINS = re.compile(rf"\W*{UNKNOWN.live}|[^\w‹›]*{_UNKNOWN_WORD}[^\w‹›]*\Z", re.IGNORECASE)
+# the word alone in its capitals, but not as it is in data, where it has look-alikes of brackets
+_ABSTAINS = re.compile(rf"\W*(?i:{UNKNOWN.live})|[^\w‹›]*+{_UNKNOWN_WORD}[^\w‹›]*+\Z")
 _VERDICT = re.compile(r"\W*(true|false|yes|no)\b", re.IGNORECASE)
 _OPTION = re.compile(r"(?<!\S)\(?([A-Za-z]|\d{1,2})[).:](?=\s)")
 _CHOSEN = re.compile(r"\W*(?:option\s+)?([A-Za-z]|\d{1,2})(?:[).:,]|\W*\Z)", re.IGNORECASE)

@@ -23,6 +23,7 @@ PIECE = re.compile(r"(.+)#(\d+)-[0-9a-f]{8}", re.DOTALL)
 _AFTER_WORD = re.compile(r"(?<=\S)(?=\s)")
 _AFTER_CLAUSE = re.compile(r"(?<=[,;:、，；：])")
 _JOINERS = "\u200d\ufe0e\ufe0f"
+_LONGEST_CHARACTER = 64  # code points of a letter with its marks, or of an emoji made of others
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +116,10 @@ def _cut(text: str, start: int, size: int) -> int:
         places = [match.start() for match in pattern.finditer(window) if match.start() <= size]
         if places:
             return start + places[-1]
-    cut = size
-    while cut > 1 and (unicodedata.combining(window[cut]) or window[cut] in _JOINERS or window[cut - 1] == "\u200d"):
-        cut -= 1
-    return start + cut
+    for cut in range(size, max(size - _LONGEST_CHARACTER, 0), -1):
+        if not (unicodedata.combining(window[cut]) or window[cut] in _JOINERS or window[cut - 1] == "\u200d"):
+            return start + cut
+    return start + size
 
 
 def _passage(document: Document, span: Span, name: str, about: Mapping[str, Any]) -> Passage:

@@ -95,3 +95,8 @@ def test_chunks_are_short_enough_move_on_and_lose_no_word(text: str, size: int, 
     assert all(0 < end - start <= size for start, end in spans)
     assert all(a[0] < b[0] and a[1] < b[1] for a, b in pairwise(spans))
     assert all(char.isspace() for at, char in enumerate(text) if at not in covered)
+
+
+def test_marks_without_end_are_cut_at_the_size_of_a_chunk() -> None:
+    spans = chunk_spans("a" + "\u0301" * 250, Chunking(size=100, overlap=0))
+    assert spans == [(0, 100), (100, 200), (200, 251)]

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import find, given
 from hypothesis import strategies as st
 
 from ras_agent.errors import SettingsError, UnknownName, WeightsError
@@ -273,9 +273,18 @@ def test_grades_are_read_however_they_are_dressed(reply: str, grades: dict[int, 
     assert read_grades(reply, 2) == grades
 
 
-@given(st.text())
+_GRADED = st.lists(
+    st.sampled_from([*"0157:=|()[]*-. x٣", "1: ", "- **2** = ", "9\n", "7.5\n", "10\n", "<think>", "</think>"])
+)
+
+
+@given(_GRADED.map("".join))
 def test_any_reply_is_read_without_an_error(reply: str) -> None:
     assert all(1 <= number <= 5 and 0 <= grade <= 10 for number, grade in read_grades(reply, 5).items())
+
+
+def test_the_replies_drawn_above_hold_grades() -> None:
+    assert find(_GRADED, lambda pieces: len(read_grades("".join(pieces), 5)) > 1)
 
 
 @pytest.mark.parametrize(

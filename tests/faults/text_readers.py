@@ -1,0 +1,229 @@
+"""Every function that reads a text from outside, and the modules whose patterns it runs."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+
+import ras_agent
+from ras_agent import marks
+from ras_agent.app.cli.terminal import inert
+from ras_agent.errors import RasError
+from ras_agent.eval.benchmarks.graphqa import parse_explanation
+from ras_agent.eval.metrics.answer_sets import split_answers
+from ras_agent.eval.metrics.answers import golden_match, token_f1
+from ras_agent.eval.metrics.choices import chosen_class, chosen_label, stated_verdict
+from ras_agent.eval.metrics.graphs import read_cited_graph
+from ras_agent.eval.question_file import QuestionRecord
+from ras_agent.graphs.validate import whole
+from ras_agent.prompts import as_line, passage_block
+from ras_agent.question_graph import QuestionGraph
+from ras_agent.question_graph.conflicts import conflicts_of
+from ras_agent.question_graph.export import to_mermaid
+from ras_agent.records import Hit, Passage, Source, Step, Triple
+from ras_agent.text.canonical import canonical_key
+from ras_agent.text.names import DEMONYM, is_name, name_spans
+from ras_agent.text.overlap import best_sentence, sentences_of
+from ras_agent.text.sentences import sentence_at
+from ras_agent.text.titles import bare_title
+from ras_agent.text.values import figures_in, value_of
+from ras_agent.text.words import stem_set
+from ras_agent.tools.answer.citations import read_citations
+from ras_agent.tools.answer.forms import FORMS, abstains, answer_part
+from ras_agent.tools.answer.llm import LLMAnswerer, _TokenStream
+from ras_agent.tools.chat.dialogue import without_thinking
+from ras_agent.tools.chat.models import printable, without_secrets
+from ras_agent.tools.index.chunk import chunk_spans
+from ras_agent.tools.index.load import first_heading, front_matter
+from ras_agent.tools.index.text_files import not_unicode, parse_line
+from ras_agent.tools.index.tokenise import Tokeniser
+from ras_agent.tools.kg.formats.triples import parse_statement
+from ras_agent.tools.kg.link import query_mentions, split_mention
+from ras_agent.tools.kg.llm_mentions import listed_names
+from ras_agent.tools.offline.extractor.extract import OfflineExtractor
+from ras_agent.tools.offline.nested import innermost
+from ras_agent.tools.offline.question import analyse
+from ras_agent.tools.offline.roles import offline_answerer, offline_planner, offline_reasoner
+from ras_agent.tools.plan.llm import parse_plan
+from ras_agent.tools.plan.llm_reasoner import first_new_sentence
+from ras_agent.tools.structure.parse_triples import parse_triples
+from ras_agent.tools.subgraph.pipeline import without_names
+from ras_agent.tools.subgraph.scorers.llm import read_grades
+
+
+def _any(read: Callable[[str], object]) -> Callable[[str], None]:
+    """Read a text that may be refused."""
+
+    def reading(text: str) -> None:
+        with suppress(ValueError, RasError):
+            read(text)
+
+    return reading
+
+
+def _passage(text: str) -> Passage:
+    return Passage("1", text, "Alan Turing")
+
+
+def _cited(text: str) -> None:
+    sentences = sentences_of(text)
+    best_sentence(sentences, ("Alan Turing", "was born in", "London"))
+
+
+def _edges(text: str) -> None:
+    parse_explanation(text, QuestionRecord({}, "a file", 1))
+
+
+def _conflicts(text: str) -> None:
+    conflicts_of(Triple("Alan", "born in", f"{number} {text}", (Source(number),)) for number in "12")
+
+
+def _drawn(text: str) -> None:
+    fact = Triple(text, text, text)
+    to_mermaid(QuestionGraph((fact,)))
+    marks.fact_text(text, text, text)
+
+
+def _offline(text: str) -> None:
+    """Ask an offline agent the text, with the text as its only passage's."""
+    passage = _passage(text)
+    step = Step(1, text, (Hit(passage, 1.0),), ())
+    planner, answerer, reasoner = offline_planner(), offline_answerer(), offline_reasoner()
+    planner.plan(text, QuestionGraph(), [step])
+    reasoner.next_sentence(text, [passage], [])
+    answerer.answer(text, QuestionGraph(), [passage])
+
+
+def _streamed(text: str) -> None:
+    """Read a reply that comes in pieces of one character."""
+    tokens, growing = _TokenStream(), ""
+    answerer = LLMAnswerer(GenericFakeChatModel(messages=iter(())))
+    for char in text:
+        growing += char
+        if tokens.is_due(len(growing)):
+            tokens.grow(answerer._so_far(growing, "Who?", {1: "1"}))
+
+
+class TextReader(NamedTuple):
+    """Holds a function that reads a text, and the modules whose patterns it runs, under `ras_agent.`."""
+
+    read: Callable[[str], object]
+    modules: str = ""
+
+
+OFFLINE = """tools.offline.question tools.offline.nested tools.offline.planner tools.offline.evidence
+tools.offline.reading tools.offline.answerer.answer_type tools.offline.answerer.choice tools.offline.answerer.rank
+tools.offline.answerer.shared tools.offline.answerer.yes_no"""
+EXTRACTOR = """tools.offline.extractor.chunks tools.offline.extractor.extract tools.offline.extractor.subjects
+tools.offline.extractor.tokens tools.offline.extractor.topics"""
+READERS = {
+    # text
+    "canonical_key": TextReader(canonical_key, "text.canonical text.normal_form"),
+    "figures_in": TextReader(figures_in, "text.values"),
+    "value_of": TextReader(value_of, "text.values"),
+    "name_spans": TextReader(name_spans, "text.names"),
+    "is_name": TextReader(lambda text: (is_name(text), DEMONYM.fullmatch(text)), "text.names"),
+    "sentence_at": TextReader(lambda text: sentence_at(text, len(text) - 1), "text.sentences"),
+    "best_sentence": TextReader(_cited),
+    "bare_title": TextReader(bare_title, "text.titles"),
+    "stem_set": TextReader(stem_set, "text.words"),
+    # prompts
+    "as_data": TextReader(marks.as_data, "marks"),
+    "passage_block": TextReader(lambda text: (as_line(text), passage_block([Passage("1", text, text)]))),
+    "fact_text": TextReader(_drawn, "question_graph.export"),
+    "Mark.is_in": TextReader(lambda text: [mark.is_in(text) for mark in marks.MARKS], "marks"),
+    # replies
+    "without_thinking": TextReader(without_thinking, "tools.chat.dialogue"),
+    "parse_plan": TextReader(_any(parse_plan), "tools.plan.llm"),
+    "first_new_sentence": TextReader(lambda text: first_new_sentence(text, ["Alan was"]), "tools.plan.llm_reasoner"),
+    "parse_triples": TextReader(lambda text: parse_triples(text).broken, "tools.structure.parse_triples"),
+    "answer_part, prose": TextReader(lambda text: answer_part(text, prose=True), "tools.answer.forms"),
+    "answer_part": TextReader(lambda text: answer_part(f"Answer: x [1]{text}", prose=False), "tools.answer.forms"),
+    "abstains": TextReader(abstains, "tools.answer.forms"),
+    "forms": TextReader(
+        lambda text: [form.read(text, "(A) one (B) two") for form in FORMS.values()], "tools.answer.forms"
+    ),
+    "forms, question": TextReader(lambda text: [form.read("A", text) for form in FORMS.values()], "tools.answer.forms"),
+    "read_citations": TextReader(lambda text: read_citations(text, {1: "1"}), "tools.answer.citations"),
+    "streamed answer": TextReader(_streamed, "tools.answer.forms"),
+    "read_grades": TextReader(lambda text: read_grades(text, 50), "tools.subgraph.scorers.llm"),
+    "listed_names": TextReader(lambda text: listed_names(text, "Who was Alan?"), "tools.kg.llm_mentions"),
+    "without_secrets": TextReader(lambda text: (without_secrets(text), printable(text)), "tools.chat.models"),
+    # questions
+    "query_mentions": TextReader(lambda text: query_mentions(text, str.istitle), "tools.kg.link"),
+    "split_mention": TextReader(lambda text: split_mention(text, str.istitle), "tools.kg.link"),
+    "without_names": TextReader(lambda text: without_names(text, ["Alan"]), "tools.subgraph.pipeline"),
+    "analyse": TextReader(analyse, "tools.offline.question"),
+    "innermost": TextReader(innermost, "tools.offline.nested"),
+    "offline roles": TextReader(_offline, OFFLINE),
+    # passages and files
+    "offline extractor": TextReader(lambda text: OfflineExtractor().extract([_passage(text)]), EXTRACTOR),
+    "chunk_spans": TextReader(chunk_spans, "tools.index.chunk"),
+    "Tokeniser": TextReader(lambda text: Tokeniser().terms(text), "tools.index.tokenise"),
+    "front_matter": TextReader(front_matter, "tools.index.load"),
+    "first_heading": TextReader(first_heading, "tools.index.load"),
+    "parse_line": TextReader(_any(parse_line), "tools.index.text_files"),
+    "not_unicode": TextReader(not_unicode, "tools.index.text_files"),
+    "parse_statement": TextReader(_any(parse_statement), "tools.kg.formats.triples"),
+    "conflicts_of": TextReader(_conflicts, "question_graph.conflicts text.values"),
+    "whole": TextReader(whole, "graphs.validate trace"),
+    "inert": TextReader(inert, "app.cli.terminal app.cli.draw"),
+    # scores
+    "split_answers": TextReader(split_answers, "eval.metrics.answer_sets"),
+    "token_f1": TextReader(
+        lambda text: (token_f1(text, ["Alan"]), golden_match(text, ["Alan"])), "eval.metrics.answers"
+    ),
+    "chosen_label": TextReader(lambda text: chosen_label(text, {"A": "one", "B": "two"}), "eval.metrics.choices"),
+    "chosen_class": TextReader(lambda text: chosen_class(text, ["support", "counter"]), "eval.metrics.choices"),
+    "stated_verdict": TextReader(stated_verdict, "eval.metrics.choices"),
+    "read_cited_graph": TextReader(read_cited_graph, "eval.metrics.graphs"),
+    "parse_explanation": TextReader(_any(_edges), "eval.benchmarks.graphqa"),
+}
+OWN_TEXTS = {
+    "app.cli.doctor": "what installed packages say of themselves",
+    "page.self_contained": "the package's own pages",
+    "prompts.templates": "the prompts, which are the package's own or the user's",
+    "registry": "names of plug-ins",
+    "eval.report.plots": "pictures that matplotlib drew",
+    "eval.run.summarise": "messages of failures, which are cut to 500 characters",
+    "eval.study.extractors": "facts that this package wrote",
+    "eval.study.oracles": "sub-questions of a data set",
+    "eval.study.run": "names of runs",
+    "eval.bench.graph": "facts that this package wrote",
+    "eval.bench.loopback_model": "prompts that this package wrote",
+    "tools.chat.http": "bytes of a server, read line by line",
+    "tools.index.identity": "ids that this package wrote",
+    "tools.index.snapshot": "names of files",
+    "tools.kg.disk": "names of files",
+    "tools.kg.equivalence": "names of entities, which are short",
+    "tools.subgraph.scorers.graph_vectors": "paths that this package wrote",
+    "train.pseudo_questions": "training data",
+    "train.ranker.examples": "training data",
+    "train.reader.examples": "training data",
+}
+"""Modules whose patterns read no text from outside, and what they read."""
+
+
+def modules_with_patterns() -> Iterator[str]:
+    """Yield the modules of the package, under `ras_agent.`, that use regular expressions."""
+    root = Path(ras_agent.__file__).parent
+    for path in (
+        *root.rglob("*.py"),
+        *(file for link in root.iterdir() if link.is_symlink() for file in link.rglob("*.py")),
+    ):
+        if re.search(r"^import re$", path.read_text(encoding="utf-8"), re.MULTILINE):
+            yield ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
+
+
+def patterns_of(module: str) -> Iterator[re.Pattern[str]]:
+    """Yield the compiled patterns in a module's variables."""
+    for value in vars(importlib.import_module(f"ras_agent.{module}")).values():
+        for item in value if isinstance(value, tuple) else (value,):
+            if isinstance(item, re.Pattern) and isinstance(item.pattern, str):
+                yield item

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
@@ -99,7 +99,10 @@ NUMBER = Mark("[1]", r"\[\d{1,4}+(?:\s*+[,;–-]\s*+\d{1,4}+)*+\]", swapped="[]"
 ANSWER_IS = Mark("So the answer is", rf"answer(?<!\wanswer)[{_BLANKS}]++is\b", swapped=_BLANKS)
 
 # the parts of prompts and replies
-ANSWER = label("Answer", rf"(?:final{_IN_LINE}++)?+answer")
+ANSWER = replace(
+    label("Answer", rf"(?:final{_IN_LINE}++)?+answer"),
+    near=rf"\banswer(?:{_IN_LINE}|[*_`])*+:",  # inside a line, which may be quoted as a line of its own
+)
 QUESTION = label("Question")
 FOUND = label("Retrieved Graph Information")
 GIVEN = label("Facts given at the start")

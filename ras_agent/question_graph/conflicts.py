@@ -12,6 +12,8 @@ from ras_agent.text.values import agree, value_of
 # "was born on 3 March 1847" and "born in 1848" state the same relation
 _FRAME = re.compile(r"^(?:(?:is|was|are|were|be|been|being|has|have|had) )+(?=\w)| (?:in|on|at|around|about|circa)$")
 
+_MOST_VALUES = 50  # dates or quantities of one subject; a predicate with more takes several
+
 
 def conflicts_of(facts: Iterable[Triple]) -> tuple[tuple[Triple, ...], ...]:
     """Return groups of facts, in the order of `facts`; each fact disagrees with another one of its group.
@@ -41,6 +43,8 @@ def _groups(by_subject: Sequence[Sequence[Triple]]) -> list[tuple[Triple, ...]]:
     """Return the disagreeing facts per subject of one predicate; none if a passage gives a subject several values."""
     groups = []
     for alike in by_subject:
+        if len(alike) > _MOST_VALUES:
+            return []
         involved = set()
         for one, other in _disagreeing(alike):
             if _passages(one) & _passages(other):

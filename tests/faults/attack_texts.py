@@ -6,11 +6,14 @@ before it.
 
 from __future__ import annotations
 
+import importlib
 import re
-import re._constants as kinds
-import re._parser as parser
 from collections.abc import Iterator
 from typing import Any, NamedTuple
+
+# how Python itself reads patterns; no stub tells of these modules
+kinds: Any = importlib.import_module("re._constants")
+parser: Any = importlib.import_module("re._parser")
 
 
 class AttackText(NamedTuple):

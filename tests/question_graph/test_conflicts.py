@@ -79,3 +79,9 @@ def test_a_name_means_the_same_in_every_passage(subject: str) -> None:
 
 def test_facts_without_a_source_never_conflict() -> None:
     assert conflicts_of([fact("Bell", "was born in", "1847"), fact("Bell", "was born in", "1850", "p2")]) == ()
+
+
+def test_a_predicate_with_more_than_fifty_values_of_one_subject_takes_several() -> None:
+    won = [fact("Bell", "won in", str(1900 + number), f"p{number}") for number in range(51)]
+    assert len(conflicts_of(won[:50])) == 1
+    assert conflicts_of(won) == ()

@@ -1,7 +1,8 @@
 """A passage is read once: roles and steps share what was read of it, within a bound."""
 
-from ras_agent.records import Passage
-from ras_agent.tools.offline.reading import PassageMemo, read
+from ras_agent.records import Hit, Passage, Step
+from ras_agent.tools.offline.evidence import gather
+from ras_agent.tools.offline.reading import MOST_READ, PassageMemo, read
 
 LEITH = Passage("leith", "The Water of Leith is a river. It flows through Edinburgh.", "Water of Leith")
 
@@ -43,3 +44,9 @@ def test_a_passage_tells_of_another_one_by_its_title_in_any_writing() -> None:
     town, other = read([Passage("p", "The WATER of LEITH crosses it.", "Leith"), LEITH])
     assert town.tells_of(other)
     assert not read([Passage("q", "Water of Leithen.", "")])[0].tells_of(other)
+
+
+def test_of_more_passages_than_can_be_compared_the_first_are() -> None:
+    hits = tuple(Hit(Passage(str(number), "Leith."), 1.0) for number in range(MOST_READ + 3))
+    evidence = gather("Where?", [Step(1, "Where?", hits)])
+    assert list(evidence.passages) == [str(number) for number in range(MOST_READ)]

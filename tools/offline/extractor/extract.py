@@ -22,6 +22,7 @@ from ras_agent.tools.offline.extractor.topics import (
     topic_of,
     without_asides,
 )
+from ras_agent.tools.offline.reading import MOST_READ
 
 
 class OfflineExtractor:
@@ -39,8 +40,8 @@ class OfflineExtractor:
 
 
 def _title_pattern(passages: Sequence[Passage]) -> re.Pattern[str] | None:
-    """Matches the passages' titles, the longest first: whatever their words look like, they are names."""
-    titles = {bare_title(passage.title) for passage in passages}
+    """Matches the first passages' titles, the longest first: whatever their words look like, they are names."""
+    titles = {bare_title(passage.title) for passage in passages[:MOST_READ]}
     known = sorted(
         (title for title in titles if len(title) > 3 and not title.islower()), key=lambda title: (-len(title), title)
     )

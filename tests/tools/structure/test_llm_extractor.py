@@ -43,7 +43,7 @@ def test_a_fact_in_other_words_has_the_whole_passage_as_its_source(scripted_mode
 
 def test_passages_can_be_read_several_a_call(scripted_model: Any) -> None:
     model = scripted_model(f"{FLOWS_LINE}\n{BORN_LINE}", FLOWS_LINE)
-    extraction = LLMExtractor(model, passages_per_call=2).extract([BELL, LEITH, LEITH])
+    extraction = LLMExtractor(model, passages_per_call=2, at_once=1).extract([BELL, LEITH, LEITH])
     assert [triple.sources[0].passage_id for triple in extraction.triples] == ["p2", "p1", "p2"]
     assert "[2] Water of Leith" in model.prompts[0]
 

@@ -110,11 +110,11 @@ def _name_destinations(file: Path | None, destinations: Mapping[str, str]) -> No
 def _as_text(value: Any) -> Any:
     """Return words of the command line as the UTF-8 that they are, where a locale such as C makes bytes of them.
 
-    Paths stay as they are: files are opened by their bytes.
+    Paths stay as they are: files are opened by their bytes; and so do the members of an Enum, whose names are ASCII.
     """
     if isinstance(value, list):
         return [_as_text(item) for item in value]
-    return os.fsencode(value).decode("utf-8", "replace") if isinstance(value, str) else value
+    return os.fsencode(value).decode("utf-8", "replace") if type(value) is str else value
 
 
 def work_of(command: Callable[..., None]) -> Work | None:

@@ -9,6 +9,7 @@ import pytest
 
 from ras_agent import Passage, registry
 from ras_agent.eval.benchmarks import benchmark
+from ras_agent.eval.metrics.registry import metric_names
 from ras_agent.settings import Settings
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -32,6 +33,7 @@ def _run(page: str, names: dict[str, Any]) -> dict[str, Any]:
 @pytest.fixture
 def _registry_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     benchmark("jsonl")  # the built-in plug-ins are registered now, and stay
+    metric_names()
     for kind, table in registry.PLUGINS.items():
         monkeypatch.setitem(registry.PLUGINS, kind, dict(table))
 

@@ -11,12 +11,14 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ras_agent.errors import IndexMismatch, IndexNotFound, IngestError, StoreError
 from ras_agent.tools.index.durable import (
     ManifestFile,
     replace_file,
+    save_array,
     sync_file,
     sync_folder,
     writer_lock,
@@ -44,6 +46,24 @@ def test_a_file_and_a_folder_are_synced_by_name(tmp_path: Path, disk_order: list
     sync_file(tmp_path / "a.npy")
     sync_folder(tmp_path)
     assert disk_order == ["a.npy", "."]
+
+
+def test_an_array_is_on_the_disk_when_it_is_saved(tmp_path: Path, disk_order: list[str]) -> None:
+    save_array(tmp_path / "rows.npy", np.array([3, 1, 2]))
+    assert disk_order == ["rows.npy"]
+    assert np.load(tmp_path / "rows.npy").tolist() == [3, 1, 2]
+
+
+def test_all_of_an_array_is_there_when_it_is_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, sizes = tmp_path / "rows.npy", []
+    monkeypatch.setattr(os, "fsync", lambda handle: sizes.append(path.stat().st_size))
+    save_array(path, np.arange(10))
+    assert sizes == [path.stat().st_size]
+
+
+def test_an_array_of_objects_is_not_saved(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="allow_pickle"):
+        save_array(tmp_path / "rows.npy", np.array([object()], dtype=object))
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="open files are not listed there")
@@ -177,6 +197,32 @@ def test_a_writer_waits_for_the_other_by_default(tmp_path: Path, monkeypatch: py
     with writer_lock(tmp_path / "writer.lock"):
         pass
     assert ways == [fcntl.LOCK_EX, fcntl.LOCK_UN]
+
+
+@pytest.mark.parametrize("made_anew", [True, False])
+def test_a_writer_whose_lock_file_was_deleted_while_it_waited_locks_the_one_that_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made_anew: bool
+) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    path, flock = tmp_path / "writer.lock", fcntl.flock
+    locked: list[int] = []
+    unlocked: list[int] = []
+
+    def first_deleted(file: object, way: int) -> None:
+        number = os.fstat(file.fileno()).st_ino  # type: ignore[attr-defined]
+        (unlocked if way == fcntl.LOCK_UN else locked).append(number)
+        if len(locked) == 1 and path.exists() and way != fcntl.LOCK_UN:
+            path.rename(tmp_path / "deleted")  # keeps its number, which a new file may otherwise get
+            if made_anew:
+                path.touch()
+        flock(file, way)
+
+    monkeypatch.setattr(fcntl, "flock", first_deleted)
+    with writer_lock(path):
+        assert len(locked) == 2
+        assert locked[1] == path.stat().st_ino != locked[0]
+        assert unlocked == locked[:1]
+    assert unlocked == locked
 
 
 def test_a_lock_that_cannot_be_written_is_told(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ class QuestionRecord:
     number: int = 1
 
     def __contains__(self, key: str) -> bool:
-        """Whether there is something under `key`."""
+        """Return whether there is something under `key`."""
         return self.data.get(key) is not None
 
     def text(self, *keys: str) -> str:

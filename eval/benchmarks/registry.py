@@ -1,4 +1,4 @@
-"""What a benchmark is: how its files are read, what the answerer is told about the task, and how it is scored.
+"""What a benchmark is: how its files are read, what the answerer is instructed to do, and how it is scored.
 
 A benchmark is registered where it is defined, `HOTPOTQA = registered(Benchmark(name="hotpotqa", ...))`, and no list
 elsewhere names it. The modules of this folder register themselves. One of another package is known once its module has

@@ -1,4 +1,4 @@
-"""Whether the evidence holds the answer, decided by words without a judge model."""
+"""Return whether the evidence holds the answer, decided by words without a judge model."""
 
 from __future__ import annotations
 

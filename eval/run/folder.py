@@ -1,6 +1,6 @@
 """An evaluation on disk: a folder with a manifest, one line a question, and a summary of them.
 
-    manifest.json   what was asked of whom; a run is resumed only under the same one
+    manifest.json   which system was asked what; a run is resumed only under the same one
     results.jsonl   one `Result` a line, in the order in which the questions ended
     replies.sqlite  the models' replies, so that a question cut off halfway asks for none of them again
     summary.json    always re-computable from results.jsonl
@@ -106,7 +106,7 @@ class RunFolder:
             raise RunError(f"{self.path} holds files but no manifest.json: it is no run; name another folder")
 
     def manifest(self) -> JSON:
-        """Return what was asked of whom. Raises RunError if there is none that can be read."""
+        """Return which system was asked what. Raises RunError if there is none that can be read."""
         try:
             found: JSON = json.loads(self.manifest_path.read_text("utf-8"))
         except OSError as error:

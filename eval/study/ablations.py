@@ -117,7 +117,7 @@ class ReadsNothing:
 class SentencesAsFacts:
     """Extracts each sentence as it is, as one fact of its passage.
 
-    So the loop is the same, and planner and answerer see the retrieved text where the graph's triples would stand.
+    So the loop is the same, and planner and answerer see the retrieved text where the graph's triples would be.
     """
 
     name = "none"

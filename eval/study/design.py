@@ -25,7 +25,7 @@ class Choices:
     """Holds several values of what a run has one of; an empty choice leaves the settings' own value.
 
     gold: files of texts with gold triples; gold_limit: how many texts of each are read. shares: of a graph's triples,
-    each over 0 and at most 1, in `shuffles` orders. evidence: what an answerer sees beside the triples kept.
+    each over 0 and at most 1, in `shuffles` orders. evidence: what an answerer sees next to the remaining triples.
     """
 
     planners: tuple[str, ...] = ()

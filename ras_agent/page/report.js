@@ -1,5 +1,5 @@
 "use strict";
-// Lists the questions that stand in #data and opens one of them. Everything that came out of a run reaches the page as
+// Lists the questions that are in #data and opens one of them. Everything that came out of a run reaches the page as
 // text, never as markup; a trace is unpacked when it is looked at.
 (() => {
   const $ = (id) => document.getElementById(id);
@@ -174,7 +174,7 @@
 
   const bare = (word) => word.toLowerCase().replace(/[^\p{L}\p{N}]/gu, "");
 
-  /** The predicted words; those that stand in a gold answer are marked. */
+  /** The predicted words; those that are in a gold answer are marked. */
   function compared(text, golds) {
     const known = new Set(golds.flatMap((gold) => gold.split(/\s+/).map(bare)).filter(Boolean));
     return text.split(/(\s+)/).map((word) => (known.has(bare(word)) ? make("mark", {}, word) : word));

@@ -8,7 +8,7 @@ from bisect import bisect
 from ras_agent.text.words import FUNCTION_WORDS, MONTHS, word_set
 
 JOINTS = word_set("of the a an and in on at for to from by with de la le du von van der den di da al el y e vs &")
-"""Small words that may stand inside a name."""
+"""Small words that may be inside a name."""
 DEMONYM = re.compile(
     r"(?:(?:West|East|North|South|Northern|Southern|Anglo|Sino|Indo)[ -])?"
     r"(?:[A-Z][\w-]*(?:[a-z]{2}(?:ian|ean|ican|ese|ish)|[-–](?:born|based))|(?:Asi|Germ|Rom|Cub|Tex|Afgh|Keny|Liby|Tibet"
@@ -35,7 +35,7 @@ _ENDS_SENTENCE = re.compile(r"[.!?]\s*$")
 def name_spans(text: str) -> list[tuple[int, int]]:
     """Return half-open character spans of the names in `text`, left to right, none inside another.
 
-    A name is what stands between double quotation marks, or a run of capitalised words and numbers with the small
+    A name is what is between double quotation marks, or a run of capitalised words and numbers with the small
     words that join them. A capitalised function word ("The", "Who") counts inside a name, and before one unless it
     begins the sentence. "and" joins only before "the" ("Echo and the Bunnymen").
     """
@@ -75,7 +75,7 @@ def _capitalised(token: str) -> bool:
 
 
 def _joins(gap: str, before: str) -> bool:
-    """Whether the name goes on after `gap`. "the Ems and the Soeste" are two; "Echo and the Bunnymen" is one."""
+    """Return whether the name goes on after `gap`. "the Ems and the Soeste" are two; "Echo and the Bunnymen" is one."""
     if gap in ("", " "):
         return True
     found = _JOINT.fullmatch(gap)
@@ -105,7 +105,7 @@ def _keep(spans: list[tuple[int, int]], text: str, start: int, end: int) -> None
 
 
 def is_name(text: str) -> bool:
-    """Whether all of `text` is one name: capitalised words and the small ones that join them; no date, no number.
+    """Return whether all of `text` is one name: capitalised and small joining words; no date, no number.
 
     >>> is_name("Bank of Boston"), is_name("American television program"), is_name("June 1999")
     (True, False, False)

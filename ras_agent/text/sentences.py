@@ -70,7 +70,7 @@ def sentence_at(text: str, offset: int) -> tuple[int, int]:
 
 
 def _goes_on(text: str, start: int, match: re.Match[str]) -> bool:
-    """Whether the sentence that began at `start` continues after the end mark."""
+    """Return whether the sentence that began at `start` continues after the end mark."""
     following = _NEXT.match(text, match.end())
     word = following[1] if following else ""
     if word[:1].islower() or (word and word in ",;:&)]"):

@@ -13,7 +13,7 @@ from ras_agent.text.words import MONTHS
 
 @dataclass(frozen=True, slots=True)
 class Date:
-    """Holds a day, a month, a year or a run of years; `month` and `day` are 0 where they are not told."""
+    """Holds a day, a month, a year or a run of years; `month` and `day` are 0 where they are not given."""
 
     first_year: int
     last_year: int
@@ -23,7 +23,7 @@ class Date:
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """`amount` of `unit` (a canonical key, "" for a bare number), told to the nearest `precision`."""
+    """`amount` of `unit` (a canonical key, "" for a bare number), given to the nearest `precision`."""
 
     amount: float
     unit: str
@@ -170,7 +170,7 @@ def figures_in(text: str) -> list[Figure]:
 
 
 def agree(one: Value, other: Value) -> bool:
-    """Whether both can be told of one thing: one refines or rounds to the other, or they cannot be compared.
+    """Return whether both can be true of one thing: one refines or rounds to the other, or they cannot be compared.
 
     "1960" agrees with "January 1960", "300" with "312", "5 km" with "3 miles"; "1960" does not agree with "1961".
     """
@@ -191,8 +191,8 @@ def _date(match: re.Match[str]) -> Date:
         next(filter(None, (match.groupdict().get(f"{part}{n}") for n in range(1, 6))), "") for part in "ymd"
     )
     number = _MONTH_NUMBERS.get(month.casefold()) or int(month)
-    told = int(year or 0)
-    return Date(told, told, number, int(day.rstrip("sthndrSTHNDR") or 0))
+    first = int(year or 0)
+    return Date(first, first, number, int(day.rstrip("sthndrSTHNDR") or 0))
 
 
 def _decade(match: re.Match[str]) -> Date:
@@ -201,8 +201,8 @@ def _decade(match: re.Match[str]) -> Date:
 
 
 def _century(match: re.Match[str]) -> Date:
-    told = match["c"].casefold()
-    number = _CENTURIES.get(told.replace(" ", "-")) or int(told[:-2])
+    said = match["c"].casefold()
+    number = _CENTURIES.get(said.replace(" ", "-")) or int(said[:-2])
     return Date(100 * (number - 1), 100 * number - 1)
 
 
@@ -225,7 +225,7 @@ def _with_unit(match: re.Match[str], about: bool) -> Quantity | None:
     amount, precision = _amount(match), _SCALES.get((match["scale"] or "").casefold(), 1.0)
     if digits:
         whole, _, fraction = digits.replace(",", "").partition(".")
-        # the last digit told: 0.01 for "3.25", 100 for "1,200"; numbers below 100 are seldom rounded
+        # the last digit given: 0.01 for "3.25", 100 for "1,200"; numbers below 100 are seldom rounded
         zeros = len(whole) - len(whole.rstrip("0")) if int(whole) >= 100 else 0
         precision *= 10.0 ** (-len(fraction) if fraction else zeros)
     if about:

@@ -123,7 +123,7 @@ class NumberedEvidence:
 def _citation(
     place: int, passage: Passage, facts: Sequence[Triple], read: Sequence[Triple], phrases: tuple[str, str]
 ) -> Citation:
-    """Cite a passage for `facts`, with those of the facts `read` in it that stand at the quoted place."""
+    """Cite a passage for `facts`, with those of the facts `read` in it that are at the quoted place."""
     start, end = _quoted(passage, facts, phrases)
     here = Source(passage.id, start, end)
     there = [fact for fact in read if any(_overlap(source, here) for source in fact.sources)]

@@ -60,7 +60,7 @@ class QuestionEvidence:
         return max((self.coverage(one.stems | other.stems) for one, other in pairs), default=0.0)
 
     def has_read(self, name: str) -> bool:
-        """Whether a passage about `name` has been retrieved."""
+        """Return whether a passage about `name` has been retrieved."""
         key = canonical_key(name)
         return any(key in passage.keys for passage in self.passages.values())
 
@@ -88,7 +88,7 @@ def gather(question: str, steps: Sequence[Step]) -> QuestionEvidence:
 
 
 def _named_in(read: ReadPassage, other: ReadPassage) -> bool:
-    """Whether another passage's text names this one's topic; its own text does not count."""
+    """Return whether another passage's text names this one's topic; its own text does not count."""
     name = read.topic
     if len(name) < _SHORTEST_TOPIC or name not in other.text or other.text == read.text:
         return False

@@ -1,4 +1,4 @@
-"""A nested question is answered from the inside out: what it describes is named first, then stands in the question.
+"""A nested question is answered from the inside out: what it describes is named first, then takes its place there.
 
 Which river flows through the city where the inventor of the telephone was born?
 -> Who is the inventor of the telephone?  (Alexander Graham Bell)

@@ -101,7 +101,7 @@ def bridges(evidence: QuestionEvidence, graph: QuestionGraph) -> list[Bridge]:
     """Return the candidates, the most promising first, one for each name; ties in order of reading.
 
     A name scores by the share of the question that its sentence and the fact's other end cover, by the rank of its
-    passage, by how near it stands to words of the question and how many of them its predicate holds, and for being of
+    passage, by how near it is to words of the question and how many of them its predicate holds, and for being of
     a class that the question names ("Southeastern Conference" for "a conference").
     """
     classes = _classes(graph)

@@ -124,7 +124,7 @@ class ReadPassage:
         return f" {canonical_key(self.text)} "
 
     def tells_of(self, other: ReadPassage) -> bool:
-        """Whether its text holds the other one's title, in whatever writing."""
+        """Return whether its text holds the other one's title, in whatever writing."""
         return bool(other.key) and f" {other.key} " in self._spaced
 
 

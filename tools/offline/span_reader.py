@@ -2,7 +2,7 @@
 
 One forward pass over "[CLS] question [SEP] text [SEP]" gives every token a logit of starting and of ending the answer;
 the logits at [CLS] say that the text holds none (as Devlin et al. 2019 read SQuAD 2.0, arXiv:1810.04805).
-`ras_agent.train.reader.train` made the delta; the JSON card beside it tells from what.
+`ras_agent.train.reader.train` made the delta; the JSON card next to it says from what.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ BATCH = 8  # texts of like length go together: little padding, and activations t
 class MiniLMSpanReader:
     """Reads texts for a question; fits `SpanReader`. Weights load at the first use, on a GPU where there is one.
 
-    delta: another delta than the shipped one, a .safetensors file with its .json card beside it; spans: how many
-    answers of a text are told. Raises MissingExtra without the extra `offline`, WeightsError for other weights.
+    delta: another delta than the shipped one, a .safetensors file with its .json card next to it; spans: how many
+    answers of a text are given. Raises MissingExtra without the extra `offline`, WeightsError for other weights.
     """
 
     def __init__(self, delta: Path | str | None = None, spans: int = 5) -> None:
@@ -61,7 +61,7 @@ class MiniLMSpanReader:
 
 
 class _Window(NamedTuple):
-    """Tokens of a text that are read together, and where each stands in the text."""
+    """Tokens of a text that are read together, and where each is in the text."""
 
     text: int
     ids: list[int]

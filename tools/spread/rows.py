@@ -33,7 +33,7 @@ class Rows(Protocol):
 
     @property
     def near(self) -> bool:
-        """Whether `get` takes some ten microseconds, less than handing it to a thread would."""
+        """Return whether `get` takes some ten microseconds, less than handing it to a thread would."""
         ...
 
     def get(self, key: str) -> tuple[str, ...] | None:

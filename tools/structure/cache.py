@@ -65,7 +65,7 @@ class TripleCache:
 
     @property
     def near(self) -> bool:
-        """Whether `get` takes less time than handing it to a thread would."""
+        """Return whether `get` takes less time than handing it to a thread would."""
         return self._rows.near
 
     def get(self, key: str) -> CachedFacts | None:

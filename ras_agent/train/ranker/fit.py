@@ -67,7 +67,7 @@ def _bags(rows: Sequence[Sequence[int]], rng: np.random.Generator, dropout: floa
 
 
 def asks_for_a_span(question: str, answer: str, config: RankerConfig) -> bool:
-    """Whether the types of answers can be learnt from the pair."""
+    """Return whether the types of answers can be learnt from the pair."""
     if answer.lower() in ("yes", "no") or len(answer) > config.longest_answer:
         return False
     return analyse(question).kind in ("open", "shared")
@@ -165,32 +165,34 @@ def cross_validated(
     config: RankerConfig,
 ) -> LeftOut:
     """Train a ranker for each fold on all others, and ask it what was left out."""
-    told: dict[tuple[str, str], list[tuple[float, float]]] = {name: [] for name in sets}
+    measured: dict[tuple[str, str], list[tuple[float, float]]] = {name: [] for name in sets}
     for fold in range(config.folds):
         others = {name: [one for one in made if one.group % config.folds != fold] for name, made in sets.items()}
         ranker = Ranker({**fixed, **train_ranker(others, config)})
         for name, made in sets.items():
-            told[name] += best_f1(ranker, [one for one in made if one.group % config.folds == fold])
-    figures = {", ".join(name): round(100 * float(np.mean([f1 for _, f1 in found])), 1) for name, found in told.items()}
-    every = [one for found in told.values() for one in found]
+            measured[name] += best_f1(ranker, [one for one in made if one.group % config.folds == fold])
+    figures = {
+        ", ".join(name): round(100 * float(np.mean([f1 for _, f1 in found])), 1) for name, found in measured.items()
+    }
+    every = [one for found in measured.values() for one in found]
     return LeftOut(figures, np.array(calibrated(every), np.float32))
 
 
 def best_f1(ranker: Ranker, made: Iterable[RankerExample]) -> list[tuple[float, float]]:
     """Return (share, token F1) of the best candidate of each question that asks for a span."""
-    told = []
+    measured = []
     for one in made:
         if one.asked.kind in ("open", "shared"):
             logits = ranker.score(one.inputs)
             best = pooled(one.found, np.where(one.fits, logits, -np.inf) if one.fits.any() else logits)[0]
-            told.append((best.share, token_f1(best.text, one.answers)))
-    return told
+            measured.append((best.share, token_f1(best.text, one.answers)))
+    return measured
 
 
-def calibrated(told: Sequence[tuple[float, float]], rounds: int = 2000) -> tuple[float, float]:
+def calibrated(measured: Sequence[tuple[float, float]], rounds: int = 2000) -> tuple[float, float]:
     """Return slope and offset of the logistic map from a candidate's share (its log odds) to its expected token F1."""
-    share = np.array([s for s, _ in told]).clip(1e-4, 1 - 1e-4)
-    odds, f1 = np.log(share / (1 - share)), np.array([f for _, f in told])
+    share = np.array([s for s, _ in measured]).clip(1e-4, 1 - 1e-4)
+    odds, f1 = np.log(share / (1 - share)), np.array([f for _, f in measured])
     slope, offset = 1.0, 0.0
     for _ in range(rounds):
         error = 1 / (1 + np.exp(-(slope * odds + offset))) - f1

@@ -1,4 +1,4 @@
-"""Reading examples: a question, a text and where in it the answer stands, from the labelled training sets.
+"""Reading examples: a question, a text and where in it the answer is, from the labelled training sets.
 
 Where a set names an answer but not its place, every whole-word occurrence in a supporting text counts (distant
 supervision): the loss lets the reader choose among them.

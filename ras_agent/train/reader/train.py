@@ -4,7 +4,7 @@
 
 DATA is a folder with the sets that `reading_examples` loads. Two phases: pseudo questions made from plain passages,
 then labelled questions; in both, some questions also meet a passage that looks right and does not answer. About 40
-minutes on two idle cores. The first phase leaves its delta beside the last one (`.pseudo.safetensors`); `--start-from`
+minutes on two idle cores. The first phase leaves its delta next to the last one (`.pseudo.safetensors`); `--start-from`
 that file with `--pseudo 0` runs the second phase alone. The seed fixes data, order and first weights; the bfloat16
 products of different processors differ slightly.
 """

@@ -140,7 +140,7 @@ def _overlap(one: Source, other: Source) -> bool:
 
 
 def unheard_names(question: str, passages: Sequence[ReadPassage]) -> list[str]:
-    """Return the names of which not a single word stands in any sentence or title, in the question's order."""
+    """Return the names of which not a single word is in any sentence or title, in the question's order."""
     said = {root for passage in passages for sentence in passage.sentences for root in sentence.stems}
     said.update(root for passage in passages for root in passage.title_stems)
     names = [question[start:end] for start, end in name_spans(question)]

@@ -44,7 +44,7 @@ _FIRST_YEAR = 100  # a day without its year orders nothing
 class Choice:
     """Holds the side chosen, and the sentences that speak for it, at most one a side.
 
-    decided: both sides told what was compared; else it is a guess.
+    decided: both sides state what was compared; else it is a guess.
     """
 
     side: Side
@@ -82,7 +82,7 @@ def choose(asked: QuestionAnalysis, sides: Sequence[Side]) -> Choice:
 
 
 def _without_names(question: str, sides: Sequence[Side]) -> str:
-    """Return the question without the names, and without what is told of the last one behind a comma."""
+    """Return the question without the names, and without what is said of the last one behind a comma."""
     places = [(question.find(side.name), side.name) for side in sides]
     last, name = max(places)
     if last >= 0:
@@ -118,7 +118,7 @@ def _told(side: Side, criterion: Criterion, about: frozenset[str]) -> _Told | No
 
 
 def _dated(side: Side, about: frozenset[str]) -> _Told | None:
-    """Return when what is asked about happened: the date that stands nearest behind its words."""
+    """Return when what is asked about happened: the date that is nearest behind its words."""
     if about & _DEATH:
         lifetime = _lifetime(side)
         if len(lifetime) > 1:
@@ -163,7 +163,7 @@ def _lasted(side: Side) -> _Told | None:
 
 
 def _counted(side: Side, about: frozenset[str]) -> _Told | None:
-    """Return the number that stands nearest to what is counted."""
+    """Return the number that is nearest to what is counted."""
     best, most = None, 0.0
     for sentence in side.sentences:
         for figure in sentence.figures:
@@ -207,7 +207,7 @@ def _people(sentence: Sentence) -> list[tuple[int, int]]:
 
 
 def _nearness(sentence: Sentence, figure: Figure, wanted: frozenset[str]) -> float:
-    """Return how close the wanted words stand, those before the figure closer; 0 beyond reach."""
+    """Return how close the wanted words are, those before the figure closer; 0 beyond reach."""
     first = next((place for place, token in enumerate(sentence.tokens) if token.end > figure.start), 0)
     total = 0.0
     for place, token in enumerate(sentence.tokens):

@@ -137,9 +137,9 @@ class Rarity:
 class QuestionWords:
     """Holds what Q content words of a question are worth.
 
-    place: stem -> its place among Q; worth (Q,), sums to 1; named (Q,): whether it stands in a name; focus (Q,): worth
+    place: stem -> its place among Q; worth (Q,), sums to 1; named (Q,): whether it is in a name; focus (Q,): worth
     that fades with the distance to the word that asks; ending (Q,): with the distance to the question's end. lead: the
-    function words that may stand before the answer as they stand before the word that asks ("in which" - "in").
+    function words that may be before the answer as they come before the word that asks ("in which" - "in").
     """
 
     place: dict[str, int]
@@ -216,7 +216,7 @@ class GraphLinks:
         """Return eight numbers of the facts that touch the entity.
 
         These are the best relation's and the best other entity's share of the question's worth,
-        the best sum of both, the best relation's share of what stands near the word that asks; the share of the noun
+        the best sum of both, the best relation's share of what is near the word that asks; the share of the noun
         asked for that a fact says it is; the logarithm of their number; whether it is a node; 1 / (1 + steps from a
         name asked)."""
         if key not in self._known:

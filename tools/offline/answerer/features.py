@@ -53,7 +53,7 @@ _LONG = 5
 class Candidates:
     """M spans with their sentences and their features (M, len(FEATURES)); spans of one key are one candidate.
 
-    A span without an extent stands for the passage's title, told of by the sentence.
+    A span without an extent stands for the passage's title, described by the sentence.
     """
 
     texts: list[str]
@@ -131,7 +131,7 @@ def _sentence_row(coverage: Coverage, place: int, rank: int, number: int, at: in
 def _place_rows(
     sentence: Sentence, mentions: Sequence[Mention | None], words: QuestionWords
 ) -> npt.NDArray[np.float64]:
-    """Return (M, len(_OF_PLACE)): how close the question's words stand to each span, itself left out."""
+    """Return (M, len(_OF_PLACE)): how close the question's words are to each span, itself left out."""
     at = [(place, words.place[token.stem]) for place, token in enumerate(sentence.tokens) if token.stem in words.place]
     led = np.array([_led(sentence, mention, words.lead) for mention in mentions])
     if not at:
@@ -163,7 +163,7 @@ def _place_rows(
 
 
 def _led(sentence: Sentence, mention: Mention | None, lead: frozenset[str]) -> float:
-    """Whether one of the words in `lead` stands right before the span, or before its article."""
+    """Return whether one of the words in `lead` is right before the span, or before its article."""
     before = [token.word for token in sentence.tokens[max(0, mention.first - 2) : mention.first]] if mention else []
     if before[-1:] in (["the"], ["a"], ["an"]):
         before.pop()
@@ -223,7 +223,7 @@ class _Book:
     def _noun(
         self, sentence: Sentence, mention: Mention | None, own: ReadPassage | None, roots: Sequence[str]
     ) -> tuple[float, ...]:
-        """Whether it is called what is asked for: by its own passage, by itself, just before, just after."""
+        """Return whether it is called what is asked for: by its own passage, by itself, just before, just after."""
         if not self.noun:
             return 0.0, 0.0, 0.0, 0.0
         opening = own.sentences[0].stems if own and own.sentences else frozenset()
@@ -237,7 +237,7 @@ class _Book:
         )
 
     def _borders(self, sentence: Sentence, mention: Mention | None) -> tuple[float, ...]:
-        """Whether it stands inside a longer name, cuts one, or leaves words of its phrase to the left or right."""
+        """Return whether it is inside a longer name, cuts one, or leaves words of its phrase to the left or right."""
         if mention is None:
             return 0.0, 0.0, 0.0, 0.0
         names = sentence.names

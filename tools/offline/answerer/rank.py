@@ -120,7 +120,7 @@ def packaged_ranker() -> Ranker:
         return Ranker(read_safetensors(Path(folder) / "answer_ranker.safetensors"))
 
 
-# asked for these, an answer states when; an "age" or a "time" may be told in many ways
+# asked for these, an answer states when; an "age" or a "time" may be given in many ways
 _POINTS_IN_TIME = word_set("year date decade century month birthday birthdate")
 _COUNTS = re.compile(r"\bhow many\b", re.IGNORECASE)
 _NAMED = frozenset({"person", "place", "organisation", "work", "nationality"})
@@ -151,7 +151,7 @@ def fitting(
 
 
 def _tells(text: str, *, date: bool) -> bool:
-    """Whether a date, or a number, stands in the text."""
+    """Return whether a date, or a number, is in the text."""
     return any((figure.kind not in ("number", "ordinal")) == date for figure in figures_in(text))
 
 

@@ -1,4 +1,4 @@
-"""What have two things in common? First what both are said to be, then any phrase that is told of both."""
+"""What have two things in common? First what both are said to be, then any phrase that is said of both."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ras_agent.tools.offline.question import QuestionAnalysis
 from ras_agent.tools.offline.reading import Sentence
 
 _IS = re.compile(r"\b(?:is|are|was|were)\s+(?:(?:an?|the|one of the)\s+)?")
-# what is told behind these is no longer what the subject is
+# what is said behind these is no longer what the subject is
 _DEFINED = re.compile(
     r"\b(?:who|which|that|whose|where|when|known|best|from|based|born|directed|written|produced|released|founded|formed"
     r"|located|in|by|for|with|on|at|to|as)\b|[;:(]|\.(?=\s|$)"
@@ -29,7 +29,7 @@ _LATER = 0.4
 
 @dataclass(frozen=True, slots=True)
 class Common:
-    """Holds a phrase told of every side, as the first one has it. grounds: a sentence a side."""
+    """Holds a phrase said of every side, as the first one has it. grounds: a sentence a side."""
 
     text: str
     stems: tuple[str, ...]
@@ -37,7 +37,7 @@ class Common:
 
     @property
     def named(self) -> bool:
-        """Whether it is a name or a word made from one: "Scotland", "American"."""
+        """Return whether it is a name or a word made from one: "Scotland", "American"."""
         return self.text[:1].isupper()
 
 

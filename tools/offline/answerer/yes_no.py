@@ -1,4 +1,4 @@
-"""Yes or no? Whether what is asked stands in what is told of each of the things asked about."""
+"""Yes or no? Whether what is asked is in what is said of each of the things asked about."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _each(sides: Sequence[Side], about: frozenset[str]) -> Verdict:
 
 
 def _says(told: frozenset[str], root: str) -> bool:
-    """Whether a stem, or a longer or shorter form of it, is told."""
+    """Return whether a stem, or a longer or shorter form of it, is told."""
     return root in told or any(min(len(root), len(other)) > 3 and _begins(root, other) for other in told)
 
 
@@ -79,7 +79,7 @@ def _begins(one: str, other: str) -> bool:
 
 
 def _shared(asked: QuestionAnalysis, sides: Sequence[Side], about: frozenset[str]) -> Verdict:
-    """Whether the sides name something in common where they speak of what is to be the same."""
+    """Return whether the sides name something in common where they speak of what is to be the same."""
     match = list(_SAME.finditer(asked.question))[-1]
     wanted = frozenset(stems(asked.question[match.end() :])) & about or about
     found: list[frozenset[str]] = []
@@ -102,7 +102,7 @@ def _shared(asked: QuestionAnalysis, sides: Sequence[Side], about: frozenset[str
 
 
 def _named(sentence: Sentence, side: Side, *, widest: bool) -> frozenset[str]:
-    """Return keys of the names and numbers told of a side, its own name left out.
+    """Return keys of the names and numbers said of a side, its own name left out.
 
     The last of a chain of places ("Nantong, Jiangsu, China") counts only where the widest place is asked for: two
     cities of one country need not be in the same province.

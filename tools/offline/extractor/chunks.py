@@ -121,8 +121,8 @@ _DATED = frozenset({"in", "since", "until", "by", "from", "during", "around", "c
 class NounPhrase:
     """Holds a noun phrase in its parts, all as written: "the band's" + "American" "singer" + "Ann Lee".
 
-    text: all of it without the article. name: the name or title it ends in. description: what stands before that name.
-    owner: what stands before "'s". inner: a name that it begins with or holds. opener: the folded article, possessive
+    text: all of it without the article. name: the name or title it ends in. description: what is before that name.
+    owner: what is before "'s". inner: a name that it begins with or holds. opener: the folded article, possessive
     or determiner; empty without one.
     """
 
@@ -153,7 +153,7 @@ def noun_phrase_end(tokens: Sequence[Token], start: int) -> int:
 
 
 def _belongs(tokens: Sequence[Token], at: int, start: int) -> bool:
-    """Whether the token at `at` goes on with the noun phrase that begins at `start`."""
+    """Return whether the token at `at` goes on with the noun phrase that begins at `start`."""
     token = tokens[at]
     before = tokens[at - 1] if at > start else None
     following = tokens[at + 1].tag if at + 1 < len(tokens) else "mark"
@@ -175,7 +175,7 @@ def _belongs(tokens: Sequence[Token], at: int, start: int) -> bool:
 
 
 def _attributive(tokens: Sequence[Token], at: int, start: int) -> bool:
-    """Whether a participle or gerund stands before the noun it describes: "an animated film", "pro wrestling show"."""
+    """Return if a participle or gerund is before the noun it describes: "an animated film", "pro wrestling show"."""
     following = tokens[at + 1] if at + 1 < len(tokens) else None
     if following is None or following.tag not in ("noun", "name", "title", "participle", "gerund"):
         # "the following": a noun of its own after an article
@@ -193,13 +193,13 @@ def _attributive(tokens: Sequence[Token], at: int, start: int) -> bool:
 
 
 def _common(gerund: str) -> bool:
-    """Whether it belongs to one of the commonest verbs: "making" does, "flowering" does not."""
+    """Return whether it belongs to one of the commonest verbs: "making" does, "flowering" does not."""
     root = gerund.removesuffix("ing")
     return any(base in lexicon.VERBS for base in (root, root + "e", root[:-1]))
 
 
 def _joins_adjectives(tokens: Sequence[Token], at: int) -> bool:
-    """Whether "and" stands between two adjectives of one noun: "second and final single"."""
+    """Return whether "and" is between two adjectives of one noun: "second and final single"."""
     if at + 2 >= len(tokens) or tokens[at].low not in ("and", "or"):
         return False
     before, first = tokens[at - 1], tokens[at + 1]
@@ -219,7 +219,7 @@ def _adjective_then_noun(tokens: Sequence[Token], at: int) -> bool:
 
 
 def _describes(token: Token) -> bool:
-    """Whether a word looks like an adjective or an ordinal."""
+    """Return whether a word looks like an adjective or an ordinal."""
     return token.tag == "number" or _ADJECTIVE.search(token.low) is not None
 
 
@@ -243,7 +243,7 @@ def noun_phrase(tokens: Sequence[Token], sentence: str) -> NounPhrase:
 
 
 def _text(part: Sequence[Token], sentence: str) -> str:
-    """Return the text of the tokens; quotation marks round a title stay where other words stand beside it."""
+    """Return the text of the tokens; quotation marks round a title stay where other words are next to them."""
     if not part:
         return ""
     start, end = part[0].start, part[-1].end

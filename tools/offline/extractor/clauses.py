@@ -73,7 +73,7 @@ class _Reader:
         return at + 1
 
     def _begin(self, start: int) -> int:
-        """Find the subject of the clause that begins at `start`, read what stands before its verb."""
+        """Find the subject of the clause that begins at `start`, read what is before its verb."""
         subject = subject_of(self.chunks, self.verbs, start, self.topic)
         self._reset()
         if subject is None:
@@ -88,7 +88,7 @@ class _Reader:
         return subject.verb
 
     def _introduction(self, start: int, subject: Subject) -> None:
-        """Read "In 1999, ...", "Born in Ulm, ...": told of the subject, by its verb where they have none."""
+        """Read "In 1999, ...", "Born in Ulm, ...": said of the subject, by its verb where they have none."""
         verb = self.chunks[subject.verb].text
         self.frame = Frame(subject.label, list(subject.prefix), verb)
         at = start
@@ -105,7 +105,7 @@ class _Reader:
         self._reset()
 
     def _apposition(self, subject: Subject) -> None:
-        """What stands between a subject and its verb: "X, a singer from Y, was"."""
+        """What is between a subject and its verb: "X, a singer from Y, was"."""
         at = subject.last
         while at < subject.verb:
             if self.chunks[at].text == ",":
@@ -117,7 +117,7 @@ class _Reader:
         self._reset()
 
     def _starts_clause(self, at: int) -> bool:
-        """Whether a phrase after a comma or "and" is the subject of a verb of its own."""
+        """Return whether a phrase after a comma or "and" is the subject of a verb of its own."""
         for later in range(at + 1, len(self.chunks)):
             chunk = self.chunks[later]
             if chunk.vg is not None:

@@ -1,6 +1,6 @@
-"""Who or what a clause is about: its subject, found by the verb that follows it and told apart from what stands before.
+"""Who or what a clause is about: its subject, found by the verb that follows it and kept apart from what is before.
 
-"In 1999, his wife Ann, a nurse from Leeds, moved": between the introduction and the apposition stands the subject.
+"In 1999, his wife Ann, a nurse from Leeds, moved": the subject is between the introduction and the apposition.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LONGEST_PREFIX = 6
 class Subject:
     """label: the node. prefix: words of the subject that lead to its objects. also: further subjects after "and".
 
-    Chunks `first` up to `last` are the subject, `verb` its verb; between `last` and `verb` stand appositions. facts:
+    Chunks `first` up to `last` are the subject, `verb` its verb; between `last` and `verb` are appositions. facts:
     what the subject's own words tell ("his wife Ann").
     """
 
@@ -59,7 +59,7 @@ def subject_of(chunks: Sequence[Chunk], verbs: Sequence[int], start: int, topic:
 
 
 def _heads(chunks: Sequence[Chunk], at: int, start: int) -> bool:
-    """Whether a finite verb is that of the main clause: outside relative clauses, no participle of a noun."""
+    """Return whether a finite verb is that of the main clause: outside relative clauses, no participle of a noun."""
     group = chunks[at].vg
     if group is None:
         return False
@@ -75,7 +75,7 @@ def _heads(chunks: Sequence[Chunk], at: int, start: int) -> bool:
 
 
 def _resumes(chunks: Sequence[Chunk], at: int) -> bool:
-    """Whether a finite past form after a comma goes on with a clause: "Bo Day, a lawyer, | married | Ann Lee"."""
+    """Return if a finite past form after a comma goes on with a clause: "Bo Day, a lawyer, | married | Ann Lee"."""
     group, after = chunks[at].vg, chunks[at + 1].np if at + 1 < len(chunks) else None
     past = group is not None and group.bare
     return past and chunks[at - 1].text == "," and after is not None and after.tag != "date"
@@ -255,7 +255,7 @@ def _classes(subject: str, predicate: str, phrase: NounPhrase) -> Iterator[Fact]
 
 
 def _inner(subject: str, predicate: str, phrase: NounPhrase) -> Iterator[Fact]:
-    """Yield the names that stand before the noun: "a Marvel Comics character" is a character of Marvel Comics."""
+    """Yield the names that are before the noun: "a Marvel Comics character" is a character of Marvel Comics."""
     for name in phrase.inner:
         if not DEMONYM.fullmatch(name):
             noun = " ".join(phrase.text.replace(name, " ", 1).split())
@@ -263,7 +263,7 @@ def _inner(subject: str, predicate: str, phrase: NounPhrase) -> Iterator[Fact]:
 
 
 def _tells_what(description: str) -> bool:
-    """Whether it ends in a noun: "English club" does, "downtown" and "north-western" do not."""
+    """Return whether it ends in a noun: "English club" does, "downtown" and "north-western" do not."""
     last = description.split()[-1]
     return last.isalpha() and len(last) > 3 and not _ADJECTIVE.search(last) and last not in _PLAIN_ADJECTIVES
 

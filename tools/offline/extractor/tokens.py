@@ -141,7 +141,7 @@ def _names(sentence: str, taken: bytearray) -> Iterator[tuple[int, int]]:
 
 
 def _ordinary(name: str) -> bool:
-    """Whether the first word of a sentence is an ordinary word there."""
+    """Return whether the first word of a sentence is an ordinary word there."""
     word = name.split(" ", 1)[0].lower()
     return word in FUNCTION_WORDS or word in lexicon.KNOWN or (word.endswith(("ed", "ing", "ly")) and " " not in name)
 
@@ -218,7 +218,7 @@ def _in_context(word: str, tag: Tag, previous: Token | None) -> Tag:
 
 
 def _finite(word: str, before: list[Token]) -> bool:
-    """Whether a word that may be a noun or a verb is a verb: by what stands before it."""
+    """Return whether a word that may be a noun or a verb is a verb: by what is before it."""
     if not before:
         return False
     previous = before[-1]
@@ -232,7 +232,7 @@ def _finite(word: str, before: list[Token]) -> bool:
 
 
 def _has_verb(before: list[Token]) -> bool:
-    """Whether the clause so far has a verb."""
+    """Return whether the clause so far has a verb."""
     for token in reversed(before):
         if token.tag in ("mark", "conj", "rel", "sub"):
             return False

@@ -39,7 +39,7 @@ class Topic:
     aliases: frozenset[tuple[str, ...]] = frozenset()
 
     def same(self, name: str) -> bool:
-        """Whether `name` is a name of the topic or its last part ("Hetfield"), or a person's first name."""
+        """Return whether `name` is a name of the topic or its last part ("Hetfield"), or a person's first name."""
         words = _words(name)
         if not words or not self.words:
             return False

@@ -17,7 +17,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from tqdm import tqdm
+from tqdm import auto, std
 
 OPERATIONS = ("os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.truncate", "shutil.rmtree", "sqlite3.connect")
 WRITING_SQL = ("COMMIT", "VACUUM", "PRAGMA locking_mode", "PRAGMA wal_checkpoint")
@@ -44,7 +44,9 @@ def run(
     kill_at: SIGKILL before its file operation of this number, from 0. fail_from: this one and all later ones raise
     "no space left on device". kill_after: SIGKILL after so many seconds.
     """
-    tqdm.set_lock(threading.RLock())  # its own is shared with forks: one killed while it has it would stop everybody
+    # progress bars' own lock is shared with forks: one killed while it has it would stop everybody
+    for bars in (std.tqdm, auto.tqdm):
+        bars.set_lock(threading.RLock())
     reading, writing = os.pipe()
     child = os.fork()
     if not child:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Literal
@@ -11,7 +12,7 @@ import typer
 from pydantic import Field
 from typer.testing import CliRunner
 
-from ras_agent.app.cli import build_program, settings_table
+from ras_agent.app.cli import build_program, program, settings_table
 from ras_agent.app.cli.options import AnswerSettings, GivenFlags, with_options
 from ras_agent.app.cli.program import show_warning
 from ras_agent.errors import SettingsError
@@ -120,3 +121,16 @@ def test_a_file_of_the_folder_that_names_neither_is_not_mentioned(say: Callable[
 def test_a_warning_is_one_line_without_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
     show_warning("replies are asked for\nwithout it \x1b[31m", RuntimeWarning, "cache.py", 7)
     assert capsys.readouterr().err == "ras-agent: replies are asked for without it [31m\n"
+
+
+def test_an_interrupt_while_the_command_line_is_built_ends_it_without_a_traceback(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(program, "build_program", interrupted)
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
+    with pytest.raises(SystemExit) as ended:
+        program.main()
+    assert ended.value.code == 130

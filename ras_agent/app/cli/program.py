@@ -127,7 +127,10 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     warnings.showwarning = show_warning
-    build_program()()
+    try:
+        build_program()()
+    except KeyboardInterrupt:  # before a command is running, or after it
+        sys.exit(INTERRUPTED)
 
 
 def show_warning(message: Warning | str, category: type[Warning], *place: Any, **options: Any) -> None:

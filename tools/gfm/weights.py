@@ -127,10 +127,15 @@ def load_gfm(folder: Path) -> tuple[GFMConfig, dict[str, Tensor]]:
 
     Raises WeightsError where a file is missing, damaged or of another shape; MissingExtra without torch.
     """
-    config = GFMConfig.from_dict(_read_config(folder / "config.json"), str(folder / "config.json"))
+    config = GFMConfig.from_dict(read_config(folder / "config.json"), str(folder / "config.json"))
+    return config, read_weights(folder, config.shapes())
+
+
+def read_weights(folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Tensor]:
+    """Read a folder's weights, as float32, which have to have these names and shapes. Raises as `load_gfm` does."""
     for name, read in (("model.safetensors", _read_safetensors), ("model.pth", _read_pickled)):
         if (path := folder / name).is_file():
-            return config, _checked(read(path), config, path)
+            return _checked(read(path), shapes, path)
     raise WeightsError(f"{folder}: there is neither model.safetensors nor model.pth")
 
 
@@ -149,7 +154,8 @@ def save_gfm(folder: Path, config: GFMConfig, weights: Mapping[str, Tensor], hal
         (folder / f"{name}.new").replace(folder / name)
 
 
-def _read_config(path: Path) -> dict[str, Any]:
+def read_config(path: Path) -> dict[str, Any]:
+    """Read a config.json. Raises WeightsError where it is missing or no JSON object."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -188,8 +194,9 @@ def _read_pickled(path: Path) -> dict[str, Tensor]:
     return stored
 
 
-def _checked(tensors: Mapping[str, Any], config: GFMConfig, path: Path) -> dict[str, Tensor]:
-    expected = config.shapes()
+def _checked(
+    tensors: Mapping[str, Any], expected: Mapping[str, tuple[int, ...]], path: Path
+) -> dict[str, Tensor]:
     shapes = {name: tuple(getattr(tensor, "shape", ())) for name, tensor in tensors.items()}
     if shapes != expected:
         names = sorted(name for name in {*shapes, *expected} if shapes.get(name) != expected.get(name))

@@ -194,9 +194,7 @@ def _read_pickled(path: Path) -> dict[str, Tensor]:
     return stored
 
 
-def _checked(
-    tensors: Mapping[str, Any], expected: Mapping[str, tuple[int, ...]], path: Path
-) -> dict[str, Tensor]:
+def _checked(tensors: Mapping[str, Any], expected: Mapping[str, tuple[int, ...]], path: Path) -> dict[str, Tensor]:
     shapes = {name: tuple(getattr(tensor, "shape", ())) for name, tensor in tensors.items()}
     if shapes != expected:
         names = sorted(name for name in {*shapes, *expected} if shapes.get(name) != expected.get(name))

@@ -29,6 +29,7 @@ from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.link import EntityLinker, LinkedEntity, Linking, Mentions
 from ras_agent.tools.kg.linked_graph import LinkedGraph
+from ras_agent.tools.kg.text_vectors import stored_vectors
 from ras_agent.tools.retrieve.document_ranker import PACKAGED, DocumentRanker, contributions, document_scores
 from ras_agent.tools.retrieve.ranker import ExplainedRetriever
 from ras_agent.tools.retrieve.ranking import Ranking, check_query, top_k
@@ -213,13 +214,16 @@ def _checked_vectors(graph: KGIndex, config: GFMConfig) -> Floats:
 
 
 def inverse_vectors(graph: KGIndex, config: GFMConfig) -> Floats:
-    """Return the vectors of the inverse relations (R, text width). Raises IndexMismatch as `gfm` does."""
+    """Return the vectors of the inverse relations (R, text width). Raises IndexMismatch as `gfm` does.
+
+    Those of a text each are stored in the graph's folder.
+    """
     vectors = _checked_vectors(graph, config)
     if config.inverse == "negated":
         return -vectors
     embedder = graph.embedder
     assert embedder is not None  # vectors come with the embedder that made them
-    return embedder.embed([f"inverse_{name}" for name in graph.relations])
+    return stored_vectors(graph.path, "inverse", embedder, [f"inverse_{name}" for name in graph.relations])
 
 
 def messages_of(graph: KGIndex, config: GFMConfig) -> GFMGraph:

@@ -118,6 +118,9 @@ def test_inverse_relations_are_read_as_text_or_negated(index: PassageIndex, hash
     as_text = inverse_vectors(graph, GFMConfig(text_width=width))
     expected = hash_embedder.embed([f"inverse_{name}" for name in graph.relations])
     np.testing.assert_array_equal(as_text, expected)
+    hash_embedder.texts.clear()
+    np.testing.assert_array_equal(inverse_vectors(graph, GFMConfig(text_width=width)), expected)
+    assert hash_embedder.texts == []  # they are kept beside the graph
     negated = inverse_vectors(graph, GFMConfig(text_width=width, inverse="negated"))
     np.testing.assert_array_equal(negated, -np.asarray(graph.relation_vectors))
 

@@ -1,4 +1,4 @@
-"""Stores the vectors of a graph's texts beside it, so that each text is embedded once, by whichever command comes first.
+"""Stores the vectors of a graph's texts beside it, so that each is embedded once, by whichever command comes first.
 
 One file for each use and embedder: an array of rows, each with a digest of its text, a checksum and the vector. Texts
 that are new are added, those that are gone are removed; a damaged row is embedded again.

@@ -14,8 +14,10 @@ def test_each_text_is_embedded_once(tmp_path: Path, hash_embedder: Any) -> None:
     first = stored_vectors(tmp_path, "inverse", hash_embedder, ["born in", "flows through", "born in"])
     again = stored_vectors(tmp_path, "inverse", hash_embedder, ["born in", "flows through", "born in"])
     assert hash_embedder.texts == ["born in", "flows through"]
-    assert first.shape == (3, 64) and first.dtype == np.float32
-    assert np.array_equal(first, again) and np.array_equal(first[0], first[2])
+    assert first.shape == (3, 64)
+    assert first.dtype == np.float32
+    assert np.array_equal(first, again)
+    assert np.array_equal(first[0], first[2])
     assert np.array_equal(first[1], hash_embedder.embed(["flows through"])[0])
 
 
@@ -32,7 +34,8 @@ def test_uses_and_embedders_have_files_of_their_own(tmp_path: Path, hash_embedde
     stored_vectors(tmp_path, "nodes", hash_embedder, ["one"])
     hash_embedder.name = "another"
     stored_vectors(tmp_path, "nodes", hash_embedder, ["one"])
-    assert hash_embedder.texts == ["one"] * 3 and len(list(tmp_path.iterdir())) == 3
+    assert hash_embedder.texts == ["one"] * 3
+    assert len(list(tmp_path.iterdir())) == 3
 
 
 def test_a_graph_in_memory_stores_nothing(hash_embedder: Any) -> None:

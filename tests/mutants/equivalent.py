@@ -11,6 +11,28 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
         ): "any size of a part gives the same draws"
         for cells in (3999999, 4000001)
     },
+    "tools/index/ties.py": {
+        (
+            "allowed = np.abs(scores) * TIE if relative else np.full(len(scores), TIE)",
+            "allowed = np.abs(scores) / TIE if relative else np.full(len(scores), TIE)",
+        ): "a wider tolerance here picks more places to look at, and each is looked at with the right one",
+        (
+            "close = np.flatnonzero(scores[:-1] - scores[1:] <= allowed[:-1]) + 1",
+            "close = np.flatnonzero(scores[:-1] - scores[1:] <= allowed[:1]) + 1",
+        ): "the first tolerance is the widest, and each place is looked at with its own",
+    },
+    "tools/index/merge.py": {
+        ("_EMBED_AT_ONCE = 1024", "_EMBED_AT_ONCE = 1023"): "any size of a batch gives the same vectors",
+        ("_EMBED_AT_ONCE = 1024", "_EMBED_AT_ONCE = 1025"): "any size of a batch gives the same vectors",
+        (
+            "log, numbers = snapshot.vector_log, np.full(len(passages), -1, dtype=np.int64)",
+            "log, numbers = snapshot.vector_log, np.full(len(passages), - 2, dtype=np.int64)",
+        ): "an index without vectors reads no number of one",
+        (
+            "if log is None or embedder is None:",
+            "if log is None and embedder is None:",
+        ): "an index with vectors is only written to with its embedder, and one without has none",
+    },
     "tools/index/journal.py": {
         ("return row[0] if row else None", "return row[ -1] if row else None"): "the row has one column",
         (

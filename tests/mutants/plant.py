@@ -95,9 +95,23 @@ def _all(source: str) -> Iterator[Mutant]:
             if text is None:
                 break
             mutant = _mutant(source, text)
-            # a decorator says how a class is made; a bare star parts parameters and is no product
-            if not mutant.old.startswith(("@", "*,")) and "(*, " not in mutant.old and ", *, " not in mutant.old:
+            if not _says_nothing(mutant):
                 yield mutant
+
+
+def _says_nothing(mutant: Mutant) -> bool:
+    """Return whether the mutant changes what decides nothing in a program that runs.
+
+    A decorator says how a class is made, a bare star parts parameters and is no product, `strict=True` asserts that two
+    sequences are equally long, and what is imported for types alone is not imported.
+    """
+    old, new = mutant.old, mutant.new
+    return (
+        old.startswith(("@", "*,", "if TYPE_CHECKING"))
+        or "(*, " in old
+        or ", *, " in old
+        or old.replace("strict=True", "strict=False") == new.replace("strict=True", "strict=False")
+    )
 
 
 def _lines_of_other_systems(source: str) -> set[int]:

@@ -97,3 +97,13 @@ def test_articles_inside_a_name_count() -> None:
 def test_all_articles_in_front_go_but_the_last_word_stays() -> None:
     assert canonical_key("the a an the Who") == "who"
     assert canonical_key("a the") == "the"
+
+
+@pytest.mark.parametrize("selector", ["\ufe00", "\ufe0f", "\U000e0100", "\U000e01ef"])
+def test_the_first_and_the_last_variation_selectors_are_invisible(selector: str) -> None:
+    assert canonical_key(f"葛{selector}城") == "葛城"
+
+
+@pytest.mark.parametrize("neighbour", ["\ufdff", "\ufe10", "\U000e00ff", "\U000e01f0"])
+def test_what_is_beside_the_variation_selectors_is_not(neighbour: str) -> None:
+    assert canonical_key(f"葛{neighbour}城") != "葛城"

@@ -644,3 +644,11 @@ def test_the_next_write_makes_a_damaged_search_structure_anew(tmp_path: Path) ->
     with PassageIndex.open(tmp_path / "index").batch():
         pass
     assert found(PassageIndex.open(tmp_path / "index"), "Bell") == ["bell#0"]
+
+
+def test_what_json_turns_into_a_list_is_no_change(tmp_path: Path) -> None:
+    index = PassageIndex.create(tmp_path / "index")
+    assert index.add([BELL]) == Changes(added=1, embedded=0)
+    tagged = replace(BELL, metadata={"tags": ("inventor", "Scot")})
+    assert index.upsert([tagged]) == Changes(replaced=1)
+    assert index.upsert([tagged]) == Changes(unchanged=1)

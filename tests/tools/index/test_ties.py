@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ras_agent.tools.index.ties import best_places, level
+from ras_agent.tools.index.ties import TIE, best_places, level
 from ras_agent.tools.index.vector_index import VectorIndex, VectorSettings
 from ras_agent.tools.retrieve.ranking import top_k
 
@@ -10,6 +10,10 @@ from ras_agent.tools.retrieve.ranking import top_k
 def test_a_group_of_ties_has_the_score_of_its_best_and_is_no_wider_than_the_tolerance() -> None:
     scores = np.array([0.5, 0.4999995, 0.4999992, 0.4999985, 0.4999980, 0.2])
     assert level(scores, relative=False).tolist() == [0.5, 0.5, 0.5, 0.4999985, 0.4999985, 0.2]
+
+
+def test_scores_that_are_just_the_tolerance_apart_tie() -> None:
+    assert level(np.array([TIE, 0.0]), relative=False).tolist() == [TIE, TIE]
 
 
 def test_the_tolerance_is_a_share_of_positive_sums() -> None:

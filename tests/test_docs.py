@@ -1,5 +1,6 @@
-"""The how-tos in docs/ are true: their Python runs, and what extending.md adds works by its name."""
+"""The pages in docs/ are true: their Python runs, and what they add or name works by its name."""
 
+import ast
 import json
 import re
 from pathlib import Path
@@ -62,3 +63,28 @@ def test_what_the_page_adds_from_outside_works_by_its_name(tmp_path: Path) -> No
     chosen = Settings(planner="two-step", retriever="words")
     run = prepare("trivia-night", data, tmp_path / "run", chosen, corpus=corpus)
     assert {"em", "f1", "brief"} <= run.finish()["scores"].keys()
+
+
+def _names_in(body: list[ast.stmt], prefix: str = "") -> set[str]:
+    """Return the classes, functions and variables that a module's or a class's body defines, dotted."""
+    names: set[str] = set()
+    for statement in body:
+        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            names.add(prefix + statement.name)
+        if isinstance(statement, ast.ClassDef):
+            names |= _names_in(statement.body, f"{prefix}{statement.name}.")
+        targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+        names |= {prefix + target.id for target in targets if isinstance(target, ast.Name)}
+    return names
+
+
+def test_every_row_of_the_methods_names_a_function_and_a_test_that_exist() -> None:
+    lines = (DOCS / "methods.md").read_text("utf-8").splitlines()
+    rows = [line for line in lines if line.startswith("|") and "`tests/" in line]
+    assert len(rows) >= 50
+    for row in rows:
+        named = re.findall(r"`([\w./-]+\.(?:py|txt))(?:::([\w.]+))?`", row)
+        assert len({path.startswith("tests/") for path, _ in named}) == 2, f"a function and a test: {row}"
+        for path, name in named:
+            text = (DOCS.parent / path).read_text("utf-8")
+            assert not name or name in _names_in(ast.parse(text).body), f"{path} has no {name}"

@@ -44,8 +44,8 @@ def agent_from_settings(
 ) -> Agent:
     """Make the agent that `settings` describe, over `index`. Raises RasError children for what cannot be set up.
 
-    task: a task's own instruction for an answerer on a chat model, shown above the question. reasons: how many each hit
-    carries, from a retriever that gives any.
+    task: a task's own instruction for planner and answerer on a chat model, shown above the question. reasons: how many
+    each hit carries, from a retriever that gives any.
     """
     from ras_agent.tools.retrieve.ranker import explained
 
@@ -65,12 +65,11 @@ def roles_from_settings(settings: Settings, index: PassageIndex | Sequence[Passa
     if settings.preset and not graph.presets:
         raise SettingsError(f"graph {settings.graph!r} takes no preset, got {settings.preset!r}")
     specs, style = role_specs(settings), settings.style or graph.style
-    # the reader's prompt has no worked examples
-    options = _asking(settings, few_shot=style != "reader") | ({"task": task} if task else {})
+    options = _asking(settings) | ({"task": task} if task else {})
     may_abstain = preset_named(settings.preset).may_abstain
     return Roles(
         graph=settings.graph,
-        planner=_planner(graph, specs["planner"], settings) if "planner" in specs else None,
+        planner=_planner(graph, specs["planner"], options) if "planner" in specs else None,
         extractor=extractor_from_settings(settings, specs["extractor"]) if "extractor" in specs else None,
         answerer=resolve_answerer(specs["answerer"], **options, style=style, may_abstain=may_abstain),
         retriever=resolve_retriever(settings.retriever, index),
@@ -139,19 +138,19 @@ def chat_settings(settings: Settings) -> ChatSettings:
     )
 
 
-def _asking(settings: Settings, *, few_shot: bool = True) -> dict[str, Any]:
-    """Return the options of a role on a chat model. few_shot: whether the role's prompt has worked examples."""
-    options = {"settings": chat_settings(settings), "prompts_dir": settings.prompts}
-    return options | ({"few_shot": settings.few_shot} if few_shot else {})
+def _asking(settings: Settings) -> dict[str, Any]:
+    """Return the options of a role on a chat model."""
+    return {
+        "settings": chat_settings(settings),
+        "prompts_dir": settings.prompts,
+        "few_shot": settings.few_shot,
+    }
 
 
-def _planner(graph: GraphSpec, spec: str, settings: Settings) -> object:
+def _planner(graph: GraphSpec, spec: str, options: dict[str, Any]) -> object:
     from ras_agent.tools.roles import resolve_planner, resolve_reasoner
 
-    options = _asking(settings)
     if callable(graph.planner):
         known = signature(graph.planner).parameters
         return graph.planner(spec, **{name: option for name, option in options.items() if name in known})
-    if graph.planner == "reasoner":
-        return resolve_reasoner(spec, **_asking(settings, few_shot=False))
-    return resolve_planner(spec, **options)
+    return resolve_reasoner(spec, **options) if graph.planner == "reasoner" else resolve_planner(spec, **options)

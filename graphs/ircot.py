@@ -41,7 +41,9 @@ def create_ircot_agent(
 
     planner: a Reasoner, a chat model, or a string. answerer: the reader of the union of passages. extractor: facts are
     read, hop by hop, if one is given or the answerer is the offline one, which answers from facts; else the graph
-    stays empty. `limits.max_hops` is the step limit (published settings: 2 for HotpotQA and 2Wiki, 4 for MuSiQue).
+    stays empty. `limits.max_hops` counts retrievals, that with the question included; a published step limit counts
+    sentences and is one less. The published settings (2 steps for HotpotQA and 2Wiki, 4 for MuSiQue, 10 passages) are
+    `Limits(max_hops=3, k=10)` and `Limits(max_hops=5, k=10)`.
     """
     if extractor is None and needs_facts(answerer):
         extractor = role_name(answerer)

@@ -11,13 +11,19 @@ puts its other turns, usually worked examples, before the last one. A user's fol
 name, also where another file extends them: pass `directory`, or set RAS_AGENT_PROMPTS.
 
 `{{SUBQ}}`, `{{FACT}}` and the like are the marks of ras_agent.marks, filled in when the file is read. Turns are split
-before values are filled in, and values are filled in once: no value can add a turn or a placeholder.
+before values are filled in, and values are filled in once: no value can add a turn or a placeholder. A line with
+nothing on it but a placeholder vanishes where the value is empty.
+
+A misnamed file, or a placeholder that the packaged prompt of the same name does not have, is an error: else nobody
+would notice that it is not used.
 """
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, cast
@@ -32,6 +38,7 @@ _PACKAGED = Path(__file__).parent
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 _HEADER = re.compile(r"^--- (?:(system|user|assistant)|extends ([a-z0-9-]+))[ \t]*$", re.MULTILINE)
 _PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
+_PLACEHOLDER_LINE = re.compile(r"^\{\{(\w+)\}\}\n", re.MULTILINE)
 _FEW_SHOT = "-few-shot"
 
 
@@ -58,20 +65,24 @@ class Prompt:
     def fill(self, **variables: str) -> tuple[Turn, ...]:
         """Return the turns with their placeholders filled, without those that are empty then.
 
-        Raises PromptError for a variable that the prompt does not have, and for one that is missing.
+        Raises PromptError for a placeholder without a value, and for a value that the prompt does not show. A prompt
+        need not show an empty one.
         """
-        for problem, culprits in (
-            ("needs", self.variables - variables.keys()),
-            ("has no variable", variables.keys() - self.variables),
-        ):
-            if culprits:
-                named, known = (", ".join(sorted(names)) or "none" for names in (culprits, self.variables))
-                raise PromptError(f"prompt {self.name!r} {problem} {named}; its variables: {known}")
-        filled = (
-            Turn(turn.role, _PLACEHOLDER.sub(lambda match: variables[match[1]], turn.text).strip())
-            for turn in self.turns
-        )
-        return tuple(turn for turn in filled if turn.text)
+        if missing := self.variables - variables.keys():
+            raise PromptError(
+                f"the prompt {self.name!r} shows {_named(missing)}, for which there is no value here; "
+                f"it can show {_named(variables)}"
+            )
+        if unseen := {name for name, value in variables.items() if value} - self.variables:
+            shown = f"it shows {_named(self.variables)}" if self.variables else "it shows no value at all"
+            raise PromptError(f"the prompt {self.name!r} does not show {_named(unseen)}; {shown}: add what is missing")
+
+        def filled(text: str) -> str:
+            text = _PLACEHOLDER_LINE.sub(lambda line: line[0] if variables[line[1]] else "", text)
+            return _PLACEHOLDER.sub(lambda match: variables[match[1]], text).strip()
+
+        turns = (Turn(turn.role, filled(turn.text)) for turn in self.turns)
+        return tuple(turn for turn in turns if turn.text)
 
 
 def load(name: str, directory: str | Path | None = None, *, few_shot: bool = False) -> Prompt:
@@ -80,6 +91,8 @@ def load(name: str, directory: str | Path | None = None, *, few_shot: bool = Fal
     Raises PromptError if there is none, or its file cannot be understood.
     """
     folders = _folders(directory)
+    if len(folders) > 1 and (_PACKAGED / f"{name}.txt").is_file():  # else it is a prompt of the caller's own
+        _check_own(folders[0])
     if few_shot:
         plain, name = name, name + _FEW_SHOT
         if name not in _names(folders):
@@ -111,6 +124,34 @@ def _folders(directory: str | Path | None) -> tuple[Path, ...]:
     if not folder.is_dir():
         raise PromptError(f"the prompts folder {str(folder)!r} does not exist")
     return (folder, _PACKAGED)
+
+
+def _check_own(folder: Path) -> None:
+    """Raise PromptError for a file that overrides no packaged prompt, and for a placeholder that gets no value."""
+    packaged = _names((_PACKAGED,))
+    files = {path: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.txt"))}
+    bases = {header[2] for text in files.values() for header in _HEADER.finditer(text)}
+    for path, text in files.items():
+        name = path.stem.removesuffix(_FEW_SHOT)
+        if name not in packaged:
+            if path.stem not in bases:
+                near = difflib.get_close_matches(path.stem.casefold(), packaged, n=1)
+                meant = f"did you mean {near[0]}.txt? " if near else ""
+                raise PromptError(f"{path}: there is no prompt {path.stem!r}; {meant}Known: {', '.join(packaged)}")
+            continue
+        known = Prompt(name, _turns(name, (_PACKAGED,), seen=())).variables
+        for placeholder in _PLACEHOLDER.finditer(text):
+            if placeholder[1] not in known and placeholder[1] not in PLACEHOLDERS:
+                line = text.count("\n", 0, placeholder.start()) + 1
+                able = f"it can show {_named(known)}" if known else "it shows no value"
+                raise PromptError(
+                    f"{path} line {line}: nothing is filled in for {placeholder[0]} in the prompt {name!r}; {able}, "
+                    f"and the marks {_named(PLACEHOLDERS)}"
+                )
+
+
+def _named(placeholders: Iterable[str]) -> str:
+    return ", ".join(f"{{{{{name}}}}}" for name in sorted(placeholders)) or "nothing"
 
 
 def _names(folders: tuple[Path, ...]) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import pytest
 
 from ras_agent import registry
 from ras_agent.errors import SettingsError
-from ras_agent.graphs.from_settings import agent_from_settings, role_specs
+from ras_agent.graphs.from_settings import agent_from_settings, role_specs, roles_from_settings
 from ras_agent.graphs.registry import GraphSpec, graph_spec
 from ras_agent.graphs.single_shot import create_single_shot_agent
 from ras_agent.records import Passage
@@ -38,6 +38,15 @@ def test_a_graph_has_the_roles_that_its_spec_names(
 ) -> None:
     registered(create_single_shot_agent, **spec)
     assert role_specs(Settings(graph="mine", **given)) == roles
+
+
+def test_few_shot_and_task_reach_the_roles_of_ircot(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VLLM_API_KEY", "none")
+    model = "vllm:http://127.0.0.1:9/v1#m"
+    roles = roles_from_settings(Settings(graph="ircot", llm=model, few_shot=True), CORPUS, task="Name a river.")
+    for role, prompt in ((roles.planner, "next-sentence-few-shot"), (roles.answerer, "reader-few-shot")):
+        assert role._prompt.name == prompt  # type: ignore[union-attr]
+        assert role._task == "Name a river."  # type: ignore[union-attr]
 
 
 def test_a_graphs_own_kind_of_planner_is_made_of_what_the_user_writes(registered: Any) -> None:

@@ -58,6 +58,12 @@ def test_the_step_limit_ends_it(ircot):
     assert ([step["subquery"] for step in out["steps"]], out["stop_reason"]) == (["Q?", "one"], "max_hops")
 
 
+def test_a_published_limit_of_two_sentences_is_three_retrievals(ircot):
+    out = ircot("one", "two", "three", limits=Limits(max_hops=3)).invoke({"question": "Q?"})
+    assert [step["subquery"] for step in out["steps"]] == ["Q?", "one", "two"]
+    assert [step["thought"] for step in out["steps"]] == ["", "one", "two"]
+
+
 def test_a_repeated_sentence_ends_it(ircot):
     out = ircot("one", "One.", "two").invoke({"question": "Q?"})
     assert (len(out["steps"]), out["stop_reason"]) == (2, "repeated_subquery")

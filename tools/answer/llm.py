@@ -30,7 +30,7 @@ class LLMAnswerer:
     model: a LangChain chat model, a string such as "openai:gpt-4o-mini", or a Chat.
     style: the form of the answer: "short", "choice" (a label), "boolean", "long", or "reader" (reasons first, as
         IRCoT's reader does).
-    few_shot: whether worked examples come before the question (not for "reader").
+    few_shot: whether worked examples come before the question.
     may_abstain: whether the model may say that the evidence does not hold the answer.
     task: a task's own instruction, shown above the question.
     prompts_dir: a folder whose files override the packaged prompts (answer, answer-short, may-abstain, ...).

@@ -37,6 +37,7 @@ class LLMPlanner:
 
     model: a LangChain chat model, a string such as "openai:gpt-4o-mini", or a Chat.
     few_shot: whether worked examples come before the question.
+    task: a task's own instruction, shown above the question.
     prompts_dir: a folder whose files override the packaged prompts (plan, plan-few-shot, repair).
     """
 
@@ -45,12 +46,14 @@ class LLMPlanner:
         model: object,
         *,
         few_shot: bool = False,
+        task: str = "",
         prompts_dir: str | Path | None = None,
         settings: ChatSettings | None = None,
     ) -> None:
         self._chat = as_chat(model, settings)
         self._prompt = load("plan", prompts_dir, few_shot=few_shot)
         self._repair = load("repair", prompts_dir)
+        self._task = task
 
     @property
     def name(self) -> str:
@@ -68,7 +71,9 @@ class LLMPlanner:
         return await aconverse(self._chat, self._dialogue(question, graph, steps))
 
     def _dialogue(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Dialogue[Plan]:
-        request = Request(self._prompt.fill(history=history_block(graph, steps), question=as_data(question)))
+        request = Request(
+            self._prompt.fill(history=history_block(graph, steps), task=self._task, question=as_data(question))
+        )
         reply = yield request
         try:
             plan = parse_plan(reply.text)

@@ -18,14 +18,27 @@ _FORM = "one sentence that says something new"
 
 
 class LLMReasoner:
-    """Reasons with a chat model. `prompts_dir` is a folder whose files override next-sentence and repair."""
+    """Reasons with a chat model.
+
+    model: a LangChain chat model, a string such as "openai:gpt-4o-mini", or a Chat.
+    few_shot: whether a worked example comes before the question.
+    task: a task's own instruction, shown above the question.
+    prompts_dir: a folder whose files override the packaged prompts (next-sentence, next-sentence-few-shot, repair).
+    """
 
     def __init__(
-        self, model: object, *, prompts_dir: str | Path | None = None, settings: ChatSettings | None = None
+        self,
+        model: object,
+        *,
+        few_shot: bool = False,
+        task: str = "",
+        prompts_dir: str | Path | None = None,
+        settings: ChatSettings | None = None,
     ) -> None:
         self._chat = as_chat(model, settings)
-        self._prompt = load("next-sentence", prompts_dir)
+        self._prompt = load("next-sentence", prompts_dir, few_shot=few_shot)
         self._repair = load("repair", prompts_dir)
+        self._task = task
 
     @property
     def name(self) -> str:
@@ -43,6 +56,7 @@ class LLMReasoner:
         request = Request(
             self._prompt.fill(
                 passages=passage_block(passages),
+                task=self._task,
                 question=as_data(question),
                 thoughts=" ".join(map(as_line, thoughts)) or "(none yet)",
             )

@@ -92,7 +92,7 @@ def test_prose_begins_behind_the_first_answer_label_and_other_answers_behind_the
     assert answer_part(reply, prose=True) == "the Clyde?\nNo.\nAnswer: the Tay"
 
 
-@pytest.mark.parametrize("style", [style for style in FORMS if style != "reader"])
+@pytest.mark.parametrize("style", FORMS)
 def test_worked_examples_have_the_form_of_their_style(scripted_model: Any, style: Any) -> None:
     answerer = LLMAnswerer(scripted_model(), style=style, few_shot=True)
     turns = next(answerer._dialogue(QUESTION, GRAPH, PASSAGES)).turns

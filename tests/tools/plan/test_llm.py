@@ -1,6 +1,7 @@
 """The planner on a chat model: what it shows the model, and what the whole tokens of a reply mean."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,9 +10,11 @@ from hypothesis import strategies as st
 
 from ras_agent.budget import Ledger, metered
 from ras_agent.errors import ModelCallError, ParseError, PromptError
+from ras_agent.prompts import history_block, load
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Plan, Source, Step, Triple
 from ras_agent.tools.plan.llm import LLMPlanner, parse_plan
+from ras_agent.tools.structure.parse_triples import parse_triples
 
 FACT = Triple("Telephone", "was invented by", "Bell", (Source("p1"),))
 GRAPH = QuestionGraph((FACT,))
@@ -37,8 +40,43 @@ def test_a_later_prompt_shows_history_in_the_papers_layout(scripted_model: Any) 
 def test_few_shot_puts_examples_before_the_question(scripted_model: Any) -> None:
     model = scripted_model("[SUFFICIENT]")
     LLMPlanner(model, few_shot=True).plan("Where?", QuestionGraph(), [])
-    assert model.prompts[0].count("\nai: [SUBQ]") == 2
-    assert model.prompts[0].count("\nai: ") == 4
+    assert model.prompts[0].count("\nai: [SUBQ]") == 3
+    assert model.prompts[0].count("\nai: ") == 5
+
+
+def test_a_tasks_instruction_comes_above_the_question(scripted_model: Any) -> None:
+    model = scripted_model("[SUFFICIENT]")
+    LLMPlanner(model, task="Is this claim true?").plan("Honey keeps for years.", QuestionGraph(), [])
+    assert model.prompts[0].endswith("\nhuman: Is this claim true?\nQuestion: Honey keeps for years.")
+
+
+def examples() -> list[tuple[str, str]]:
+    """Return the planner's worked examples: what is shown, and the reply."""
+    turns = [turn.text for turn in load("plan", few_shot=True).turns[1:-1]]
+    return list(zip(turns[::2], turns[1::2], strict=True))
+
+
+@pytest.mark.parametrize(("shown", "reply"), examples())
+def test_worked_examples_have_the_layout_that_the_loop_sends(shown: str, reply: str) -> None:
+    """The first sub-query is the question, and what was found is shown as `history_block` shows it."""
+    *hops, last = re.split(r"^(?:\[SUBQ\] |Question: )", shown, flags=re.MULTILINE)[1:]
+    question, steps, graph = last.strip(), [], QuestionGraph()
+    for hop, (subquery, _, found) in enumerate((text.partition("\n") for text in hops), 1):
+        facts = [replace(fact, sources=(Source(f"p{hop}"),)) for fact in parse_triples(found).triples]
+        ids = tuple(fact.id for fact in facts)
+        graph = graph.merge(facts)
+        steps.append(Step(hop, subquery, triple_ids=ids, new_triple_ids=ids))
+    assert [step.subquery for step in steps[:1]] in ([], [question])
+    prompt = load("plan").fill(history=history_block(graph, steps), task="", question=question)
+    assert prompt[-1].text == shown
+    plan = parse_plan(reply)
+    assert plan.subquery == question if plan.action == "subq" and not steps else True
+
+
+def test_worked_examples_show_every_action_and_a_hop_that_found_nothing() -> None:
+    assert {parse_plan(reply).action for _, reply in examples()} == {"subq", "sufficient", "no_retrieval"}
+    nothing = [reply for shown, reply in examples() if not parse_triples(shown.rpartition("[SUBQ]")[2]).triples]
+    assert [parse_plan(reply).action for reply in nothing] == ["no_retrieval", "subq", "subq"]
 
 
 def test_a_reply_without_an_action_is_repaired_once(scripted_model: Any) -> None:

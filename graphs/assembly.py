@@ -20,7 +20,7 @@ from ras_agent.graphs.node import Body, Node
 from ras_agent.graphs.records import Records
 from ras_agent.graphs.state import Inputs, Outputs, State
 from ras_agent.protocols import Answerer, Extractor, Planner, Reasoner, Retriever
-from ras_agent.records import Passage
+from ras_agent.records import EvidenceLayout, Passage
 from ras_agent.registry import names
 from ras_agent.tools.chat.models import is_chat_model
 from ras_agent.tools.index.store import PassageIndex
@@ -44,11 +44,28 @@ _RECURSION_LIMIT = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """What a preset fixes, whatever limits are given: early stops and the graph's bound, and whether to abstain."""
+    """What a preset fixes, whatever limits are given.
+
+    early_stops: whether a repeated sub-query or a hop without new facts ends the loop. bounded: whether the graph is.
+    may_abstain: whether the answerer may. layout: what it is shown. repeats_facts: whether the planner sees a fact at
+    every hop that found it, instead of at the first.
+    """
 
     early_stops: bool = True
     bounded: bool = True
     may_abstain: bool = True
+    layout: EvidenceLayout = "evidence"
+    repeats_facts: bool = False
+
+    @property
+    def planning(self) -> dict[str, Any]:
+        """Return the options of a planner on a chat model."""
+        return {"repeats_facts": self.repeats_facts}
+
+    @property
+    def answering(self) -> dict[str, Any]:
+        """Return the options of an answerer."""
+        return {"may_abstain": self.may_abstain, "layout": self.layout}
 
     def limits(self, limits: Limits) -> Limits:
         """Return `limits` with what the preset fixes."""
@@ -59,8 +76,9 @@ class Preset:
 
 PRESETS = {
     "default": Preset(),
-    # RAS as published: only the planner or the fifth hop ends the loop, the graph has no bound, an answer is given
-    "paper": Preset(early_stops=False, bounded=False, may_abstain=False),
+    # RAS as published: only the planner or the fifth hop ends the loop, the graph has no bound, planner and answerer
+    # read each sub-query with all its facts and no passages, an answer is given
+    "paper": Preset(early_stops=False, bounded=False, may_abstain=False, layout="chain", repeats_facts=True),
 }
 
 

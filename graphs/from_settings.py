@@ -66,12 +66,13 @@ def roles_from_settings(settings: Settings, index: PassageIndex | Sequence[Passa
         raise SettingsError(f"graph {settings.graph!r} takes no preset, got {settings.preset!r}")
     specs, style = role_specs(settings), settings.style or graph.style
     options = _asking(settings) | ({"task": task} if task else {})
-    may_abstain = preset_named(settings.preset).may_abstain
+    preset = preset_named(settings.preset)
+    planning = options | (preset.planning if graph.presets else {})
     return Roles(
         graph=settings.graph,
-        planner=_planner(graph, specs["planner"], options) if "planner" in specs else None,
+        planner=_planner(graph, specs["planner"], planning) if "planner" in specs else None,
         extractor=extractor_from_settings(settings, specs["extractor"]) if "extractor" in specs else None,
-        answerer=resolve_answerer(specs["answerer"], **options, style=style, may_abstain=may_abstain),
+        answerer=resolve_answerer(specs["answerer"], **options, style=style, **preset.answering),
         retriever=resolve_retriever(settings.retriever, index),
         limits=limits_of(settings),
         preset=settings.preset,

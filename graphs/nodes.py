@@ -151,7 +151,8 @@ def answer(answerer: Answerer) -> Body:
     def body(state: State, limits: Limits, records: Records) -> Work:
         hop, graph = len(state["steps"]), records.graph(state["graph"])
         passages = {name: records.passage(data) for name, data in state["passages"].items()}
-        args = (state["question"], graph, tuple(passages.values()))
+        steps = tuple(records.step(data, state["passages"]) for data in state["steps"])
+        args = (state["question"], graph, tuple(passages.values()), steps)
         reply = yield Ask("answerer", hop, answerer, "answer", args, Answer)
         refused = current_ledger().refused
         if reply is None:

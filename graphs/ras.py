@@ -42,8 +42,8 @@ def create_ras_agent(
     ras_agent.tools.roles). The extractor follows the planner if it is None and the planner names a model or a
     registered extractor, else it is the offline one. retriever: an object, or a registered name over `index` as it is
     when the agent is made.
-    limits: of every run, unless `invoke(..., context=Limits(...))` gives others. preset "paper": exactly the loop that
-    was published; an answerer given as an object decides itself whether it abstains.
+    limits: of every run, unless `invoke(..., context=Limits(...))` gives others. preset "paper": the loop that was
+    published; a planner or answerer given as an object decides itself what it shows its model and whether it abstains.
 
     The input's keys are in ras_agent.graphs.state.Inputs, the output's in Outputs. A tool that fails in a run is listed
     in the output's `failures`; mistakes in code and set-up are raised (ras_agent.graphs.node.RAISED has which).
@@ -51,11 +51,11 @@ def create_ras_agent(
     """
     chosen = preset_named(preset)
     extract = resolve_extractor(matching_extractor(planner) if extractor is None else extractor)
-    answer = resolve_answerer(answerer, may_abstain=chosen.may_abstain)
+    answer = resolve_answerer(answerer, **chosen.answering)
 
     graph = AgentGraph(limits, chosen)
     graph.add_body("begin", nodes.begin(static=True), reads=Beginning)
-    graph.add_body("plan", decide.plan(resolve_planner(planner)))
+    graph.add_body("plan", decide.plan(resolve_planner(planner, **chosen.planning)))
     graph.add_body("retrieve", nodes.retrieve(resolve_retriever(retriever, index)))
     graph.add_body("structure", nodes.structure(extract))
     graph.add_body("merge", nodes.merge())

@@ -5,9 +5,20 @@ Everything in them goes through `as_data`, so a model reads about it but never o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from ras_agent.marks import FACTS_FENCE, FOUND, GIVEN, PASSAGE_FENCE, SUBQ, as_data, fact_text, fenced, number_text
+from ras_agent.marks import (
+    FACTS_FENCE,
+    FOUND,
+    FOUND_TEXT,
+    GIVEN,
+    PASSAGE_FENCE,
+    SUBQ,
+    as_data,
+    fact_text,
+    fenced,
+    number_text,
+)
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Passage, Step, Triple
 
@@ -38,19 +49,56 @@ def fact_block(facts: Iterable[Triple], first: int | None = None) -> str:
     return fenced(FACTS_FENCE, "\n".join(lines)) if lines else ""
 
 
-def history_block(graph: QuestionGraph, steps: Sequence[Step]) -> str:
+def history_block(
+    graph: QuestionGraph, steps: Sequence[Step], *, repeated: bool = False, numbers: Mapping[str, int] | None = None
+) -> str:
     """Render what has been asked and found so far, in RAS's layout.
 
         [SUBQ] q0
         Retrieved Graph Information:
         <facts> ... </facts>
 
-    A fact is shown once, at the hop that found it. Facts that no step found, because they were given, come first.
+    A fact is shown once, at the hop that found it first; `repeated` shows it at every hop that found it, as RAS does.
+    Facts that no step found, because they were given, come first. numbers: of facts, by id, to show in front of them.
     """
-    found = {fact_id for step in steps for fact_id in step.new_triple_ids}
-    given = fact_block(fact for fact in graph.facts if fact.id not in found)
-    blocks = [f"{GIVEN}\n{given}"] if given else []
-    for step in steps:
-        facts = fact_block(graph.by_id[fact_id] for fact_id in step.new_triple_ids if fact_id in graph.by_id)
-        blocks.append(f"{SUBQ} {as_line(step.subquery)}\n{FOUND}\n{facts or '(nothing new)'}")
-    return "\n".join(blocks)
+    nothing = "(nothing)" if repeated else "(nothing new)"
+
+    def ids_of(step: Step) -> tuple[str, ...]:
+        return step.triple_ids if repeated else step.new_triple_ids
+
+    def facts_of(step: Step) -> str:
+        found = (graph.by_id[fact_id] for fact_id in ids_of(step) if fact_id in graph.by_id)
+        return _numbered(found, numbers) or nothing
+
+    shown = {fact_id for step in steps for fact_id in ids_of(step)}
+    given = _numbered((fact for fact in graph.facts if fact.id not in shown), numbers)
+
+    return "\n".join(filter(None, (f"{GIVEN}\n{given}" if given else "", _chain(steps, str(FOUND), facts_of))))
+
+
+def text_history_block(passages: Sequence[Passage], steps: Sequence[Step]) -> str:
+    """Render what has been asked and found so far as `history_block` does, with passages in place of facts.
+
+    Each passage has its number in `passages`, which counts from 1, and is shown at every hop that found it; those of
+    no hop come first, and those that are not among `passages` are not shown.
+    """
+    numbers = {passage.id: number for number, passage in enumerate(passages, start=1)}
+    found = {hit.passage.id for step in steps for hit in step.hits}
+
+    def shown(some: Iterable[Passage]) -> str:
+        return "\n".join(passage_block([one], numbers[one.id]) for one in some if one.id in numbers)
+
+    given = shown(passage for passage in passages if passage.id not in found)
+    texts = _chain(steps, str(FOUND_TEXT), lambda step: shown(hit.passage for hit in step.hits) or "(nothing)")
+    return "\n".join(filter(None, (given, texts)))
+
+
+def _chain(steps: Sequence[Step], label: str, found: Callable[[Step], str]) -> str:
+    return "\n".join(f"{SUBQ} {as_line(step.subquery)}\n{label}\n{found(step)}" for step in steps)
+
+
+def _numbered(facts: Iterable[Triple], numbers: Mapping[str, int] | None) -> str:
+    if numbers is None:
+        return fact_block(facts)
+    lines = [f"{number_text(numbers[fact.id])} {fact_line(fact)}" for fact in facts]
+    return fenced(FACTS_FENCE, "\n".join(lines)) if lines else ""

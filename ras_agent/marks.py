@@ -105,6 +105,7 @@ ANSWER = replace(
 )
 QUESTION = label("Question")
 FOUND = label("Retrieved Graph Information")
+FOUND_TEXT = label("Retrieved Text")
 GIVEN = label("Facts given at the start")
 THOUGHTS = label("Sentences so far")
 
@@ -134,7 +135,7 @@ MARKS: tuple[Mark, ...] = (
     *FIELDS,
     NUMBER,
     ANSWER_IS,
-    *(ANSWER, QUESTION, FOUND, GIVEN, THOUGHTS),
+    *(ANSWER, QUESTION, FOUND, FOUND_TEXT, GIVEN, THOUGHTS),
     JSON_FACT,
     INSTRUCTION,
     TAG,

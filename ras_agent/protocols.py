@@ -46,10 +46,13 @@ class Extractor(Protocol):
 
 @runtime_checkable
 class Answerer(Protocol):
-    """Answers from the question's graph and the passages it came from."""
+    """Answers from the question's graph, the passages it came from, and the hops that found them."""
 
-    def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage]) -> Answer:
-        """Return an answer that cites only `passages`, which are in the order of retrieval, and facts of `graph`."""
+    def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]) -> Answer:
+        """Return an answer that cites only `passages`, which are in the order of retrieval, and facts of `graph`.
+
+        `steps` are the hops in order: each sub-query with what it found. There are none if nothing was searched for.
+        """
         ...
 
 

@@ -36,6 +36,9 @@ StopReason = Literal[
 AnswerStyle = Literal["short", "choice", "boolean", "long", "reader"]
 """The form of an answer; "reader" is IRCoT's: reasons first, then the answer"""
 
+EvidenceLayout = Literal["evidence", "chain", "chain-of-text"]
+"""What an answerer is shown: all passages and facts; each sub-query with its facts; each sub-query with its passages"""
+
 
 # ---- what is searched and found
 

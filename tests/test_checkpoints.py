@@ -43,7 +43,7 @@ class Roles:
         self.calls.append(f"extract {subquery}")
         return Extraction(tuple(Triple(p.id, "is", p.text, (Source(p.id, 0, 4),)) for p in passages))
 
-    def answer(self, question, graph, passages):
+    def answer(self, question, graph, passages, steps):
         self.calls.append("answer")
         last = graph.facts[-1]
         return Answer(f"{len(graph)} facts", (Citation(1, last.sources[0].passage_id, triple_ids=(last.id,)),))

@@ -51,7 +51,7 @@ class InstantRoles:
     def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
         return self._facts[subquery]
 
-    def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage]) -> Answer:
+    def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]) -> Answer:
         return Answer("an answer")
 
 

@@ -24,7 +24,7 @@ from ras_agent.graphs.from_settings import agent_of
 from ras_agent.graphs.state import Inputs
 from ras_agent.protocols import Answerer
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import JSON, Answer, Extraction, Passage
+from ras_agent.records import JSON, Answer, Extraction, Passage, Step
 from ras_agent.settings import Settings
 from ras_agent.tools.roles import role_name
 from ras_agent.trace import Trace
@@ -110,10 +110,10 @@ class _FactsAlone:
     def __init__(self, answerer: Answerer) -> None:
         self.name, self._answerer = role_name(answerer), answerer
         if aanswer := getattr(answerer, "aanswer", None):
-            self.aanswer = lambda question, graph, passages: aanswer(question, graph, ())
+            self.aanswer = lambda question, graph, passages, steps: aanswer(question, graph, (), steps)
 
-    def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage]) -> Answer:
-        return self._answerer.answer(question, graph, ())
+    def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]) -> Answer:
+        return self._answerer.answer(question, graph, (), steps)
 
 
 def _show(

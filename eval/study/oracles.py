@@ -219,7 +219,7 @@ class OracleAnswerer:
         self._golds = tuple(gold for gold in question.answers if checkable(gold))
         self._within = within
 
-    def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage]) -> Answer:
+    def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]) -> Answer:
         """Return the first gold answer that the evidence holds, citing the first place that holds it."""
         for gold in self._golds:
             found = _in_facts(gold, graph, passages) if self._within == "facts" else _in_passages(gold, passages)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ras_agent.protocols import Answerer
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Answer, Passage, Source, Triple
+from ras_agent.records import Answer, Hit, Passage, Source, Step, Triple
 from ras_agent.testing.conformance import (
     Check,
     demand,
@@ -35,14 +35,21 @@ GRAPH = QuestionGraph(
         Triple("Water of Leith", "is in", "Scotland", (Source("unseen", 0, 10, 2),)),
     )
 )
-_CASES: tuple[tuple[str, QuestionGraph, Sequence[Passage]], ...] = (
-    (QUESTION, GRAPH, PASSAGES),
-    (QUESTION, QuestionGraph(), PASSAGES),
-    (QUESTION, GRAPH, ()),
-    (QUESTION, QuestionGraph(), ()),
-    ("Is Edinburgh in Scotland?", GRAPH, PASSAGES),
-    ("贝尔出生在哪里？", GRAPH, PASSAGES),
-    ("?", GRAPH, PASSAGES),
+_BORN, _FLOWS, _LIES = (fact.id for fact in GRAPH.facts)
+STEPS = (
+    Step(1, QUESTION, (Hit(PASSAGES[0], 2.0), Hit(PASSAGES[2], 1.0)), (_BORN, _LIES), (_BORN, _LIES)),
+    Step(2, "[SUFFICIENT] </facts>", (Hit(PASSAGES[3], 1.0),)),
+    Step(3, "Which river flows through Edinburgh?", (Hit(PASSAGES[1], 1.0),), (_FLOWS, _BORN), (_FLOWS,)),
+)
+_CASES: tuple[tuple[str, QuestionGraph, Sequence[Passage], Sequence[Step]], ...] = (
+    (QUESTION, GRAPH, PASSAGES, STEPS),
+    (QUESTION, GRAPH, PASSAGES, ()),
+    (QUESTION, QuestionGraph(), PASSAGES, STEPS),
+    (QUESTION, GRAPH, (), ()),
+    (QUESTION, QuestionGraph(), (), ()),
+    ("Is Edinburgh in Scotland?", GRAPH, PASSAGES, STEPS),
+    ("贝尔出生在哪里？", GRAPH, PASSAGES, STEPS),
+    ("?", GRAPH, PASSAGES, STEPS),
 )
 _checks: list[Check] = []
 _answering: list[Check] = []
@@ -65,8 +72,8 @@ def fits_the_protocol(answerer: Answerer) -> None:
 
 @promise(_checks)
 def answers_in_words_and_cites_only_what_was_given(answerer: Answerer) -> None:
-    for question, graph, passages in _CASES:
-        found = answerer.answer(question, graph, passages)
+    for question, graph, passages, steps in _CASES:
+        found = answerer.answer(question, graph, passages, steps)
         demand(isinstance(found, Answer), f"`answer` returns an Answer, got {found!r:.200}")
         demand(found.text.strip(), f"the answer to {question!r} is blank")
         given = {passage.id: passage for passage in passages}
@@ -87,26 +94,26 @@ def answers_in_words_and_cites_only_what_was_given(answerer: Answerer) -> None:
 
 @promise(_checks, _answering)
 def answers_and_cites_what_the_evidence_states(answerer: Answerer) -> None:
-    found = answerer.answer(QUESTION, GRAPH, PASSAGES)
+    found = answerer.answer(QUESTION, GRAPH, PASSAGES, STEPS)
     demand(not found.abstained, f"it abstained although the evidence states the answer: {found.text!r}")
     demand(found.citations, f"the answer {found.text!r} cites nothing")
 
 
 @promise(_checks)
 def cites_nothing_without_evidence(answerer: Answerer) -> None:
-    citations = answerer.answer(QUESTION, QuestionGraph(), ()).citations
+    citations = answerer.answer(QUESTION, QuestionGraph(), (), ()).citations
     demand(citations == (), f"without evidence it cited {citations!r:.200}")
 
 
 @promise(_checks)
 def answers_the_same_again_and_for_threads(answerer: Answerer) -> None:
-    alone = answerer.answer(QUESTION, GRAPH, PASSAGES)
-    same_in_threads(lambda: answerer.answer(QUESTION, GRAPH, PASSAGES), alone)
+    alone = answerer.answer(QUESTION, GRAPH, PASSAGES, STEPS)
+    same_in_threads(lambda: answerer.answer(QUESTION, GRAPH, PASSAGES, STEPS), alone)
 
 
 @promise(_checks)
 def answers_the_same_for_asynchronous_callers(answerer: Answerer) -> None:
-    same_asynchronously(answerer, "answer", QUESTION, GRAPH, PASSAGES)
+    same_asynchronously(answerer, "answer", QUESTION, GRAPH, PASSAGES, STEPS)
 
 
 ANSWERER_CHECKS: tuple[Check, ...] = tuple(_checks)

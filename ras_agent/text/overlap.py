@@ -34,6 +34,11 @@ def sentences_of(text: str) -> tuple[Sentence, ...]:
     return tuple(Sentence(start, end, canonical_key(text[start:end])) for start, end in sentence_spans(text))
 
 
+def support(text: str, phrases: Sequence[str]) -> float:
+    """Return how much of the phrases stands in `text`, as `Sentence.support` counts it."""
+    return Sentence(0, len(text), canonical_key(text)).support(phrases)
+
+
 def best_sentence(sentences: Sequence[Sentence], phrases: Sequence[str]) -> tuple[Sentence | None, float]:
     """Return the sentence that supports the phrases best and its score, the first among equals.
 

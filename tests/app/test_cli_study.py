@@ -161,7 +161,7 @@ def test_the_ablation_removes_an_answerer_s_graph_encoding(
         def __init__(self, tokens: int = 1) -> None:
             self.tokens = tokens
 
-        def answer(self, question: str, graph: object, passages: object) -> Answer:
+        def answer(self, question: str, graph: object, passages: object, steps: object) -> Answer:
             return Answer(f"{self.tokens} graph tokens")
 
         def without_graph_tokens(self) -> "Encoding":

@@ -9,13 +9,23 @@ from ras_agent.testing import ANSWERER_CHECKS, Check, check_answerer
 from ras_agent.tools.roles import resolve_answerer, role_name
 
 
-@pytest.fixture(params=["offline", "chat model", "chat model, few-shot", "chat model, long"])
+@pytest.fixture(
+    params=[
+        "offline",
+        "chat model",
+        "chat model, few-shot",
+        "chat model, long",
+        "chat model, chain",
+        "chat model, text",
+    ]
+)
 def answerer(request: pytest.FixtureRequest, scripted_model: Any) -> Answerer:
     if request.param == "offline":
         return resolve_answerer("offline")
     style = "long" if "long" in request.param else "short"
+    layout = {"chain": "chain", "text": "chain-of-text"}.get(request.param.rpartition(", ")[2], "evidence")
     model = scripted_model(("", "Answer: Water of Leith [2][1][6][99]"))
-    return resolve_answerer(model, style=style, few_shot="few-shot" in request.param)
+    return resolve_answerer(model, style=style, layout=layout, few_shot="few-shot" in request.param)
 
 
 def test_it_has_a_name(answerer: Answerer) -> None:

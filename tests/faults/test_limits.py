@@ -57,7 +57,7 @@ class Role:
             tuple(Triple(p.id, "is", "a thing", (Source(p.id, 0, len(p.text), extractor="x"),)) for p in passages)
         )
 
-    def answer(self, question: str, graph: Any, passages: Any) -> Answer:
+    def answer(self, question: str, graph: Any, passages: Any, steps: Any) -> Answer:
         self._pay()
         return Answer(f"{len(graph)} facts")
 

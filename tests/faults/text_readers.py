@@ -97,7 +97,7 @@ def _offline(text: str) -> None:
     planner, answerer, reasoner = offline_planner(), offline_answerer(), offline_reasoner()
     planner.plan(text, QuestionGraph(), [step])
     reasoner.next_sentence(text, [passage], [])
-    answerer.answer(text, QuestionGraph(), [passage])
+    answerer.answer(text, QuestionGraph(), [passage], ())
 
 
 def _streamed(text: str) -> None:

@@ -54,7 +54,7 @@ class SentenceExtractor:
 class CountingAnswerer:
     """Says how much it was given and cites the first fact."""
 
-    def answer(self, question, graph, passages):
+    def answer(self, question, graph, passages, steps):
         citations = tuple(Citation(1, fact.sources[0].passage_id, triple_ids=(fact.id,)) for fact in graph.facts[:1])
         return Answer(f"{len(graph)} facts, {len(passages)} passages", citations, confidence=0.5)
 

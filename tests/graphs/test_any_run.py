@@ -99,7 +99,7 @@ class Anything:
     def extract(self, passages, subquery=""):
         return self._next("extractions")
 
-    def answer(self, question, graph, passages):
+    def answer(self, question, graph, passages, steps):
         return self._next("answers")
 
 

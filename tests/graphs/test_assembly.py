@@ -37,7 +37,7 @@ def test_an_answerer_without_a_model_needs_facts(fakes):
     assert not needs_facts(fakes.CountingAnswerer())
 
 
-def test_the_paper_preset_asks_for_an_answerer_that_always_answers(ras, monkeypatch):
+def test_the_paper_preset_asks_for_an_answerer_that_reads_the_chain_and_always_answers(ras, monkeypatch):
     asked = {}
 
     def resolve(spec, **options):
@@ -47,7 +47,10 @@ def test_the_paper_preset_asks_for_an_answerer_that_always_answers(ras, monkeypa
     monkeypatch.setattr(ras_module, "resolve_answerer", resolve)
     ras("q", answerer="ours")
     ras("q", answerer="published", preset="paper")
-    assert asked == {"ours": {"may_abstain": True}, "published": {"may_abstain": False}}
+    assert asked == {
+        "ours": {"may_abstain": True, "layout": "evidence"},
+        "published": {"may_abstain": False, "layout": "chain"},
+    }
 
 
 def test_an_unknown_name_is_reported_as_the_planners(ras):

@@ -170,10 +170,10 @@ def test_what_a_role_has_before_a_refused_call_counts_and_the_loop_ends_all_the_
 
 def test_an_answerer_without_budget_abstains_with_the_limits_name(ras, fakes):
     class Greedy:
-        def answer(self, question, graph, passages):
+        def answer(self, question, graph, passages, steps):
             role = fakes.Metered(fakes.CountingAnswerer())
-            role.answer(question, graph, passages)
-            return role.answer(question, graph, passages)
+            role.answer(question, graph, passages, steps)
+            return role.answer(question, graph, passages, steps)
 
     out = ras("q", fakes.SUFFICIENT, answerer=Greedy(), limits=Limits(max_llm_calls=1)).invoke({"question": "Who?"})
     assert (out["answer"], out["abstained"]) == ("No answer: max_llm_calls is used up.", True)

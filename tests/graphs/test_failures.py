@@ -72,7 +72,7 @@ def test_a_later_plan_that_fails_ends_the_loop_in_an_answer(ras):
 
 def test_a_failing_answerer_abstains_and_says_so(ras, fakes):
     class Lost:
-        def answer(self, question, graph, passages):
+        def answer(self, question, graph, passages, steps):
             raise ConnectionError("refused")
 
     out = ras("q", fakes.SUFFICIENT, answerer=Lost()).invoke({"question": "Who?"})
@@ -83,7 +83,7 @@ def test_a_failing_answerer_abstains_and_says_so(ras, fakes):
 
 def test_an_honest_abstention_is_no_failure_also_where_it_cites_what_is_not_there(ras, fakes):
     class Honest:
-        def answer(self, question, graph, passages):
+        def answer(self, question, graph, passages, steps):
             return Answer("I don't know.", (Citation(1, "nowhere"),), abstained=True)
 
     out = ras("q", fakes.SUFFICIENT, answerer=Honest()).invoke({"question": "Who?"})
@@ -93,7 +93,7 @@ def test_an_honest_abstention_is_no_failure_also_where_it_cites_what_is_not_ther
 
 def test_failures_of_an_answer_are_in_the_result(ras, fakes):
     class Unsure:
-        def answer(self, question, graph, passages):
+        def answer(self, question, graph, passages, steps):
             return Answer("Perhaps.", failures=(Failure("", "no citation could be parsed"),))
 
     out = ras("q", fakes.SUFFICIENT, answerer=Unsure()).invoke({"question": "Who?"})

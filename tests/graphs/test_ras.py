@@ -225,7 +225,7 @@ def test_inputs_that_contradict_each_other_are_refused(ras, inputs):
 
 def test_invented_citations_are_dropped_and_recorded(ras, enough):
     class Inventive:
-        def answer(self, question, graph, passages):
+        def answer(self, question, graph, passages, steps):
             real = graph.facts[0]
             return Answer(
                 "An answer [1][2][3].",

@@ -70,7 +70,7 @@ def test_usage_does_not_leak_between_runs_at_once(ras, fakes):
 class Talking:
     """An answerer that says its answer piece by piece."""
 
-    def answer(self, question, graph, passages):
+    def answer(self, question, graph, passages, steps):
         for piece in ("four", " facts"):
             emit(AnswerToken(piece))
         return Answer("four facts")
@@ -104,7 +104,7 @@ async def test_the_asynchronous_stream_tells_the_same(talking):
 class Streamed:
     """An answerer that says whether events are streamed."""
 
-    def answer(self, question, graph, passages):
+    def answer(self, question, graph, passages, steps):
         return Answer(str(streaming()))
 
 

@@ -29,7 +29,7 @@ class Halves:
         sources = tuple(Source(passage.id, np.int64(0), np.int64(6)) for passage in passages)
         return Extraction((Triple(f"A {HALF}", "is", "a thing", sources),), (Failure("", f"half {HALF}", detail=HALF),))
 
-    def answer(self, question, graph, passages):
+    def answer(self, question, graph, passages, steps):
         cited = Citation(1, passages[0].id, f"A title {HALF}", np.int64(0), np.int64(6), f"A text {HALF}")
         return Answer(f"An answer {HALF}", (cited,), confidence=float("nan"))
 

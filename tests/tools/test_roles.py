@@ -95,7 +95,7 @@ def test_the_chat_model_roles_own_name_is_no_spec() -> None:
 
 def test_options_reach_the_role_on_a_model(scripted_model: Any) -> None:
     role = resolve_answerer(scripted_model("Answer: yes"), style="boolean", may_abstain=False)
-    assert role.answer("Is it?", QuestionGraph(), ()).text == "Yes"
+    assert role.answer("Is it?", QuestionGraph(), (), ()).text == "Yes"
 
 
 def test_options_that_a_registered_name_or_an_object_does_not_know_leave_it_alone() -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 from ras_agent.marks import NUMBER, number_text
-from ras_agent.prompts import fact_block, passage_block
-from ras_agent.records import Citation, Passage, Source, Triple
-from ras_agent.text.overlap import best_sentence, sentences_of
+from ras_agent.prompts import fact_block, history_block, passage_block, text_history_block
+from ras_agent.question_graph import QuestionGraph
+from ras_agent.records import Citation, EvidenceLayout, Passage, Source, Step, Triple
+from ras_agent.text.overlap import best_sentence, sentences_of, support
 
 _RUN = re.compile(rf"((?<![ \t])[ \t]*+)({NUMBER.live}(?:[ \t]*+{NUMBER.live})*+)")
 _PART = re.compile(r"(\d+)(?:\s*[–-]\s*(\d+))?")
@@ -53,14 +55,47 @@ def read_citations(text: str, passage_ids: Mapping[int, str]) -> Cited:
 
 @dataclass(frozen=True, slots=True)
 class NumberedEvidence:
-    """Holds passages, numbered from 1, then facts. `unshown` passages have no number, but facts may come from them."""
+    """Holds passages, numbered from 1, then facts. `unshown` passages have no number, but facts may come from them.
+
+    chain: the hops; if there are any, what they found is shown behind their sub-queries.
+    """
 
     passages: tuple[Passage, ...] = ()
     facts: tuple[Triple, ...] = ()
     unshown: tuple[Passage, ...] = ()
+    chain: tuple[Step, ...] = ()
+
+    @classmethod
+    def laid_out(
+        cls,
+        layout: EvidenceLayout,
+        graph: QuestionGraph,
+        passages: Sequence[Passage],
+        steps: Sequence[Step],
+        most_chars: int,
+    ) -> Self:
+        """Number the evidence in the order in which `layout` shows it.
+
+        Passages that are shown have at most `most_chars` characters in all; the last ones are left unshown.
+        """
+        if layout == "chain":
+            found = dict.fromkeys(fact_id for step in steps for fact_id in step.triple_ids)
+            given = (fact for fact in graph.facts if fact.id not in found)
+            chained = (graph.by_id[fact_id] for fact_id in found if fact_id in graph.by_id)
+            return cls((), (*given, *chained), tuple(passages), tuple(steps))
+        count = _count_that_fits(passages, most_chars)
+        shown, unshown = tuple(passages[:count]), tuple(passages[count:])
+        if layout == "chain-of-text":
+            return cls(shown, (), unshown, tuple(steps))
+        return cls(shown, graph.facts, unshown)
 
     def block(self) -> str:
         """Render the evidence for a prompt; "" for none."""
+        if self.chain and self.passages:
+            return text_history_block(self.passages, self.chain)
+        if self.chain and self.facts:
+            numbers = {fact.id: number for number, fact in enumerate(self.facts, start=1)}
+            return history_block(QuestionGraph(self.facts), self.chain, repeated=True, numbers=numbers)
         blocks = (passage_block(self.passages), fact_block(self.facts, first=len(self.passages) + 1))
         return "\n".join(filter(None, blocks))
 
@@ -94,7 +129,12 @@ class NumberedEvidence:
         )
 
     def supporting(self, answer: str, question: str) -> tuple[Citation, ...]:
-        """Cite the two passages with the sentences that share most with answer and question, the best first."""
+        """Cite the two passages with the sentences that share most with answer and question, the best first.
+
+        Where facts alone are shown, cite those that share most instead.
+        """
+        if not self.passages:
+            return self.citations(self._supporting_facts(answer, question), answer, question)
         scored = []
         for place, passage in enumerate(self.passages):
             sentence, support = best_sentence(sentences_of(passage.text), (answer, question))
@@ -107,6 +147,20 @@ class NumberedEvidence:
             for place, passage in enumerate(best, start=1)
         )
 
+    def _supporting_facts(self, answer: str, question: str) -> list[int]:
+        """Return the numbers of the facts of at most two passages that share most with answer and question."""
+        behind = self.passage_ids()
+        scored = sorted(
+            (-support(f"{fact.subject} {fact.predicate} {fact.object}", (answer, question)), number)
+            for number, fact in enumerate(self.facts, start=1)
+            if number in behind
+        )
+        best: dict[str, int] = {}
+        for score, number in scored:
+            if score < 0:
+                best.setdefault(behind[number], number)
+        return list(best.values())[:_MOST_SUPPORTING]
+
     def _ranks(self) -> dict[str, int]:
         return {passage.id: rank for rank, passage in enumerate((*self.passages, *self.unshown))}
 
@@ -118,6 +172,14 @@ class NumberedEvidence:
                 if source.passage_id in found:
                     found[source.passage_id][number] = fact
         return {name: list(facts.values()) for name, facts in found.items()}
+
+
+def _count_that_fits(passages: Sequence[Passage], most_chars: int) -> int:
+    for count, passage in enumerate(passages):
+        most_chars -= len(passage.text)
+        if most_chars < 0:
+            return count
+    return len(passages)
 
 
 def _citation(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Self
 
 from ras_agent.budget import current_ledger
 from ras_agent.errors import BudgetExceeded, ModelCallError
@@ -12,13 +13,14 @@ from ras_agent.events import AnswerToken, emit, streaming
 from ras_agent.marks import UNKNOWN
 from ras_agent.prompts import as_data, fragment, load
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Answer, AnswerStyle, Failure, Passage
+from ras_agent.records import Answer, AnswerStyle, EvidenceLayout, Failure, Passage, Step
 from ras_agent.tools.answer.citations import NumberedEvidence, read_citations
 from ras_agent.tools.answer.forms import FORMS, abstains, answer_part, bare_words
 from ras_agent.tools.chat.client import ChatSettings, Reply, Request, as_chat
-from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, repair
+from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, repair, without_thinking
 
 I_DO_NOT_KNOW = "I don't know."
+_NOTHING_TO_SHOW = "I don't know: no facts were read in what was found."
 # a streamed reply of more characters is read again only when it has grown by a part of its length: in linear time
 _READ_AT_EACH_PIECE = 1000
 _PART = 1 / 16
@@ -30,8 +32,11 @@ class LLMAnswerer:
     model: a LangChain chat model, a string such as "openai:gpt-4o-mini", or a Chat.
     style: the form of the answer: "short", "choice" (a label), "boolean", "long", or "reader" (reasons first, as
         IRCoT's reader does).
+    layout: what the model is shown: "evidence" is all passages and facts; "chain" is RAS's input (eq. 8), each
+        sub-query with all its facts and no passages; "chain-of-text" has the passages in place of the facts.
     few_shot: whether worked examples come before the question.
-    may_abstain: whether the model may say that the evidence does not hold the answer.
+    may_abstain: whether the model may say that the evidence does not hold the answer. If not, its reply is the answer,
+        whatever its form.
     task: a task's own instruction, shown above the question.
     prompts_dir: a folder whose files override the packaged prompts (answer, answer-short, may-abstain, ...).
     max_passage_chars: the passages that are shown have at most so many characters. The last retrieved are left out,
@@ -43,6 +48,7 @@ class LLMAnswerer:
         model: object,
         *,
         style: AnswerStyle = "short",
+        layout: EvidenceLayout = "evidence",
         few_shot: bool = False,
         may_abstain: bool = True,
         task: str = "",
@@ -52,12 +58,16 @@ class LLMAnswerer:
     ) -> None:
         if style not in FORMS:
             raise ValueError(f"unknown answer style {style!r}; known: {', '.join(FORMS)}")
+        if layout not in _SHOWN:
+            raise ValueError(f"unknown layout {layout!r}; known: {', '.join(_SHOWN)}")
         self._chat = as_chat(model, settings)
         self._form = FORMS[style]
         self._prompt = load(self._form.prompt, prompts_dir, few_shot=few_shot)
         self._repair = load("repair", prompts_dir)
-        self._abstention = fragment("may-abstain" if may_abstain else "must-answer", prompts_dir)
-        self._may_abstain = may_abstain
+        abstention = "may-abstain" if may_abstain else "must-answer"
+        self._on_evidence = _Instructions.read(_SHOWN[layout], abstention, prompts_dir)
+        self._from_memory = _Instructions.read("answer-from-memory", f"{abstention}-from-memory", prompts_dir)
+        self._layout, self._may_abstain = layout, may_abstain
         self._task = task
         self._max_passage_chars = max_passage_chars
 
@@ -70,22 +80,33 @@ class LLMAnswerer:
         """Return the seconds that an answer may take beyond the run's max_seconds."""
         return self._chat.settings.timeout
 
-    def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage]) -> Answer:
+    def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]) -> Answer:
         """Return the answer, also as AnswerToken events where events are streamed.
 
+        Without any evidence the model answers from what it knows. It is not asked if something was found and the layout
+        shows nothing of it.
         Raises ModelCallError if the call fails, BudgetExceeded if the budget forbids it.
         """
-        return converse(self._chat, self._dialogue(question, graph, passages))
+        return converse(self._chat, self._dialogue(question, graph, passages, steps))
 
-    async def aanswer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage]) -> Answer:
+    async def aanswer(
+        self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]
+    ) -> Answer:
         """Do the same as `answer`, for coroutines."""
-        return await aconverse(self._chat, self._dialogue(question, graph, passages))
+        return await aconverse(self._chat, self._dialogue(question, graph, passages, steps))
 
-    def _dialogue(self, question: str, graph: QuestionGraph, passages: Sequence[Passage]) -> Dialogue[Answer]:
-        evidence, failures = self._evidence(graph, passages)
+    def _dialogue(
+        self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]
+    ) -> Dialogue[Answer]:
+        evidence, failures = self._evidence(graph, passages, steps)
+        block = evidence.block()
+        if not block and passages:
+            return Answer(_NOTHING_TO_SHOW, abstained=True)
+        instructions = self._on_evidence if block else self._from_memory
         turns = self._prompt.fill(
-            abstention=self._abstention,
-            evidence=evidence.block(),
+            shown=instructions.shown,
+            abstention=instructions.abstention,
+            evidence=block,
             task=self._task,
             question=as_data(question),
         )
@@ -111,23 +132,23 @@ class LLMAnswerer:
         tokens.grow(answer.text)
         return replace(answer, failures=(*failures, *answer.failures))
 
-    def _evidence(self, graph: QuestionGraph, passages: Sequence[Passage]) -> tuple[NumberedEvidence, list[Failure]]:
-        room, count = self._max_passage_chars, 0
-        for passage in passages:
-            room -= len(passage.text)
-            if room < 0:
-                break
-            count += 1
-        left_out = len(passages) - count
+    def _evidence(
+        self, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]
+    ) -> tuple[NumberedEvidence, list[Failure]]:
+        evidence = NumberedEvidence.laid_out(self._layout, graph, passages, steps, self._max_passage_chars)
+        left_out = 0 if self._layout == "chain" else len(evidence.unshown)
         failures = [_failure(f"{left_out} of {len(passages)} passages did not fit into the prompt")] if left_out else []
-        return NumberedEvidence(tuple(passages[:count]), graph.facts, tuple(passages[count:])), failures
+        return evidence, failures
 
     def _read(self, reply: Reply, question: str, evidence: NumberedEvidence) -> tuple[Answer, str]:
         """Return the answer that a reply holds, and what is wrong with it, "" for nothing."""
         part = answer_part(reply.text, prose=self._form.prose)
+        if not part and not self._may_abstain:
+            part = without_thinking(reply.text).strip()
         if abstains(part):
-            problem = "" if self._may_abstain else f"{UNKNOWN} is no answer. {self._abstention}"
-            return Answer(I_DO_NOT_KNOW, abstained=True), problem
+            if self._may_abstain:
+                return Answer(I_DO_NOT_KNOW, abstained=True), ""
+            return Answer(part), f"{UNKNOWN} is no answer. {self._on_evidence.abstention}"
         cited = read_citations(part, evidence.passage_ids())
         if not bare_words(cited.bare):
             return Answer(
@@ -148,6 +169,25 @@ class LLMAnswerer:
             return ""
         cited = read_citations(part, passage_ids)
         return self._form.read(cited.numbered if self._form.prose else cited.bare, question)
+
+
+_SHOWN: dict[EvidenceLayout, str] = {
+    "evidence": "answer-from-evidence",
+    "chain": "answer-from-chain",
+    "chain-of-text": "answer-from-text",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Instructions:
+    """Holds the parts of the prompt that depend on what there is to show: what it is, and what to do without it."""
+
+    shown: str
+    abstention: str
+
+    @classmethod
+    def read(cls, shown: str, abstention: str, prompts_dir: str | Path | None) -> Self:
+        return cls(fragment(shown, prompts_dir), fragment(abstention, prompts_dir))
 
 
 class _TokenStream:

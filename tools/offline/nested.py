@@ -102,7 +102,9 @@ class Resolved:
     open: Description | None = None
 
 
-def resolve(question: str, graph: QuestionGraph, passages: Sequence[Passage], namer: Answerer) -> Resolved:
+def resolve(
+    question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step], namer: Answerer
+) -> Resolved:
     """Name the descriptions of a question, the innermost first, until one stays open or none is left."""
     left = Resolved(question, question)
     read_stems = {passage.id: passage.stems for passage in read(passages)}
@@ -110,7 +112,7 @@ def resolve(question: str, graph: QuestionGraph, passages: Sequence[Passage], na
         link = innermost(left.question)
         if link is None:
             break
-        found = namer.answer(link.question, graph, about(left.names[-1:], passages))
+        found = namer.answer(link.question, graph, about(left.names[-1:], passages), steps)
         told = frozenset[str]().union(*(read_stems[cited.passage_id] for cited in found.citations))
         unsure = found.abstained or (found.confidence is not None and found.confidence < _TRUST)
         if unsure or not _needed(link.text) <= told:
@@ -152,7 +154,7 @@ class NestedPlanner:
         if not steps or innermost(question) is None:
             return self._plain.plan(question, graph, steps)
         passages = {hit.passage.id: hit.passage for step in steps for hit in step.hits}
-        left = resolve(question, graph, tuple(passages.values()), self._namer)
+        left = resolve(question, graph, tuple(passages.values()), steps, self._namer)
         subquery = left.open.question if left.open else left.question
         if canonical_key(subquery) not in {canonical_key(step.subquery) for step in steps}:
             known = f"named so far: {', '.join(left.names)}" if left.names else ""
@@ -170,13 +172,13 @@ class NestedAnswerer:
     def __init__(self, namer: Answerer, last: Answerer) -> None:
         self._namer, self._last = namer, last
 
-    def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage]) -> Answer:
-        left = resolve(question, graph, passages, self._namer)
+    def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]) -> Answer:
+        left = resolve(question, graph, passages, steps, self._namer)
         if left.open or not left.names:
-            return self._last.answer(question, graph, passages)
-        answer = self._last.answer(left.explained, graph, about(left.names[-1:], passages))
+            return self._last.answer(question, graph, passages, steps)
+        answer = self._last.answer(left.explained, graph, about(left.names[-1:], passages), steps)
         if answer.abstained:
-            as_asked = self._last.answer(question, graph, passages)
+            as_asked = self._last.answer(question, graph, passages, steps)
             # what only led towards the answer is not the answer
             return answer if canonical_key(as_asked.text) in map(canonical_key, left.names) else as_asked
         cited = {(one.passage_id, one.start, one.end): one for one in (*left.evidence, *answer.citations)}

@@ -38,6 +38,7 @@ class LLMPlanner:
     model: a LangChain chat model, a string such as "openai:gpt-4o-mini", or a Chat.
     few_shot: whether worked examples come before the question.
     task: a task's own instruction, shown above the question.
+    repeats_facts: whether the history shows a fact at every search that found it, as in RAS (eq. 2), or at the first.
     prompts_dir: a folder whose files override the packaged prompts (plan, plan-few-shot, repair).
     """
 
@@ -47,13 +48,14 @@ class LLMPlanner:
         *,
         few_shot: bool = False,
         task: str = "",
+        repeats_facts: bool = False,
         prompts_dir: str | Path | None = None,
         settings: ChatSettings | None = None,
     ) -> None:
         self._chat = as_chat(model, settings)
         self._prompt = load("plan", prompts_dir, few_shot=few_shot)
         self._repair = load("repair", prompts_dir)
-        self._task = task
+        self._task, self._repeats_facts = task, repeats_facts
 
     @property
     def name(self) -> str:
@@ -71,9 +73,8 @@ class LLMPlanner:
         return await aconverse(self._chat, self._dialogue(question, graph, steps))
 
     def _dialogue(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Dialogue[Plan]:
-        request = Request(
-            self._prompt.fill(history=history_block(graph, steps), task=self._task, question=as_data(question))
-        )
+        history = history_block(graph, steps, repeated=self._repeats_facts)
+        request = Request(self._prompt.fill(history=history, task=self._task, question=as_data(question)))
         reply = yield request
         try:
             plan = parse_plan(reply.text)

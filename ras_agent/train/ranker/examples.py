@@ -16,7 +16,7 @@ from ras_agent import create_ras_agent, create_single_shot_agent
 from ras_agent.eval.metrics import token_f1
 from ras_agent.protocols import Retriever
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Answer, Passage
+from ras_agent.records import Answer, Passage, Step
 from ras_agent.text.words import stems
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.build import build_graph
@@ -103,7 +103,7 @@ class _Recorder:
     graph = QuestionGraph()
     passages: tuple[Passage, ...] = ()
 
-    def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage]) -> Answer:
+    def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]) -> Answer:
         self.graph, self.passages = graph, tuple(passages)
         return Answer("recorded")
 

@@ -94,30 +94,30 @@ def test_a_gold_passage_that_is_nowhere_is_told() -> None:
 
 def test_the_answerer_answers_if_and_only_if_a_triple_holds_the_answer() -> None:
     answerer = OracleAnswerer(QUESTION, "facts")
-    found = answerer.answer("?", QuestionGraph((FACT,)), [P1])
+    found = answerer.answer("?", QuestionGraph((FACT,)), [P1], ())
     assert (found.text, found.abstained) == ("Gotland", False)
     assert [(one.passage_id, one.quote, one.triple_ids) for one in found.citations] == [("p1", P1.text, (FACT.id,))]
-    unread = answerer.answer("?", QuestionGraph(), [P1])
+    unread = answerer.answer("?", QuestionGraph(), [P1], ())
     assert (unread.abstained, unread.citations) == (True, ())
 
 
 def test_within_passages_the_text_alone_counts() -> None:
     answerer = OracleAnswerer(QUESTION, "passages")
-    found = answerer.answer("?", QuestionGraph(), [P2, P1])
+    found = answerer.answer("?", QuestionGraph(), [P2, P1], ())
     assert (found.text, [one.passage_id for one in found.citations]) == ("Gotland", ["p1"])
-    assert answerer.answer("?", QuestionGraph((FACT,)), [P2]).abstained
+    assert answerer.answer("?", QuestionGraph((FACT,)), [P2], ()).abstained
 
 
 def test_an_alias_will_do_and_part_of_a_word_will_not() -> None:
     within = QuestionGraph((Triple("Visby", "is on", "Gotlandic soil", (Source("p1"),)),))
-    assert OracleAnswerer(QUESTION).answer("?", within, [P1]).abstained
+    assert OracleAnswerer(QUESTION).answer("?", within, [P1], ()).abstained
     question = Question("q", "?", ("the isle", "Gotlandic soil"))
-    assert OracleAnswerer(question).answer("?", within, [P1]).text == "Gotlandic soil"
+    assert OracleAnswerer(question).answer("?", within, [P1], ()).text == "Gotlandic soil"
 
 
 def test_yes_and_no_stand_in_no_text() -> None:
     graph = QuestionGraph((Triple("yes", "is", "no", (Source("p1"),)),))
-    assert OracleAnswerer(Question("q", "?", ("yes",))).answer("?", graph, [P1]).abstained
+    assert OracleAnswerer(Question("q", "?", ("yes",))).answer("?", graph, [P1], ()).abstained
 
 
 def test_another_place_to_look_is_refused() -> None:

@@ -10,7 +10,7 @@ from ras_agent.budget import Ledger, Limits, metered
 from ras_agent.errors import BudgetExceeded, ModelCallError
 from ras_agent.events import AnswerToken, Event, emitting
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Failure, Passage, Source, Triple
+from ras_agent.records import Failure, Hit, Passage, Source, Step, Triple
 from ras_agent.tools.answer.citations import read_citations
 from ras_agent.tools.answer.forms import FORMS, answer_part
 from ras_agent.tools.answer.llm import LLMAnswerer, _TokenStream
@@ -20,12 +20,16 @@ LEITH = Passage("p2", "The Water of Leith flows through Edinburgh.", "Water of L
 PASSAGES = (BELL, LEITH)
 FLOWS = Triple("Water of Leith", "flows through", "Edinburgh", (Source("p2", 0, 43),))
 GRAPH = QuestionGraph((FLOWS,))
+STEPS = (
+    Step(1, "Where was Bell born?", (Hit(BELL, 1.0),)),
+    Step(2, "Which river flows through Edinburgh?", (Hit(LEITH, 1.0),), (FLOWS.id,), (FLOWS.id,)),
+)
 QUESTION = "Which river flows through the city where Bell was born?"
 OPTIONS = "Which river flows through Edinburgh?\nA) Clyde\nB) Water of Leith\nC) Tay"
 
 
 def answer(model: Any, question: str = QUESTION, **options: Any) -> Any:
-    return LLMAnswerer(model, **options).answer(question, GRAPH, PASSAGES)
+    return LLMAnswerer(model, **options).answer(question, GRAPH, PASSAGES, STEPS)
 
 
 def test_an_answer_with_the_passages_and_facts_that_it_cites(scripted_model: Any) -> None:
@@ -49,7 +53,7 @@ def test_the_prompt_shows_evidence_task_and_question_last(scripted_model: Any) -
 
 def test_without_retrieval_the_prompt_has_the_question_alone(scripted_model: Any) -> None:
     model = scripted_model("Answer: 4")
-    found = LLMAnswerer(model).answer("What is 2 + 2?", QuestionGraph(), ())
+    found = LLMAnswerer(model).answer("What is 2 + 2?", QuestionGraph(), (), ())
     assert (found.text, found.citations) == ("4", ())
     assert model.prompts[0].endswith("\nhuman: Question: What is 2 + 2?")
 
@@ -95,7 +99,7 @@ def test_prose_begins_behind_the_first_answer_label_and_other_answers_behind_the
 @pytest.mark.parametrize("style", FORMS)
 def test_worked_examples_have_the_form_of_their_style(scripted_model: Any, style: Any) -> None:
     answerer = LLMAnswerer(scripted_model(), style=style, few_shot=True)
-    turns = next(answerer._dialogue(QUESTION, GRAPH, PASSAGES)).turns
+    turns = next(answerer._dialogue(QUESTION, GRAPH, PASSAGES, STEPS)).turns
     examples = list(zip(turns[1:-1:2], turns[2:-1:2], strict=True))
     assert examples
     for asked, example in examples:
@@ -141,7 +145,7 @@ def test_a_model_that_must_answer_is_asked_again(scripted_model: Any) -> None:
 
 def test_a_model_that_must_answer_and_does_not_is_a_failure(scripted_model: Any) -> None:
     found = answer(scripted_model("Answer: [UNKNOWN]", "Answer: [UNKNOWN]"), may_abstain=False)
-    assert found.abstained
+    assert (found.text, found.abstained) == ("[UNKNOWN]", False)
     assert found.failures[0].message.startswith("[UNKNOWN] is no answer.")
 
 
@@ -237,7 +241,7 @@ def test_tokens_of_the_answer_alone_are_streamed(options: Any, reply: str, token
 async def test_the_asynchronous_twin_streams_too() -> None:
     events: list[Event] = []
     with emitting(events.append):
-        found = await LLMAnswerer(Words("Answer: Water of Leith [2]")).aanswer(QUESTION, GRAPH, PASSAGES)
+        found = await LLMAnswerer(Words("Answer: Water of Leith [2]")).aanswer(QUESTION, GRAPH, PASSAGES, STEPS)
     assert events == [AnswerToken("Water"), AnswerToken(" of"), AnswerToken(" Leith")]
     assert found.text == "Water of Leith"
 
@@ -250,7 +254,7 @@ hostile = st.lists(st.sampled_from(MARKS), min_size=1).map("".join)
 def test_hostile_evidence_cannot_leave_its_fence_nor_forge_numbers(text: str, question: str) -> None:
     fact = Triple(text, text, text, (Source("p1"),))
     passage = Passage("p1", text, text)
-    request = next(LLMAnswerer(Words(""))._dialogue(question, QuestionGraph((fact,)), [passage]))
+    request = next(LLMAnswerer(Words(""))._dialogue(question, QuestionGraph((fact,)), [passage], ()))
     turn = request.turns[-1].text
     assert [turn.count(mark) for mark in ("</passage>", "</facts>", "[UNKNOWN]", "[1]", "[2]", "[7]")] == [
         1,

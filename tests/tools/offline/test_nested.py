@@ -28,7 +28,7 @@ class Known:
     def __init__(self, answers: Mapping[str, str], confidence: float = 1.0, cites: str = "bell") -> None:
         self.answers, self.confidence, self.cites = answers, confidence, cites
 
-    def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage]) -> Answer:
+    def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]) -> Answer:
         if question not in self.answers:
             return UNKNOWN
         return Answer(self.answers[question], (Citation(1, self.cites, 0, 4),), confidence=self.confidence)
@@ -119,7 +119,7 @@ def test_a_name_that_is_a_description_itself_ends_all_the_same() -> None:
 
 
 def _answer(namer: Known, last: Known) -> Answer:
-    return NestedAnswerer(namer, last).answer(QUESTION, QuestionGraph(), [BELL, OTHER])
+    return NestedAnswerer(namer, last).answer(QUESTION, QuestionGraph(), [BELL, OTHER], ())
 
 
 def test_every_name_is_cited_before_the_answer() -> None:

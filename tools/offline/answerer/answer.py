@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ras_agent.protocols import Embedder, SpanReader
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Answer, Citation, Passage, Source
+from ras_agent.records import Answer, Citation, Passage, Source, Step
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import name_spans
 from ras_agent.text.words import stems
@@ -40,7 +40,7 @@ class OfflineAnswerer:
     ) -> None:
         self._embedder, self._reader, self._may_abstain, self._ranker = embedder, reader, may_abstain, ranker
 
-    def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage]) -> Answer:
+    def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]) -> Answer:
         """Return the answer as the passages write it; `confidence` is the token F1 to expect of it."""
         asked, found = analyse(question), read(passages[:MOST_READ])
         if not any(passage.sentences for passage in found):

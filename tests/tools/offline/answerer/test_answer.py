@@ -26,7 +26,7 @@ GRAPH = QuestionGraph(
 
 
 def answered(question: str, **options: bool) -> Answer:
-    return OfflineAnswerer(**options).answer(question, GRAPH, PASSAGES)
+    return OfflineAnswerer(**options).answer(question, GRAPH, PASSAGES, ())
 
 
 def test_a_date_is_answered_whole() -> None:
@@ -59,7 +59,7 @@ def test_a_yes_no_question_gets_yes_or_no() -> None:
 
 
 def test_nothing_to_read_is_no_answer() -> None:
-    found = OfflineAnswerer().answer("Who patented the telephone?", QuestionGraph(), ())
+    found = OfflineAnswerer().answer("Who patented the telephone?", QuestionGraph(), (), ())
     assert found == Answer(I_DO_NOT_KNOW, abstained=True)
 
 

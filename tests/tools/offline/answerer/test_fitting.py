@@ -53,5 +53,5 @@ def test_a_name_that_no_passage_holds_is_unheard() -> None:
 @pytest.mark.parametrize("question", ["In what year did Lena Frost visit Japan?", "How many dogs did Lena Frost have?"])
 def test_the_offline_answerer_does_not_know_what_the_passages_do_not_say(question: str) -> None:
     passages = [Passage("p", TEXT, "Lena Frost")]
-    assert OfflineAnswerer().answer(question, QuestionGraph(), passages).abstained
-    assert not OfflineAnswerer(may_abstain=False).answer(question, QuestionGraph(), passages).abstained
+    assert OfflineAnswerer().answer(question, QuestionGraph(), passages, ()).abstained
+    assert not OfflineAnswerer(may_abstain=False).answer(question, QuestionGraph(), passages, ()).abstained

@@ -37,12 +37,47 @@ class LayerWeights:
 
 
 @dataclass(frozen=True, slots=True)
+class ScoreHead:
+    """Holds the weights of the score, rectify(state @ state_weight + query @ query_weight + ... + bias) @ output.
+
+    state_weight, query_weight: (d, h). node_weight: (d, h) of a node's own vector, None for a network that reads none.
+    bias, output: (h,). output_bias: added to every score.
+    """
+
+    state_weight: Tensor
+    query_weight: Tensor
+    node_weight: Tensor | None
+    bias: Tensor
+    output: Tensor
+    output_bias: float
+
+    @classmethod
+    def of(cls, weights: Mapping[str, Tensor], name: str, width: int) -> ScoreHead:
+        """Take the two layers `name`.0 and `name`.2, whose inputs are state, query and, if any, the node's vector."""
+        state, query, *node = (part.t().contiguous() for part in weights[f"{name}.0.weight"].split(width, dim=1))
+        output, output_bias = weights[f"{name}.2.weight"][0].contiguous(), float(weights[f"{name}.2.bias"])
+        return cls(state, query, node[0] if node else None, weights[f"{name}.0.bias"], output, output_bias)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeInputs:
+    """Holds what a network reads of the nodes themselves, before any question: of G-reasoner, whose nodes have texts.
+
+    vectors: (N, d), of the nodes. initial: (N, d), the states that they start with; they enter every sum of messages.
+    """
+
+    vectors: Tensor
+    initial: Tensor
+
+
+@dataclass(frozen=True, slots=True)
 class GraphCache:
     """Holds everything that is cached for a graph.
 
     relation_states: (R, d) of every layer.
-    pre_norm: (N, d) each, the linear map's output for the background at layers 0, 1, ...; at layer 0 one row for all.
-    score_hidden: (N, 2d), the background's share of the score's hidden layer; None where it did not fit.
+    pre_norm: (N, d) each, the linear map's output for the background at layers 0, 1, ...; at layer 0 one row for all,
+        unless nodes have inputs.
+    score_hidden: (N, h), the background's share of the score's hidden layer; None where it did not fit.
     uncached_from: (N, d), float32, the background states that enter layer len(pre_norm), the first whose output is not
         cached, or the score; None where `score_hidden` is there.
     """
@@ -83,53 +118,77 @@ def norm_and_rectify(mixed: Tensor, layer: LayerWeights) -> Tensor:
 
 
 def build_cache(
-    weights: Mapping[str, Tensor], graph: GFMGraph, cache_bytes: int, half_cache: bool | None
+    weights: Mapping[str, Tensor],
+    graph: GFMGraph,
+    head: ScoreHead,
+    cache_bytes: int,
+    half_cache: bool | None,
+    nodes: NodeInputs | None = None,
 ) -> GraphCache:
     """Compute all relation states, and the background from layer 0 on as far as it fits.
 
     cache_bytes: for all of it; the relation states are cached even if they alone take more.
     half_cache: cache 16-bit integers; None: do so if float32 would take more than `cache_bytes`. The background itself
         is computed in float32, from float32.
+    nodes: without them all states that enter layer 0 are zeros, and so are its messages.
     """
     import torch
 
     layers = layer_weights(weights, torch.float32)
     width, count, relations = layers[0].bias.shape[0], graph.entities, len(graph.vectors)
+    hidden = len(head.bias) // width  # rows of a state's width
+    alike = nodes is None  # all entities leave layer 0 alike
     if half_cache is None:
-        # a row of each layer's background but the first's, and two of the hidden layer
-        half_cache = 4 * (width + 1) * (len(layers) * relations + (len(layers) + 1) * count) > cache_bytes
+        rows = len(layers) * relations + (len(layers) - alike + hidden) * count
+        half_cache = 4 * (width + 1) * rows > cache_bytes
     row = 2 * width + 4 if half_cache else 4 * width + 4
     left = cache_bytes - len(layers) * relations * row
     inputs = relation_inputs(weights, torch.from_numpy(graph.vectors))
-    # the states that enter layer 0 are zeros, and so are its messages: all entities leave it alike
-    state: Tensor | None = norm_and_rectify(layers[0].bias[None], layers[0]).expand(count, width).contiguous()
-    relation_states = [cache_rows(project_relations_in_blocks(weights, 0, inputs), half_cache)]
-    pre_norm, uncached_from = [cache_rows(layers[0].bias[None], half_cache)], None
-    for number, layer in enumerate(layers[1:], start=1):
+    relation_states, pre_norm, uncached_from = [], [], None
+    state: Tensor | None = None if nodes is None else nodes.initial
+    for number, layer in enumerate(layers):
         exact = project_relations_in_blocks(weights, number, inputs)
+        relation_states.append(cache_rows(exact, half_cache))
+        if number == 0 and alike:
+            state = norm_and_rectify(layer.bias[None], layer).expand(count, width).contiguous()
+            pre_norm.append(cache_rows(layer.bias[None], half_cache))
+            continue
         # a cached layer needs room for its output and for the float32 states that enter the next
         if state is not None and left < count * (row + 4 * width):
             # the states that enter layer 1 are still one row
-            uncached_from, state = state if number > 1 else state[:1].clone().expand(count, width), None
+            uncached_from = state[:1].clone().expand(count, width) if alike and number == 1 else state
+            state = None
         if state is not None:
-            output, state = _background_layer(graph, layer, state, CachedRows(exact, torch.ones(relations)), half_cache)
+            factors = CachedRows(exact, torch.ones(relations))
+            output, state = _background_layer(graph, layer, state, factors, half_cache, nodes)
             pre_norm.append(output)
             left -= count * row
-        relation_states.append(cache_rows(exact, half_cache))
     score_hidden = None
-    if state is not None and left < 2 * count * row:
+    if state is not None and left < hidden * count * row:
         uncached_from = state
     elif state is not None:
-        hidden_weight = weights["entity_model.mlp.0.weight"][:, :width].t()
-        blocks = range(0, max(1, count), ROWS_AT_ONCE)
+        blocks = (slice(begin, begin + ROWS_AT_ONCE) for begin in range(0, max(1, count), ROWS_AT_ONCE))
         score_hidden = join_rows(
-            [cache_rows(state[begin : begin + ROWS_AT_ONCE] @ hidden_weight, half_cache) for begin in blocks]
+            [cache_rows(background_share(head, state[block], nodes, block), half_cache) for block in blocks]
         )
     return GraphCache(tuple(relation_states), tuple(pre_norm), score_hidden, uncached_from)
 
 
+def background_share(head: ScoreHead, state: Tensor, nodes: NodeInputs | None, block: slice) -> Tensor:
+    """Return what the states of the entities `block` and their vectors add to the score's hidden layer, (rows, h)."""
+    share = state @ head.state_weight
+    if nodes is not None and head.node_weight is not None:
+        share += nodes.vectors[block] @ head.node_weight
+    return share
+
+
 def _background_layer(
-    graph: GFMGraph, layer: LayerWeights, state: Tensor, relation_states: CachedRows, half_cache: bool
+    graph: GFMGraph,
+    layer: LayerWeights,
+    state: Tensor,
+    relation_states: CachedRows,
+    half_cache: bool,
+    nodes: NodeInputs | None,
 ) -> tuple[CachedRows, Tensor]:
     """Compute one layer of the background: the linear map's output, cached, and the next states (N, d)."""
     import torch
@@ -137,10 +196,13 @@ def _background_layer(
     everyone, total = np.arange(len(state)), torch.empty(min(ROWS_AT_ONCE, len(state)), state.shape[1])
     outputs, following = [], torch.empty_like(state)
     for begin in range(0, max(1, len(state)), ROWS_AT_ONCE):  # a graph without entities is one empty block
-        targets = everyone[begin : begin + ROWS_AT_ONCE]
-        sums, own = total[: len(targets)], state[begin : begin + ROWS_AT_ONCE]
+        block = slice(begin, begin + ROWS_AT_ONCE)
+        targets, own = everyone[block], state[block]
+        sums = total[: len(targets)]
         propagate(graph, targets, everyone, state, relation_states, sums)
+        if nodes is not None:
+            sums += nodes.initial[block]
         mixed = torch.addmm(layer.bias, sums, layer.total_weight).addmm_(own, layer.state_weight)
-        torch.add(norm_and_rectify(mixed, layer), own, out=following[begin : begin + ROWS_AT_ONCE])
+        torch.add(norm_and_rectify(mixed, layer), own, out=following[block])
         outputs.append(cache_rows(mixed, half_cache))
     return join_rows(outputs), following

@@ -17,7 +17,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ras_agent.arrays import Floats, Ints
-from ras_agent.tools.gfm.cache import GraphCache, build_cache, layer_weights, norm_and_rectify
+from ras_agent.tools.gfm.cache import (
+    GraphCache,
+    NodeInputs,
+    ScoreHead,
+    background_share,
+    build_cache,
+    layer_weights,
+    norm_and_rectify,
+)
 from ras_agent.tools.gfm.cached_rows import CachedRows
 from ras_agent.tools.gfm.cpu_kernels import propagate, score_background, score_changed, update_changes
 from ras_agent.tools.gfm.graph import GFMGraph, GFMStart, OutgoingMessages
@@ -48,6 +56,8 @@ class GFMLayerStep:
 class FastGFM:
     """Scores one graph on the CPU. Calls may come from several threads."""
 
+    head_name = "entity_model.mlp"
+
     def __init__(
         self,
         weights: Mapping[str, Tensor],
@@ -73,17 +83,20 @@ class FastGFM:
         self.graph, self.weights = graph, weights
         self._outgoing, self._everyone = OutgoingMessages.of(graph), np.arange(graph.entities)
         with torch.inference_mode():
-            self.cache: GraphCache = build_cache(weights, graph, cache_bytes, half_cache)
             self._dtype = torch.bfloat16 if half_products else torch.float32
             self._layers = layer_weights(weights, self._dtype)
-            self._bounds = layer_bounds(self.cache, self._layers)
             width = self._layers[0].bias.shape[0]
-            self._negligible = negligible * width**0.5
             self._rows = max(1, NUMBERS_AT_ONCE // width)
-            of_state, of_question = weights["entity_model.mlp.0.weight"].chunk(2, dim=1)
-            self._score_state = of_state.t().contiguous().to(self._dtype)
-            self._score_question = of_question.t().contiguous()
-            self._score_output = weights["entity_model.mlp.2.weight"][0].contiguous()
+            self._head = ScoreHead.of(weights, self.head_name, width)
+            self._nodes = self._node_inputs()
+            self.cache: GraphCache = build_cache(weights, graph, self._head, cache_bytes, half_cache, self._nodes)
+            self._bounds = layer_bounds(self.cache, self._layers)
+            self._negligible = negligible * width**0.5
+            self._score_state = self._head.state_weight.to(self._dtype)
+
+    def _node_inputs(self) -> NodeInputs | None:
+        """Return what the network reads of the nodes themselves: nothing."""
+        return None
 
     @property
     def relation_states(self) -> tuple[CachedRows, ...]:
@@ -96,14 +109,14 @@ class FastGFM:
 
         with torch.inference_mode():
             queries = self._queries(questions)
-            parts = queries @ self._score_question + self.weights["entity_model.mlp.0.bias"]  # (B, 2d)
+            parts = queries @ self._head.query_weight + self._head.bias  # (B, h)
             if self.cache.score_hidden is None:
                 scores = np.empty((len(queries), self.graph.entities), dtype=np.float32)
             else:
-                scores = score_background(self.cache.score_hidden, parts, self._score_output)
+                scores = score_background(self.cache.score_hidden, parts, self._head.output)
             for row, start in enumerate(starts):
                 self._score(queries[row], parts[row], start, scores[row])
-            return scores + float(self.weights["entity_model.mlp.2.bias"])
+            return scores + np.float32(self._head.output_bias)
 
     def steps(self, question: Floats, start: GFMStart) -> Iterator[GFMLayerStep]:
         """Yield what each layer with a cached background computes for one question, sentence vector (text width,)."""
@@ -127,7 +140,7 @@ class FastGFM:
         return linear(vectors, self.weights["question_mlp.weight"], self.weights["question_mlp.bias"])
 
     def _initial(self, query: Tensor, start: GFMStart) -> tuple[Ints, Tensor]:
-        """Return the question's entities (k,), ascending, and their initial states (k, d): eq. 6."""
+        """Return the question's entities (k,), ascending, and how far it moves their initial states (k, d): eq. 6."""
         import torch
 
         order = np.argsort(start.entities, kind="stable")
@@ -157,7 +170,7 @@ class FastGFM:
             block = slice(begin, begin + self._rows)
             hidden = self._product(changes[block], self._score_state)
             entities = changed[block]
-            scores[entities] = score_changed(hidden, self.cache.score_hidden, entities, part, self._score_output)
+            scores[entities] = score_changed(hidden, self.cache.score_hidden, entities, part, self._head.output)
 
     def _next_changes(
         self, number: int, reached: Ints, sources: Ints, changes: Tensor, own: Ints, initial: Tensor
@@ -217,14 +230,17 @@ class FastGFM:
                 propagate(self.graph, self._everyone[begin:end], self._everyone, state, relation_states, total)
                 low, high = np.searchsorted(own, (begin, end))
                 total[torch.from_numpy(own[low:high] - begin)] += initial[low:high]
+                if self._nodes is not None:
+                    total += self._nodes.initial[begin:end]
                 mixed = self._product(total, layer.total_weight).add_(layer.bias)
                 mixed += self._product(state[begin:end], layer.state_weight)
                 torch.add(norm_and_rectify(mixed, layer), state[begin:end], out=following[begin:end])
             state, following = following, state
         scores = np.empty(len(state), dtype=np.float32)
         for begin in range(0, len(state), self._rows):
-            hidden = self._product(state[begin : begin + self._rows], self._score_state).add_(part).relu_()
-            scores[begin : begin + self._rows] = (hidden @ self._score_output).numpy()
+            block = slice(begin, begin + self._rows)
+            hidden = background_share(self._head, state[block], self._nodes, block).add_(part).relu_()
+            scores[block] = (hidden @ self._head.output).numpy()
         return scores
 
     def _product(self, left: Tensor, right: Tensor, out: Tensor | None = None) -> Tensor:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch")
 
-from ras_agent.tools.gfm.cache import build_cache, layer_weights  # noqa: E402
+from ras_agent.tools.gfm.cache import ScoreHead, build_cache, layer_weights  # noqa: E402
 from ras_agent.tools.gfm.graph import GFMGraph, OutgoingMessages  # noqa: E402
 from ras_agent.tools.gfm.reach import LayerBound, first_messages, layer_bounds, reached_entities  # noqa: E402
 
@@ -59,7 +59,7 @@ def test_a_length_that_is_not_a_number_reaches_its_targets() -> None:
 def test_the_bounds_of_a_layer_are_its_largest_factors(small: dict[str, Any]) -> None:
     weights = {name: torch.from_numpy(array) for name, array in small["weights"].items()}
     layers = layer_weights(weights, torch.float32)
-    cache = build_cache(weights, small["graph"], 10**9, False)
+    cache = build_cache(weights, small["graph"], ScoreHead.of(weights, "entity_model.mlp", 8), 10**9, False)
     bounds = layer_bounds(cache, layers)
     for number, bound in enumerate(bounds):
         states = cache.relation_states[number].values.numpy()
@@ -76,7 +76,7 @@ def test_a_small_change_of_the_messages_changes_no_state_by_more_than_the_bound(
     weights = {name: torch.from_numpy(array).double() for name, array in small["weights"].items()}
     single = {name: tensor.float() for name, tensor in weights.items()}
     layer = layer_weights(weights, torch.float64)[1]
-    cache = build_cache(single, small["graph"], 10**9, False)
+    cache = build_cache(single, small["graph"], ScoreHead.of(single, "entity_model.mlp", 8), 10**9, False)
     bound = layer_bounds(cache, layer_weights(single, torch.float32))[1]
     background = cache.pre_norm[1].values.double()
     change = torch.from_numpy(np.random.default_rng(0).normal(size=(500, 1, 8))) * 1e-6

@@ -1,0 +1,230 @@
+"""G-reasoner (arXiv:2509.24276): GFM-RAG's network on a graph whose nodes have texts, documents among them.
+
+    query = question_mlp(question)      node = ent_mlp(its text's vector)
+    initial state = early_fuse_mlp([m * query; node]), where m is 1 for the question's nodes and 0 for all others
+    six layers as in ras_agent.tools.gfm.network, with the initial state in every sum of messages
+    logit = predict_mlp([last state; query; node])
+
+This follows the published code with its "early-late-fusion", which its released weights have. `plain_reasoner_scores`
+is the reference. FastReasoner computes what a question changes, as FastGFM does: since m is 0 for nearly all nodes,
+their initial states are known before the question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ras_agent.arrays import Floats, Ints
+from ras_agent.errors import WeightsError
+from ras_agent.tools.gfm.cache import NodeInputs
+from ras_agent.tools.gfm.cpu import CACHE_BYTES, NEGLIGIBLE, FastGFM
+from ras_agent.tools.gfm.graph import GFMGraph, GFMStart
+from ras_agent.tools.gfm.network import (
+    GraphTensors,
+    aggregate,
+    layer_count,
+    message,
+    project_relations,
+    relation_inputs,
+    update,
+)
+from ras_agent.tools.gfm.weights import GFMConfig, read_config, read_weights
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+_FUSION = "early-late-fusion"
+_ENTITY_MODEL = {
+    "message_func": "distmult",
+    "aggregate_func": "sum",
+    "short_cut": True,
+    "layer_norm": True,
+    "concat_hidden": False,
+    "activation": "relu",
+    "return_hidden": True,
+}
+_DATASET = {"use_node_feat": True, "use_relation_feat": True, "use_edge_feat": False}
+
+
+@dataclass(frozen=True, slots=True)
+class ReasonerConfig:
+    """Describes a G-reasoner network. The defaults are those of the published one, G-reasoner-34M.
+
+    text_width: width of the vectors of questions, nodes and relations. width: width d of the nodes' states.
+    text_model: the encoder that the weights were trained with; empty if unknown.
+    query_instruct, passage_instruct: what is put before a question, and before the text of a node or relation.
+    inverse: see GFMConfig.
+    """
+
+    text_width: int = 1024
+    width: int = 1024
+    layers: int = 6
+    text_model: str = "Qwen/Qwen3-Embedding-0.6B"
+    query_instruct: str = ""
+    passage_instruct: str = ""
+    inverse: str = "text"
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Return the shape of every weight by its published name."""
+        d, text = self.width, self.text_width
+        shapes = {
+            name: shape
+            for name, shape in GFMConfig(text, d, self.layers).shapes().items()
+            if not name.startswith("entity_model.mlp.")
+        }
+        linear = {
+            "ent_mlp": (d, text),
+            "early_fuse_mlp.0": (d, 2 * d),
+            "early_fuse_mlp.2": (d, d),
+            "predict_mlp.0": (d, 3 * d),
+            "predict_mlp.2": (1, d),
+        }
+        for name, shape in linear.items():
+            shapes |= {f"{name}.weight": shape, f"{name}.bias": shape[:1]}
+        return shapes
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], where: str = "config.json") -> ReasonerConfig:
+        """Read the config.json that comes with published weights. A field that is null has its default.
+
+        Raises WeightsError for a field that is missing, or whose value this package does not support.
+        """
+        try:
+            return cls._published(data, where)
+        except (AttributeError, KeyError, TypeError, IndexError) as error:
+            raise WeightsError(f"{where}: not a G-reasoner network's configuration: {error!r}") from error
+
+    @classmethod
+    def _published(cls, data: Mapping[str, Any], where: str) -> ReasonerConfig:
+        model, dataset = data["model_config"], data.get("dataset_config") or {}
+        entity = model["entity_model"]
+        if model.get("use_ent_emb") != _FUSION:
+            raise WeightsError(
+                f"{where}: use_ent_emb is {model.get('use_ent_emb')!r}, and of a G-reasoner network {_FUSION!r}; "
+                "weights without node texts are for the retriever 'gfm'"
+            )
+        encoder = data.get("text_emb_model_config") or dataset.get("text_emb_model_cfgs") or {}
+        for part, expected in ((entity, _ENTITY_MODEL), (dataset, _DATASET), (encoder, {"normalize": True})):
+            for field, value in expected.items():
+                if part.get(field) not in (value, None):
+                    raise WeightsError(f"{where}: {field} is {part[field]!r}; only {value!r} is supported")
+        if not entity.get("return_hidden"):
+            raise WeightsError(f"{where}: return_hidden has to be true for {_FUSION}")
+        inverse = {"text": "text", "inverse": "negated"}.get(dataset.get("inverse_relation_feat") or "text")
+        if inverse is None:
+            raise WeightsError(
+                f"{where}: inverse_relation_feat is {dataset['inverse_relation_feat']!r}; 'text' or 'inverse' is known"
+            )
+        widths = {entity["input_dim"], *entity["hidden_dims"]}
+        if len(widths) != 1:
+            raise WeightsError(f"{where}: input_dim and hidden_dims have to be one width, got {sorted(widths)}")
+        return cls(
+            text_width=model["feat_dim"],
+            width=widths.pop(),
+            layers=len(entity["hidden_dims"]),
+            text_model=encoder.get("text_emb_model_name") or "",
+            query_instruct=encoder.get("query_instruct") or "",
+            passage_instruct=encoder.get("passage_instruct") or "",
+            inverse=inverse,
+        )
+
+
+def load_reasoner(folder: Path) -> tuple[ReasonerConfig, dict[str, Tensor]]:
+    """Read a folder's configuration and its weights, as float32.
+
+    Raises WeightsError where a file is missing, damaged or of another shape; MissingExtra without torch.
+    """
+    config = ReasonerConfig.from_dict(read_config(folder / "config.json"), str(folder / "config.json"))
+    return config, read_weights(folder, config.shapes())
+
+
+def plain_reasoner_scores(
+    weights: Mapping[str, Tensor], graph: GraphTensors, nodes: Tensor, questions: Tensor, start: Tensor
+) -> Tensor:
+    """Return the nodes' logits (B, N) for vectors `questions` (B, text width) and `nodes` (N, text width).
+
+    start: (B, N), 1 for the question's nodes and 0 for all others.
+    """
+    import torch
+    from torch.nn.functional import linear
+
+    query = linear(questions, weights["question_mlp.weight"], weights["question_mlp.bias"])  # (B, d)
+    node = linear(nodes, weights["ent_mlp.weight"], weights["ent_mlp.bias"])[:, None].expand(-1, len(query), -1)
+    initial = _two_layers(weights, "early_fuse_mlp", torch.cat((start.t()[..., None] * query, node), dim=-1))
+    inputs, state = relation_inputs(weights, graph.vectors), initial  # (N, B, d)
+    for layer in range(layer_count(weights)):
+        factors = project_relations(weights, layer, inputs).index_select(0, graph.relation)
+        messages = message(state.index_select(0, graph.source), factors)
+        state = update(weights, layer, state, aggregate(initial, graph.target, messages))
+    features = torch.cat((state, query.expand_as(state), node), dim=-1)
+    return _two_layers(weights, "predict_mlp", features).squeeze(-1).t()
+
+
+def _two_layers(weights: Mapping[str, Tensor], name: str, inputs: Tensor) -> Tensor:
+    from torch.nn.functional import linear, relu
+
+    hidden = relu(linear(inputs, weights[f"{name}.0.weight"], weights[f"{name}.0.bias"]))
+    return linear(hidden, weights[f"{name}.2.weight"], weights[f"{name}.2.bias"])
+
+
+class FastReasoner(FastGFM):
+    """Scores all nodes of one graph on the CPU. Calls may come from several threads."""
+
+    head_name = "predict_mlp"
+
+    def __init__(
+        self,
+        weights: Mapping[str, Tensor],
+        graph: GFMGraph,
+        nodes: Floats,
+        *,
+        cache_bytes: int = CACHE_BYTES,
+        half_cache: bool | None = None,
+        negligible: float = NEGLIGIBLE,
+    ) -> None:
+        """Compute all that no question changes. nodes: (N, text width), the vectors of the nodes' texts.
+
+        cache_bytes, half_cache, negligible: see FastGFM.
+        """
+        self._texts = nodes
+        super().__init__(weights, graph, cache_bytes=cache_bytes, half_cache=half_cache, negligible=negligible)
+        if self.cache.uncached_from is None:
+            self._nodes = None  # its shares are cached
+
+    def _node_inputs(self) -> NodeInputs:
+        import torch
+
+        blocks = [self._fused(torch.from_numpy(block)) for block in _blocks(self._texts, self._rows)]
+        vectors, initial = (torch.cat(parts) for parts in zip(*blocks, strict=True))
+        return NodeInputs(vectors, initial)
+
+    def _fused(self, texts: Tensor, query: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Return nodes' own vectors (k, d) and the states that they start with (k, d), for texts (k, text width).
+
+        query: (k, d), of a question's nodes; None for nodes that no question starts from.
+        """
+        import torch
+        from torch.nn.functional import linear
+
+        node = linear(texts, self.weights["ent_mlp.weight"], self.weights["ent_mlp.bias"])
+        asked = torch.zeros_like(node) if query is None else query
+        return node, _two_layers(self.weights, "early_fuse_mlp", torch.cat((asked, node), dim=-1))
+
+    def _initial(self, query: Tensor, start: GFMStart) -> tuple[Ints, Tensor]:
+        import torch
+
+        order = np.argsort(start.entities, kind="stable")
+        entities = np.asarray(start.entities, dtype=np.int64)[order]
+        marks = torch.from_numpy(np.asarray(start.weights, dtype=np.float32)[order])
+        texts = torch.from_numpy(np.asarray(self._texts[entities], dtype=np.float32))
+        return entities, self._fused(texts, marks[:, None] * query)[1] - self._fused(texts)[1]
+
+
+def _blocks(rows: Floats, size: int) -> list[Floats]:
+    """Cut `rows` into blocks; one without rows if there are none."""
+    return [np.ascontiguousarray(rows[begin : begin + size]) for begin in range(0, max(1, len(rows)), size)]

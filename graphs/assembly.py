@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import Runnable
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -27,11 +27,12 @@ from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.roles import role_name
 
 # what a user may write for each part of an agent
-AnyPlanner = Planner | BaseChatModel | str
-AnyReasoner = Reasoner | BaseChatModel | str
-AnyExtractor = Extractor | BaseChatModel | str | None
-AnyAnswerer = Answerer | BaseChatModel | str
-AnyRetriever = Retriever | BaseRetriever | str
+AnyModel = Runnable[Any, Any] | str  # a chat model, or a runnable around one
+AnyPlanner = Planner | AnyModel | None
+AnyReasoner = Reasoner | AnyModel | None
+AnyExtractor = Extractor | AnyModel | None
+AnyAnswerer = Answerer | AnyModel | None
+AnyRetriever = Retriever | BaseRetriever | str | None
 AnyIndex = PassageIndex | str | Path | Sequence[Passage] | None
 AnyCheckpointer = BaseCheckpointSaver[Any] | bool | None
 

@@ -10,7 +10,6 @@ from langgraph.graph import END, START
 from ras_agent.budget import Limits
 from ras_agent.graphs import decide, nodes
 from ras_agent.graphs.assembly import (
-    DEFAULT_LIMITS,
     Agent,
     AgentGraph,
     AnyAnswerer,
@@ -19,23 +18,25 @@ from ras_agent.graphs.assembly import (
     AnyIndex,
     AnyReasoner,
     AnyRetriever,
-    needs_facts,
 )
+from ras_agent.graphs.from_settings import roles_of
 from ras_agent.graphs.registry import GraphSpec
 from ras_agent.graphs.state import Beginning
-from ras_agent.tools.retrieve.resolve import resolve_retriever
-from ras_agent.tools.roles import resolve_answerer, resolve_extractor, resolve_reasoner, role_name
+from ras_agent.settings import Settings
 
 
 def create_ircot_agent(
     *,
-    planner: AnyReasoner = "offline",
-    answerer: AnyAnswerer = "offline",
-    extractor: AnyExtractor = None,
-    retriever: AnyRetriever = "bm25",
     index: AnyIndex = None,
-    limits: Limits = DEFAULT_LIMITS,
+    planner: AnyReasoner = None,
+    answerer: AnyAnswerer = None,
+    extractor: AnyExtractor = None,
+    retriever: AnyRetriever = None,
+    limits: Limits | None = None,
+    preset: str | None = None,
     checkpointer: AnyCheckpointer = None,
+    settings: Settings | None = None,
+    task: str = "",
 ) -> Agent:
     """Make an IRCoT agent, a compiled LangGraph graph; parameters, input and output as for `create_ras_agent`.
 
@@ -44,19 +45,20 @@ def create_ircot_agent(
     stays empty. `limits.max_hops` counts retrievals, that with the question included; a published step limit counts
     sentences and is one less. The published settings (2 steps for HotpotQA and 2Wiki, 4 for MuSiQue, 10 passages) are
     `Limits(max_hops=3, k=10)` and `Limits(max_hops=5, k=10)`.
+    preset: none; a preset is RAS's.
     """
-    if extractor is None and needs_facts(answerer):
-        extractor = role_name(answerer)
-    structured = extractor is not None
+    roles = roles_of("ircot", settings, index, task, planner=planner, extractor=extractor, answerer=answerer,
+                     retriever=retriever, limits=limits, preset=preset)  # fmt: skip
+    structured = roles.extractor is not None
 
-    graph = AgentGraph(limits)
+    graph = AgentGraph(roles.limits)
     graph.add_body("begin", nodes.begin(), reads=Beginning)
-    graph.add_body("reason", decide.reason(resolve_reasoner(planner), structured=structured))
-    graph.add_body("retrieve", nodes.retrieve(resolve_retriever(retriever, index)))
+    graph.add_body("reason", decide.reason(roles.planner, structured=structured))
+    graph.add_body("retrieve", nodes.retrieve(roles.retriever))
     graph.add_body("merge", nodes.merge(thinking=True))
-    graph.add_body("answer", nodes.answer(resolve_answerer(answerer, style="reader")))
-    if structured:
-        graph.add_body("structure", nodes.structure(resolve_extractor(extractor)))
+    graph.add_body("answer", nodes.answer(roles.answerer))
+    if roles.extractor is not None:
+        graph.add_body("structure", nodes.structure(roles.extractor))
 
     graph.add_edge(START, "begin")
     graph.add_edge("begin", "reason")

@@ -7,43 +7,47 @@ from langgraph.graph import END, START
 from ras_agent.budget import Limits
 from ras_agent.graphs import nodes
 from ras_agent.graphs.assembly import (
-    DEFAULT_LIMITS,
     Agent,
     AgentGraph,
     AnyAnswerer,
     AnyCheckpointer,
     AnyExtractor,
     AnyIndex,
+    AnyPlanner,
     AnyRetriever,
-    matching_extractor,
 )
+from ras_agent.graphs.from_settings import roles_of
 from ras_agent.graphs.registry import GraphSpec
 from ras_agent.graphs.state import Beginning
-from ras_agent.tools.retrieve.resolve import resolve_retriever
-from ras_agent.tools.roles import resolve_answerer, resolve_extractor
+from ras_agent.settings import Settings
 
 
 def create_single_shot_agent(
     *,
-    answerer: AnyAnswerer = "offline",
-    extractor: AnyExtractor = None,
-    retriever: AnyRetriever = "bm25",
     index: AnyIndex = None,
-    limits: Limits = DEFAULT_LIMITS,
+    planner: AnyPlanner = None,
+    answerer: AnyAnswerer = None,
+    extractor: AnyExtractor = None,
+    retriever: AnyRetriever = None,
+    limits: Limits | None = None,
+    preset: str | None = None,
     checkpointer: AnyCheckpointer = None,
+    settings: Settings | None = None,
+    task: str = "",
 ) -> Agent:
     """Make an agent of one hop, a compiled LangGraph graph; parameters, input and output as for `create_ras_agent`.
 
-    The extractor follows the answerer, as there is no planner.
+    planner: taken so that the three factories take the same arguments, and unused, for nothing is planned; the
+    extractor follows the answerer. preset: none; a preset is RAS's.
     """
-    extract = resolve_extractor(matching_extractor(answerer) if extractor is None else extractor)
-
-    graph = AgentGraph(limits)
+    roles = roles_of("single-shot", settings, index, task, planner=planner, extractor=extractor, answerer=answerer,
+                     retriever=retriever, limits=limits, preset=preset)  # fmt: skip
+    graph = AgentGraph(roles.limits)
     graph.add_body("begin", nodes.begin(least_steps=5, stop_reason="single_shot"), reads=Beginning)
-    graph.add_body("retrieve", nodes.retrieve(resolve_retriever(retriever, index)))
-    graph.add_body("structure", nodes.structure(extract))
+    graph.add_body("retrieve", nodes.retrieve(roles.retriever))
+    graph.add_body("structure", nodes.structure(roles.extractor))
     graph.add_body("merge", nodes.merge())
-    graph.add_body("answer", nodes.answer(resolve_answerer(answerer)))
+    graph.add_body("answer", nodes.answer(roles.answerer))
 
     graph.add_edge(START, "begin")
     graph.add_edge("begin", "retrieve")

@@ -34,6 +34,7 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
+from ras_agent.budget import Limits
 from ras_agent.errors import SettingsError, UnknownName
 from ras_agent.records import AnswerStyle
 from ras_agent.registry import known, names
@@ -109,8 +110,11 @@ class Settings(BaseModel):
     prompts: Path | None = _MODELS(None, "Folder of your own prompts.")
     triple_cache: Path | None = _MODELS(None, "File that stores the facts of each passage, read once for all runs.")
     cache: Path | None = _CALLS(None, "File that stores model replies, so that a run can be replayed.")
-    temperature: float | None = _CALLS(None, "Sampling temperature; if not set, the model's own.")
+    temperature: float | None = _CALLS(
+        None, "Sampling temperature; if not set, 0 for planner and extractor, the model's own for the answerer."
+    )
     timeout: PositiveFloat = _CALLS(60.0, "Seconds that one try of a model call may take.")
+    retries: NonNegativeInt = _CALLS(4, "Most further tries of a model call that failed for a moment.")
     requests_per_minute: PositiveInt | None = _CALLS(None, "Most model calls per minute; if not set, no limit.")
     tokens_per_minute: PositiveInt | None = _CALLS(None, "Most tokens per minute; if not set, no limit.")
     in_flight: PositiveInt = _CALLS(16, "Most model calls at the same time.")
@@ -125,6 +129,11 @@ class Settings(BaseModel):
     text_field: str = _RECORDS("text", "Key or column of the text.")
     title_field: str = _RECORDS("title", "Key or column of the title.")
     id_field: str = _RECORDS("id", "Key or column of the id; '' numbers the records.")
+
+    @property
+    def limits(self) -> Limits:
+        """The limits of a run."""
+        return Limits(**self.model_dump(include=set(Limits.names())))
 
     @field_validator("graph")
     @classmethod

@@ -11,12 +11,14 @@ A role is written as an object that fits its protocol, as a LangChain chat model
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from inspect import signature
 from typing import Any, cast
 
 from ras_agent.errors import SettingsError, UnknownName
 from ras_agent.protocols import Answerer, Extractor, Planner, Reasoner
 from ras_agent.registry import find, names
+from ras_agent.tools.chat.client import ChatSettings
 from ras_agent.tools.chat.models import is_chat_model, model_name, printable
 
 _PROTOCOLS: dict[str, type] = {
@@ -25,6 +27,8 @@ _PROTOCOLS: dict[str, type] = {
     "answerer": Answerer,
     "reasoner": Reasoner,
 }
+# asked to decide and to copy, not to write: their models sample at temperature 0 unless a setting says otherwise
+_PRECISE = frozenset(("planner", "reasoner", "extractor"))
 
 
 def resolve_planner(spec: object, **options: Any) -> Planner:
@@ -78,6 +82,10 @@ def _named(kind: str, spec: str, options: dict[str, Any]) -> object:
         return _fitting(kind, make(*filter(None, [argument]), **_understood(make, options)))
     if not argument:
         raise UnknownName(kind, spec, (*registered, "<provider>:<model>"))
+    if kind in _PRECISE:
+        asking = options.get("settings") or ChatSettings()
+        asking = asking if asking.temperature is not None else replace(asking, temperature=0.0)
+        options = {**options, "settings": asking}
     try:
         return find(kind, "llm")(spec, **options)
     except SettingsError as error:

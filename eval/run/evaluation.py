@@ -22,7 +22,7 @@ from ras_agent.eval.run.result import Result
 from ras_agent.eval.run.runner import AskQuestion, EvaluatedSystem, evaluate, remaining
 from ras_agent.eval.run.spread import HERE, Spread
 from ras_agent.eval.run.summarise import summarise
-from ras_agent.graphs.from_settings import limits_of, role_specs
+from ras_agent.graphs.from_settings import role_specs
 from ras_agent.graphs.registry import graph_spec
 from ras_agent.records import JSON
 from ras_agent.settings import Settings
@@ -154,7 +154,7 @@ def prepare_run(
         corpus_sha256=material.corpus_sha256,
         graph=graph,
         roles=roles,
-        limits=run.limits or limits_of(settings),
+        limits=run.limits or settings.limits,
         metrics=wanted,
         seed=run.seed,
         retrieval_only=run.retrieval_only,

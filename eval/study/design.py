@@ -13,7 +13,7 @@ from ras_agent.eval.run.evaluation import Configuration
 from ras_agent.eval.run.material import Material
 from ras_agent.eval.run.result import Result
 from ras_agent.eval.run.runner import AskQuestion, agent_asker
-from ras_agent.graphs.from_settings import Roles, agent_of, roles_from_settings
+from ras_agent.graphs.from_settings import Roles, agent_of, roles_of
 from ras_agent.records import JSON
 from ras_agent.settings import Settings
 
@@ -113,7 +113,7 @@ Asker = Callable[[Material, Settings], AskQuestion]
 
 def parts(material: Material, settings: Settings) -> Roles:
     """Return the parts of the agent that a run without changes would ask."""
-    return roles_from_settings(settings, material.index, task=material.asked.instructions.get("answer", ""))
+    return roles_of(settings.graph, settings, material.index, material.asked.instructions.get("answer", ""))
 
 
 def replaced(change: Callable[[Roles], Roles]) -> Asker:

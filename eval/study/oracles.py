@@ -25,7 +25,7 @@ from ras_agent.eval.run.material import Material
 from ras_agent.eval.run.result import Result
 from ras_agent.eval.study.design import Choices, Design, LeftOut, Shown, extended, replaced_for_each
 from ras_agent.eval.study.tables import compared, left_out_lines, markdown_matrix, markdown_rows, matrix
-from ras_agent.graphs.from_settings import Roles, limits_of
+from ras_agent.graphs.from_settings import Roles
 from ras_agent.graphs.registry import graph_spec
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Answer, Citation, Hit, Passage, Plan, Step
@@ -46,7 +46,7 @@ def oracles_design(material: Material, settings: Settings, choices: Choices) -> 
     runs = []
     for within, planned, found in product(("", "facts", "passages"), planners, retrievers):
         oracles = {"planner": planned, "retriever": found, "answerer": within}
-        limits = limits_of(settings)
+        limits = settings.limits
         runs.append(
             Configuration(
                 _name(planned, found, within),

@@ -4,8 +4,8 @@ import pytest
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
 
 from ras_agent.errors import UnknownName
-from ras_agent.graphs import ras as ras_module
 from ras_agent.graphs.assembly import matching_extractor, needs_facts
+from ras_agent.registry import PLUGINS
 
 
 def test_the_extractor_follows_a_planner_that_is_a_model():
@@ -19,8 +19,6 @@ def test_the_extractor_follows_a_registered_name_that_extractors_have_too():
 
 
 def test_any_other_planner_goes_with_the_offline_extractor(fakes, monkeypatch):
-    from ras_agent.registry import PLUGINS
-
     monkeypatch.setitem(PLUGINS["planner"], "planner-only", "somewhere:Planner")
     assert matching_extractor("planner-only:/path") == "offline"
     assert matching_extractor(fakes.ScriptedPlanner()) == "offline"
@@ -37,20 +35,17 @@ def test_an_answerer_without_a_model_needs_facts(fakes):
     assert not needs_facts(fakes.CountingAnswerer())
 
 
-def test_the_paper_preset_asks_for_an_answerer_that_reads_the_chain_and_always_answers(ras, monkeypatch):
-    asked = {}
+def test_the_paper_preset_asks_for_an_answerer_that_reads_the_chain_and_always_answers(ras, fakes, monkeypatch):
+    asked = []
 
-    def resolve(spec, **options):
-        asked[spec] = options
-        return spec
+    def make(*, may_abstain, layout):
+        asked.append((may_abstain, layout))
+        return fakes.CountingAnswerer()
 
-    monkeypatch.setattr(ras_module, "resolve_answerer", resolve)
+    monkeypatch.setitem(PLUGINS["answerer"], "ours", make)
     ras("q", answerer="ours")
-    ras("q", answerer="published", preset="paper")
-    assert asked == {
-        "ours": {"may_abstain": True, "layout": "evidence"},
-        "published": {"may_abstain": False, "layout": "chain"},
-    }
+    ras("q", answerer="ours", preset="paper")
+    assert asked == [(True, "evidence"), (False, "chain")]
 
 
 def test_an_unknown_name_is_reported_as_the_planners(ras):

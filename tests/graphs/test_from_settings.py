@@ -1,16 +1,18 @@
 """An agent's parts come from settings and from what its graph's spec says."""
 
+from inspect import signature
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ras_agent import registry
+from ras_agent import Limits, create_ircot_agent, create_ras_agent, create_single_shot_agent, registry
 from ras_agent.errors import SettingsError
-from ras_agent.graphs.from_settings import agent_from_settings, role_specs, roles_from_settings
+from ras_agent.graphs.from_settings import agent_from_settings, role_specs, roles_of
 from ras_agent.graphs.registry import GraphSpec, graph_spec
-from ras_agent.graphs.single_shot import create_single_shot_agent
 from ras_agent.records import Passage
 from ras_agent.settings import Settings
+from ras_agent.tools.index.store import PassageIndex
 
 CORPUS = [Passage("bell", "Bell was born in Edinburgh.")]
 MODEL = "openai:gpt-4o-mini"
@@ -43,10 +45,10 @@ def test_a_graph_has_the_roles_that_its_spec_names(
 def test_few_shot_and_task_reach_the_roles_of_ircot(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VLLM_API_KEY", "none")
     model = "vllm:http://127.0.0.1:9/v1#m"
-    roles = roles_from_settings(Settings(graph="ircot", llm=model, few_shot=True), CORPUS, task="Name a river.")
+    roles = roles_of("ircot", Settings(llm=model, few_shot=True), CORPUS, "Name a river.")
     for role, prompt in ((roles.planner, "next-sentence-few-shot"), (roles.answerer, "reader-few-shot")):
-        assert role._prompt.name == prompt  # type: ignore[union-attr]
-        assert role._task == "Name a river."  # type: ignore[union-attr]
+        assert role._prompt.name == prompt
+        assert role._task == "Name a river."
 
 
 def test_a_graphs_own_kind_of_planner_is_made_of_what_the_user_writes(registered: Any) -> None:
@@ -75,3 +77,51 @@ def test_a_plug_in_that_is_no_spec_is_a_type_error(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(registry.PLUGINS, "graph", {"mine": create_single_shot_agent})
     with pytest.raises(TypeError, match=r"graph 'mine' must be a ras_agent\.graphs\.registry\.GraphSpec, got"):
         graph_spec("mine")
+
+
+# ---- the factories and settings
+
+FACTORIES = (create_ras_agent, create_ircot_agent, create_single_shot_agent)
+
+
+def test_the_factories_take_the_same_arguments() -> None:
+    ras, ircot, single = (list(signature(create).parameters) for create in FACTORIES)
+    assert ras == ircot == single
+
+
+@pytest.mark.parametrize("create", FACTORIES)
+def test_settings_name_what_no_argument_names(create: Any, tmp_path: Path, scripted_llm: Any) -> None:
+    (tmp_path / "may-abstain.txt").write_text("Ask the parrot.")
+    scripted_llm.script({"when": "Ask the parrot.", "reply": "Answer: Edinburgh [1]"})
+    settings = Settings(answerer=scripted_llm.spec, extractor="offline", prompts=tmp_path, temperature=0.5, max_hops=1)
+    agent = create(index=CORPUS, settings=settings, task="Name a city.")
+    out = agent.invoke({"question": "Where was Bell born?"})
+    assert (out["answer"], len(out["steps"]), out["failures"]) == ("Edinburgh", 1, [])
+    assert "Name a city." in scripted_llm.requests()[0]["messages"][-1]["content"]
+    assert [request["temperature"] for request in scripted_llm.requests()] == [0.5]
+
+
+def test_an_argument_wins_over_settings() -> None:
+    settings = Settings(planner="nobody:model", retriever="dense", index=Path("nowhere"), max_hops=1, graph="ircot")
+    agent = create_ras_agent(
+        planner="offline", retriever="bm25", index=CORPUS, limits=Limits(max_hops=2), settings=settings
+    )
+    assert agent.name == "ras"
+    assert agent.invoke({"question": "Where was Bell born?"})["answer"] == "Edinburgh"
+
+
+def test_the_index_may_be_a_setting(tmp_path: Path) -> None:
+    PassageIndex.create(tmp_path / "index").add(CORPUS)
+    agent = create_ras_agent(settings=Settings(index=tmp_path / "index"))
+    assert agent.invoke({"question": "Where was Bell born?"})["answer"] == "Edinburgh"
+
+
+def test_models_made_of_strings_decide_and_read_at_temperature_0_and_answer_at_their_own(scripted_llm: Any) -> None:
+    scripted_llm.script(
+        {"when": "You steer", "reply": "[SUBQ] Where was Bell born?"},
+        {"when": "[1]", "reply": "(S> Bell | P> was born in | O> Edinburgh)"},
+        {"when": "You answer questions", "reply": "Answer: Edinburgh [1]"},
+    )
+    settings = Settings(llm=scripted_llm.spec, max_hops=1)
+    create_ras_agent(index=CORPUS, settings=settings).invoke({"question": "Where was Bell born?"})
+    assert [request.get("temperature") for request in scripted_llm.requests()] == [0.0, 0.0, None]

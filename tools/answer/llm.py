@@ -78,7 +78,7 @@ class LLMAnswerer:
     @property
     def timeout(self) -> float:
         """Return the seconds that an answer may take beyond the run's max_seconds."""
-        return self._chat.settings.timeout
+        return self._chat.timeout
 
     def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]) -> Answer:
         """Return the answer, also as AnswerToken events where events are streamed.

@@ -18,6 +18,7 @@ from ras_agent.budget import Ledger, current_ledger
 from ras_agent.errors import BudgetExceeded, ModelCallError
 from ras_agent.prompts import Turn
 from ras_agent.records import Call
+from ras_agent.settings import Settings
 from ras_agent.tools.chat.cache import ReplyCache, ReplySlot, SingleFlight
 from ras_agent.tools.chat.http import BrokenReply, RefusedReply
 from ras_agent.tools.chat.limits import Booking, Clock, Deadline, Limiter, Rates, TooLate, shared_limiter
@@ -27,6 +28,7 @@ from ras_agent.tools.chat.models import (
     is_chat_model,
     model_name,
     printable,
+    retries_itself,
     sampling_parameters,
     without_secrets,
 )
@@ -34,6 +36,9 @@ from ras_agent.tools.chat.retry import RetryPolicy, causes, diagnosis, retry_aft
 
 MOST_CHARACTERS = 1_000_000
 """The longest text of a reply that is read."""
+
+TIMEOUT = 60.0
+"""Seconds that one try of a call may take, of a model built from a string, unless settings say otherwise."""
 
 # a server that is starting may refuse once; after the second time nothing is there
 _UNREACHABLE_TRIES = 2
@@ -76,19 +81,34 @@ class ChatSettings:
     """Says how models are built from strings, and how any model is called.
 
     temperature, max_tokens: for models built from a string; None leaves the provider's default.
-    timeout: seconds one try may take, from its beginning to the last byte of its reply. A model object that comes
-        without settings has its own timeout alone; it should have its own retries off.
+    timeout: seconds one try may take, from its beginning to the last byte of its reply. None: 60 for models built from
+        a string, a model object's own timeout for the others.
     rates: the limits of the model's endpoint; None leaves those it has. All roles on one endpoint share one limiter.
+    retry: None is the default policy for models built from a string, and for model objects that have no retries of
+        their own; one that has (`max_retries`, `with_retry`) decides itself, and is tried once.
     cache: a file of replies; a request found in it is answered from it.
     """
 
     temperature: float | None = None
     max_tokens: int | None = None
-    timeout: float = 60.0
+    timeout: float | None = None
     rates: Rates | None = None
-    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    retry: RetryPolicy | None = None
     cache: str | Path | None = None
     clock: Clock = field(default_factory=Clock)
+
+    @classmethod
+    def of(cls, settings: Settings) -> ChatSettings:
+        """Return how the settings of a run want models to be called; what was not set is left to the model."""
+        chosen = settings.model_fields_set
+        rates = Rates(settings.requests_per_minute, settings.tokens_per_minute, settings.in_flight)
+        return cls(
+            temperature=settings.temperature,
+            timeout=settings.timeout if "timeout" in chosen else None,
+            rates=rates if chosen & set(Rates.names()) else None,
+            retry=RetryPolicy(attempts=settings.retries + 1) if "retries" in chosen else None,
+            cache=settings.cache,
+        )
 
 
 class Chat:
@@ -104,8 +124,9 @@ class Chat:
         self.model = model
         self.name = name or model_name(model)
         self.endpoint = endpoint_of(model)
-        self.settings = settings or ChatSettings()
-        self._a_try = self.settings.timeout if settings else inf
+        self.settings = settings = settings or ChatSettings()
+        self._a_try = settings.timeout or inf
+        self._retry = settings.retry or (RetryPolicy(attempts=1) if retries_itself(model) else RetryPolicy())
         self.limiter = limiter or shared_limiter(self.endpoint, self.settings.rates, self.settings.clock)
         self._cache = ReplyCache(self.settings.cache) if self.settings.cache else None
         # two, because a thread that waited for a coroutine of its own event loop would wait for ever
@@ -132,8 +153,13 @@ class Chat:
             asked = self._afresh(request, deadline) if self._cache is None else self._acached(request, deadline)
             return self._delivered(request, await asked, ledger)
 
+    @property
+    def timeout(self) -> float:
+        """Return the seconds that a call may take beyond the run's time."""
+        return self.settings.timeout or TIMEOUT
+
     def _deadline(self, ledger: Ledger) -> Deadline:
-        return Deadline.of(ledger, self.settings.clock, self.settings.timeout, self._a_try)
+        return Deadline.of(ledger, self.settings.clock, self.timeout, self._a_try)
 
     def _cached(self, request: Request, deadline: Deadline) -> Reply:
         """Return the cached reply, the reply to an equal request in progress, or a fresh one, which is then cached."""
@@ -213,7 +239,7 @@ class Chat:
         return self._cache.slot(sampling_parameters(self.model), request.turns)
 
     def _retry_options(self, deadline: Deadline) -> dict[str, Any]:
-        policy = self.settings.retry
+        policy = self._retry
         refusals = 0
 
         def worth_it(error: BaseException) -> bool:
@@ -263,8 +289,9 @@ def as_chat(model: object, settings: ChatSettings | None = None) -> Chat:
         return model
     if isinstance(model, str):
         settings = settings or ChatSettings()
+        settings = replace(settings, timeout=settings.timeout or TIMEOUT, retry=settings.retry or RetryPolicy())
         built = build_chat_model(
-            model, timeout=settings.timeout, temperature=settings.temperature, max_tokens=settings.max_tokens
+            model, timeout=settings.timeout or TIMEOUT, temperature=settings.temperature, max_tokens=settings.max_tokens
         )
         return Chat(built, printable(model), settings)
     if not is_chat_model(model):

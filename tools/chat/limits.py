@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from math import inf
 from typing import NoReturn, TypeVar
 
@@ -44,8 +44,12 @@ class Rates:
     tokens_per_minute: int | None = None
     in_flight: int | None = 16
 
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        return tuple(field.name for field in fields(cls))
+
     def __post_init__(self) -> None:
-        for name in ("requests_per_minute", "tokens_per_minute", "in_flight"):
+        for name in self.names():
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"Rates.{name} must be positive or None, got {value!r}")

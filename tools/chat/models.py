@@ -33,6 +33,11 @@ def is_chat_model(thing: object) -> bool:
     return module is not None and isinstance(thing, module.BaseChatModel)
 
 
+def retries_itself(model: object) -> bool:
+    """Return whether a model object has retries of its own, on or off: its owner has decided on them."""
+    return hasattr(model, "max_retries")
+
+
 def build_chat_model(
     spec: str, *, timeout: float = 60.0, temperature: float | None = None, max_tokens: int | None = None
 ) -> Any:

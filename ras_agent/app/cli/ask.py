@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -97,12 +98,16 @@ def _run(question: str, settings: Settings, sample: bool, console: Console, verb
 
     with busy(console) as doing:
         doing("loading")
-        from ras_agent.graphs.from_settings import agent_from_settings, role_specs
+        from ras_agent.graphs.from_settings import agent_of, role_specs, roles_of
+        from ras_agent.tools.retrieve.ranker import explained
         from ras_agent.tools.roles import role_name
         from ras_agent.trace import Trace
 
         specs = role_specs(settings)
-        agent = agent_from_settings(settings, _corpus(settings, sample), reasons=reasons)
+        roles = roles_of(settings.graph, settings, _corpus(settings, sample))
+        if reasons:
+            roles = replace(roles, retriever=explained(roles.retriever, reasons))
+        agent = agent_of(roles)
         if note := _offline_note(specs):
             console.print(note, style="yellow")
         drawing = Drawing(console, verbose=verbose, doing=doing)
@@ -111,8 +116,8 @@ def _run(question: str, settings: Settings, sample: bool, console: Console, verb
             out = asyncio.run(_drawn(agent, question, drawing))
         finally:
             drawing.end()
-    roles = {role: role_name(spec) for role, spec in specs.items()}
-    return Trace.from_state(out, agent.name, {**roles, "retriever": settings.retriever})
+    named = {role: role_name(spec) for role, spec in specs.items()}
+    return Trace.from_state(out, agent.name, {**named, "retriever": settings.retriever})
 
 
 async def _drawn(agent: Agent, question: str, drawing: Drawing) -> dict[str, Any]:

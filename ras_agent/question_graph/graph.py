@@ -95,7 +95,7 @@ class QuestionGraph:
         seen = (tuple(fact for fact in group if fact.id not in self.shelf) for group in groups)
         return tuple(group for group in seen if len(group) > 1)
 
-    def bounded(self, max_facts: int = 400, question: str = "", keep: Iterable[str] = ()) -> Self:
+    def bounded(self, max_facts: int, question: str = "", keep: Iterable[str] = ()) -> Self:
         """Return the graph with at most `max_facts` visible facts and the others on the shelf.
 
         The facts with the fewest source passages are hidden first, then those least similar to the question. Facts

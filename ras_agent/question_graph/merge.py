@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from ras_agent.records import Source, Triple
 from ras_agent.text.canonical import canonical_key
 
-_Place = tuple[int, str, int, int]
-_NOWHERE: _Place = (-1, "", 0, 0)
+_Place = tuple[int | str, ...]  # hop, passage, start, end; empty without a source
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +46,7 @@ def united(triples: Iterable[Triple]) -> Readings:
         before = known.setdefault(form, triple)
         if before is not triple:
             further.setdefault(form, []).append(triple)
-        elif len(triple.sources) > 1:
+        else:
             known[form] = _with_sources(triple, triple.sources)
     # all mentions at once: a fact may have very many sources, and each call sorts them all
     for form, mentions in further.items():
@@ -119,9 +118,7 @@ def _place(reading: Triple) -> _Place:
     if len(reading.sources) == 1:  # the common case, and this runs for every reading at every merge
         (source,) = reading.sources
         return source.hop, source.passage_id, source.start, source.end
-    return min(
-        ((source.hop, source.passage_id, source.start, source.end) for source in reading.sources), default=_NOWHERE
-    )
+    return min(((source.hop, source.passage_id, source.start, source.end) for source in reading.sources), default=())
 
 
 def _with_sources(triple: Triple, sources: Iterable[Source]) -> Triple:

@@ -11,6 +11,25 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
         ): "any size of a part gives the same draws"
         for cells in (3999999, 4000001)
     },
+    "ras_agent/question_graph/graph.py": {
+        ("if len(self._held) > max_facts:", "if len(self._held) >= max_facts:"): "of just as many facts none is hidden",
+    },
+    "ras_agent/question_graph/merge.py": {
+        **{
+            (
+                "facts = {name: (alike[0] if len(alike) == 1 else _shown(alike), tuple(alike)) for name, alike in "
+                "grouped.items()}",
+                f"facts = {{name: ({alike} else _shown(alike), tuple(alike)) for name, alike in grouped.items()}}",
+            ): "of one reading the first, the last and the one to show are the same"
+            for alike in ("alike[ -1] if len(alike) == 1", "alike[0] if len(alike) == 0")
+        },
+        **{
+            ("counts[surface] = counts.get(surface, 0) + 1", f"counts[surface] = counts.get(surface, {count}"): (
+                "counts are compared with each other alone, and all of them change alike"
+            )
+            for count in ("-1) + 1", "0) + 2")
+        },
+    },
     "tools/index/ties.py": {
         (
             "allowed = np.abs(scores) * TIE if relative else np.full(len(scores), TIE)",

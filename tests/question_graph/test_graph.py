@@ -85,6 +85,18 @@ class TestMerge:
         assert graph.entities["beatles"].label == "The Beatles"
         assert graph.entities["beatles"].forms == ("The Beatles", "the Beatles")
 
+    def test_an_entity_is_called_what_most_facts_call_it_also_if_another_form_is_longer(self) -> None:
+        graph = graph_of(
+            fact("Bell", "saw", "Leith", "p1"),
+            fact("Bell", "met", "Watt", "p1"),
+            fact("the Bell", "left", "Bath", "p1"),
+        )
+        assert graph.entities["bell"].label == "Bell"
+
+    def test_facts_without_a_source_come_before_those_of_any_hop(self) -> None:
+        graph = graph_of(fact("A", "is", "b", "p1", hop=0), fact("C", "is", "d"))
+        assert shown(graph) == ["(S> C | P> is | O> d)", "(S> A | P> is | O> b)"]
+
     def test_facts_are_in_the_order_of_hops_and_passages(self) -> None:
         late, early = fact("A", "is", "b", "p1", hop=2), fact("C", "is", "d", "p9", hop=1)
         assert shown(graph_of(late, early)) == ["(S> C | P> is | O> d)", "(S> A | P> is | O> b)"]
@@ -95,6 +107,7 @@ class TestMerge:
         assert graph.facts[0].sources == tuple(sorted({late, early}))
         assert graph.facts[0].sources == (early, late)
         assert graph == graph_of(Triple("Bell", "saw", "Leith", (early, late)))
+        assert graph == graph_of(Triple("Bell", "saw", "Leith", (late, early)))
 
     def test_facts_of_one_place_are_in_the_order_of_their_words_whatever_came_first(self) -> None:
         one, other = fact("Bell", "saw", "Leith", "p1"), fact("Adam", "saw", "Leith", "p1")
@@ -202,6 +215,16 @@ class TestBounded:
         graph = graph_of(*common, fact("Zurich", "has", "a port", "p1"))
         assert "Zurich" in [f.subject for f in graph.bounded(1, "port Scotland").facts]
 
+    def test_one_rare_word_outweighs_two_that_four_of_five_facts_share(self) -> None:
+        common = [fact(f"Town {n}", "is in", "Scotland, by a river", "p1") for n in "abcd"]
+        graph = graph_of(*common, fact("Zurich", "has", "a port", "p1"))
+        assert [f.subject for f in graph.bounded(1, "Scotland river port").facts] == ["Zurich"]
+
+    def test_two_words_that_half_of_the_facts_share_outweigh_one_that_a_quarter_has(self) -> None:
+        both = [fact(f"Town {n}", "is in", "Scotland, by a river", "p1") for n in "ab"]
+        graph = graph_of(*both, fact("Aberdeen", "has", "a port", "p1"), fact("Zurich", "has", "a lake", "p1"))
+        assert [f.subject for f in graph.bounded(1, "Scotland river port").facts] == ["Town a"]
+
     def test_ties_go_by_key(self) -> None:
         graph = graph_of(fact("C", "is", "d", "p1"), fact("A", "is", "b", "p1"))
         assert [f.subject for f in graph.bounded(1, "q").facts] == ["A"]
@@ -213,7 +236,8 @@ class TestBounded:
 
     def test_conflicting_facts_stay_visible_beyond_the_bound(self) -> None:
         one, other = fact("Bell", "was born in", "1847", "p1"), fact("Bell", "was born in", "1850", "p2")
-        graph = graph_of(one, other, fact("A", "is", "b", "p1", "p2", "p3")).bounded(1, "q")
+        others = [fact("A", "is", "b", "p1", "p2", "p3"), fact("C", "is", "d", "p1", "p2")]
+        graph = graph_of(one, other, *others).bounded(1, "q")
         assert [f.object for f in graph.facts] == ["1847", "1850"]
         assert len(graph.conflicts) == 1
 

@@ -305,3 +305,27 @@ def test_natural_questions_name_the_passage_marked_as_gold(tmp_path: Path) -> No
     (read,) = benchmark("natural-questions").load(path)
     assert (read.id, read.answers, read.hops) == ("1", ("Tam Orr",), 1)
     assert read.supporting == (read.contexts[1].id,)
+
+
+def test_ragbench_names_the_documents_with_a_relevant_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "emanual.jsonl"
+    row = {
+        "id": "e1",
+        "question": "How is the set switched off?",
+        "documents": ["Press the green key.", "Hold the red key.", "Press the green key."],
+        "all_relevant_sentence_keys": ["1a", "1b"],
+        "response": "By the red key.",
+    }
+    path.write_text(json.dumps(row))
+    (read,) = benchmark("ragbench-emanual").load(path)
+    assert [passage.text for passage in read.contexts] == ["Press the green key.", "Hold the red key."]
+    assert read.supporting == (read.contexts[1].id,)
+    assert read.answers == ()
+
+
+@pytest.mark.parametrize("key", ["3a", "a", ""])
+def test_a_sentence_of_no_document_is_named(key: str, tmp_path: Path) -> None:
+    path = tmp_path / "hagrid.jsonl"
+    path.write_text(json.dumps({"question": "?", "documents": ["One."], "all_relevant_sentence_keys": [key]}))
+    with pytest.raises(IngestError, match=f"the sentence key '{key}' names none of its 1 documents"):
+        benchmark("ragbench-hagrid").load(path)

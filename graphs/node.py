@@ -207,6 +207,7 @@ class _Turn:
 
     def _completed(self, update: Update) -> Update:
         """Return the node's update with what its calls cost and what failed in them."""
+        self._failures += recorded(self._ledger.notes)
         if self._failures:
             update["failures"] = [*self._failures, *update.get("failures", ())]
         if self._ledger.calls:

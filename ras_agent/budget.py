@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 from typing import NoReturn
 
 from ras_agent.errors import BudgetExceeded
-from ras_agent.records import Call
+from ras_agent.records import Call, Failure
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,8 @@ class Ledger:
 
     Each node has its own. earlier: the calls of the nodes before it. started: `time.monotonic()` at the run's start,
     plus the time that the run was paused. refused: the limit for which a call was refused or cancelled; it ends the
-    loop, also where a role has caught the BudgetExceeded and returned what it had.
+    loop, also where a role has caught the BudgetExceeded and returned what it had. notes: what a role reports whose
+    result has no place for failures, such as a planner that could not show all facts to its model.
     """
 
     role: str = ""
@@ -61,6 +62,7 @@ class Ledger:
     earlier: Sequence[Call] = ()
     calls: list[Call] = field(default_factory=list)
     refused: str | None = None
+    notes: list[Failure] = field(default_factory=list)
     _open: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -100,6 +102,13 @@ class Ledger:
         with self._lock:
             self._open -= 1
             self.calls.append(call)
+
+    def note(self, message: str) -> None:
+        """Report what went wrong in the role that is running, once."""
+        failure = Failure(self.role, message, self.hop)
+        with self._lock:
+            if failure not in self.notes:
+                self.notes.append(failure)
 
     def release(self) -> None:
         """Close a reserved call that was never made or returned nothing."""

@@ -58,6 +58,10 @@ class ModelCallError(RasError, RuntimeError):
     """Raised when a model call has failed and its retries too."""
 
 
+class PromptTooLong(ModelCallError):
+    """Raised when a model's server refuses a prompt because it does not fit into the model's context window."""
+
+
 class BudgetExceeded(RasError, RuntimeError):
     """Raised when the next model call would exceed a limit; the loop turns it into a stop reason."""
 

@@ -115,6 +115,9 @@ class Settings(BaseModel):
     )
     timeout: PositiveFloat = _CALLS(60.0, "Seconds that one try of a model call may take.")
     retries: NonNegativeInt = _CALLS(4, "Most further tries of a model call that failed for a moment.")
+    context_window: PositiveInt | None = _CALLS(
+        None, "Tokens of a prompt and its reply together; if not set, what the model or its server says."
+    )
     requests_per_minute: PositiveInt | None = _CALLS(None, "Most model calls per minute; if not set, no limit.")
     tokens_per_minute: PositiveInt | None = _CALLS(None, "Most tokens per minute; if not set, no limit.")
     in_flight: PositiveInt = _CALLS(16, "Most model calls at the same time.")

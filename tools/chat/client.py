@@ -15,7 +15,7 @@ from typing import Any
 from tenacity import AsyncRetrying, RetryCallState, Retrying, retry_if_exception, stop_after_attempt
 
 from ras_agent.budget import Ledger, current_ledger
-from ras_agent.errors import BudgetExceeded, ModelCallError
+from ras_agent.errors import BudgetExceeded, ModelCallError, PromptTooLong
 from ras_agent.prompts import Turn
 from ras_agent.records import Call
 from ras_agent.settings import Settings
@@ -24,6 +24,7 @@ from ras_agent.tools.chat.http import BrokenReply, RefusedReply
 from ras_agent.tools.chat.limits import Booking, Clock, Deadline, Limiter, Rates, TooLate, shared_limiter
 from ras_agent.tools.chat.models import (
     build_chat_model,
+    capped,
     endpoint_of,
     is_chat_model,
     model_name,
@@ -33,6 +34,16 @@ from ras_agent.tools.chat.models import (
     without_secrets,
 )
 from ras_agent.tools.chat.retry import RetryPolicy, causes, diagnosis, retry_after, unreachable
+from ras_agent.tools.chat.window import (
+    REPAIR_TOKENS,
+    UNKNOWN_WINDOW,
+    estimate_turns,
+    read_overflow,
+    share_of_reply,
+    shared_window,
+    stated_window,
+    writes_thoughts,
+)
 
 MOST_CHARACTERS = 1_000_000
 """The longest text of a reply that is read."""
@@ -57,10 +68,15 @@ _REMEDIES = {
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Holds what is sent. `on_text`, if given, is called with the whole reply so far whenever more of it arrives."""
+    """Holds what is sent.
+
+    on_text: called with the whole reply so far whenever more of it arrives. most: the tokens that the reply may have;
+    None for no limit. A model that writes thoughts has none either: they would use it up.
+    """
 
     turns: tuple[Turn, ...]
     on_text: Callable[[str], None] | None = None
+    most: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +103,7 @@ class ChatSettings:
     retry: None is the default policy for models built from a string, and for model objects that have no retries of
         their own; one that has (`max_retries`, `with_retry`) decides itself, and is tried once.
     cache: a file of replies; a request found in it is answered from it.
+    context_window: the tokens of a prompt and its reply together; None for what the model or its server says.
     """
 
     temperature: float | None = None
@@ -96,6 +113,7 @@ class ChatSettings:
     retry: RetryPolicy | None = None
     cache: str | Path | None = None
     clock: Clock = field(default_factory=Clock)
+    context_window: int | None = None
 
     @classmethod
     def of(cls, settings: Settings) -> ChatSettings:
@@ -108,6 +126,7 @@ class ChatSettings:
             rates=rates if chosen & set(Rates.names()) else None,
             retry=RetryPolicy(attempts=settings.retries + 1) if "retries" in chosen else None,
             cache=settings.cache,
+            context_window=settings.context_window,
         )
 
 
@@ -128,6 +147,9 @@ class Chat:
         self._a_try = settings.timeout or inf
         self._retry = settings.retry or (RetryPolicy(attempts=1) if retries_itself(model) else RetryPolicy())
         self.limiter = limiter or shared_limiter(self.endpoint, self.settings.rates, self.settings.clock)
+        self._window = shared_window(self.endpoint)
+        self._stated_window = self.settings.context_window or stated_window(model) or UNKNOWN_WINDOW
+        self._thinks = writes_thoughts(model)
         self._cache = ReplyCache(self.settings.cache) if self.settings.cache else None
         # two, because a thread that waited for a coroutine of its own event loop would wait for ever
         self._in_flight: SingleFlight[Reply] = SingleFlight()
@@ -136,10 +158,24 @@ class Chat:
     def __repr__(self) -> str:
         return f"Chat({self.name!r})"
 
+    @property
+    def window(self) -> int:
+        """Return the tokens of a prompt and its reply together, as far as is known by now."""
+        return min(self._stated_window, self._window.tokens or self._stated_window)
+
+    def room(self, most: int | None = None) -> int:
+        """Return the tokens that a prompt may have whose reply may have `most`, with a little room to ask again."""
+        return self.window - share_of_reply(self.window, most) - REPAIR_TOKENS
+
+    def lift_limit(self) -> None:
+        """Remember that the model writes thoughts: from now on no reply of this endpoint is limited."""
+        self._window.thinks = True
+
     def complete(self, request: Request) -> Reply:
         """Return the model's reply.
 
-        Raises BudgetExceeded if the budget forbids the call or ends before it does, ModelCallError after the last try.
+        Raises BudgetExceeded if the budget forbids the call or ends before it does, PromptTooLong if the prompt does
+        not fit into the model's window, ModelCallError after the last try.
         """
         with self._metered() as ledger:
             deadline = self._deadline(ledger)
@@ -195,25 +231,25 @@ class Chat:
 
     def _fresh(self, request: Request, deadline: Deadline) -> Reply:
         tries = Retrying(sleep=self.settings.clock.sleep, **self._retry_options(deadline))
-        with self._errors_named(tries, deadline):
+        with self._errors_named(tries, deadline, request):
             return tries(self._try, request, deadline)
 
     async def _afresh(self, request: Request, deadline: Deadline) -> Reply:
         tries = AsyncRetrying(sleep=self.settings.clock.asleep, **self._retry_options(deadline))
-        with self._errors_named(tries, deadline):
+        with self._errors_named(tries, deadline, request):
             reply: Reply = await tries(self._atry, request, deadline)
         return reply
 
     def _try(self, request: Request, deadline: Deadline) -> Reply:
         with self.limiter.hold(_estimated_tokens(request), deadline.left()) as booking:
             started = time.perf_counter()
-            message = deadline.run(lambda wanted: _ask(self.model, request, wanted))
+            message = deadline.run(lambda wanted: _ask(self._model_for(request), request, wanted))
             return _booked(_reply_in(message, time.perf_counter() - started), booking)
 
     async def _atry(self, request: Request, deadline: Deadline) -> Reply:
         async with self.limiter.ahold(_estimated_tokens(request), deadline.left()) as booking:
             started = time.perf_counter()
-            message = await deadline.arun(_aask(self.model, request))
+            message = await deadline.arun(_aask(self._model_for(request), request))
             return _booked(_reply_in(message, time.perf_counter() - started), booking)
 
     @contextmanager
@@ -234,9 +270,16 @@ class Chat:
         ledger.record(Call(ledger.role, ledger.hop, self.name, *tokens, reply.seconds, reply.replayed))
         return reply
 
+    def _model_for(self, request: Request) -> Any:
+        """Return the model, with a limit to its replies where the request has one and the model takes one."""
+        if request.most is None or self._thinks or self._window.thinks:
+            return self.model
+        return capped(self.model, share_of_reply(self.window, request.most))
+
     def _slot(self, request: Request) -> ReplySlot:
         assert self._cache is not None
-        return self._cache.slot(sampling_parameters(self.model), request.turns)
+        limit = {} if request.most is None else {"most": request.most}
+        return self._cache.slot(sampling_parameters(self.model) | limit, request.turns)
 
     def _retry_options(self, deadline: Deadline) -> dict[str, Any]:
         policy = self._retry
@@ -246,7 +289,7 @@ class Chat:
             nonlocal refusals
             refusals += unreachable(error)
             in_time = (retry_after(error) or 0.0) < deadline.left()
-            return in_time and refusals < _UNREACHABLE_TRIES and policy.retries(error)
+            return in_time and read_overflow(error) is None and refusals < _UNREACHABLE_TRIES and policy.retries(error)
 
         def pause_everybody(state: RetryCallState) -> None:
             error = state.outcome.exception() if state.outcome else None
@@ -261,7 +304,7 @@ class Chat:
         }
 
     @contextmanager
-    def _errors_named(self, tries: Retrying | AsyncRetrying, deadline: Deadline) -> Iterator[None]:
+    def _errors_named(self, tries: Retrying | AsyncRetrying, deadline: Deadline, request: Request) -> Iterator[None]:
         """Turn whatever a provider's client raises into a ModelCallError without credentials."""
         try:
             yield
@@ -271,13 +314,17 @@ class Chat:
             deadline.ledger.refuse("max_seconds")
         except Exception as error:
             message = without_secrets(str(error), self.model)
+            kind = ModelCallError
+            if overflow := read_overflow(error):
+                kind = PromptTooLong
+                self._window.learn(overflow, estimate_turns(request.turns), request.most)
             status = getattr(error, "status_code", None)
             remedy = f"; {_REMEDIES[status]}" if status in _REMEDIES else ""
             if why := without_secrets(diagnosis(error, self.endpoint), self.model):
                 remedy = f": {why}"
             count = tries.statistics.get("attempt_number", 1)
             where = self.name if self.name.endswith(self.endpoint) else f"{self.name} at {self.endpoint}"
-            raise ModelCallError(
+            raise kind(
                 f"{where} failed after {count} {'try' if count == 1 else 'tries'}: "
                 f"{type(error).__name__}: {message[:300]}{remedy}"
             ) from (error if message == str(error) else None)
@@ -291,7 +338,11 @@ def as_chat(model: object, settings: ChatSettings | None = None) -> Chat:
         settings = settings or ChatSettings()
         settings = replace(settings, timeout=settings.timeout or TIMEOUT, retry=settings.retry or RetryPolicy())
         built = build_chat_model(
-            model, timeout=settings.timeout or TIMEOUT, temperature=settings.temperature, max_tokens=settings.max_tokens
+            model,
+            timeout=settings.timeout or TIMEOUT,
+            temperature=settings.temperature,
+            max_tokens=settings.max_tokens,
+            context_window=settings.context_window,
         )
         return Chat(built, printable(model), settings)
     if not is_chat_model(model):

@@ -8,27 +8,80 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from dataclasses import replace
 from typing import TypeVar
 
-from ras_agent.errors import BudgetExceeded, ModelCallError
+from ras_agent.errors import BudgetExceeded, ModelCallError, PromptTooLong
 from ras_agent.marks import THINKING_TAGS
 from ras_agent.prompts import Prompt, Turn
 from ras_agent.tools.chat.client import Chat, Reply, Request
+from ras_agent.tools.chat.window import SHOWN_TOKENS, cut_to_tokens, estimate_turns
 
 T = TypeVar("T")
+P = TypeVar("P")
 Dialogue = Generator[Request, Reply, T]
 
 _OPEN = re.compile(rf"<(?:{'|'.join(THINKING_TAGS)})>", re.IGNORECASE)
 _CLOSE = re.compile(rf"</(?:{'|'.join(THINKING_TAGS)})>", re.IGNORECASE)
 
 
+def fitted(chat: Chat, most: int, render: Callable[[int], Request]) -> Generator[Request, Reply, tuple[Request, Reply]]:
+    """Ask with the prompt that `render` makes for the tokens there are; return the request and its reply.
+
+    most: the tokens of the reply. A server whose window is smaller than was known says so, and is asked again with what
+    `render` makes for less, until it takes the prompt. Raises PromptTooLong if `render` can leave nothing more out.
+    """
+    request = replace(render(chat.room(most)), most=most)
+    while True:
+        try:
+            return request, (yield request)
+        except PromptTooLong:
+            smaller = replace(render(chat.room(most)), most=most)
+            if smaller.turns == request.turns:
+                raise
+            request = smaller
+
+
+def in_parts(
+    chat: Chat,
+    whole: P,
+    render: Callable[[P], Request],
+    split: Callable[[P], Sequence[P]],
+    read: Callable[[P, Request, Reply], Dialogue[None]],
+) -> Dialogue[None]:
+    """Ask about `whole`, or about parts of it, in order, where its prompt does not fit into the model's window.
+
+    split: returns smaller parts, or none. read: goes on with each reply. Raises PromptTooLong for a part that cannot be
+    split and that the server refuses.
+    """
+    parts = [whole]
+    while parts:
+        part = parts.pop()
+        request = render(part)
+        smaller = split(part) if estimate_turns(request.turns) > chat.room(request.most) else ()
+        if not smaller:
+            try:
+                reply = yield request
+            except PromptTooLong:
+                if not (smaller := split(part)):
+                    raise
+            else:
+                yield from read(part, request, reply)
+        parts += reversed(smaller)
+
+
 def repair(request: Request, reply: Reply, prompt: Prompt, problem: str, form: str) -> Request:
-    """Return the request that asks again: the conversation so far, the problem with its reply, and the form."""
-    shown = without_thinking(reply.text).strip() or "(no text)"
-    return Request((*request.turns, Turn("assistant", shown), *prompt.fill(problem=problem, form=form)))
+    """Return the request that asks again: the conversation so far, the problem with its reply, and the form.
+
+    Of a long reply the beginning is shown.
+    """
+    shown = cut_to_tokens(without_thinking(reply.text).strip(), SHOWN_TOKENS) or "(no text)"
+    return Request(
+        (*request.turns, Turn("assistant", shown), *prompt.fill(problem=problem, form=form)), most=request.most
+    )
 
 
 def converse(chat: Chat, dialogue: Dialogue[T]) -> T:
@@ -38,6 +91,9 @@ def converse(chat: Chat, dialogue: Dialogue[T]) -> T:
         while True:
             try:
                 reply = chat.complete(request)
+                if _cut_in_its_thoughts(request, reply):
+                    chat.lift_limit()
+                    reply = chat.complete(replace(request, most=None))
             except (BudgetExceeded, ModelCallError) as error:
                 request = dialogue.throw(error)
             else:
@@ -54,6 +110,9 @@ async def aconverse(chat: Chat, dialogue: Dialogue[T]) -> T:
         while True:
             try:
                 reply = await chat.acomplete(request)
+                if _cut_in_its_thoughts(request, reply):
+                    chat.lift_limit()
+                    reply = await chat.acomplete(replace(request, most=None))
             except (BudgetExceeded, ModelCallError) as error:
                 request = dialogue.throw(error)
             else:
@@ -61,6 +120,11 @@ async def aconverse(chat: Chat, dialogue: Dialogue[T]) -> T:
     except StopIteration as end:
         result: T = end.value
         return result
+
+
+def _cut_in_its_thoughts(request: Request, reply: Reply) -> bool:
+    """Return whether the limit of a reply ended it before its first word that is not a thought."""
+    return request.most is not None and reply.truncated and not without_thinking(reply.text).strip()
 
 
 def converse_all(chat: Chat, dialogues: Sequence[Dialogue[T]], at_once: int) -> list[T]:

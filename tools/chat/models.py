@@ -23,6 +23,8 @@ _SAMPLING_ATTRIBUTES = (
     *("num_predict", "num_ctx", "frequency_penalty", "presence_penalty", "repeat_penalty", "reasoning_effort"),
     *("reasoning", "thinking", "model_kwargs", "extra_body"),
 )
+# OpenAI and Anthropic, Ollama, Gemini, Hugging Face
+_REPLY_LIMITS = ("max_tokens", "num_predict", "max_output_tokens", "max_new_tokens")
 
 _FORMS = "provider:model, as openai:gpt-4o-mini, or vllm:http://host:port/v1#model"
 
@@ -39,12 +41,18 @@ def retries_itself(model: object) -> bool:
 
 
 def build_chat_model(
-    spec: str, *, timeout: float = 60.0, temperature: float | None = None, max_tokens: int | None = None
+    spec: str,
+    *,
+    timeout: float = 60.0,
+    temperature: float | None = None,
+    max_tokens: int | None = None,
+    context_window: int | None = None,
 ) -> Any:
     """Build the LangChain chat model that `spec` names, with its own retries off: ours would multiply them.
 
     spec: `provider:model` as init_chat_model takes it, or `vllm:http://host:port/v1#model` for any OpenAI-compatible
         server (its key, if it wants one, in VLLM_API_KEY).
+    context_window: what Ollama is told to load the model with; other servers have their own, which no request changes.
     Raises MissingExtra if the provider's package is missing, SettingsError if the model cannot be set up.
     """
     provider, _, name = spec.partition(":")
@@ -52,6 +60,8 @@ def build_chat_model(
     if provider == "vllm":
         spec, options = _openai_compatible(name, options)
         provider = "openai"
+    if provider == "ollama":
+        options |= _given(num_ctx=context_window)
     try:
         from langchain.chat_models import init_chat_model
 
@@ -65,6 +75,24 @@ def build_chat_model(
             why = ". ".join([f"no known provider: write {_FORMS}", *supported])
         message = f"cannot set up the chat model {printable(spec)!r}: {why}"
         raise SettingsError(message) from None  # the provider's error may show the key
+
+
+def capped(model: Any, most: int) -> Any:
+    """Return a copy of a chat model whose replies have at most `most` tokens; the model itself if it has no such limit.
+
+    A smaller limit of its own stays. Servers that speak OpenAI's protocol get the limit by its older name too, which
+    is the one that all of them know.
+    """
+    fields = getattr(type(model), "model_fields", {})
+    name = next((name for name in _REPLY_LIMITS if name in fields), None)
+    if name is None or not is_chat_model(model):
+        return model
+    own = getattr(model, name)
+    most = min(most, own) if isinstance(own, int) and own > 0 else most
+    update: dict[str, Any] = {name: most}
+    if "extra_body" in fields and getattr(model, "openai_api_base", None):
+        update["extra_body"] = {**(model.extra_body or {}), "max_tokens": most}
+    return model.model_copy(update=update)
 
 
 def model_name(model: Any) -> str:

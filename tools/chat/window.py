@@ -1,11 +1,31 @@
-"""How much a model takes in: an estimate of a text's tokens."""
+"""How much a model takes in: its context window, what a server's refusal says of it, and a text's likely tokens.
+
+A window holds a prompt and its reply together. It is what a setting says, else what the model's profile says, else a
+guess; a server that refuses a prompt as too long knows better, and is believed by every role that asks it later.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
 
 from ras_agent.prompts import Turn
+from ras_agent.tools.chat.retry import causes
+
+UNKNOWN_WINDOW = 32_768
+"""The window of a model of which nothing is known, in tokens. A server with less says so, and is believed."""
+OLLAMA_WINDOW = 4096
+"""Ollama's window where `num_ctx` is not set. It cuts off what is longer, and mostly does not say so."""
+REPAIR_TOKENS = 512
+"""Room that a first prompt leaves for asking again: what is wrong, the form, and SHOWN_TOKENS of the first reply."""
+SHOWN_TOKENS = 256
+"""The tokens that are shown of a reply that could not be used."""
+
+_LEAST = 512  # tokens; nobody serves less, so a smaller number was no window
+_REPLY_SHARE = 4  # a reply gets a quarter of a small window at most
 
 TOKENS_PER_TURN = 8
 """What a chat template puts around a message: role, marks, line breaks."""
@@ -32,6 +52,150 @@ def estimate_tokens(text: str) -> int:
     return -(-pieces * 11 // 10)
 
 
+def cut_to_tokens(text: str, most: int) -> str:
+    """Return the beginning of a text that has at most `most` tokens by the estimate."""
+    left = most * 10 // 11
+    for piece in _PIECE.finditer(text):
+        left -= 1 + len(_RARE.findall(piece[0]))
+        if left < 0:
+            return text[: piece.start()].rstrip()
+    return text
+
+
 def estimate_turns(turns: Iterable[Turn]) -> int:
     """Estimate the tokens of a prompt: its texts, and what a chat template puts around each turn."""
     return sum(estimate_tokens(turn.text) + TOKENS_PER_TURN for turn in turns)
+
+
+@dataclass(frozen=True, slots=True)
+class Overflow:
+    """Says that a prompt was refused as too long: the model's `window` and the `prompt`, in tokens, where named."""
+
+    window: int | None = None
+    prompt: int | None = None
+
+
+@dataclass
+class Window:
+    """Holds the tokens that the model at one endpoint takes, prompt and reply together. Thread safe.
+
+    All roles at the endpoint share it, so what a refusal teaches one of them helps the others. tokens: those of the
+    refusals, None before the first. thinks: whether the model writes thoughts, for which no reply is long enough.
+    """
+
+    tokens: int | None = None
+    thinks: bool = False
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def learn(self, overflow: Overflow, estimated: int, most: int | None) -> None:
+        """Take note that a prompt of `estimated` tokens was refused, whose reply might have had `most`.
+
+        The next prompt is shorter in any case: as the server's numbers say, else by a quarter where only the window is
+        named and the estimate had the prompt fit, else by half.
+        """
+        room = estimated // 2
+        if overflow.window:
+            room = overflow.window - share_of_reply(overflow.window, most)
+            if overflow.prompt and overflow.prompt > estimated:  # the text has more tokens than estimated
+                room = room * estimated // overflow.prompt
+            if room >= estimated:
+                room = estimated * 3 // 4
+        known = room + min(most or room, room // (_REPLY_SHARE - 1))
+        with self._lock:
+            self.tokens = min(self.tokens or known, known)
+
+
+_windows: dict[str, Window] = {}
+_windows_lock = threading.Lock()
+
+
+def shared_window(endpoint: str) -> Window:
+    """Return the one window of an endpoint."""
+    with _windows_lock:
+        return _windows.setdefault(endpoint, Window())
+
+
+def stated_window(model: Any) -> int | None:
+    """Return the window that a model object states, in tokens, or None: Ollama's `num_ctx`, or LangChain's profile."""
+    stated = getattr(model, "num_ctx", None)
+    if isinstance(stated, int) and stated > 0:
+        return stated
+    if type(model).__name__ == "ChatOllama":
+        return OLLAMA_WINDOW
+    profile = getattr(model, "profile", None)
+    stated = profile.get("max_input_tokens") if isinstance(profile, dict) else None
+    return stated if isinstance(stated, int) and stated >= _LEAST else None
+
+
+def writes_thoughts(model: Any) -> bool:
+    """Return whether LangChain's profile of the model says that it writes thoughts before its reply."""
+    profile = getattr(model, "profile", None)
+    return isinstance(profile, dict) and profile.get("reasoning_output") is True
+
+
+def share_of_reply(window: int, most: int | None) -> int:
+    """Return the tokens of a window that are kept for a reply: `most`, but no more than a quarter."""
+    return min(most or window, window // _REPLY_SHARE)
+
+
+# ---- what a server says when a prompt is too long
+
+_NUMBER = r"(\d++(?:[,_]\d{3})*+)"
+_IS = r"[^\d.;]{0,40}?"
+# OpenAI, vLLM, SGLang, llama.cpp, LM Studio, OpenRouter, Mistral, xAI, Gemini, Cohere, TGI, Anthropic, TensorRT-LLM
+_WINDOW = re.compile(
+    rf"context (?:length|size|window|limit){_IS}{_NUMBER}(?! ?\+)"
+    rf"|{_NUMBER} maximum context length|maximum prompt length{_IS}{_NUMBER}|max_input_len{_IS}{_NUMBER}"
+    rf"|tokens allowed{_IS}{_NUMBER}|configured limit{_IS}{_NUMBER}|cannot exceed {_NUMBER}"
+    rf"|must (?:be <=|have less than) {_NUMBER}|> {_NUMBER}|n_ctx[\"']?: {_NUMBER}|\bLimit {_NUMBER}, Requested",
+    re.IGNORECASE,
+)
+_PROMPT = re.compile(
+    rf"{_NUMBER} (?:tokens )?(?:in|from|of) (?:the |your )?(?:input )?(?:messages|text input|prompt)"
+    rf"|{_NUMBER} input tokens|{_NUMBER} `inputs` tokens|messages resulted in {_NUMBER}"
+    rf"|(?:request|input|prompt|tokens|length|count) \({_NUMBER}(?: tokens)?\)|prompt is too long: {_NUMBER}"
+    rf"|prompt contains {_NUMBER}|request contains {_NUMBER}|received {_NUMBER}|Given: {_NUMBER}|first {_NUMBER} tokens"
+    rf"|n_prompt_tokens[\"']?: {_NUMBER}|{_NUMBER} \+ \d+ >|Requested {_NUMBER},",
+    re.IGNORECASE,
+)
+_TOO_LONG = re.compile(
+    r"context[_ ](?:length|size|window|limit)|exceed_context|ContextWindowExceeded|maximum prompt length|max_input_len"
+    r"|(?:prompt|input|request)\b.{0,40}\btoo (?:long|large)\b|too many tokens|input token count|Input tokens exceed"
+    r"|`inputs` (?:tokens|must have)|prompt length|max_tokens must be at least 1, got -",
+    re.IGNORECASE,
+)
+_TOO_LARGE = 413
+_OTHER_REASONS = frozenset({401, 403, 404, 408, 429})
+
+
+def read_overflow(error: BaseException | None) -> Overflow | None:
+    """Return what an error says of a prompt that is too long for the model; None for an error of another kind.
+
+    >>> read_overflow(ValueError("This model's maximum context length is 4096 tokens. However, your request has 5000 "
+    ...                          "input tokens. Please reduce the length of the input messages."))
+    Overflow(window=4096, prompt=5000)
+    """
+    for link in causes(error):
+        status = getattr(link, "status_code", None)
+        text = " ".join(_told(link))
+        known = any(base.__name__ == "ContextOverflowError" for base in type(link).__mro__)
+        if status in _OTHER_REASONS:
+            return None
+        if known or status == _TOO_LARGE or _TOO_LONG.search(text):
+            return Overflow(_number(_WINDOW, text), _number(_PROMPT, text))
+    return None
+
+
+def _told(error: BaseException) -> Iterator[str]:
+    """Yield the error's message, and the fields of the server's own error where the client holds them."""
+    yield str(error)
+    body = getattr(error, "body", None)
+    if isinstance(body, dict):
+        yield " ".join(f"{name}: {value}" for name, value in body.items())
+
+
+def _number(pattern: re.Pattern[str], text: str) -> int | None:
+    found = pattern.search(text)
+    digits = next(filter(None, found.groups())) if found else None
+    number = int(re.sub(r"\D", "", digits)) if digits else 0
+    return number if number >= _LEAST else None

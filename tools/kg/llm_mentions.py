@@ -10,7 +10,11 @@ from ras_agent.marks import NONE
 from ras_agent.prompts import as_data, load
 from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.chat.client import ChatSettings, Request, as_chat
-from ras_agent.tools.chat.dialogue import Dialogue, converse, repair, without_thinking
+from ras_agent.tools.chat.dialogue import Dialogue, converse, fitted, repair, without_thinking
+from ras_agent.tools.chat.window import cut_to_tokens, estimate_turns
+
+MOST_TOKENS = 512
+"""The most tokens of a reply, of a model that writes no thoughts."""
 
 _FORM = f"one name a line, or {NONE}"
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
@@ -30,8 +34,13 @@ class LLMMentions:
         return converse(self._chat, self._dialogue(question))
 
     def _dialogue(self, question: str) -> Dialogue[list[str]]:
-        request = Request(self._prompt.fill(question=as_data(question)))
-        reply = yield request
+        around = estimate_turns(self._prompt.fill(question=""))
+
+        def render(room: int) -> Request:
+            # names may be anywhere, but they are looked up one by one: those of the beginning do without the others
+            return Request(self._prompt.fill(question=cut_to_tokens(as_data(question), room - around)))
+
+        request, reply = yield from fitted(self._chat, MOST_TOKENS, render)
         names = listed_names(reply.text, question)
         if names is None:
             reply = yield repair(request, reply, self._repair, "it lists nothing that occurs in the question", _FORM)

@@ -6,13 +6,21 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from ras_agent.budget import current_ledger
 from ras_agent.errors import ParseError
-from ras_agent.prompts import as_data, as_line, load, passage_block
+from ras_agent.prompts import Turn, as_data, as_line, load, passage_block
+from ras_agent.question_graph import QuestionGraph
+from ras_agent.question_graph.usefulness import passages_by_use
 from ras_agent.records import Passage
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.tools.chat.client import ChatSettings, Request, as_chat
-from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, repair, without_thinking
+from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted, repair, without_thinking
+from ras_agent.tools.chat.fit import ByUse, Evidence, did_not_fit, fit
+from ras_agent.tools.chat.window import estimate_turns
+
+MOST_TOKENS = 1024
+"""The most tokens of a reply, of a model that writes no thoughts."""
 
 _FORM = "one sentence that says something new"
 
@@ -53,15 +61,27 @@ class LLMReasoner:
         return await aconverse(self._chat, self._dialogue(question, passages, thoughts))
 
     def _dialogue(self, question: str, passages: Sequence[Passage], thoughts: Sequence[str]) -> Dialogue[str]:
-        request = Request(
-            self._prompt.fill(
+        shown = Evidence()
+
+        def prompt(passages: Sequence[Passage]) -> tuple[Turn, ...]:
+            return self._prompt.fill(
                 passages=passage_block(passages),
                 task=self._task,
                 question=as_data(question),
                 thoughts=" ".join(map(as_line, thoughts)) or "(none yet)",
             )
-        )
-        reply = yield request
+
+        def by_use() -> ByUse:
+            return (), passages_by_use(passages, QuestionGraph(), (question, *thoughts))
+
+        def render(room: int) -> Request:
+            nonlocal shown
+            shown = fit((), passages, room - estimate_turns(prompt(())), by_use)
+            return Request(prompt(shown.passages))
+
+        request, reply = yield from fitted(self._chat, MOST_TOKENS, render)
+        if shown.left_out:
+            current_ledger().note(did_not_fit(shown.left_out, self._chat.window))
         sentence = first_new_sentence(reply.text, thoughts)
         if not sentence:
             reply = yield repair(request, reply, self._repair, "it holds no new sentence", _FORM)

@@ -14,17 +14,23 @@ from ras_agent.marks import NONE
 from ras_agent.prompts import as_line, load, passage_block
 from ras_agent.records import Extraction, Failure, Passage, Source, Triple
 from ras_agent.text.overlap import Sentence, best_sentence, sentences_of
+from ras_agent.text.sentences import sentence_spans
 from ras_agent.tools.chat.client import ChatSettings, Reply, Request, as_chat
-from ras_agent.tools.chat.dialogue import Dialogue, aconverse_all, converse_all, repair, without_thinking
+from ras_agent.tools.chat.dialogue import Dialogue, aconverse_all, converse_all, in_parts, repair, without_thinking
 from ras_agent.tools.chat.models import model_name, sampling_parameters
+from ras_agent.tools.chat.window import estimate_tokens
 from ras_agent.tools.structure.parse_triples import FORM, ParsedTriples, parse_triples
 
 MOST_FACTS = 1000
 """The most facts that are taken from one reply; only a model that does not stop states more."""
+LEAST_TOKENS, TOKENS_PER_TOKEN = 1024, 3
+"""The most tokens of a reply, of a model that writes no thoughts: three for each of the passages, or 1,024."""
 
 
 class LLMExtractor:
     """Extracts with a chat model: one call for every `passages_per_call` passages, `at_once` calls at the same time.
+
+    Passages that do not fit into the model's window together are read in several calls, a long one in parts.
 
     A call that fails, a reply that stays unreadable after one repair, and a reply that is cut off are each a Failure,
     and do not affect the facts of other passages. What is extracted does not depend on the sub-query (RAS, section
@@ -86,19 +92,25 @@ class LLMExtractor:
             where = ", ".join(passage.id for passage in passages)
             failures.append(Failure("extractor", f"{message} (passage {where})", current_ledger().hop, detail[:500]))
 
-        request = Request(self._prompt.fill(passages=passage_block(passages)))
-        try:
-            reply = yield request
+        def render(part: Sequence[Passage]) -> Request:
+            shown = passage_block(part)
+            most = max(LEAST_TOKENS, TOKENS_PER_TOKEN * estimate_tokens(shown))
+            return Request(self._prompt.fill(passages=shown), most=most)
+
+        def read(part: Sequence[Passage], request: Request, reply: Reply) -> Dialogue[None]:
             parsed = parse_triples(reply.text)
-            triples += parsed.triples
+            triples.extend(parsed.triples)
             if (problem := _problem(parsed, reply)) and not reply.truncated:
                 reply = yield repair(request, reply, self._repair, problem, FORM)
                 parsed = parse_triples(reply.text)
-                triples += parsed.triples
+                triples.extend(parsed.triples)
             if reply.truncated:
                 failed("the reply was cut off at its token limit", parsed.leftovers[-1] if parsed.leftovers else "")
             elif _problem(parsed, reply):
                 failed("facts could not be read, also after a repair", "\n".join(parsed.leftovers))
+
+        try:
+            yield from in_parts(self._chat, passages, render, _halves, read)
         except (BudgetExceeded, ModelCallError) as error:
             failed(str(error))
         if len(triples) > MOST_FACTS:
@@ -109,6 +121,19 @@ class LLMExtractor:
             if not triple.sources:
                 failed("a fact shares no word with any of its passages", str(triple))
         return Extraction(tuple(triple for triple in located if triple.sources), tuple(failures))
+
+
+def _halves(passages: Sequence[Passage]) -> Sequence[Sequence[Passage]]:
+    """Return the passages in two parts, one passage as two with half of its sentences each; none for one sentence."""
+    if len(passages) > 1:
+        middle = len(passages) // 2
+        return passages[:middle], passages[middle:]
+    (passage,) = passages
+    starts = [start for start, _ in sentence_spans(passage.text)][1:]
+    if not starts:
+        return ()
+    cut = min(starts, key=lambda start: abs(start - len(passage.text) // 2))
+    return [replace(passage, text=passage.text[:cut])], [replace(passage, text=passage.text[cut:])]
 
 
 def _problem(parsed: ParsedTriples, reply: Reply) -> str:

@@ -1,11 +1,34 @@
-"""A model's window: how many tokens a text is likely to have."""
+"""A model's window: what a text takes of it, what models and servers say of it, and what is asked after a refusal."""
+
+from types import SimpleNamespace
+from typing import Any
+from uuid import uuid4
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ras_agent.budget import Ledger, metered
+from ras_agent.errors import ModelCallError, PromptTooLong
 from ras_agent.prompts import Turn
-from ras_agent.tools.chat.window import TOKENS_PER_TURN, estimate_tokens, estimate_turns
+from ras_agent.records import Passage
+from ras_agent.tools.chat.client import ChatSettings, Reply, Request, as_chat
+from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted, in_parts
+from ras_agent.tools.chat.models import build_chat_model
+from ras_agent.tools.chat.window import (
+    TOKENS_PER_TURN,
+    Overflow,
+    Window,
+    cut_to_tokens,
+    estimate_tokens,
+    estimate_turns,
+    read_overflow,
+    stated_window,
+)
+from ras_agent.tools.kg.llm_mentions import LLMMentions
+from ras_agent.tools.plan.llm_reasoner import LLMReasoner
+from ras_agent.tools.structure.llm import LLMExtractor
+from ras_agent.tools.subgraph.scorers.llm import LLMScorer
 
 
 @pytest.mark.parametrize(
@@ -35,3 +58,277 @@ def test_the_parts_of_a_text_have_at_least_the_tokens_of_the_whole(left: str, ri
 def test_each_turn_costs_what_a_chat_template_puts_around_it() -> None:
     turns = (Turn("system", "Be brief."), Turn("user", "Who?"))
     assert estimate_turns(turns) == estimate_tokens("Be brief.") + estimate_tokens("Who?") + 2 * TOKENS_PER_TURN
+
+
+@given(st.text(), st.integers(0, 50))
+def test_a_text_is_cut_to_its_beginning(text: str, most: int) -> None:
+    cut = cut_to_tokens(text, most)
+    assert text.startswith(cut)
+    assert estimate_tokens(cut) <= most
+    assert cut == text or estimate_tokens(text) > most - 2
+
+
+# ---- what servers say
+
+
+TOO_LONG = [
+    # OpenAI, vLLM
+    ("This model's maximum context length is 4097 tokens. However, you requested 5000 tokens (4500 in the messages, "
+     "500 in the completion). Please reduce the length of the messages or completion.", 4097, 4500),
+    ("This model's maximum context length is 8192 tokens. However, your messages resulted in 9120 tokens. Please "
+     "reduce the length of the messages.", 8192, 9120),
+    ("Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in 300000 tokens. Please "
+     "reduce the length of the messages.", 272000, 300000),
+    ("Your input exceeds the context window of this model. Please adjust your input and try again.", None, None),
+    ("This model's maximum context length is 4096 tokens. However, your request has 5000 input tokens. Please reduce "
+     "the length of the input messages.", 4096, 5000),
+    ("'max_tokens' or 'max_completion_tokens' is too large: 5000. This model's maximum context length is 4096 tokens "
+     "and your request has 1000 input tokens (5000 > 4096 - 1000).", 4096, 1000),
+    ("max_tokens must be at least 1, got -186.", None, None),
+    # SGLang, OpenRouter, xAI, Mistral
+    ("The input (5000 tokens) is longer than the model's context length (4096 tokens).", 4096, 5000),
+    ("This endpoint's maximum context length is 4096 tokens. However, you requested about 5000 tokens (4000 of text "
+     "input, 1000 in the output). Please reduce the length of either one.", 4096, 4000),
+    ("This model's maximum prompt length is 131072 but the request contains 140000 tokens.", 131072, 140000),
+    ("Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum context length", 32768,
+     40000),
+    # llama.cpp, its Python package, LM Studio, Ollama
+    ('{"code": 400, "message": "the request exceeds the available context size. try increasing the context size", '
+     '"type": "exceed_context_size_error", "n_prompt_tokens": 5000, "n_ctx": 4096}', 4096, 5000),
+    ("request (5000 tokens) exceeds the available context size (4096 tokens), try increasing it", 4096, 5000),
+    ("Requested tokens (5160) exceed context window of 5120", 5120, 5160),
+    ("Trying to keep the first 5000 tokens when context the overflows. However, the model is loaded with context "
+     "length of only 4096 tokens, which is not enough.", 4096, 5000),
+    ("the input length exceeds the context length", None, None),
+    # TGI, TensorRT-LLM
+    ("Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: 4000 `inputs` tokens and 512 "
+     "`max_new_tokens`", 4096, 4000),
+    ("Input validation error: `inputs` must have less than 1024 tokens. Given: 1168", 1024, 1168),
+    ("prompt length (5000) should not exceed max_input_len (4096)", 4096, 5000),
+    # Anthropic, Bedrock, Gemini, Cohere
+    ("prompt is too long: 207791 tokens > 200000 maximum", 200000, 207791),
+    ("input length and `max_tokens` exceed context limit: 182831 + 64000 > 200000, decrease input length or "
+     "`max_tokens` and try again", 200000, 182831),
+    ("Input is too long for requested model.", None, None),
+    ("The input token count (1200000) exceeds the maximum number of tokens allowed (1048575).", 1048575, 1200000),
+    ("too many tokens: total number of tokens in the prompt cannot exceed 4081 - received 4500.", 4081, 4500),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("message", "window", "prompt"), TOO_LONG)
+def test_a_refusal_of_a_long_prompt_is_read_with_its_numbers(message: str, window: int, prompt: int) -> None:
+    assert read_overflow(ValueError(message)) == Overflow(window, prompt)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "max_tokens is too large: 5000. This model supports at most 4096 completion tokens.",
+        "Rate limit reached on tokens per min (TPM): Limit 10000, Used 9000, Requested 2000.",
+        "Incorrect API key provided",
+        "The model `m` does not exist",
+        "the reply is larger than 32 MB, which is the most that is read",
+        "the reply has more than 1,000,000 characters, which is the most that is read",
+        "no whole reply within 60 seconds",
+    ],
+)
+def test_other_errors_are_no_refusals_of_a_prompt(message: str) -> None:
+    assert read_overflow(ValueError(message)) is None
+
+
+def test_a_status_decides_where_words_do_not() -> None:
+    assert read_overflow(Refused(413, "Limit 6000, Requested 7000, please reduce your size")) == Overflow(6000, 7000)
+    assert read_overflow(Refused(429, "maximum context length is 4096 tokens")) is None
+
+
+class Refused(Exception):
+    def __init__(self, status_code: int, message: str) -> None:
+        super().__init__(message)
+        self.status_code = status_code
+
+
+@pytest.mark.parametrize(
+    ("overflow", "estimated", "most", "tokens"),
+    [
+        (Overflow(4096, 5000), 6000, 1024, 4096),
+        (Overflow(4096, 8000), 6000, 1024, 3072),  # the text has more tokens than estimated
+        (Overflow(4096), 2000, 1024, 2000),  # the estimate had it fit
+        (Overflow(), 6000, 1024, 4000),
+        (Overflow(), 6000, None, 4000),
+    ],
+)
+def test_a_refusal_makes_the_window_smaller(overflow: Overflow, estimated: int, most: int | None, tokens: int) -> None:
+    window = Window()
+    window.learn(overflow, estimated, most)
+    assert window.tokens == tokens
+    window.learn(Overflow(9000), 20_000, most)
+    assert window.tokens == tokens
+
+
+def test_a_model_says_its_window_itself() -> None:
+    assert stated_window(SimpleNamespace(num_ctx=8192)) == 8192
+    assert stated_window(SimpleNamespace(profile={"max_input_tokens": 128_000})) == 128_000
+    assert stated_window(SimpleNamespace(profile=None)) is None
+    assert stated_window(type("ChatOllama", (), {"num_ctx": None})()) == 4096
+
+
+def test_langchain_knows_the_windows_of_models() -> None:
+    pytest.importorskip("langchain_openai")
+    model = build_chat_model("vllm:http://127.0.0.1:9/v1#gpt-4")
+    assert as_chat(model).window == 8192
+    assert as_chat(model, ChatSettings(context_window=4096)).window == 4096
+    assert as_chat("vllm:http://127.0.0.1:9/v1#unheard-of").window == 32_768
+
+
+# ---- prompts that are made to fit
+
+
+class Served:
+    """A model whose server refuses prompts of more than `words` words, and counts what it got."""
+
+    def __init__(self, scripted_model: Any, words: int, reply: Any, message: str = "Input is too long.") -> None:
+        def answer(prompt: str) -> Any:
+            self.sizes.append(len(prompt.split()))
+            if self.sizes[-1] > words:
+                return ValueError(message)
+            return reply(prompt) if callable(reply) else reply
+
+        self.sizes: list[int] = []
+        self.model = scripted_model(("", answer))
+        self.model.model = f"served-{uuid4().hex}"  # what is learned of an endpoint stays with it
+
+
+def words(room: int) -> Request:
+    return Request((Turn("user", "word " * (room // 2)),))
+
+
+def first_that_is_taken(chat: Any) -> Dialogue[str]:
+    request, reply = yield from fitted(chat, 512, words)
+    return f"{len(request.turns[0].text.split())} {reply.text}"
+
+
+async def test_a_prompt_is_made_smaller_until_the_server_takes_it_and_the_next_one_fits_at_once(
+    scripted_model: Any,
+) -> None:
+    served = Served(scripted_model, 5000, "yes")
+    assert converse(as_chat(served.model), first_that_is_taken(as_chat(served.model))) == "4111 yes"
+    assert served.sizes == [15873, 4112]
+    chat = as_chat(served.model)
+    assert await aconverse(chat, first_that_is_taken(chat)) == "4111 yes"
+    assert len(served.sizes) == 3
+
+
+def test_the_number_that_the_server_names_is_taken(scripted_model: Any) -> None:
+    served = Served(scripted_model, 4000, "yes", "This model's maximum context length is 4096 tokens.")
+    chat = as_chat(served.model)
+    assert converse(chat, first_that_is_taken(chat)) == "1536 yes"
+    assert chat.window == 4096
+
+
+def test_a_prompt_of_which_nothing_can_be_left_out_is_refused_once(scripted_model: Any) -> None:
+    def fixed(chat: Any) -> Dialogue[str]:
+        _, reply = yield from fitted(chat, 512, lambda room: words(20_000))
+        return reply.text
+
+    served = Served(scripted_model, 100, "yes")
+    chat = as_chat(served.model)
+    with pytest.raises(PromptTooLong, match="Input is too long"):
+        converse(chat, fixed(chat))
+    assert len(served.sizes) == 1
+
+
+def test_a_refused_prompt_is_not_sent_again_as_it_is(scripted_model: Any, settings: ChatSettings) -> None:
+    served = Served(scripted_model, 1, "yes", "500 server error: exceeds the context size")
+    with pytest.raises(ModelCallError, match="after 1 try"):
+        as_chat(served.model, settings).complete(words(100))
+
+
+def test_what_does_not_fit_is_asked_in_parts(scripted_model: Any) -> None:
+    served = Served(scripted_model, 1000, "yes")
+    chat, seen = as_chat(served.model), []
+
+    def read(part: range, request: Request, reply: Reply) -> Dialogue[None]:
+        seen.append(part)
+        yield from ()
+
+    def halves(part: range) -> tuple[range, ...]:
+        return part[: len(part) // 2], part[len(part) // 2 :]
+
+    converse(chat, in_parts(chat, range(3000), lambda part: words(2 * len(part)), halves, read))
+    assert seen == [range(750), range(750, 1500), range(1500, 2250), range(2250, 3000)]
+
+
+# ---- each role
+
+
+SENTENCES = [f"Bell number {number} was born in Edinburgh in {1800 + number}." for number in range(200)]
+LONG = Passage("long", " ".join(SENTENCES), "Bells")
+
+
+def facts(prompt: str) -> str:
+    """State a fact for each sentence of the prompt."""
+    told = [number for number, sentence in enumerate(SENTENCES) if sentence in prompt]
+    return "\n".join(f"(S> Bell number {number} | P> was born in | O> {1800 + number})" for number in told)
+
+
+def test_a_long_passage_is_read_in_parts_and_no_sentence_is_lost(scripted_model: Any) -> None:
+    served = Served(scripted_model, 1000, facts)
+    extraction = LLMExtractor(served.model).extract([LONG])
+    assert [triple.object for triple in extraction.triples] == [str(1800 + number) for number in range(200)]
+    assert extraction.failures == ()
+    last = extraction.triples[-1].sources[0]
+    assert LONG.text[last.start : last.end] == SENTENCES[-1]
+    assert len(served.sizes) == 5  # the first was refused
+
+
+def test_a_window_that_is_set_is_kept_to_without_asking(scripted_model: Any) -> None:
+    served = Served(scripted_model, 1_000_000, facts)
+    extraction = LLMExtractor(served.model, settings=ChatSettings(context_window=2048)).extract([LONG])
+    assert len(extraction.triples) == 200
+    assert max(served.sizes) < 1024
+
+
+def test_passages_that_do_not_fit_together_are_read_apart(scripted_model: Any) -> None:
+    passages = [Passage(f"p{number}", sentence, "Bells") for number, sentence in enumerate(SENTENCES)]
+    served = Served(scripted_model, 1000, facts)
+    extraction = LLMExtractor(served.model, passages_per_call=200).extract(passages)
+    assert [triple.sources[0].passage_id for triple in extraction.triples] == [passage.id for passage in passages]
+
+
+def test_the_reasoner_shows_what_helps_most_and_says_what_it_left_out(scripted_model: Any) -> None:
+    passages = [Passage(f"p{number}", "It lies somewhere. " * 50, f"Place {number}") for number in range(40)]
+    passages.insert(7, Passage("born", "Bell was born in Edinburgh. " * 20, "Alexander Graham Bell"))
+    served = Served(scripted_model, 1_000_000, "Bell was born in Edinburgh.")
+    reasoner = LLMReasoner(served.model, settings=ChatSettings(context_window=4096))
+    with metered(Ledger("reasoner", hop=2)) as ledger:
+        reasoner.next_sentence("Where was Alexander Graham Bell born?", passages, ["It was Bell."])
+    (prompt,) = served.model.prompts
+    assert "Alexander Graham Bell\n" in prompt
+    assert prompt.endswith(
+        "Question: Where was Alexander Graham Bell born?\nSentences so far: It was Bell.\nNext sentence:"
+    )
+    (note,) = ledger.notes
+    assert (note.role, note.hop) == ("reasoner", 2)
+    assert note.message == (
+        "34 of 41 passages did not fit into the model's window of 4,096 tokens, so the least useful were left out; "
+        "set context_window if the window is larger"
+    )
+
+
+def test_a_grader_reads_its_candidates_in_parts(scripted_model: Any) -> None:
+    def grade(prompt: str) -> str:
+        return "\n".join(
+            f"{line.partition('.')[0]}: {len(line) % 10}" for line in prompt.splitlines() if ". Bell" in line
+        )
+
+    texts = [f"Bell {'x' * (number % 10)} {'was born ' * 60}" for number in range(32)]
+    served = Served(scripted_model, 1500, grade)
+    scored = LLMScorer(served.model).score("Where?", texts)
+    assert scored.failures == ()
+    assert min(scored.values) >= 0
+    assert len(served.sizes) == 5  # the first was refused
+
+
+def test_of_a_question_longer_than_the_window_the_first_names_are_found(scripted_model: Any) -> None:
+    served = Served(scripted_model, 1000, "Bell")
+    assert LLMMentions(served.model)("Where was Bell born? " + "He was born. " * 2000) == ["Bell"]

@@ -12,10 +12,13 @@ from ras_agent.budget import current_ledger
 from ras_agent.errors import BudgetExceeded, ModelCallError
 from ras_agent.prompts import as_data, as_line, load
 from ras_agent.records import Failure
-from ras_agent.tools.chat.client import ChatSettings, Request, as_chat
-from ras_agent.tools.chat.dialogue import Dialogue, converse_all, repair, without_thinking
+from ras_agent.tools.chat.client import ChatSettings, Reply, Request, as_chat
+from ras_agent.tools.chat.dialogue import Dialogue, converse_all, in_parts, repair, without_thinking
 from ras_agent.tools.subgraph.scorers.bm25 import BM25Scorer
 from ras_agent.tools.subgraph.scoring import Scored, Scorer, best
+
+MOST_TOKENS = 1024
+"""The most tokens of a reply, of a model that writes no thoughts."""
 
 _FORM = "one line for each candidate, its number, a colon and its grade from 0 to 10, as in '3: 8'"
 _GRADE = re.compile(r"^[\s*\-•#(\[]*(\d{1,5})[\])*]{0,3}\s*[:=|]\s*\**(\d{1,2}(?:\.\d+)?)\b")
@@ -77,23 +80,37 @@ class LLMScorer:
         return Scored(values, tuple(failures))
 
     def _dialogue(self, question: str, texts: Sequence[str]) -> Dialogue[tuple[Grades, list[Failure]]]:
-        lines = "\n".join(f"{number}. {as_line(text)}" for number, text in enumerate(texts, 1))
-        request = Request(self._prompt.fill(question=as_data(question), candidates=lines))
+        """Grade the texts; in parts, where the model's window does not hold them all."""
         grades: Grades = {}
         failures: list[Failure] = []
-        try:
-            reply = yield request
-            grades = read_grades(reply.text, len(texts))
-            if len(grades) < len(texts):
-                missing = f"it grades {len(grades)} of {len(texts)} candidates"
-                reply = yield repair(request, reply, self._repair, missing, _FORM)
-                grades |= read_grades(reply.text, len(texts))
-            if len(grades) < len(texts):
-                missing = f"{len(texts) - len(grades)} of {len(texts)} facts have no grade, even after a repair"
+
+        def render(part: range) -> Request:
+            lines = "\n".join(f"{number}. {as_line(texts[place])}" for number, place in enumerate(part, 1))
+            return Request(self._prompt.fill(question=as_data(question), candidates=lines), most=MOST_TOKENS)
+
+        def read(part: range, request: Request, reply: Reply) -> Dialogue[None]:
+            found = read_grades(reply.text, len(part))
+            try:
+                if len(found) < len(part):
+                    missing = f"it grades {len(found)} of {len(part)} candidates"
+                    reply = yield repair(request, reply, self._repair, missing, _FORM)
+                    found |= read_grades(reply.text, len(part))
+            finally:
+                grades.update({part[number - 1] + 1: grade for number, grade in found.items()})
+            if len(found) < len(part):
+                missing = f"{len(part) - len(found)} of {len(part)} facts have no grade, even after a repair"
                 failures.append(Failure("scorer", missing, current_ledger().hop, reply.text[:500]))
+
+        try:
+            yield from in_parts(self._chat, range(len(texts)), render, _halves, read)
         except (BudgetExceeded, ModelCallError) as error:
             failures.append(Failure("scorer", str(error), current_ledger().hop))
         return grades, failures
+
+
+def _halves(part: range) -> tuple[range, ...]:
+    middle = len(part) // 2
+    return (part[:middle], part[middle:]) if middle else ()
 
 
 def read_grades(reply: str, count: int) -> Grades:

@@ -1,0 +1,132 @@
+"""Which evidence helps most with a question: the order in which facts and passages go into a prompt that is too small.
+
+Nobody asks a model for this order, and no score of a retriever enters it: it comes from the texts alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import pairwise
+
+from ras_agent.question_graph.graph import QuestionGraph
+from ras_agent.records import Passage, Step, Triple
+from ras_agent.text.canonical import canonical_key
+from ras_agent.text.words import FUNCTION_WORDS
+
+# classes of facts; a fact that touches no entity asked for comes behind them, by its distance from the nearest
+_LINK, _TOUCHES, _NEWEST = range(3)
+_APART = math.inf
+
+
+def facts_by_use(graph: QuestionGraph, asked: Sequence[str], newest: Collection[str] = ()) -> tuple[Triple, ...]:
+    """Return all facts of the graph, the most useful first.
+
+    asked: the question, and the sub-queries or sentences that followed it. newest: the ids of the facts that the last
+    hop found.
+
+    First come facts between two entities that were asked for, then those that touch one, then the others of the newest
+    hop, then the others by their distance from an entity asked for, and at last those that no chain of facts leads to.
+    Among equals the newest hop goes first, then what shares more words with what was asked, then what more passages
+    state. The order depends on the facts as a set.
+    """
+    classes = _classes(graph, asked, newest)
+    likeness = _likeness({fact.id: " ".join(fact.key) for fact in graph.facts}, asked)
+
+    def rank(fact: Triple) -> tuple[float, bool, float, int, tuple[str, str, str]]:
+        support = len({source.passage_id for source in fact.sources})
+        return classes[fact.id], fact.id not in newest, -likeness[fact.id], -support, fact.key
+
+    return tuple(sorted(graph.facts, key=rank))
+
+
+def passages_by_use(
+    passages: Sequence[Passage], graph: QuestionGraph, asked: Sequence[str], steps: Sequence[Step] = ()
+) -> tuple[Passage, ...]:
+    """Return all passages, the most useful first.
+
+    A passage is as useful as the best fact that was read in it, by the classes of `facts_by_use`; one whose title was
+    asked for is like one with a fact that touches it. Among equals the newest hop goes first, then what shares more
+    words with what was asked, then what was ranked higher by its search. The order depends on the passages as a set.
+    """
+    newest_facts = steps[-1].triple_ids if steps else ()
+    newest = {hit.passage.id for hit in steps[-1].hits} if steps else set()
+    best: dict[str, float] = {}
+    classes = _classes(graph, asked, newest_facts)
+    for fact in graph.facts:
+        for source in fact.sources:
+            best[source.passage_id] = min(best.get(source.passage_id, _APART), classes[fact.id])
+    texts = _keys(asked)
+    for passage in passages:
+        own = _TOUCHES if _is_named(canonical_key(passage.title), texts) else _APART
+        own = min(own, _NEWEST) if passage.id in newest else own
+        best[passage.id] = min(best.get(passage.id, _APART), own)
+    places: dict[str, int] = {}
+    for step in steps:
+        for place, hit in enumerate(step.hits):
+            places[hit.passage.id] = min(places.get(hit.passage.id, place), place)
+    likeness = _likeness({passage.id: f"{passage.title} {passage.text}" for passage in passages}, asked)
+
+    def rank(passage: Passage) -> tuple[float, bool, float, int, str]:
+        name = passage.id
+        return best[name], name not in newest, -likeness[name], places.get(name, len(passages)), name
+
+    return tuple(sorted(passages, key=rank))
+
+
+def _classes(graph: QuestionGraph, asked: Sequence[str], newest: Collection[str]) -> dict[str, float]:
+    """Map each fact's id to its class."""
+    texts = _keys(asked)
+    distance = _distances(graph, [key for key in graph.entities if _is_named(key, texts)])
+    classes = {}
+    for fact in graph.facts:
+        ends = [distance.get(canonical_key(end), _APART) for end in (fact.subject, fact.object)]
+        nearest = min(ends)
+        link = nearest == max(ends) == 0 and canonical_key(fact.subject) != canonical_key(fact.object)
+        behind = _TOUCHES if nearest == 0 else _NEWEST + nearest
+        classes[fact.id] = _LINK if link else min(behind, _NEWEST) if fact.id in newest else behind
+    return classes
+
+
+def _distances(graph: QuestionGraph, starts: Iterable[str]) -> dict[str, float]:
+    """Map each entity that a chain of facts connects with one of `starts` to the facts on the shortest chain."""
+    found: dict[str, float] = dict.fromkeys(starts, 0)
+    reached = list(found)
+    for key in reached:  # grows while it is read
+        for fact in graph.touching(key):
+            for other in (canonical_key(fact.subject), canonical_key(fact.object)):
+                if other not in found:
+                    found[other] = found[key] + 1
+                    reached.append(other)
+    return found
+
+
+def _keys(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(f" {canonical_key(text)} " for text in texts)
+
+
+def _is_named(key: str, texts: Sequence[str]) -> bool:
+    """Return whether one of the texts, as `_keys` has them, names the entity `key`."""
+    if FUNCTION_WORDS.issuperset(key.split()):  # also for no word at all
+        return False
+    # scripts without spaces between words have one "word" a sentence: look for the name inside it
+    return any(f" {key} " in text or (not key.isascii() and key in text) for text in texts)
+
+
+def _likeness(texts: Mapping[str, str], asked: Sequence[str]) -> dict[str, float]:
+    """Return for each text the summed weight of the words that it shares with `asked`; rare words weigh more."""
+    wanted = _words(" ".join(asked))
+    shared = {name: wanted & _words(text) for name, text in texts.items()}
+    holding = Counter(word for words in shared.values() for word in words)
+    weights = {word: math.log(1 + len(texts) / count) for word, count in holding.items()}
+    # fsum, because a plain sum of floats depends on their order
+    return {name: math.fsum(weights[word] for word in words) for name, words in shared.items()}
+
+
+def _words(text: str) -> frozenset[str]:
+    """Return the words of a text without function words; of scripts that may not part words, pairs of characters."""
+    words: set[str] = set()
+    for word in canonical_key(text).split():
+        words.update([word] if word.isascii() else map("".join, pairwise(word)))
+    return frozenset(words - FUNCTION_WORDS)

@@ -1,0 +1,78 @@
+"""How long a reply may get: limited for each role, but never inside a model's thoughts."""
+
+from typing import Any
+
+import pytest
+
+from ras_agent.budget import Ledger, metered
+from ras_agent.prompts import Turn
+from ras_agent.tools.chat.client import Chat, ChatSettings, Reply, Request, as_chat
+from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse
+from ras_agent.tools.chat.models import capped
+
+REQUEST = Request((Turn("user", "Who?"),), most=100)
+
+
+def once(request: Request = REQUEST) -> Dialogue[Reply]:
+    reply = yield request
+    return reply
+
+
+def limits(scripted_llm: Any) -> list[tuple[Any, Any]]:
+    """The limits that each request had, by their new and their old name."""
+    return [(body.get("max_completion_tokens"), body.get("max_tokens")) for body in scripted_llm.requests()]
+
+
+async def test_a_request_limits_its_reply_by_both_names(scripted_llm: Any) -> None:
+    scripted_llm.script(*[{"reply": "Bell."}] * 3)
+    chat = as_chat(scripted_llm.spec)
+    converse(chat, once())
+    await aconverse(chat, once())
+    converse(chat, once(Request(REQUEST.turns)))
+    assert limits(scripted_llm) == [(100, 100), (100, 100), (None, None)]
+
+
+def test_a_smaller_limit_of_the_models_own_stays(scripted_llm: Any) -> None:
+    scripted_llm.script({"reply": "Bell."})
+    converse(as_chat(scripted_llm.spec, ChatSettings(max_tokens=50)), once())
+    assert limits(scripted_llm) == [(50, 50)]
+
+
+def test_a_reply_has_a_quarter_of_a_small_window_at_most(scripted_llm: Any) -> None:
+    scripted_llm.script({"reply": "Bell."})
+    converse(as_chat(scripted_llm.spec, ChatSettings(context_window=2000)), once(Request(REQUEST.turns, most=1000)))
+    assert limits(scripted_llm) == [(500, 500)]
+
+
+@pytest.mark.parametrize("thought", ["<think>Was it Bell? Or", ""])
+async def test_a_model_that_is_cut_off_in_its_thoughts_is_asked_without_a_limit_from_then_on(
+    scripted_llm: Any, thought: str
+) -> None:
+    cut = {"reply": thought, "finish": "length"}
+    scripted_llm.script(cut, {"reply": "<think>Was it Bell? Yes.</think> Bell."}, {"reply": "Bell."})
+    chat = as_chat(scripted_llm.spec)
+    with metered(Ledger("planner")) as ledger:
+        assert converse(chat, once()).text.endswith("Bell.")
+        assert (await aconverse(as_chat(scripted_llm.spec), once())).text == "Bell."
+    assert [limit for limit, _ in limits(scripted_llm)] == [100, None, None]
+    assert len(ledger.calls) == 3
+
+
+def test_a_reply_that_is_cut_off_in_its_words_is_the_reply(scripted_llm: Any) -> None:
+    scripted_llm.script({"reply": "<think>Bell.</think> It was", "finish": "length"})
+    assert converse(as_chat(scripted_llm.spec), once()).truncated
+    assert len(scripted_llm.requests()) == 1
+
+
+def test_a_model_that_is_known_to_think_has_no_limit(scripted_llm: Any) -> None:
+    scripted_llm.script({"reply": "Bell."})
+    model = as_chat(scripted_llm.spec).model
+    model.profile = {"reasoning_output": True}
+    converse(Chat(model), once())
+    assert limits(scripted_llm) == [(None, None)]
+
+
+def test_a_model_without_such_a_limit_is_left_as_it_is(scripted_model: Any) -> None:
+    model = scripted_model("Bell.")
+    assert capped(model, 100) is model
+    assert converse(as_chat(model), once()).text == "Bell."

@@ -1,0 +1,100 @@
+"""Evidence that fits into a prompt: which facts and passages are shown where a window has no room for all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from ras_agent.prompts import fact_line, passage_block
+from ras_agent.records import Passage, Triple
+from ras_agent.text.sentences import sentence_spans
+from ras_agent.tools.chat.window import cut_to_tokens, estimate_tokens
+
+_NUMBER = 8  # tokens of a number of four digits and of its line's end
+_FENCE = 24  # tokens of the marks around all facts
+_LEAST_PASSAGE = 64  # tokens; of less than that nothing is understood
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Holds the facts and passages that fit, each in the order of the prompt, and what was `left_out`, in words."""
+
+    facts: tuple[Triple, ...] = ()
+    passages: tuple[Passage, ...] = ()
+    left_out: str = ""
+
+
+ByUse = tuple[Sequence[Triple], Sequence[Passage]]
+
+
+def fit(facts: Sequence[Triple], passages: Sequence[Passage], room: int, by_use: Callable[[], ByUse]) -> Evidence:
+    """Return the evidence that has at most `room` tokens, all of it if it can be.
+
+    facts, passages: in the order of the prompt. by_use: returns the same in the order of their use; it is called only
+    where not all fit. Facts get half of the room, and what the passages leave of the rest; the least useful are left
+    out. Where not even one passage fits, the most useful is cut between two sentences.
+    """
+    cost = {id(fact): estimate_tokens(fact_line(fact)) + _NUMBER for fact in facts}
+    price = {id(passage): estimate_tokens(passage_block([passage])) + _NUMBER for passage in passages}
+    all_passages = sum(price.values())
+    room -= _FENCE if facts else 0
+    if sum(cost.values()) + all_passages <= room:
+        return Evidence(tuple(facts), tuple(passages))
+    ranked, found = by_use()
+    some = first_that_fit((cost[id(fact)] for fact in ranked), max(room // 2, room - all_passages))
+    left = room - sum(cost[id(fact)] for fact in ranked[:some])
+    several = first_that_fit((price[id(passage)] for passage in found), left)
+    shown = {id(passage): passage for passage in found[:several]}
+    left -= sum(price[name] for name in shown)
+    if found and not several and (part := cut_passage(found[0], left)):
+        shown[id(found[0])] = part
+        left -= estimate_tokens(passage_block([part])) + _NUMBER
+    some += first_that_fit((cost[id(fact)] for fact in ranked[some:]), left)
+    kept = {id(fact) for fact in ranked[:some]}
+    return Evidence(
+        tuple(fact for fact in facts if id(fact) in kept),
+        tuple(shown[id(passage)] for passage in passages if id(passage) in shown),
+        _in_words(len(facts) - some, len(facts), len(passages) - several, len(passages), bool(shown) and not several),
+    )
+
+
+def did_not_fit(what: str, window: int) -> str:
+    """Return the message of a Failure for evidence that was left out."""
+    return (
+        f"{what} did not fit into the model's window of {window:,} tokens, so the least useful were left out; "
+        "set context_window if the window is larger"
+    )
+
+
+def first_that_fit(costs: Iterable[int], room: int) -> int:
+    """Return how many of the costs, counted from the first, sum up to `room` at most."""
+    count = 0
+    for cost in costs:
+        room -= cost
+        if room < 0:
+            break
+        count += 1
+    return count
+
+
+def cut_passage(passage: Passage, room: int) -> Passage | None:
+    """Return the passage with as many of its first sentences as `room` tokens hold; None for too few tokens.
+
+    A first sentence that is too long is cut between two words.
+    """
+    room -= estimate_tokens(passage_block([replace(passage, text="")])) + _NUMBER
+    if room < _LEAST_PASSAGE:
+        return None
+    end = len(cut_to_tokens(passage.text, room))
+    last = max((stop for _, stop in sentence_spans(passage.text) if stop <= end), default=0)
+    return replace(passage, text=passage.text[: last or end])
+
+
+def _in_words(facts: int, all_facts: int, passages: int, all_passages: int, cut: bool) -> str:
+    """Say how many of how many are left out; "" for none."""
+    parts = [f"{facts:,} of {all_facts:,} facts"] if facts else []
+    if passages:
+        parts.append(
+            f"{passages:,} of {all_passages:,} passages" + (" (of one, the beginning is shown)" if cut else "")
+        )
+    return " and ".join(parts)

@@ -23,7 +23,8 @@ class Question:
     metadata: what else a benchmark knows, as plain JSON. Properties of this class and the metrics read `hops`,
     `decomposition` (a list of {"question", "answer"}, one per hop, in which #1, #2 are the answers of earlier hops),
     `choices` ({label: text}), `label` (the right choice), `classes`, `triples` (a gold graph), `path`, `graph` (a
-    TextualGraph), `question_entities`, `answer_entities`, and `claims` and `short_answers` (of a long answer).
+    TextualGraph's dict, or triples), `question_entities`, `answer_entities`, and `claims` and `short_answers` (of a
+    long answer).
     """
 
     id: str
@@ -64,6 +65,12 @@ class Question:
         """Return the options by label; none if the question has no options."""
         choices: Mapping[str, str] = self.metadata.get("choices", {})
         return choices
+
+    @property
+    def graph(self) -> TextualGraph:
+        """Return the graph that comes with the question; empty where none does."""
+        given = self.metadata.get("graph") or ()
+        return TextualGraph.from_dict(given) if isinstance(given, Mapping) else TextualGraph.from_triples(given)
 
     @property
     def label(self) -> str:
@@ -221,6 +228,20 @@ def _check_known(record: QuestionRecord, known: QuestionRecord) -> None:
         known.inside(known.data["choices"], "choices")
     if "triples" in known:
         known.triples("triples")
+    if "graph" in known and isinstance(known.data["graph"], Mapping):
+        _check_graph(record, known.inside(known.data["graph"], "graph"))
+    elif "graph" in known:
+        known.triples("graph")
+
+
+def _check_graph(record: QuestionRecord, graph: QuestionRecord) -> None:
+    """Raise IngestError for a graph that is not {"nodes": [text], "edges": [[place, text, place]]}."""
+    count = len(graph.texts("nodes"))
+    for number, edge in enumerate(graph.items("edges"), 1):
+        if not isinstance(edge, list) or len(edge) != 3 or not isinstance(edge[1], str):
+            raise record.error(f"edge {number} of 'graph' should be [place, text, place], found {edge!r:.80}")
+        if not all(isinstance(end, int) and 0 <= end < count for end in (edge[0], edge[2])):
+            raise record.error(f"edge {number} of 'graph' should join places from 0 to {count - 1}, found {edge!r:.80}")
 
 
 _OWN = frozenset({"id", "question", "answers", "supporting_ids", "supporting_titles", "type", "contexts", "metadata"})

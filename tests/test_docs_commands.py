@@ -95,6 +95,8 @@ def everything(tmp_path_factory: pytest.TempPathFactory, run: Run) -> Path:
         _write(here / name, questions)
     for name in ("musique/corpus_openie.jsonl", "text_to_triples/genwiki_test.jsonl", "text_to_triples/carb.jsonl"):
         _write(here / name, triples)
+    own_graph = {"question": "who was born in edinburgh", "q_entity": ["Edinburgh"], "answer": ["Bell"]}
+    _write(here / "webqsp.jsonl", [{**own_graph, "id": "w1", "graph": [["Bell", "people.born", "Edinburgh"]]}])
     (here / "wiki.nt").write_text("<http://x.org/Leith> <http://x.org/flowsThrough> <http://x.org/Edinburgh> .\n")
     (here / "facts.tsv").write_text("Leith\tflows through\tEdinburgh\n")
     (here / "prices.json").write_text(json.dumps({"gpt-4o-mini": {"input": 0.15, "output": 0.6}}))

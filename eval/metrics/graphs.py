@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 from ras_agent.eval.metrics.answer_sets import SetScore, set_score
 from ras_agent.eval.metrics.registry import Outcome, metric
-from ras_agent.eval.question import Question, TextualGraph
+from ras_agent.eval.question import Question
 from ras_agent.marks import OBJECT, PREDICATE, SUBJECT, Mark
 from ras_agent.text.canonical import canonical_key
 
@@ -173,9 +173,9 @@ def _fully_valid(question: Question, outcome: Outcome) -> float | None:
 
 def _validity(question: Question, outcome: Outcome) -> GraphValidity | None:
     """Count what the answer cites of the graph that comes with the question; None without one."""
-    if not (given := question.metadata.get("graph")):
+    if not question.metadata.get("graph"):
         return None
-    graph = TextualGraph.from_dict(given)
+    graph = question.graph
     return graph_validity(read_cited_graph(outcome.answer), graph.nodes, graph.triples())
 
 

@@ -71,6 +71,7 @@ def prepare(
     settings: Settings,
     *,
     corpus: Path | None = None,
+    embedder: str | None = None,
     first: int = 1,
     limit: int | None = None,
     metrics: Sequence[str] = (),
@@ -86,15 +87,18 @@ def prepare(
 ) -> Evaluation:
     """Load questions and passages, begin or resume the folder `out`, and set the agent up.
 
-    name: the benchmark's. baseline: a name of ras_agent.eval.run.asking in place of the agent. metrics: in place of
-    the benchmark's own. label: the run's name in reports. spread: over what the questions are spread.
+    name: the benchmark's. embedder: of what is indexed for this run, as `load_material` has it. baseline: a name of
+    ras_agent.eval.run.asking in place of the agent. metrics: in place of the benchmark's own. label: the run's name in
+    reports. spread: over what the questions are spread.
     strict: raise for a bad record of either file, which else is left out.
     Raises RasError children: for files that cannot be read, a folder that another configuration began, and roles that
     cannot be set up.
     """
     skipped: list[IngestError] = []
     on_bad = None if strict else skipped.append
-    material = load_material(name, data, settings, corpus=corpus, first=first, limit=limit, on_bad=on_bad)
+    material = load_material(
+        name, data, settings, corpus=corpus, embedder=embedder, first=first, limit=limit, on_bad=on_bad
+    )
     run = Configuration(
         label or out.name, settings, metrics=metrics, retrieval_only=retrieval_only, traces=traces, seed=seed,
         **(_baseline(baseline) if baseline else {}),
@@ -159,7 +163,7 @@ def prepare_run(
         seed=run.seed,
         retrieval_only=run.retrieval_only,
         prompts_dir=settings.prompts,
-        settings=settings.model_dump(include=set(_ASKING)),
+        settings=settings.model_dump(include=set(_ASKING)) | _embedding(material),
         variant=run.variant,
         knowledge_graph=_knowledge_graph(material, settings),
     )
@@ -193,6 +197,7 @@ def _pool(
         return EvaluatedSystem(ask, scorer_of(asking["metrics"]), asking["graph"], asking["roles"], run.traces)
     order = {
         **{"name": material.asked.name, "data": _path(material.data), "corpus": _path(material.corpus)},
+        "embedder": material.embedder,
         **{"settings": settings.model_dump(mode="json"), "traces": run.traces, **asking},
     }
     kept = {"replies": (settings.cache, "replies"), "facts": (settings.triple_cache, "facts")}
@@ -208,6 +213,11 @@ def _knowledge_graph(material: Material, settings: Settings) -> str | None:
     if folder is None or not KGIndex.exists(folder) or not reads_graph(settings.retriever):
         return None
     return KGIndex.open(folder).fingerprint
+
+
+def _embedding(material: Material) -> dict[str, str]:
+    """Return what the manifest says of an index that was made for the run."""
+    return {"embedder": material.embedder} if material.embedder else {}
 
 
 def _baseline(name: str) -> dict[str, Any]:

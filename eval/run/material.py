@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """Holds what is asked and what is searched, which is the same for all runs that are compared."""
+    """Holds what is asked and what is searched, which is the same for all runs that are compared.
+
+    embedder: of an index that was made for the run.
+    """
 
     asked: Benchmark
     data: Path
@@ -29,6 +32,7 @@ class Material:
     index: PassageIndex
     corpus_sha256: str
     corpus: Path | None = None
+    embedder: str | None = None
 
 
 def load_material(
@@ -37,6 +41,7 @@ def load_material(
     settings: Settings,
     *,
     corpus: Path | None = None,
+    embedder: str | None = None,
     first: int = 1,
     limit: int | None = None,
     metrics: Sequence[str] = (),
@@ -44,8 +49,9 @@ def load_material(
 ) -> Material:
     """Read questions `first` (from 1) and on, at most `limit`, and the passages to search. Raises RasError children.
 
-    metrics: what is measured in place of the benchmark's own metrics. on_bad: given what is wrong with a record of
-    either file, which is then left out.
+    embedder: of the passages or graphs that come with the questions, or of `corpus`; without one, words alone are
+    compared. metrics: what is measured in place of the benchmark's own metrics. on_bad: given what is wrong with a
+    record of either file, which is then left out.
     """
     asked = benchmark(name)
     if metrics:
@@ -54,19 +60,30 @@ def load_material(
     questions = everything[first - 1 :][:limit]
     if not questions:
         raise SettingsError(f"{data} has no question number {first}, only {len(everything)}; lower --first")
-    return Material(asked, data, questions, *_corpus(settings, corpus, asked, everything, on_bad), corpus)
+    if embedder and corpus is None and settings.index is not None:
+        raise SettingsError(f"{settings.index} has its own embedder; leave --embedder away")
+    found = _corpus(settings, corpus, embedder, asked, everything, on_bad)
+    return Material(asked, data, questions, *found, corpus, embedder)
 
 
 def _corpus(
-    settings: Settings, corpus: Path | None, asked: Benchmark, questions: Sequence[Question], on_bad: OnBad | None
+    settings: Settings,
+    corpus: Path | None,
+    embedder: str | None,
+    asked: Benchmark,
+    questions: Sequence[Question],
+    on_bad: OnBad | None,
 ) -> tuple[PassageIndex, str]:
-    """Return what is searched and a digest of it: a file, an index, or the passages that come with the questions."""
+    """Return what is searched and a digest of it: a file, an index, or the passages or graphs of the questions."""
+    from ras_agent.eval.run.own_graphs import OwnGraphs, bring_graphs, digest_of_graphs
     from ras_agent.tools.index.store import PassageIndex
 
     if corpus is not None:
-        return PassageIndex.in_memory(asked.corpus(corpus, on_bad)), file_sha256(corpus)
+        return PassageIndex.in_memory(asked.corpus(corpus, on_bad), embedder), file_sha256(corpus)
     if settings.index is not None:
         index = PassageIndex.open(settings.index)
+    elif bring_graphs(questions):
+        return OwnGraphs.embedded_by(embedder), digest_of_graphs(questions)
     else:
-        index = PassageIndex.in_memory(asked.corpus(questions))
+        index = PassageIndex.in_memory(asked.corpus(questions), embedder)
     return index, index.snapshot.manifest.fingerprint

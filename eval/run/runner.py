@@ -23,6 +23,7 @@ from ras_agent.calling import acall, raise_if_cancelled
 from ras_agent.errors import RunError
 from ras_agent.eval.question import Question
 from ras_agent.eval.run.folder import RunFolder
+from ras_agent.eval.run.own_graphs import asking
 from ras_agent.eval.run.result import Result, error_dict, failed_result, result_of
 from ras_agent.protocols import Retriever
 from ras_agent.records import JSON
@@ -115,7 +116,8 @@ async def ask_one(system: EvaluatedSystem, question: Question) -> Result:
     """Ask and score one question. What it raises becomes the result's error."""
     began, out = time.perf_counter(), NOTHING
     try:
-        out = await system.ask(question)
+        with asking(question):
+            out = await system.ask(question)
         raise_if_cancelled()
         seconds = time.perf_counter() - began
         result = result_of(question, out, seconds=seconds, trace=_trace(system, out))

@@ -133,10 +133,13 @@ def subgraph_passage(subgraph: Subgraph) -> Passage:
     """
     ends = subgraph.graph.edges[subgraph.edges][:, [0, 2]].ravel().tolist()
     title = plain_name(subgraph.graph.nodes[max(dict.fromkeys(ends), key=ends.count)])
-    return _written("subgraph", title, subgraph.triples, {"subgraph": textualise(subgraph)})
+    # names as they are: passages that state a fact of it are hits too, and the fact is to be the same one
+    return _written("subgraph", title, subgraph.triples, {"subgraph": textualise(subgraph)}, named=str)
 
 
-def _written(kind: str, title: str, triples: Sequence[Triple], about: dict[str, str]) -> Passage:
+def _written(
+    kind: str, title: str, triples: Sequence[Triple], about: dict[str, str], named: Callable[[str], str] = plain_name
+) -> Passage:
     """Write one sentence per fact. Equivalences, which no passage stated, are left out.
 
     The facts are in the metadata, so that no extractor needs to read the text; each names the passage that stated it
@@ -144,8 +147,8 @@ def _written(kind: str, title: str, triples: Sequence[Triple], about: dict[str, 
     """
     facts = []
     for triple in [triple for triple in triples if triple.sources] or triples:
-        parts = map(plain_name, (triple.subject, triple.predicate, triple.object))
-        facts.append([*parts, triple.sources[0].passage_id if triple.sources else kind])
+        parts = (triple.subject, triple.predicate, triple.object)
+        facts.append([*map(named, parts), triple.sources[0].passage_id if triple.sources else kind])
     text = " ".join(sentence_of(*fact[:3]) for fact in facts)
     digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
     return Passage(f"{kind}:{digest}", text, title, metadata={**about, STATED: facts})

@@ -38,6 +38,14 @@ Corpus = Annotated[
         help="Passages to search, JSON Lines of id, text, title; else those of the questions.", rich_help_panel=_DATA
     ),
 ]
+Embedder = Annotated[
+    str | None,
+    typer.Option(
+        help="Embeds --corpus, or the questions' own passages or graphs, for retrievers that need vectors: minilm, "
+        "st:MODEL or provider:MODEL.",
+        rich_help_panel=_DATA,
+    ),
+]
 First = Annotated[int, typer.Option(min=1, help="The first question asked, from 1.", rich_help_panel=_DATA)]
 Limit = Annotated[
     int | None, typer.Option(min=1, help="How many questions are asked; if not set, all.", rich_help_panel=_DATA)
@@ -57,6 +65,7 @@ def evaluate(
     *,
     data: Annotated[Path, typer.Option("--data", help="The question file.", rich_help_panel=_DATA)],
     corpus: Corpus = None,
+    embedder: Embedder = None,
     first: First = 1,
     limit: Limit = None,
     out: Annotated[
@@ -105,9 +114,10 @@ def evaluate(
     table = load_prices(prices)
     console = screen(quiet=quiet)
     run = prepare(
-        benchmark, data, out, settings, corpus=corpus, first=first, limit=limit, metrics=metric or (),
-        baseline=baseline, retrieval_only=retrieval_only, retry_errors=retry_errors, strict=strict, traces=traces,
-        label=name, seed=seed, concurrency=concurrency, spread=Spread(engine, workers, ray_address),
+        benchmark, data, out, settings, corpus=corpus, embedder=embedder, first=first, limit=limit,
+        metrics=metric or (), baseline=baseline, retrieval_only=retrieval_only, retry_errors=retry_errors,
+        strict=strict, traces=traces, label=name, seed=seed, concurrency=concurrency,
+        spread=Spread(engine, workers, ray_address),
     )  # fmt: skip
     for error in run.skipped:
         typer.echo(f"skipped  {inert(str(error))}", err=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ras_agent.app.cli.evaluate import Concurrency, Corpus, First, Limit, Metric, RetryErrors, progress
+from ras_agent.app.cli.evaluate import Concurrency, Corpus, Embedder, First, Limit, Metric, RetryErrors, progress
 from ras_agent.app.cli.options import INCOMPLETE, AnswerSettings, GivenFlags
 from ras_agent.app.cli.terminal import inert, inert_lines, screen
 
@@ -45,6 +45,7 @@ def study(
     *,
     data: Annotated[Path | None, typer.Option("--data", help="The question file.", rich_help_panel=_DATA)] = None,
     corpus: Corpus = None,
+    embedder: Embedder = None,
     first: First = 1,
     limit: Limit = None,
     gold: Annotated[
@@ -136,7 +137,7 @@ def study(
     material = None
     if data:
         material = load_material(
-            benchmark, data, settings, corpus=corpus, first=first, limit=limit, metrics=metric or ()
+            benchmark, data, settings, corpus=corpus, embedder=embedder, first=first, limit=limit, metrics=metric or ()
         )
     design = designed(name, material, settings, choices, out=out, concurrency=concurrency, seed=seed)
     done = run_study(

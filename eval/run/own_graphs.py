@@ -1,0 +1,170 @@
+"""Searches the graph that a question brings with it: a small index in memory, made when the question is asked.
+
+GraphQA's and the Freebase sets' questions have a graph each, which is all there is to search for them. An `OwnGraphs`
+takes the place of the index: its retrievers search the graph of the question that `asking` names, in whatever thread or
+task they are called.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from threading import Lock
+from typing import Any, Self
+
+from ras_agent.errors import IndexMismatch, RunError, SettingsError
+from ras_agent.eval.question import Question
+from ras_agent.protocols import Embedder, Retriever
+from ras_agent.records import Hit, Passage
+from ras_agent.registry import find, options_of
+from ras_agent.text.canonical import canonical_key
+from ras_agent.tools.embed.embedders import resolve_embedder
+from ras_agent.tools.index.stated_facts import stated_facts
+from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.kg.formats.triples import PlacedTriple
+from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.kg.link import query_mentions
+from ras_agent.tools.kg.passage_facts import PassageFacts, knowledge_passages
+
+_PLACE = "the question's graph"
+_ONE_FACT = Question("", "a b c", (), metadata={"graph": {"nodes": ["a", "c"], "edges": [[0, "b", 1]]}})
+
+
+def graph_passages(question: Question) -> list[Passage]:
+    """Return the facts of a question's graph as passages, one or more for each head, then nodes without any fact.
+
+    The facts are in the passages' metadata, so that no extractor has to read them. A fact of which a part has no
+    visible character is left out.
+    """
+    graph = question.graph
+    stated = [*graph.triples(), *(fact for node in graph.nodes for fact in _of_object(node))]
+    facts = [PlacedTriple(*fact, _PLACE) for fact in stated if all(map(canonical_key, fact))]
+    named = {canonical_key(name) for fact in facts for name in (fact.subject, fact.object)}
+    alone = {key: node for node in graph.nodes if (key := canonical_key(node)) and key not in named}
+    lonely = [Passage(f"{question.id}#{key}", node, node, question.id) for key, node in alone.items()]
+    return knowledge_passages(facts, question.id) + lonely
+
+
+def _of_object(node: str) -> Iterator[tuple[str, str, str]]:
+    """Yield what the text of a scene's object, "name: mill; attribute: old, white; (x,y,w,h): ...", states about it.
+
+    As facts its name and attributes are entities, by which a question finds it. Another node's text states nothing.
+    """
+    if not node.startswith("name: "):
+        return
+    for part in node.split("; "):
+        key, _, values = part.partition(": ")
+        if key in ("name", "attribute"):
+            yield from ((node, key, value) for value in values.split(", "))
+
+
+class QuestionGraphIndex:
+    """Makes the index and the knowledge graph of one question's graph when they are first needed, and retrievers."""
+
+    def __init__(self, question: Question) -> None:
+        self._question = question
+        self._made: dict[tuple[str, str], Retriever] = {}
+        self._lock = Lock()
+
+    def retriever(self, name: str, embedder: Embedder | None, options: dict[str, Any]) -> Retriever:
+        """Return the retriever `name` over this graph; the same one for all sub-queries of the question."""
+        with self._lock:
+            key = name, repr(sorted(options.items()))
+            if key not in self._made:
+                self._made[key] = self._make(name, embedder, options)
+            return self._made[key]
+
+    def _make(self, name: str, embedder: Embedder | None, options: dict[str, Any]) -> Retriever:
+        passages = graph_passages(self._question)
+        index = PassageIndex.in_memory(passages, embedder)
+        taken = options_of(find("retriever", name))
+        if taken is not None and "graph" in taken:
+            graph = KGIndex.in_memory(map(_facts_of, passages), embedder, extractor="stated")
+            options = {"graph": graph, "mentions": self._mentions(graph), **options}
+        return index.retriever(name, **options)
+
+    def _mentions(self, graph: KGIndex) -> Any:
+        """Return what finds the names in a query: the question's own entities are known where the set names them."""
+        question = self._question
+        starts = [name for name in question.metadata.get("question_entities", ()) if graph.entity_id(name) is not None]
+
+        def mentions(query: str) -> Sequence[str]:
+            if starts and query == question.question:
+                return starts
+            return [found.text for found in query_mentions(query, lambda name: graph.entity_id(name) is not None)]
+
+        return mentions
+
+
+def _facts_of(passage: Passage) -> PassageFacts:
+    """Return a passage's facts; one without any is a node that has only its name."""
+    facts = stated_facts(passage) or ()
+    return PassageFacts(passage.id, facts, () if facts else (passage.title,))
+
+
+_ASKED: ContextVar[QuestionGraphIndex | None] = ContextVar("asked question's graph", default=None)
+
+
+@contextmanager
+def asking(question: Question) -> Iterator[None]:
+    """Have every retriever of an `OwnGraphs` search the graph of `question`, in the block and in what it calls."""
+    token = _ASKED.set(QuestionGraphIndex(question))
+    try:
+        yield
+    finally:
+        _ASKED.reset(token)
+
+
+class OwnGraphs(PassageIndex):
+    """Stands for the indexes of questions that bring their own graphs. It holds no passages itself."""
+
+    @classmethod
+    def embedded_by(cls, embedder: object = None) -> Self:
+        """Make it. embedder: of passages, entities and relations; without one, words alone are compared."""
+        made = cls.in_memory()
+        made._embedder = resolve_embedder(embedder) if embedder is not None else None
+        return made
+
+    def retriever(self, name: str = "bm25", **options: Any) -> Retriever:
+        """Return the retriever of that name over the graph of the question that is being asked.
+
+        Raises for a name or an option what making it for a graph of one fact raises, before any question is asked.
+        """
+        try:
+            QuestionGraphIndex(_ONE_FACT).retriever(name, self._embedder, options)
+        except IndexMismatch as error:
+            raise SettingsError(
+                f"retriever {name!r} needs vectors of the questions' graphs: give --embedder minilm, or another "
+                "retriever"
+            ) from error
+        return _OfTheQuestion(name, self._embedder, options)
+
+
+class _OfTheQuestion:
+    """Searches the graph of the question that is being asked."""
+
+    def __init__(self, name: str, embedder: Embedder | None, options: dict[str, Any]) -> None:
+        self.name, self._embedder, self._options = name, embedder, options
+
+    def retrieve(self, query: str, k: int = 5) -> list[Hit]:
+        asked = _ASKED.get()
+        if asked is None:
+            raise RunError("no question is being asked: put the call into `with asking(question)`")
+        return asked.retriever(self.name, self._embedder, self._options).retrieve(query, k)
+
+
+def bring_graphs(questions: Iterable[Question]) -> bool:
+    """Return whether these questions have graphs, and no passages, of their own."""
+    found = [(bool(question.contexts), bool(question.graph.nodes)) for question in questions]
+    return any(graph for _, graph in found) and not any(passages for passages, _ in found)
+
+
+def digest_of_graphs(questions: Iterable[Question]) -> str:
+    """Return a digest of the questions' graphs: what is searched, in the words of a run's manifest."""
+    digest = hashlib.sha256()
+    for question in questions:
+        digest.update(json.dumps([question.id, question.graph.to_dict()], ensure_ascii=True).encode())
+    return digest.hexdigest()

@@ -44,6 +44,7 @@ PLUGINS: dict[str, dict[str, object]] = {
         "hybrid": "ras_agent.tools.retrieve.hybrid:hybrid",
         "graph": "ras_agent.tools.retrieve.mix:graph",
         "gfm": "ras_agent.tools.retrieve.gfm:gfm",
+        "greasoner": "ras_agent.tools.retrieve.greasoner:greasoner",
         "ppr": "ras_agent.tools.retrieve.ppr:ppr",
         "pcst": "ras_agent.tools.retrieve.pcst:pcst",
         "paths": "ras_agent.tools.retrieve.paths:paths",

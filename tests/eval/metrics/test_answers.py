@@ -4,6 +4,7 @@ The second way keeps strings and lists of words where the package has counters a
 """
 
 import re
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
@@ -53,6 +54,11 @@ def test_without_the_rule_for_closed_answers_words_count() -> None:
     assert squad_f1("yes", ["yes it is"]) == pytest.approx(0.5)
     assert squad_f1("the", [""]) == 1.0
     assert squad_f1("", ["x"]) == 0.0
+
+
+@pytest.mark.parametrize("f1", [token_f1, squad_f1])
+def test_without_gold_answers_f1_is_nought(f1: Callable[[str, list[str]], float]) -> None:
+    assert f1("Blair", []) == 0.0
 
 
 def test_golden_match_looks_inside_the_prediction() -> None:

@@ -90,10 +90,18 @@ def test_accuracy_reads_options_verdicts_and_classes() -> None:
 
 def test_answer_sets_are_split_and_abstaining_finds_none() -> None:
     several = Question("q", "?", ("Ardle", "Isla", "Tay"))
-    names = ("answer_precision", "answer_recall", "answer_f1", "hr@1")
-    assert list(score(several, _outcome(answer="Isla, the Don"), names).values()) == [0.5, 1 / 3, 0.4, 1.0]
+    names = ("answer_precision", "answer_recall", "answer_f1", "contained_f1", "hr@1")
+    assert list(score(several, _outcome(answer="Isla, the Don"), names).values()) == [0.5, 1 / 3, 0.4, 0.4, 1.0]
     abstained = _outcome(answer="Isla", abstained=True)
-    assert list(score(several, abstained, names).values()) == [0.0, 0.0, 0.0, 0.0]
+    assert list(score(several, abstained, names).values()) == [0.0, 0.0, 0.0, 0.0, 0.0]
+    assert score(Question("q", "?", ()), _outcome(answer="Isla"), names) == {}
+
+
+def test_coverage_counts_readings_and_an_abstention_covers_none() -> None:
+    asked = Question("q", "?", ("Isla",), metadata={"short_answers": [["Isla", "the Isla"], ["Don"]]})
+    assert score(asked, _outcome(answer="It is the Isla."), ("answer_coverage",)) == {"answer_coverage": 0.5}
+    abstained = _outcome(answer="It is the Isla.", abstained=True)
+    assert score(asked, abstained, ("answer_coverage",)) == {"answer_coverage": 0.0}
 
 
 def test_an_abstention_scores_nothing() -> None:

@@ -1,10 +1,12 @@
 """ROUGE-Lsum: the named package's own figure on one-sentence texts, and its formula by hand on several sentences."""
 
 import random
+import sys
 
 import pytest
 
-from ras_agent.eval.metrics.answers import rouge_lsum
+from ras_agent.errors import MissingExtra
+from ras_agent.eval.metrics.answers import _rouge, rouge_lsum
 
 WORDS = ("mill", "river", "wheel", "turns", "old", "the", "grain", "Orr", "ran")
 
@@ -52,3 +54,10 @@ def test_200_single_sentences_score_by_their_longest_common_subsequence() -> Non
         shared = _longest(*stems)
         expected = 2 * shared / (len(one) + len(other)) if shared else 0.0
         assert rouge_lsum(" ".join(one), [" ".join(other)]) == pytest.approx(expected), (one, other)
+
+
+def test_without_the_package_the_install_line_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "rouge_score.rouge_scorer", None)
+    _rouge.cache_clear()
+    with pytest.raises(MissingExtra, match=r"ras-agent\[eval\]"):
+        rouge_lsum("Orr", ["Orr"])

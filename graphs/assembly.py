@@ -22,7 +22,7 @@ from ras_agent.graphs.state import Inputs, Outputs, State
 from ras_agent.protocols import Answerer, Extractor, Planner, Reasoner, Retriever
 from ras_agent.records import EvidenceLayout, Passage
 from ras_agent.registry import names
-from ras_agent.tools.chat.models import is_chat_model
+from ras_agent.tools.chat.runnables import is_chat_model
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.roles import role_name
 

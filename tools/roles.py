@@ -1,6 +1,7 @@
 """Turns what a user writes into the object that plays a role.
 
-A role is written as an object that fits its protocol, as a LangChain chat model, or as a string:
+A role is written as an object that fits its protocol, as a LangChain chat model or a runnable around one
+(`with_fallbacks`, `bind`, `with_retry`, a chain, a configurable model), or as a string:
 
     offline                      a registered name (see ras_agent.registry)
     graphllm:/path               a registered name with its argument
@@ -19,7 +20,8 @@ from ras_agent.errors import SettingsError, UnknownName
 from ras_agent.protocols import Answerer, Extractor, Planner, Reasoner
 from ras_agent.registry import find, names
 from ras_agent.tools.chat.client import ChatSettings
-from ras_agent.tools.chat.models import is_chat_model, model_name, printable
+from ras_agent.tools.chat.models import model_name, printable
+from ras_agent.tools.chat.runnables import is_chat_model
 
 _PROTOCOLS: dict[str, type] = {
     "planner": Planner,
@@ -69,7 +71,7 @@ def role_name(role: object) -> str:
 def _resolve(kind: str, spec: object, options: dict[str, Any]) -> object:
     if isinstance(spec, str):
         return _named(kind, spec, options)
-    if is_chat_model(spec):
+    if is_chat_model(spec) and not isinstance(spec, _PROTOCOLS[kind]):
         return find(kind, "llm")(spec, **options)
     return _fitting(kind, spec)
 

@@ -23,17 +23,17 @@ from ras_agent.tools.chat.cache import ReplyCache, ReplySlot, SingleFlight
 from ras_agent.tools.chat.http import BrokenReply, RefusedReply
 from ras_agent.tools.chat.limits import Booking, Clock, Deadline, Limiter, Rates, TooLate, shared_limiter
 from ras_agent.tools.chat.models import (
+    answering_model,
     build_chat_model,
     capped,
     endpoint_of,
-    is_chat_model,
     model_name,
     printable,
-    retries_itself,
     sampling_parameters,
     without_secrets,
 )
 from ras_agent.tools.chat.retry import RetryPolicy, causes, diagnosis, retry_after, unreachable
+from ras_agent.tools.chat.runnables import chat_models_in, is_chat_model, retries_itself
 from ras_agent.tools.chat.window import (
     REPAIR_TOKENS,
     UNKNOWN_WINDOW,
@@ -81,7 +81,11 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """Holds what came back. `truncated`: the model stopped at its token limit. `replayed`: it came from the cache."""
+    """Holds what came back.
+
+    truncated: the model stopped at its token limit. replayed: it came from the cache. model: which of several models
+    answered, such as a fallback.
+    """
 
     text: str
     truncated: bool = False
@@ -90,6 +94,7 @@ class Reply:
     cached_tokens: int = 0
     seconds: float = 0.0
     replayed: bool = False
+    model: str = ""
 
 
 @dataclass(frozen=True)
@@ -244,13 +249,13 @@ class Chat:
         with self.limiter.hold(_estimated_tokens(request), deadline.left()) as booking:
             started = time.perf_counter()
             message = deadline.run(lambda wanted: _ask(self._model_for(request), request, wanted))
-            return _booked(_reply_in(message, time.perf_counter() - started), booking)
+            return _booked(_reply_in(message, time.perf_counter() - started, self.model), booking)
 
     async def _atry(self, request: Request, deadline: Deadline) -> Reply:
         async with self.limiter.ahold(_estimated_tokens(request), deadline.left()) as booking:
             started = time.perf_counter()
             message = await deadline.arun(_aask(self._model_for(request), request))
-            return _booked(_reply_in(message, time.perf_counter() - started), booking)
+            return _booked(_reply_in(message, time.perf_counter() - started, self.model), booking)
 
     @contextmanager
     def _metered(self) -> Iterator[Ledger]:
@@ -267,7 +272,7 @@ class Chat:
         if reply.replayed and request.on_text is not None:
             request.on_text(reply.text)
         tokens = (reply.input_tokens, reply.output_tokens, reply.cached_tokens)
-        ledger.record(Call(ledger.role, ledger.hop, self.name, *tokens, reply.seconds, reply.replayed))
+        ledger.record(Call(ledger.role, ledger.hop, reply.model or self.name, *tokens, reply.seconds, reply.replayed))
         return reply
 
     def _model_for(self, request: Request) -> Any:
@@ -346,7 +351,10 @@ def as_chat(model: object, settings: ChatSettings | None = None) -> Chat:
         )
         return Chat(built, printable(model), settings)
     if not is_chat_model(model):
-        raise TypeError(f"expected a LangChain chat model or a string like 'openai:gpt-4o-mini', got {type(model)}")
+        raise TypeError(
+            "expected a LangChain chat model, a runnable around one, or a string like 'openai:gpt-4o-mini', "
+            f"got {type(model)}"
+        )
     return Chat(model, settings=settings)
 
 
@@ -381,12 +389,14 @@ class _Gathered:
     def add(self, chunk: Any) -> None:
         """Take a piece, and tell the text so far."""
         self._chunks.append(chunk)
-        self._text = _bounded(self._text + str(chunk.text))
+        self._text = _bounded(self._text + _text_of(chunk))
         self._on_text(self._text)
 
     def message(self) -> Any:
         """Return the pieces as one message."""
         first, *others = self._chunks
+        if isinstance(first, str):
+            return self._text
         return first + others if others else first
 
 
@@ -406,7 +416,7 @@ def _ask(model: Any, request: Request, wanted: Callable[[], bool]) -> Any:
             if _NO_STREAM not in str(error):
                 raise
         message = model.invoke(_messages(request))
-        request.on_text(str(message.text))
+        request.on_text(_text_of(message))
         return message
 
 
@@ -439,7 +449,7 @@ async def _aask_once(model: Any, request: Request) -> Any:
             if _NO_STREAM not in str(error):
                 raise
         message = await model.ainvoke(_messages(request))
-        request.on_text(str(message.text))
+        request.on_text(_text_of(message))
         return message
 
 
@@ -449,7 +459,8 @@ def _malformed_replies_named(model: Any) -> Iterator[None]:
     try:
         yield
     except (ValueError, TypeError, LookupError, AttributeError) as error:
-        known = any(base.__name__ == "BaseChatOpenAI" for base in type(model).__mro__)
+        asked = chat_models_in(model)
+        known = any(base.__name__ == "BaseChatOpenAI" for one in asked for base in type(one).__mro__)
         if not known or _NO_STREAM in str(error) or isinstance(error, json.JSONDecodeError):
             raise
         told = error.args[0] if error.args else ""
@@ -464,17 +475,27 @@ def _estimated_tokens(request: Request) -> int:
     return sum(len(turn.text) for turn in request.turns) // 4 + 256
 
 
-def _reply_in(message: Any, seconds: float) -> Reply:
-    """Return the text of a model's message and what it cost."""
-    usage, ending = message.usage_metadata or {}, message.response_metadata
+def _reply_in(message: Any, seconds: float, model: Any) -> Reply:
+    """Return the text of a model's message and what it cost. A chain may end in a parser, and return the text alone."""
+    usage, ending = getattr(message, "usage_metadata", None) or {}, getattr(message, "response_metadata", None) or {}
     return Reply(
-        text=_bounded(str(message.text)),
+        text=_bounded(_text_of(message)),
+        model=answering_model(model, message),
         truncated=any(ending.get(name) in _CUT_SHORT for name in ("finish_reason", "stop_reason", "done_reason")),
         input_tokens=_count(usage.get("input_tokens")),
         output_tokens=_count(usage.get("output_tokens")),
         cached_tokens=_count((usage.get("input_token_details") or {}).get("cache_read")),
         seconds=seconds,
     )
+
+
+def _text_of(message: Any) -> str:
+    """Return the text of a message or of a piece of one. Raises RefusedReply for another object."""
+    if isinstance(message, str):
+        return message
+    if hasattr(message, "text"):
+        return str(message.text)
+    raise RefusedReply(f"a model has to reply with a message or a text, and this one did with {type(message).__name__}")
 
 
 def _bounded(text: str) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
 from ras_agent.errors import MissingExtra, SettingsError
 from ras_agent.tools.chat.http import openai_clients
+from ras_agent.tools.chat.runnables import bound_arguments, changed, chat_models_in, described, is_plain
 
 _USERINFO = re.compile(r"(?<=://)[^/@\s]+@")
 _QUERY = re.compile(r"\?[^#\s]*")
@@ -26,18 +27,8 @@ _SAMPLING_ATTRIBUTES = (
 # OpenAI and Anthropic, Ollama, Gemini, Hugging Face
 _REPLY_LIMITS = ("max_tokens", "num_predict", "max_output_tokens", "max_new_tokens")
 
+_SHORTEST_SECRET = 8
 _FORMS = "provider:model, as openai:gpt-4o-mini, or vllm:http://host:port/v1#model"
-
-
-def is_chat_model(thing: object) -> bool:
-    """Return whether `thing` is a LangChain BaseChatModel. Without LangChain loaded nothing can be one."""
-    module = sys.modules.get("langchain_core.language_models.chat_models")
-    return module is not None and isinstance(thing, module.BaseChatModel)
-
-
-def retries_itself(model: object) -> bool:
-    """Return whether a model object has retries of its own, on or off: its owner has decided on them."""
-    return hasattr(model, "max_retries")
 
 
 def build_chat_model(
@@ -81,11 +72,15 @@ def capped(model: Any, most: int) -> Any:
     """Return a copy of a chat model whose replies have at most `most` tokens; the model itself if it has no such limit.
 
     A smaller limit of its own stays. Servers that speak OpenAI's protocol get the limit by its older name too, which
-    is the one that all of them know.
+    is the one that all of them know. Of a runnable around models each is limited.
     """
+    return changed(model, lambda one: _capped(one, most))
+
+
+def _capped(model: Any, most: int) -> Any:
     fields = getattr(type(model), "model_fields", {})
     name = next((name for name in _REPLY_LIMITS if name in fields), None)
-    if name is None or not is_chat_model(model):
+    if name is None:
         return model
     own = getattr(model, name)
     most = min(most, own) if isinstance(own, int) and own > 0 else most
@@ -96,16 +91,40 @@ def capped(model: Any, most: int) -> Any:
 
 
 def model_name(model: Any) -> str:
-    """Return a name for traces: the provider's model name, else the name of the class."""
+    """Return a name for traces: the provider's model name, else the name of the class. Fallbacks follow in order."""
+    names = dict.fromkeys(map(_own_name, chat_models_in(model)))
+    named = (arguments.get("model") for arguments in bound_arguments(model))
+    if len(names) < 2 and (bound := next((name for name in named if isinstance(name, str)), "")):
+        return printable(bound)
+    return ", else ".join(names) or _own_name(model)
+
+
+def answering_model(model: Any, message: Any) -> str:
+    """Return the name of the one of several models that gave a message; "" where there is no choice, or no telling."""
+    names = list(dict.fromkeys(map(_own_name, chat_models_in(model))))
+    told = getattr(message, "response_metadata", None) or {}
+    name = next((told[key] for key in ("model_name", "model") if isinstance(told.get(key), str)), "")
+    if is_plain(model) or not name:
+        return ""
+    # providers add a date to the name, as in gpt-4o-mini-2024-07-18
+    return max((known for known in names if name.startswith(known)), key=len, default=printable(name))
+
+
+def _own_name(model: Any) -> str:
     for attribute in ("model_name", "model", "model_id"):
         value = getattr(model, attribute, None)
         if isinstance(value, str) and value:
             return printable(value)
-    return type(model).__name__
+    name = getattr(model, "name", None)
+    return printable(name) if isinstance(name, str) and name else type(model).__name__
 
 
 def endpoint_of(model: Any) -> str:
-    """Return the name under which calls share rate limits: the server's address or model's class, and model."""
+    """Return the name under which calls share rate limits: the server's address or model's class, and model.
+
+    Calls of a model with fallbacks count at the endpoint of the first.
+    """
+    model = next(iter(chat_models_in(model)), model)
     for attribute in _URL_ATTRIBUTES:
         value = getattr(model, attribute, None)
         if isinstance(value, str) and value:
@@ -113,9 +132,13 @@ def endpoint_of(model: Any) -> str:
     return f"{type(model).__name__}#{model_name(model)}"
 
 
-def sampling_parameters(model: Any) -> dict[str, Any]:
+def sampling_parameters(model: Any, *, where: bool = True) -> dict[str, Any]:
     """Return what decides a model's reply besides the messages. It is part of the key of a cached reply."""
-    return {"class": type(model).__name__, "endpoint": endpoint_of(model)} | _given(
+    return described(model, partial(_sampling, where=where))
+
+
+def _sampling(model: Any, *, where: bool) -> dict[str, Any]:
+    return {"class": type(model).__name__, "endpoint": endpoint_of(model) if where else None} | _given(
         **{name: getattr(model, name, None) for name in _SAMPLING_ATTRIBUTES}
     )
 
@@ -126,14 +149,32 @@ def printable(spec: str) -> str:
 
 
 def without_secrets(text: str, model: object = None) -> str:
-    """Return `text` with `***` for everything that looks like a credential and for the secrets that `model` holds."""
-    fields: Mapping[str, object] = getattr(model, "__dict__", {})
-    for value in fields.values():
-        reveal = getattr(value, "get_secret_value", None)
-        secret = reveal() if callable(reveal) else None
-        if isinstance(secret, str) and secret and secret != "EMPTY":
+    """Return `text` with `***` for everything that looks like a credential and for the secrets that `model` holds.
+
+    A short secret is the dummy that a local server is given, as in OPENAI_API_KEY=x; it would be found in every word.
+    """
+    for secret in _secrets(model):
+        if len(secret) >= _SHORTEST_SECRET:
             text = text.replace(secret, "***")
     return _KEY.sub("***", _BEARER.sub("\\1***", _USERINFO.sub("***@", text)))
+
+
+def _secrets(model: object) -> Iterator[str]:
+    """Yield the keys that a model holds, those of all its fallbacks, and those in the headers that it sends."""
+    for one in chat_models_in(model) or (model,):
+        for value in getattr(one, "__dict__", {}).values():
+            reveal = getattr(value, "get_secret_value", None)
+            secret = reveal() if callable(reveal) else None
+            if isinstance(secret, str):
+                yield secret
+        yield from _header_values(getattr(one, "default_headers", None))
+    for arguments in bound_arguments(model):
+        yield from _header_values(arguments.get("extra_headers"))
+
+
+def _header_values(headers: object) -> Iterator[str]:
+    if isinstance(headers, Mapping):
+        yield from (value for value in headers.values() if isinstance(value, str))
 
 
 class _MissingProvider(MissingExtra):

@@ -14,6 +14,7 @@ from typing import Any
 
 from ras_agent.prompts import Turn
 from ras_agent.tools.chat.retry import causes
+from ras_agent.tools.chat.runnables import chat_models_in
 
 UNKNOWN_WINDOW = 32_768
 """The window of a model of which nothing is known, in tokens. A server with less says so, and is believed."""
@@ -116,7 +117,14 @@ def shared_window(endpoint: str) -> Window:
 
 
 def stated_window(model: Any) -> int | None:
-    """Return the window that a model object states, in tokens, or None: Ollama's `num_ctx`, or LangChain's profile."""
+    """Return the window that a model object states, in tokens, or None: Ollama's `num_ctx`, or LangChain's profile.
+
+    A runnable has the smallest window of the models that it asks.
+    """
+    return min(filter(None, map(_own_window, chat_models_in(model) or (model,))), default=None)
+
+
+def _own_window(model: Any) -> int | None:
     stated = getattr(model, "num_ctx", None)
     if isinstance(stated, int) and stated > 0:
         return stated
@@ -129,8 +137,8 @@ def stated_window(model: Any) -> int | None:
 
 def writes_thoughts(model: Any) -> bool:
     """Return whether LangChain's profile of the model says that it writes thoughts before its reply."""
-    profile = getattr(model, "profile", None)
-    return isinstance(profile, dict) and profile.get("reasoning_output") is True
+    profiles = (getattr(one, "profile", None) for one in chat_models_in(model) or (model,))
+    return any(isinstance(profile, dict) and profile.get("reasoning_output") is True for profile in profiles)
 
 
 def share_of_reply(window: int, most: int | None) -> int:

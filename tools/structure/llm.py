@@ -66,7 +66,7 @@ class LLMExtractor:
     @property
     def fingerprint(self) -> str:
         """Return a hash of what decides a passage's facts: model, sampling, prompts; but not where the model runs."""
-        parameters = {**sampling_parameters(self._chat.model), "endpoint": None}
+        parameters = sampling_parameters(self._chat.model, where=False)
         prompts = [[turn.role, turn.text] for prompt in (self._prompt, self._repair) for turn in prompt.turns]
         identity = [model_name(self._chat.model), parameters, prompts, self._passages_per_call]
         digest = hashlib.sha256(json.dumps(identity, sort_keys=True, default=str).encode()).hexdigest()

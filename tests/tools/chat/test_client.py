@@ -165,7 +165,7 @@ def test_a_chat_is_taken_as_it_is(scripted_model: Any) -> None:
 
 
 def test_what_is_no_model_is_a_type_error() -> None:
-    with pytest.raises(TypeError, match="expected a LangChain chat model or a string like 'openai:gpt-4o-mini'"):
+    with pytest.raises(TypeError, match="expected a LangChain chat model, a runnable around one, or a string like"):
         as_chat(42)
 
 

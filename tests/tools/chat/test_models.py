@@ -9,12 +9,12 @@ from ras_agent.errors import MissingExtra, SettingsError
 from ras_agent.tools.chat.models import (
     build_chat_model,
     endpoint_of,
-    is_chat_model,
     model_name,
     printable,
     sampling_parameters,
     without_secrets,
 )
+from ras_agent.tools.chat.runnables import is_chat_model
 
 KEY = "sk-test-0123456789abcdef"
 

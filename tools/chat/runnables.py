@@ -1,0 +1,147 @@
+"""What is inside a runnable that plays a chat model: made by `with_fallbacks`, `bind`, `with_retry`, or a chain.
+
+LangChain's wrappers hide the model that answers. Its name, endpoint, secrets and sampling are looked up here, in the
+order in which the models are asked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+
+
+def is_chat_model(thing: object) -> bool:
+    """Return whether `thing` is a LangChain chat model, or a runnable that asks one.
+
+    A function as a runnable counts too; whatever it asks cannot be seen. Without LangChain loaded nothing is either.
+    """
+    return _is(thing, "BaseChatModel", "RunnableLambda", "_ConfigurableModel") or any(map(is_chat_model, _inner(thing)))
+
+
+def chat_models_in(thing: object) -> tuple[Any, ...]:
+    """Return the chat models that a runnable asks, the first choice first; none for what cannot be seen into.
+
+    Of a configurable model it is the one that the running call's configuration names.
+    """
+    if _is(thing, "BaseChatModel"):
+        return (thing,)
+    return tuple(model for inner in _inner(thing) for model in chat_models_in(inner))
+
+
+def is_plain(thing: object) -> bool:
+    """Return whether one model answers whatever is asked: no fallback, no choice by configuration."""
+    return not _is(thing, "RunnableWithFallbacks", "_ConfigurableModel", "DynamicRunnable") and all(
+        map(is_plain, _inner(thing))
+    )
+
+
+def bound_arguments(thing: object) -> Iterator[Mapping[str, Any]]:
+    """Yield the arguments that `bind` has given to a runnable, the outermost first."""
+    if _is(thing, "RunnableBindingBase") and (kwargs := getattr(thing, "kwargs", None)):
+        yield kwargs
+    for inner in _inner(thing):
+        yield from bound_arguments(inner)
+
+
+def retries_itself(thing: object) -> bool:
+    """Return whether a model has retries of its own, on or off (`max_retries`, `with_retry`): its owner decided."""
+    return (
+        _is(thing, "RunnableRetry")
+        or any(hasattr(model, "max_retries") for model in chat_models_in(thing))
+        or any(map(retries_itself, _inner(thing)))
+    )
+
+
+def changed(thing: Any, change: Callable[[Any], Any]) -> Any:
+    """Return a copy of a runnable in which `change` has replaced each chat model; what cannot be copied stays."""
+    if _is(thing, "BaseChatModel"):
+        return change(thing)
+    update: dict[str, Any] = {}
+    for name in _PLACES:
+        value = getattr(thing, name, None) if name in getattr(type(thing), "model_fields", {}) else None
+        if isinstance(value, Mapping):
+            update[name] = {key: changed(one, change) for key, one in value.items()}
+        elif isinstance(value, (list, tuple)):
+            update[name] = [changed(one, change) for one in value]
+        elif value is not None:
+            update[name] = changed(value, change)
+    return thing.model_copy(update=update) if update else thing
+
+
+def described(thing: object, describe: Callable[[Any], Mapping[str, Any]]) -> dict[str, Any]:
+    """Return JSON that tells a runnable from others: what `describe` says of each model, and what is wrapped around it.
+
+    Bound arguments and the other steps of a chain are hashed, for they may hold a key.
+    """
+    if _is(thing, "BaseChatModel"):
+        return dict(describe(thing))
+    inner = [described(one, describe) for one in _inner(thing)]
+    if _is(thing, "RunnableBindingBase"):
+        arguments = dict(getattr(thing, "kwargs", None) or {})
+        return inner[0] | ({"bound": [_digest(arguments), *inner[0].get("bound", ())]} if arguments else {})
+    if _is(thing, "_ConfigurableModel", "DynamicRunnable") and inner:
+        return inner[0]
+    about: dict[str, Any] = {"class": type(thing).__name__}
+    return about | ({"inner": inner} if inner else {"is": _digest(thing)})
+
+
+# where LangChain's wrappers hold what they wrap: bindings and retries; fallbacks; chains; configurable fields
+_PLACES = ("bound", "runnable", "fallbacks", "first", "middle", "last", "default", "alternatives")
+_WRAPPERS = ("RunnableBindingBase", "RunnableWithFallbacks", "RunnableSequence")
+
+
+def _inner(thing: object) -> tuple[Any, ...]:
+    """Return the runnables that a wrapper of LangChain's asks, in order."""
+    if _is(thing, "_ConfigurableModel", "DynamicRunnable"):
+        return _configured(thing)
+    if not _is(thing, *_WRAPPERS):
+        return ()
+    places = (thing.__dict__.get(name) for name in _PLACES)
+    return tuple(one for value in places for one in _listed(value))
+
+
+def _configured(thing: Any) -> tuple[Any, ...]:
+    """Return what a configurable model is in the running call, then what else it may be; () where that is unknown."""
+    try:
+        if _is(thing, "_ConfigurableModel"):
+            return (thing._model(),)
+        from langchain_core.runnables.config import ensure_config
+
+        now = thing.prepare(ensure_config())[0]
+    except Exception:  # whatever a provider's class raises for a model without a name or a key; the call says it again
+        return ()
+    others = (thing.default, *_listed(getattr(thing, "alternatives", None)))
+    return (now, *(one for one in others if one is not now and hasattr(one, "invoke")))
+
+
+def _listed(value: Any) -> tuple[Any, ...]:
+    if isinstance(value, Mapping):
+        value = tuple(value.values())
+    return tuple(value) if isinstance(value, (list, tuple)) else () if value is None else (value,)
+
+
+def _is(thing: object, *names: str) -> bool:
+    """Return whether an object is of a class of LangChain, by its name: nothing is imported to find out."""
+    if "langchain_core" not in sys.modules:
+        return False
+    return any(
+        base.__name__ in names and base.__module__.startswith(("langchain_core.", "langchain."))
+        for base in type(thing).__mro__
+    )
+
+
+def _digest(value: object) -> str:
+    """Return a hash of what a value says of itself, the same in every process."""
+    try:
+        from langchain_core.load import dumpd
+
+        text = json.dumps(value if isinstance(value, dict) else dumpd(value), sort_keys=True, default=dumpd)
+    except (TypeError, ValueError):
+        text = repr(value)
+    return hashlib.sha256(_ADDRESS.sub("", text).encode()).hexdigest()[:16]

@@ -60,7 +60,7 @@ def roles_of(
     up, and TypeError for an object that fits no protocol.
     """
     from ras_agent.graphs.assembly import preset_named
-    from ras_agent.tools.retrieve.resolve import resolve_retriever
+    from ras_agent.tools.retrieve.resolve import resolve_retriever, retriever_options
     from ras_agent.tools.roles import resolve_answerer
 
     spec, settings = graph_spec(graph), settings or Settings()
@@ -76,7 +76,11 @@ def roles_of(
         planner=_planner(spec, parts["planner"], planning) if "planner" in parts else None,
         extractor=extractor_from_settings(settings, parts["extractor"]) if "extractor" in parts else None,
         answerer=resolve_answerer(parts["answerer"], **options, style=style, **fixed.answering),
-        retriever=resolve_retriever(retriever or settings.retriever, settings.index if index is None else index),
+        retriever=resolve_retriever(
+            retriever or settings.retriever,
+            settings.index if index is None else index,
+            **retriever_options(settings, retriever),
+        ),
         limits=limits or settings.limits,
         preset=preset,
     )

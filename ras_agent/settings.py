@@ -42,8 +42,8 @@ from ras_agent.registry import known, names
 _PREFIX = "RAS_AGENT_"
 _CONFIG_VARIABLE = "RAS_AGENT_CONFIG"
 _LOCAL_CONFIG = "ras-agent.toml"
-_ROLES = frozenset(("llm", "planner", "extractor", "answerer", "embedder"))
-_LOCAL_ROLES = frozenset(("offline", "minilm"))
+_ROLES = frozenset(("llm", "planner", "extractor", "answerer", "embedder", "weights"))
+_LOCAL_ROLES = frozenset(("offline", "minilm", "packaged"))
 _SECRET = ("key", "token", "secret", "password")
 
 Work = Literal["answer", "extract", "index"]
@@ -88,6 +88,12 @@ class Settings(BaseModel):
     preset: str | None = _AGENT(None, "paper: exactly the published loop.")
     retriever: str = _AGENT(
         "bm25", "bm25, dense or hybrid; with a knowledge graph also graph, gfm, ppr, paths or pcst; a+b mixes two."
+    )
+    weights: str | None = _AGENT(
+        None, "Weights of the graph network: a folder, an id on the Hugging Face hub, or packaged, the default."
+    )
+    starts: Path | None = _AGENT(
+        None, "gfm-rag's test.json, whose start nodes are where a graph is entered for its questions."
     )
     llm: str | None = _READERS(
         None, "Model of every role that is not set itself, e.g. openai:gpt-4o-mini; without one, offline."

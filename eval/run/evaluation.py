@@ -27,7 +27,7 @@ from ras_agent.graphs.registry import graph_spec
 from ras_agent.records import JSON
 from ras_agent.settings import Settings
 from ras_agent.tools.kg.index import KGIndex
-from ras_agent.tools.retrieve.resolve import reads_graph
+from ras_agent.tools.retrieve.resolve import reads_graph, retriever_options
 from ras_agent.tools.roles import role_name
 from ras_agent.tools.spread.pool import Order, Pool
 
@@ -163,7 +163,7 @@ def prepare_run(
         seed=run.seed,
         retrieval_only=run.retrieval_only,
         prompts_dir=settings.prompts,
-        settings=settings.model_dump(include=set(_ASKING)) | _embedding(material),
+        settings=settings.model_dump(include=set(_ASKING)) | _embedding(material) | _searching(settings),
         variant=run.variant,
         knowledge_graph=_knowledge_graph(material, settings),
     )
@@ -207,6 +207,11 @@ def _pool(
     )
 
 
+def _searching(settings: Settings) -> JSON:
+    """Return what else was chosen of the search; nothing for what was not, which older runs do not name."""
+    return settings.model_dump(include={"weights", "starts"}, exclude_none=True, mode="json")
+
+
 def _knowledge_graph(material: Material, settings: Settings) -> str | None:
     """Return the fingerprint of the index's knowledge graph; None without one or a retriever that reads it."""
     folder = material.index.path
@@ -226,7 +231,8 @@ def _baseline(name: str) -> dict[str, Any]:
         raise UnknownName("baseline", name, BASELINES)
 
     def asker(material: Material, settings: Settings) -> AskQuestion:
-        return baseline_asker(name, material.index.retriever(settings.retriever), settings.k)
+        found = material.index.retriever(settings.retriever, **retriever_options(settings))
+        return baseline_asker(name, found, settings.k)
 
     roles = {"planner": "none", "extractor": "none", "answerer": f"always {name}"}
     return {"asker": asker, "graph": "none", "roles": roles}

@@ -14,6 +14,7 @@ from ras_agent.eval.study.design import Choices, Design, Shown
 from ras_agent.eval.study.tables import Points, lines, mean_score, side_by_side
 from ras_agent.records import JSON
 from ras_agent.settings import Settings
+from ras_agent.tools.retrieve.resolve import takes_option
 
 DEPTH = 20
 _CUTOFFS = (1, 2, 5, 10, 20, 50, 100)
@@ -32,10 +33,11 @@ def retrieval_design(material: Material, settings: Settings, choices: Choices) -
     metrics = [f"{name}@{k}" for name in ("recall", "all_recall") for k in cutoffs] + ["mrr", "answer_in_passages"]
     headline = _HEADLINE if _HEADLINE in metrics else f"recall@{depth}"
     names = tuple(dict.fromkeys(choices.retrievers)) or (settings.retriever,)
+    chosen = {name: _without_unused(settings, name) for name in names} if len(names) > 1 else {names[0]: settings}
     runs = tuple(
         Configuration(
             name,
-            settings.model_copy(update={"retriever": name, "k": depth}),
+            chosen[name].model_copy(update={"retriever": name, "k": depth}),
             metrics=metrics,
             retrieval_only=True,
             variant={"retriever": name, "k": depth},
@@ -44,6 +46,12 @@ def retrieval_design(material: Material, settings: Settings, choices: Choices) -
     )
     show = partial(_show, metrics=metrics, headline=headline, base=names[0], depth=depth)
     return Design("retrieval", tuple((material, run) for run in runs), show, headline, names[0])
+
+
+def _without_unused(settings: Settings, retriever: str) -> Settings:
+    """Return the settings without what only others of the compared retrievers use."""
+    used = {"weights": takes_option(retriever, "weights"), "starts": takes_option(retriever, "linking")}
+    return settings.model_copy(update={name: None for name, is_used in used.items() if not is_used})
 
 
 def _show(

@@ -84,7 +84,28 @@ def test_every_format_is_written(name: str, cli: Cli, bell_index: Path, tmp_path
     result = cli("kg", "export", "bell.index", name)
     assert (result.exit_code, result.stdout) == (0, f"{name} written\n")
     written = tmp_path / name
-    assert "Edinburgh" in (written / "edges.csv" if written.is_dir() else written).read_text()
+    tables = written / "processed" / "stage1"
+    assert "Edinburgh" in (tables / "edges.csv" if written.is_dir() else written).read_text()
+
+
+def test_the_folder_of_another_program_holds_the_texts_and_makes_the_same_index(
+    cli: Cli, bell_index: Path, tmp_path: Path
+) -> None:
+    cli("kg", "build", "bell.index")
+    (tmp_path / "v1.0").mkdir()
+    assert cli("kg", "export", "bell.index", "v1.0").stdout == "v1.0 written\n"
+    passages = {passage.id: passage for passage in PassageIndex.open(bell_index).passages}
+    texts = json.loads((tmp_path / "v1.0" / "raw" / "documents.json").read_text())
+    assert texts == {name: passage.text for name, passage in passages.items()}
+    result = cli("kg", "build", "again.index", "--gfm", "v1.0")
+    assert (result.exit_code, result.stderr) == (0, "")
+    again = PassageIndex.open(tmp_path / "again.index").passages
+    assert {one.id: (one.title, one.text) for one in again} == {
+        name: (one.title, one.text) for name, one in passages.items()
+    }
+    before, after = (KGIndex.open(tmp_path / name).arrays for name in ("bell.index", "again.index"))
+    assert after.edges.tolist() == before.edges.tolist()
+    assert after.mentions.values.tolist() == before.mentions.values.tolist()
 
 
 def test_an_unknown_format_names_the_known_ones(cli: Cli, bell_index: Path) -> None:

@@ -2,13 +2,19 @@
 
 A folder holds config.json with model.safetensors, or the published model.pth. A .pth file is a pickle; it is read with
 torch's weights_only, which rebuilds tensors and plain containers and nothing else. Only safetensors are written.
+
+A published config.json says more than the architecture: how the question, the relations and the start were made that
+the weights were trained with. What it says is obeyed, or refused where this package has no such form; null is what a
+field's absence is, its default.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from importlib.resources import files
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,8 +24,27 @@ from ras_agent.errors import MissingExtra, WeightsError
 if TYPE_CHECKING:
     from torch import Tensor
 
-_FIXED = {"message_func": "distmult", "aggregate_func": "sum", "short_cut": True, "layer_norm": True}
-_DEFAULTS = {"concat_hidden": False, "num_mlp_layers": 2, "activation": "relu"}
+_FIXED: dict[str, object] = {
+    **{"message_func": "distmult", "aggregate_func": "sum"},
+    **{"short_cut": True, "layer_norm": True},
+}
+_DEFAULTS: dict[str, object] = {
+    "concat_hidden": False,
+    "num_mlp_layers": 2,
+    "activation": "relu",
+    "return_hidden": False,
+}
+_MODEL: dict[str, object] = {"init_nodes_type": "document"}
+_DATASET: dict[str, object] = {"class_name": "GraphIndexDatasetV1", "target_type": "entity", "use_relation_feat": True}
+_INVERSE = {"text": "text", "inverse": "negated"}
+_RANKERS = {"TopKRanker": "one", "IDFWeightedTopKRanker": "rarity"}
+_SAME_MODEL = {"minilm": "all-minilm-l6-v2"}
+_UNIT_LENGTH = frozenset(("all-mpnet-base-v2", "all-minilm-l6-v2", "all-minilm-l12-v2", "all-distilroberta-v1"))
+"""Encoders that scale their vectors to length 1 themselves, so that `normalize: false` changes nothing."""
+_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+_FILES = ("config.json", "model.safetensors", "model.pth")
+PACKAGED_NAME = "packaged"
+"""Names the weights that come with the package wherever a folder of weights is asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +58,10 @@ class GFMConfig:
         relation's. It is "head" for the published weights, whose compiled kernel sends from tail to head.
     inverse: how an inverse relation gets its sentence vector. "text" encodes "inverse_" + relation, as for the
         published weights; "negated" takes the relation's own vector times -1, and needs no encoder.
+    question_prefix: the text in front of a question that is encoded; None to encode it as the encoder does a query.
+    relation_prefix: the text in front of a relation's name.
+    rare_starts: whether a question's entities are weighted by 1 / the number of their documents.
+    ranker: how documents are ranked with these weights, the fields of a DocumentRanker; None for the paper's way.
     """
 
     text_width: int = 768
@@ -41,6 +70,10 @@ class GFMConfig:
     text_model: str = ""
     toward: str = "head"
     inverse: str = "text"
+    question_prefix: str | None = None
+    relation_prefix: str = ""
+    rare_starts: bool = True
+    ranker: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         if min(self.text_width, self.width, self.layers) < 1:
@@ -91,19 +124,99 @@ class GFMConfig:
 
     @classmethod
     def _published(cls, data: Mapping[str, Any], where: str) -> GFMConfig:
-        model = data["model_config"]
-        entity = {**_DEFAULTS, **model["entity_model"]}
-        for field, value in {**_FIXED, **_DEFAULTS}.items():
-            if entity.get(field, value) != value:
-                raise WeightsError(f"{where}: {field} is {entity[field]!r}; only {value!r} is supported")
+        model, dataset = _known(data["model_config"]), _known(data.get("dataset_config"))
+        entity = {**_DEFAULTS, **_known(model["entity_model"])}
         if model.get("use_ent_emb"):
             raise WeightsError(f"{where}: use_ent_emb is {model['use_ent_emb']!r}; only null is supported")
+        for part, supported in ((entity, {**_FIXED, **_DEFAULTS}), (dataset, _DATASET), (model, _MODEL)):
+            for field, value in supported.items():
+                if part.get(field, value) != value:
+                    raise WeightsError(f"{where}: {field} is {part[field]!r}; only {value!r} is supported")
         widths = {entity["input_dim"], *entity["hidden_dims"]}
         if len(widths) != 1:
             raise WeightsError(f"{where}: input_dim and hidden_dims have to be one width, got {sorted(widths)}")
-        text = model.get("feat_dim") or model["rel_emb_dim"]
-        encoder = (data.get("text_emb_model_config") or {}).get("text_emb_model_name", "")
-        return cls(text_width=text, width=widths.pop(), layers=len(entity["hidden_dims"]), text_model=encoder)
+        inverse = dataset.get("inverse_relation_feat", "text")
+        if inverse not in _INVERSE:
+            raise WeightsError(f"{where}: inverse_relation_feat is {inverse!r}; known: {', '.join(_INVERSE)}")
+        encoder = _known(dataset.get("text_emb_model_cfgs") or data.get("text_emb_model_config"))
+        name = encoder.get("text_emb_model_name", "")
+        if name and not encoder.get("normalize", False):
+            _check_length(name, where)
+        return cls(
+            text_width=model.get("feat_dim") or model["rel_emb_dim"],
+            width=widths.pop(),
+            layers=len(entity["hidden_dims"]),
+            text_model=name,
+            inverse=_INVERSE[inverse],
+            question_prefix=encoder.get("query_instruct", ""),
+            relation_prefix=encoder.get("passage_instruct", ""),
+            rare_starts=bool(model.get("init_nodes_weight", True)),
+            ranker=_ranker(_known(model.get("ranker")), where),
+        )
+
+
+def _known(part: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the fields of a part of a published configuration that are not null."""
+    return {name: value for name, value in (part or {}).items() if value is not None}
+
+
+def _check_length(encoder: str, where: str) -> None:
+    if _model_of(encoder) not in _UNIT_LENGTH:
+        raise WeightsError(
+            f"{where}: normalize is not true, so these weights read vectors of {encoder} as long as it makes them, and "
+            "the vectors of a graph have length 1; if the encoder scales them itself, set normalize to true there"
+        )
+
+
+def _ranker(given: Mapping[str, Any], where: str) -> dict[str, Any] | None:
+    """Return the fields of the DocumentRanker that a published ranker is; None where none is named."""
+    if not given:
+        return None
+    name = str(given.get("_target_", "")).rpartition(".")[2]
+    if name not in _RANKERS:
+        raise WeightsError(
+            f"{where}: ranker is {name!r}, which adds up logits; known: {', '.join(_RANKERS)}. Take `ranker` out of "
+            "the file to rank as the paper does"
+        )
+    return {"top": given["top_k"], "weight": _RANKERS[name]}
+
+
+def same_encoder(one: str, other: str) -> bool:
+    """Tell whether two names mean one sentence encoder: "st:sentence-transformers/all-mpnet-base-v2", its folder, ...
+
+    What is in front of a model's own name, a provider or the folders of a path, does not count.
+    """
+    return _model_of(one) == _model_of(other)
+
+
+def _model_of(encoder: str) -> str:
+    name = encoder.rpartition(":")[2].rstrip("/").rpartition("/")[2].lower()
+    return _SAME_MODEL.get(name, name)
+
+
+def weights_folder(name: str | Path) -> Path:
+    """Return a folder of weights; those that `name` names on the Hugging Face hub ("owner/name") are downloaded once.
+
+    "packaged" names those that come with this package. Raises WeightsError where the hub has none, MissingExtra without
+    its client.
+    """
+    path = Path(name)
+    if name == PACKAGED_NAME:
+        return Path(str(files("ras_agent.data"))) / "gfm"
+    if path.exists() or not isinstance(name, str) or not _HUB_ID.fullmatch(name):
+        return path
+    try:
+        from huggingface_hub import snapshot_download
+    except ImportError as error:
+        raise MissingExtra(f"there is no folder {name}; weights of the Hugging Face hub", "embeddings") from error
+    try:
+        return Path(snapshot_download(name, allow_patterns=list(_FILES)))
+    except Exception as error:  # the client has many error types, and its network library more
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise WeightsError(
+            f"weights {name!r}: there is no such folder, and the Hugging Face hub gave none ({reason}): "
+            f"give the folder that holds {', '.join(_FILES[:2])}"
+        ) from error
 
 
 def initial_weights(config: GFMConfig, seed: int) -> dict[str, Tensor]:

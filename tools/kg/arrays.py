@@ -141,9 +141,10 @@ class SparseRows:
 class KGArrays:
     """Holds N entities, R relations, E edges, D documents, sorted so that the same facts give the same arrays.
 
-    entities: the most frequent surface forms; keys: their canonical keys, ascending.
+    entities: the most frequent surface forms; keys: their canonical keys, or they themselves, ascending.
     relations: ascending by canonical key, `relation_keys`; the last is the equivalence relation, which no text states.
-    edges: (E, 3) head, relation, tail; the facts ascend and come first, then equivalences with head < tail.
+    edges: (E, 3) head, relation, tail; the facts ascend and come first, then equivalences, with head < tail unless they
+        were imported.
     similarities: (equivalences,) of the last edges.
     mentions: N x D, how often a document names an entity.
     source_starts, sources: edge `e` was read at `sources[source_starts[e]:source_starts[e + 1]]`, equivalences nowhere.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,7 @@ import numpy.typing as npt
 from ras_agent.arrays import Ints
 from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.kg.arrays import SOURCE, KGArrays, SparseRows, StringTable
-from ras_agent.tools.kg.passage_facts import PassageFacts
+from ras_agent.tools.kg.passage_facts import PassageFacts, UnstatedEdge
 
 EQUIVALENT = "equivalent"
 """The name of the relation between entities whose names look the same to an embedder."""
@@ -22,15 +23,29 @@ class Occurrences:
     """Holds facts as they were read, with names and documents numbered.
 
     facts: (F, 6) document, subject, predicate, object, start, end; mentions: (M, 3) document, name, count.
+    edges: (U, 3) subject, predicate, object, which no document states; similarities: (U,), NaN for facts.
     """
 
-    def __init__(self, names: Sequence[str], documents: Sequence[str], facts: Ints, mentions: Ints) -> None:
+    def __init__(
+        self,
+        names: Sequence[str],
+        documents: Sequence[str],
+        facts: Ints,
+        mentions: Ints,
+        edges: Ints | None = None,
+        similarities: npt.NDArray[np.float32] | None = None,
+    ) -> None:
         self.names, self.documents = names, documents
         self.facts, self.mentions = facts.reshape(-1, 6), mentions.reshape(-1, 3)
+        self.edges = np.empty((0, 3), np.int64) if edges is None else edges.reshape(-1, 3)
+        self.similarities = np.empty(0, np.float32) if similarities is None else similarities
 
 
-def occurrences_of(passages: Iterable[PassageFacts]) -> Occurrences:
-    """Number the names in what passages state. A fact that a passage states twice occurs twice."""
+def occurrences_of(passages: Iterable[PassageFacts], edges: Iterable[UnstatedEdge] = ()) -> Occurrences:
+    """Number the names in what passages state, and in edges that none states.
+
+    A fact that a passage states twice occurs twice.
+    """
     names: dict[str, int] = {}
     documents: dict[str, int] = {}
     facts: list[tuple[int, ...]] = []
@@ -45,25 +60,41 @@ def occurrences_of(passages: Iterable[PassageFacts]) -> Occurrences:
             numbers = name(triple.subject), name(triple.predicate), name(triple.object)
             facts += [(document, *numbers, start, end) for start, end in passage.spans(triple)]
         mentions += [(document, name(entity), 1) for entity in passage.entities]
-    return Occurrences(list(names), list(documents), np.array(facts, np.int64), np.array(mentions, np.int64))
+    known = list(edges)
+    unstated = [(name(edge.subject), name(edge.relation), name(edge.target)) for edge in known]
+    similarities = [np.nan if edge.similarity is None else edge.similarity for edge in known]
+    return Occurrences(
+        list(names),
+        list(documents),
+        np.array(facts, np.int64),
+        np.array(mentions, np.int64),
+        np.array(unstated, np.int64),
+        np.array(similarities, np.float32),
+    )
 
 
-def assemble(found: Occurrences) -> KGArrays:
-    """Return the graph without equivalences and vectors. Names that no fact and no mention uses leave no trace.
+def assemble(found: Occurrences, *, exact: bool = False, equivalences: bool = False) -> KGArrays:
+    """Return the graph without vectors. Names that no fact and no mention uses leave no trace.
 
     A document without facts and mentions stays: it was read, and states nothing.
+    exact: names are one entity only if they are equal, instead of by their canonical keys.
+    equivalences: take those that were imported; else the graph has none.
     """
     facts, mentions = found.facts, found.mentions
-    keys = [canonical_key(name) for name in found.names]
-    entities = _Numbering(found.names, keys, np.concatenate([facts[:, 1], facts[:, 3], mentions[:, 1]]))
-    relations = _Numbering(found.names, keys, facts[:, 2])
+    of_facts = np.isnan(found.similarities)
+    alone, alike = found.edges[of_facts], found.edges[~of_facts & equivalences]
+    keys = list(found.names) if exact else [canonical_key(name) for name in found.names]
+    ends = [facts[:, 1], facts[:, 3], mentions[:, 1], alone[:, 0], alone[:, 2], alike[:, 0], alike[:, 2]]
+    entities = _Numbering(found.names, keys, np.concatenate(ends))
+    relations = _Numbering(found.names, keys, np.concatenate([facts[:, 2], alone[:, 1]]))
     order = sorted(range(len(found.documents)), key=found.documents.__getitem__)
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
 
-    triples = np.stack([entities.of[facts[:, 1]], relations.of[facts[:, 2]], entities.of[facts[:, 3]]], axis=1)
+    every = np.concatenate([facts[:, 1:4], alone])
+    triples = np.stack([entities.of[every[:, 0]], relations.of[every[:, 1]], entities.of[every[:, 2]]], axis=1)
     edges, edge_of = np.unique(triples, axis=0, return_inverse=True)
-    edge_of = edge_of.reshape(-1)
+    edge_of = edge_of.reshape(-1)[: len(facts)]
     sources = np.empty(len(facts), dtype=SOURCE)
     sources["document"], sources["start"], sources["end"] = place[facts[:, 0]], facts[:, 4], facts[:, 5]
     by_edge = np.lexsort((sources["end"], sources["start"], sources["document"], edge_of))
@@ -75,7 +106,7 @@ def assemble(found: Occurrences) -> KGArrays:
     rows = np.concatenate([entities.of[facts[:, 1]], entities.of[facts[~loops, 3]], entities.of[mentions[:, 1]]])
     columns = np.concatenate([place[facts[:, 0]], place[facts[~loops, 0]], place[mentions[:, 0]]])
     counts = np.concatenate([np.ones(len(facts) + np.count_nonzero(~loops), np.int64), mentions[:, 2]])
-    return KGArrays(
+    graph = KGArrays(
         entities=StringTable.of(entities.names),
         keys=StringTable.of(entities.keys),
         relations=StringTable.of([*relations.names, EQUIVALENT]),
@@ -87,11 +118,16 @@ def assemble(found: Occurrences) -> KGArrays:
         sources=sources[by_edge],
         documents=StringTable.of(found.documents[number] for number in order),
     )
+    pairs, first = np.unique(entities.of[alike[:, [0, 2]]].reshape(-1, 2), axis=0, return_index=True)
+    apart = pairs[:, 0] != pairs[:, 1]
+    return with_equivalences(graph, pairs[apart], found.similarities[~of_facts & equivalences][first[apart]])
 
 
-def with_equivalences(graph: KGArrays, pairs: npt.NDArray[np.int32], similarities: npt.NDArray[np.float32]) -> KGArrays:
-    """Return `graph` with `pairs` (P, 2) of entities, each given once, as its equivalences, its last edges."""
-    pairs = np.sort(pairs.reshape(-1, 2), axis=1)
+def with_equivalences(
+    graph: KGArrays, pairs: npt.NDArray[np.integer[Any]], similarities: npt.NDArray[np.float32]
+) -> KGArrays:
+    """Return `graph` with `pairs` (P, 2) of head and tail, each given once, as its equivalences, its last edges."""
+    pairs = pairs.reshape(-1, 2)
     order = np.lexsort((pairs[:, 1], pairs[:, 0]))
     relation = np.full(len(pairs), len(graph.relations) - 1, dtype=np.int32)
     added = np.stack([pairs[order, 0], relation, pairs[order, 1]], axis=1).astype(np.int32)
@@ -109,8 +145,8 @@ def without_documents(graph: KGArrays, gone: npt.NDArray[np.bool_]) -> KGArrays:
     edges = np.repeat(np.arange(len(graph.edges)), np.diff(graph.source_starts))
     stated = ~gone[graph.sources["document"]]
     left = np.bincount(edges[stated], minlength=len(graph.edges))
-    stays = left > 0
-    stays[graph.facts :] = True  # no document states an equivalence
+    # no document states an equivalence, nor some facts that were imported
+    stays = (left > 0) | (np.diff(graph.source_starts) == 0)
     named = ~gone[graph.mentions.columns]
     rows = np.repeat(np.arange(graph.mentions.shape[0]), graph.mentions.row_sizes())[named]
     columns, counts = graph.mentions.columns[named], graph.mentions.values[named]

@@ -23,9 +23,9 @@ from ras_agent.tools.index.row_table import hash_of
 from ras_agent.tools.index.stated_facts import stated_facts
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.disk import readable_kg_manifest
-from ras_agent.tools.kg.equivalence import Equivalence
+from ras_agent.tools.kg.equivalence import IMPORTED, Equivalence
 from ras_agent.tools.kg.extract import read_each
-from ras_agent.tools.kg.formats.gfm_csv import read_gfm_csv
+from ras_agent.tools.kg.formats.gfm_csv import GFMFiles, read_gfm_files
 from ras_agent.tools.kg.formats.openie import load_openie
 from ras_agent.tools.kg.formats.triples import PlacedTriple, load_triples
 from ras_agent.tools.kg.index import FOLDER, KGIndex
@@ -65,38 +65,48 @@ def build_graph(
     gfm: str | Path | None = None,
     embedder: object = None,
     equivalence: Equivalence | Mapping[str, Any] | None = None,
+    exact: bool | None = None,
     at_once: int = 1,
     workers: int = 1,
     on_progress: _OnProgress = None,
 ) -> KGReport:
     """Bring the graph of the index at `index` up to date: read passages that are new or changed, erase others.
 
-    extractor: as resolve_extractor takes it. openie, gfm: files with facts of passages, which are then not read;
-    without an index, or with an empty one, the passages in `openie` are indexed. embedder: for the vectors of the
-    graph, by default its own, and for a new graph the index's; "" for none. equivalence: which entities count as the
-    same, or the settings of it that change; by default the graph's own. at_once: passages being read at a time, for an
-    extractor that waits for a model. workers: processes that read, for one that computes; a script then calls this
-    under `if __name__ == "__main__":`. Passages made by `add_triples` state their own facts. The same call continues
-    one that was killed. Raises IndexNotFound, IngestError, IndexMismatch, MissingExtra, RunError for a worker that
-    died, and what `resolve_extractor` raises.
+    extractor: as resolve_extractor takes it. openie, gfm: a file, and a folder of gfm-rag's, with facts of passages,
+    which are then not read; without an index, or with an empty one, their passages are indexed. embedder: for the
+    vectors of the graph, by default its own, and for a new graph the index's; "" for none. equivalence: which entities
+    count as the same, or the settings of it that change; by default those that the folder `gfm` lists, else as before.
+    exact: tell names apart as they are written, and read `gfm` as gfm-rag does, so that weights score as published; by
+    default as the graph was built. at_once: passages being read at a time, for an extractor that waits for a model.
+    workers: processes that read, for one that computes; a script then calls this under `if __name__ == "__main__":`.
+    Passages made by `add_triples` state their own facts. The same call continues one that was killed. Raises
+    IndexNotFound, IngestError, IndexMismatch, MissingExtra, RunError for a worker that died, and what
+    `resolve_extractor` raises.
     """
     path = Path(index)
     skipped: list[Skipped] = []
     ready = _loaded(load_openie(_file(openie), Path(openie).name), skipped) if openie else []
     given = [ImportedFacts(item.facts, str(openie), item.passage.text) for item in ready]
-    if gfm:
-        given += [ImportedFacts(facts, str(gfm)) for facts in read_gfm_csv(Path(gfm), skipped)]
-    if openie and not ready and not PassageIndex.exists(path):
-        raise IngestError(f"{openie} holds no passage: {skipped[0] if skipped else 'it is empty'}")
-    passages = _open(path, embedder) if ready else PassageIndex.open(path)
+    files = read_gfm_files(Path(gfm), skipped, exact=bool(exact)) if gfm else GFMFiles(graph=False)
+    given += [ImportedFacts(facts, str(gfm)) for facts in files.facts]
+    if files.graph and equivalence is None and (exact or any(edge.similarity is not None for edge in files.edges)):
+        equivalence = {"kind": IMPORTED}
+    texts = [*(item.passage for item in ready), *files.passages]
+    if (openie or gfm) and not texts and not PassageIndex.exists(path):
+        reason = skipped[0] if skipped else "index the documents first, `ras-agent index`" if gfm else "it is empty"
+        raise IngestError(f"{openie or gfm} holds no {'passage' if openie else 'text of a document'}: {reason}")
+    passages = _open(path, embedder) if texts else PassageIndex.open(path)
     role = resolve_extractor(extractor)
     finished = _finish(path)
-    with open_writer(path / FOLDER, _embedder(path, passages, embedder), equivalence, on_progress) as writer:
+    embedder = _embedder(path, passages, embedder)
+    with open_writer(path / FOLDER, embedder, equivalence, on_progress, exact) as writer:
         if not len(passages):
             # of no index, or of one that a killed call had made
-            passages.upsert(item.passage for item in ready)
+            passages.upsert({passage.id: passage for passage in texts}.values())
         matched = match_facts(given, passages.passages if given else ())
         imported = writer.put(matched.facts, matched.passages)
+        if files.graph:
+            writer.put_edges(files.edges)
         report = writer.read(
             passages.passages,
             read_each(role, at_once=at_once, workers=workers),

@@ -39,6 +39,7 @@ class KGManifest:
 
     fingerprint: a digest of entities, relations, edges, similarities and mentions: equal for equal graphs.
     extractor: what read the facts; embedder: what made the vectors. texts: whether it records which texts were read.
+    exact: whether names are one entity only if they are equal, instead of by their canonical keys.
     sums: of the files of arrays, by their path in the folder.
     """
 
@@ -53,6 +54,7 @@ class KGManifest:
     embedder: EmbedderIdentity | None = None
     equivalence: Equivalence = field(default_factory=Equivalence)
     texts: bool = False
+    exact: bool = False
     sums: Mapping[str, FileSum] = field(default_factory=dict)
 
     @classmethod

@@ -34,12 +34,17 @@ _MONTHS = frozenset(MONTHS)
 _FIGURES, _WORDS = re.compile(r"\d+"), re.compile(r"[a-z]+")
 
 
+IMPORTED = "imported"
+"""The kind of equivalences that came with an imported graph."""
+
+
 @dataclass(frozen=True, slots=True)
 class Equivalence:
     """Sets when two entities are equivalent: their cosine is at least `threshold`, each is among the other's nearest.
 
     threshold: depends on the embedder (0.8 in papers is for ColBERTv2). neighbours: the most equivalences an entity
-    can have. kind: how they are searched; "auto" is "exact" up to 100,000 entities and "hnsw" beyond; or "ivf".
+    can have. kind: how they are searched; "auto" is "exact" up to 100,000 entities and "hnsw" beyond; or "ivf"; or
+    "imported", none but those that an imported graph has, in the directions that it has them.
     """
 
     threshold: float = 0.8
@@ -47,7 +52,7 @@ class Equivalence:
     kind: str = "auto"
 
     def __post_init__(self) -> None:
-        known = ("auto", "exact", "hnsw", "ivf")
+        known = ("auto", "exact", "hnsw", "ivf", IMPORTED)
         if not 0 < self.threshold <= 1 or self.neighbours < 0 or self.kind not in known:
             raise SettingsError(
                 f"equivalence needs a threshold above 0 and up to 1, neighbours from 0 on, and as kind one of "
@@ -74,7 +79,7 @@ def comparable(names: Iterable[str]) -> npt.NDArray[np.int64]:
 def near_lists(vectors: Vectors, classes: npt.NDArray[np.int64], how: Equivalence) -> NearLists:
     """Return each entity's nearest above the threshold; vectors (N, d) of unit length, classes as by `comparable`."""
     every = np.arange(len(vectors))
-    if how.neighbours == 0 or len(vectors) < 2:
+    if how.neighbours == 0 or how.kind == IMPORTED or len(vectors) < 2:
         return capped(Cells.none(), len(vectors), how.neighbours)
     if how.kind == "exact" or (how.kind == "auto" and len(vectors) <= _EXACT_UP_TO):
         return touching(vectors, classes, every, how.threshold, how.neighbours)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -22,8 +22,8 @@ from ras_agent.tools.index.row_table import hash_of
 from ras_agent.tools.kg.arrays import Edges, KGArrays, SparseRows, Vectors
 from ras_agent.tools.kg.assemble import assemble, occurrences_of, with_equivalences, without_documents
 from ras_agent.tools.kg.disk import NAME, KGManifest, digest_of, open_generation
-from ras_agent.tools.kg.equivalence import Equivalence, comparable, mutual, near_lists
-from ras_agent.tools.kg.passage_facts import PassageFacts
+from ras_agent.tools.kg.equivalence import IMPORTED, Equivalence, comparable, mutual, near_lists
+from ras_agent.tools.kg.passage_facts import PassageFacts, UnstatedEdge
 
 FOLDER = "kg"
 """The folder of a graph inside that of the passage index it belongs to."""
@@ -68,18 +68,23 @@ class KGIndex:
         *,
         equivalence: Equivalence | None = None,
         extractor: str = "",
+        edges: Iterable[UnstatedEdge] = (),
+        exact: bool = False,
     ) -> Self:
-        """Build the graph of what `passages` state. With an embedder it has vectors and equivalence edges."""
+        """Build the graph of what `passages` state, and of imported `edges` that none states.
+
+        With an embedder it has vectors, and equivalence edges if they are not the imported ones. exact: see KGManifest.
+        """
         how = equivalence or Equivalence()
-        graph = assemble(occurrences_of(passages))
+        graph = assemble(occurrences_of(passages, edges), exact=exact, equivalences=how.kind == IMPORTED)
         resolved = None if embedder is None else resolve_embedder(embedder)
         if resolved is not None:
             entities = resolved.embed(list(graph.entities))
             relations = resolved.embed(list(graph.relations))
             graph = replace(graph, entity_vectors=entities, relation_vectors=relations)
-            lists = near_lists(entities, comparable(graph.entities), how)
-            graph = with_equivalences(replace(graph, near=lists), *mutual(lists))
-        return cls(graph, described(graph, resolved, extractor, how), resolved)
+            graph = replace(graph, near=near_lists(entities, comparable(graph.entities), how))
+            graph = graph if how.kind == IMPORTED else with_equivalences(graph, *mutual(cast(SparseRows, graph.near)))
+        return cls(graph, described(graph, resolved, extractor, how, exact=exact), resolved)
 
     @staticmethod
     def exists(path: str | Path) -> bool:
@@ -118,7 +123,10 @@ class KGIndex:
 
     @property
     def equivalences(self) -> range:
-        """Return which edges are equivalences; each pair occurs once, the lesser entity as its head."""
+        """Return which edges are equivalences.
+
+        Each pair occurs once, the lesser entity as its head; imported ones are as the imported graph has them.
+        """
         return range(self.arrays.facts, len(self.arrays.edges))
 
     @property
@@ -166,12 +174,25 @@ class KGIndex:
         return self._embedder
 
     def entity_id(self, text: str) -> int | None:
-        """Return the entity with the canonical key of `text`, or None."""
-        return self.arrays.keys.find(canonical_key(_name(text, "entity")))
+        """Return the entity with the canonical key of `text`, or None.
+
+        Where names are told apart exactly, the entity of that very name goes first, then the one most documents name.
+        """
+        if not self.manifest.exact:
+            return self.arrays.keys.find(canonical_key(_name(text, "entity")))
+        found = self.arrays.keys.find(_name(text, "entity"))
+        return self._by_canonical_key.get(canonical_key(text)) if found is None else found
 
     def relation_id(self, text: str) -> int | None:
-        """Return the relation with the canonical key of `text`, or None; never the equivalence relation."""
-        return self.arrays.relation_keys.find(canonical_key(_name(text, "relation")))
+        """Return the relation with the key of `text`, or None; never the equivalence relation."""
+        key = _name(text, "relation") if self.manifest.exact else canonical_key(_name(text, "relation"))
+        return self.arrays.relation_keys.find(key)
+
+    @cached_property
+    def _by_canonical_key(self) -> dict[str, int]:
+        """Return of the entities that share a canonical key the one that most documents name, ties by number."""
+        ascending = np.lexsort((-np.arange(len(self.entities)), self.document_frequency)).tolist()
+        return {canonical_key(self.entities[entity]): entity for entity in ascending}
 
     def document_id(self, passage_id: str) -> int | None:
         """Return the number of a passage, or None."""
@@ -206,7 +227,7 @@ class KGIndex:
         return numbers[starts[entity] : starts[entity + 1]]
 
     def triple(self, edge: int) -> Triple:
-        """Return an edge as a triple with the passages it was read in; an equivalence has none.
+        """Return an edge as a triple with the passages it was read in; none for equivalences and some imported facts.
 
         Raises UnknownName for a number of no edge.
         """
@@ -248,7 +269,13 @@ def _check(number: int, count: int, kind: str, found_by: str) -> None:
 
 
 def described(
-    graph: KGArrays, embedder: Embedder | None, extractor: str, equivalence: Equivalence, generation: int = 0
+    graph: KGArrays,
+    embedder: Embedder | None,
+    extractor: str,
+    equivalence: Equivalence,
+    generation: int = 0,
+    *,
+    exact: bool = False,
 ) -> KGManifest:
     """Return the manifest of a graph."""
     return KGManifest(
@@ -263,4 +290,5 @@ def described(
         embedder=EmbedderIdentity(embedder.name, embedder.dimension) if embedder else None,
         equivalence=equivalence,
         texts=graph.texts is not None,
+        exact=exact,
     )

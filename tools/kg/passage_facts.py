@@ -36,6 +36,18 @@ class PassageFacts:
         return [(at.start, at.end) for at in triple.sources if at.passage_id == self.passage_id] or [(0, 0)]
 
 
+class UnstatedEdge(NamedTuple):
+    """Holds an edge that an imported graph has and no document states.
+
+    similarity: of the ends of an equivalence; None for a fact.
+    """
+
+    subject: str
+    relation: str
+    target: str
+    similarity: float | None = None
+
+
 def facts_in(passage: Passage, triples: tuple[Triple, ...]) -> PassageFacts:
     """Return what was extracted from a passage; its title counts as an entity."""
     title = bare_title(passage.title)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ras_agent.errors import IndexMismatch
 from ras_agent.tools.index.database import open_database
 from ras_agent.tools.kg.assemble import Occurrences
-from ras_agent.tools.kg.passage_facts import PassageFacts
+from ras_agent.tools.kg.passage_facts import PassageFacts, UnstatedEdge
 
 _VERSION = 1
 REMEDY = "delete {path} and run the `ras-agent kg build` that made the graph again; it reads every passage anew"
@@ -34,6 +34,10 @@ CREATE TABLE IF NOT EXISTS facts (
     start INTEGER NOT NULL, end INTEGER NOT NULL
 );
 CREATE TABLE IF NOT EXISTS mentions (document INTEGER NOT NULL, name INTEGER NOT NULL, count INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS edges (
+    subject INTEGER NOT NULL, predicate INTEGER NOT NULL, object INTEGER NOT NULL, similarity REAL,
+    alone INTEGER NOT NULL
+);
 CREATE TABLE IF NOT EXISTS pending_vectors (name BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS facts_of_document ON facts (document);
 CREATE INDEX IF NOT EXISTS mentions_of_document ON mentions (document);
@@ -41,6 +45,7 @@ CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT NOT NULL)
 """
 
 Vectors = npt.NDArray[np.float16]
+_NAMED = "SELECT subject FROM facts UNION SELECT object FROM facts UNION SELECT name FROM mentions"
 _REMAINS = "remains"  # the setting that says that erased text may still be somewhere in the file
 
 
@@ -103,6 +108,23 @@ class FactStore:
         if rows:
             self._changed()
 
+    def put_edges(self, edges: Iterable[UnstatedEdge]) -> None:
+        """Replace the edges that no document states.
+
+        One lives as long as documents name its ends; an end that none names now is not waited for.
+        """
+        if self._connection.execute("DELETE FROM edges").rowcount:
+            self._leaves_remains()
+        rows = [
+            (self._name(edge.subject), self._name(edge.relation), self._name(edge.target), edge.similarity)
+            for edge in edges
+        ]
+        self._connection.executemany("INSERT INTO edges VALUES (?, ?, ?, ?, 0)", rows)
+        self._connection.execute(
+            f"UPDATE edges SET alone = (subject NOT IN ({_NAMED})) + 2 * (object NOT IN ({_NAMED}))"
+        )
+        self._changed()
+
     def drop(self, passage_ids: Iterable[str]) -> int:
         """Erase passages with their facts; return how many there were."""
         dropped = sum(self._erase(passage_id) for passage_id in passage_ids)
@@ -112,10 +134,14 @@ class FactStore:
         return dropped
 
     def erase_unused_names(self) -> None:
-        """Erase names that no fact and no mention refers to, and vectors of such names."""
+        """Erase edges whose ends are named no more, names that nothing refers to, and vectors of such names."""
+        self._connection.execute(
+            f"DELETE FROM edges WHERE (subject NOT IN ({_NAMED}) AND NOT alone & 1) "
+            f"OR (object NOT IN ({_NAMED}) AND NOT alone & 2)"
+        )
         erased = self._connection.execute(
-            "DELETE FROM names WHERE no NOT IN (SELECT subject FROM facts UNION SELECT predicate FROM facts "
-            "UNION SELECT object FROM facts UNION SELECT name FROM mentions)"
+            f"DELETE FROM names WHERE no NOT IN ({_NAMED} UNION SELECT predicate FROM facts "
+            "UNION SELECT subject FROM edges UNION SELECT predicate FROM edges UNION SELECT object FROM edges)"
         ).rowcount
         if erased:
             self._leaves_remains()
@@ -128,12 +154,17 @@ class FactStore:
         documents = self._connection.execute("SELECT no, id FROM documents ORDER BY no").fetchall()
         facts = _table(self._connection.execute("SELECT * FROM facts"), 6)
         mentions = _table(self._connection.execute("SELECT * FROM mentions"), 3)
+        edges = _table(self._connection.execute("SELECT subject, predicate, object FROM edges ORDER BY rowid"), 3)
+        values = self._connection.execute("SELECT similarity FROM edges ORDER BY rowid")
+        similarities = np.array([np.nan if value is None else value for (value,) in values], dtype=np.float32)
         name_numbers, document_numbers = _numbers(names), _numbers(documents)
+        edges = np.searchsorted(name_numbers, edges)
         for table, columns in ((facts, (1, 2, 3)), (mentions, (1,))):
             table[:, 0] = np.searchsorted(document_numbers, table[:, 0])
             for column in columns:
                 table[:, column] = np.searchsorted(name_numbers, table[:, column])
-        return Occurrences([_text(name) for _, name in names], [_text(name) for _, name in documents], facts, mentions)
+        known = [_text(name) for _, name in names], [_text(name) for _, name in documents]
+        return Occurrences(*known, facts, mentions, edges, similarities)
 
     def put_vectors(self, names: Sequence[str], vectors: Vectors) -> None:
         """Store vectors (len(names), d) until the graph that holds them is written."""

@@ -35,10 +35,11 @@ from ras_agent.tools.kg.disk import (
     readable_kg_manifest,
     write_generation,
 )
+from ras_agent.tools.kg.equivalence import IMPORTED as IMPORTED_EDGES
 from ras_agent.tools.kg.equivalence import Equivalence, comparable, mutual, near_lists, near_lists_after
 from ras_agent.tools.kg.extract import Extract
 from ras_agent.tools.kg.index import KGIndex, described
-from ras_agent.tools.kg.passage_facts import PassageFacts, facts_in
+from ras_agent.tools.kg.passage_facts import PassageFacts, UnstatedEdge, facts_in
 from ras_agent.tools.kg.store import FactStore, PassageRecord, open_fact_store
 
 STORE = "facts.sqlite"
@@ -82,9 +83,13 @@ class KGWriter:
         on_progress: Callable[[KGProgress], None] | None = None,
         *,
         lost: bool = False,
+        exact: bool = False,
     ) -> None:
-        """lost: the facts of the graph that is there are gone, so that all passages have to be read before a write."""
-        self.folder, self._lost = folder, lost
+        """lost: the facts of the graph that is there are gone, so that all passages have to be read before a write.
+
+        exact: see KGManifest.
+        """
+        self.folder, self._lost, self._exact = folder, lost, exact
         self._store, self._embedder, self._equivalence = store, embedder, equivalence
         self._on_progress = on_progress
 
@@ -144,6 +149,11 @@ class KGWriter:
         self._store.commit()
         return count
 
+    def put_edges(self, edges: Iterable[UnstatedEdge]) -> None:
+        """Import the edges that no document states, replacing those that are stored."""
+        self._store.put_edges(edges)
+        self._store.commit()
+
     def erase(self, passage_ids: Iterable[str]) -> int:
         """Erase passages with their facts; return how many there were."""
         erased = self._store.drop(passage_ids)
@@ -175,19 +185,21 @@ class KGWriter:
             )
         before = self._before()
         made = f"{self._store.revision} {self._embedder.name if self._embedder else ''} {self._equivalence}"
+        made += " exact" if self._exact else ""
         if before is None or before[1].texts is None or self._store.setting("made") != made:
             self._report("assembling", 0, len(self._store.known()))
             self._store.erase_unused_names()
             found = self._store.occurrences()
             known = self._store.known()
-            graph = assemble(found)
+            graph = assemble(found, exact=self._exact, equivalences=self._equivalence.kind == IMPORTED_EDGES)
             texts = np.array([known[name].text for name in graph.documents], dtype=np.uint64)
             graph = replace(graph, texts=texts)
             if self._embedder is not None:
                 graph = self._with_vectors(graph, before)
             readers = sorted({one.reader for one in known.values()})
             number = next_generation(self.folder)
-            manifest = described(graph, self._embedder, ", ".join(readers), self._equivalence, number)
+            given = self._embedder, ", ".join(readers), self._equivalence, number
+            manifest = described(graph, *given, exact=self._exact)
             self._report("writing", 0, len(graph.edges))
             write_generation(self.folder, graph, manifest)
             self._store.drop_vectors()
@@ -229,14 +241,15 @@ class KGWriter:
         of_relations = vectors[[place[name] for name in relations]]
         self._report("comparing", 0, len(entities))
         classes = comparable(entities)
-        if old is not None and old.near is not None and before is not None and before[0].equivalence == how:
+        same_way = before is not None and before[0].equivalence == how and how.kind != IMPORTED_EDGES
+        if old is not None and old.near is not None and same_way:
             numbers = {name: number for number, name in enumerate(old.entities)}
             came_from = np.array([numbers.get(name, -1) for name in entities], dtype=np.int64)
             lists = near_lists_after(old.near, came_from, of_entities, classes, how)
         else:
             lists = near_lists(of_entities, classes, how)
         graph = replace(graph, entity_vectors=of_entities, relation_vectors=of_relations, near=lists)
-        return with_equivalences(graph, *mutual(lists))
+        return graph if how.kind == IMPORTED_EDGES else with_equivalences(graph, *mutual(lists))
 
 
 def vectors_of(
@@ -300,11 +313,13 @@ def open_writer(
     embedder: object = None,
     equivalence: Equivalence | Mapping[str, Any] | None = None,
     on_progress: Callable[[KGProgress], None] | None = None,
+    exact: bool | None = None,
 ) -> Iterator[KGWriter]:
     """Open the graph in `folder` for writing; the folder is created if it does not exist.
 
-    embedder, equivalence: None for those of the existing graph; embedder "" for none; a mapping as equivalence changes
-    the settings that it names. Raises IngestError while another process writes.
+    embedder, equivalence, exact: None for those of the existing graph; embedder "" for none; a mapping as equivalence
+    changes the settings that it names, and if these are searched by, imported equivalences make way. exact: see
+    KGManifest. Raises IngestError while another process writes.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -320,13 +335,16 @@ def open_writer(
         elif embedder is None and of_store and not manifest and (folder / NAME).exists():  # the store knows it
             resolved = resolve_embedder(of_store.rpartition(" ")[0])
         how = manifest.equivalence if manifest else Equivalence()
+        if not isinstance(equivalence, Equivalence) and equivalence and how.kind == IMPORTED_EDGES:
+            equivalence = {"kind": "auto", **equivalence}
         how = equivalence if isinstance(equivalence, Equivalence) else replace(how, **(equivalence or {}))
+        exact = bool(manifest and manifest.exact) if exact is None else exact
         name = f"{resolved.name} {resolved.dimension}" if resolved else ""
         if of_store != name:
             store.drop_vectors()
             store.remember({"vectors of": name})
             store.commit()
-        yield KGWriter(folder, store, resolved, how, on_progress, lost=lost)
+        yield KGWriter(folder, store, resolved, how, on_progress, lost=lost, exact=exact)
 
 
 def _record(passage: Passage, reader: str) -> PassageRecord:

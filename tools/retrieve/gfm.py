@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,9 +23,9 @@ from ras_agent.tools.gfm.choose import GFMScorer, gfm_scorer
 from ras_agent.tools.gfm.cpu import CACHE_BYTES
 from ras_agent.tools.gfm.graph import GFMGraph, GFMStart
 from ras_agent.tools.gfm.paths import MessagePath, best_paths
-from ras_agent.tools.gfm.weights import GFMConfig, load_gfm
+from ras_agent.tools.gfm.weights import PACKAGED_NAME, GFMConfig, load_gfm, same_encoder, weights_folder
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.kg.index import FOLDER, KGIndex
 from ras_agent.tools.kg.link import EntityLinker, LinkedEntity, Linking, Mentions
 from ras_agent.tools.kg.linked_graph import LinkedGraph
 from ras_agent.tools.kg.text_vectors import stored_vectors
@@ -73,7 +72,7 @@ class GFMRetriever(ExplainedRetriever):
         embedder: Embedder,
         *,
         ranker: DocumentRanker | None = None,
-        toward: str = "head",
+        config: GFMConfig | None = None,
         paths: int = 0,
         cache_size: int = 1024,
     ) -> None:
@@ -81,16 +80,18 @@ class GFMRetriever(ExplainedRetriever):
 
         rows: (D,), the place in `passages` of each of the graph's documents, -1 for none.
         embedder: made the graph's vectors; it remembers those of `cache_size` queries.
-        toward: see GFMConfig. paths: the number of chains of facts that explain each hit of `retrieve`.
+        config: the network's. paths: the number of chains of facts that explain each hit of `retrieve`.
         """
+        config = config or GFMConfig()
         if paths < 0:
             raise SettingsError(f"a hit has 0 or more paths, got {paths}")
         self.passages, self.graph, self.network = passages, graph, network
         self._linker, self._ranker, self._rows = linker, ranker or DocumentRanker(), rows
-        self._toward, self._paths = toward, paths
-        self._embed = remembering(embedder, cache_size).embed_query
+        self._toward, self._paths = config.toward, paths
+        self._embed = question_vectors(embedder, config, cache_size)
         # explaining a query's hits starts from the scores that ranked them
-        self._scored = lru_cache(_REMEMBERED)(partial(_score_entities, linker, graph, network, self._embed))
+        scores = partial(_score_entities, linker, graph, network, self._embed, config.rare_starts)
+        self._scored = lru_cache(_REMEMBERED)(scores)
 
     def linked(self, query: str) -> tuple[LinkedEntity, ...]:
         """Return the entities that the network starts from."""
@@ -160,11 +161,28 @@ class GFMRetriever(ExplainedRetriever):
         return int(others[np.lexsort((-entities[others], -adds[others]))[0]]) if len(others) else None
 
 
+def question_vectors(embedder: Embedder, config: GFMConfig, cache_size: int = 1024) -> Callable[[str], Floats]:
+    """Return what makes a question's sentence vector (text width,) for these weights, of `cache_size` remembered."""
+    prefix = config.question_prefix
+    if prefix is None:
+        return remembering(embedder, cache_size).embed_query
+
+    def vector(question: str) -> Floats:
+        return np.asarray(embedder.embed([f"{prefix}{question}"])[0], dtype=np.float32)
+
+    return lru_cache(cache_size)(vector)
+
+
 def _score_entities(
-    linker: EntityLinker, graph: KGIndex, network: GFMScorer, vector: Callable[[str], Floats], query: str
+    linker: EntityLinker,
+    graph: KGIndex,
+    network: GFMScorer,
+    vector: Callable[[str], Floats],
+    rare_starts: bool,
+    query: str,
 ) -> tuple[GFMStart, Doubles | None]:
     """Return where the network starts, and every entity's probability, read-only."""
-    start = start_of(linker.link(query), graph.document_frequency)
+    start = start_of(linker.link(query), graph.document_frequency, rare_starts)
     if not len(start.entities):
         return start, None
     # in float32, logits above 16 would all be certain
@@ -203,47 +221,78 @@ def _checked_vectors(graph: KGIndex, config: GFMConfig) -> Floats:
             "the knowledge graph holds no vectors, which the GFM network reads: "
             "build it with an embedder, `ras-agent kg build --embedder minilm`"
         )
+    identity, wanted = graph.manifest.embedder, config.text_model
+    if identity is not None and wanted and not same_encoder(wanted, identity.name):
+        spec = wanted if ":" in wanted or wanted == "minilm" else f"st:{wanted}"
+        raise IndexMismatch(
+            f"the GFM network reads vectors of {wanted}, the knowledge graph holds those of {identity.name}: build it "
+            f"with that encoder, `ras-agent kg build {_place(graph)} --embedder {spec}`, or give other weights"
+        )
     vectors = np.asarray(graph.relation_vectors, dtype=np.float32)
     if vectors.shape[1] != config.text_width:
-        wanted = f" of {config.text_model}" if config.text_model else ""
         raise IndexMismatch(
-            f"the GFM network reads vectors of width {config.text_width}{wanted}, the knowledge graph has width "
-            f"{vectors.shape[1]} ({graph.manifest.embedder}): build it with that encoder, or give other weights"
+            f"the GFM network reads vectors of width {config.text_width}{f' of {wanted}' if wanted else ''}, the "
+            f"knowledge graph has width {vectors.shape[1]} ({identity}): build it with that encoder, or give other "
+            "weights"
         )
     return vectors
 
 
-def inverse_vectors(graph: KGIndex, config: GFMConfig) -> Floats:
+def _place(graph: KGIndex) -> str:
+    """Return the index that a graph belongs to, as a command names it."""
+    return "INDEX" if graph.path is None else str(graph.path.parent if graph.path.name == FOLDER else graph.path)
+
+
+def inverse_vectors(graph: KGIndex, config: GFMConfig, embedder: Embedder | None = None) -> Floats:
     """Return the vectors of the inverse relations (R, text width). Raises IndexMismatch as `gfm` does.
 
     Those of a text each are stored in the graph's folder.
+    embedder: the one that made the graph's vectors, if it is at hand; by default the one that the graph names.
     """
     vectors = _checked_vectors(graph, config)
     if config.inverse == "negated":
-        return -vectors
-    embedder = graph.embedder
+        return -relation_vectors(graph, config, embedder) if config.relation_prefix else -vectors
+    embedder = embedder or graph.embedder
     assert embedder is not None  # vectors come with the embedder that made them
-    return stored_vectors(graph.path, "inverse", embedder, [f"inverse_{name}" for name in graph.relations])
+    texts = [f"{config.relation_prefix}inverse_{name}" for name in graph.relations]
+    return stored_vectors(graph.path, "inverse", embedder, texts)
 
 
-def messages_of(graph: KGIndex, config: GFMConfig) -> GFMGraph:
-    """Make the network's graph, its nodes and messages, of a knowledge graph. Raises IndexMismatch as `gfm` does."""
+def relation_vectors(graph: KGIndex, config: GFMConfig, embedder: Embedder | None = None) -> Floats:
+    """Return the vectors of the relations (R, text width). Raises IndexMismatch as `gfm` does. embedder: as there."""
     vectors = _checked_vectors(graph, config)
-    edges = np.asarray(graph.edges)
-    return GFMGraph.from_edges(len(graph.entities), edges, vectors, inverse_vectors(graph, config), config.toward)
+    if not config.relation_prefix:
+        return vectors
+    embedder = embedder or graph.embedder
+    assert embedder is not None
+    texts = [f"{config.relation_prefix}{name}" for name in graph.relations]
+    return stored_vectors(graph.path, "relations", embedder, texts)
 
 
-def start_of(links: Sequence[LinkedEntity], frequency: Ints) -> GFMStart:
+def messages_of(graph: KGIndex, config: GFMConfig, embedder: Embedder | None = None) -> GFMGraph:
+    """Make the network's graph, its nodes and messages, of a knowledge graph. Raises IndexMismatch as `gfm` does.
+
+    embedder: see `inverse_vectors`.
+    """
+    vectors, inverse = relation_vectors(graph, config, embedder), inverse_vectors(graph, config, embedder)
+    return GFMGraph.from_edges(len(graph.entities), np.asarray(graph.edges), vectors, inverse, config.toward)
+
+
+def start_of(links: Sequence[LinkedEntity], frequency: Ints, rare_starts: bool = True) -> GFMStart:
     """Return a question's entities, ascending, each weighted by its link and by 1 / the number of its documents.
 
-    frequency: (N,), the number of documents that name an entity; 0 counts as 1.
+    frequency: (N,), the number of documents that name an entity; one that none names is left out, as it is by the
+    published code. rare_starts: False to weight by the link alone.
     """
     weights: dict[int, float] = {}
     for link in links:
         weights[link.entity] = weights.get(link.entity, 0.0) + link.weight
-    entities = np.array(sorted(weights), dtype=np.int64)
-    shares = np.array([weights[entity] for entity in sorted(weights)], dtype=np.float32)
-    return GFMStart(entities, (shares / np.maximum(frequency[entities], 1)).astype(np.float32))
+    named = [entity for entity in sorted(weights) if not rare_starts or frequency[entity]]
+    entities = np.array(named, dtype=np.int64)
+    shares = np.array([weights[entity] for entity in named], dtype=np.float32)
+    if rare_starts:
+        shares = (shares / frequency[entities]).astype(np.float32)
+    return GFMStart(entities, shares)
 
 
 def gfm(
@@ -262,9 +311,9 @@ def gfm(
 ) -> GFMRetriever:
     """Make the retriever registered as "gfm", over the index's own graph or `graph`.
 
-    weights: a folder of weights, this package's or published ones; by default those that come with the package, which
-        read vectors of the packaged MiniLM.
-    ranker: by default the paper's, and PACKAGED with the package's own weights.
+    weights: a folder of weights, this package's or published ones, or their id on the Hugging Face hub; by default
+        those that come with the package, which read vectors of the packaged MiniLM.
+    ranker: by default what the weights' configuration names, else the paper's, and PACKAGED with the package's own.
     paths: see GFMRetriever.
     device: "auto", "cpu", "cuda", "cuda:<number>".
     cache_bytes, half_cache, half_products: see ras_agent.tools.gfm.choose.gfm_scorer.
@@ -277,8 +326,11 @@ def gfm(
         raise MissingExtra("retriever 'gfm'", "gnn") from error
     linked = LinkedGraph.of(index, graph, linking, mentions)
     config, tensors = weights_of(weights)
-    ranker = ranker or (PACKAGED if weights is None else DocumentRanker())
-    messages = messages_of(linked.graph, config)
+    if ranker is None and weights in (None, PACKAGED_NAME):
+        ranker = PACKAGED
+    elif ranker is None and config.ranker:
+        ranker = DocumentRanker(**config.ranker)
+    messages = messages_of(linked.graph, config, linked.embedder)
     network = gfm_scorer(
         tensors,
         messages,
@@ -296,11 +348,14 @@ def gfm(
         network,
         linked.embedder,
         ranker=ranker,
-        toward=config.toward,
+        config=config,
         paths=paths,
     )
 
 
 def weights_of(folder: str | Path | None = None) -> tuple[GFMConfig, dict[str, Tensor]]:
-    """Read configuration and weights of a folder, or those that come with the package. Raises WeightsError."""
-    return load_gfm(Path(str(files("ras_agent.data"))) / "gfm" if folder is None else Path(folder))
+    """Read configuration and weights of a folder, of the hub, or those that come with the package.
+
+    Raises what `weights_folder` and `load_gfm` raise.
+    """
+    return load_gfm(weights_folder(PACKAGED_NAME if folder is None else folder))

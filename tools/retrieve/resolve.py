@@ -10,8 +10,11 @@ from ras_agent.errors import SettingsError
 from ras_agent.protocols import Retriever
 from ras_agent.records import Passage
 from ras_agent.registry import find, options_of
+from ras_agent.settings import Settings
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.retrieve.langchain_adapter import LangChainRetriever, is_langchain_retriever
+
+_USES = {"weights": "use a graph network, such as gfm or graph", "starts": "search a graph, such as gfm or ppr"}
 
 
 def resolve_retriever(
@@ -41,13 +44,44 @@ def resolve_retriever(
     return spec
 
 
+def retriever_options(settings: Settings, name: object = None) -> dict[str, Any]:
+    """Return the options that settings give the retriever they name, or the one named `name`; none for an object.
+
+    Raises SettingsError for a setting that this retriever has no use for, and what reading the file of starts raises.
+    """
+    name = settings.retriever if name is None else name
+    chosen = {"weights": settings.weights, "starts": settings.starts}
+    if not isinstance(name, str) or not any(chosen.values()):
+        return {}
+    options: dict[str, Any] = {}
+    if settings.weights:
+        options["weights"] = settings.weights
+    if settings.starts:
+        from ras_agent.tools.kg.formats.gfm_questions import read_starts
+        from ras_agent.tools.kg.link import Linking
+
+        options["linking"] = Linking(starts=read_starts(settings.starts))
+    for setting, option in (("weights", "weights"), ("starts", "linking")):
+        if option in options and not takes_option(name, option):
+            raise SettingsError(
+                f"--{setting} is for retrievers that {_USES[setting]}, not for {name!r}: choose another --retriever, "
+                f"or leave --{setting} away"
+            )
+    return options
+
+
+def takes_option(name: str, option: str) -> bool:
+    """Tell whether the retriever registered as `name` takes an option. Raises UnknownName for an unknown retriever."""
+    options = options_of(find("retriever", name))
+    return options is None or option in options
+
+
 def reads_graph(name: str) -> bool:
     """Return whether the retriever registered as `name` searches the index's knowledge graph. Raises UnknownName.
 
     It does if its factory takes the option `graph`. One that takes any option is assumed to.
     """
-    options = options_of(find("retriever", name))
-    return options is None or "graph" in options
+    return takes_option(name, "graph")
 
 
 def _open(name: str, index: object, options: dict[str, Any]) -> PassageIndex:

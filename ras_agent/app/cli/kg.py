@@ -46,7 +46,8 @@ def build(
         typer.Option(help="JSON Lines of id, text, triples, entities; not read again.", rich_help_panel=_READY),
     ] = None,
     gfm: Annotated[
-        Path | None, typer.Option(help="Folder with gfm-rag's nodes.csv and edges.csv.", rich_help_panel=_READY)
+        Path | None,
+        typer.Option(help="gfm-rag's data/NAME: raw/documents.json and processed/stage1.", rich_help_panel=_READY),
     ] = None,
     threshold: Annotated[
         float | None,
@@ -54,6 +55,14 @@ def build(
     ] = None,
     neighbours: Annotated[
         int | None, typer.Option(min=0, help="Most such names per name.", rich_help_panel=_SAME)
+    ] = None,
+    exact: Annotated[
+        bool | None,
+        typer.Option(
+            "--exact/--canonical",
+            help="Tell names apart as they are written, and read --gfm as gfm-rag does; or 'The Bell' is 'bell'.",
+            rich_help_panel=_SAME,
+        ),
     ] = None,
     concurrency: Annotated[
         int, typer.Option(min=1, help="Passages read at the same time, if a model reads them.")
@@ -83,7 +92,8 @@ def build(
             openie=openie,
             gfm=gfm,
             embedder=embedder,
-            equivalence={name: value for name, value in same.items() if value is not None},
+            equivalence={name: value for name, value in same.items() if value is not None} or None,
+            exact=exact,
             at_once=1 if computes else concurrency,
             workers=workers,
             on_progress=on_progress,
@@ -166,7 +176,7 @@ def export(
     index: _Index,
     out: Annotated[
         Path,
-        typer.Argument(help=".graphml, .nt, .tsv, .jsonl, .html, or a folder for gfm-rag's csv.", show_default=False),
+        typer.Argument(help=".graphml, .nt, .tsv, .jsonl, .html, or gfm-rag's folder data/NAME.", show_default=False),
     ],
     *,
     around: Annotated[
@@ -175,8 +185,9 @@ def export(
     nodes: Annotated[int | None, typer.Option(min=1, help=f"html: most entities drawn ({_NODES}).")] = None,
 ) -> None:
     """Write the graph for other programs, or as a picture."""
+    from ras_agent.tools.index.store import PassageIndex
     from ras_agent.tools.kg.formats import export as formats
-    from ras_agent.tools.kg.formats.gfm_csv import write_gfm_csv
+    from ras_agent.tools.kg.formats.gfm_csv import write_gfm_files
     from ras_agent.tools.kg.index import KGIndex
 
     writers: dict[str, Callable[[KGIndex, Path], None]] = {
@@ -185,24 +196,29 @@ def export(
         ".tsv": formats.write_tsv,
         ".jsonl": formats.write_jsonl,
         ".html": lambda graph, path: _draw(graph, path, around or (), nodes or _NODES),
-        "": write_gfm_csv,
+        "": lambda graph, path: write_gfm_files(graph, path, PassageIndex.open(index).get),
     }
-    writer = writers.get(out.suffix.lower())
+    # a folder's name may have a dot
+    kind = "" if out.is_dir() and out.suffix.lower() not in writers else out.suffix.lower()
+    writer = writers.get(kind)
     if writer is None:
-        raise SettingsError(f"{out}: unknown format; known: {', '.join(filter(None, writers))}, or a folder")
+        raise SettingsError(
+            f"{out}: unknown format; known: {', '.join(filter(None, writers))}, or a folder, which is to be there if "
+            "there is a dot in its name"
+        )
     if (around or nodes) and out.suffix.lower() != ".html":
         raise typer.BadParameter(
             f"--around and --nodes are for pictures, and {out} is not one: give a name that ends in .html"
         )
     graph = KGIndex.open(index)
-    writer(graph, _writable(out))
+    writer(graph, _writable(out, folder=not kind))
     typer.echo(f"{out} written")
 
 
-def _writable(out: Path) -> Path:
+def _writable(out: Path, *, folder: bool) -> Path:
     """Return `out` if the export can be written there. Raises SettingsError, which says why not."""
 
-    if not out.suffix:
+    if folder:
         if out.is_file():
             raise SettingsError(f"cannot write the files of gfm-rag to {out}: it is a file; name a folder")
     elif out.is_dir():

@@ -2,7 +2,10 @@
 
 import json
 import pickle
+import sys
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,11 +13,18 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("safetensors")
 
 from ras_agent.errors import WeightsError  # noqa: E402
-from ras_agent.tools.gfm.weights import GFMConfig, initial_weights, load_gfm, save_gfm  # noqa: E402
+from ras_agent.tools.gfm.weights import (  # noqa: E402
+    GFMConfig,
+    initial_weights,
+    load_gfm,
+    same_encoder,
+    save_gfm,
+    weights_folder,
+)
 
 CONFIG = GFMConfig(text_width=6, width=4, layers=2)
 SMALL_PUBLISHED = {
-    "text_emb_model_config": {"text_emb_model_name": "some/encoder"},
+    "text_emb_model_config": {"text_emb_model_name": "some/encoder", "normalize": True},
     "model_config": {
         "entity_model": {"input_dim": 4, "hidden_dims": [4, 4], "message_func": "distmult", "aggregate_func": "sum"},
         "feat_dim": 6,
@@ -51,12 +61,101 @@ def test_the_parameters_are_as_many_as_the_paper_counts(width: int, parameters: 
 
 
 def test_the_published_configuration_is_understood() -> None:
-    expected = GFMConfig(768, 512, 6, "sentence-transformers/all-mpnet-base-v2", "head", "text")
+    expected = GFMConfig(768, 512, 6, "sentence-transformers/all-mpnet-base-v2", "head", "text", question_prefix="")
     assert GFMConfig.from_dict(PUBLISHED) == expected
 
 
+def with_parts(**parts: dict[str, object]) -> dict[str, object]:
+    """Return the published configuration with fields of its parts replaced."""
+    return {**PUBLISHED, **{name: {**PUBLISHED.get(name, {}), **fields} for name, fields in parts.items()}}
+
+
+SIMPLE = {"_target_": "gfmrag.models.gfm_rag_v1.rankers.SimpleRanker"}
+IDF_TOP = {"_target_": "gfmrag.models.gfm_rag_v1.rankers.IDFWeightedTopKRanker", "top_k": 20}
+TOP = {"_target_": "gfmrag.models.gfm_rag_v1.rankers.TopKRanker", "top_k": 7}
+
+
+@pytest.mark.parametrize(
+    ("part", "fields", "expected"),
+    [
+        ("dataset_config", {"inverse_relation_feat": "inverse"}, {"inverse": "negated"}),
+        ("dataset_config", {"inverse_relation_feat": "text"}, {"inverse": "text"}),
+        ("dataset_config", {"inverse_relation_feat": None, "use_relation_feat": None, "target_type": None}, {}),
+        ("model_config", {"init_nodes_weight": False}, {"rare_starts": False}),
+        ("model_config", {"init_nodes_weight": None, "init_nodes_type": None, "ranker": None}, {}),
+        ("model_config", {"ranker": IDF_TOP}, {"ranker": {"top": 20, "weight": "rarity"}}),
+        ("model_config", {"ranker": TOP}, {"ranker": {"top": 7, "weight": "one"}}),
+        ("text_emb_model_config", {"query_instruct": "Query: "}, {"question_prefix": "Query: "}),
+        ("text_emb_model_config", {"passage_instruct": "Fact: "}, {"relation_prefix": "Fact: "}),
+        ("text_emb_model_config", {"query_instruct": None, "passage_instruct": None, "normalize": False}, {}),
+    ],
+)
+def test_what_else_a_published_configuration_says_is_obeyed(
+    part: str, fields: dict[str, object], expected: dict[str, object]
+) -> None:
+    assert GFMConfig.from_dict(with_parts(**{part: fields})) == replace(GFMConfig.from_dict(PUBLISHED), **expected)
+
+
+@pytest.mark.parametrize(
+    ("part", "fields", "message"),
+    [
+        ("dataset_config", {"inverse_relation_feat": "both"}, "inverse_relation_feat is 'both'; known: text, inverse"),
+        ("dataset_config", {"class_name": "GraphIndexDataset"}, "class_name is 'GraphIndexDataset'; only"),
+        ("dataset_config", {"target_type": "passage"}, "target_type is 'passage'; only 'entity' is supported"),
+        ("dataset_config", {"use_relation_feat": False}, "use_relation_feat is False; only True"),
+        ("model_config", {"init_nodes_type": "summary"}, "init_nodes_type is 'summary'; only 'document'"),
+        ("model_config", {"ranker": SIMPLE}, "ranker is 'SimpleRanker', which adds up logits; known: TopKRanker"),
+        ("text_emb_model_config", {"text_emb_model_name": "facebook/contriever"}, "normalize is not true"),
+    ],
+)
+def test_what_cannot_be_obeyed_is_refused(part: str, fields: dict[str, object], message: str) -> None:
+    with pytest.raises(WeightsError, match=message):
+        GFMConfig.from_dict(with_parts(**{part: fields}))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("sentence-transformers/all-mpnet-base-v2", "st:sentence-transformers/all-mpnet-base-v2", True),
+        ("sentence-transformers/all-mpnet-base-v2", "st:/models/all-mpnet-base-v2/", True),
+        ("minilm", "st:all-MiniLM-L6-v2", True),
+        ("sentence-transformers/all-mpnet-base-v2", "st:BAAI/bge-base-en-v1.5", False),
+        ("minilm", "openai:text-embedding-3-small", False),
+    ],
+)
+def test_an_encoder_is_known_by_its_model_s_own_name(one: str, other: str, same: bool) -> None:
+    assert same_encoder(one, other) is same
+
+
+def test_weights_of_the_hub_are_downloaded_without_pickles_of_other_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, list[str]]] = []
+
+    def snapshot_download(name: str, allow_patterns: list[str]) -> str:
+        asked.append((name, allow_patterns))
+        return str(tmp_path)
+
+    monkeypatch.setitem(sys.modules, "huggingface_hub", SimpleNamespace(snapshot_download=snapshot_download))
+    assert weights_folder("rmanluo/GFM-RAG-8M") == tmp_path
+    assert asked == [("rmanluo/GFM-RAG-8M", ["config.json", "model.safetensors", "model.pth"])]
+    assert weights_folder(str(tmp_path)) == tmp_path
+    assert weights_folder("nowhere") == Path("nowhere")
+    assert (weights_folder("packaged") / "model.safetensors").is_file()
+    assert len(asked) == 1
+
+
+def test_weights_that_are_nowhere_are_said_to_be_neither_here_nor_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    def snapshot_download(name: str, **_: object) -> str:
+        raise OSError("Connection refused\nand more")
+
+    monkeypatch.setitem(sys.modules, "huggingface_hub", SimpleNamespace(snapshot_download=snapshot_download))
+    with pytest.raises(WeightsError, match=r"no such folder, and the .* hub gave none \(Connection refused\)"):
+        weights_folder("rmanluo/GFM-RAG-8M")
+
+
 def test_a_configuration_survives_its_own_json() -> None:
-    config = GFMConfig(384, 64, 4, "minilm", "tail", "negated")
+    config = GFMConfig(384, 64, 4, "minilm", "tail", "negated", "Q: ", "R: ", False, {"top": 5, "weight": "one"})
     assert GFMConfig.from_dict(config.to_dict()) == config
 
 
@@ -108,7 +207,7 @@ def test_a_published_folder_loads(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(SMALL_PUBLISHED))
     torch.save({"model": weights}, tmp_path / "model.pth")
     config, loaded = load_gfm(tmp_path)
-    assert config == GFMConfig(6, 4, 2, "some/encoder")
+    assert config == GFMConfig(6, 4, 2, "some/encoder", question_prefix="")
     assert all(torch.equal(loaded[name], weights[name]) for name in weights)
 
 

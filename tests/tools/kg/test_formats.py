@@ -17,11 +17,11 @@ from ras_agent.records import Passage, Source, Triple
 from ras_agent.tools.index.load import Skipped
 from ras_agent.tools.kg.equivalence import Equivalence
 from ras_agent.tools.kg.formats.export import write_graphml, write_jsonl, write_nt, write_tsv
-from ras_agent.tools.kg.formats.gfm_csv import read_gfm_csv, write_gfm_csv
+from ras_agent.tools.kg.formats.gfm_csv import GFMFiles, read_gfm_files, write_gfm_csv
 from ras_agent.tools.kg.formats.openie import ExtractedPassage, load_openie
 from ras_agent.tools.kg.formats.triples import PlacedTriple, load_triples
 from ras_agent.tools.kg.index import KGIndex
-from ras_agent.tools.kg.passage_facts import PassageFacts
+from ras_agent.tools.kg.passage_facts import PassageFacts, UnstatedEdge
 
 PASSAGES = [
     PassageFacts(
@@ -43,10 +43,14 @@ def graph(hash_embedder: Any) -> KGIndex:
     return KGIndex.in_memory(PASSAGES, hash_embedder, equivalence=Equivalence(0.9))
 
 
+def whole_of(files: GFMFiles, **options: Any) -> KGIndex:
+    return KGIndex.in_memory(files.facts, edges=files.edges, equivalence=Equivalence(kind="imported"), **options)
+
+
 def test_gfm_rag_s_files_hold_the_whole_graph(graph: KGIndex, tmp_path: Path) -> None:
     write_gfm_csv(graph, tmp_path)
-    again = KGIndex.in_memory(read_gfm_csv(tmp_path))
-    assert again.fingerprint == KGIndex.in_memory(PASSAGES).fingerprint
+    again = whole_of(read_gfm_files(tmp_path))
+    assert again.fingerprint.partition("/")[0] == graph.fingerprint.partition("/")[0]
     with (tmp_path / "edges.csv").open(newline="") as file:
         (same,) = (row for row in csv.reader(file) if row[1] == "equivalent")
     assert same == ["Bell Graham", "equivalent", "Graham Bell", '{"similarity": 1.0}']
@@ -65,22 +69,23 @@ def test_names_that_clash_come_back_as_they_were(stated: Any, tmp_path: Path) ->
     passages = [stating(name, *sorted(facts), names=tuple(names)) for name, (facts, names) in stated.items()]
     whole = KGIndex.in_memory(passages)
     write_gfm_csv(whole, tmp_path)
-    assert KGIndex.in_memory(read_gfm_csv(tmp_path)).fingerprint == whole.fingerprint
+    assert whole_of(read_gfm_files(tmp_path)).fingerprint == whole.fingerprint
 
 
 def test_a_fact_called_equivalent_is_a_fact_where_a_document_states_it(tmp_path: Path) -> None:
     write_gfm_csv(KGIndex.in_memory([stating("p", ("Mass", "equivalent", "Energy"))]), tmp_path)
-    (found,) = read_gfm_csv(tmp_path)
+    (found,) = read_gfm_files(tmp_path).facts
     assert [str(triple) for triple in found.triples] == ["(S> Mass | P> equivalent | O> Energy)"]
     header = "source,relation,target,attributes\n"
     (tmp_path / "edges.csv").write_text(f"{header}Mass,equivalent,Energy,{{}}\n")
-    assert read_gfm_csv(tmp_path) == [PassageFacts("p")]
+    files = read_gfm_files(tmp_path)
+    assert (files.facts, files.edges) == ([PassageFacts("p")], [UnstatedEdge("Mass", "equivalent", "Energy", 1.0)])
 
 
 def test_documents_called_alike_keep_their_names_apart(tmp_path: Path) -> None:
     passages = [stating("a", ("a", "r", "b")), stating("document: a", ("c", "r", "d"), names=("extra",))]
     write_gfm_csv(KGIndex.in_memory(passages), tmp_path)
-    assert read_gfm_csv(tmp_path) == passages
+    assert read_gfm_files(tmp_path).facts == passages
 
 
 @pytest.mark.parametrize(
@@ -90,8 +95,7 @@ def test_places_of_another_kind_are_left_out_and_reported(sources: str, tmp_path
     (tmp_path / "nodes.csv").write_text("name,type,attributes\n")
     (tmp_path / "edges.csv").write_text(f'source,relation,target,attributes\na,r,b,"{{""sources"": {sources}}}"\n')
     skipped: list[Skipped] = []
-    (found,) = read_gfm_csv(tmp_path, skipped)
-    assert [triple.sources for triple in found.triples] == [(Source(f"{tmp_path.name}/edges.csv"),)]
+    assert read_gfm_files(tmp_path, skipped).edges == [UnstatedEdge("a", "r", "b")]
     assert [item.place for item in skipped] == [f"{tmp_path / 'edges.csv'} line 2"]
     assert skipped[0].reason.startswith("expected [passage, start, end] as places, got ")
 
@@ -103,7 +107,7 @@ def test_a_count_that_cannot_be_is_one_and_reported(count: str, tmp_path: Path) 
         f'source,relation,target,attributes\nBell,is_mentioned_in,p,"{{""count"": {count}}}"\n'
     )
     skipped: list[Skipped] = []
-    assert read_gfm_csv(tmp_path, skipped) == [PassageFacts("p", (), ("Bell",))]
+    assert read_gfm_files(tmp_path, skipped).facts == [PassageFacts("p", (), ("Bell",))]
     assert [item.reason.split(", got")[0] for item in skipped] == ["expected a count from 1 to 100,000"]
 
 
@@ -116,16 +120,17 @@ def test_gfm_rag_s_own_files_are_read(tmp_path: Path) -> None:
         "france,is_mentioned_in,France,{}\nparis,north of,lyon,{}\n"
     )
     (tmp_path / "relations.csv").write_text("name,attributes\ncapital of,{}\n")
-    france, bell, elsewhere = read_gfm_csv(tmp_path)
+    files = read_gfm_files(tmp_path)
+    france, bell = files.facts
     assert france == PassageFacts("France", (Triple("paris", "capital of", "france", (Source("France"),)),))
     assert bell == PassageFacts("Bell")
-    assert [str(triple) for triple in elsewhere.triples] == ["(S> paris | P> north of | O> lyon)"]
+    assert files.edges == [UnstatedEdge("paris", "north of", "lyon")]
 
 
 @pytest.mark.parametrize(
     ("nodes", "message"),
     [
-        ("name,type\n", r"nodes\.csv line 1: expected the columns name, type, attributes"),
+        ("name,kind\n", r"nodes\.csv line 1: expected the columns name, type, attributes"),
         ("name,type,attributes\na,document,nonsense\n", r"nodes\.csv line 2: expected attributes"),
         ("name,type,attributes\na,document\n", r"nodes\.csv line 2: expected 3 fields, found 2"),
     ],
@@ -133,12 +138,12 @@ def test_gfm_rag_s_own_files_are_read(tmp_path: Path) -> None:
 def test_files_of_another_kind_are_reported_with_their_line(nodes: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "nodes.csv").write_text(nodes)
     with pytest.raises(IngestError, match=message):
-        read_gfm_csv(tmp_path)
+        read_gfm_files(tmp_path)
 
 
 def test_a_folder_without_files_is_reported(tmp_path: Path) -> None:
     with pytest.raises(IngestError, match=r"no nodes\.csv"):
-        read_gfm_csv(tmp_path)
+        read_gfm_files(tmp_path)
 
 
 def test_graphml_is_well_formed_and_whole(graph: KGIndex, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import re
 import weakref
 from collections.abc import Callable
 from importlib.resources import files
@@ -105,10 +106,36 @@ def test_a_folder_without_weights_is_named(index: PassageIndex, tmp_path: Path) 
 
 
 def test_entities_start_with_their_link_over_the_number_of_their_documents() -> None:
-    links = [LinkedEntity(4, 0.5, "x"), LinkedEntity(1, 1.0, "y"), LinkedEntity(4, 0.25, "z")]
-    start = start_of(links, np.array([9, 2, 9, 9, 0]))
+    links = [LinkedEntity(4, 0.5, "x"), LinkedEntity(1, 1.0, "y"), LinkedEntity(4, 0.25, "z"), LinkedEntity(3, 1, "w")]
+    start = start_of(links, np.array([9, 2, 9, 0, 1]))
     assert start.entities.tolist() == [1, 4]
     assert start.weights.tolist() == [0.5, 0.75]
+    alike = start_of(links, np.array([9, 2, 9, 0, 1]), rare_starts=False)
+    assert (alike.entities.tolist(), alike.weights.tolist()) == ([1, 3, 4], [1.0, 1.0, 0.75])
+
+
+def test_weights_of_another_encoder_of_the_same_width_are_refused_by_its_name(
+    tmp_path: Path, index: PassageIndex, gfm_folder: GFMFolder
+) -> None:
+    folder = gfm_folder(64)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "text_model": "sentence-transformers/all-mpnet-base-v2"}))
+    remedy = f"ras-agent kg build {tmp_path / 'index'} --embedder st:sentence-transformers/all-mpnet-base-v2"
+    with pytest.raises(IndexMismatch, match=f"holds those of hash: build it with that encoder, `{re.escape(remedy)}`"):
+        index.retriever("gfm", weights=folder)
+    (folder / "config.json").write_text(json.dumps({**config, "text_model": "some/hash"}))
+    assert index.retriever("gfm", weights=folder).retrieve(QUESTION, 1)
+
+
+def test_the_packaged_weights_read_no_other_encoder_s_vectors(tmp_path: Path) -> None:
+    class OfThatWidth:
+        name, dimension = "st:some-other-model", 384
+
+        def embed(self, texts: list[str]) -> Any:
+            return np.full((len(texts), 384), 384**-0.5, dtype=np.float32)
+
+    with pytest.raises(IndexMismatch, match="vectors of minilm, the knowledge graph holds those of st:some-other"):
+        _built(tmp_path / "other", OfThatWidth()).retriever("gfm")
 
 
 def test_inverse_relations_are_read_as_text_or_negated(index: PassageIndex, hash_embedder: Any) -> None:

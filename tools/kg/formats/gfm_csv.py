@@ -1,7 +1,13 @@
-"""Reads and writes gfm-rag's graph files, in which entities and documents are both nodes.
+"""Reads and writes gfm-rag's graph folders, in which entities and documents are both nodes.
 
-nodes.csv has the columns name, type, attributes; relations.csv name, attributes; edges.csv source, relation, target,
-attributes.
+    data/NAME/raw/documents.json             {name: text}; in version 1 dataset_corpus.json
+    data/NAME/processed/stage1/nodes.csv     name or uid, type, attributes
+                               relations.csv name or uid, attributes
+                               edges.csv     source, relation, target, attributes
+    and in version 1           kg.txt        head,relation,tail a line
+                               document2entities.json   {document: [entity, ...]}
+
+Either folder, data/NAME or the one of the tables, can be named.
 """
 
 from __future__ import annotations
@@ -9,36 +15,70 @@ from __future__ import annotations
 import ast
 import csv
 import json
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ras_agent.errors import IngestError
-from ras_agent.records import Source, Triple
+from ras_agent.records import Passage, Source, Triple
 from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.index.load import Skipped
 from ras_agent.tools.kg.assemble import EQUIVALENT
 from ras_agent.tools.kg.index import KGIndex
-from ras_agent.tools.kg.passage_facts import PassageFacts
+from ras_agent.tools.kg.passage_facts import PassageFacts, UnstatedEdge
 
 MENTIONED = "is_mentioned_in"
 """The relation from an entity to a document that names it."""
+DOCUMENT, ENTITY = "document", "entity"
+"""Types of nodes."""
 _COLUMNS = {
     "nodes.csv": ("name", "type", "attributes"),
     "relations.csv": ("name", "attributes"),
     "edges.csv": ("source", "relation", "target", "attributes"),
 }
+_TABLES = Path("processed", "stage1")
+_TEXTS = ("documents.json", "dataset_corpus.json")
 _LONGEST_FIELD = 1 << 30
 _LARGEST = 1 << 31  # what a graph can store as a place in a text
 _MOST_OFTEN = 100_000  # no passage names an entity more often, and each mention takes memory
+_NAMED = 3  # of things left out, how many are named
 
 
-def write_gfm_csv(graph: KGIndex, folder: Path) -> None:
-    """Write the three files into `folder`, which is created.
+@dataclass(frozen=True, slots=True)
+class GFMFiles:
+    """Holds what a folder says.
+
+    facts: what each document states, in the order of the nodes. edges: those that no document states: equivalences, and
+    facts whose ends share no document. passages: the documents with a text. graph: False for a folder of texts alone.
+    """
+
+    facts: list[PassageFacts] = field(default_factory=list)
+    edges: list[UnstatedEdge] = field(default_factory=list)
+    passages: list[Passage] = field(default_factory=list)
+    graph: bool = True
+
+
+def write_gfm_files(graph: KGIndex, folder: Path, passage_of: Callable[[str], Passage | None]) -> None:
+    """Write a graph and the texts of its documents into `folder`, which becomes gfm-rag's data/NAME.
+
+    passage_of: finds a document's passage by its id; None for one that is gone, whose text is then "".
+    """
+    passages = [passage_of(name) or Passage(name, "") for name in graph.documents]
+    names = write_gfm_csv(graph, folder / _TABLES, passages)
+    (folder / "raw").mkdir(exist_ok=True)
+    texts = {name: passage.text for name, passage in zip(names, passages, strict=True)}
+    data = json.dumps(texts, ensure_ascii=False, indent=1).encode("utf-8", "replace")
+    (folder / "raw" / _TEXTS[0]).write_bytes(data)
+
+
+def write_gfm_csv(graph: KGIndex, folder: Path, passages: Sequence[Passage] | None = None) -> list[str]:
+    """Write the three tables into `folder`, which is created, and return the names of the documents' nodes.
 
     Entities have their own names, documents their ids, with "document: " in front as often as it takes to make the name
     unique. An edge's attributes say where it was read, or how similar its ends are; those of a mention say how often.
+    passages: the documents' titles and texts, for their attributes.
     """
     folder.mkdir(parents=True, exist_ok=True)
     taken = set(graph.entities)
@@ -50,9 +90,12 @@ def write_gfm_csv(graph: KGIndex, folder: Path) -> None:
         documents.append(name)
 
     def nodes() -> Iterator[tuple[str, ...]]:
-        yield from ((name, "entity", "{}") for name in graph.entities)
-        for name, passage_id in zip(documents, graph.documents, strict=True):
-            yield name, "document", _json({"id": passage_id})
+        yield from ((name, ENTITY, "{}") for name in graph.entities)
+        for number, (name, passage_id) in enumerate(zip(documents, graph.documents, strict=True)):
+            about = {"id": passage_id}
+            if passages:
+                about |= {"title": passages[number].title, "content": passages[number].text}
+            yield name, DOCUMENT, _json(about)
 
     def edges() -> Iterator[tuple[str, ...]]:
         for edge in graph.facts:
@@ -68,75 +111,233 @@ def write_gfm_csv(graph: KGIndex, folder: Path) -> None:
                 yield name, MENTIONED, documents[document], _json({"count": count})
 
     _write(folder / "nodes.csv", nodes())
-    _write(folder / "relations.csv", ((name, "{}") for name in [*graph.relations, MENTIONED]))
+    # a fact may be called as equivalences or mentions are, and gfm-rag takes no name twice
+    _write(folder / "relations.csv", ((name, "{}") for name in dict.fromkeys([*graph.relations, MENTIONED])))
     _write(folder / "edges.csv", edges())
+    return documents
 
 
-def read_gfm_csv(folder: Path, skipped: list[Skipped] | None = None) -> list[PassageFacts]:
-    """Return what each document states, in the order of nodes.csv.
+def read_gfm_files(folder: Path, skipped: list[Skipped] | None = None, *, exact: bool = False) -> GFMFiles:
+    """Return what a folder of gfm-rag's says.
 
-    A fact belongs to the documents its attributes name, else to those that both of its ends are linked to, else to a
-    document with the file's name. Equivalences, which no document states, are left out: a graph finds its own.
-    Impossible places and counts are added to `skipped`, and their facts and mentions are read without them.
+    A fact belongs to the documents its attributes name, else to those that both of its ends are linked to, else to
+    none. A node that is no document is an entity. Impossible places and counts are added to `skipped`, and their facts
+    and mentions are read without them.
+    exact: read the graph as gfm-rag does for GFM-RAG: only nodes of the type "entity" are entities, an edge counts if
+    the tables know its ends and its relation, and a document names an entity if an edge leads from there to it.
     Raises IngestError, naming file and line, for files that are not of this kind.
     """
     problems: list[Skipped] = [] if skipped is None else skipped
-    documents = {
-        name: _id(_attributes(attributes, place).get("id"), name)
-        for (name, kind, attributes), place in _read(folder / "nodes.csv")
-        if kind == "document"
-    }
-    named: dict[str, dict[str, int]] = {passage_id: {} for passage_id in documents.values()}
-    facts: list[tuple[tuple[str, str, str], list[Source]]] = []
-    for (source, relation, target, attributes), place in _read(folder / "edges.csv"):
-        details = _attributes(attributes, place)
-        ends = [end for end in (source, target) if end in documents]
-        if ends:
-            entity = target if source in documents else source
-            if entity not in documents:
-                count = details.get("count", 1)
-                if not isinstance(count, int) or not 0 < count <= _MOST_OFTEN:
-                    problems.append(Skipped(place, f"expected a count from 1 to {_MOST_OFTEN:,}, got {count!r:.80}"))
-                    count = 1
-                named[documents[ends[0]]][entity] = count
-        elif relation != EQUIVALENT or isinstance(details.get("sources"), list):
-            if not all(map(canonical_key, (source, relation, target))):
+    tables, texts = _places(folder)
+    if (tables / "kg.txt").is_file() and not (tables / "nodes.csv").is_file():
+        return _first_version(tables, texts, problems)
+    if not (tables / "nodes.csv").is_file() and texts:
+        return GFMFiles(passages=_passages({}, texts, {}), graph=False)
+    nodes = list(_nodes(tables / "nodes.csv"))
+    documents = {node.key: _id(node.attributes.get("id"), node.name) for node in nodes if node.type == DOCUMENT}
+    names = _names(nodes)
+    names |= documents
+    relations = _relations(tables / "relations.csv")
+    of_type = {node.key: node.type for node in nodes}
+    found = _Edges(documents)
+    left_out: Counter[str] = Counter()
+    for row, place in _read(tables / "edges.csv"):
+        source, relation, target = row["source"], row["relation"], row["target"]
+        details = _attributes(row["attributes"], place)
+        if exact and (reason := _not_counted(source, relation, target, of_type, relations)):
+            left_out[reason] += 1
+            continue
+        ends = names.get(source, source), relations.get(relation, relation), names.get(target, target)
+        if source in documents or target in documents:
+            if source not in documents or target not in documents:
+                entity, document = (ends[2], source) if source in documents else (ends[0], target)
+                found.mention(document, entity, details.get("count", 1), place, problems)
+        else:
+            if not all(end.strip() if exact else canonical_key(end) for end in ends):
                 raise IngestError(f"{place}: a blank source, relation or target")
-            listed = details.get("sources") or []
-            listed = listed if isinstance(listed, list) else [listed]
-            if bad := [item for item in listed if not _is_place(item)]:
-                problems.append(Skipped(place, f"expected [passage, start, end] as places, got {bad[0]!r:.80}"))
-            facts.append(((source, relation, target), [Source(*item) for item in listed if _is_place(item)]))
-    return _by_document(facts, named, f"{folder.name}/edges.csv")
+            found.edge(ends, relation == EQUIVALENT, details, place, problems)
+    for reason, count in left_out.most_common():
+        problems.append(Skipped(str(tables / "edges.csv"), f"{count:,} edges {reason}", error=False))
+    contents = {node.key: node.attributes for node in nodes if node.type == DOCUMENT}
+    facts, edges = found.by_document()
+    return GFMFiles(facts, edges, _passages(documents, texts, contents))
 
 
-def _by_document(
-    facts: Iterable[tuple[tuple[str, str, str], list[Source]]], named: Mapping[str, Mapping[str, int]], elsewhere: str
-) -> list[PassageFacts]:
-    naming = defaultdict(set)
-    for passage_id, entities in named.items():
-        for entity in entities:
-            naming[entity].add(passage_id)
-    stated: dict[str, list[Triple]] = {passage_id: [] for passage_id in named}
-    in_facts: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
-    for (subject, predicate, object_), places in facts:
-        if not places:
-            both = sorted(naming[subject] & naming[object_]) or [elsewhere]
-            places = [Source(passage_id) for passage_id in both]
-        for place in places:
-            stated.setdefault(place.passage_id, []).append(Triple(subject, predicate, object_, (place,)))
-            for end in {subject, object_}:
-                in_facts[place.passage_id][end] += 1
-    return [
-        PassageFacts(passage_id, tuple(triples), tuple(_beyond(named.get(passage_id, {}), in_facts[passage_id])))
-        for passage_id, triples in stated.items()
-    ]
+def names_of_nodes(path: Path) -> dict[str, str]:
+    """Return the name by uid of the nodes in nodes.csv, where it has that column; of documents the id."""
+    nodes = list(_nodes(path))
+    documents = {node.key: _id(node.attributes.get("id"), node.name) for node in nodes if node.type == DOCUMENT}
+    return {key: name for key, name in {**_names(nodes), **documents}.items() if key != name}
+
+
+class _Node(NamedTuple):
+    """Holds a row of nodes.csv; key: what edges call it."""
+
+    key: str
+    name: str
+    type: str
+    attributes: dict[str, Any]
+
+
+class _Edges:
+    """Collects mentions and facts."""
+
+    def __init__(self, documents: Mapping[str, str]) -> None:
+        """documents: their ids by the names of their nodes."""
+        self._ids = documents
+        self._named: dict[str, dict[str, int]] = {passage_id: {} for passage_id in documents.values()}
+        self._facts: list[tuple[tuple[str, str, str], list[Source]]] = []
+        self._alike: list[UnstatedEdge] = []
+
+    def mention(self, document: str, entity: str, count: Any, place: str, problems: list[Skipped]) -> None:
+        """Add a mention; an impossible count is reported, and counts as 1."""
+        if not isinstance(count, int) or not 0 < count <= _MOST_OFTEN:
+            problems.append(Skipped(place, f"expected a count from 1 to {_MOST_OFTEN:,}, got {count!r:.80}"))
+            count = 1
+        self._named[self._ids[document]][entity] = count
+
+    def edge(
+        self,
+        ends: tuple[str, str, str],
+        alike: bool,
+        details: Mapping[str, Any],
+        place: str,
+        problems: list[Skipped],
+    ) -> None:
+        """Add a fact, or an equivalence if it is called so and no document states it."""
+        if alike and not isinstance(details.get("sources"), list):
+            similarity = details.get("similarity", 1.0)
+            known = isinstance(similarity, int | float) and 0 <= similarity <= 1
+            self._alike.append(UnstatedEdge(*ends, float(similarity) if known else 1.0))
+            return
+        listed = details.get("sources") or []
+        listed = listed if isinstance(listed, list) else [listed]
+        if bad := [item for item in listed if not _is_place(item)]:
+            problems.append(Skipped(place, f"expected [passage, start, end] as places, got {bad[0]!r:.80}"))
+        self._facts.append((ends, [Source(*item) for item in listed if _is_place(item)]))
+
+    def by_document(self) -> tuple[list[PassageFacts], list[UnstatedEdge]]:
+        """Return what each document states and names, and the edges that none states."""
+        naming = defaultdict(set)
+        for passage_id, entities in self._named.items():
+            for entity in entities:
+                naming[entity].add(passage_id)
+        stated: dict[str, list[Triple]] = {passage_id: [] for passage_id in self._named}
+        in_facts: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+        unstated = []
+        for (subject, predicate, object_), places in self._facts:
+            at = places or [Source(passage_id) for passage_id in sorted(naming[subject] & naming[object_])]
+            if not at:
+                unstated.append(UnstatedEdge(subject, predicate, object_))
+            for place in at:
+                stated.setdefault(place.passage_id, []).append(Triple(subject, predicate, object_, (place,)))
+                for end in {subject, object_}:
+                    in_facts[place.passage_id][end] += 1
+        facts = [
+            PassageFacts(
+                passage_id, tuple(triples), tuple(_beyond(self._named.get(passage_id, {}), in_facts[passage_id]))
+            )
+            for passage_id, triples in stated.items()
+        ]
+        return facts, [*unstated, *self._alike]
+
+
+def _places(folder: Path) -> tuple[Path, dict[str, Any]]:
+    """Return the folder of the tables, and the documents' texts by name. Raises IngestError for damaged texts."""
+    tables = folder / _TABLES if (folder / _TABLES).is_dir() else folder
+    roots = [folder, *(tables.parents[1:2] if tables.name == _TABLES.name else ())]
+    for path in (root / "raw" / name for root in roots for name in _TEXTS):
+        if path.is_file():
+            texts = _object(path)
+            if bad := [name for name, text in texts.items() if not isinstance(text, str)]:
+                raise IngestError(f"{path}: expected the text of each document, got {texts[bad[0]]!r:.80}")
+            return tables, texts
+    return tables, {}
+
+
+def _first_version(tables: Path, texts: Mapping[str, str], problems: list[Skipped]) -> GFMFiles:
+    """Read kg.txt and document2entities.json, whose entities are those of kg.txt."""
+    path, entities, seen = tables / "kg.txt", set(), set()
+    triples: list[tuple[str, str, str]] = []
+    with path.open(encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            parts = tuple(line.strip().split(","))
+            if len(parts) != 3 or not all(part.strip() for part in parts):
+                problems.append(Skipped(f"{path} line {number}", f"expected head,relation,tail, got {line!r:.80}"))
+            elif parts not in seen:
+                seen.add(parts)
+                triples.append(parts)
+                entities |= {parts[0], parts[2]}
+    listed = _object(tables / "document2entities.json")
+    found = _Edges({name: name for name in listed})
+    for document, named in listed.items():
+        if not isinstance(named, list):
+            raise IngestError(f"{tables / 'document2entities.json'}: expected a list of entities, got {named!r:.80}")
+        for entity in named:
+            if entity in entities:
+                found.mention(document, entity, 1, str(path), problems)
+    for triple in triples:
+        found.edge(triple, triple[1] == EQUIVALENT, {}, str(path), problems)
+    facts, edges = found.by_document()
+    return GFMFiles(facts, edges, _passages({name: name for name in listed}, texts, {}))
+
+
+def _passages(
+    documents: Mapping[str, str], texts: Mapping[str, str], contents: Mapping[str, Mapping[str, Any]]
+) -> list[Passage]:
+    """Return the documents, titled by their names, with the texts of raw/documents.json or of their nodes' content.
+
+    One without a text has its name as text, so that it can be found; where no document has any, there are none.
+    """
+    passages, found = {}, False
+    for name, passage_id in (documents or {name: name for name in texts}).items():
+        about = contents.get(name, {})
+        text, title = texts.get(name, about.get("content")), about.get("title")
+        title = title if isinstance(title, str) and title.strip() else passage_id
+        has_text = isinstance(text, str) and bool(text.strip())
+        found = found or has_text
+        passages[passage_id] = Passage(passage_id, str(text) if has_text else title, title, document_id=passage_id)
+    return list(passages.values()) if found else []
+
+
+def _not_counted(
+    source: str, relation: str, target: str, of_type: Mapping[str, str], relations: Mapping[str, str]
+) -> str:
+    """Return why gfm-rag leaves an edge out of GFM-RAG's graph; "" if it does not."""
+    types = of_type.get(source), of_type.get(target)
+    if None in types or relation not in relations:
+        return "whose ends or relation are in no table, which gfm-rag leaves out"
+    if types not in ((ENTITY, ENTITY), (ENTITY, DOCUMENT)):
+        return "between other types of nodes than GFM-RAG reads"
+    return ""
 
 
 def _beyond(named: Mapping[str, int], in_facts: Mapping[str, int]) -> Iterator[str]:
     """Yield the mentions that no fact of the document accounts for."""
     for entity, count in named.items():
         yield from [entity] * (count - in_facts.get(entity, 0))
+
+
+def _nodes(path: Path) -> Iterator[_Node]:
+    for row, place in _read(path):
+        name = row["name"] or row["uid"]
+        yield _Node(row["uid"] or name, name, row["type"], _attributes(row["attributes"], place))
+
+
+def _names(nodes: Sequence[_Node]) -> dict[str, str]:
+    """Return the name of each node by its key; those that share one get their keys behind it."""
+    shared = {name for name, count in Counter(node.name for node in nodes).items() if count > 1}
+    return {
+        node.key: f"{node.name} ({node.key})" if node.name in shared and node.key != node.name else node.name
+        for node in nodes
+    }
+
+
+def _relations(path: Path) -> dict[str, str]:
+    """Return the relations' names by what edges call them; none without the table."""
+    if not path.is_file():
+        return {}
+    return {row["uid"] or row["name"]: row["name"] or row["uid"] for row, _ in _read(path)}
 
 
 def _id(given: Any, name: str) -> str:
@@ -156,24 +357,38 @@ def _write(path: Path, rows: Iterable[tuple[str, ...]]) -> None:
         writer.writerows(rows)
 
 
-def _read(path: Path) -> Iterator[tuple[list[str], str]]:
-    """Yield rows with their places."""
+def _read(path: Path) -> Iterator[tuple[defaultdict[str, str], str]]:
+    """Yield rows by column with their places; a column that the table lacks is ""."""
     columns = _COLUMNS[path.name]
     csv.field_size_limit(_LONGEST_FIELD)
     try:
-        with path.open(encoding="utf-8", newline="") as file:
+        with path.open(encoding="utf-8-sig", newline="") as file:
             rows = csv.reader(file, strict=True)
-            if tuple(next(rows, ())) != columns:
+            header = next(rows, [])
+            known = {*header, *(("name",) if "uid" in header else ()), "attributes"}
+            if not known.issuperset(columns):
                 raise IngestError(f"{path} line 1: expected the columns {', '.join(columns)}")
             for row in rows:
                 place = f"{path} line {rows.line_num}"
-                if len(row) != len(columns):
-                    raise IngestError(f"{place}: expected {len(columns)} fields, found {len(row)}: {row!r:.80}")
-                yield row, place
+                if len(row) != len(header):
+                    raise IngestError(f"{place}: expected {len(header)} fields, found {len(row)}: {row!r:.80}")
+                yield defaultdict(str, zip(header, row, strict=True)), place
     except (FileNotFoundError, NotADirectoryError):
         raise IngestError(f"no {path.name} in {path.parent}: gfm-rag's graphs have {', '.join(_COLUMNS)}") from None
     except (csv.Error, UnicodeDecodeError) as error:
         raise IngestError(f"{path}: not CSV in UTF-8: {error}") from error
+
+
+def _object(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise IngestError(f"no {path.name} in {path.parent}: gfm-rag's first version has it beside kg.txt") from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise IngestError(f"{path}: not JSON that can be read: {error}") from error
+    if not isinstance(found, dict):
+        raise IngestError(f"{path}: expected an object of documents, got {found!r:.80}")
+    return found
 
 
 def _attributes(text: str, place: str) -> dict[str, Any]:

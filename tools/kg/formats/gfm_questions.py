@@ -1,0 +1,86 @@
+"""Reads gfm-rag's question files: train.json and test.json, an array of questions with the nodes they start from.
+
+A question has "start_nodes" and "target_nodes", lists of names by type of node, and "supporting_documents"; one of
+version 1 has "question_entities", "supporting_entities" and "supporting_facts". Where nodes.csv beside the file has a
+column `uid`, nodes are named by it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ras_agent.errors import IngestError
+from ras_agent.tools.kg.formats.gfm_csv import DOCUMENT, names_of_nodes
+
+
+@dataclass(frozen=True, slots=True)
+class NodeQuestion:
+    """Holds a question, the names of the entities it starts from and is to find, and the documents that support it."""
+
+    question: str
+    start: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+    supporting: tuple[str, ...] = ()
+
+
+def read_gfm_questions(path: Path) -> list[NodeQuestion]:
+    """Return the questions of a file. Raises IngestError, naming file and record, for another kind of file."""
+    try:
+        records = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        reason = f"cannot be read ({error.strerror}): name gfm-rag's test.json or train.json"
+        raise IngestError(f"{path}: {reason}") from error
+    except (ValueError, RecursionError) as error:
+        raise IngestError(f"{path}: not JSON: {error}") from error
+    if not isinstance(records, list):
+        raise IngestError(f"{path}: expected an array of questions, found {type(records).__name__}")
+    nodes = path.parent / "nodes.csv"
+    names = names_of_nodes(nodes) if nodes.is_file() else {}
+    return [_question(record, f"{path} record {number}", names) for number, record in enumerate(records, 1)]
+
+
+def read_starts(path: Path) -> dict[str, tuple[str, ...]]:
+    """Return by question the names of the entities that it starts from, as Linking takes them.
+
+    Raises what `read_gfm_questions` raises, and IngestError for a file in which no question has any.
+    """
+    starts = {one.question: one.start for one in read_gfm_questions(path) if one.start}
+    if not starts:
+        raise IngestError(f"{path}: no question has start_nodes; gfm-rag writes them into processed/stage1/test.json")
+    return starts
+
+
+def _question(record: Any, place: str, names: Mapping[str, str]) -> NodeQuestion:
+    if not isinstance(record, dict) or not isinstance(record.get("question"), str):
+        raise IngestError(f'{place}: expected an object with "question" and "start_nodes", got {record!r:.80}')
+
+    def entities(field: str, before: str) -> tuple[str, ...]:
+        by_type = record.get(field)
+        if by_type is None:
+            found = _texts(record.get(before) or (), place)
+        elif isinstance(by_type, dict):
+            found = [name for kind, some in by_type.items() if kind != DOCUMENT for name in _texts(some, place)]
+        else:
+            raise IngestError(f"{place}: expected {field} by type of node, got {by_type!r:.80}")
+        return tuple(dict.fromkeys(names.get(name, name) for name in found))
+
+    targets = record.get("target_nodes")
+    supporting = _texts(record.get("supporting_documents") or record.get("supporting_facts") or (), place)
+    if not supporting and isinstance(targets, dict):
+        supporting = [names.get(name, name) for name in _texts(targets.get(DOCUMENT, ()), place)]
+    return NodeQuestion(
+        record["question"],
+        entities("start_nodes", "question_entities"),
+        entities("target_nodes", "supporting_entities"),
+        tuple(dict.fromkeys(supporting)),
+    )
+
+
+def _texts(given: Iterable[Any], place: str) -> list[str]:
+    if not isinstance(given, list | tuple) or not all(isinstance(one, str) for one in given):
+        raise IngestError(f"{place}: expected a list of names, got {given!r:.80}")
+    return list(given)

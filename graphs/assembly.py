@@ -49,7 +49,8 @@ class Preset:
 
     early_stops: whether a repeated sub-query or a hop without new facts ends the loop. bounded: whether the graph is.
     may_abstain: whether the answerer may. layout: what it is shown. repeats_facts: whether the planner sees a fact at
-    every hop that found it, instead of at the first.
+    every hop that found it, instead of at the first. follows_any: whether a reply that states no plan is the next
+    search. from_memory: whether a plan of [NO_RETRIEVAL] leads to an answer from the model's memory.
     """
 
     early_stops: bool = True
@@ -57,11 +58,13 @@ class Preset:
     may_abstain: bool = True
     layout: EvidenceLayout = "evidence"
     repeats_facts: bool = False
+    follows_any: bool = False
+    from_memory: bool = False
 
     @property
     def planning(self) -> dict[str, Any]:
         """Return the options of a planner on a chat model."""
-        return {"repeats_facts": self.repeats_facts}
+        return {"repeats_facts": self.repeats_facts, "follows_any": self.follows_any}
 
     @property
     def answering(self) -> dict[str, Any]:
@@ -78,17 +81,25 @@ class Preset:
 PRESETS = {
     "default": Preset(),
     # RAS as published: only the planner or the fifth hop ends the loop, the graph has no bound, planner and answerer
-    # read each sub-query with all its facts and no passages, an answer is given
-    "paper": Preset(early_stops=False, bounded=False, may_abstain=False, layout="chain", repeats_facts=True),
+    # read each sub-query with all its facts and no passages, an answer is given, [NO_RETRIEVAL] is obeyed
+    "paper": Preset(
+        early_stops=False,
+        bounded=False,
+        may_abstain=False,
+        layout="chain",
+        repeats_facts=True,
+        follows_any=True,
+        from_memory=True,
+    ),
 }
 
 
-def preset_named(name: str | None) -> Preset:
-    """Return the preset `name`; None is the default. Raises UnknownName."""
-    found = PRESETS.get(name or "default")
+def preset_named(name: str | Preset | None, **changes: Any) -> Preset:
+    """Return the preset `name` with `changes` that are not None; without a name the default. Raises UnknownName."""
+    found = name if isinstance(name, Preset) else PRESETS.get(name or "default")
     if found is None:
         raise UnknownName("preset", str(name), tuple(PRESETS))
-    return found
+    return replace(found, **{field: value for field, value in changes.items() if value is not None})
 
 
 class AgentGraph(StateGraph[State, Limits, Inputs, Outputs]):

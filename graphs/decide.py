@@ -25,29 +25,50 @@ from ras_agent.text.canonical import canonical_key
 _STEPS_OF_A_HOP = 5
 
 
-def plan(planner: Planner) -> Body:
+def plan(planner: Planner, *, from_memory: bool = False) -> Body:
     """Ask for the next sub-query, unless a limit, given passages or an earlier refusal decide already.
 
     The first sub-query is the question itself, whatever words the planner has for it (RAS, section 3.1: q0 = Q); it
     is also what a failing first plan falls back on. A later failure ends the loop.
+
+    from_memory: whether a first plan of [NO_RETRIEVAL] leads to an answer from the model's memory. If not, the question
+    is searched. Only if so is a first plan asked for where passages are given for the first hop.
     """
 
     def body(state: State, limits: Limits, records: Records) -> Work:
         question, hop = state["question"], len(state["steps"])
-        if (update := settled(state, limits)) is not None:
+        update = settled(state, limits)
+        if update is not None and not (update.get("subquery") and from_memory and not hop and not state["static"]):
             return update
         steps = [records.step(data, state["passages"]) for data in state["steps"]]
         args = (question, records.graph(state["graph"]), steps)
         chosen = yield Ask("planner", hop + 1, planner, "plan", args, Plan)
         if chosen is None and hop:
             return stop("planner_failed")
-        if chosen is None:
-            chosen = Plan("subq", question, "no plan came back: the question itself comes first")
-        elif chosen.action == "subq" and not hop:
-            chosen = replace(chosen, subquery=question)
+        if hop and chosen.action == "no_retrieval":
+            chosen = replace(chosen, action="sufficient")
+        elif not hop:
+            chosen = _first_plan(chosen, question, from_memory)
         return followed(state, limits, chosen)
 
     return body
+
+
+def _first_plan(chosen: Plan | None, question: str, from_memory: bool) -> Plan:
+    """Return one of the two first plans that there are: to search for the question, or not to search at all."""
+    if chosen is None:
+        return Plan("subq", question, "no plan came back: the question itself comes first")
+    if chosen.action == "subq":
+        return replace(chosen, subquery=question)
+    if chosen.action == "no_retrieval" and from_memory:
+        return chosen
+    why = (
+        "the planner wants no retrieval, but an answer has to rest on evidence (from_memory is off)"
+        if chosen.action == "no_retrieval"
+        else "nothing has been found yet that could be sufficient"
+    )
+    said = f" ({chosen.reason})" if chosen.reason else ""
+    return Plan("subq", question, f"{why}: the question itself is searched{said}")
 
 
 def reason(reasoner: Reasoner, *, structured: bool) -> Body:

@@ -17,7 +17,7 @@ from ras_agent.settings import Settings
 
 if TYPE_CHECKING:
     from ras_agent.budget import Limits
-    from ras_agent.graphs.assembly import Agent, AnyCheckpointer, AnyIndex
+    from ras_agent.graphs.assembly import Agent, AnyCheckpointer, AnyIndex, Preset
     from ras_agent.protocols import Answerer, Extractor, Retriever
     from ras_agent.tools.index.store import PassageIndex
 
@@ -38,7 +38,7 @@ class Roles:
     answerer: Answerer
     retriever: Retriever
     limits: Limits
-    preset: str | None = None
+    preset: Preset | None = None
 
 
 def roles_of(
@@ -52,7 +52,7 @@ def roles_of(
     answerer: object = None,
     retriever: object = None,
     limits: Limits | None = None,
-    preset: str | None = None,
+    preset: str | Preset | None = None,
 ) -> Roles:
     """Return the parts of an agent. What is given as an argument wins over `settings`, their `graph` included.
 
@@ -69,7 +69,7 @@ def roles_of(
         raise SettingsError(f"graph {graph!r} takes no preset, got {preset!r}")
     parts = _chosen(spec, settings, planner, extractor, answerer)
     options = _options(settings) | ({"task": task} if task else {})
-    style, fixed = settings.style or spec.style, preset_named(preset)
+    style, fixed = settings.style or spec.style, preset_named(preset, from_memory=settings.from_memory)
     planning = options | (fixed.planning if spec.presets else {})
     return Roles(
         graph=graph,
@@ -82,7 +82,7 @@ def roles_of(
             **retriever_options(settings, retriever),
         ),
         limits=limits or settings.limits,
-        preset=preset,
+        preset=fixed if spec.presets else None,
     )
 
 

@@ -43,7 +43,8 @@ def begin(*, least_steps: int = _LEAST_STEPS, stop_reason: str = "", static: boo
             **dict.fromkeys(("steps", "plans", "passages", "failures"), None),
             **dict.fromkeys(("seed_passages", "static_passages", "static_iterations"), None),
             **{"given": given_passages(state), "static": bool(state.get("static_passages"))},
-            **{"answer": "", "citations": [], "abstained": False, "failed": "", "confidence": None},
+            **{"answer": "", "citations": [], "abstained": False, "failed": "", "grounded": False},
+            "confidence": None,
             **{
                 "graph": records.dump_graph(QuestionGraph()),
                 "usage": Usage().to_dict(),
@@ -146,31 +147,51 @@ def merge(*, thinking: bool = False) -> Body:
 
 
 def answer(answerer: Answerer) -> Body:
-    """Answer from the graph and the passages; citations of what does not exist are dropped and recorded."""
+    """Answer from the graph and the passages; citations of what does not exist are dropped and recorded.
+
+    Without any evidence there is no answer, and the answerer is not asked, unless the plan was [NO_RETRIEVAL].
+    """
 
     def body(state: State, limits: Limits, records: Records) -> Work:
         hop, graph = len(state["steps"]), records.graph(state["graph"])
         passages = {name: records.passage(data) for name, data in state["passages"].items()}
         steps = tuple(records.step(data, state["passages"]) for data in state["steps"])
         args = (state["question"], graph, tuple(passages.values()), steps)
-        reply = yield Ask("answerer", hop, answerer, "answer", args, Answer)
+        evidence = bool(passages or len(graph))
+        if evidence or state["stop_reason"] == "no_retrieval":
+            reply = yield Ask("answerer", hop, answerer, "answer", args, Answer)
+        else:
+            reply = _without_evidence(state)
         refused = current_ledger().refused
         if reply is None:
             cause = f"{refused} is used up" if refused else "the answerer failed"
             reply = Answer(f"No answer: {cause}.", abstained=True, failed=cause)
         reply = valid_citations(reply, passages, graph.by_id, hop)
         failures = recorded(replace(failure, role="answerer", hop=hop) for failure in reply.failures)
-        emit(Answered(reply, refused or state["stop_reason"]))
+        grounded = evidence and not reply.abstained
+        emit(Answered(reply, refused or state["stop_reason"], grounded))
         return {
             "answer": whole(reply.text),
             "citations": [citation.to_dict() for citation in reply.citations],
             "abstained": reply.abstained,
             "failed": reply.failed,
+            "grounded": grounded,
             "confidence": finite(reply.confidence),
             "failures": failures,
         }
 
     return body
+
+
+def _without_evidence(state: State) -> Answer:
+    """Say that nothing was found, and why."""
+    broken = [failure["message"] for failure in state["failures"] if failure["role"] == "retriever"]
+    if broken:
+        return Answer(f"No answer: nothing was found, since the search failed: {broken[-1]}", abstained=True)
+    if state["steps"]:
+        return Answer("No answer: no passage was found for the question.", abstained=True)
+    cause = f"the run ended before its first search: {state['stop_reason']}"
+    return Answer(f"No answer: {cause}.", abstained=True, failed=cause)
 
 
 def _shared_id(passage: Passage, hop: int) -> Failure:

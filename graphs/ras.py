@@ -15,6 +15,7 @@ from ras_agent.graphs.assembly import (
     AnyIndex,
     AnyPlanner,
     AnyRetriever,
+    Preset,
     preset_named,
 )
 from ras_agent.graphs.from_settings import roles_of
@@ -31,7 +32,7 @@ def create_ras_agent(
     extractor: AnyExtractor = None,
     retriever: AnyRetriever = None,
     limits: Limits | None = None,
-    preset: str | None = None,
+    preset: str | Preset | None = None,
     checkpointer: AnyCheckpointer = None,
     settings: Settings | None = None,
     task: str = "",
@@ -46,7 +47,7 @@ def create_ras_agent(
     retriever: an object, or a registered name over `index` as it is when the agent is made.
     limits: of every run, unless `invoke(..., context=Limits(...))` gives others.
     preset: "paper" is the loop that was published; a planner or answerer given as an object decides itself what it
-        shows its model and whether it abstains.
+        shows its model and whether it abstains. A Preset of your own is taken too.
     task: a task's own instruction, which the roles on chat models show.
 
     The input's keys are in ras_agent.graphs.state.Inputs, the output's in Outputs. A tool that fails in a run is listed
@@ -55,9 +56,10 @@ def create_ras_agent(
     """
     roles = roles_of("ras", settings, index, task, planner=planner, extractor=extractor, answerer=answerer,
                      retriever=retriever, limits=limits, preset=preset)  # fmt: skip
-    graph = AgentGraph(roles.limits, preset_named(roles.preset))
+    fixed = preset_named(roles.preset)
+    graph = AgentGraph(roles.limits, fixed)
     graph.add_body("begin", nodes.begin(static=True), reads=Beginning)
-    graph.add_body("plan", decide.plan(roles.planner))
+    graph.add_body("plan", decide.plan(roles.planner, from_memory=fixed.from_memory))
     graph.add_body("retrieve", nodes.retrieve(roles.retriever))
     graph.add_body("structure", nodes.structure(roles.extractor))
     graph.add_body("merge", nodes.merge())

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class GraphSpec:
     """A graph as a plug-in: how it is built, and which parts it takes.
 
-    build: makes the agent: `build(answerer=, retriever=, limits=)`, with `planner=`, `extractor=` and `preset=` if the
-        graph has them.
+    build: makes the agent: `build(answerer=, retriever=, limits=)`, with `planner=` and `extractor=` if the graph
+        has them, and `preset=` if it takes one.
     planner: who plays the planner: a role of the kind "planner" or "reasoner"; what a function `resolve(spec)` makes
         of the text that a user writes for it (it is given `settings`, `prompts_dir` and `few_shot` if it has parameters
         of these names); nobody if None.

@@ -53,6 +53,8 @@ class Outputs(TypedDict):
     abstained: bool
     failed: str
     """why no answer could be made (Answer.failed); empty if one was made, also if the evidence holds none"""
+    grounded: bool
+    """whether the answer rests on evidence that was found; false for one from the model's memory, and without one"""
     confidence: float | None
     graph: JSON
     """QuestionGraph.to_dict()"""

@@ -62,10 +62,11 @@ class AnswerToken:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The end of the run."""
+    """The end of the run. grounded: whether the answer rests on evidence that was found."""
 
     answer: Answer
     stop_reason: str
+    grounded: bool = True
 
 
 @dataclass(frozen=True, slots=True)

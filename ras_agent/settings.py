@@ -85,7 +85,12 @@ class Settings(BaseModel):
 
     index: Path | None = _AGENT(None, "The index to search.", "--index", "-i")
     graph: str = _AGENT("ras", "The loop that finds the answer: ras, ircot, single-shot, or one of a plug-in.")
-    preset: str | None = _AGENT(None, "paper: exactly the published loop.")
+    preset: str | None = _AGENT(None, "paper: the loop as it was published.")
+    from_memory: bool | None = _AGENT(
+        None,
+        "Answer from the model's memory where the planner wants no retrieval; if not set, only with preset paper.",
+        "--from-memory/--grounded",
+    )
     retriever: str = _AGENT(
         "bm25", "bm25, dense or hybrid; with a knowledge graph also graph, gfm, ppr, paths or pcst; a+b mixes two."
     )

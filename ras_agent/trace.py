@@ -35,6 +35,7 @@ class Trace:
     plans: the planner's decisions, each with the hop it was made for. passages: by id, in the order of retrieval. mode:
     the name of the graph that ran, such as "ras". roles: what played each role, such as {"planner":
     "openai:gpt-4o-mini"}. seconds: time spent inside nodes. failed: why no answer could be made; see `outcome`.
+    grounded: whether the answer rests on evidence that was found.
     """
 
     question: str
@@ -53,6 +54,7 @@ class Trace:
     failures: tuple[Failure, ...] = ()
     passages: Mapping[str, Passage] = field(default_factory=dict)
     failed: str = ""
+    grounded: bool = False
 
     @property
     def outcome(self) -> _Outcome:
@@ -100,6 +102,7 @@ class Trace:
             failures=tuple(wire["failures"]),
             passages=passages,
             failed=wire["failed"],
+            grounded=wire["grounded"],
         )
 
     def to_dict(self) -> JSON:
@@ -111,6 +114,7 @@ class Trace:
             "answer": self.answer,
             "abstained": self.abstained,
             "failed": self.failed,
+            "grounded": self.grounded,
             "confidence": self.confidence,
             "citations": [citation.to_dict() for citation in self.citations],
             "stop_reason": self.stop_reason,
@@ -210,6 +214,7 @@ class _Trace(TypedDict):
     answer: str
     abstained: bool
     failed: str
+    grounded: bool
     confidence: float | None
     citations: list[Citation]
     stop_reason: str

@@ -95,7 +95,8 @@ def test_each_passage_is_written_once() -> None:
 
 def test_the_keys_of_the_document() -> None:
     assert list(TRACE.to_dict()) == [
-        *("schema", "version", "question", "answer", "abstained", "failed", "confidence", "citations", "stop_reason"),
+        *("schema", "version", "question", "answer", "abstained", "failed", "grounded", "confidence"),
+        *("citations", "stop_reason"),
         *("mode", "roles", "seconds", "steps", "plans", "graph", "usage", "failures", "passages"),
     ]
 

@@ -78,7 +78,10 @@ def _without_triples(roles: Roles) -> Roles:
 
 
 def _without_retrieval(roles: Roles) -> Roles:
-    return replace(roles, graph="ras", planner=NeverRetrieves())
+    from ras_agent.graphs.assembly import preset_named
+
+    preset = preset_named(roles.preset, from_memory=True)
+    return replace(roles, graph="ras", planner=NeverRetrieves(), preset=preset)
 
 
 def _without_graph_tokens(roles: Roles) -> Roles:

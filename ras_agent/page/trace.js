@@ -264,6 +264,7 @@
     const look = $("answer").parentElement.classList;
     look.toggle("long", trace.answer.length > 110);
     look.toggle("none", trace.abstained || !trace.answer);
+    if (!trace.grounded && !trace.abstained && trace.answer) $("marks").append(" from the model's memory: nothing was looked up");
     for (const citation of trace.citations) {
       $("marks").append(" ", make("button", { class: "mark", title: citation.title || citation.passage_id, "aria-label": `Evidence ${citation.number}`, click: () => showEvidence(citation) }, String(citation.number)));
     }

@@ -190,8 +190,10 @@ class TestModels:
 
     def test_one_model_can_play_every_role(self, cli: Cli, bell_index: Path, scripted_llm: Any) -> None:
         scripted_llm.script({"reply": "[NO_RETRIEVAL]"}, {"reply": "Four."})
-        result = cli("ask", "What is two and two?", "--index", bell_index, "--llm", scripted_llm.spec)
-        assert result.stdout.startswith("       [NO_RETRIEVAL]\nanswer Four")
+        result = cli("ask", "What is two and two?", "--index", bell_index, "--llm", scripted_llm.spec, "--from-memory")
+        memory = "from the model's memory: nothing was looked up"
+        assert result.stdout.startswith(f"       [NO_RETRIEVAL]\nanswer Four\n       {memory}\n")
+        assert result.exit_code == 0
         assert "offline" not in result.stdout
 
     def test_a_trace_holds_no_secret_of_an_address(self, cli: Cli, bell_index: Path, scripted_llm: Any) -> None:
@@ -203,7 +205,8 @@ class TestModels:
 
     def test_a_cached_reply_is_replayed(self, cli: Cli, bell_index: Path, scripted_llm: Any) -> None:
         scripted_llm.script({"reply": "[NO_RETRIEVAL]"}, {"reply": "Four."})
-        asked = ("ask", "What is two and two?", "--index", bell_index, "--llm", scripted_llm.spec, "--cache", "kept.db")
+        asked = ("ask", "What is two and two?", "--index", bell_index, "--llm", scripted_llm.spec, "--from-memory")
+        asked = (*asked, "--cache", "kept.db")
         first, again = cli(*asked), cli(*asked)
         assert "2 from cache" in again.stdout
         assert again.stdout.splitlines()[:-1] == first.stdout.splitlines()[:-1]

@@ -110,3 +110,55 @@ def test_a_reply_without_a_label_is_the_answer_and_cites_the_facts_that_support_
 def test_it_always_answers(run: Any) -> None:
     out, *_ = run(TWO_HOPS, ["[UNKNOWN]", "[UNKNOWN]"])
     assert (out["answer"], out["abstained"]) == ("[UNKNOWN]", False)
+
+
+def test_eq_7_without_retrieval_the_answer_is_made_from_the_question_alone(run: Any) -> None:
+    out, _, _, answerer = run(["[NO_RETRIEVAL]"], ["Answer: The Water of Leith"])
+    assert data(answerer[0]) == f"Question: {QUESTION}"
+    assert fragment("answer-from-memory") in answerer[0]
+    assert (out["answer"], out["steps"], out["grounded"]) == ("The Water of Leith", [], False)
+
+
+def test_a_seeded_run_is_planned_from_the_question_alone_before_its_passages_are_read(run: Any) -> None:
+    _, planner, extractor, _ = run(TWO_HOPS, ["Answer: x"], seed_passages=[BELL, LEITH])
+    assert data(planner[0]) == f"Question: {QUESTION}"
+    assert data(planner[1]) == CHAIN.replace("[SUBQ] Which river flows through Edinburgh?\n", "", 1).replace(
+        f"</facts>\nRetrieved Graph Information:\n<facts>\n{BORN}\n{INVENTED}\n", ""
+    )
+    assert len(extractor) == 2
+
+
+def test_a_seeded_run_may_need_no_retrieval(run: Any) -> None:
+    out, _, extractor, answerer = run(["[NO_RETRIEVAL]"], ["Answer: x"], seed_passages=[BELL])
+    assert (out["stop_reason"], out["steps"], extractor) == ("no_retrieval", [], [])
+    assert data(answerer[0]) == f"Question: {QUESTION}"
+
+
+def test_a_static_run_plans_nothing(run: Any) -> None:
+    out, planner, _, answerer = run([], ["Answer: x"], static_passages=[BELL, LEITH])
+    assert (planner, out["stop_reason"]) == ([], "static")
+    assert data(answerer[0]).count(f"[SUBQ] {QUESTION}\nRetrieved Graph Information:\n") == 2
+
+
+def test_a_first_plan_that_cannot_be_read_searches_for_the_question(run: Any) -> None:
+    out, planner, _, _ = run(["Hm.", "Hm!", "[SUFFICIENT]"], ["Answer: x"])
+    assert [step["subquery"] for step in out["steps"]] == [QUESTION]
+    assert len(planner) == 3
+
+
+def test_a_later_plan_that_cannot_be_read_twice_is_the_next_search_as_in_the_published_code(run: Any) -> None:
+    plans = ["[SUBQ] x", "Well ...", "The rivers of Edinburgh, I think", "[SUFFICIENT]"]
+    out, *_ = run(plans, ["Answer: x"])
+    assert [step["subquery"] for step in out["steps"]] == [QUESTION, "The rivers of Edinburgh, I think"]
+
+
+def test_a_later_plan_without_a_word_ends_in_an_answer_from_the_graph(run: Any) -> None:
+    out, *_ = run(["[SUBQ] x", "...", "..."], ["Answer: x"])
+    assert (out["answer"], out["stop_reason"], len(out["steps"])) == ("x", "planner_failed", 1)
+
+
+def test_eq_3_to_6_each_subquery_is_searched_read_and_merged(run: Any) -> None:
+    out, _, extractor, _ = run(TWO_HOPS, ["Answer: x"])
+    assert [data(prompt).partition("\n")[0] for prompt in extractor] == ["<passage>", "<passage>"]
+    assert [len(step["triple_ids"]) for step in out["steps"]] == [2, 3]
+    assert len(out["graph"]["facts"]) == 3

@@ -8,6 +8,7 @@ from ras_agent import Limits
 from ras_agent.errors import UnknownName
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Answer, Citation, Extraction, Passage, Plan
+from ras_agent.settings import Settings
 
 
 @pytest.fixture
@@ -19,8 +20,8 @@ def subqueries(out):
     return [step["subquery"] for step in out["steps"]]
 
 
-def test_no_retrieval_answers_from_nothing(ras):
-    out = ras(Plan("no_retrieval")).invoke({"question": "What is 2 + 2?"})
+def test_no_retrieval_answers_from_nothing_where_the_caller_allows_it(ras):
+    out = ras(Plan("no_retrieval"), settings=Settings(from_memory=True)).invoke({"question": "What is 2 + 2?"})
     assert (out["answer"], out["stop_reason"], out["steps"], out["passages"]) == (
         "0 facts, 0 passages",
         "no_retrieval",
@@ -29,9 +30,13 @@ def test_no_retrieval_answers_from_nothing(ras):
     )
 
 
-def test_a_planner_that_finds_the_empty_graph_sufficient_answers_at_once(ras, enough):
-    out = ras(enough).invoke({"question": "Who?"})
-    assert (out["answer"], out["stop_reason"], out["steps"]) == ("0 facts, 0 passages", "sufficient", [])
+@pytest.mark.parametrize("preset", ["default", "paper"])
+def test_nothing_is_sufficient_before_the_first_search(ras, enough, preset):
+    out = ras(enough, preset=preset).invoke({"question": "Who?"})
+    assert (subqueries(out), out["stop_reason"]) == (["Who?"], "sufficient")
+    assert out["plans"][0]["reason"] == (
+        "nothing has been found yet that could be sufficient: the question itself is searched (enough)"
+    )
 
 
 def test_sufficient_after_the_first_hop(ras, enough):
@@ -144,7 +149,7 @@ def test_the_output_is_plain_json_under_its_documented_keys(ras, enough):
     assert json.loads(json.dumps(out)) == out
     assert set(out) == {
         *("question", "answer", "citations", "abstained", "confidence", "graph", "steps", "plans", "passages"),
-        *("usage", "stop_reason", "failures", "seconds", "failed"),
+        *("usage", "stop_reason", "failures", "seconds", "failed", "grounded"),
     }
     assert QuestionGraph.from_dict(out["graph"]).to_dict() == out["graph"]
 

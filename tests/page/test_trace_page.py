@@ -40,6 +40,7 @@ REASONS = (
 TRACE = Trace(
     question=f"Where was the inventor of the telephone born? {ATTACK}",
     answer="Edinburgh",
+    grounded=True,
     citations=(
         Citation(1, "tel", "Telephone", 11, 46, "The telephone was patented by Bell.", (TELEPHONE,)),
         Citation(2, "bell", "Bell", 0, 35, "Bell was born in Edinburgh in 1847.", (BORN,)),

@@ -39,6 +39,7 @@ class LLMPlanner:
     few_shot: whether worked examples come before the question.
     task: a task's own instruction, shown above the question.
     repeats_facts: whether the history shows a fact at every search that found it, as in RAS (eq. 2), or at the first.
+    follows_any: whether a reply that states no move, after the second try, is the next search, as in RAS's code.
     prompts_dir: a folder whose files override the packaged prompts (plan, plan-few-shot, repair).
     """
 
@@ -49,13 +50,14 @@ class LLMPlanner:
         few_shot: bool = False,
         task: str = "",
         repeats_facts: bool = False,
+        follows_any: bool = False,
         prompts_dir: str | Path | None = None,
         settings: ChatSettings | None = None,
     ) -> None:
         self._chat = as_chat(model, settings)
         self._prompt = load("plan", prompts_dir, few_shot=few_shot)
         self._repair = load("repair", prompts_dir)
-        self._task, self._repeats_facts = task, repeats_facts
+        self._task, self._repeats_facts, self._follows_any = task, repeats_facts, follows_any
 
     @property
     def name(self) -> str:
@@ -80,7 +82,13 @@ class LLMPlanner:
             plan = parse_plan(reply.text)
         except ParseError:
             second = yield repair(request, reply, self._repair, "it holds none of the three moves", _FORM)
-            plan = parse_plan(second.text)
+            try:
+                plan = parse_plan(second.text)
+            except ParseError:
+                text = _question(without_thinking(second.text)) if self._follows_any else ""
+                if not text:
+                    raise
+                plan = Plan("subq", text, "the reply states no move, so it is the next search")
         return replace(plan, action="sufficient") if steps and plan.action == "no_retrieval" else plan
 
 

@@ -33,6 +33,7 @@ _LONGEST_QUOTE = 300
 _LONGEST_NAME = 60
 _CITED = re.compile(r"\[\d+\]")
 # ends that need no word: the planner or the graph itself decided them
+_FROM_MEMORY = "from the model's memory: nothing was looked up"
 _EXPECTED = frozenset({"sufficient", "no_retrieval", "single_shot", "static"})
 
 
@@ -72,8 +73,8 @@ class Drawing:
                 self._draw_growth(event)
             case AnswerToken(text):
                 self._draw_token(text)
-            case Answered(answer):
-                self._draw_answer(answer)
+            case Answered(answer, _, grounded):
+                self._draw_answer(answer, grounded)
             case Failed(failure) if failure.role == "answerer":
                 self._late.append(failure)  # printed after the answer, whose line may be unfinished
             case Failed(failure):
@@ -135,7 +136,7 @@ class Drawing:
         self._answer.add(inert_lines(text))
         self._streamed += text
 
-    def _draw_answer(self, answer: Answer) -> None:
+    def _draw_answer(self, answer: Answer, grounded: bool) -> None:
         self._doing("")
         marks = "" if _CITED.search(answer.text) else "".join(f"[{citation.number}]" for citation in answer.citations)
         if self._answer is not None and self._streamed == answer.text:
@@ -148,6 +149,8 @@ class Drawing:
                 (text, "yellow" if answer.abstained else "bold"), (f" {marks}" if marks else "", "cyan")
             )
             hang(self._console, Text("answer", "bold green"), body, _MARGIN)
+        if not (grounded or answer.abstained):
+            hang(self._console, Text(), Text(_FROM_MEMORY, "yellow"), _MARGIN)
         for citation in answer.citations:
             self._draw_citation(citation)
         for failure in self._late:
@@ -213,7 +216,7 @@ def replayed(trace: Trace) -> Iterator[Event]:
     yield from _decided(trace, last + 1)
     yield from _failed(trace, last, "answerer")
     answer = Answer(trace.answer, trace.citations, trace.abstained, trace.confidence, failed=trace.failed)
-    yield Answered(answer, trace.stop_reason)
+    yield Answered(answer, trace.stop_reason, trace.grounded)
 
 
 def _decided(trace: Trace, hop: int) -> Iterator[Event]:

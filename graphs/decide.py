@@ -16,7 +16,7 @@ from ras_agent.graphs.node import Ask, Body, Work, recorded
 from ras_agent.graphs.records import Records
 from ras_agent.graphs.state import State, Update
 from ras_agent.graphs.validate import whole
-from ras_agent.marks import ANSWER_IS
+from ras_agent.marks import ends_chain
 from ras_agent.protocols import Planner, Reasoner
 from ras_agent.records import Failure, Plan, StopReason
 from ras_agent.text.canonical import canonical_key
@@ -74,8 +74,8 @@ def _first_plan(chosen: Plan | None, question: str, from_memory: bool) -> Plan:
 def reason(reasoner: Reasoner, *, structured: bool) -> Body:
     """Write the next sentence of the chain of thought, which is also the next sub-query; the first is the question.
 
-    A sentence that holds "answer is" ends the loop. structured: whether the graph reads facts; if not, a hop without
-    new facts ends nothing.
+    A sentence that states the answer ends the loop (`ras_agent.marks.ends_chain`). structured: whether the graph reads
+    facts; if not, a hop without new facts ends nothing.
     """
 
     def body(state: State, limits: Limits, records: Records) -> Work:
@@ -90,8 +90,7 @@ def reason(reasoner: Reasoner, *, structured: bool) -> Body:
         if sentence is None or not sentence.strip():
             wordless = [] if sentence is None else [Failure("reasoner", "wrote an empty sentence", hop + 1)]
             return stop("planner_failed") | {"failures": recorded(wordless)}
-        last = ANSWER_IS.is_in(sentence)
-        chosen = Plan("sufficient", reason=sentence) if last else Plan("subq", sentence)
+        chosen = Plan("sufficient", reason=sentence) if ends_chain(sentence) else Plan("subq", sentence)
         return followed(state, limits, chosen, thought=True)
 
     return body

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
@@ -25,9 +25,14 @@ FLAGS: Final = re.IGNORECASE | re.MULTILINE
 _BLANKS = " \t\n\r\f\v"
 _LOOK_ALIKES = {
     **dict.fromkeys("[［【〔<＜", "‹"),
-    **dict.fromkeys("]］】〕>", "›"),
-    **{"{": "❴", ":": "∶"},
+    **dict.fromkeys("]］】〕>＞", "›"),
+    **dict.fromkeys(":：", "∶"),
+    **dict.fromkeys("|｜", "∣"),
+    **{"{": "❴", "(": "❨", "（": "❨", "→": "⇾"},
     **dict.fromkeys(_BLANKS, "\N{NO-BREAK SPACE}"),
+    # of words that are marks where they stand alone on a line: a letter that looks the same
+    **{"A": "\N{CYRILLIC CAPITAL LETTER A}", "a": "\N{CYRILLIC SMALL LETTER A}", "N": "\N{GREEK CAPITAL LETTER NU}"},
+    **{"S": "\N{CYRILLIC CAPITAL LETTER DZE}", **dict.fromkeys("sſ", "\N{CYRILLIC SMALL LETTER DZE}")},
 }
 
 # Repetitions are possessive (`*+`) and stop at a mark's opening character: searching stays linear in the text's length.
@@ -60,32 +65,71 @@ class Mark:
         return re.search(self.live, text, FLAGS) is not None
 
 
-def token(name: str) -> Mark:
-    """Make a mark in square brackets: `[NAME]`. Each `_` may be missing, or be a space or a hyphen."""
-    words = name.replace("_", r"[\s_-]*+")
+def token(name: str, *others: str, numbered: bool = False, opens: bool = False) -> Mark:
+    """Make a mark in square brackets: `[NAME]`. Each `_` may be missing, or be a space or a hyphen.
+
+    others: other names that models give it, such as translations. They write it in full-width brackets and as a tag,
+    too. numbered: whether a number may follow the name. opens: whether text may follow it inside the brackets.
+    """
+    words = "|".join(word.replace("_", r"[\s_-]*+") for word in (name, *others))
+    number = r"(?:[\s_#-]*+\d++)?+" if numbered else ""
+    closing = rf"(?:{_PADDING}[\]］】]|(?<=\w):?+(?!\w))" if opens else rf"{_PADDING}[\]］】]"
+    live = rf"[\[［【]{_PADDING}(?:{words}){number}{closing}|<{_IN_LINE}*+(?:{words}){_IN_LINE}*+/?+>"
     # in other brackets, behind a slash, or with characters in between that are not seen
-    seen = rf"[{_UNSEEN}]*+".join(r"[\s_-]*+" if letter == "_" else letter for letter in name)
+    unseen = rf"[{_UNSEEN}]*+"
+    seen = "|".join(
+        unseen.join(r"[\s_-]*+" if letter == "_" else letter for letter in word) for word in (name, *others)
+    )
     around = rf"[\s*_`:/{_UNSEEN}]*+"
-    near = rf"[\[［【〔]{around}{seen}{around}[\]］】〕]"
-    return Mark(f"[{name}]", rf"\[{_PADDING}{words}{_PADDING}\]", "[]［］【】〔〕", near)
+    near = rf"[\[［【〔]{around}(?:{seen}){'(?:' + around + '[]］】〕])?+' if opens else around + '[]］】〕]'}"
+    return Mark(f"[{name}]", live, "[]［］【】〔〕", near)
 
 
 def field(letter: str) -> Mark:
     """Make the mark in front of a field of a fact: `S>`."""
-    return Mark(f"{letter}>", rf"\b{letter}>", ">", near=rf"\b{letter}\s++>")
+    return Mark(f"{letter}>", rf"\b{letter}[>＞]", ">＞", near=rf"\b{letter}\s++[>＞]")
 
 
 def label(words: str, pattern: str = "") -> Mark:
     """Make a mark of words and a colon at the start of a line: `Answer:`. pattern: for other forms of the words."""
-    opening, closing = rf"^(?:{_IN_LINE}|[*_#>`])*+", rf"(?:{_IN_LINE}|[*_`])*+:"
-    return Mark(f"{words}:", f"{opening}{pattern or re.escape(words)}{closing}", ":")
+    opening, closing = rf"^(?:{_IN_LINE}|[*_#>`])*+", rf"(?:{_IN_LINE}|[*_`])*+[:：]"
+    return Mark(f"{words}:", f"{opening}(?:{pattern or re.escape(words)}){closing}", ":：")
 
 
 # what a planner does next
-SUBQ = token("SUBQ")
-SUFFICIENT = token("SUFFICIENT")
-NO_RETRIEVAL = token("NO_RETRIEVAL")
+SUBQ = token(
+    "SUBQ",
+    *("SUB_QUERY", "SUB_QUESTION", "UNTERFRAGE", "TEILFRAGE", "SUBPREGUNTA", "SUBCONSULTA", "SOUS_QUESTION"),
+    *("SUBPERGUNTA", "SOTTODOMANDA", "子问题", "子查询", "子問題", "サブ質問"),
+    numbered=True,
+    opens=True,
+)
+SUFFICIENT = token(
+    "SUFFICIENT",
+    *("AUSREICHEND", "HINREICHEND", "SUFICIENTE", "SUFFISANT", "SUFFICIENTE", "足够", "足夠", "充分", "十分"),
+)
+NO_RETRIEVAL = token(
+    "NO_RETRIEVAL",
+    *("NO_RETRIEVAL_NEEDED", "NO_SEARCH", "KEINE_SUCHE", "SIN_BÚSQUEDA", "AUCUNE_RECHERCHE", "无需检索", "不需要检索"),
+)
 ACTIONS: Final[Mapping[str, Mark]] = {"subq": SUBQ, "sufficient": SUFFICIENT, "no_retrieval": NO_RETRIEVAL}
+
+# the same without brackets: a name with a colon, or a word that is all its line has, but for a label such as "Action:"
+_LINE_START, _LINE_END = rf"^(?:{_IN_LINE}|[*_#>`\"'(-])*+", rf"(?:{_IN_LINE}|[*_`\"').!])*+$"
+_BEHIND_LABEL = rf"(?:{_LINE_START}|(?<=[:：])(?:{_IN_LINE}|[*_`\"'(])*+)"
+BARE_SUBQ = Mark(
+    "SUBQ:",
+    rf"{_BEHIND_LABEL}SUB[-_ ]?+Q(?:UERY|UESTION)?+(?:{_IN_LINE}*+\d++)?+(?:{_IN_LINE}|[*_`)])*+[:：]"
+    rf"|{_LINE_START}(?-i:SUBQ)[)*_`]*+(?=[ \t])",
+    "Ssſ",
+)
+BARE_SUFFICIENT = Mark("SUFFICIENT", rf"{_BEHIND_LABEL}(?-i:SUFFICIENT|Sufficient){_LINE_END}", "Ssſ")
+BARE_NO_RETRIEVAL = Mark("NO_RETRIEVAL", rf"{_BEHIND_LABEL}(?-i:NO[ _-]RETRIEVAL(?:[ _-]NEEDED)?+){_LINE_END}", "N")
+SPELLINGS: Final[Mapping[str, tuple[Mark, ...]]] = {
+    "subq": (SUBQ, BARE_SUBQ),
+    "sufficient": (SUFFICIENT, BARE_SUFFICIENT),
+    "no_retrieval": (NO_RETRIEVAL, BARE_NO_RETRIEVAL),
+}
 
 # what a reply has instead of an answer, or of a list
 UNKNOWN = token("UNKNOWN")
@@ -93,16 +137,51 @@ NONE = token("NONE")
 
 # the fields of a fact, and the number of a piece of evidence
 SUBJECT, PREDICATE, OBJECT = FIELDS = (field("S"), field("P"), field("O"))
-NUMBER = Mark("[1]", r"\[\d{1,4}+(?:\s*+[,;–-]\s*+\d{1,4}+)*+\]", swapped="[]", near=r"\[[\s,;–-]*+\d[\s\d,;–-]*+\]")
+NUMBER = Mark(
+    "[1]",
+    r"[\[【]\d{1,4}+(?:\s*+[,;–-]\s*+\d{1,4}+)*+[\]】]",
+    swapped="[]【】",
+    near=r"[\[【][\s,;–-]*+\d[\s\d,;–-]*+[\]】]",
+)
+# what models write instead of a fact's marks: bars, arrows, quoted words, commas, a label for each field
+BARS = Mark("a | b | c", r"^[^|｜\n]*+[|｜][^|｜\n]*+[|｜][^\n]*+$", swapped="|｜")
+ARROWS = Mark("a -> b -> c", r"^(?:(?!->|→)[^\n])*+(?:->|→)(?:(?!->|→)[^\n])*+(?:->|→)[^\n]*+", swapped=">→")
+QUOTED_TUPLE = Mark(
+    '("a", "b", "c")',
+    "|".join(
+        rf"[(（]\s*+{string}\s*+,\s*+{string}\s*+,\s*+{string}\s*+[)）]" for string in (r'"[^"\n]*+"', r"'[^'\n]*+'")
+    ),
+    swapped="(（",
+)
+TUPLE = Mark(
+    "(a, b, c)",
+    rf"^(?:{_IN_LINE}|[*_#>`•-]|\d++[.)])*+[(（][^(),（）❨\n]++,[^(),（）❨\n]++,[^(),（）❨\n]++[)）][^\w\n]*+$",
+    swapped="(（",
+)
+FIELD_LABELS = tuple(
+    label(words[0].capitalize(), "|".join(words))
+    for words in (("subject", "head", "s"), ("predicate", "relation", "p"), ("object", "tail", "o"))
+)
 
 # the last sentence of IRCoT's chain of thought
-ANSWER_IS = Mark("So the answer is", rf"answer(?<!\wanswer)[{_BLANKS}]++is\b", swapped=_BLANKS)
+ANSWER_IS = Mark(
+    "So the answer is",
+    rf"answer(?<!\wanswer)(?:[{_BLANKS}]++to[{_BLANKS}]++(?:the|this)[{_BLANKS}]++question)?+[{_BLANKS}]++is\b",
+    swapped=_BLANKS,
+)
 
 # the parts of prompts and replies
-ANSWER = replace(
-    label("Answer", rf"(?:final{_IN_LINE}++)?+answer"),
-    near=rf"\banswer(?:{_IN_LINE}|[*_`])*+:",  # inside a line, which may be quoted as a line of its own
+ANSWER = label(
+    "Answer",
+    rf"(?:(?:final|short){_IN_LINE}++)?+answer|solution|antwort|respuesta|réponse|risposta|resposta|答案|ответ",
 )
+INLINE_ANSWER = Mark("Answer:", rf"\banswer(?:{_IN_LINE}|[*_`])*+[:：]", swapped=":：")
+ANSWER_HEADING = Mark(
+    "# Answer",
+    rf"^{_IN_LINE}*+(?:#|\*\*)(?:{_IN_LINE}|[*#])*+(?:final{_IN_LINE}++)?+answer(?:{_IN_LINE}|[*#])*+$",
+    swapped="Aa",
+)
+BOXED = Mark("\\boxed{", r"\\boxed\{", swapped="{")
 QUESTION = label("Question")
 FOUND = label("Retrieved Graph Information")
 FOUND_TEXT = label("Retrieved Text")
@@ -110,7 +189,7 @@ GIVEN = label("Facts given at the start")
 THOUGHTS = label("Sentences so far")
 
 # the beginning of a fact in JSON, and of a part of the prompts that models were tuned with
-JSON_FACT = Mark('["', r'[\[{]\s*+"', swapped="[{")
+JSON_FACT = Mark('["', r"""[\[{]\s*+["']""", swapped="[{")
 INSTRUCTION = Mark(
     "### Instruction:",
     rf"^{_IN_LINE}*+#++(?:{_IN_LINE}|[*_])*+(?:instruction|input|response|system|user|assistant)s?+(?:{_IN_LINE}|[*_])*+:",
@@ -127,20 +206,53 @@ TAG = Mark(
 )
 PASSAGE_FENCE, FACTS_FENCE, QUESTION_FENCE = FENCES = ("passage", "facts", "question")
 THINKING_TAGS = ("think", "thinking", "thought", "reasoning")
-TEMPLATE_TOKENS = (token("INST"), token("SYS"))
+THINKING_TOKEN = token("THINK")  # Magistral's
+TEMPLATE_TOKENS = (token("INST"), token("SYS"), THINKING_TOKEN)
 
 MARKS: tuple[Mark, ...] = (
-    *ACTIONS.values(),
+    *(mark for marks in SPELLINGS.values() for mark in marks),
     *(UNKNOWN, NONE),
     *FIELDS,
     NUMBER,
     ANSWER_IS,
-    *(ANSWER, QUESTION, FOUND, FOUND_TEXT, GIVEN, THOUGHTS),
+    *(ANSWER, INLINE_ANSWER, ANSWER_HEADING, BOXED, QUESTION, FOUND, FOUND_TEXT, GIVEN, THOUGHTS),
     JSON_FACT,
     INSTRUCTION,
     TAG,
     *TEMPLATE_TOKENS,
+    *(BARS, ARROWS, QUOTED_TUPLE, TUPLE, *FIELD_LABELS),
 )
+
+
+# What makes "the answer is" no end of a chain: a clause that doubts or asks, or words that say there is none yet.
+_DOUBT = re.compile(
+    r"\b(?:not|never|cannot|if|unless|whether|what|where|who|which|before|until|once|when)\b|n['’]t\b", re.I
+)
+_NONE_YET = re.compile(
+    r"(?:not|cannot|can['’]t|could not|still|yet|missing|to be|somewhere)\b"
+    r"|(?i:unknown|unclear|undetermined|unavailable|insufficient|no answer|n/a|i do not know|i don['’]t know)\b"
+)
+_HEDGED = re.compile(
+    r"\b(?:if|unless|probably|likely|perhaps|maybe|unclear|unknown|yet|cannot|not(?! [A-Z0-9\"“]))\b|n['’]t\b"
+)
+_NAMED = re.compile(r"(?:(?:[Tt]he|[Aa]n?) )?[*_`\"“‘'«$€£(]*+(?:[^\W_a-z]|\d)|(?:yes|no)(?:\W*\Z|[,.;:])")
+_MARKUP = ' \t\n*_`"“'
+
+
+def ends_chain(sentence: str) -> bool:
+    """Tell whether a sentence states the answer: "answer is" with a colon or a name behind it, and without a negation.
+
+    >>> [ends_chain(f"The answer is {rest}") for rest in ("Edinburgh.", ": chess.", "not in the passages yet.")]
+    [True, True, False]
+    """
+    found = re.search(ANSWER_IS.live, sentence, FLAGS)
+    if found is None or _DOUBT.search(re.split(r"[,;:.]", sentence[: found.start()])[-1]):
+        return False
+    rest = sentence[found.end() :].lstrip(" \t\n*_`")
+    stated = rest[1:].lstrip(_MARKUP) if rest.startswith((":", "：")) else ""
+    if stated:
+        return any(map(str.isalnum, stated)) and not _NONE_YET.match(stated)
+    return bool(_NAMED.match(rest)) and not _HEDGED.search(rest)
 
 
 def as_data(text: str) -> str:
@@ -177,7 +289,7 @@ def fact_text(subject: str, predicate: str, object_: str) -> str:
     r"""Render a fact: `(S> subject | P> predicate | O> object)`.
 
     White space in fields is reduced to single spaces. A backslash takes the meaning from `|`, from a `>` that would
-    make a mark, and from parentheses without a partner, so a parser reads exactly these fields back.
+    make a mark, from a `*` in front, and from parentheses without a partner: a parser reads exactly these fields back.
 
     >>> print(fact_text("AC|DC", "is", "a band (rock)"))
     (S> AC\|DC | P> is | O> a band (rock))
@@ -186,7 +298,7 @@ def fact_text(subject: str, predicate: str, object_: str) -> str:
     return f"({' | '.join(f'{mark} {text}' for mark, text in fields)})"
 
 
-_SPECIAL = re.compile(rf"[\\|]|(?<=[{''.join(str(mark)[0] for mark in FIELDS)}])>", re.IGNORECASE)
+_SPECIAL = re.compile(rf"[\\|]|\A\*|(?<=[{''.join(str(mark)[0] for mark in FIELDS)}])>", re.IGNORECASE)
 _PARENTHESIS = re.compile(r"[()]")
 
 

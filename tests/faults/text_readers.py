@@ -37,7 +37,9 @@ from ras_agent.text.words import stem_set
 from ras_agent.tools.answer.citations import read_citations
 from ras_agent.tools.answer.forms import FORMS, abstains, answer_part
 from ras_agent.tools.answer.llm import LLMAnswerer, _TokenStream
+from ras_agent.tools.chat.client import Reply
 from ras_agent.tools.chat.dialogue import without_thinking
+from ras_agent.tools.chat.loose_json import is_json, json_objects
 from ras_agent.tools.chat.models import printable, without_secrets
 from ras_agent.tools.index.chunk import chunk_spans
 from ras_agent.tools.index.load import first_heading, front_matter
@@ -52,6 +54,7 @@ from ras_agent.tools.offline.question import analyse
 from ras_agent.tools.offline.roles import offline_answerer, offline_planner, offline_reasoner
 from ras_agent.tools.plan.llm import parse_plan
 from ras_agent.tools.plan.llm_reasoner import first_new_sentence
+from ras_agent.tools.structure.llm import _problem
 from ras_agent.tools.structure.parse_triples import parse_triples
 from ras_agent.tools.subgraph.pipeline import without_names
 from ras_agent.tools.subgraph.scorers.llm import read_grades
@@ -138,11 +141,16 @@ READERS = {
     "passage_block": TextReader(lambda text: (as_line(text), passage_block([Passage("1", text, text)]))),
     "fact_text": TextReader(_drawn, "question_graph.export"),
     "Mark.is_in": TextReader(lambda text: [mark.is_in(text) for mark in marks.MARKS], "marks"),
+    "ends_chain": TextReader(lambda text: marks.ends_chain(f"{text} the answer is {text}"), "marks"),
     # replies
     "without_thinking": TextReader(without_thinking, "tools.chat.dialogue"),
     "parse_plan": TextReader(_any(parse_plan), "tools.plan.llm"),
     "first_new_sentence": TextReader(lambda text: first_new_sentence(text, ["Alan was"]), "tools.plan.llm_reasoner"),
-    "parse_triples": TextReader(lambda text: parse_triples(text).broken, "tools.structure.parse_triples"),
+    "json_objects": TextReader(lambda text: (is_json(text), list(json_objects(text))), "tools.chat.loose_json"),
+    "parse_triples": TextReader(
+        lambda text: _problem(parse_triples(text), Reply(text)),
+        "tools.structure.parse_triples tools.structure.triple_lines tools.structure.llm",
+    ),
     "answer_part, prose": TextReader(lambda text: answer_part(text, prose=True), "tools.answer.forms"),
     "answer_part": TextReader(lambda text: answer_part(f"Answer: x [1]{text}", prose=False), "tools.answer.forms"),
     "abstains": TextReader(abstains, "tools.answer.forms"),

@@ -6,16 +6,38 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ras_agent.marks import ANSWER, FLAGS, UNKNOWN
+from ras_agent.marks import ANSWER, ANSWER_HEADING, ANSWER_IS, FLAGS, INLINE_ANSWER, QUESTION, UNKNOWN, ends_chain
 from ras_agent.records import AnswerStyle
 from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.chat.dialogue import without_thinking
+from ras_agent.tools.chat.loose_json import Value, is_json, json_objects
 
-_ANSWER = re.compile(ANSWER.live, FLAGS)
+_ANSWER = re.compile(rf"{ANSWER.live}|{ANSWER_HEADING.live}|<answer>", FLAGS)
+_INLINE = re.compile(INLINE_ANSWER.live, FLAGS)
+_ANSWER_IS = re.compile(ANSWER_IS.live, FLAGS)
+_QUESTION = re.compile(rf"{QUESTION.live}", FLAGS)
+_KEYS = ("answer", "final_answer", "short_answer", "response", "result", "output")
+_CITATION_KEYS = ("citations", "citation", "cites", "cite", "sources", "source", "references")
+_BOXED = re.compile(r"\$*+\\boxed\{(?:\\text\{([^{}]*+)\}|([^{}]*+))\}\$*+")
+_TAG = re.compile(r"</?answer>", re.IGNORECASE)
 _UNKNOWN_WORD = str(UNKNOWN).strip("[]")
 # the word alone in its capitals, but not as it is in data, where it has look-alikes of brackets
 _ABSTAINS = re.compile(rf"\W*(?i:{UNKNOWN.live})|[^\w‹›]*+{_UNKNOWN_WORD}[^\w‹›]*+\Z")
-_VERDICT = re.compile(r"\W*(true|false|yes|no)\b", re.IGNORECASE)
+# an abstention in words, as models write it; a title such as "I Don't Know" has other capitals
+_NO_EVIDENCE = r"(?:evidence|passages?|facts?|documents?|context|texts?|information)"
+_ABSTAINS_IN_WORDS = re.compile(
+    r"\W*(?:I (?:do not|don['’]t) know\b|(?:Not enough|Insufficient|not enough|insufficient) (?:information|evidence)\b"
+    rf"|(?:No|no) (?:information|evidence)\b|(?:[Tt]he )?(?:given |provided )?{_NO_EVIDENCE}"
+    r"(?: provided| given| shown)? (?:does not|do not|doesn['’]t|don['’]t)"
+    r" (?:say|state|mention|contain|provide|specify|tell|settle|include|give|name)\b"
+    r"|(?:(?:[Tt]he answer|[Ii]t) (?:is not|cannot be|can not be|could not be) |[Nn]ot |[Cc]annot be )"
+    r"(?:stated|mentioned|given|provided|specified|found|determined|answered|in)\b"
+    rf"(?:[^.\n]{{0,40}}\b{_NO_EVIDENCE}\b|\W*\Z)).{{0,120}}\Z"
+)
+_SAYS_MORE = re.compile(r"\[|\b(?:but|however|although)\b", re.IGNORECASE)  # what it does know, or cites
+_VERDICT = re.compile(
+    r"\W*(?:(?:the|this) (?:statement|claim|answer) is (?:therefore )?)?(true|false|yes|no)\b", re.IGNORECASE
+)
 _OPTION = re.compile(r"(?<!\S)\(?([A-Za-z]|\d{1,2})[).:](?=\s)")
 _CHOSEN = re.compile(r"\W*(?:option\s+)?([A-Za-z]|\d{1,2})(?:[).:,]|\W*\Z)", re.IGNORECASE)
 _WRAPPING = ' \t\n*_`"“”'
@@ -41,21 +63,80 @@ def answer_part(reply: str, *, prose: bool, finished: bool = True) -> str:
     """Return the part of a reply behind "Answer:"; "" for none.
 
     In prose that is everything behind the first "Answer:". Else it is the rest of the line behind the last one, since
-    reasoning may come before it. A finished reply without "Answer:" is the answer itself if it is prose or a single
-    short line.
+    reasoning may come before it; but what comes behind another "Question:" answers that. A finished reply without
+    "Answer:" is the answer itself if it is prose, JSON, a single short line, or ends with "the answer is ...".
     """
     text = without_thinking(reply)
+    if not finished:
+        part = _behind_label(text, prose=prose)
+        return "" if not part or part[0] in "{[\\$<`" else part.partition("<")[0]  # it may be wrapped in something
+    if is_json(text) or "```" in text:
+        found = _in_json(text, prose=prose)
+        if found or is_json(text):
+            return found
+    part = _behind_label(text, prose=prose) or _unlabelled(text, prose=prose)
+    return _unwrapped(part, prose=prose)
+
+
+def _behind_label(text: str, *, prose: bool) -> str:
     marks = list(_ANSWER.finditer(text))
-    if marks:
-        behind = text[marks[0 if prose else -1].end() :].strip()
-        return behind if prose else behind.partition("\n")[0]
+    if not marks and not prose:
+        marks = list(_INLINE.finditer(text))
+    if not marks:
+        return ""
+    if (another := _QUESTION.search(text, marks[0].end())) is not None:
+        text = text[: another.start()]
+        marks = [mark for mark in marks if mark.end() <= another.start()]
+    behind = text[marks[0 if prose else -1].end() :].strip()
+    return behind if prose else behind.partition("\n")[0]
+
+
+def _unlabelled(text: str, *, prose: bool) -> str:
     whole = text.strip()
-    return whole if finished and (prose or ("\n" not in whole and len(whole) <= _ONE_LINER)) else ""
+    if prose:
+        return whole
+    last = whole.rpartition("\n")[2]
+    if not whole or _ANSWER.search(text) or _INLINE.search(text):
+        return ""  # nothing is behind the label
+    stated = list(_ANSWER_IS.finditer(last))
+    if stated and ends_chain(last) and not last.rstrip().endswith("?"):
+        return last[stated[-1].end() :].lstrip(" \t:：")
+    return whole if last == whole and len(whole) <= _ONE_LINER else ""
+
+
+def _in_json(text: str, *, prose: bool) -> str:
+    """Return the answer of the first JSON object that has one, with the numbers that another key cites; "" for none."""
+    for _, found in json_objects(text):
+        key = next((key for key in _KEYS if key in found), None)
+        if key is None:
+            continue
+        answer = _text(found[key])
+        if _ANSWER.search(answer) or (not prose and _INLINE.search(answer)):
+            answer = _behind_label(answer, prose=prose)
+        cited = next((_text(found[name]) for name in _CITATION_KEYS if name in found), "")
+        numbers = "".join(f"[{number}]" for number in re.findall(r"\d{1,4}", cited))
+        return f"{answer} {numbers}".rstrip() if answer and "[" not in answer else answer
+    return ""
+
+
+def _text(value: Value) -> str:
+    """Return a value of JSON as the text of an answer: null abstains, several are listed."""
+    if isinstance(value, list):
+        return ", ".join(map(_text, value))
+    return str(UNKNOWN) if value is None else str(value).strip()
+
+
+def _unwrapped(part: str, *, prose: bool) -> str:
+    """Return an answer without JSON, tags or a box around it."""
+    part = _TAG.sub("", part).strip()
+    if is_json(part):
+        return _in_json(part, prose=prose) or part
+    return part if prose else _BOXED.sub(lambda box: box[1] or box[2] or "", part)
 
 
 def abstains(answer: str) -> bool:
-    """Return whether the answer is [UNKNOWN]."""
-    return bool(_ABSTAINS.match(answer))
+    """Return whether the answer is [UNKNOWN], or says in words that there is none."""
+    return bool(_ABSTAINS.match(answer) or (_ABSTAINS_IN_WORDS.match(answer) and not _SAYS_MORE.search(answer)))
 
 
 def bare_words(answer: str) -> str:

@@ -24,8 +24,11 @@ T = TypeVar("T")
 P = TypeVar("P")
 Dialogue = Generator[Request, Reply, T]
 
-_OPEN = re.compile(rf"<(?:{'|'.join(THINKING_TAGS)})>", re.IGNORECASE)
-_CLOSE = re.compile(rf"</(?:{'|'.join(THINKING_TAGS)})>", re.IGNORECASE)
+_THINKING = "|".join(THINKING_TAGS)
+_THOUGHT_BEGINS = re.compile(rf"<(?:{_THINKING})>|\[THINK\]|<\|channel\|>analysis", re.IGNORECASE)
+_THOUGHT_ENDS = re.compile(rf"</(?:{_THINKING})>|\[/THINK\]|<\|channel\|>final<\|message\|>", re.IGNORECASE)
+_TURN_BEGINS = re.compile(r"\A\s*+(?:<s>|<\|start_header_id\|>assistant<\|end_header_id\|>|<\|im_start\|>assistant)")
+_TURN_ENDS = re.compile(r"</s>|\[/?INST\]|<[|｜](?=[^\W\d])|</?(?:start|end)_of_turn>|<eos>", re.IGNORECASE)
 
 
 def fitted(chat: Chat, most: int, render: Callable[[int], Request]) -> Generator[Request, Reply, tuple[Request, Reply]]:
@@ -149,15 +152,18 @@ async def aconverse_all(chat: Chat, dialogues: Sequence[Dialogue[T]], at_once: i
 
 
 def without_thinking(reply: str) -> str:
-    """Return a reply without the thoughts that local reasoning models write into it.
+    """Return a reply without the thoughts that local reasoning models write into it, and without a next turn.
 
     What is left begins behind the last closed thought and ends where a thought is still open. Chat templates often
-    write the opening tag themselves, so a closing tag alone ends a thought too.
+    write the opening tag themselves, so a closing tag alone ends a thought too. A server whose template is not the
+    model's lets the tokens through that end a turn; what the model writes behind one, it plays for others.
 
-    >>> without_thinking("<think>[SUFFICIENT]?</think> [SUBQ] Who?")
+    >>> without_thinking("<think>[SUFFICIENT]?</think> [SUBQ] Who?</s>[INST] Thanks!")
     ' [SUBQ] Who?'
     """
-    closes = list(_CLOSE.finditer(reply))
-    visible = reply[closes[-1].end() :] if closes else reply
-    still_open = _OPEN.search(visible)
-    return visible[: still_open.start()] if still_open else visible
+    *_, visible = _THOUGHT_ENDS.split(reply)
+    still_open = _THOUGHT_BEGINS.search(visible)
+    visible = visible[: still_open.start()] if still_open else visible
+    visible = _TURN_BEGINS.sub("", visible, count=1)
+    ends = _TURN_ENDS.search(visible)
+    return visible[: ends.start()] if ends else visible

@@ -19,17 +19,17 @@ class OfflineReasoner:
         """Return the sentence to search with next, or the one that ends the chain when no sentence leads on."""
         evidence = gather(question, [Step(1, question, tuple(Hit(passage, 0.0) for passage in passages))])
         if evidence.explained() >= ENOUGH:
-            return f"{ANSWER_IS} in two passages that have been read, one of which names the other."
+            return f"{ANSWER_IS}: in two passages that have been read, one of which names the other."
         for name in evidence.asked.compared:
             thought = f"What about {name}?"
             if not evidence.has_read(name) and thought not in thoughts:
                 return thought
         if evidence.asked.compared:
-            return f"{ANSWER_IS} in the passages about what is compared."
+            return f"{ANSWER_IS}: in the passages about what is compared."
         leads = (lead for lead in _leads(evidence) if not any(lead.sentence in thought for thought in thoughts))
         best = max(leads, key=lambda lead: lead.score, default=None)
         if best is None:
-            return f"{ANSWER_IS} in what has been read, or nowhere."
+            return f"{ANSWER_IS}: in what has been read, or nowhere."
         return best.thought
 
 

@@ -17,11 +17,25 @@ from ras_agent.text.sentences import sentence_spans
 from ras_agent.tools.chat.client import ChatSettings, Request, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted, repair, without_thinking
 from ras_agent.tools.chat.fit import ByUse, Evidence, did_not_fit, fit
+from ras_agent.tools.chat.loose_json import is_json, json_objects
 from ras_agent.tools.chat.window import estimate_turns
 
 MOST_TOKENS = 1024
 """The most tokens of a reply, of a model that writes no thoughts."""
 
+_WRAPPING = '*_`"“”> -'
+_LABEL = re.compile(r"(?:(?:next |new )?(?:sentence|thought)(?: \d+)?[*_]*:[*_]*|\d+[.)](?=\s))\s*", re.IGNORECASE)
+_CHATTER = re.compile(
+    r"\A\s*+(?:(?:sure|certainly|of course|okay|ok|great|alright|absolutely)(?:[!,.]\s*+|\s++(?=here)))?+"
+    r"(?:(?:here(?:['’]s| is| are)|the next sentence)\b[^\n:]{0,80}+:)?+",
+    re.IGNORECASE,
+)
+_REFUSES = re.compile(
+    r"(?:i['’]?m sorry|i am sorry|sorry|i apologi[sz]e|as an ai|unfortunately, i"
+    r"|i (?:cannot|can['’]?t|can not|could ?n[o'’]t|am unable|am not able|do not know|don['’]t know))\b",
+    re.IGNORECASE,
+)
+_KEYS = ("sentence", "next_sentence", "thought", "response", "text")
 _FORM = "one sentence that says something new"
 
 
@@ -94,14 +108,27 @@ class LLMReasoner:
 def first_new_sentence(reply: str, thoughts: Sequence[str]) -> str:
     """Return the first sentence of a reply that is not among the thoughts, which models like to repeat; "" for none.
 
+    What announces the sentence, labels it or wraps it in JSON is left out; a refusal is no sentence.
+
     >>> first_new_sentence("Bell lived in Edinburgh. The Water of Leith flows there.", ["Bell lived in Edinburgh."])
     'The Water of Leith flows there.'
     """
     known = {canonical_key(thought) for thought in thoughts}
-    text = without_thinking(reply)
+    text = _unwrapped(without_thinking(reply))
     for start, end in sentence_spans(text):
         # a no-break space stays: it is what keeps a passage's "answer is" from ending the chain (ras_agent.marks)
-        sentence = re.sub(r"[ \t\n\r\f\v]+", " ", text[start:end]).strip('*_`"“”> -')
-        if any(map(str.isalnum, sentence)) and canonical_key(sentence) not in known:
+        sentence = re.sub(r"[ \t\n\r\f\v]+", " ", text[start:end]).strip(_WRAPPING)
+        sentence = _LABEL.sub("", sentence).strip(_WRAPPING)
+        if any(map(str.isalpha, sentence)) and canonical_key(sentence) not in known and not _REFUSES.match(sentence):
             return sentence
     return ""
+
+
+def _unwrapped(text: str) -> str:
+    """Return a reply without JSON around it, and without the chatter that announces what comes."""
+    if is_json(text):
+        for _, found in json_objects(text):
+            sentence = next((found[key] for key in _KEYS if isinstance(found.get(key), str)), None)
+            return str(sentence or "")
+        return ""
+    return _CHATTER.sub("", text, count=1)

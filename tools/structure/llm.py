@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from ras_agent.budget import current_ledger
 from ras_agent.errors import BudgetExceeded, ModelCallError
-from ras_agent.marks import NONE
+from ras_agent.marks import FLAGS, NONE
 from ras_agent.prompts import as_line, load, passage_block
 from ras_agent.records import Extraction, Failure, Passage, Source, Triple
 from ras_agent.text.overlap import Sentence, best_sentence, sentences_of
@@ -21,6 +22,7 @@ from ras_agent.tools.chat.models import model_name, sampling_parameters
 from ras_agent.tools.chat.window import estimate_tokens
 from ras_agent.tools.structure.parse_triples import FORM, ParsedTriples, parse_triples
 
+_NOTHING = re.compile(rf"^(?:[^\S\n]|[*_`>#-])*+(?:{NONE.live})", FLAGS)  # in front of a reason, or behind one
 MOST_FACTS = 1000
 """The most facts that are taken from one reply; only a model that does not stop states more."""
 LEAST_TOKENS, TOKENS_PER_TOKEN = 1024, 3
@@ -98,11 +100,11 @@ class LLMExtractor:
             return Request(self._prompt.fill(passages=shown), most=most)
 
         def read(part: Sequence[Passage], request: Request, reply: Reply) -> Dialogue[None]:
-            parsed = parse_triples(reply.text)
+            parsed = parse_triples(reply.text, cut_off=reply.truncated)
             triples.extend(parsed.triples)
             if (problem := _problem(parsed, reply)) and not reply.truncated:
                 reply = yield repair(request, reply, self._repair, problem, FORM)
-                parsed = parse_triples(reply.text)
+                parsed = parse_triples(reply.text, cut_off=reply.truncated)
                 triples.extend(parsed.triples)
             if reply.truncated:
                 failed("the reply was cut off at its token limit", parsed.leftovers[-1] if parsed.leftovers else "")
@@ -140,7 +142,7 @@ def _problem(parsed: ParsedTriples, reply: Reply) -> str:
     """Return what is wrong with a reply, "" for nothing. Prose around readable facts is not wrong."""
     if parsed.broken:
         return f"these lines are not in the form of facts: {as_line(' / '.join(parsed.broken))[:500]}"
-    if parsed.triples or (not parsed.leftovers and without_thinking(reply.text).strip()):
+    if parsed.triples or _NOTHING.search(reply.text) or (not parsed.leftovers and without_thinking(reply.text).strip()):
         return ""
     return f"it holds no fact in the agreed form, nor {NONE}"
 

@@ -4,9 +4,10 @@ r"""Triples out of a model's reply, whatever is around them.
     ["subject", "predicate", "object"]             JSON lists, and lists or objects around them
     {"head": ..., "relation": ..., "tail": ...}    JSON objects, also subject/predicate/object and other spellings
 
-Code fences, bullets, numbering, trailing commas and prose around them do not matter. Each triple is found on its own,
-so a broken one does not affect the others; a last one that was cut off is a leftover, never guessed. In the paper's
-form, a backslash takes the special meaning from `|`, `(`, `)`, `>` and itself (ras_agent.marks.fact_text writes it).
+Code fences, bullets, numbering, trailing commas and prose around them do not matter; triple_lines reads those without
+marks. Each triple is found on its own, so a broken one does not affect the others; a last one that was
+cut off is a leftover, never guessed. In the paper's form, a backslash takes the special meaning from `|`, `(`, `)`,
+`>`, `*` and itself (ras_agent.marks.fact_text writes it).
 """
 
 from __future__ import annotations
@@ -18,9 +19,8 @@ from dataclasses import dataclass
 from ras_agent.marks import FIELDS, NONE, PLACEHOLDERS
 from ras_agent.records import Triple
 from ras_agent.tools.chat.dialogue import without_thinking
+from ras_agent.tools.structure.triple_lines import LONGEST_FIELD, read_lines
 
-LONGEST_FIELD = 1000
-"""Characters of a subject, predicate or object. What is longer is no field but text in which a mark was forgotten."""
 FORM = f"one fact a line, {PLACEHOLDERS['FACT']}, or {NONE} if there is none"
 
 _STRING = r'"(?:[^"\\\n]|\\.)*+"'
@@ -38,7 +38,12 @@ _START = re.compile(
 _STOP = re.compile(rf"\\.|\(\s*+{_S}|[()]|(?<!\s)\s++\)|\n|\|\s*+{_MARK}|\b{_S}", re.IGNORECASE)
 _PAIR = re.compile(rf"({_STRING})\s*+:\s*+({_VALUE})", re.IGNORECASE)
 _SCALARS = re.compile(_SCALAR, re.IGNORECASE)
-_ESCAPED = re.compile(r"\\([\\|()>])")
+_ESCAPED = re.compile(r"\\([\\|()>*])")
+_BOLD = re.compile(r"(\*{1,3})([^*]+)\1")
+_FULL_WIDTH = {"（": "(", "）": ")", "｜": "|", "＞": ">"}
+_FULL_WIDTH_MARK = re.compile(
+    r"^[^\S\n]*+（|（(?=S[>＞])|）(?=[^\S\n]*+[.,;]?+$)|｜|(?<=\b[SPO])＞", re.IGNORECASE | re.MULTILINE
+)
 _NOTHING = str(NONE).strip("[]")
 _SCAFFOLD = re.compile(rf"""```.*|[\[{{\s]*"\w+"\s*:[\[\]{{}}\s,]*|\W*+(?:\d++|{_NOTHING})?+\W*+""", re.IGNORECASE)
 _TRACES = re.compile(rf'{_MARK}|\|.*\||^[\s,]*+[\[{{(]*+\s*+"', re.IGNORECASE)
@@ -62,9 +67,12 @@ class ParsedTriples:
         return tuple(line for line in self.leftovers if _TRACES.search(line))
 
 
-def parse_triples(reply: str) -> ParsedTriples:
-    """Return all triples of a reply, and what is left over. Never raises."""
-    text = without_thinking(reply)
+def parse_triples(reply: str, *, cut_off: bool = False) -> ParsedTriples:
+    """Return all triples of a reply, and what is left over. Never raises.
+
+    cut_off: whether the model stopped at its token limit, so that the last line may lack its end.
+    """
+    text = _FULL_WIDTH_MARK.sub(lambda mark: mark[0][:-1] + _FULL_WIDTH[mark[0][-1]], without_thinking(reply))
     triples: list[Triple] = []
     leftovers: list[str] = []
     position = read_up_to = 0
@@ -72,10 +80,13 @@ def parse_triples(reply: str) -> ParsedTriples:
         fields, position = _read(text, match)
         if fields is None:
             continue
-        leftovers += _lines(text[read_up_to : match.start()])
-        triples.append(Triple(*fields))
+        more, left = _between(text[read_up_to : match.start()])
+        triples += (*more, Triple(*fields))
+        leftovers += left
         read_up_to = position
-    leftovers += _lines(text[read_up_to:])
+    more, left = _between(text[read_up_to:], cut_off=cut_off)
+    triples += more
+    leftovers += left
     return ParsedTriples(tuple(triples), tuple(leftovers))
 
 
@@ -116,9 +127,14 @@ def _last_field(text: str, start: int, *, opened: bool) -> tuple[str, int]:
     return "" if opened and not rest.endswith(")") else rest, len(text)
 
 
-def _lines(gap: str) -> list[str]:
-    """Return the lines between two triples that hold more than fences, bullets, numbers, brackets and commas."""
-    return [line.strip() for line in gap.splitlines() if not _SCAFFOLD.fullmatch(line.strip())]
+def _between(gap: str, *, cut_off: bool = False) -> tuple[list[Triple], list[str]]:
+    """Return the triples without marks between two others, and the lines that state nothing.
+
+    A line of nothing but fences, bullets, numbers, brackets and commas is left out.
+    """
+    lines = read_lines(gap, cut_off=cut_off)
+    others = (line.strip() for other in lines.others for line in other.splitlines())
+    return [Triple(*fields) for fields in lines.triples], [line for line in others if not _SCAFFOLD.fullmatch(line)]
 
 
 def _decode(value: str) -> str:
@@ -133,5 +149,7 @@ def _decode(value: str) -> str:
 
 
 def _unescape(field: str) -> str:
-    plain = _ESCAPED.sub(r"\1", field) if "\\" in field else field  # the test is cheaper, and few fields have one
-    return " ".join(plain.split())
+    bare = " ".join(field.split())
+    if bold := _BOLD.fullmatch(bare):
+        bare = bold[2].strip()
+    return " ".join(_ESCAPED.sub(r"\1", bare).split()) if "\\" in bare else bare  # the test is cheaper

@@ -5,7 +5,8 @@ from hypothesis import find, given
 from hypothesis import strategies as st
 
 from ras_agent.records import Triple
-from ras_agent.tools.structure.parse_triples import LONGEST_FIELD, parse_triples
+from ras_agent.tools.structure.parse_triples import parse_triples
+from ras_agent.tools.structure.triple_lines import LONGEST_FIELD
 
 ABC, DEF = Triple("a", "b", "c"), Triple("d", "e", "f")
 

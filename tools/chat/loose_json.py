@@ -1,0 +1,62 @@
+"""JSON objects as models write them: inside prose or a fence, with single quotes, trailing commas, or in each other.
+
+Only flat ones are read, whose values are texts, numbers, truth values, null and lists of these; of objects inside each
+other, the inner ones. One that was cut off is none.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import TypeAlias
+
+Value: TypeAlias = str | bool | float | list[str | bool | float | None] | None
+
+# possessive repetitions, so that a text is read once: see ras_agent.marks
+_TEXT = r'(?:"(?:[^"\\]|\\.)*+"' + r"|'(?:[^'\\\n]|\\.)*+')"
+_SCALAR = rf"(?:{_TEXT}|-?\d[\d.eE+-]*+|true|false|null|none)"
+_LIST = rf"\[\s*+(?:{_SCALAR}\s*+,?\s*+)*+\]"
+_OBJECT = re.compile(rf"\{{\s*+(?:{_TEXT}\s*+:\s*+(?:{_SCALAR}|{_LIST})\s*+,?\s*+)++\}}", re.IGNORECASE | re.DOTALL)
+_PAIR = re.compile(rf"({_TEXT})\s*+:\s*+({_SCALAR}|{_LIST})", re.IGNORECASE | re.DOTALL)
+_ITEM = re.compile(_SCALAR, re.IGNORECASE | re.DOTALL)
+_OPENS = re.compile(r"\s*+(?:`{3,}+\w*+\s*+)?+(?:\[\s*+)?+\{\s*+[\"'}]")
+_WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None, "none": None}
+
+
+def json_objects(text: str) -> Iterator[tuple[int, dict[str, Value]]]:
+    """Yield the place and the content of each object. Keys are in lower case, with underscores between words."""
+    for found in _OBJECT.finditer(text):
+        pairs = _PAIR.finditer(found[0])
+        yield (
+            found.start(),
+            {re.sub(r"[\s-]+", "_", str(_scalar(pair[1]))).casefold(): _value(pair[2]) for pair in pairs},
+        )
+
+
+def is_json(text: str) -> bool:
+    """Tell whether a text begins as a JSON object, or a list of them, does, whether or not it was cut off."""
+    return _OPENS.match(text) is not None
+
+
+def _value(raw: str) -> Value:
+    return [_scalar(item) for item in _ITEM.findall(raw)] if raw[0] == "[" else _scalar(raw)
+
+
+def _scalar(raw: str) -> str | bool | float | None:
+    if raw[0] == '"':
+        try:
+            return str(json.loads(raw, strict=False))
+        except json.JSONDecodeError:  # an escape that JSON does not know
+            return raw[1:-1]
+    if raw[0] == "'":
+        return re.sub(r"\\(.)", r"\1", raw[1:-1])
+    if raw.casefold() in _WORDS:
+        return _WORDS[raw.casefold()]
+    try:
+        return int(raw)
+    except ValueError:
+        try:
+            return float(raw)
+        except ValueError:
+            return raw

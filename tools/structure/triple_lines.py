@@ -1,0 +1,119 @@
+r"""Triples in the forms that models make up: no marks, but bars, arrows, quotes, commas, or a label for each field.
+
+    a | b | c       (a | b | c)       <triple>a | b | c</triple>       | a | b | c |
+    a -> b -> c     ("a", "b", "c")   (a, b, c)                        <S> a <P> b <O> c
+    Subject: a, Predicate: b, Object: c                                one of these labels a line
+
+ras_agent.marks has a row for each, so none of them is live in a passage.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ras_agent.marks import FLAGS, TUPLE
+
+LONGEST_FIELD = 1000
+"""Characters of a subject, predicate or object. What is longer is no field but text in which a mark was forgotten."""
+
+_MARKED = re.compile(r"(?<!<)\b[SPO]>", re.IGNORECASE)  # a line with such a mark is a fact in that form, or broken
+_LEAD = re.compile(r"(?:\s|[*_#>`•+-]|\d{1,4}[.)](?=\s)|\[\d{1,4}\]|</?triples?>)*+", re.IGNORECASE)
+_TAIL = " \t\r.,;*`"
+_BAR = re.compile(r"(?<!\\)\|")
+_ARROW = re.compile(r"\s*+(?:--?+>|→)\s*+")
+_QUOTED = re.compile(r"""\(\s*+(["'])([^"'\n]++)\1\s*+,\s*+(["'])([^"'\n]++)\3\s*+,\s*+(["'])([^"'\n]++)\5\s*+\)""")
+_COMMAS = re.compile(TUPLE.live, FLAGS)
+_TAGS = re.compile(r"<S>([^<\n]++)<P>([^<\n]++)<O>([^<\n]++)", re.IGNORECASE)
+_SLOTS = ("subject|subj|s|head", "predicate|pred|p|relation", "object|obj|o|tail")
+_LABELS = tuple(re.compile(rf"[\s*_`•-]*+(?:{names})[*_`]*+[:>][*_`]*+\s*+", re.IGNORECASE) for names in _SLOTS)
+_NEXT_LABEL = re.compile(rf"[,;|][\s*_]*+(?=(?:{_SLOTS[1]}|{_SLOTS[2]})[*_`]*+:)", re.IGNORECASE)
+_NAMES = frozenset("|".join((*_SLOTS, "entity1", "relationship", "entity2", "fact")).split("|"))
+_PAIRED = re.compile(r"(\*{1,3}|_{1,3}|`|[\"“])(.*)(?:\1|”)", re.DOTALL)
+_RULE = re.compile(r"[\s|:=-]*")
+
+Fields = tuple[str, str, str]
+
+
+@dataclass(slots=True)
+class LineTriples:
+    """Holds the triples that some lines state, and the lines that state none."""
+
+    triples: list[Fields] = field(default_factory=list)
+    others: list[str] = field(default_factory=list)
+
+
+def read_lines(text: str, *, cut_off: bool = False) -> LineTriples:
+    """Return the triples of the lines of a text. cut_off: the text ends too early, so its last line states none."""
+    found = LineTriples()
+    labelled: list[str] = []
+    waiting: list[str] = []
+    lines = text.split("\n")
+    for place, line in enumerate(lines):
+        last = cut_off and place == len(lines) - 1
+        one = "" if last or (label := _LABELS[len(labelled)].match(line)) is None else unmarked(line[label.end() :])
+        if one and len(one) <= LONGEST_FIELD and not _NEXT_LABEL.search(line):
+            labelled.append(one)
+            waiting.append(line)
+            if len(labelled) == len(_LABELS):
+                found.triples.append((labelled[0], labelled[1], labelled[2]))
+                labelled, waiting = [], []
+            continue
+        if line.strip():
+            found.others += waiting
+            labelled, waiting = [], []
+        triples = [] if last else _in_line(line)
+        found.triples += triples
+        if not triples and not (_RULE.fullmatch(line) or _is_header(line)):
+            found.others.append(line)
+    found.others += waiting
+    return found
+
+
+def unmarked(text: str) -> str:
+    """Return a field on one line, without bold, italics, code or quotes around all of it."""
+    bare = " ".join(text.split())
+    while (paired := _PAIRED.fullmatch(bare)) and paired[1] not in paired[2]:
+        bare = paired[2].strip()
+    return bare
+
+
+def _in_line(line: str) -> list[Fields]:
+    if _MARKED.search(line):
+        return []
+    if quoted := _QUOTED.findall(line):
+        return [fields for groups in quoted for fields in _three(groups[1::2])]
+    if tagged := _TAGS.findall(line):
+        return [fields for groups in tagged for fields in _three(groups)]
+    bare = line[_LEAD.match(line).end() :].rstrip(_TAIL)  # type: ignore[union-attr]
+    bare = bare.removesuffix("</triple>").rstrip(_TAIL)
+    opened = bare.startswith("(")
+    if opened != bare.endswith(")") and opened:
+        return []  # it was cut off
+    if _COMMAS.match(line):
+        fields = _three(bare[1:-1].split(","))
+        return fields if fields and fields[0][1][:1].islower() else []  # a list of names has no verb
+    if opened and _BAR.search(bare):
+        bare = bare[1:-1]
+    bars, arrows = _BAR.split(bare.strip("|")), _ARROW.split(bare)
+    if len(bars) == 1 and len(arrows) == 1:
+        bars = _NEXT_LABEL.split(bare)
+        return _three(bars) if all(label.match(part) for label, part in zip(_LABELS, bars, strict=False)) else []
+    return _three(bars if len(bars) > 1 else arrows)
+
+
+def _three(parts: Sequence[str]) -> list[Fields]:
+    if len(parts) != len(_LABELS):
+        return []
+    subject, predicate, object_ = (
+        unmarked((part[label.end() :] if (label := pattern.match(part)) else part).strip("* ")).replace("\\|", "|")
+        for part, pattern in zip(parts, _LABELS, strict=True)
+    )
+    fields = (subject, predicate, object_)
+    readable = all(len(text) <= LONGEST_FIELD and any(map(str.isalnum, text)) for text in fields)
+    return [fields] if readable and not _NAMES.issuperset(map(str.casefold, fields)) else []
+
+
+def _is_header(line: str) -> bool:
+    return _NAMES.issuperset(re.findall(r"\w+", line.casefold())) and "|" in line

@@ -59,7 +59,8 @@ def history_block(
         <facts> ... </facts>
 
     A fact is shown once, at the hop that found it first; `repeated` shows it at every hop that found it, as RAS does.
-    Facts that no step found, because they were given, come first. numbers: of facts, by id, to show in front of them.
+    Facts that no step found, because they were given, come first. How many of a hop's facts the graph does not hold is
+    said. numbers: of facts, by id, to show in front of them.
     """
     nothing = "(nothing)" if repeated else "(nothing new)"
 
@@ -67,8 +68,8 @@ def history_block(
         return step.triple_ids if repeated else step.new_triple_ids
 
     def facts_of(step: Step) -> str:
-        found = (graph.by_id[fact_id] for fact_id in ids_of(step) if fact_id in graph.by_id)
-        return _numbered(found, numbers) or nothing
+        found = [graph.by_id[fact_id] for fact_id in ids_of(step) if fact_id in graph.by_id]
+        return _with_rest(_numbered(found, numbers), len(ids_of(step)) - len(found), "facts") or nothing
 
     shown = {fact_id for step in steps for fact_id in ids_of(step)}
     given = _numbered((fact for fact in graph.facts if fact.id not in shown), numbers)
@@ -80,7 +81,7 @@ def text_history_block(passages: Sequence[Passage], steps: Sequence[Step]) -> st
     """Render what has been asked and found so far as `history_block` does, with passages in place of facts.
 
     Each passage has its number in `passages`, which counts from 1, and is shown at every hop that found it; those of
-    no hop come first, and those that are not among `passages` are not shown.
+    no hop come first. How many are not among `passages`, and so are not shown, is said.
     """
     numbers = {passage.id: number for number, passage in enumerate(passages, start=1)}
     found = {hit.passage.id for step in steps for hit in step.hits}
@@ -89,12 +90,21 @@ def text_history_block(passages: Sequence[Passage], steps: Sequence[Step]) -> st
         return "\n".join(passage_block([one], numbers[one.id]) for one in some if one.id in numbers)
 
     given = shown(passage for passage in passages if passage.id not in found)
-    texts = _chain(steps, str(FOUND_TEXT), lambda step: shown(hit.passage for hit in step.hits) or "(nothing)")
+
+    def texts_of(step: Step) -> str:
+        rest = sum(hit.passage.id not in numbers for hit in step.hits)
+        return _with_rest(shown(hit.passage for hit in step.hits), rest, "passages") or "(nothing)"
+
+    texts = _chain(steps, str(FOUND_TEXT), texts_of)
     return "\n".join(filter(None, (given, texts)))
 
 
 def _chain(steps: Sequence[Step], label: str, found: Callable[[Step], str]) -> str:
     return "\n".join(f"{SUBQ} {as_line(step.subquery)}\n{label}\n{found(step)}" for step in steps)
+
+
+def _with_rest(block: str, count: int, of: str) -> str:
+    return "\n".join(filter(None, (block, f"({count} {'more ' if block else ''}{of} are not shown)" if count else "")))
 
 
 def _numbered(facts: Iterable[Triple], numbers: Mapping[str, int] | None) -> str:

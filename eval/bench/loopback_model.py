@@ -2,12 +2,18 @@
 
     python -m ras_agent.eval.bench.loopback_model --latency 0.1
 
-serves on the loopback interface, prints its port, and ends with its standard input. It plays three roles by the name of
-the model: "planner" asks one to three sub-queries, "extractor" writes four facts a passage, "answerer" names something
-out of the facts. A reply depends on the request alone, so two runs that ask the same get the same; it means nothing,
-and no score of such a run does.
+serves on the loopback interface, prints its port, and ends with its standard input. It plays its roles by the name of
+the model: "planner" asks one to three sub-queries, "explorer" always another one, "extractor" writes four facts a
+passage and "scribe" ten, "reasoner" a sentence, "answerer" names something out of the facts. A reply depends on the
+request alone, so two runs that ask the same get the same; it means nothing, and no score of such a run does.
 
-    GET /counts         {"received", "answered", "repeated"}; repeated: requests that had been answered before
+With --window 4096 it has a context window: a prompt that is longer, with the reply that it asks for, is refused as a
+vLLM server does. A token is then a piece of four letters of a word at most, a digit or a mark, which makes more tokens
+than the vocabularies of models do.
+
+    GET /counts         {"received", "answered", "repeated", "refused", "longest"}; repeated: requests that had been
+                        answered before; refused: prompts longer than the window; longest: tokens of the longest prompt
+                        that was answered
     PUT /gate  {"answer": 100}   answer a hundred more requests, then leave all without a reply; null opens the gate
 """
 
@@ -23,6 +29,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from subprocess import PIPE, Popen
 from typing import Any
 from urllib.request import ProxyHandler, Request, build_opener
@@ -44,6 +51,7 @@ from ras_agent.marks import (
 _FACTS_A_PASSAGE = 4
 _SUBJECT, _OBJECT = re.compile(rf"\({SUBJECT} ([^|]+) \|"), re.compile(rf"\| {OBJECT} ([^)]+)\)")
 _PASSAGE = re.compile(rf"<{PASSAGE_FENCE}>\n\[\d+\] ?(.*)\n(.*?)\n</{PASSAGE_FENCE}>", re.DOTALL)
+_TOKEN = re.compile(r"[^\W\d]{1,4}|\d|[^\w\s]|\n")
 
 
 def plan(prompt: str) -> str:
@@ -57,12 +65,27 @@ def plan(prompt: str) -> str:
     return f"{SUBQ} What is known about {subjects[_number(prompt) % len(subjects)]}, search {asked + 1}?"
 
 
-def extract(prompt: str) -> str:
-    """Reply with four facts per passage, made of its words."""
+def explore(prompt: str) -> str:
+    """Reply with one more sub-query, about something that was found."""
+    question, asked = prompt.rpartition(f"{QUESTION} ")[2], prompt.count(f"{SUBQ} ")
+    objects = _OBJECT.findall(prompt)
+    about = objects[_number(prompt) % len(objects)] if objects else question
+    return f"{SUBQ} What is known about {about}, search {asked + 1}?"
+
+
+def reason(prompt: str) -> str:
+    """Reply with words of the passages as the next sentence."""
+    passages = _PASSAGE.findall(prompt)
+    title, text = passages[_number(prompt) % len(passages)] if passages else ("Nothing", "was found")
+    return f"{title}: {' '.join(re.findall(r'[A-Za-z]+', text)[:8])} {_number(prompt) % 1000}."
+
+
+def extract(prompt: str, count: int = _FACTS_A_PASSAGE) -> str:
+    """Reply with four facts per passage, or `count`, made of its words."""
     facts = []
     for title, text in _PASSAGE.findall(prompt):
         words = re.findall(r"\w+", text)
-        for start in range(0, _FACTS_A_PASSAGE * 6, 6):
+        for start in range(0, count * 6, 6):
             if phrase := " ".join(words[start : start + 5]):
                 facts.append(fact_text(title, "has in its text", phrase))
     return "\n".join(facts) or str(NONE)
@@ -74,7 +97,10 @@ def answer(prompt: str) -> str:
     return f"{ANSWER} {objects[_number(prompt) % len(objects)]} {number_text(1)}" if objects else f"{ANSWER} {UNKNOWN}"
 
 
-_ROLES: dict[str, Callable[[str], str]] = {"planner": plan, "extractor": extract, "answerer": answer}
+_ROLES: dict[str, Callable[[str], str]] = {
+    **{"planner": plan, "explorer": explore, "extractor": extract, "scribe": partial(extract, count=10)},
+    **{"reasoner": reason, "answerer": answer},
+}
 
 
 def _number(text: str) -> int:
@@ -86,14 +112,17 @@ class _Ledger:
     """Counts requests over all connections."""
 
     latency: float
+    window: int | None = None
     received: int = 0
     answered: int = 0
     repeated: int = 0
+    refused: int = 0
+    longest: int = 0
     left: int | None = None
     seen: set[bytes] = field(default_factory=set)
 
     def counts(self) -> dict[str, int]:
-        return {"received": self.received, "answered": self.answered, "repeated": self.repeated}
+        return {name: getattr(self, name) for name in ("received", "answered", "repeated", "refused", "longest")}
 
 
 class _Connection(asyncio.Protocol):
@@ -142,14 +171,36 @@ class _Connection(asyncio.Protocol):
     def _reply(self, key: bytes, body: bytes) -> None:
         if self._transport.is_closing():
             return
+        request = json.loads(body)
+        prompt = sum(map(tokens, (str(turn["content"]) for turn in request["messages"])))
+        if refusal := self._refusal(prompt, request.get("max_completion_tokens") or 0):
+            self._ledger.refused += 1
+            self._send({"error": {"message": refusal, "type": "BadRequestError", "code": 400}}, b"400 Bad Request")
+            return
+        self._ledger.longest = max(self._ledger.longest, prompt)
         self._ledger.seen.add(key)
         self._ledger.answered += 1
-        self._send(completion(json.loads(body)))
+        self._send(completion(request))
+
+    def _refusal(self, prompt: int, reply: int) -> str:
+        """Return what vLLM says of a prompt that does not fit into the window; "" for one that does."""
+        window = self._ledger.window
+        if window is None or prompt + max(reply, 1) <= window:
+            return ""
+        return (
+            f"This model's maximum context length is {window} tokens. However, you requested {reply} output tokens and "
+            f"your prompt contains {prompt} input tokens. Please reduce the length of the input prompt."
+        )
 
     def _send(self, value: Any, status: bytes = b"200 OK") -> None:
         data = json.dumps(value).encode()
         head = b"HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % (status, len(data))
         self._transport.write(head + data)
+
+
+def tokens(text: str) -> int:
+    """Count the tokens of a text, as this server has them."""
+    return len(_TOKEN.findall(text))
 
 
 def completion(request: dict[str, Any]) -> dict[str, Any]:
@@ -171,7 +222,7 @@ class Loopback:
         self.root = f"http://127.0.0.1:{port}"
 
     def spec(self, role: str) -> str:
-        """Return the role spec of "planner", "extractor" or "answerer"."""
+        """Return the role spec of "planner", "extractor" and so on."""
         return f"vllm:{self.root}/v1#{role}"
 
     def counts(self) -> dict[str, int]:
@@ -190,9 +241,10 @@ class Loopback:
 
 
 @contextmanager
-def serving(latency: float = 0.0) -> Iterator[Loopback]:
+def serving(latency: float = 0.0, window: int | None = None) -> Iterator[Loopback]:
     """Start a server in a process of its own and stop it at the end of the block."""
     command = [sys.executable, "-P", "-m", "ras_agent.eval.bench.loopback_model", "--latency", str(latency)]
+    command += ["--window", str(window)] if window else []
     with Popen(command, stdin=PIPE, stdout=PIPE, text=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -200,9 +252,9 @@ def serving(latency: float = 0.0) -> Iterator[Loopback]:
         process.stdin.close()
 
 
-async def _serve(latency: float) -> None:
+async def _serve(latency: float, window: int | None) -> None:
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
-    ledger = _Ledger(latency)
+    ledger = _Ledger(latency, window)
     server = await loop.create_server(lambda: _Connection(ledger), "127.0.0.1", 0, backlog=1024)
     print(server.sockets[0].getsockname()[1], flush=True)
 
@@ -221,7 +273,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         prog="python -m ras_agent.eval.bench.loopback_model", description=(__doc__ or "").partition("\n")[0]
     )
     parser.add_argument("--latency", type=float, default=0.0, help="seconds from request to reply")
-    asyncio.run(_serve(parser.parse_args(arguments).latency))
+    parser.add_argument("--window", type=int, help="tokens of a prompt and its reply together; no limit by default")
+    chosen = parser.parse_args(arguments)
+    asyncio.run(_serve(chosen.latency, chosen.window))
 
 
 if __name__ == "__main__":

@@ -20,6 +20,15 @@ _LINK, _TOUCHES, _NEWEST = range(3)
 _APART = math.inf
 
 
+def evidence_by_use(
+    question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]
+) -> tuple[tuple[Triple, ...], tuple[Passage, ...]]:
+    """Return the facts and the passages of a run, each the most useful first."""
+    asked = (question, *(step.subquery for step in steps))
+    newest = steps[-1].triple_ids if steps else ()
+    return facts_by_use(graph, asked, newest), passages_by_use(passages, graph, asked, steps)
+
+
 def facts_by_use(graph: QuestionGraph, asked: Sequence[str], newest: Collection[str] = ()) -> tuple[Triple, ...]:
     """Return all facts of the graph, the most useful first.
 

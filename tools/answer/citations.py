@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 from ras_agent.marks import NUMBER, number_text
@@ -67,27 +68,28 @@ class NumberedEvidence:
 
     @classmethod
     def laid_out(
-        cls,
-        layout: EvidenceLayout,
-        graph: QuestionGraph,
-        passages: Sequence[Passage],
-        steps: Sequence[Step],
-        most_chars: int,
+        cls, layout: EvidenceLayout, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]
     ) -> Self:
-        """Number the evidence in the order in which `layout` shows it.
-
-        Passages that are shown have at most `most_chars` characters in all; the last ones are left unshown.
-        """
+        """Number the evidence in the order in which `layout` shows it."""
         if layout == "chain":
             found = dict.fromkeys(fact_id for step in steps for fact_id in step.triple_ids)
             given = (fact for fact in graph.facts if fact.id not in found)
             chained = (graph.by_id[fact_id] for fact_id in found if fact_id in graph.by_id)
             return cls((), (*given, *chained), tuple(passages), tuple(steps))
-        count = _count_that_fits(passages, most_chars)
-        shown, unshown = tuple(passages[:count]), tuple(passages[count:])
         if layout == "chain-of-text":
-            return cls(shown, (), unshown, tuple(steps))
-        return cls(shown, graph.facts, unshown)
+            return cls(tuple(passages), (), (), tuple(steps))
+        return cls(tuple(passages), graph.facts)
+
+    def showing(self, facts: Sequence[Triple], passages: Sequence[Passage]) -> Self:
+        """Return the evidence of which only `facts` and `passages`, some perhaps cut, are shown."""
+        names = {passage.id for passage in passages}
+        unshown = (passage for passage in (*self.passages, *self.unshown) if passage.id not in names)
+        return replace(self, passages=tuple(passages), facts=tuple(facts), unshown=tuple(unshown))
+
+    def times(self) -> Counter[str]:
+        """Count at how many hops each fact and passage is shown, by id."""
+        hits = Counter(hit.passage.id for step in self.chain for hit in step.hits) if self.passages else Counter()
+        return hits + Counter(fact_id for step in self.chain for fact_id in step.triple_ids)
 
     def block(self) -> str:
         """Render the evidence for a prompt; "" for none."""
@@ -98,6 +100,10 @@ class NumberedEvidence:
             return history_block(QuestionGraph(self.facts), self.chain, repeated=True, numbers=numbers)
         blocks = (passage_block(self.passages), fact_block(self.facts, first=len(self.passages) + 1))
         return "\n".join(filter(None, blocks))
+
+    def frame(self) -> str:
+        """Render what is shown around the evidence, whatever that is; "" for nothing."""
+        return history_block(QuestionGraph(), self.chain, repeated=True) if self.chain else ""
 
     def passage_ids(self) -> dict[int, str]:
         """Map each citable number to a passage: the passage itself, or the given one that the fact was read in."""
@@ -172,14 +178,6 @@ class NumberedEvidence:
                 if source.passage_id in found:
                     found[source.passage_id][number] = fact
         return {name: list(facts.values()) for name, facts in found.items()}
-
-
-def _count_that_fits(passages: Sequence[Passage], most_chars: int) -> int:
-    for count, passage in enumerate(passages):
-        most_chars -= len(passage.text)
-        if most_chars < 0:
-            return count
-    return len(passages)
 
 
 def _citation(

@@ -4,21 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Self
 
 from ras_agent.budget import current_ledger
-from ras_agent.errors import BudgetExceeded, ModelCallError
+from ras_agent.errors import BudgetExceeded, ModelCallError, PromptTooLong
 from ras_agent.events import AnswerToken, emit, streaming
 from ras_agent.marks import UNKNOWN
-from ras_agent.prompts import as_data, fragment, load
+from ras_agent.prompts import Turn, as_data, fragment, load
 from ras_agent.question_graph import QuestionGraph
+from ras_agent.question_graph.usefulness import evidence_by_use
 from ras_agent.records import Answer, AnswerStyle, EvidenceLayout, Failure, Passage, Step
 from ras_agent.tools.answer.citations import NumberedEvidence, read_citations
 from ras_agent.tools.answer.forms import FORMS, abstains, answer_part, bare_words
 from ras_agent.tools.chat.client import ChatSettings, Reply, Request, as_chat
-from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, repair, without_thinking
+from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted, repair, without_thinking
+from ras_agent.tools.chat.fit import did_not_fit, fit
+from ras_agent.tools.chat.window import estimate_turns
 
+MOST_TOKENS = 2048
+"""The most tokens of a reply, of a model that writes no thoughts, unless `answer_tokens` says otherwise."""
+
+# what a reply has beside its answer: "Answer:", numbers, and the reasons of "reader"
+_MARKS, _REASONS = 32, 512
 I_DO_NOT_KNOW = "I don't know."
 _NOTHING_TO_SHOW = "I don't know: no facts were read in what was found."
 # a streamed reply of more characters is read again only when it has grown by a part of its length: in linear time
@@ -39,8 +48,9 @@ class LLMAnswerer:
         whatever its form.
     task: a task's own instruction, shown above the question.
     prompts_dir: a folder whose files override the packaged prompts (answer, answer-short, may-abstain, ...).
-    max_passage_chars: the passages that are shown have at most so many characters. The last retrieved are left out,
-        and a Failure says so.
+    answer_tokens: how long an answer may get; None for 2,048. "reader" has it for the answer alone, not its reasons.
+
+    Where the evidence does not fit into the model's window, the least useful is left out, and a Failure says so.
     """
 
     def __init__(
@@ -54,7 +64,7 @@ class LLMAnswerer:
         task: str = "",
         prompts_dir: str | Path | None = None,
         settings: ChatSettings | None = None,
-        max_passage_chars: int = 60_000,
+        answer_tokens: int | None = None,
     ) -> None:
         if style not in FORMS:
             raise ValueError(f"unknown answer style {style!r}; known: {', '.join(FORMS)}")
@@ -69,7 +79,9 @@ class LLMAnswerer:
         self._from_memory = _Instructions.read("answer-from-memory", f"{abstention}-from-memory", prompts_dir)
         self._layout, self._may_abstain = layout, may_abstain
         self._task = task
-        self._max_passage_chars = max_passage_chars
+        self._most = MOST_TOKENS
+        if answer_tokens is not None:
+            self._most = answer_tokens + (_REASONS if style == "reader" else 0) + _MARKS
 
     @property
     def name(self) -> str:
@@ -98,26 +110,42 @@ class LLMAnswerer:
     def _dialogue(
         self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]
     ) -> Dialogue[Answer]:
-        evidence, failures = self._evidence(graph, passages, steps)
-        block = evidence.block()
-        if not block and passages:
+        everything = evidence = NumberedEvidence.laid_out(self._layout, graph, passages, steps)
+        grounded = bool(everything.passages or everything.facts)
+        if passages and not grounded:
             return Answer(_NOTHING_TO_SHOW, abstained=True)
-        instructions = self._on_evidence if block else self._from_memory
-        turns = self._prompt.fill(
-            shown=instructions.shown,
-            abstention=instructions.abstention,
-            evidence=block,
-            task=self._task,
-            question=as_data(question),
-        )
-        tokens, passage_ids = _TokenStream(), evidence.passage_ids()
+        instructions = self._on_evidence if grounded else self._from_memory
+        tokens, left_out = _TokenStream(), ""
+
+        def prompt(block: str) -> tuple[Turn, ...]:
+            return self._prompt.fill(
+                shown=instructions.shown,
+                abstention=instructions.abstention,
+                evidence=block,
+                task=self._task,
+                question=as_data(question),
+            )
 
         def on_text(so_far: str) -> None:
             if tokens.is_due(len(so_far)):
-                tokens.grow(self._so_far(so_far, question, passage_ids))
+                tokens.grow(self._so_far(so_far, question, evidence.passage_ids()))
 
-        request = Request(turns, on_text if streaming() else None)
-        reply = yield request
+        def render(room: int) -> Request:
+            nonlocal evidence, left_out
+            room -= estimate_turns(prompt(everything.frame()))
+            ranked = partial(evidence_by_use, question, graph, everything.passages, steps)
+            parts = (everything.facts, everything.passages)
+            shown = fit(*parts, room, ranked, everything.chain, everything.times())
+            if grounded and not (shown.facts or shown.passages):
+                raise PromptTooLong(
+                    "question and instructions leave no room for evidence in the model's window of "
+                    f"{self._chat.window:,} tokens; shorten them, or set context_window if the window is larger"
+                )
+            evidence, left_out = everything.showing(shown.facts, shown.passages), shown.left_out
+            return Request(prompt(evidence.block()), on_text if streaming() else None)
+
+        request, reply = yield from fitted(self._chat, self._most, render)
+        failures = [_failure(did_not_fit(left_out, self._chat.window))] if left_out else []
         answer, problem = self._read(reply, question, evidence)
         if problem:
             try:
@@ -131,14 +159,6 @@ class LLMAnswerer:
             failures.append(_failure("the reply was cut off at its token limit", reply.text[-200:]))
         tokens.grow(answer.text)
         return replace(answer, failures=(*failures, *answer.failures))
-
-    def _evidence(
-        self, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]
-    ) -> tuple[NumberedEvidence, list[Failure]]:
-        evidence = NumberedEvidence.laid_out(self._layout, graph, passages, steps, self._max_passage_chars)
-        left_out = 0 if self._layout == "chain" else len(evidence.unshown)
-        failures = [_failure(f"{left_out} of {len(passages)} passages did not fit into the prompt")] if left_out else []
-        return evidence, failures
 
     def _read(self, reply: Reply, question: str, evidence: NumberedEvidence) -> tuple[Answer, str]:
         """Return the answer that a reply holds, and what is wrong with it, "" for nothing."""

@@ -36,10 +36,11 @@ from ras_agent.tools.chat.retry import RetryPolicy, causes, diagnosis, retry_aft
 from ras_agent.tools.chat.runnables import chat_models_in, is_chat_model, retries_itself
 from ras_agent.tools.chat.window import (
     REPAIR_TOKENS,
+    REPLY_SHARE,
+    THOUGHTS_SHARE,
     UNKNOWN_WINDOW,
     estimate_turns,
     read_overflow,
-    share_of_reply,
     shared_window,
     stated_window,
     writes_thoughts,
@@ -168,9 +169,24 @@ class Chat:
         """Return the tokens of a prompt and its reply together, as far as is known by now."""
         return min(self._stated_window, self._window.tokens or self._stated_window)
 
-    def room(self, most: int | None = None) -> int:
-        """Return the tokens that a prompt may have whose reply may have `most`, with a little room to ask again."""
-        return self.window - share_of_reply(self.window, most) - REPAIR_TOKENS
+    def room(self, most: int | None = None, share: int = REPLY_SHARE) -> int:
+        """Return the tokens that a prompt may have, with a little room left to ask again.
+
+        Its reply gets `most` tokens, or at least one `share`-th of a window that is too small; thoughts get a quarter.
+        """
+        window = self.window
+        kept = window // THOUGHTS_SHARE if most is None or self._unlimited() else min(most, window // share)
+        return window - kept - REPAIR_TOKENS
+
+    def limit(self, request: Request) -> int | None:
+        """Return the tokens that the reply to a request may have: what the prompt leaves, and `most` at most."""
+        if request.most is None or self._unlimited():
+            return None
+        left = self.window - estimate_turns(request.turns) - REPAIR_TOKENS
+        return min(request.most, max(left, self.window // REPLY_SHARE))
+
+    def _unlimited(self) -> bool:
+        return self._thinks or self._window.thinks
 
     def lift_limit(self) -> None:
         """Remember that the model writes thoughts: from now on no reply of this endpoint is limited."""
@@ -277,9 +293,8 @@ class Chat:
 
     def _model_for(self, request: Request) -> Any:
         """Return the model, with a limit to its replies where the request has one and the model takes one."""
-        if request.most is None or self._thinks or self._window.thinks:
-            return self.model
-        return capped(self.model, share_of_reply(self.window, request.most))
+        limit = self.limit(request)
+        return self.model if limit is None else capped(self.model, limit)
 
     def _slot(self, request: Request) -> ReplySlot:
         assert self._cache is not None
@@ -322,7 +337,7 @@ class Chat:
             kind = ModelCallError
             if overflow := read_overflow(error):
                 kind = PromptTooLong
-                self._window.learn(overflow, estimate_turns(request.turns), request.most)
+                self._window.learn(overflow, estimate_turns(request.turns), self.window)
             status = getattr(error, "status_code", None)
             remedy = f"; {_REMEDIES[status]}" if status in _REMEDIES else ""
             if why := without_secrets(diagnosis(error, self.endpoint), self.model):

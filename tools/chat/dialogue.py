@@ -39,11 +39,12 @@ def fitted(chat: Chat, most: int, render: Callable[[int], Request]) -> Generator
     """
     request = replace(render(chat.room(most)), most=most)
     while True:
+        limit = chat.limit(request)
         try:
             return request, (yield request)
         except PromptTooLong:
             smaller = replace(render(chat.room(most)), most=most)
-            if smaller.turns == request.turns:
+            if smaller.turns == request.turns and chat.limit(request) == limit:
                 raise
             request = smaller
 
@@ -57,19 +58,21 @@ def in_parts(
 ) -> Dialogue[None]:
     """Ask about `whole`, or about parts of it, in order, where its prompt does not fit into the model's window.
 
-    split: returns smaller parts, or none. read: goes on with each reply. Raises PromptTooLong for a part that cannot be
-    split and that the server refuses.
+    split: returns smaller parts, or none. read: goes on with each reply, for which half of a small window is kept.
+    Raises PromptTooLong for a part that cannot be split and that the server refuses.
     """
     parts = [whole]
     while parts:
         part = parts.pop()
         request = render(part)
-        smaller = split(part) if estimate_turns(request.turns) > chat.room(request.most) else ()
+        smaller = split(part) if estimate_turns(request.turns) > chat.room(request.most, share=2) else ()
         if not smaller:
+            limit = chat.limit(request)
             try:
                 reply = yield request
             except PromptTooLong:
-                if not (smaller := split(part)):
+                smaller = (part,) if chat.limit(request) != limit else split(part)
+                if not smaller:
                     raise
             else:
                 yield from read(part, request, reply)

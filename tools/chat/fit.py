@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ras_agent.prompts import fact_line, passage_block
-from ras_agent.records import Passage, Triple
+from ras_agent.records import Passage, Step, Triple
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.tools.chat.window import cut_to_tokens, estimate_tokens
 
 _NUMBER = 8  # tokens of a number of four digits and of its line's end
-_FENCE = 24  # tokens of the marks around all facts
+_FENCE = 32  # tokens of the marks around the facts of a hop, and of a line that says how many are not shown
 _LEAST_PASSAGE = 64  # tokens; of less than that nothing is understood
 
 
@@ -27,28 +28,44 @@ class Evidence:
 ByUse = tuple[Sequence[Triple], Sequence[Passage]]
 
 
-def fit(facts: Sequence[Triple], passages: Sequence[Passage], room: int, by_use: Callable[[], ByUse]) -> Evidence:
+def fit(
+    facts: Sequence[Triple],
+    passages: Sequence[Passage],
+    room: int,
+    by_use: Callable[[], ByUse],
+    steps: Sequence[Step] = (),
+    times: Counter[str] | None = None,
+) -> Evidence:
     """Return the evidence that has at most `room` tokens, all of it if it can be.
 
-    facts, passages: in the order of the prompt. by_use: returns the same in the order of their use; it is called only
-    where not all fit. Facts get half of the room, and what the passages leave of the rest; the least useful are left
-    out. Where not even one passage fits, the most useful is cut between two sentences.
+    facts, passages: in the order of the prompt. by_use: returns the same, perhaps among others, in the order of their
+    use; it is called only where not all fit. Facts get half of the room, and what the passages leave of the rest; the
+    least useful are left out. Where not even one passage fits, the most useful is cut between two sentences.
+    steps: the hops that are shown, each with its own part of the evidence. times: how often a prompt repeats what has
+    an id.
     """
-    cost = {id(fact): estimate_tokens(fact_line(fact)) + _NUMBER for fact in facts}
-    price = {id(passage): estimate_tokens(passage_block([passage])) + _NUMBER for passage in passages}
+    times = times or Counter()
+    cost = {id(fact): (estimate_tokens(fact_line(fact)) + _NUMBER) * max(times[fact.id], 1) for fact in facts}
+    price = {
+        id(passage): (estimate_tokens(passage_block([passage])) + _NUMBER) * max(times[passage.id], 1)
+        for passage in passages
+    }
     all_passages = sum(price.values())
-    room -= _FENCE if facts else 0
+    room -= _FENCE * (len(steps) + bool(facts))
     if sum(cost.values()) + all_passages <= room:
         return Evidence(tuple(facts), tuple(passages))
-    ranked, found = by_use()
+    useful_facts, useful_passages = by_use()
+    ranked = [fact for fact in useful_facts if id(fact) in cost]
+    found = [passage for passage in useful_passages if id(passage) in price]
     some = first_that_fit((cost[id(fact)] for fact in ranked), max(room // 2, room - all_passages))
     left = room - sum(cost[id(fact)] for fact in ranked[:some])
     several = first_that_fit((price[id(passage)] for passage in found), left)
     shown = {id(passage): passage for passage in found[:several]}
     left -= sum(price[name] for name in shown)
-    if found and not several and (part := cut_passage(found[0], left)):
+    again = max(times[found[0].id], 1) if found else 1
+    if found and not several and (part := cut_passage(found[0], left // again)):
         shown[id(found[0])] = part
-        left -= estimate_tokens(passage_block([part])) + _NUMBER
+        left -= (estimate_tokens(passage_block([part])) + _NUMBER) * again
     some += first_that_fit((cost[id(fact)] for fact in ranked[some:]), left)
     kept = {id(fact) for fact in ranked[:some]}
     return Evidence(

@@ -26,7 +26,8 @@ SHOWN_TOKENS = 256
 """The tokens that are shown of a reply that could not be used."""
 
 _LEAST = 512  # tokens; nobody serves less, so a smaller number was no window
-_REPLY_SHARE = 4  # a reply gets a quarter of a small window at most
+REPLY_SHARE = 8  # a prompt leaves an eighth of a small window for the reply at least
+THOUGHTS_SHARE = 4  # and a quarter for thoughts
 
 TOKENS_PER_TURN = 8
 """What a chat template puts around a message: role, marks, line breaks."""
@@ -88,20 +89,19 @@ class Window:
     thinks: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def learn(self, overflow: Overflow, estimated: int, most: int | None) -> None:
-        """Take note that a prompt of `estimated` tokens was refused, whose reply might have had `most`.
+    def learn(self, overflow: Overflow, estimated: int, assumed: int) -> None:
+        """Take note that a prompt of `estimated` tokens was refused, where `assumed` was taken for the window.
 
-        The next prompt is shorter in any case: as the server's numbers say, else by a quarter where only the window is
-        named and the estimate had the prompt fit, else by half.
+        The next prompt is shorter, or leaves less for its reply: as the server's numbers say, else by half, or by a
+        quarter where only the window is named, and the prompt fits into it by the estimate.
         """
-        room = estimated // 2
+        known = estimated // 2 * REPLY_SHARE // (REPLY_SHARE - 1)
         if overflow.window:
-            room = overflow.window - share_of_reply(overflow.window, most)
+            known = overflow.window
             if overflow.prompt and overflow.prompt > estimated:  # the text has more tokens than estimated
-                room = room * estimated // overflow.prompt
-            if room >= estimated:
-                room = estimated * 3 // 4
-        known = room + min(most or room, room // (_REPLY_SHARE - 1))
+                known = known * estimated // overflow.prompt
+        if estimated < assumed <= known:
+            known = assumed * 3 // 4
         with self._lock:
             self.tokens = min(self.tokens or known, known)
 
@@ -139,11 +139,6 @@ def writes_thoughts(model: Any) -> bool:
     """Return whether LangChain's profile of the model says that it writes thoughts before its reply."""
     profiles = (getattr(one, "profile", None) for one in chat_models_in(model) or (model,))
     return any(isinstance(profile, dict) and profile.get("reasoning_output") is True for profile in profiles)
-
-
-def share_of_reply(window: int, most: int | None) -> int:
-    """Return the tokens of a window that are kept for a reply: `most`, but no more than a quarter."""
-    return min(most or window, window // _REPLY_SHARE)
 
 
 # ---- what a server says when a prompt is too long

@@ -13,19 +13,28 @@ the question alone; ras_agent.marks has the spellings. A token that is denied, d
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import cast
 
+from ras_agent.budget import current_ledger
 from ras_agent.errors import ParseError
 from ras_agent.marks import FLAGS, NO_RETRIEVAL, SPELLINGS, SUBQ, SUFFICIENT
-from ras_agent.prompts import as_data, history_block, load
+from ras_agent.prompts import Turn, as_data, history_block, load
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Action, Plan, Step
+from ras_agent.question_graph.usefulness import evidence_by_use
+from ras_agent.records import Action, Plan, Step, Triple
 from ras_agent.tools.chat.client import ChatSettings, Request, as_chat
-from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, repair, without_thinking
+from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted, repair, without_thinking
+from ras_agent.tools.chat.fit import Evidence, did_not_fit, fit
 from ras_agent.tools.chat.loose_json import Value, is_json, json_objects
+from ras_agent.tools.chat.window import estimate_turns
+
+MOST_TOKENS = 2048
+"""The most tokens of a reply, of a model that writes no thoughts."""
 
 _FORM = f"one line, either {SUBQ} and a search question, or {SUFFICIENT}, or {NO_RETRIEVAL}"
 _TOKEN = re.compile(
@@ -131,10 +140,24 @@ class LLMPlanner:
         return await aconverse(self._chat, self._dialogue(question, graph, steps))
 
     def _dialogue(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Dialogue[Plan]:
-        history = history_block(graph, steps, repeated=self._repeats_facts)
-        request = Request(self._prompt.fill(history=history, task=self._task, question=as_data(question)))
-        shown = request.turns[-1].text if history else ""  # before any search, repeating the question is a plan
-        reply = yield request
+        evidence = Evidence()
+        times = Counter(name for step in steps for name in step.triple_ids) if self._repeats_facts else None
+
+        def prompt(facts: Sequence[Triple]) -> tuple[Turn, ...]:
+            known = graph if len(facts) == len(graph) else QuestionGraph(tuple(facts))
+            history = history_block(known, steps, repeated=self._repeats_facts)
+            return self._prompt.fill(history=history, task=self._task, question=as_data(question))
+
+        def render(room: int) -> Request:
+            nonlocal evidence
+            ranked = partial(evidence_by_use, question, graph, (), steps)
+            evidence = fit(graph.facts, (), room - estimate_turns(prompt(())), ranked, steps, times)
+            return Request(prompt(evidence.facts))
+
+        request, reply = yield from fitted(self._chat, MOST_TOKENS, render)
+        if evidence.left_out:
+            current_ledger().note(did_not_fit(evidence.left_out, self._chat.window))
+        shown = request.turns[-1].text if steps or graph.facts else ""  # before any search, the question is a plan
         try:
             plan = parse_plan(reply.text, shown)
         except ParseError:

@@ -1,5 +1,6 @@
 """The answerer on a chat model: forms of answers, citations that exist, abstention, streaming, repair."""
 
+import re
 from typing import Any
 
 import pytest
@@ -7,13 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ras_agent.budget import Ledger, Limits, metered
-from ras_agent.errors import BudgetExceeded, ModelCallError
+from ras_agent.errors import BudgetExceeded, ModelCallError, PromptTooLong
 from ras_agent.events import AnswerToken, Event, emitting
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Failure, Hit, Passage, Source, Step, Triple
 from ras_agent.tools.answer.citations import read_citations
 from ras_agent.tools.answer.forms import FORMS, answer_part
 from ras_agent.tools.answer.llm import LLMAnswerer, _TokenStream
+from ras_agent.tools.chat.client import ChatSettings
+from ras_agent.tools.chat.window import estimate_tokens
 
 BELL = Passage("p1", "Bell was born in Edinburgh in 1847.", "Bell")
 LEITH = Passage("p2", "The Water of Leith flows through Edinburgh.", "Water of Leith")
@@ -195,13 +198,56 @@ def test_a_call_that_fails_or_is_forbidden_raises(scripted_model: Any) -> None:
         answer(scripted_model())
 
 
-def test_passages_that_do_not_fit_are_left_out_last_first_and_reported(scripted_model: Any) -> None:
-    model = scripted_model("Answer: Water of Leith [2]")
-    found = answer(model, max_passage_chars=40)
-    assert "[1] Bell" in model.prompts[0]
-    assert "The Water of Leith flows" not in model.prompts[0]
-    assert [citation.passage_id for citation in found.citations] == ["p2"]  # by its fact
-    assert found.failures == (Failure("answerer", "1 of 2 passages did not fit into the prompt"),)
+FAR = [Passage(f"far{number}", "A lake lies somewhere else. " * 30, f"Lake {number}") for number in range(20)]
+MANY = QuestionGraph((*(Triple(f"Lake {number}", "lies in", f"Land {number}") for number in range(300)), FLOWS))
+HOPS = (Step(1, "Lakes?", tuple(Hit(one, 1.0) for one in FAR), tuple(fact.id for fact in MANY.facts[:300])), *STEPS)
+
+
+@pytest.mark.parametrize(
+    ("layout", "left_out"),
+    [
+        ("evidence", r"2\d\d of 301 facts and 1\d of 22 passages"),
+        ("chain", r"2\d\d of 301 facts"),
+        ("chain-of-text", r"1\d of 22 passages"),
+    ],
+)
+def test_what_leads_to_no_answer_is_left_out_where_the_window_is_small(
+    scripted_model: Any, layout: Any, left_out: str
+) -> None:
+    model = scripted_model("Answer: Water of Leith")
+    answerer = LLMAnswerer(model, layout=layout, settings=ChatSettings(context_window=4096))
+    found = answerer.answer(QUESTION, MANY, [*FAR, *PASSAGES], HOPS)
+    (prompt,) = model.prompts
+    assert estimate_tokens(prompt) < 4096 - 512
+    assert ("flows through | O> Edinburgh" in prompt) == (layout != "chain-of-text")
+    assert ("The Water of Leith flows through Edinburgh." in prompt) == (layout != "chain")
+    assert prompt.endswith(f"Question: {QUESTION}")
+    assert [citation.passage_id for citation in found.citations] == ["p2"] if layout == "chain" else found.citations
+    (failure,) = found.failures
+    assert re.fullmatch(f"{left_out} did not fit into the model's window of 4,096 tokens, .*", failure.message)
+
+
+def test_a_chain_says_how_much_of_a_hop_is_not_shown(scripted_model: Any) -> None:
+    model = scripted_model("Answer: x")
+    LLMAnswerer(model, layout="chain", settings=ChatSettings(context_window=2048)).answer(
+        QUESTION, MANY, [*FAR, *PASSAGES], HOPS
+    )
+    assert "more facts are not shown)\n[SUBQ] Where was Bell born?" in model.prompts[0]
+
+
+def test_where_no_evidence_fits_the_model_is_not_asked(scripted_model: Any) -> None:
+    answerer = LLMAnswerer(scripted_model(), settings=ChatSettings(context_window=600))
+    with pytest.raises(PromptTooLong, match=r"no room for evidence in the model's window of 600 tokens; shorten them"):
+        answerer.answer(QUESTION, GRAPH, PASSAGES, STEPS)
+
+
+@pytest.mark.parametrize(
+    ("style", "tokens", "limit"), [("short", None, 2048), ("short", 100, 132), ("long", 300, 332), ("reader", 50, 594)]
+)
+def test_an_answer_may_be_so_long(scripted_llm: Any, style: Any, tokens: int | None, limit: int) -> None:
+    scripted_llm.script({"reply": "Answer: Water of Leith"})
+    answer(scripted_llm.spec, style=style, answer_tokens=tokens)
+    assert scripted_llm.requests()[0]["max_completion_tokens"] == limit
 
 
 def streamed(model: Any, **options: Any) -> tuple[list[str], str]:

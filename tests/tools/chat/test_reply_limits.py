@@ -38,10 +38,12 @@ def test_a_smaller_limit_of_the_models_own_stays(scripted_llm: Any) -> None:
     assert limits(scripted_llm) == [(50, 50)]
 
 
-def test_a_reply_has_a_quarter_of_a_small_window_at_most(scripted_llm: Any) -> None:
-    scripted_llm.script({"reply": "Bell."})
-    converse(as_chat(scripted_llm.spec, ChatSettings(context_window=2000)), once(Request(REQUEST.turns, most=1000)))
-    assert limits(scripted_llm) == [(500, 500)]
+def test_a_reply_has_what_its_prompt_leaves_of_the_window_and_an_eighth_at_least(scripted_llm: Any) -> None:
+    scripted_llm.script({"reply": "Bell."}, {"reply": "Bell."})
+    chat = as_chat(scripted_llm.spec, ChatSettings(context_window=2000))
+    converse(chat, once(Request((Turn("user", "word " * 1000),), most=1000)))
+    converse(chat, once(Request((Turn("user", "word " * 1200),), most=1000)))
+    assert limits(scripted_llm) == [(380, 380), (250, 250)]
 
 
 @pytest.mark.parametrize("thought", ["<think>Was it Bell? Or", ""])

@@ -13,6 +13,7 @@ from ras_agent.errors import ModelCallError, ParseError, PromptError
 from ras_agent.prompts import history_block, load
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Plan, Source, Step, Triple
+from ras_agent.tools.chat.client import ChatSettings
 from ras_agent.tools.plan.llm import LLMPlanner, parse_plan
 from ras_agent.tools.structure.parse_triples import parse_triples
 
@@ -35,6 +36,26 @@ def test_a_later_prompt_shows_history_in_the_papers_layout(scripted_model: Any) 
         "\nhuman: [SUBQ] Who invented the telephone?\nRetrieved Graph Information:\n<facts>\n"
         "(S> Telephone | P> was invented by | O> Bell)\n</facts>\nQuestion: Where?"
     )
+
+
+def test_a_history_longer_than_the_window_shows_the_links_and_the_newest_hop_and_says_so(scripted_model: Any) -> None:
+    old = [Triple(f"Lake {number}", "lies in", f"Land {number}", (Source("p1"),)) for number in range(300)]
+    new = [Triple(f"Ship {number}", "sank in", str(1900 + number), (Source("p2"),)) for number in range(20)]
+    graph = QuestionGraph((*old, FACT, *new))
+    ids = [tuple(fact.id for fact in facts) for facts in ([*old, FACT], new)]
+    steps = [Step(1, "Who invented it?", (), ids[0], ids[0]), Step(2, "Which ships?", (), ids[1], ids[1])]
+    model = scripted_model("[SUFFICIENT]")
+    planner = LLMPlanner(model, settings=ChatSettings(context_window=4096))
+    with metered(Ledger("planner", hop=3)) as ledger:
+        planner.plan("Where was the inventor of the telephone born?", graph, steps)
+    (prompt,) = model.prompts
+    shown = [str(fact) in prompt for fact in (FACT, *new)]
+    assert all(shown)
+    assert "more facts are not shown)\n[SUBQ] Which ships?" in prompt
+    assert prompt.endswith("Question: Where was the inventor of the telephone born?")
+    (note,) = ledger.notes
+    assert (note.role, note.hop) == ("planner", 3)
+    assert re.match(r"2\d\d of 321 facts did not fit into the model's window of 4,096 tokens", note.message)
 
 
 def test_few_shot_puts_examples_before_the_question(scripted_model: Any) -> None:

@@ -1,0 +1,51 @@
+"""Whole runs of five hops against a server whose context window is small, and which refuses what is longer."""
+
+from __future__ import annotations
+
+import pytest
+
+from ras_agent.eval.bench.loopback_model import Loopback, serving
+from ras_agent.eval.bench.windows import QUESTION, ircot, passages, ras
+
+pytest.importorskip("langchain_openai")
+
+
+@pytest.fixture(autouse=True)
+def _direct(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+
+
+def test_the_passages_have_a_thousand_characters() -> None:
+    assert [len(passage.text) for passage in passages()] == [1000] * 25
+    assert "telephone" in QUESTION
+
+
+@pytest.mark.parametrize("preset", [None, "paper"])
+@pytest.mark.parametrize("window", [4096, 8192, 32_768])
+def test_ras_answers_after_five_hops_in_every_window(window: int, preset: str | None) -> None:
+    with serving(window=window) as model:
+        run = ras(model, preset)
+    assert (run.out["failed"], run.out["stop_reason"], len(run.out["steps"])) == ("", "max_hops", 5)
+    assert run.out["answer"]
+    assert run.counts["longest"] < window
+    # a role learns of the window once for all roles at the endpoint
+    assert run.counts["refused"] <= 2
+    assert [told.partition(" ")[0] for told in run.left_out][-1:] == ([] if window == 32_768 else ["answerer"])
+    assert {failure["message"].partition(" did not fit")[1] for failure in run.out["failures"]} <= {" did not fit"}
+
+
+@pytest.mark.parametrize("window", [4096, 8192, 32_768])
+def test_ircot_answers_after_five_hops_in_every_window(window: int) -> None:
+    with serving(window=window) as model:
+        run = ircot(model)
+    assert (run.out["failed"], len(run.out["steps"])) == ("", 5)
+    assert run.counts["longest"] < window
+
+
+def test_a_run_leaves_out_the_same_each_time() -> None:
+    def told() -> tuple[str, list[str]]:
+        with serving(window=4096) as model:
+            run = ras(Loopback(int(model.root.rpartition(":")[2])))
+            return run.out["answer"], run.left_out
+
+    assert told() == told()

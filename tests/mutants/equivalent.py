@@ -59,11 +59,35 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "return whole, inside, inside[:-1] + bytes([inside[- 0] + 1])",
         ): "an absolute path begins as the folder's ends, with the separator",
     },
+    "tools/retrieve/hybrid.py": {
+        (f"{before}[0].passages{after}", f"{before}[ -1].passages{after}"): "all rankers are over the same passages"
+        for before, after in (
+            ("self.passages = rankers", ""),
+            ("if not rankers or any(len(ranker.passages) != len(rankers", ") for ranker in rankers):"),
+        )
+    },
     "tools/retrieve/ranking.py": {
-        (
-            "rows = np.flatnonzero(scores >= max(_floor(scores, k) * np.float32(1 - 2 * TIE), _LEAST))",
-            "rows = np.flatnonzero(scores >= max(_floor(scores, k) * np.float32( 0 - 2 * TIE), _LEAST))",
-        ): "a bound saves time, all rows do as well",
+        **{
+            (
+                "rows = np.flatnonzero(scores >= max(_floor(scores, k) * np.float32(1 - 2 * TIE), _LEAST))",
+                f"rows = np.flatnonzero(scores >= max(_floor(scores, k) * np.float32({share}), _LEAST))",
+            ): "a lower bound only takes more time, and a margin of one tie is enough but for rounding"
+            for share in (" 0 - 2 * TIE", "1 - 1 * TIE", "1 - 2 / TIE", "1 - 3 * TIE")
+        },
+        **{
+            ("near = best >= np.partition(best, -k)[-k] * np.float32(1 - 2 * TIE)", near): (
+                "a lower bound only takes more time, and a margin of one tie is enough but for rounding"
+            )
+            for near in (
+                "near = best > np.partition(best, -k)[-k] * np.float32(1 - 2 * TIE)",
+                "near = best >= np.partition(best, -k)[-k] * np.float32( 0 - 2 * TIE)",
+                "near = best >= np.partition(best, -k)[-k] * np.float32(1 - 1 * TIE)",
+                "near = best >= np.partition(best, -k)[-k] * np.float32(1 - 2 / TIE)",
+            )
+        },
+        ("if len(rows) > k:", "if len(rows) >= k:"): "of just k rows all are among the k best",
+        ("if k > _BLOCKS or width < 2:", "if k > _BLOCKS or width < 1:"): "blocks of one row each are a bound too",
+        ("if k > _BLOCKS or width < 2:", "if k > _BLOCKS or width <= 2:"): "a bound saves time, all rows do as well",
         ("_BLOCKS = 256", "_BLOCKS = 257"): "the number of blocks decides the speed alone",
         ("_BLOCKS = 256", "_BLOCKS = 255"): "the number of blocks decides the speed alone",
         ("if k > _BLOCKS or width < 2:", "if k > _BLOCKS or width < 3:"): "a bound saves time, all rows do as well",

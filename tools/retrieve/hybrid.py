@@ -13,7 +13,7 @@ from ras_agent.tools.retrieve.ranker import RankedRetriever, Ranker
 from ras_agent.tools.retrieve.ranking import Ranking, check_query, top_k
 
 
-def fuse(rankings: Sequence[Ranking], size: int, k: int, constant: float = 60) -> Ranking:
+def fuse(rankings: Sequence[Ranking], size: int, k: int, constant: float) -> Ranking:
     """Return the `k` best of `size` rows by the sum of 1 / (constant + rank) over rankings; the best row has rank 1."""
     scores = np.zeros(size, dtype=np.float32)
     for ranking in rankings:

@@ -37,10 +37,10 @@ class PPRRetriever(RankedRetriever):
         rows: npt.NDArray[np.int64],
         linker: EntityLinker,
         *,
-        damping: float = 0.5,
-        specificity: bool = True,
-        equivalence: float = 1.0,
-        length: float = 0.5,
+        damping: float,
+        specificity: bool,
+        equivalence: float,
+        length: float,
     ) -> None:
         """Prepare the walk. Raises SettingsError for numbers outside their ranges.
 

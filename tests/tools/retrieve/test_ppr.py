@@ -104,7 +104,16 @@ def test_entities_that_a_question_may_mean_count_by_how_likely_they_are() -> Non
     linked = LinkedGraph.of(
         PassageIndex.in_memory([Passage("p", "...")], embedder), graph, Linking(threshold=0.0, temperature=0.1), None
     )
-    retriever = PPRRetriever([Passage("p", "...")], graph, np.array([0]), linked.linker, damping=0.0)
+    retriever = PPRRetriever(
+        [Passage("p", "...")],
+        graph,
+        np.array([0]),
+        linked.linker,
+        damping=0.0,
+        specificity=True,
+        equivalence=1.0,
+        length=0.5,
+    )
     scores = retriever.entity_scores("Who is Nobody?")
     assert scores is not None
     # the question lies at 0: cosines of 0.9397 and 0.5, so shares of exp(9.397) and exp(5)
@@ -117,7 +126,8 @@ def test_what_no_walk_reaches_is_no_hit(tmp_path: Path) -> None:
 
 
 def test_a_deleted_passage_is_no_hit_before_the_graph_knows(tmp_path: Path) -> None:
-    index = built(tmp_path / "i", [Passage(p.id, p.text, p.title, document_id=p.id) for p in PASSAGES])
+    paris, leith, bell = (Passage(p.id, p.text, p.title, document_id=p.id) for p in PASSAGES)
+    index = built(tmp_path / "i", [leith, bell, paris])
     index.delete_document("bell")
     assert ids(index, "Which river flows through Edinburgh?") == ["leith"]
 
@@ -154,7 +164,20 @@ def test_entities_that_a_question_starts_from_can_be_asked_for(tmp_path: Path) -
     assert [graph.entities[link.entity] for link in retriever.linked("Where is Edinburgh?")] == ["Edinburgh"]
 
 
-@pytest.mark.parametrize("options", [{"equivalence": -3.0}, {"length": 5}, {"length": -2}, {"damping": 1.0}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        *({"equivalence": value} for value in (-3.0, -0.5, float("inf"))),
+        *({"length": value} for value in (5, 1.5, -0.5, -2)),
+        {"damping": 1.0},
+    ],
+)
 def test_numbers_outside_their_ranges_are_refused(tmp_path: Path, options: dict[str, float]) -> None:
     with pytest.raises(SettingsError, match=r"from 0"):
         built(tmp_path / "i", PASSAGES).retriever("ppr", **options)
+
+
+@pytest.mark.parametrize("options", [{"equivalence": 0.0}, {"length": 0}, {"length": 1}])
+def test_the_ends_of_the_ranges_are_taken(tmp_path: Path, options: dict[str, float]) -> None:
+    index = built(tmp_path / "i", PASSAGES)
+    assert ids(index, "Which river flows through Edinburgh?", **options)[0] == "leith"

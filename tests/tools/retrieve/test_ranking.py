@@ -28,6 +28,16 @@ def test_the_k_best_of_scores_that_all_differ(seed: int, size: int, k: int, shar
     assert found.scores.tolist() == scores[ranked].tolist()
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_a_third_of_many_scores_are_the_best_third(seed: int) -> None:
+    scores = (np.random.default_rng(seed).permutation(3000) + 1).astype(np.float32)
+    assert top_k(scores, 1000).scores.tolist() == list(range(3000, 2000, -1))
+
+
+def test_of_large_scores_those_that_differ_by_rounding_tie() -> None:
+    assert top_k(np.array([199.9999, 200, 1], dtype=np.float32), 2).rows.tolist() == [0, 1]
+
+
 @pytest.mark.parametrize("k", [1, 2, 100, 256])
 @pytest.mark.parametrize("behind", [0, 100])
 def test_the_k_th_best_is_found_where_each_block_of_the_corpus_has_one_hit(k: int, behind: int) -> None:

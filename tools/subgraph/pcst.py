@@ -25,6 +25,9 @@ from ras_agent.tools.subgraph.extract import Extraction, ppr
 from ras_agent.tools.subgraph.graph import Graph, Subgraph, plain_name
 from ras_agent.tools.subgraph.scoring import RelativeScorer, Scored, Scorer, best
 
+_LESS = 0.01
+"""How much less than the prize of a better score the published code gives, as a share of it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Prizes:
@@ -56,19 +59,49 @@ class Instance:
 
 
 def prizes_of(
-    node_scores: npt.NDArray[Any], edge_scores: npt.NDArray[Any], *, nodes: int = 3, edges: int = 5, cost: float = 0.5
+    node_scores: npt.NDArray[Any],
+    edge_scores: npt.NDArray[Any],
+    *,
+    nodes: int = 3,
+    edges: int = 5,
+    cost: float = 0.5,
+    published: bool = False,
 ) -> Prizes:
     """Give the `nodes` best nodes the prizes nodes, nodes - 1, ..., 1, and the `edges` best edges likewise.
 
     A score of 0 or less gets no prize. Nodes that tie keep their order. Edges tie whenever they share a relation, so
     those of one score share its prize. Defaults are the paper's for WebQSP; for scene graphs it has 3, 3 and cost 1.
+
+    published: as G-Retriever's code does, which the paper does not say. Any score may get a prize; there are no more
+    prizes of edges than different scores, and an edge's is below that of a better score even where more edges share
+    that; the cost is lowered below the best edge's prize, so that at least one edge is worth it.
     """
+    if published:
+        return _published_prizes(node_scores, edge_scores, nodes, edges, cost)
     node_prizes, edge_prizes = np.zeros(len(node_scores)), np.zeros(len(edge_scores))
     top = [place for place in best(np.asarray(node_scores), nodes) if node_scores[place] > 0]
     node_prizes[top] = np.arange(nodes, nodes - len(top), -1)
     for rank, score in enumerate(np.unique(edge_scores[edge_scores > 0])[::-1][:edges]):
         equal = np.flatnonzero(edge_scores == score)
         edge_prizes[equal] = (edges - rank) / len(equal)
+    return Prizes(node_prizes, edge_prizes, cost)
+
+
+def _published_prizes(
+    node_scores: npt.NDArray[Any], edge_scores: npt.NDArray[Any], nodes: int, edges: int, cost: float
+) -> Prizes:
+    node_prizes, edge_prizes = np.zeros(len(node_scores)), np.zeros(len(edge_scores))
+    top = best(np.asarray(node_scores), min(nodes, len(node_scores)))
+    node_prizes[top] = np.arange(len(top), 0, -1)
+    values = np.unique(edge_scores)[::-1][:edges]
+    most = float(len(values))
+    for rank, score in enumerate(values):
+        equal = np.flatnonzero(edge_scores == score)
+        prize = min((len(values) - rank) / len(equal), most)
+        edge_prizes[equal] = prize
+        most = prize * (1 - _LESS)
+    if len(values):
+        cost = min(cost, float(edge_prizes.max()) * (1 - _LESS / 2))
     return Prizes(node_prizes, edge_prizes, cost)
 
 
@@ -79,14 +112,10 @@ def instance_of(ends: Ints, prizes: Prizes) -> Instance:
     loops = ends[:, 0] == ends[:, 1]  # one that is not worth its cost is never taken
     plain, virtual = np.flatnonzero(~dear & ~loops), np.flatnonzero(dear)
     stand_ins = count + np.arange(len(virtual))
+    # from one end to the virtual node and on to the other, edge after edge: pcst_fast breaks ties by this order
+    reached = np.stack([ends[virtual, 0], stand_ins, stand_ins, ends[virtual, 1]], axis=1).reshape(-1, 2)
     return Instance(
-        ends=np.concatenate(
-            [
-                ends[plain].reshape(-1, 2),
-                np.stack([ends[virtual, 0], stand_ins], axis=1),
-                np.stack([stand_ins, ends[virtual, 1]], axis=1),
-            ]
-        ).astype(np.int64),
+        ends=np.concatenate([ends[plain].reshape(-1, 2), reached]).astype(np.int64),
         prizes=np.concatenate([prizes.nodes, prizes.edges[virtual] - prizes.cost]),
         costs=np.concatenate([prizes.cost - prizes.edges[plain], np.zeros(2 * len(virtual))]),
         plain=plain,
@@ -94,10 +123,11 @@ def instance_of(ends: Ints, prizes: Prizes) -> Instance:
     )
 
 
-def steiner_tree(subgraph: Subgraph, prizes: Prizes, trees: int = 1) -> Subgraph:
+def steiner_tree(subgraph: Subgraph, prizes: Prizes, trees: int = 1, published: bool = False) -> Subgraph:
     """Return the best connected part that pcst_fast finds, or `trees` of them; empty without prizes.
 
-    It is within a factor of 2 on costs plus prizes not collected. Raises MissingExtra without pcst-fast2.
+    It is within a factor of 2 on costs plus prizes not collected. published: with the pruning of G-Retriever's code,
+    which leaves more, and without the edges that the tree went round. Raises MissingExtra without pcst-fast2.
     """
     graph = subgraph.graph
     ends = np.searchsorted(subgraph.nodes, graph.edges[subgraph.edges][:, [0, 2]]).reshape(-1, 2).astype(np.int64)
@@ -105,7 +135,8 @@ def steiner_tree(subgraph: Subgraph, prizes: Prizes, trees: int = 1) -> Subgraph
     if not len(problem.prizes) or not problem.prizes.max() > 0:
         return Subgraph.of_edges(graph, ())
     # "strong" pruning is at least as good as the published code's "gw"
-    chosen, rows = _pcst_fast()(problem.ends, problem.prizes, problem.costs, -1, trees, "strong", 0)
+    pruning = "gw" if published else "strong"
+    chosen, rows = _pcst_fast()(problem.ends, problem.prizes, problem.costs, -1, trees, pruning, 0)
     chosen, rows = np.asarray(chosen, dtype=np.int64), np.asarray(rows, dtype=np.int64)
     count = len(prizes.nodes)
     bought = problem.virtual[chosen[chosen >= count] - count]
@@ -113,8 +144,9 @@ def steiner_tree(subgraph: Subgraph, prizes: Prizes, trees: int = 1) -> Subgraph
     # an edge whose virtual node hangs on one end brings the other end with it, for nothing
     nodes = np.union1d(chosen[chosen < count], ends[edges].ravel())
     # prizes of edges inside that the tree went round: a subgraph may have cycles, and these are worth their cost
-    inside = np.isin(ends, nodes).all(axis=1) & (prizes.edges > prizes.cost)
-    edges = np.union1d(edges, np.flatnonzero(inside))
+    if not published:
+        inside = np.isin(ends, nodes).all(axis=1) & (prizes.edges > prizes.cost)
+        edges = np.union1d(edges, np.flatnonzero(inside))
     return Subgraph.of_edges(graph, subgraph.edges[edges], subgraph.nodes[nodes])
 
 
@@ -142,6 +174,7 @@ class PCSTSettings:
         does for small graphs. cost: of an edge.
     named: the further prize of a node that the question names; the paper has none.
     trees: the most parts that need not be connected with each other; one in the paper.
+    published: prizes of ties and pruning as in G-Retriever's code; see `prizes_of` and `steiner_tree`.
     neighbourhood: a graph of more than `max_ent` nodes is cut to those of highest PageRank, started from the best nodes
         and from those that the question names.
     """
@@ -151,6 +184,7 @@ class PCSTSettings:
     cost: float = 0.5
     named: float = 0.0
     trees: int = 1
+    published: bool = False
     neighbourhood: Extraction = field(default_factory=Extraction)
 
     def __post_init__(self) -> None:
@@ -214,10 +248,11 @@ class PCSTFinder:
             nodes=how.nodes,
             edges=how.edges,
             cost=how.cost,
+            published=how.published,
         )
         for start, weight in zip(starts, weights or [1.0] * len(starts), strict=True):
             prizes.nodes[around.nodes == start] += how.named * weight
-        tree = steiner_tree(around, prizes, how.trees) if how.nodes or how.edges else around
+        tree = steiner_tree(around, prizes, how.trees, how.published) if how.nodes or how.edges else around
         return QuestionSubgraph(
             tree,
             len(around.nodes),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from io import StringIO
 from itertools import combinations
 from typing import Any
@@ -94,6 +95,87 @@ def test_the_best_have_prizes_from_k_down_to_one_and_edges_that_tie_share_theirs
     prizes = prizes_of(np.array([0.1, 0.9, 0.5, 0.9]), np.array([0.3, 0.8, 0.8, 0.1]), nodes=3, edges=2, cost=1)
     assert prizes.nodes.tolist() == [0, 3, 1, 2]
     assert prizes.edges.tolist() == [1, 1, 1, 0]
+
+
+def published(
+    ends: np.ndarray, node_scores: np.ndarray, edge_scores: np.ndarray, topk: int, topk_e: int, cost: float
+) -> tuple[set[int], set[int]]:
+    """G-Retriever's `retrieval_via_pcst`, from its published code, in NumPy: the chosen nodes and edges."""
+    from pcst_fast import pcst_fast
+
+    count, less = len(node_scores), 0.01
+    topk = min(topk, count)
+    node_prizes = np.zeros(count)
+    node_prizes[np.argsort(-node_scores, kind="stable")[:topk]] = np.arange(topk, 0, -1)
+    distinct = np.unique(edge_scores)
+    topk_e = min(topk_e, len(distinct))
+    top = np.sort(distinct)[::-1][:topk_e]
+    edge_prizes = edge_scores.astype(float).copy()
+    edge_prizes[edge_scores < top[-1]] = 0.0
+    last = float(topk_e)
+    for k in range(topk_e):
+        equal = edge_scores == top[k]
+        value = min((topk_e - k) / equal.sum(), last)
+        edge_prizes[equal] = value
+        last = value * (1 - less)
+    cost = min(cost, edge_prizes.max() * (1 - less / 2))
+    plain, costs, dear = [], [], []
+    mapped: dict[int, int] = {}
+    for edge, (one, other) in enumerate(ends.tolist()):
+        if edge_prizes[edge] <= cost:
+            mapped[len(plain)] = edge
+            plain.append((one, other))
+            costs.append(cost - edge_prizes[edge])
+        else:
+            dear.append((edge, one, other))
+    virtual = [pair for at, (_, one, other) in enumerate(dear) for pair in ((one, count + at), (count + at, other))]
+    prizes = np.concatenate([node_prizes, [edge_prizes[edge] - cost for edge, _, _ in dear]])
+    all_edges = np.array(plain + virtual, np.int64).reshape(-1, 2)
+    nodes, rows = pcst_fast(all_edges, prizes, np.array(costs + [0.0] * len(virtual)), -1, 1, "gw", 0)
+    edges = {mapped[row] for row in rows.tolist() if row < len(plain)}
+    edges |= {dear[node - count][0] for node in nodes.tolist() if node >= count}
+    chosen = {node for node in nodes.tolist() if node < count}
+    return chosen | {int(end) for edge in edges for end in ends[edge]}, edges
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_ties_as_published_give_the_published_codes_subgraph(seed: int) -> None:
+    dice = np.random.default_rng(seed)
+    count, relations = 30, int(dice.integers(2, 12))  # few relations make many ties
+    ends = np.array([pair for pair in dice.integers(0, count, (90, 2)) if pair[0] != pair[1]])
+    kinds = dice.integers(0, relations, len(ends))
+    of_nodes, of_relations = dice.normal(size=count), dice.normal(size=relations)
+    graph = Graph(
+        [str(n) for n in range(count)],
+        [str(r) for r in range(relations)],
+        np.stack([ends[:, 0], kinds, ends[:, 1]], axis=1).astype(np.int32),
+    )
+    nodes, edges, cost = ((3, 5, 0.5), (3, 3, 1.0))[seed % 2]
+    prizes = prizes_of(of_nodes, of_relations[kinds], nodes=nodes, edges=edges, cost=cost, published=True)
+    tree = steiner_tree(Subgraph.whole(graph), prizes, published=True)
+    wanted = published(ends, of_nodes, of_relations[kinds], nodes, edges, cost)
+    assert (set(tree.nodes.tolist()), set(tree.edges.tolist())) == wanted
+
+
+def test_prizes_of_ties_as_published() -> None:
+    made = prizes_of(np.array([0.9, -0.1]), np.array([0.5, 0.5, 0.5, 0.5, 0.4, 0.3]), nodes=3, edges=3, published=True)
+    assert made.nodes.tolist() == [2, 1]  # any score, and no more than there are nodes
+    # three prizes: 3 shared by four; 2, but less than the better ones have; 1, but less again
+    assert made.edges.tolist() == pytest.approx([0.75] * 4 + [0.75 * 0.99, 0.75 * 0.99**2])
+    assert made.cost == 0.5
+    low = prizes_of(np.array([1.0]), np.full(10, 0.5), nodes=1, edges=5, published=True)
+    assert (low.edges[0], low.cost) == (pytest.approx(0.1), pytest.approx(0.1 * 0.995))  # one edge is always worth it
+
+
+def test_a_finder_takes_ties_as_published(family: Graph) -> None:
+    # three edges share the prize of "nationality", less than the cost of one
+    ours = PCSTSettings(nodes=0, edges=1, cost=0.9)
+    found = [
+        PCSTFinder(family, BM25Scorer(), how).find("which nationality ?").subgraph.edges.tolist()
+        for how in (ours, replace(ours, published=True))
+    ]
+    assert found[0] == []
+    assert family.relations[family.edges[found[1][0], 1]] == "nationality"
 
 
 def test_what_does_not_fit_at_all_has_no_prize() -> None:

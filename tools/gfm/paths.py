@@ -1,8 +1,14 @@
 """Why an entity was found: the chains of messages that its score depends on most (GFM-RAG, eq. 19, after NBFNet).
 
 Every message of every layer gets a weight of 1, and the score's derivative by that weight says how much the message
-matters. A path takes at most one message a layer, in the layers' order, from one of the question's entities to the one
-that is explained; its weight is the sum of the derivatives along it. Beam search finds the heaviest paths.
+matters. A path leads from one of the question's entities to the one that is explained, over at most one message a layer
+and in the layers' order. Beam search finds the heaviest paths by one of two definitions, since the paper leaves it
+open:
+
+heaviest_paths     ours: the weight is the sum of the derivatives, layers may be skipped, no entity is met twice, and no
+                   message that lowers the score is taken
+published_paths    the published code's: the weight is their mean, over the first layers without a gap, and an entity
+                   may be met again; so short paths rank higher
 """
 
 from __future__ import annotations
@@ -89,6 +95,29 @@ def heaviest_paths(
     return found[:count]
 
 
+def published_paths(
+    graph: GFMGraph, gradients: Sequence[Floats], starts: Sequence[int], goal: int, count: int = 3, beam: int = 10
+) -> list[MessagePath]:
+    """Return the `count` paths of the highest mean derivative, as the published code ranks them.
+
+    A path of n messages takes one at each of the first n layers, whatever its sign, and ends when it arrives at `goal`.
+    beam: the number of paths that are continued from each entity at every layer.
+    """
+    target = graph.target
+    paths: dict[int, list[_Partial]] = {entity: [(0.0, ())] for entity in starts}
+    found: list[_Partial] = []
+    for length, gradient in enumerate(gradients, 1):
+        longer: dict[int, list[_Partial]] = {}
+        for message in np.flatnonzero(np.isin(graph.source, [entity for entity in paths if entity != goal])).tolist():
+            step = float(gradient[message])
+            longer.setdefault(int(target[message]), []).extend(
+                (weight + step, (*path, message)) for weight, path in paths[int(graph.source[message])]
+            )
+        paths = {entity: _heaviest(partial, beam) for entity, partial in longer.items()}
+        found += [(weight / length, path) for weight, path in paths.get(goal, [])]
+    return [MessagePath(path, weight) for weight, path in _heaviest(found, count)]
+
+
 def best_paths(
     weights: Mapping[str, Tensor],
     graph: GFMGraph,
@@ -99,11 +128,16 @@ def best_paths(
     relation_states: Sequence[CachedRows] | None = None,
     count: int = 3,
     beam: int = 10,
+    published: bool = False,
 ) -> list[list[MessagePath]]:
-    """Return for each entity of `targets` the heaviest paths that explain its score; none if no message leads there."""
+    """Return for each entity of `targets` the heaviest paths that explain its score; none if no message leads there.
+
+    published: as `published_paths` ranks them.
+    """
     gradients = message_gradients(weights, graph, question, start, targets, relation_states)
     starts = start.entities.tolist()
-    return [heaviest_paths(graph, one, starts, goal, count, beam) for one, goal in zip(gradients, targets, strict=True)]
+    ranked = published_paths if published else heaviest_paths
+    return [ranked(graph, one, starts, goal, count, beam) for one, goal in zip(gradients, targets, strict=True)]
 
 
 def _heaviest(paths: list[_Partial], beam: int) -> list[_Partial]:

@@ -126,7 +126,12 @@ class GFMRetriever(ExplainedRetriever):
             return [(f"not explained: {error}",)] * len(passage_ids)
 
     def explain(
-        self, query: str, passage_ids: Sequence[str], count: int | None = None, beam: int = 10
+        self,
+        query: str,
+        passage_ids: Sequence[str],
+        count: int | None = None,
+        beam: int = 10,
+        published: bool = False,
     ) -> list[list[FactPath]]:
         """Return for each passage the chains of facts that its rank depends on most, heaviest first (eq. 19).
 
@@ -134,7 +139,8 @@ class GFMRetriever(ExplainedRetriever):
         passage that names no other has no chains. Takes a plain pass of the network, and a gradient for each entity
         that chains lead to.
 
-        count: chains a passage; by default `paths`, or 3. beam: see heaviest_paths.
+        count: chains a passage; by default `paths`, or 3. beam: see heaviest_paths. published: chains are ranked by the
+        mean of their derivatives, as the published code does (see published_paths).
         """
         start, entities = self._scored(query)
         if entities is None:
@@ -147,6 +153,7 @@ class GFMRetriever(ExplainedRetriever):
         network, wanted = self.network, count or self._paths or 3
         given = network.weights, network.graph, self.vector(query), start, targets
         options: dict[str, Any] = {"relation_states": network.relation_states, "count": wanted, "beam": beam}
+        options["published"] = published
         found = best_paths(*given, **options) if targets else []
         known = dict(zip(targets, found, strict=True))
         paths = [known[target] if target is not None else [] for target in of_passage]

@@ -1,5 +1,6 @@
 """Paths that explain a score."""
 
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -10,7 +11,12 @@ torch = pytest.importorskip("torch")
 
 from ras_agent.tools.gfm.graph import GFMGraph, GFMStart  # noqa: E402
 from ras_agent.tools.gfm.network import GraphTensors, plain_scores  # noqa: E402
-from ras_agent.tools.gfm.paths import best_paths, heaviest_paths, message_gradients  # noqa: E402
+from ras_agent.tools.gfm.paths import (  # noqa: E402
+    best_paths,
+    heaviest_paths,
+    message_gradients,
+    published_paths,
+)
 
 # 0 -> 1 -> 3, 0 -> 2 -> 3 and 3 -> 4, without inverses: each message goes to its second end
 GRAPH = GFMGraph(
@@ -59,6 +65,45 @@ def test_a_narrow_beam_leaves_the_heaviest() -> None:
     assert _found([1, 0.5, 0, 0, 0], [0, 0, 0.25, 2, 0], count=1) == [((1, 3), 2.5)]
 
 
+def _walks(graph: GFMGraph, at: int, goal: int, longest: int) -> Iterator[tuple[int, ...]]:
+    """Every chain of up to `longest` messages from `at` that ends when it arrives at `goal`."""
+    if not longest or at == goal:
+        return
+    for message in np.flatnonzero(graph.source == at).tolist():
+        if int(graph.target[message]) == goal:
+            yield (message,)
+        for rest in _walks(graph, int(graph.target[message]), goal, longest - 1):
+            yield (message, *rest)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_paths_as_published_are_those_of_the_highest_mean_among_all_walks(seed: int) -> None:
+    dice = np.random.default_rng(seed)
+    ends = np.unique(dice.integers(0, 6, (14, 2)), axis=0)
+    ends = ends[np.argsort(ends[:, 1], kind="stable")]  # by target
+    indptr = np.searchsorted(ends[:, 1], np.arange(7))
+    graph = GFMGraph(indptr, ends[:, 0], np.zeros(len(ends), dtype=np.int64), np.zeros((1, 4), np.float32))
+    gradients = [dice.normal(size=len(ends)).astype(np.float32) for _ in range(3)]
+    walks = [walk for start in (0, 1) for walk in _walks(graph, start, 5, 3)]
+    means = sorted(
+        (-sum(float(gradients[layer][message]) for layer, message in enumerate(walk)) / len(walk), walk)
+        for walk in walks
+    )
+    found = published_paths(graph, gradients, [0, 1], 5, count=4, beam=100)
+    assert [path.messages for path in found] == [walk for _, walk in means[:4]]
+    assert [path.weight for path in found] == pytest.approx([-mean for mean, _ in means[:4]])
+
+
+def test_as_published_short_paths_rank_higher_and_layers_are_not_skipped() -> None:
+    straight = [1.0, 0.5, 0, 0, 0], [0, 0, 0.25, 2, 0]
+    found = published_paths(GRAPH, _gradients(*straight), [0], 3)
+    assert [(path.messages, path.weight) for path in found] == [((1, 3), 1.25), ((0, 2), 0.625)]
+    # the first layer has nothing to offer: ours goes on at the second, the published one cannot
+    late = _gradients([0, 0, 0, 0, 0], [3, 0, 0, 0, 0], [0, 0, 1, 0, 0])
+    assert [path.weight for path in heaviest_paths(GRAPH, late, [0], 3)] == [4.0]
+    assert [path.weight for path in published_paths(GRAPH, late, [0], 3)] == [0.0, 0.0]
+
+
 def test_gradients_are_what_a_small_change_of_a_messages_weight_does(small: dict[str, Any]) -> None:
     weights = {name: torch.from_numpy(array).double() for name, array in small["weights"].items()}
     graph, target = small["graph"], int(np.bincount(small["graph"].target).argmax())
@@ -93,3 +138,7 @@ def test_paths_lead_from_the_question_to_the_target(small: dict[str, Any]) -> No
         assert chain[-1][1] == target
         assert all(before[1] == after[0] for before, after in pairwise(chain))
     assert [path.weight for path in paths] == sorted((path.weight for path in paths), reverse=True)
+    (published,) = best_paths(weights, graph, small["questions"][0], start, [target], published=True)
+    (gradients,) = message_gradients(weights, graph, small["questions"][0], start, [target])
+    mean = np.mean([gradients[layer][message] for layer, message in enumerate(published[0].messages)])
+    assert published[0].weight == pytest.approx(float(mean), abs=1e-6)

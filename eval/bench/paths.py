@@ -1,10 +1,14 @@
-"""Measures instances of LEGO-GraphRAG's modules on a question set over a knowledge base: quality and time.
+"""Measures instances of LEGO-GraphRAG on a question set: quality and time of its modules, and of the answers.
 
     python -m ras_agent.eval.bench.paths --kb pq2h_kb.jsonl --questions pq2h.jsonl --instances 0-3,15 --sample 150
+    python -m ras_agent.eval.bench.paths --set webqsp --questions test.jsonl --instances 0,16 --top-k 8,16,32,64
+    python -m ras_agent.eval.bench.paths ... --answerer vllm:http://host:8000/v1#name --shots 0,1,3
 
-prints a table. Quality as in the paper (section 5.1): the answers against the entities of the subgraph, of the
-filtered paths, and of the paths that are kept; precision and recall are means over questions, F1 their harmonic mean,
-HR the share of questions with an answer among the entities. HR@1, ours, is the share whose best path ends in an answer.
+print tables. Without --kb each question is asked over the graph that comes with it, as the paper's four sets have them.
+Quality as in the paper (section 5.1): the answers against the entities of the subgraph, of the filtered paths, and of
+the paths that are kept; precision and recall are means over questions, F1 their harmonic mean, HR the share of
+questions with an answer among the entities. HR@1 of paths, ours, is the share whose best path ends in an answer. With
+--answerer a model answers from the paths, and HR@1 and F1 are those of its answers.
 Questions start from the entities that the set names. Times are processor time; models that are elsewhere cost none.
 With --out an instance that has its line there is not run again.
 """
@@ -14,87 +18,25 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import product
 from pathlib import Path
 from random import Random
-from statistics import fmean
 
-from ras_agent.errors import IngestError
+from ras_agent.errors import IngestError, SettingsError
+from ras_agent.eval.bench.path_answers import GenerationScore, PathReader
+from ras_agent.eval.bench.path_scores import FinderOf, InstanceScore, ModuleScore, evaluate
+from ras_agent.eval.benchmarks import benchmark
 from ras_agent.eval.benchmarks.pathquestion import PATHQUESTION, of_part, read_knowledge_base
-from ras_agent.eval.metrics.answer_sets import SetScore, set_score
 from ras_agent.eval.question import Question
 from ras_agent.program import run_program
-from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.subgraph.composition import INSTANCES, CompositionError, parse_composition
 from ras_agent.tools.subgraph.extract import Extraction
 from ras_agent.tools.subgraph.graph import Graph
-from ras_agent.tools.subgraph.paths import Path as GraphPath
 from ras_agent.tools.subgraph.paths import PathLimits
-from ras_agent.tools.subgraph.pipeline import FoundPaths, PathFinder, PathSettings
+from ras_agent.tools.subgraph.pipeline import PathFinder, PathSettings
 from ras_agent.tools.subgraph.scorers.resolve import ScorerModels, Scorers
-
-
-@dataclass(frozen=True, slots=True)
-class ModuleScore:
-    """Scores one module over all questions: precision, recall, f1, hr in 0..1; milliseconds, entities per question."""
-
-    precision: float
-    recall: float
-    f1: float
-    hr: float
-    milliseconds: float
-    entities: float
-
-
-@dataclass(frozen=True, slots=True)
-class InstanceScore:
-    """Scores an instance.
-
-    hr_at_1: share of questions whose best path ends in an answer. paths: kept per question. truncated: questions with
-    more candidate paths than the limit."""
-
-    composition: str
-    questions: int
-    subgraph: ModuleScore
-    filtering: ModuleScore
-    refinement: ModuleScore
-    hr_at_1: float
-    paths: float
-    truncated: int
-    failures: int
-
-
-def evaluate(finder: PathFinder, questions: Sequence[Question]) -> InstanceScore:
-    """Run one composition over `questions`, which name their entities. Raises ValueError without questions."""
-    if not questions:
-        raise ValueError("there are no questions to score")
-    _asked(finder, questions[0])  # what is loaded and prepared once is no question's time
-    found = [_asked(finder, question) for question in questions]
-    gold = [set(map(canonical_key, question.answers)) for question in questions]
-    stages = [
-        [one.subgraph.nodes.tolist() for one in found],
-        [_nodes(one.candidates) for one in found],
-        [_nodes(ranked.path for ranked in one.paths) for one in found],
-    ]
-    modules = [
-        _module(finder.graph, nodes, gold, [one.seconds[place] for one in found]) for place, nodes in enumerate(stages)
-    ]
-    ends = [
-        bool(one.paths) and canonical_key(finder.graph.nodes[one.paths[0].path.end]) in wanted
-        for one, wanted in zip(found, gold, strict=True)
-    ]
-    return InstanceScore(
-        str(finder.composition),
-        len(questions),
-        modules[0],
-        modules[1],
-        modules[2],
-        hr_at_1=fmean(ends),
-        paths=fmean(len(one.paths) for one in found),
-        truncated=sum(one.truncated for one in found),
-        failures=sum(len(one.failures) for one in found),
-    )
 
 
 def numbers_in(text: str) -> list[str]:
@@ -112,15 +54,26 @@ def numbers_in(text: str) -> list[str]:
     return found
 
 
-def table(rows: Sequence[tuple[str, InstanceScore]]) -> str:
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Names an instance with how many paths it keeps, and has its score."""
+
+    instance: str
+    top_k: int
+    score: InstanceScore
+
+
+def table(rows: Sequence[Row]) -> str:
     """Format a Markdown table: recall and F1 in percent, times in milliseconds per question."""
-    head = "| no. | composition | subgraph R | F1 | ms | paths R | F1 | ms | paths kept: HR | R | F1 | HR@1 | ms |"
+    head = (
+        "| no. | composition | kept | subgraph R | F1 | ms | paths R | F1 | ms | paths kept: HR | R | F1 | HR@1 | ms |"
+    )
     lines = [head, "|" + "---|" * (head.count("|") - 1)]
-    for name, score in rows:
+    for row in rows:
+        score = row.score
         first, second, third = score.subgraph, score.filtering, score.refinement
         cells = [
-            name if name.isdecimal() else "",
-            f"`{score.composition}`",
+            *_named(row),
             *(f"{100 * first.recall:.1f}", f"{100 * first.f1:.2f}", f"{first.milliseconds:.1f}"),
             *(f"{100 * second.recall:.1f}", f"{100 * second.f1:.2f}", f"{second.milliseconds:.1f}"),
             *(f"{100 * third.hr:.1f}", f"{100 * third.recall:.1f}", f"{100 * third.f1:.1f}"),
@@ -130,97 +83,152 @@ def table(rows: Sequence[tuple[str, InstanceScore]]) -> str:
     return "\n".join(lines)
 
 
+def answer_table(rows: Sequence[Row]) -> str:
+    """Format the answers' scores as a Markdown table, in percent; "" where nothing was answered."""
+    head = "| no. | composition | kept | shots | answers: HR@1 | HR | P | R | F1 | s | failed |"
+    lines = []
+    for row in rows:
+        for shots, score in row.score.generation.items():
+            parts = (score.hr_at_1, score.hr, score.precision, score.recall, score.f1)
+            shown = [f"{100 * part:.1f}" for part in parts]
+            cells = [*_named(row), shots, *shown, f"{score.seconds:.2f}", str(score.failures)]
+            lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join([head, "|" + "---|" * (head.count("|") - 1), *lines]) if lines else ""
+
+
+def _named(row: Row) -> list[str]:
+    return [row.instance if row.instance.isdecimal() else "", f"`{row.score.composition}`", str(row.top_k)]
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m ras_agent.eval.bench.paths", description=(__doc__ or "").split("\n")[0]
     )
-    parser.add_argument("--kb", type=Path, required=True, help="triples, a line each: tabs between, or a JSON list")
-    parser.add_argument("--questions", type=Path, required=True, help="PathQuestion, or any set that names entities")
+    parser.add_argument("--kb", type=Path, help="triples, a line each: tabs between, or a JSON list; one for all")
+    parser.add_argument("--questions", type=Path, required=True, help="a file of the set")
+    parser.add_argument("--set", default="pathquestion", help="pathquestion, webqsp, cwq, grailqa, webquestions, ...")
     parser.add_argument("--instances", default="0-3,8-10,15,16", help="numbers, ranges, composition strings")
-    parser.add_argument("--part", default="test", choices=("train", "dev", "test"), help="of the split by entity")
+    parser.add_argument(
+        "--part", choices=("train", "dev", "test", "all"), help="of the split by entity; PathQuestion's test, else all"
+    )
     parser.add_argument("--sample", type=int, default=0, help="so many questions, drawn by --seed; 0 for all")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--max-ent", type=int, default=2000)
+    parser.add_argument("--window", type=int, default=24, help="edges that a scorer keeps of the subgraph")
     parser.add_argument("--longest", type=int, default=4, help="edges of a path")
+    parser.add_argument("--width", type=int, default=128, help="of the beam")
+    parser.add_argument("--top-k", default="64", help="paths that are kept; several numbers make a row each")
     parser.add_argument("--wording", choices=("facts", "relations"), default="facts", help="what scorers read")
     parser.add_argument("--embedder", default="minilm")
     parser.add_argument("--path-encoder", help="folder of a fine-tuned encoder, for st-ft")
     parser.add_argument("--reranker", help="a cross-encoder's name or folder, for rerank")
     parser.add_argument("--llm", help="a chat model, for llm")
     parser.add_argument("--tuned-llm", help="a chat model, for llm-ft")
+    parser.add_argument("--answerer", help="answers from the paths: offline, or a chat model such as vllm:URL#name")
+    parser.add_argument("--shots", default="0", help="worked examples in its prompt; several numbers make a row each")
+    parser.add_argument("--concurrency", type=int, default=8, help="calls of the answerer at the same time")
     parser.add_argument("--out", type=Path, help="JSON Lines of scores, an instance each; resumes")
     given = parser.parse_args(arguments)
-    graph = Graph.from_triples(read_knowledge_base(given.kb))
-    if not len(graph.edges):
-        raise IngestError(f"{given.kb} holds no triples: a line each, tabs between its three parts, or a JSON list")
-    questions = of_part(PATHQUESTION.load(given.questions), given.part)
-    if given.sample and given.sample < len(questions):
-        questions = Random(given.seed).sample(questions, given.sample)
+    questions = _questions(given)
+    shared = _shared_graph(given.kb)
     models = ScorerModels(given.embedder, given.path_encoder, given.reranker, given.llm, given.tuned_llm)
     scorers = Scorers(models)  # one for all, so that vectors are made once
-    settings = PathSettings(
-        Extraction(max_ent=given.max_ent), limits=PathLimits(longest=given.longest), wording=given.wording
-    )
-    asked = {name: str(value) for name, value in sorted(vars(given).items()) if name not in ("out", "instances")}
-    known, rows = _earlier(given.out, asked), []
-    for name in numbers_in(given.instances):
+    readers = [PathReader(given.answerer, shots) for shots in _numbers(given.shots)] if given.answerer else []
+    asked = {name: str(value) for name, value in sorted(vars(given).items()) if name not in _NOT_ASKED}
+    known = _earlier(given.out, asked)
+    rows: list[Row] = []
+    for name, top_k in product(numbers_in(given.instances), _numbers(given.top_k)):
+        settings = PathSettings(
+            Extraction(max_ent=given.max_ent),
+            window=given.window,
+            limits=PathLimits(longest=given.longest, width=given.width),
+            top_k=top_k,
+            wording=given.wording,
+        )
         started = time.perf_counter()
-        score = known.get(name)
+        score = known.get((name, top_k))
         if score is None:
-            score = evaluate(PathFinder(graph, name, scorers, settings, time.process_time), questions)
-            _keep(given.out, asked, name, score)
+            finder_of = _finders(shared, name, scorers, settings)
+            score = evaluate(finder_of, questions, readers, given.concurrency)
+            _keep(given.out, asked, Row(name, top_k, score))
             print(f"{score.composition}: {time.perf_counter() - started:.0f} s", flush=True)
-        rows.append((name, score))
-    print(f"\n{len(questions)} questions of {given.questions.name} ({given.part}), {len(graph.edges)} triples\n")
-    print(table(rows))
+        rows.append(Row(name, top_k, score))
+    over = f"{len(shared.edges)} triples" if shared else "each over its own graph"
+    print(f"\n{len(questions)} questions of {given.questions.name} ({given.part}), {over}\n")
+    print("\n\n".join(filter(None, (table(rows), answer_table(rows)))))
 
 
-def _keep(out: Path | None, asked: dict[str, str], name: str, score: InstanceScore) -> None:
+_NOT_ASKED = frozenset({"out", "instances", "top_k", "concurrency"})
+"""Options that say where results go, how fast they come, or which there are; others make another score."""
+
+
+def _questions(given: argparse.Namespace) -> list[Question]:
+    """Return the questions that are asked; sets `given.part` where the user has not."""
+    given.part = given.part or ("test" if given.set == PATHQUESTION.name else "all")
+    questions = benchmark(given.set).load(given.questions)
+    if given.part != "all":
+        questions = of_part(questions, given.part)
+    if given.sample and given.sample < len(questions):
+        questions = Random(given.seed).sample(questions, given.sample)
+    if given.kb is None and not any(question.graph.edges for question in questions):
+        raise IngestError(f"{given.questions}: its questions bring no graphs; give the knowledge base with --kb")
+    return questions
+
+
+def _shared_graph(path: Path | None) -> Graph | None:
+    """Return the graph of a knowledge base for all questions; None where each has its own."""
+    if path is None:
+        return None
+    graph = Graph.from_triples(read_knowledge_base(path))
+    if not len(graph.edges):
+        raise IngestError(f"{path} holds no triples: a line each, tabs between its three parts, or a JSON list")
+    return graph
+
+
+def _finders(shared: Graph | None, name: str, scorers: Scorers, settings: PathSettings) -> FinderOf:
+    """Return what gives each question its finder: the same for all, or one over the question's own graph."""
+    if shared is not None:
+        finder = PathFinder(shared, name, scorers, settings, time.process_time)
+        return lambda _: finder
+
+    def own(question: Question) -> PathFinder:
+        graph = Graph.from_triples(question.graph.triples())
+        _ = graph.undirected, graph.incident  # making the graph is not a module's time
+        return PathFinder(graph, name, scorers, settings, time.process_time)
+
+    return own
+
+
+def _numbers(text: str) -> list[int]:
+    """Read "8,16,32". Raises SettingsError for anything else."""
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() for part in parts):
+        raise SettingsError(f"expected whole numbers with commas between, as in 8,16,32, got {text!r}")
+    return list(map(int, parts))
+
+
+def _keep(out: Path | None, asked: dict[str, str], row: Row) -> None:
     if out is not None:
+        line = {"instance": row.instance, "top_k": row.top_k, "asked": asked, "score": asdict(row.score)}
         with out.open("a", encoding="utf-8") as file:  # a line end first: the last line may have been cut off
-            file.write("\n" + json.dumps({"instance": name, "asked": asked, "score": asdict(score)}) + "\n")
+            file.write("\n" + json.dumps(line) + "\n")
 
 
-def _earlier(out: Path | None, asked: dict[str, str]) -> dict[str, InstanceScore]:
+def _earlier(out: Path | None, asked: dict[str, str]) -> dict[tuple[str, int], InstanceScore]:
     """Read the scores of earlier calls with the same options, by instance; a line that was cut off is ignored."""
-    found: dict[str, InstanceScore] = {}
+    found: dict[tuple[str, int], InstanceScore] = {}
     for line in out.read_text("utf-8").splitlines() if out is not None and out.exists() else ():
         try:
             row = json.loads(line)
         except ValueError:
             continue
         if row["asked"] == asked:  # with other options or another file it is another score
-            modules = {part: ModuleScore(**row["score"][part]) for part in ("subgraph", "filtering", "refinement")}
-            found[row["instance"]] = InstanceScore(**{**row["score"], **modules})
+            score = row["score"]
+            modules = {part: ModuleScore(**score[part]) for part in ("subgraph", "filtering", "refinement")}
+            generation = {shots: GenerationScore(**one) for shots, one in score["generation"].items()}
+            found[row["instance"], row["top_k"]] = InstanceScore(**{**score, **modules, "generation": generation})
     return found
-
-
-def _asked(finder: PathFinder, question: Question) -> FoundPaths:
-    entities = question.metadata.get("question_entities") or ()
-    starts = [node for node in map(finder.graph.find, entities) if node is not None]
-    return finder.find(question.question, starts)
-
-
-def _nodes(paths: Iterable[GraphPath]) -> list[int]:
-    return sorted({node for path in paths for node in path.nodes})
-
-
-def _module(
-    graph: Graph, found: Sequence[Sequence[int]], gold: Sequence[set[str]], seconds: Sequence[float]
-) -> ModuleScore:
-    scores: list[SetScore] = []
-    for nodes, wanted in zip(found, gold, strict=True):
-        scores.append(set_score((canonical_key(graph.nodes[node]) for node in nodes), wanted))
-    precision, recall = fmean(one.precision for one in scores), fmean(one.recall for one in scores)
-    return ModuleScore(
-        precision,
-        recall,
-        2 * precision * recall / (precision + recall) if precision + recall else 0.0,
-        fmean(one.recall > 0 for one in scores),
-        1000 * fmean(seconds),
-        fmean(map(len, found)),
-    )
 
 
 if __name__ == "__main__":

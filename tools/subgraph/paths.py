@@ -42,18 +42,17 @@ class Path:
     def triples(self, graph: Graph) -> tuple[Triple, ...]:
         return tuple(map(graph.triple, self.edges))
 
-    def text(self, graph: Graph) -> str:
-        """Draw the path for readers: "frederica → spouse → ernest ← parents ← george"."""
-        return " ".join(self._drawn(graph, plain=False))
+    def text(self, graph: Graph, shown: Callable[[str], str] = str) -> str:
+        """Draw the path for readers: "frederica → spouse → ernest ← parents ← george". shown: writes each name."""
+        return " ".join(self._drawn(graph, shown))
 
     def scored_text(self, graph: Graph, wording: Wording = "facts") -> str:
         """Draw the path for scorers, with plain names; or its relations alone, "→ spouse ← parents"."""
         if wording == "relations":
-            return " ".join(self._drawn(graph, plain=True, names=False))
-        return " ".join(self._drawn(graph, plain=True))
+            return " ".join(self._drawn(graph, plain_name, names=False))
+        return " ".join(self._drawn(graph, plain_name))
 
-    def _drawn(self, graph: Graph, plain: bool, names: bool = True) -> list[str]:
-        shown = plain_name if plain else str
+    def _drawn(self, graph: Graph, shown: Callable[[str], str], names: bool = True) -> list[str]:
         parts = [shown(graph.nodes[self.start])] if names else []
         for before, after, edge in zip(self.nodes, self.nodes[1:], self.edges, strict=False):
             arrow = "→" if int(graph.edges[edge, 0]) == before else "←"

@@ -119,7 +119,7 @@ def settled(state: State, limits: Limits, *, structured: bool = True) -> Update 
     if state["static"] and not state["given"]:
         return stop("static")
     end: StopReason | None = None
-    if limits.max_seconds is not None and state["seconds"] >= limits.max_seconds:
+    if limits.loop_seconds is not None and state["seconds"] >= limits.loop_seconds:
         end = "max_seconds"  # before what the hop lacked: it may be what time did not allow
     end = end or (None if state["static"] else _loop_end(state, limits)) or _budget_end(state, limits)
     if end:
@@ -156,7 +156,7 @@ def _budget_end(state: State, limits: Limits) -> StopReason | None:
     Tokens are looked at here, before every hop, and by the ledger before every model call.
     """
     usage = state["usage"]
-    if limits.max_tokens is not None and usage["input_tokens"] + usage["output_tokens"] >= limits.max_tokens:
+    if limits.loop_tokens is not None and usage["input_tokens"] + usage["output_tokens"] >= limits.loop_tokens:
         return "max_tokens"
     if state["remaining_steps"] <= _STEPS_OF_A_HOP:
         return "recursion_limit"

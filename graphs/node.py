@@ -65,8 +65,6 @@ RAISED = (
 _TO_HAND_OVER = 0.5
 # what a call may take that begins when this is over too: the question's own search, where no plan came in time
 _AT_LEAST = 0.25
-# what the answerer may take beyond max_seconds, if it does not say so itself
-_ANSWER_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,13 +171,13 @@ class _Turn:
     def within(self, ask: Ask) -> float:
         """Return the seconds that a call may take; infinity where the run has no limit.
 
-        The answer is made also where max_seconds are over. It may take the answerer's `timeout` beyond them.
+        The answer is made also where max_seconds are over, if it is made at once.
         """
-        left = self._ledger.seconds_left()
-        if ask.kind == "answerer":
-            timeout = getattr(ask.role, "timeout", None)
-            left = max(left, 0.0) + (timeout if isinstance(timeout, (int, float)) else _ANSWER_SECONDS)
-        return max(left + _TO_HAND_OVER, _AT_LEAST) if left < TIMEOUT_MAX / 2 else inf
+        left, limits = self._ledger.seconds_left(), self._ledger.limits
+        if limits.max_seconds is None or limits.loop_seconds is None or left > TIMEOUT_MAX / 2:
+            return inf
+        for_answer = limits.max_seconds - limits.loop_seconds
+        return max(left + min(_TO_HAND_OVER, for_answer / 4), _AT_LEAST)
 
     def receive(self, ask: Ask, reply: object) -> None:
         """Pass a reply on to the body. Raises TypeError for a reply of the wrong type."""
@@ -199,8 +197,9 @@ class _Turn:
             self._ledger.refused = error.limit
         elif isinstance(error, StillRunning):
             self._ledger.refused = "max_seconds"
-            over = f"when max_seconds = {self._ledger.limits.max_seconds:g} were over"
-            message = f"the {ask.kind} was still running {over}; what it finds later is dropped"
+            over = f"max_seconds = {self._ledger.limits.max_seconds:g} were over"
+            over = over if ask.kind == "answerer" else f"{over} but for the answer's part"
+            message = f"the {ask.kind} was still running when {over}; what it finds later is dropped"
             self._failures += recorded([Failure(ask.kind, message, ask.hop)])
         else:
             self._failures += recorded([Failure(ask.kind, f"{type(error).__name__}: {error}"[:500], ask.hop)])

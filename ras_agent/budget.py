@@ -8,10 +8,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields
+from math import inf
 from typing import NoReturn
 
 from ras_agent.errors import BudgetExceeded
 from ras_agent.records import Call, Failure
+
+_ANSWERER = "answerer"
+_FOR_ANSWER = 0.25  # of max_seconds and of max_tokens
+_MOST_SECONDS_FOR_ANSWER = 60.0
+_LEAST_REPLY = 64  # tokens; a reply that has to be shorter says nothing
 
 
 @dataclass(frozen=True)
@@ -19,9 +25,10 @@ class Limits:
     """Bounds a run. Each limit ends the loop in an answer with its `stop_reason`, never in an exception.
 
     max_hops and k (passages per hop) are RAS's settings. max_facts bounds the question graph. max_llm_calls, max_tokens
-    (input plus output) and max_seconds are off where None; one call is reserved for the answer. When max_seconds are
-    over, no role is waited for, whatever it does; a failure names the one that was still running, and what it finds
-    later is dropped. The answer may take its own timeout beyond them.
+    (input plus output) and max_seconds are off where None. They bound the whole run, the answer included: one call, a
+    quarter of the tokens and a quarter of the seconds, at most 60, are reserved for it. A call that may pass max_tokens
+    is not made, by an estimate of its prompt. When the time is over, no role is waited for, whatever it does; a failure
+    names the one that was still running, and what it finds later is dropped.
     stop_on_repeat and stop_on_no_new_facts end a loop that makes no progress; the paper's loop has neither.
     """
 
@@ -39,6 +46,17 @@ class Limits:
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise ValueError(f"Limits.{name} must be positive, got {value!r}")
+
+    @property
+    def loop_seconds(self) -> float | None:
+        """Return the seconds after which the loop ends, so that an answer can be made within max_seconds."""
+        limit = self.max_seconds
+        return None if limit is None else limit - min(limit * _FOR_ANSWER, _MOST_SECONDS_FOR_ANSWER)
+
+    @property
+    def loop_tokens(self) -> int | None:
+        """Return the tokens that may be used before the answer."""
+        return None if self.max_tokens is None else self.max_tokens - int(self.max_tokens * _FOR_ANSWER)
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
@@ -64,6 +82,7 @@ class Ledger:
     refused: str | None = None
     notes: list[Failure] = field(default_factory=list)
     _open: int = 0
+    _open_tokens: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def exceeded(self, *, keep_for_answer: int = 1) -> str | None:
@@ -72,35 +91,55 @@ class Ledger:
         made = len(self.earlier) + len(self.calls) + self._open
         if limits.max_llm_calls is not None and made >= limits.max_llm_calls - keep_for_answer:
             return "max_llm_calls"
-        tokens = sum(call.input_tokens + call.output_tokens for call in (*self.earlier, *self.calls))
-        if limits.max_tokens is not None and tokens >= limits.max_tokens and keep_for_answer:
+        if self.tokens_left() <= 0:
             return "max_tokens"
         if self.seconds_left() <= 0 and keep_for_answer:
             return "max_seconds"
         return None
 
     def seconds_left(self) -> float:
-        """Return the seconds until max_seconds is used up; infinity without that limit."""
-        limit = self.limits.max_seconds
-        return float("inf") if limit is None else self.started + limit - time.monotonic()
+        """Return the seconds that the running role may take; infinity without max_seconds."""
+        limit = self.limits.max_seconds if self.role == _ANSWERER else self.limits.loop_seconds
+        return inf if limit is None else self.started + limit - time.monotonic()
 
-    def admit(self) -> None:
-        """Reserve a call. Raises BudgetExceeded if a limit forbids it; the answerer may use its reserved call."""
+    def tokens_left(self) -> float:
+        """Return the tokens that the running role may use, less those of its calls under way; infinity for no limit."""
+        limit = self.limits.max_tokens if self.role == _ANSWERER else self.limits.loop_tokens
+        if limit is None:
+            return inf
+        return (
+            limit
+            - sum(call.input_tokens + call.output_tokens for call in (*self.earlier, *self.calls))
+            - self._open_tokens
+        )
+
+    def admit(self, prompt: int = 0, reply: int = 0) -> int:
+        """Reserve a call of `prompt` tokens whose reply wants `reply` tokens, and return how many of these it may have.
+
+        Close it by `record` or `release`, with all the tokens that were reserved. Raises BudgetExceeded if a limit
+        forbids the call; the answerer may use what is reserved for it.
+        """
         with self._lock:
-            limit = self.exceeded(keep_for_answer=0 if self.role == "answerer" else 1)
+            limit = self.exceeded(keep_for_answer=0 if self.role == _ANSWERER else 1)
             if limit:
                 self.refuse(limit)
+            granted = int(min(reply, self.tokens_left() - prompt))
+            if granted < min(reply, _LEAST_REPLY):
+                self.refuse("max_tokens")
             self._open += 1
+            self._open_tokens += prompt + granted
+            return granted
 
     def refuse(self, limit: str) -> NoReturn:
         """Raise BudgetExceeded, and note that `limit` forbids a call or its completion."""
         self.refused = limit
         raise BudgetExceeded(limit, f"{limit} = {getattr(self.limits, limit)} is used up")
 
-    def record(self, call: Call) -> None:
+    def record(self, call: Call, reserved: int = 0) -> None:
         """Close a reserved call with what it used."""
         with self._lock:
             self._open -= 1
+            self._open_tokens -= reserved
             self.calls.append(call)
 
     def note(self, message: str) -> None:
@@ -110,10 +149,11 @@ class Ledger:
             if failure not in self.notes:
                 self.notes.append(failure)
 
-    def release(self) -> None:
+    def release(self, reserved: int = 0) -> None:
         """Close a reserved call that was never made or returned nothing."""
         with self._lock:
             self._open -= 1
+            self._open_tokens -= reserved
 
 
 _ledger: ContextVar[Ledger | None] = ContextVar("ras_agent_ledger", default=None)

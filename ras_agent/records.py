@@ -338,7 +338,8 @@ class Answer:
 class Call:
     """Records one model call.
 
-    Tokens are those that the endpoint reported, 0 where it reported none. replayed: the reply came from the cache.
+    Tokens are those that the endpoint reported. estimated: it reported none, and they are an estimate from the texts.
+    replayed: the reply came from the cache.
     """
 
     role: str
@@ -349,6 +350,7 @@ class Call:
     cached_tokens: int = 0
     seconds: float = 0.0
     replayed: bool = False
+    estimated: bool = False
 
     def to_dict(self) -> JSON:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}

@@ -81,13 +81,37 @@ def test_tokens_of_earlier_nodes_count():
 
 def test_seconds_count_from_the_runs_start(monkeypatch):
     monkeypatch.setattr("ras_agent.budget.time.monotonic", lambda: 10.0)
-    Ledger("planner", limits=Limits(max_seconds=5), started=6.0).admit()
-    with pytest.raises(BudgetExceeded, match="max_seconds = 5 is used up"):
-        Ledger("planner", limits=Limits(max_seconds=5), started=5.0).admit()
+    Ledger("planner", limits=Limits(max_seconds=8), started=5.0).admit()
+    with pytest.raises(BudgetExceeded, match="max_seconds = 8 is used up"):
+        Ledger("planner", limits=Limits(max_seconds=8), started=4.0).admit()
 
 
-def test_the_answerer_may_use_its_call_when_tokens_and_seconds_are_used_up():
-    Ledger("answerer", limits=Limits(max_tokens=1, max_seconds=1), started=-1e9, earlier=(call(50),)).admit()
+@pytest.mark.parametrize(
+    ("limits", "loop"),
+    [(Limits(max_seconds=3), 2.25), (Limits(max_seconds=600), 540.0), (Limits(), None)],
+)
+def test_a_quarter_of_the_seconds_but_a_minute_at_most_is_reserved_for_the_answer(limits, loop):
+    assert limits.loop_seconds == loop
+
+
+def test_the_answerer_has_the_quarter_of_the_tokens_that_is_reserved_for_it_and_no_more():
+    limits = Limits(max_tokens=200)
+    with pytest.raises(BudgetExceeded, match="max_tokens = 200 is used up"):
+        Ledger("planner", limits=limits, earlier=(call(150),)).admit()
+    assert Ledger("answerer", limits=limits, earlier=(call(150),)).tokens_left() == 50
+    with pytest.raises(BudgetExceeded):
+        Ledger("answerer", limits=limits, earlier=(call(200),)).admit()
+
+
+def test_a_call_that_may_pass_the_tokens_gets_a_shorter_reply_or_is_refused():
+    ledger = Ledger("answerer", limits=Limits(max_tokens=1000))
+    assert ledger.admit(prompt=600, reply=300) == 300
+    with pytest.raises(BudgetExceeded):  # the first may still use them all
+        ledger.admit(prompt=60, reply=300)
+    ledger.record(call(650), 900)
+    assert ledger.admit(prompt=200, reply=300) == 150
+    ledger.release(350)
+    assert ledger.tokens_left() == 350
 
 
 def test_a_call_under_way_holds_its_place():

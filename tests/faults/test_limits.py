@@ -106,7 +106,6 @@ def test_a_role_that_takes_its_time(attack: Attack, how: str) -> None:
                 continue
             end = threading.Event()
             role = blocked(Role(), method, how, end)
-            role.timeout = 0.3  # type: ignore[attr-defined]
             parts: dict[str, Any] = {"extractor": Role(), "answerer": Role(), "retriever": Role(), "planner": Role()}
             parts["planner" if kind == "reasoner" else kind] = role
             build = create_ircot_agent if kind == "reasoner" else create_ras_agent

@@ -87,11 +87,6 @@ class LLMAnswerer:
     def name(self) -> str:
         return self._chat.name
 
-    @property
-    def timeout(self) -> float:
-        """Return the seconds that an answer may take beyond the run's max_seconds."""
-        return self._chat.timeout
-
     def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]) -> Answer:
         """Return the answer, also as AnswerToken events where events are streamed.
 

@@ -39,6 +39,7 @@ from ras_agent.tools.chat.window import (
     REPLY_SHARE,
     THOUGHTS_SHARE,
     UNKNOWN_WINDOW,
+    estimate_tokens,
     estimate_turns,
     read_overflow,
     shared_window,
@@ -52,6 +53,8 @@ MOST_CHARACTERS = 1_000_000
 TIMEOUT = 60.0
 """Seconds that one try of a call may take, of a model built from a string, unless settings say otherwise."""
 
+# the tokens that are reserved under max_tokens for a reply whose length nothing limits
+_USUAL_REPLY = 256
 # a server that is starting may refuse once; after the second time nothing is there
 _UNREACHABLE_TRIES = 2
 _MOST_POOLED_CONNECTIONS = 1000
@@ -173,10 +176,14 @@ class Chat:
         """Return the tokens that a prompt may have, with a little room left to ask again.
 
         Its reply gets `most` tokens, or at least one `share`-th of a window that is too small; thoughts get a quarter.
+        Where max_tokens leave less than the window has, they are what is shared.
         """
-        window = self.window
+        window, left = self.window, current_ledger().tokens_left()
         kept = window // THOUGHTS_SHARE if most is None or self._unlimited() else min(most, window // share)
-        return window - kept - REPAIR_TOKENS
+        room = window - kept - REPAIR_TOKENS
+        if left < inf:
+            room = min(room, int(left) - min(most or _USUAL_REPLY, int(left) // share))
+        return room
 
     def limit(self, request: Request) -> int | None:
         """Return the tokens that the reply to a request may have: what the prompt leaves, and `most` at most."""
@@ -198,25 +205,20 @@ class Chat:
         Raises BudgetExceeded if the budget forbids the call or ends before it does, PromptTooLong if the prompt does
         not fit into the model's window, ModelCallError after the last try.
         """
-        with self._metered() as ledger:
+        with self._metered(request) as (ledger, request, reserved):
             deadline = self._deadline(ledger)
             reply = self._fresh(request, deadline) if self._cache is None else self._cached(request, deadline)
-            return self._delivered(request, reply, ledger)
+            return self._delivered(request, reply, ledger, reserved)
 
     async def acomplete(self, request: Request) -> Reply:
         """Do the same as `complete`, for coroutines."""
-        with self._metered() as ledger:
+        with self._metered(request) as (ledger, request, reserved):
             deadline = self._deadline(ledger)
             asked = self._afresh(request, deadline) if self._cache is None else self._acached(request, deadline)
-            return self._delivered(request, await asked, ledger)
-
-    @property
-    def timeout(self) -> float:
-        """Return the seconds that a call may take beyond the run's time."""
-        return self.settings.timeout or TIMEOUT
+            return self._delivered(request, await asked, ledger, reserved)
 
     def _deadline(self, ledger: Ledger) -> Deadline:
-        return Deadline.of(ledger, self.settings.clock, self.timeout, self._a_try)
+        return Deadline.of(ledger, self.settings.clock, self._a_try)
 
     def _cached(self, request: Request, deadline: Deadline) -> Reply:
         """Return the cached reply, the reply to an equal request in progress, or a fresh one, which is then cached."""
@@ -274,21 +276,31 @@ class Chat:
             return _booked(_reply_in(message, time.perf_counter() - started, self.model), booking)
 
     @contextmanager
-    def _metered(self) -> Iterator[Ledger]:
-        ledger = current_ledger()
-        ledger.admit()
+    def _metered(self, request: Request) -> Iterator[tuple[Ledger, Request, int]]:
+        """Reserve the call in the ledger; give the request with as long a reply as max_tokens allow, and its tokens."""
+        ledger, reserved = current_ledger(), 0
+        if ledger.tokens_left() < inf:
+            prompt, limit = estimate_turns(request.turns), self.limit(request)
+            granted = ledger.admit(prompt, limit or _USUAL_REPLY)
+            request = replace(request, most=granted) if limit else request
+            reserved = prompt + granted
+        else:
+            ledger.admit()
         try:
-            yield ledger
+            yield ledger, request, reserved
         except BaseException:
-            ledger.release()
+            ledger.release(reserved)
             raise
 
-    def _delivered(self, request: Request, reply: Reply, ledger: Ledger) -> Reply:
+    def _delivered(self, request: Request, reply: Reply, ledger: Ledger, reserved: int) -> Reply:
         """Enter the call in the ledger. A replayed reply, which was not streamed, goes to `on_text` as a whole."""
         if reply.replayed and request.on_text is not None:
             request.on_text(reply.text)
-        tokens = (reply.input_tokens, reply.output_tokens, reply.cached_tokens)
-        ledger.record(Call(ledger.role, ledger.hop, reply.model or self.name, *tokens, reply.seconds, reply.replayed))
+        tokens, estimated = (reply.input_tokens, reply.output_tokens, reply.cached_tokens), False
+        if not any(tokens):
+            tokens, estimated = (estimate_turns(request.turns), estimate_tokens(reply.text), 0), True
+        name = reply.model or self.name
+        ledger.record(Call(ledger.role, ledger.hop, name, *tokens, reply.seconds, reply.replayed, estimated), reserved)
         return reply
 
     def _model_for(self, request: Request) -> Any:

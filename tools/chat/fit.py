@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from ras_agent.budget import current_ledger
 from ras_agent.prompts import fact_line, passage_block
 from ras_agent.records import Passage, Step, Triple
 from ras_agent.text.sentences import sentence_spans
@@ -77,6 +78,8 @@ def fit(
 
 def did_not_fit(what: str, window: int) -> str:
     """Return the message of a Failure for evidence that was left out."""
+    if (left := current_ledger().tokens_left()) < window:
+        return f"{what} did not fit into the {left:,} tokens that max_tokens leave, so the least useful were left out"
     return (
         f"{what} did not fit into the model's window of {window:,} tokens, so the least useful were left out; "
         "set context_window if the window is larger"

@@ -211,11 +211,9 @@ class Deadline:
     a_try: float = inf
 
     @classmethod
-    def of(cls, ledger: Ledger, clock: Clock, timeout: float, a_try: float = inf) -> Deadline:
-        """Return the end of the ledger's run. The answerer, whose call is reserved, may take `timeout` seconds more."""
+    def of(cls, ledger: Ledger, clock: Clock, a_try: float = inf) -> Deadline:
+        """Return the moment when the time of the ledger's running role is over."""
         left = ledger.seconds_left()
-        if ledger.role == "answerer":
-            left = max(left, 0.0) + timeout
         return cls(ledger, clock, clock.now() + left if left < _ENDLESS else inf, a_try if a_try < _ENDLESS else inf)
 
     def left(self) -> float:

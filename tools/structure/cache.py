@@ -189,18 +189,21 @@ class _RecordingLedger(Ledger):
     def seconds_left(self) -> float:
         return self._run.seconds_left()
 
-    def admit(self) -> None:
-        self._run.admit()
+    def tokens_left(self) -> float:
+        return self._run.tokens_left()
+
+    def admit(self, prompt: int = 0, reply: int = 0) -> int:
+        return self._run.admit(prompt, reply)
 
     def refuse(self, limit: str) -> NoReturn:
         self._run.refuse(limit)
 
-    def record(self, call: Call) -> None:
-        self._run.record(call)
+    def record(self, call: Call, reserved: int = 0) -> None:
+        self._run.record(call, reserved)
         self.calls.append(call)
 
-    def release(self) -> None:
-        self._run.release()
+    def release(self, reserved: int = 0) -> None:
+        self._run.release(reserved)
 
 
 @contextmanager

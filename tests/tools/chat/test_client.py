@@ -183,7 +183,7 @@ def test_no_try_is_waited_for_that_would_come_after_the_runs_time(scripted_model
     assert len(model.prompts) == 1
 
 
-@pytest.mark.parametrize(("role", "seconds"), [("planner", 3600), ("planner", None), ("answerer", 20)])
+@pytest.mark.parametrize(("role", "seconds"), [("planner", 3600), ("planner", None), ("answerer", 3600)])
 def test_a_try_in_time_and_the_answer_are_waited_for(
     role: str, seconds: float | None, scripted_model: Any, settings: ChatSettings
 ) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from dataclasses import replace
@@ -53,21 +54,14 @@ async def test_a_call_ends_when_the_runs_time_is_over(
     assert (ledger.refused, ledger.calls, ledger._open) == ("max_seconds", [], 0)
 
 
-async def test_the_answer_may_take_the_timeout_of_one_try_beyond_it_and_no_more(
-    scripted_llm: Any, complete: Complete
-) -> None:
-    scripted_llm.script({"hang": True, "repeat": True})
-    with metered(ledger_of(0.1, "answerer")), pytest.raises((BudgetExceeded, ModelCallError)):
-        await complete(as_chat(scripted_llm.spec, ChatSettings(timeout=0.4)), REQUEST)
-    assert len(scripted_llm.requests()) <= 2
-
-
-async def test_an_answer_that_comes_late_is_taken(
+async def test_an_answer_ends_when_the_runs_time_is_over_and_a_call_of_the_loop_earlier(
     scripted_model: Any, settings: ChatSettings, complete: Complete
 ) -> None:
-    ledger = Ledger("answerer", limits=Limits(max_seconds=1), started=-1e9)
-    with metered(ledger):
+    limits, started = Limits(max_seconds=100), time.monotonic() - 80
+    with metered(Ledger("answerer", limits=limits, started=started)):
         assert (await complete(as_chat(scripted_model("Bell."), settings), REQUEST)).text == "Bell."
+    with metered(Ledger("planner", limits=limits, started=started)), pytest.raises(BudgetExceeded):
+        await complete(as_chat(scripted_model("Bell."), settings), REQUEST)
 
 
 async def test_errors_of_the_model_are_what_they_are_without_a_limit(
@@ -86,7 +80,7 @@ async def test_a_wait_between_tries_ends_with_the_run(
     model = scripted_model(TimeoutError(), TimeoutError(), "too late")
     patient = replace(settings, retry=replace(settings.retry, first_wait=8.0))
     chat = Chat(model, settings=patient, limiter=Limiter(clock=settings.clock))
-    with metered(ledger_of(10)), pytest.raises(BudgetExceeded):
+    with metered(ledger_of(10, "answerer")), pytest.raises(BudgetExceeded):
         await complete(chat, REQUEST)
     assert [round(wait) for wait in passing_time.waits] == [8, 2]
     assert len(model.prompts) == 2
@@ -117,13 +111,13 @@ async def test_a_slot_is_not_waited_for_beyond_the_run(scripted_model: Any, comp
 async def test_another_runs_equal_request_is_not_waited_for_beyond_the_run() -> None:
     in_flight: SingleFlight[str] = SingleFlight()
     in_flight.join("key")
-    deadline = Deadline.of(ledger_of(0.05), Clock(), 60.0)
+    deadline = Deadline.of(ledger_of(0.05), Clock())
     ahead = in_flight.join("key")
     assert ahead is not None
     with pytest.raises(BudgetExceeded):
         deadline.wait(ahead)
     with pytest.raises(BudgetExceeded):
-        await Deadline.of(ledger_of(0.05), Clock(), 60.0).await_result(asyncio.shield(asyncio.wrap_future(ahead)))
+        await Deadline.of(ledger_of(0.05), Clock()).await_result(asyncio.shield(asyncio.wrap_future(ahead)))
     in_flight.finish("key", "a reply")  # the future is whole
 
 
@@ -135,7 +129,7 @@ def test_a_result_that_is_there_is_taken_however_late() -> None:
 
 @pytest.mark.parametrize("limits", [Limits(), Limits(max_seconds=1e300), Limits(max_seconds=float("inf"))])
 def test_without_a_limit_or_with_an_endless_one_the_callers_own_thread_asks(limits: Limits) -> None:
-    deadline = Deadline.of(Ledger("planner", limits=limits), Clock(), 60.0)
+    deadline = Deadline.of(Ledger("planner", limits=limits), Clock())
     assert deadline.run(lambda wanted: threading.current_thread()) is threading.current_thread()
 
 

@@ -10,7 +10,7 @@ from typing import Literal
 
 from typing_extensions import TypedDict
 
-from ras_agent.budget import Limits
+from ras_agent.budget import Limits, current_ledger
 from ras_agent.events import Planned, emit
 from ras_agent.graphs.node import Ask, Body, Work, recorded
 from ras_agent.graphs.records import Records
@@ -43,6 +43,8 @@ def plan(planner: Planner, *, from_memory: bool = False) -> Body:
         steps = [records.step(data, state["passages"]) for data in state["steps"]]
         args = (question, records.graph(state["graph"]), steps)
         chosen = yield Ask("planner", hop + 1, planner, "plan", args, Plan)
+        if current_ledger().refused == "model_refused":
+            return stop("model_refused")
         if chosen is None and hop:
             return stop("planner_failed")
         if hop and chosen.action == "no_retrieval":

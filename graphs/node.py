@@ -36,12 +36,13 @@ from langgraph.runtime import get_runtime
 
 from ras_agent.budget import Ledger, Limits, metered
 from ras_agent.calling import StillRunning, acall, call
-from ras_agent.errors import BudgetExceeded, IndexMismatch, PromptError, SettingsError, UnknownName
+from ras_agent.errors import BudgetExceeded, IndexMismatch, ModelRefused, PromptError, SettingsError, UnknownName
 from ras_agent.events import Failed, emit, emitting
 from ras_agent.graphs.records import Records
 from ras_agent.graphs.state import Update
 from ras_agent.graphs.validate import whole
 from ras_agent.records import JSON, Failure, Usage
+from ras_agent.tools.chat.counting import counting
 
 # Everything else that a tool raises is recorded. These are raised: mistakes in code or set-up, which no later hop
 # can mend, and LangGraph's own signals (an interrupt asked for by a tool).
@@ -125,7 +126,7 @@ class Node(Runnable[Any, Update]):
         calls = tuple(map(self._records.call, state["usage"]["calls"])) if "usage" in state else ()
         ledger = Ledger(limits=limits, started=began - spent, earlier=calls)
         writer = runtime.stream_writer
-        with metered(ledger), emitting(None if _does_nothing(writer) else writer):
+        with metered(ledger), counting(), emitting(None if _does_nothing(writer) else writer):
             turn = _Turn(self._body(state, limits, self._records), ledger)
             yield turn
         turn.update.setdefault("seconds", spent + monotonic() - began)
@@ -201,6 +202,9 @@ class _Turn:
             over = over if ask.kind == "answerer" else f"{over} but for the answer's part"
             message = f"the {ask.kind} was still running when {over}; what it finds later is dropped"
             self._failures += recorded([Failure(ask.kind, message, ask.hop)])
+        elif isinstance(error, ModelRefused):
+            self._ledger.refused = "model_refused"
+            self._failures += recorded([Failure(ask.kind, str(error)[:500], ask.hop)])
         else:
             self._failures += recorded([Failure(ask.kind, f"{type(error).__name__}: {error}"[:500], ask.hop)])
 

@@ -158,13 +158,17 @@ def answer(answerer: Answerer) -> Body:
         steps = tuple(records.step(data, state["passages"]) for data in state["steps"])
         args = (state["question"], graph, tuple(passages.values()), steps)
         evidence = bool(passages or len(graph))
-        if evidence or state["stop_reason"] == "no_retrieval":
+        if state["stop_reason"] == "model_refused":
+            reply = None
+        elif evidence or state["stop_reason"] == "no_retrieval":
             reply = yield Ask("answerer", hop, answerer, "answer", args, Answer)
         else:
             reply = _without_evidence(state)
         refused = current_ledger().refused
         if reply is None:
             cause = f"{refused} is used up" if refused else "the answerer failed"
+            if "model_refused" in (refused, state["stop_reason"]):
+                cause = "a model cannot be asked"
             reply = Answer(f"No answer: {cause}.", abstained=True, failed=cause)
         reply = valid_citations(reply, passages, graph.by_id, hop)
         failures = recorded(replace(failure, role="answerer", hop=hop) for failure in reply.failures)

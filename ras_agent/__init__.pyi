@@ -1,6 +1,7 @@
 # The public names of the package: the one list, which __init__.py, type checkers and editors read.
 
 from ras_agent.budget import Limits as Limits
+from ras_agent.budget import record_call as record_call
 from ras_agent.checkpoints import aopen_checkpointer as aopen_checkpointer
 from ras_agent.checkpoints import open_checkpointer as open_checkpointer
 from ras_agent.errors import RasError as RasError

@@ -142,6 +142,11 @@ class Ledger:
             self._open_tokens -= reserved
             self.calls.append(call)
 
+    def add(self, call: Call) -> None:
+        """Enter a call that was made without asking."""
+        with self._lock:
+            self.calls.append(call)
+
     def note(self, message: str) -> None:
         """Report what went wrong in the role that is running, once."""
         failure = Failure(self.role, message, self.hop)
@@ -162,6 +167,16 @@ _ledger: ContextVar[Ledger | None] = ContextVar("ras_agent_ledger", default=None
 def current_ledger() -> Ledger:
     """Return the ledger of the running node, or a new one without limits outside any run."""
     return _ledger.get() or Ledger()
+
+
+def record_call(model: str, input_tokens: int = 0, output_tokens: int = 0, *, seconds: float = 0.0) -> None:
+    """Count a model call that a role of your own has made without LangChain, whose calls count by themselves.
+
+    It enters `out["usage"]` with the running role and hop, and the limits of the run count it: they end the loop before
+    the next step. Outside a run it does nothing.
+    """
+    if (ledger := _ledger.get()) is not None:
+        ledger.add(Call(ledger.role, ledger.hop, model, input_tokens, output_tokens, seconds=seconds))
 
 
 @contextmanager

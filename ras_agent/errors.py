@@ -62,6 +62,10 @@ class PromptTooLong(ModelCallError):
     """Raised when a model's server refuses a prompt because it does not fit into the model's context window."""
 
 
+class ModelRefused(RasError, RuntimeError):
+    """Raised when a server refuses the key or does not know the model: every other call would fail likewise."""
+
+
 class BudgetExceeded(RasError, RuntimeError):
     """Raised when the next model call would exceed a limit; the loop turns it into a stop reason."""
 

@@ -29,6 +29,7 @@ StopReason = Literal[
     "static",
     "single_shot",
     "planner_failed",
+    "model_refused",
     "recursion_limit",
 ]
 

@@ -20,7 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ras_agent.calling import acall, raise_if_cancelled
-from ras_agent.errors import RunError
+from ras_agent.errors import ModelRefused, RunError
 from ras_agent.eval.question import Question
 from ras_agent.eval.run.folder import RunFolder
 from ras_agent.eval.run.own_graphs import asking
@@ -113,7 +113,7 @@ async def run_questions(
 
 
 async def ask_one(system: EvaluatedSystem, question: Question) -> Result:
-    """Ask and score one question. What it raises becomes the result's error."""
+    """Ask and score one question. What it raises becomes the result's error; only a ModelRefused is raised on."""
     began, out = time.perf_counter(), NOTHING
     try:
         with asking(question):
@@ -121,6 +121,8 @@ async def ask_one(system: EvaluatedSystem, question: Question) -> Result:
         raise_if_cancelled()
         seconds = time.perf_counter() - began
         result = result_of(question, out, seconds=seconds, trace=_trace(system, out))
+    except ModelRefused:  # so would every other question
+        raise
     except Exception as error:
         result = failed_result(question, error, seconds=time.perf_counter() - began)
     try:
@@ -133,7 +135,10 @@ def agent_asker(agent: Agent, inputs: Callable[[Question], Inputs] | None = None
     """Asks a compiled agent. `inputs`: what it is given for a question; the question alone unless said."""
 
     async def ask(question: Question) -> Mapping[str, Any]:
-        return await agent.ainvoke(inputs(question) if inputs else {"question": question.question})
+        out = await agent.ainvoke(inputs(question) if inputs else {"question": question.question})
+        if out["stop_reason"] == "model_refused":
+            raise ModelRefused(out["failures"][-1]["message"])
+        return out
 
     return ask
 

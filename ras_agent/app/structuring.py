@@ -9,7 +9,7 @@ from typing import Any
 
 from ras_agent.budget import Ledger, metered
 from ras_agent.calling import acall
-from ras_agent.errors import RasError, StoreError
+from ras_agent.errors import ModelRefused, RasError, StoreError
 from ras_agent.eval.run.spread import HERE, Spread
 from ras_agent.graphs.from_settings import extractor_from_settings
 from ras_agent.protocols import Extractor
@@ -72,14 +72,15 @@ def reads_elsewhere(
 def _passage_reader(extractor: Extractor) -> Do:
     """Return what reads a passage with `extractor`; a RasError is a failure of the passage alone.
 
-    A StoreError ends the whole work: facts that cannot be stored would be read, and paid for, in vain.
+    A StoreError ends the whole work: facts that cannot be stored would be read, and paid for, in vain. So does a
+    ModelRefused, which every passage would meet.
     """
 
     async def read(passage: Passage) -> PassageReport:
         with metered(Ledger("extractor")) as ledger:
             try:
                 found: Extraction = await acall(extractor, "extract", [passage])
-            except StoreError:
+            except (StoreError, ModelRefused):
                 raise
             except RasError as error:
                 found = Extraction(failures=(Failure("extractor", f"{error} (passage {passage.id})"),))

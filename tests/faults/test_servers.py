@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from ras_agent.errors import ModelCallError, SettingsError
+from ras_agent.errors import ModelCallError, ModelRefused, SettingsError
 from ras_agent.prompts import Turn
 from ras_agent.tools.chat.client import ChatSettings, Reply, Request, as_chat
 from ras_agent.tools.chat.retry import RetryPolicy
@@ -63,7 +63,7 @@ def test_a_fault_that_stays(attack: Attack, server: Server, way: str) -> None:
         spec = f"vllm:http://me:hunter2hunter2@127.0.0.1:{server.port}/{fault}/always/{way[-3:]}{number}/v1#m"
         came, seconds = ask(spec, way)
         well = isinstance(came, Reply) and came.text.strip() == WORDS
-        words = isinstance(came, ModelCallError)
+        words = isinstance(came, (ModelCallError, ModelRefused))
         harmless = kind == "reply" or (fault.startswith("stream") and "stream" not in way) or fault == "429-past"
         attack.expect(well if harmless and not words else words, f"{way} {fault}: {came!r:.300}")
         attack.expect(seconds < AT_MOST, f"{way} {fault}: {seconds:.1f} seconds")
@@ -77,7 +77,7 @@ def test_a_fault_that_passes(attack: Attack, server: Server, way: str) -> None:
         spec = f"vllm:http://127.0.0.1:{server.port}/{fault}/once/{way.replace(' ', '')}{number}/v1#m"
         came, seconds = ask(spec, way)
         well = isinstance(came, Reply) and came.text.strip() == WORDS
-        words = isinstance(came, ModelCallError)
+        words = isinstance(came, (ModelCallError, ModelRefused))
         held = {"never": words, "any": words or well}.get(kind, well)
         attack.expect(held, f"{way} {fault}: {came!r:.300}")
         attack.expect(seconds < AT_MOST, f"{way} {fault}: {seconds:.1f} seconds")

@@ -15,11 +15,12 @@ from typing import Any
 from tenacity import AsyncRetrying, RetryCallState, Retrying, retry_if_exception, stop_after_attempt
 
 from ras_agent.budget import Ledger, current_ledger
-from ras_agent.errors import BudgetExceeded, ModelCallError, PromptTooLong
+from ras_agent.errors import BudgetExceeded, ModelCallError, ModelRefused, PromptTooLong, RasError
 from ras_agent.prompts import Turn
 from ras_agent.records import Call
 from ras_agent.settings import Settings
 from ras_agent.tools.chat.cache import ReplyCache, ReplySlot, SingleFlight
+from ras_agent.tools.chat.counting import USUAL_REPLY, uncounted
 from ras_agent.tools.chat.http import BrokenReply, RefusedReply
 from ras_agent.tools.chat.limits import Booking, Clock, Deadline, Limiter, Rates, TooLate, shared_limiter
 from ras_agent.tools.chat.models import (
@@ -53,8 +54,6 @@ MOST_CHARACTERS = 1_000_000
 TIMEOUT = 60.0
 """Seconds that one try of a call may take, of a model built from a string, unless settings say otherwise."""
 
-# the tokens that are reserved under max_tokens for a reply whose length nothing limits
-_USUAL_REPLY = 256
 # a server that is starting may refuse once; after the second time nothing is there
 _UNREACHABLE_TRIES = 2
 _MOST_POOLED_CONNECTIONS = 1000
@@ -62,10 +61,11 @@ _LOOP_IS_OVER = "Event loop is closed"
 # what LangChain says of a server that replies as a whole though it was asked for a stream
 _NO_STREAM = "No generation chunks were returned"
 _CUT_SHORT = frozenset({"length", "max_tokens", "MAX_TOKENS", "model_length"})
+_UNUSABLE = frozenset((401, 403, 404))
 _REMEDIES = {
     401: "check the API key",
     403: "check the API key's rights",
-    404: "check the model's name",
+    404: "check the model's name and the server's address",
     429: "lower requests_per_minute or tokens_per_minute",
 }
 
@@ -159,6 +159,7 @@ class Chat:
         self._window = shared_window(self.endpoint)
         self._stated_window = self.settings.context_window or stated_window(model) or UNKNOWN_WINDOW
         self._thinks = writes_thoughts(model)
+        self._has_replied = False
         self._cache = ReplyCache(self.settings.cache) if self.settings.cache else None
         # two, because a thread that waited for a coroutine of its own event loop would wait for ever
         self._in_flight: SingleFlight[Reply] = SingleFlight()
@@ -182,7 +183,7 @@ class Chat:
         kept = window // THOUGHTS_SHARE if most is None or self._unlimited() else min(most, window // share)
         room = window - kept - REPAIR_TOKENS
         if left < inf:
-            room = min(room, int(left) - min(most or _USUAL_REPLY, int(left) // share))
+            room = min(room, int(left) - min(most or USUAL_REPLY, int(left) // share))
         return room
 
     def limit(self, request: Request) -> int | None:
@@ -203,7 +204,8 @@ class Chat:
         """Return the model's reply.
 
         Raises BudgetExceeded if the budget forbids the call or ends before it does, PromptTooLong if the prompt does
-        not fit into the model's window, ModelCallError after the last try.
+        not fit into the model's window, ModelRefused if the server refuses the key or does not know the model,
+        ModelCallError after the last try.
         """
         with self._metered(request) as (ledger, request, reserved):
             deadline = self._deadline(ledger)
@@ -266,13 +268,15 @@ class Chat:
     def _try(self, request: Request, deadline: Deadline) -> Reply:
         with self.limiter.hold(_estimated_tokens(request), deadline.left()) as booking:
             started = time.perf_counter()
-            message = deadline.run(lambda wanted: _ask(self._model_for(request), request, wanted))
+            with uncounted():
+                message = deadline.run(lambda wanted: _ask(self._model_for(request), request, wanted))
             return _booked(_reply_in(message, time.perf_counter() - started, self.model), booking)
 
     async def _atry(self, request: Request, deadline: Deadline) -> Reply:
         async with self.limiter.ahold(_estimated_tokens(request), deadline.left()) as booking:
             started = time.perf_counter()
-            message = await deadline.arun(_aask(self._model_for(request), request))
+            with uncounted():
+                message = await deadline.arun(_aask(self._model_for(request), request))
             return _booked(_reply_in(message, time.perf_counter() - started, self.model), booking)
 
     @contextmanager
@@ -281,7 +285,7 @@ class Chat:
         ledger, reserved = current_ledger(), 0
         if ledger.tokens_left() < inf:
             prompt, limit = estimate_turns(request.turns), self.limit(request)
-            granted = ledger.admit(prompt, limit or _USUAL_REPLY)
+            granted = ledger.admit(prompt, limit or USUAL_REPLY)
             request = replace(request, most=granted) if limit else request
             reserved = prompt + granted
         else:
@@ -294,6 +298,7 @@ class Chat:
 
     def _delivered(self, request: Request, reply: Reply, ledger: Ledger, reserved: int) -> Reply:
         """Enter the call in the ledger. A replayed reply, which was not streamed, goes to `on_text` as a whole."""
+        self._has_replied = True
         if reply.replayed and request.on_text is not None:
             request.on_text(reply.text)
         tokens, estimated = (reply.input_tokens, reply.output_tokens, reply.cached_tokens), False
@@ -337,7 +342,7 @@ class Chat:
 
     @contextmanager
     def _errors_named(self, tries: Retrying | AsyncRetrying, deadline: Deadline, request: Request) -> Iterator[None]:
-        """Turn whatever a provider's client raises into a ModelCallError without credentials."""
+        """Turn whatever a provider's client raises into a RasError without credentials."""
         try:
             yield
         except BudgetExceeded:
@@ -346,11 +351,12 @@ class Chat:
             deadline.ledger.refuse("max_seconds")
         except Exception as error:
             message = without_secrets(str(error), self.model)
-            kind = ModelCallError
+            status = getattr(error, "status_code", None)
+            # once a model has replied, key and name are right, and a refusal has another reason
+            kind: type[RasError] = ModelRefused if status in _UNUSABLE and not self._has_replied else ModelCallError
             if overflow := read_overflow(error):
                 kind = PromptTooLong
                 self._window.learn(overflow, estimate_turns(request.turns), self.window)
-            status = getattr(error, "status_code", None)
             remedy = f"; {_REMEDIES[status]}" if status in _REMEDIES else ""
             if why := without_secrets(diagnosis(error, self.endpoint), self.model):
                 remedy = f": {why}"

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import islice
 
 from ras_agent.calling import acall
-from ras_agent.errors import RasError
+from ras_agent.errors import ModelRefused, RasError
 from ras_agent.protocols import Extractor
 from ras_agent.records import Extraction, Failure, Passage
 from ras_agent.tools.index.stated_facts import stated_facts
@@ -65,6 +65,8 @@ def _read(extractor: Extractor, passage: Passage) -> Extraction:
         return Extraction(stated)
     try:
         return _of(passage, extractor.extract([passage]))
+    except ModelRefused:  # so would every other passage
+        raise
     except RasError as error:
         return _failed(passage, error)
 
@@ -75,6 +77,8 @@ async def _aread(extractor: Extractor, passage: Passage) -> Extraction:
         return Extraction(stated)
     try:
         return _of(passage, await acall(extractor, "extract", [passage]))
+    except ModelRefused:  # so would every other passage
+        raise
     except RasError as error:
         return _failed(passage, error)
 

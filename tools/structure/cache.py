@@ -202,6 +202,10 @@ class _RecordingLedger(Ledger):
         self._run.record(call, reserved)
         self.calls.append(call)
 
+    def add(self, call: Call) -> None:
+        self._run.add(call)
+        self.calls.append(call)
+
     def release(self, reserved: int = 0) -> None:
         self._run.release(reserved)
 

@@ -191,3 +191,26 @@ def test_a_try_in_time_and_the_answer_are_waited_for(
         model = scripted_model(Busy(), "at last")
         chat = Chat(model, settings=replace(settings, timeout=60.0), limiter=Limiter(clock=settings.clock))
         assert chat.complete(REQUEST).text == "at last"
+
+
+# ---- tokens
+
+
+def test_tokens_that_no_server_reports_are_estimated(scripted_llm: Any) -> None:
+    scripted_llm.script({"reply": "Alexander Graham Bell", "fields": {"usage": None}})
+    with metered(Ledger("planner")) as ledger:
+        as_chat(scripted_llm.spec).complete(REQUEST)
+    (call,) = ledger.calls
+    assert (call.estimated, call.input_tokens > 0, call.output_tokens > 0) == (True, True, True)
+
+
+def test_a_call_that_would_pass_max_tokens_is_not_made(scripted_llm: Any) -> None:
+    scripted_llm.script({"reply": "Bell", "repeat": True})
+    chat, request = as_chat(scripted_llm.spec), replace(REQUEST, most=500)
+    with metered(Ledger("answerer", limits=Limits(max_tokens=200))):
+        chat.complete(request)
+    (asked,) = scripted_llm.requests()
+    assert 100 < asked["max_tokens"] < 200  # what the prompt leaves
+    with metered(Ledger("answerer", limits=Limits(max_tokens=50))), pytest.raises(BudgetExceeded, match="max_tokens"):
+        chat.complete(request)
+    assert len(scripted_llm.requests()) == 1

@@ -9,7 +9,7 @@ import pytest
 from langchain_openai import ChatOpenAI
 
 from ras_agent.budget import Ledger, metered
-from ras_agent.errors import ModelCallError
+from ras_agent.errors import ModelCallError, ModelRefused
 from ras_agent.prompts import Turn
 from ras_agent.tools.chat.client import Chat, ChatSettings, Reply, Request, as_chat
 from ras_agent.tools.chat.http import openai_clients
@@ -134,7 +134,7 @@ async def test_a_refusal_is_final_names_the_endpoint_and_shows_no_key(
 ) -> None:
     monkeypatch.setenv("VLLM_API_KEY", "plainsecret")
     scripted_llm.script({"status": status, "reply": "no entry with plainsecret"})
-    with pytest.raises(ModelCallError) as caught:
+    with pytest.raises(ModelRefused) as caught:
         await complete(as_chat(scripted_llm.spec), Request(TURNS))
     message = str(caught.value)
     assert message.startswith(f"{scripted_llm.spec} failed after 1 try: ")

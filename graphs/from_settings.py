@@ -70,12 +70,13 @@ def roles_of(
     parts = _chosen(spec, settings, planner, extractor, answerer)
     options = _options(settings) | ({"task": task} if task else {})
     style, fixed = settings.style or spec.style, preset_named(preset, from_memory=settings.from_memory)
+    answering = options | fixed.answering | {"style": style, "answer_tokens": settings.answer_tokens}
     planning = options | (fixed.planning if spec.presets else {})
     return Roles(
         graph=graph,
         planner=_planner(spec, parts["planner"], planning) if "planner" in parts else None,
         extractor=extractor_from_settings(settings, parts["extractor"]) if "extractor" in parts else None,
-        answerer=resolve_answerer(parts["answerer"], **options, style=style, **fixed.answering),
+        answerer=resolve_answerer(parts["answerer"], **answering),
         retriever=resolve_retriever(
             retriever or settings.retriever,
             settings.index if index is None else index,

@@ -117,6 +117,9 @@ class Settings(BaseModel):
     max_seconds: PositiveFloat | None = _LIMITS(None, "Most seconds; if not set, no limit.")
 
     style: AnswerStyle | None = _ANSWERS(None, "Form of the answer; if not set, the one that fits the graph.")
+    answer_tokens: PositiveInt | None = _ANSWERS(
+        None, "Most tokens of an answer; if not set, those of the benchmark, or 2048."
+    )
     few_shot: bool = _MODELS(False, "Worked examples in the prompts, or none.", "--few-shot/--zero-shot")
     prompts: Path | None = _MODELS(None, "Folder of your own prompts.")
     triple_cache: Path | None = _MODELS(None, "File that stores the facts of each passage, read once for all runs.")

@@ -70,7 +70,7 @@ class Benchmark:
     for a model without one, "answer_citing" to have nodes and edges of the graph listed. Short-form questions have
     none (RAS, Table 5).
     files: official file names by split. counts: how many questions a file of that name holds. sha256: its digest.
-    answer_tokens: how long an answer may get, in tokens (RAS, appendix F).
+    answer_tokens: how long a chat model's answer may get, unless a setting says otherwise (RAS, appendix F).
     given: what RAS does with the questions' contexts: their union is the corpus to search, or they are the passages of
     the first hop (`seed`), or the only passages there are (`static`).
     gold_by: how gold passages are named; a plain file may differ, and `Question.by_title` has the last word.

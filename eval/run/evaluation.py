@@ -32,7 +32,7 @@ from ras_agent.tools.roles import role_name
 from ras_agent.tools.spread.pool import Order, Pool
 
 # how models are asked, beside the limits; where replies are kept and how fast they come changes no figure
-_ASKING = ("preset", "style", "few_shot", "temperature")
+_ASKING = ("preset", "style", "answer_tokens", "few_shot", "temperature", "context_window")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ def prepare_run(
         raise SettingsError("this run asks something that no other process can make; leave --engine away")
     asked, settings = material.asked, run.settings
     wanted = _metrics(asked, run.metrics, run.retrieval_only)
-    settings = settings if settings.style else settings.model_copy(update={"style": _style(settings, asked)})
+    settings = _asked_for(settings, asked)
     specs = {} if run.retrieval_only else role_specs(settings)
     roles = {**{role: role_name(spec) for role, spec in specs.items()}, "retriever": settings.retriever, **run.roles}
     roles = roles if run.only_roles is None else dict(run.only_roles)
@@ -247,9 +247,14 @@ def _metrics(asked: Benchmark, chosen: Sequence[str], retrieval_only: bool) -> t
     return names
 
 
-def _style(settings: Settings, asked: Benchmark) -> str:
-    """Return the form of the answer: a graph may have one of its own for short answers, as IRCoT's reader."""
-    return graph_spec(settings.graph).style if asked.style == "short" else asked.style
+def _asked_for(settings: Settings, asked: Benchmark) -> Settings:
+    """Return settings with the benchmark's form and length of the answer, where they have none.
+
+    A graph may have a form of its own for short answers, as IRCoT's reader.
+    """
+    style = graph_spec(settings.graph).style if asked.style == "short" else asked.style
+    chosen = {"style": settings.style or style, "answer_tokens": settings.answer_tokens or asked.answer_tokens}
+    return settings.model_copy(update=chosen)
 
 
 def _kept_beside(settings: Settings, folder: RunFolder) -> Settings:

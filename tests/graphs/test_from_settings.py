@@ -51,6 +51,14 @@ def test_few_shot_and_task_reach_the_roles_of_ircot(monkeypatch: pytest.MonkeyPa
         assert role._task == "Name a river."
 
 
+def test_window_and_length_of_the_answer_reach_the_roles(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VLLM_API_KEY", "none")
+    settings = Settings(llm="vllm:http://127.0.0.1:9/v1#m", context_window=4096, answer_tokens=50)
+    roles = roles_of("ras", settings, CORPUS)
+    assert {role._chat.window for role in (roles.planner, roles.extractor, roles.answerer)} == {4096}
+    assert roles.answerer._most == 82  # the answer, "Answer:" and its numbers
+
+
 def test_a_graphs_own_kind_of_planner_is_made_of_what_the_user_writes(registered: Any) -> None:
     made: list[object] = []
 

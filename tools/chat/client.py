@@ -157,8 +157,10 @@ class Chat:
         self._retry = settings.retry or (RetryPolicy(attempts=1) if retries_itself(model) else RetryPolicy())
         self.limiter = limiter or shared_limiter(self.endpoint, self.settings.rates, self.settings.clock)
         self._window = shared_window(self.endpoint)
-        self._stated_window = self.settings.context_window or stated_window(model) or UNKNOWN_WINDOW
-        self._thinks = writes_thoughts(model)
+        models = chat_models_in(model)
+        stated = min(filter(None, map(stated_window, models)), default=UNKNOWN_WINDOW)
+        self._stated_window = self.settings.context_window or stated
+        self._thinks = any(map(writes_thoughts, models))
         self._has_replied = False
         self._cache = ReplyCache(self.settings.cache) if self.settings.cache else None
         # two, because a thread that waited for a coroutine of its own event loop would wait for ever

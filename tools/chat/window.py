@@ -180,7 +180,7 @@ def read_overflow(error: BaseException | None) -> Overflow | None:
     """
     for link in causes(error):
         status = getattr(link, "status_code", None)
-        text = " ".join(_told(link))
+        text = " ; ".join(_told(link))
         known = any(base.__name__ == "ContextOverflowError" for base in type(link).__mro__)
         if status in _OTHER_REASONS:
             return None
@@ -194,11 +194,14 @@ def _told(error: BaseException) -> Iterator[str]:
     yield str(error)
     body = getattr(error, "body", None)
     if isinstance(body, dict):
-        yield " ".join(f"{name}: {value}" for name, value in body.items())
+        yield from (f"{name}: {value}" for name, value in body.items())
+    elif isinstance(body, str):
+        yield body
 
 
 def _number(pattern: re.Pattern[str], text: str) -> int | None:
-    found = pattern.search(text)
-    digits = next(filter(None, found.groups())) if found else None
-    number = int(re.sub(r"\D", "", digits)) if digits else 0
-    return number if number >= _LEAST else None
+    for found in pattern.finditer(text):
+        number = int(re.sub(r"\D", "", next(filter(None, found.groups()))))
+        if number >= _LEAST:  # no status, nor another small number beside the words
+            return number
+    return None

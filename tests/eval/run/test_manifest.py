@@ -8,8 +8,11 @@ import pytest
 
 import ras_agent
 from ras_agent.budget import Limits
+from ras_agent.eval.benchmarks import benchmark as find_benchmark
 from ras_agent.eval.question import Question
+from ras_agent.eval.run.evaluation import _asked_for
 from ras_agent.eval.run.manifest import differences, git_commit, manifest_of
+from ras_agent.settings import Settings
 
 
 def _manifest(*questions: Question) -> dict[str, Any]:
@@ -48,3 +51,20 @@ def test_a_checkout_is_named_by_its_commit_and_by_its_changes(tmp_path: Path, mo
     assert git_commit() == git("rev-parse", "HEAD")
     package.write_text("changed = True\n")
     assert git_commit() == git("rev-parse", "HEAD") + "+changes"
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "settings", "style", "tokens"),
+    [
+        ("hotpotqa", Settings(), "short", 100),
+        ("arc-challenge", Settings(), "choice", 50),
+        ("asqa", Settings(), "long", 300),
+        ("asqa", Settings(answer_tokens=1000, style="short"), "short", 1000),
+        ("hotpotqa", Settings(graph="ircot"), "reader", 100),
+    ],
+)
+def test_the_benchmark_says_how_long_an_answer_may_get_where_no_setting_does(
+    benchmark: str, settings: Settings, style: str, tokens: int
+) -> None:
+    asked = _asked_for(settings, find_benchmark(benchmark))
+    assert (asked.style, asked.answer_tokens) == (style, tokens)

@@ -1,5 +1,6 @@
 """A model's window: what a text takes of it, what models and servers say of it, and what is asked after a refusal."""
 
+import json
 import re
 from types import SimpleNamespace
 from typing import Any
@@ -172,6 +173,26 @@ def test_a_model_says_its_window_itself() -> None:
     assert stated_window(type("ChatOllama", (), {"num_ctx": None})()) == 4096
 
 
+def test_ollama_is_told_the_window_that_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[dict[str, Any]] = []
+
+    def build(spec: str, **options: Any) -> SimpleNamespace:
+        given.append(options)
+        return SimpleNamespace(model="llama3.2", num_ctx=options.get("num_ctx"))
+
+    monkeypatch.setattr("langchain.chat_models.init_chat_model", build)
+    build_chat_model("ollama:llama3.2", context_window=16_384)
+    build_chat_model("ollama:llama3.2")
+    build_chat_model("mistralai:mistral-small", context_window=16_384)
+    assert [options.get("num_ctx") for options in given] == [16_384, None, None]
+
+
+def test_of_a_model_with_fallbacks_the_smallest_window_counts() -> None:
+    pytest.importorskip("langchain_openai")
+    models = [build_chat_model(f"vllm:http://127.0.0.1:9/v1#{name}") for name in ("gpt-4o", "gpt-4")]
+    assert as_chat(models[0].with_fallbacks(models[1:])).window == 8192
+
+
 def test_langchain_knows_the_windows_of_models() -> None:
     pytest.importorskip("langchain_openai")
     model = build_chat_model("vllm:http://127.0.0.1:9/v1#gpt-4")
@@ -256,6 +277,43 @@ def test_what_does_not_fit_is_asked_in_parts(scripted_model: Any) -> None:
 
     converse(chat, in_parts(chat, range(3000), lambda part: words(2 * len(part)), halves, read))
     assert seen == [range(750), range(750, 1500), range(1500, 2250), range(2250, 3000)]
+
+
+NUMBERS = "This model's maximum context length is 4096 tokens. However, your request has 20000 input tokens."
+EXCEEDS = "the request exceeds the available context size"
+TGI = "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: 20000 `inputs` tokens and 512"
+OVER_HTTP: dict[str, tuple[int, dict[str, Any]]] = {
+    "OpenAI": (400, {"error": {"message": NUMBERS, "type": "invalid", "code": "context_length_exceeded"}}),
+    "vLLM": (400, {"object": "error", "message": NUMBERS, "type": "BadRequestError", "param": None, "code": 400}),
+    "llama.cpp": (400, {"error": {"code": 400, "message": EXCEEDS, "n_prompt_tokens": 20_000, "n_ctx": 4096}}),
+    "an older llama.cpp": (500, {"error": {"code": 500, "message": f"{EXCEEDS} (4096 tokens)"}}),
+    "TGI": (422, {"error": TGI, "error_type": "validation"}),
+    "a proxy": (413, {"error": {"message": "Limit 4096, Requested 20000, please reduce your message"}}),
+    "an error under status 200": (200, {"error": {"message": NUMBERS, "code": 400}}),
+}
+
+
+@pytest.mark.parametrize(
+    ("server", "streamed"),
+    [*((server, False) for server in OVER_HTTP), *((server, True) for server in OVER_HTTP if OVER_HTTP[server][0] != 200)],
+)
+def test_every_servers_refusal_is_read_over_http(
+    scripted_llm: Any, settings: ChatSettings, server: str, streamed: bool
+) -> None:
+    status, body = OVER_HTTP[server]
+    scripted_llm.script({"status": status, "body": json.dumps(body)}, {"reply": "yes"})
+
+    def render(room: int) -> Request:
+        return Request(words(room).turns, (lambda text: None) if streamed else None)
+
+    def dialogue(chat: Any) -> Dialogue[str]:
+        _, reply = yield from fitted(chat, 512, render)
+        return reply.text
+
+    chat = as_chat(scripted_llm.spec, settings)
+    assert converse(chat, dialogue(chat)) == "yes"
+    assert len(scripted_llm.requests()) == 2
+    assert chat.window <= 4096
 
 
 # ---- each role

@@ -9,9 +9,11 @@ read in each. The table is markdown; docs/windows.md shows it.
 
 from __future__ import annotations
 
+import argparse
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.resources import files
 from itertools import cycle
 from typing import Any
@@ -20,10 +22,10 @@ from ras_agent import create_ircot_agent, create_ras_agent
 from ras_agent.budget import Limits
 from ras_agent.eval.bench.loopback_model import Loopback, serving
 from ras_agent.records import Hit, Passage
+from ras_agent.settings import Settings
 
 QUESTION = "Which river flows through the city where the inventor of the telephone was born?"
 LENGTH, HOPS, K = 1000, 5, 5
-WINDOWS = (None, 32_768, 8192, 4096)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ def passages(count: int = HOPS * K) -> Iterator[Passage]:
         yield Passage(f"p{number}", text[:LENGTH], f"{first['title']} {number}")
 
 
-def ras(model: Loopback, preset: str | None = None) -> Run:
+def ras(model: Loopback, preset: str | None = None, settings: Settings | None = None) -> Run:
     """Answer the question by RAS."""
     agent = create_ras_agent(
         planner=model.spec("explorer"),
@@ -73,6 +75,7 @@ def ras(model: Loopback, preset: str | None = None) -> Run:
         retriever=New(tuple(passages())),
         limits=Limits(max_hops=HOPS, k=K),
         preset=preset,
+        settings=settings,
     )
     return Run(dict(agent.invoke({"question": QUESTION})), model.counts())
 
@@ -98,12 +101,17 @@ def row(name: str, window: int | None, run: Run) -> str:
     return f"| {name} | {size} | {ending} | {steps} | {calls} | {counts['refused']} | {counts['longest']:,} | {told} |"
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Print the table."""
+    parser = argparse.ArgumentParser(
+        prog="python -m ras_agent.eval.bench.windows", description=(__doc__ or "").partition("\n")[0]
+    )
+    parser.add_argument("--windows", default="0,32768,8192,4096", help="tokens, with commas between them; 0: no limit")
+    windows = [int(size) or None for size in parser.parse_args(arguments).windows.split(",")]
     print("| loop | window | ended | hops | calls | refused | longest prompt | left out (role and hop) |")
     print("|---|---|---|---|---|---|---|---|")
-    for name, make in (("RAS", ras), ('RAS, preset "paper"', lambda model: ras(model, "paper")), ("IRCoT", ircot)):
-        for window in WINDOWS:
+    for name, make in (("RAS", ras), ('RAS, preset "paper"', partial(ras, preset="paper")), ("IRCoT", ircot)):
+        for window in windows:
             with serving(window=window) as model:
                 print(row(name, window, make(model)), flush=True)
 

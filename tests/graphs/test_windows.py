@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ras_agent.eval.bench.loopback_model import Loopback, serving
+from ras_agent.eval.bench.loopback_model import serving
 from ras_agent.eval.bench.windows import QUESTION, ircot, passages, ras
+from ras_agent.settings import Settings
 
 pytest.importorskip("langchain_openai")
 
@@ -42,10 +43,17 @@ def test_ircot_answers_after_five_hops_in_every_window(window: int) -> None:
     assert run.counts["longest"] < window
 
 
+@pytest.mark.parametrize("window", [4096, 8192])
+def test_in_a_window_that_is_set_no_prompt_is_refused(window: int) -> None:
+    with serving(window=window) as model:
+        run = ras(model, settings=Settings(context_window=window))
+    assert (run.out["failed"], run.counts["refused"]) == ("", 0)
+
+
 def test_a_run_leaves_out_the_same_each_time() -> None:
     def told() -> tuple[str, list[str]]:
         with serving(window=4096) as model:
-            run = ras(Loopback(int(model.root.rpartition(":")[2])))
+            run = ras(model)
             return run.out["answer"], run.left_out
 
     assert told() == told()

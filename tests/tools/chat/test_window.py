@@ -295,7 +295,10 @@ OVER_HTTP: dict[str, tuple[int, dict[str, Any]]] = {
 
 @pytest.mark.parametrize(
     ("server", "streamed"),
-    [*((server, False) for server in OVER_HTTP), *((server, True) for server in OVER_HTTP if OVER_HTTP[server][0] != 200)],
+    [
+        *((server, False) for server in OVER_HTTP),
+        *((server, True) for server in OVER_HTTP if OVER_HTTP[server][0] != 200),
+    ],
 )
 def test_every_servers_refusal_is_read_over_http(
     scripted_llm: Any, settings: ChatSettings, server: str, streamed: bool

@@ -21,6 +21,7 @@ from typer.testing import CliRunner
 
 from ras_agent.app.cli import build_program
 from ras_agent.app.sample import sample_passages
+from ras_agent.tools.index.store import PassageIndex
 
 Run = Callable[[list[str]], Any]
 ROOT = Path(__file__).resolve().parent.parent
@@ -29,6 +30,8 @@ _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```|((?:^ {4,}\S.*\n)+)", re.MULTILINE | 
 _MODEL = re.compile(r"(openai|anthropic|vllm):\S+")
 
 
+_STAND_INS = {"st:sentence-transformers/all-mpnet-base-v2": "minilm", "rmanluo/GFM-RAG-8M": "packaged"}
+"""What is asked for in place of what would be downloaded."""
 LIMITED = (["study", "oracles"], ["study", "ablations"], ["study", "retrieval"])
 ABSTAINED = 3
 """How `ask` ends where the texts do not hold the answer, as these small ones may not."""
@@ -109,6 +112,14 @@ def everything(tmp_path_factory: pytest.TempPathFactory, run: Run) -> Path:
             ):
                 done = run(["ras-agent", *command.split()])
                 assert done.exit_code == 0, done.output
+        mine = {"id": "m1", "question": "Where was Bell born?", "answers": ["Edinburgh"]}
+        own = PassageIndex.open("my.index").passages
+        _write(here / "mine.jsonl", [{**mine, "supporting_ids": [passage.id for passage in own]}])
+        assert run(["ras-agent", "kg", "export", "my.index", "DATA/NAME"]).exit_code == 0
+        start = {"id": "1", "question": "What is Edinburgh?", "answer": "A city", "supporting_documents": ["bell.md"]}
+        (here / "DATA/NAME/processed/stage1/test.json").write_text(
+            json.dumps([{**start, "start_nodes": {"entity": ["Edinburgh"]}}])
+        )
         for name, options in (("ras", ["--graph", "ras"]), ("single", ["--graph", "single-shot"])):
             words = f"ras-agent eval jsonl --data questions.jsonl --corpus corpus.jsonl --limit 2 --out runs/{name}"
             done = run([*words.split(), *options])
@@ -137,7 +148,7 @@ def test_a_block_of_commands_runs(
     monkeypatch.chdir(here)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     for words in commands:
-        given = [scripted_llm.spec if _MODEL.fullmatch(word) else word for word in words]
+        given = [scripted_llm.spec if _MODEL.fullmatch(word) else _STAND_INS.get(word, word) for word in words]
         if words[1] == "eval" or words[1:3] in LIMITED:
             given = [*_without(given, "--first", "--limit"), "--limit", "2"]
         done = run(given)

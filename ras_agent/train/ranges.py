@@ -37,10 +37,10 @@ SEED = Range(0, 2**63 - 1)
 def check_ranges(config: object, ranges: Mapping[str, Range]) -> None:
     """Raise SettingsError for the first field of `config` with a number out of its range, and name it as an option.
 
-    In a tuple, each number is checked.
+    In a tuple, each number is checked; None is no number.
     """
     for name, range_ in ranges.items():
         value = getattr(config, name)
-        for number in value if isinstance(value, tuple) else (value,):
+        for number in value if isinstance(value, tuple) else () if value is None else (value,):
             if not range_.holds(number):
                 raise SettingsError(f"--{name.replace('_', '-')} has to be {range_}, got {number}")

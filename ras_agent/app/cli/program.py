@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from ras_agent import __version__
-from ras_agent.app.cli import kg
+from ras_agent.app.cli import gfm, kg
 from ras_agent.app.cli.ask import ask, show
 from ras_agent.app.cli.doctor import doctor
 from ras_agent.app.cli.eval_cost import eval_cost
@@ -39,6 +39,8 @@ COMMANDS: dict[str, tuple[str, Callable[..., None]]] = {
     "kg delete": (_TEXTS, kg.delete),
     "kg stats": (_TEXTS, kg.stats),
     "kg export": (_TEXTS, kg.export),
+    "kg examples": (_TEXTS, gfm.examples),
+    "kg train": (_TEXTS, gfm.train),
     "eval": (_EVALUATION, evaluate),
     "report": (_EVALUATION, report),
     "study": (_EVALUATION, study),

@@ -68,7 +68,8 @@ def completion_example(
 ) -> GFMExample:
     """Draw facts to complete: the relation is the question, one end the start, the other the target.
 
-    The loss reads the target and `negatives` other entities. The facts are taken out of the graph, in both directions.
+    The loss reads the target and `negatives` other entities, none of which completes the same fact. The facts are taken
+    out of the graph, in both directions; what else it states of the same two entities stays.
     Raises SettingsError for a set without any fact.
     """
     if without := [one.name for one in sets if not one.kg.manifest.facts]:
@@ -93,10 +94,11 @@ def completion_example(
     begins, wanted = np.where(turned, source, target), np.where(turned, target, source)
     start[rows, begins] = 1
     targets[rows, wanted] = 1
-    others = rng.integers(0, graph.entities, (len(picked), negatives))
-    vectors = graph.vectors[np.where(turned, relation + relations, relation)]
-    read = np.concatenate((wanted[:, None], others), axis=1)
-    return GFMExample(chosen.name, _without(graph, target, source), vectors, start, targets, read)
+    asked = np.where(turned, relation + relations, relation)
+    others = [_others(graph, begin, kind, negatives, rng) for begin, kind in zip(begins, asked, strict=True)]
+    read = np.concatenate((wanted[:, None], np.stack(others)), axis=1)
+    left = _without(graph, target, source, relation, relations)
+    return GFMExample(chosen.name, left, graph.vectors[asked], start, targets, read)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +145,7 @@ def pick_documents(kg: KGIndex, questions: Sequence[LinkedQuestion], size: int, 
 
 
 def part_of(kg: KGIndex, documents: Ints, inverse: Floats, toward: str = "head") -> GraphPart:
-    """Return the part of `kg` that `documents`, ascending, state, with the equivalences between its entities.
+    """Return the part of `kg` that `documents`, ascending, state, with what no document states of its entities.
 
     inverse: (R, text width), the vectors of the inverse relations. Raises ValueError for a graph without vectors.
     """
@@ -153,15 +155,16 @@ def part_of(kg: KGIndex, documents: Ints, inverse: Floats, toward: str = "head")
     chosen[documents] = True
     sources = chosen[kg.arrays.sources["document"]]
     stated = np.zeros(len(kg.edges), dtype=bool)
-    edge = np.repeat(np.arange(len(kg.edges)), np.diff(kg.arrays.source_starts))
-    stated[edge[sources]] = True
+    sizes = np.diff(kg.arrays.source_starts)
+    stated[np.repeat(np.arange(len(kg.edges)), sizes)[sources]] = True
     by_document = kg.documents_to_entities
     named = np.concatenate([by_document.row(int(document)) for document in documents])
     entities = np.unique(named).astype(np.int64)
     inside = np.zeros(len(kg.entities), dtype=bool)
     inside[entities] = True
-    alike = np.asarray(kg.edges)[kg.equivalences.start :]
-    stated[kg.equivalences.start :] = inside[alike[:, 0]] & inside[alike[:, 2]]
+    # no document states an equivalence, nor some imported facts
+    alone, ends = sizes == 0, np.asarray(kg.edges)
+    stated[alone] = inside[ends[alone, 0]] & inside[ends[alone, 2]]
     edges = np.asarray(kg.edges)[stated].astype(np.int64)
     relations, edges[:, 1] = np.unique(edges[:, 1], return_inverse=True)
     edges[:, [0, 2]] = np.searchsorted(entities, edges[:, [0, 2]])
@@ -179,10 +182,25 @@ def _graph_of(chosen: GFMSet, documents: Ints) -> GFMGraph:
     return part_of(chosen.kg, np.sort(documents).astype(np.int64), chosen.inverse, chosen.config.toward).graph
 
 
-def _without(graph: GFMGraph, first: Ints, second: Ints) -> GFMGraph:
-    """Return the graph without the messages between each of the entities `first` and its partner in `second`."""
-    key = np.minimum(graph.target, graph.source) * graph.entities + np.maximum(graph.target, graph.source)
-    left = ~np.isin(key, np.minimum(first, second) * graph.entities + np.maximum(first, second))
+def _others(graph: GFMGraph, begin: int, relation: int, count: int, rng: np.random.Generator) -> Ints:
+    """Draw `count` entities that no fact joins to `begin` by `relation`; any where there is none."""
+    messages = slice(graph.indptr[begin], graph.indptr[begin + 1])
+    true = np.unique(graph.source[messages][graph.relation[messages] == relation])
+    if len(true) == graph.entities:
+        return rng.integers(0, graph.entities, count)
+    drawn = rng.integers(0, graph.entities - len(true), count)
+    # the drawn-th entity of those that are not among `true`
+    return drawn + np.searchsorted(true - np.arange(len(true)), drawn, side="right")
+
+
+def _without(graph: GFMGraph, target: Ints, source: Ints, relation: Ints, relations: int) -> GFMGraph:
+    """Return the graph without the messages of some facts (F,), and without those of their inverses."""
+
+    def key(target: Ints, source: Ints, relation: Ints) -> Ints:
+        return (relation * graph.entities + target) * graph.entities + source
+
+    gone = np.concatenate((key(target, source, relation), key(source, target, relation + relations)))
+    left = ~np.isin(key(graph.target, graph.source, graph.relation), gone)
     indptr = np.concatenate(([0], np.cumsum(left)))[graph.indptr]
     return replace(graph, indptr=indptr, source=graph.source[left], relation=graph.relation[left])
 

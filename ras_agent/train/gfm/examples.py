@@ -1,10 +1,13 @@
 """Write the sets that the GFM network is trained on: knowledge graphs, with questions and what supports them.
 
+    python -m ras_agent.train.gfm.examples --index my.index --questions questions.jsonl --out SETS/mine
     python -m ras_agent.train.gfm.examples --data DATA --out SETS
 
-DATA is a folder with hotpotqa_train, musique_train200 and 2wikimultihopqa's corpus. Each set becomes a folder as
-ras_agent.train.gfm.sets describes it; the offline extractor reads the facts of its graph, and the packaged MiniLM makes
-the vectors. Pseudo questions are made from the passages' sentences (ras_agent.train.pseudo_questions) and added;
+The first takes the graph of an index, whichever extractor and embedder made it, and a question file of any benchmark
+that names what supports its questions (`ras-agent kg examples` is the same). The second makes the sets of the network
+that ships: DATA is a folder with hotpotqa_train, musique_train200 and 2wikimultihopqa's corpus; the offline extractor
+reads the facts, and the packaged MiniLM makes the vectors. Each set becomes a folder as ras_agent.train.gfm.sets
+describes it. Pseudo questions are made from the passages' sentences (ras_agent.train.pseudo_questions) and added;
 2WikiMultihopQA's corpus comes without questions and has these alone.
 """
 
@@ -12,15 +15,21 @@ from __future__ import annotations
 
 import argparse
 import random
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from ras_agent.errors import SettingsError, UnknownName
+from ras_agent.errors import IndexMismatch, IngestError, SettingsError, UnknownName
+from ras_agent.eval.benchmarks import benchmark
+from ras_agent.eval.question import Question
 from ras_agent.program import run_program
 from ras_agent.records import Passage
+from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.disk import write_generation
 from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.kg.linked_graph import LinkedGraph
 from ras_agent.tools.kg.passage_facts import PassageFacts, facts_in
 from ras_agent.tools.offline.roles import offline_extractor
 from ras_agent.train.data import training_set, two_wiki_passages
@@ -56,22 +65,87 @@ def write_set(
 ) -> KGIndex:
     """Write a set's graph and questions, with at most `most` pseudo questions, by default all."""
     kg = KGIndex.in_memory(facts_of(passages), embedder="minilm", extractor="offline")
-    (folder / "graph").mkdir(parents=True, exist_ok=True)
-    write_generation(folder / "graph", kg.arrays, kg.manifest)
+    _write(folder, kg, questions, _pseudo(passages, seed, most))
+    return kg
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenSet:
+    """Reports a set: its graph, how many labelled and pseudo questions it has, and what was left out."""
+
+    graph: KGIndex
+    labelled: int
+    pseudo: int
+    skipped: tuple[str, ...] = ()
+
+
+def write_set_of(
+    index: PassageIndex, questions: Sequence[Question], folder: Path, seed: int = 0, pseudo: int | None = 0
+) -> WrittenSet:
+    """Write a set of the graph of `index` and of `questions`, with at most `pseudo` pseudo questions; None for all.
+
+    What supports a question is named by the id or the title of passages or of documents; all pieces of a document that
+    was cut support it. Questions none of whose passages the graph knows are left out. Raises IndexMismatch for an index
+    without a graph, or a graph without vectors, and IngestError where no question is left.
+    """
+    linked = LinkedGraph.of(index)
+    kg = linked.graph
+    if kg.manifest.embedder is None:
+        raise IndexMismatch(
+            f"the knowledge graph of {index.path} holds no vectors: build it with an embedder, "
+            f"`ras-agent kg build {index.path} --embedder minilm`"
+        )
+    known = set(kg.documents)
+    names: dict[str, list[str]] = defaultdict(list)
+    for passage in index.passages:
+        if passage.id in known:
+            for name in {passage.id, passage.document_id, passage.title} - {""}:
+                names[name].append(passage.id)
+    asked, skipped = [], []
+    for one in questions:
+        found = [passage for name in one.supporting for passage in ([name] if name in known else names.get(name, ()))]
+        if found:
+            start = tuple(map(str, one.metadata.get("start_nodes", ())))
+            asked.append(GFMQuestion(one.question, tuple(dict.fromkeys(found)), start=start))
+        else:
+            named = f"none of {', '.join(one.supporting[:3])}" if one.supporting else "no passage"
+            skipped.append(f"question {one.id}: {named} in the graph supports it")
+    made = [] if pseudo == 0 else _pseudo([one for one in index.passages if one.id in known], seed, pseudo)
+    if not asked and not made:
+        raise IngestError(f"no question is left to train on: {skipped[0] if skipped else 'the file holds none'}")
+    kg = KGIndex(kg.arrays, kg.manifest, linked.embedder, kg.path)
+    _write(folder, kg, asked, made)
+    return WrittenSet(kg, len(asked), len(made), tuple(skipped))
+
+
+def _pseudo(passages: Sequence[Passage], seed: int, most: int | None) -> list[GFMQuestion]:
     made = [
         GFMQuestion(question, tuple(passage.id for passage in support), "pseudo")
         for question, support in supported_questions(passages, _PER_PASSAGE, _TWO_HOP, seed)
     ]
-    if most is not None and len(made) > most:
-        made = random.Random(seed).sample(made, most)
-    write_linked(folder, kg, [*questions, *made])
-    return kg
+    return made if most is None or len(made) <= most else random.Random(seed).sample(made, most)
+
+
+def _write(folder: Path, kg: KGIndex, labelled: Sequence[GFMQuestion], pseudo: Sequence[GFMQuestion]) -> None:
+    (folder / "graph").mkdir(parents=True, exist_ok=True)
+    write_generation(folder / "graph", kg.arrays, replace(kg.manifest, generation=0))
+    write_linked(folder, kg, [*labelled, *pseudo])
+
+
+def described(made: WrittenSet, folder: Path) -> str:
+    """Return one line about a set, and one for each question that was left out."""
+    line = f"{folder} {made.labelled} questions · {made.pseudo} pseudo questions · {made.graph.manifest.facts:,} facts"
+    return "\n".join((line, *(f"left out  {reason}" for reason in made.skipped)))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Write the sets."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True)
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--data", type=Path, help="the folder of the training sets of the network that ships")
+    source.add_argument("--index", type=Path, help="an index with a knowledge graph")
+    parser.add_argument("--questions", type=Path, help="a question file, with --index")
+    parser.add_argument("--benchmark", default="jsonl", help="the form of the question file (jsonl)")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--sets", default=",".join(SETS), help="parted by commas")
     parser.add_argument("--pseudo", type=int, help="at most so many pseudo questions a set (all)")
@@ -82,6 +156,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise UnknownName("set", name, tuple(SETS))
     if given.pseudo is not None and given.pseudo < 0:
         raise SettingsError(f"--pseudo has to be at least 0, got {given.pseudo}")
+    if given.index is not None:
+        if given.questions is None:
+            raise SettingsError("--index needs --questions, the file of what to train on")
+        index = PassageIndex.open(given.index)
+        asked = benchmark(given.benchmark).load(given.questions)
+        print(described(write_set_of(index, asked, given.out, pseudo=given.pseudo), given.out))
+        return
     for name in names:
         kg = write_set(given.out / name, *SETS[name](given.data), most=given.pseudo)
         print(f"{name}: {kg.manifest}", flush=True)

@@ -19,10 +19,11 @@ import numpy as np
 from ras_agent.arrays import Floats, Ints
 from ras_agent.errors import IndexMismatch, IndexNotFound, IngestError, SettingsError
 from ras_agent.eval.question_file import read_records
+from ras_agent.tools.embed.embedders import query_vector
 from ras_agent.tools.gfm.weights import GFMConfig
 from ras_agent.tools.kg.disk import read_kg_manifest
 from ras_agent.tools.kg.index import KGIndex
-from ras_agent.tools.kg.link import EntityLinker
+from ras_agent.tools.kg.link import EntityLinker, Linking
 from ras_agent.tools.retrieve.gfm import inverse_vectors, start_of
 
 _KINDS = ("labelled", "pseudo")
@@ -32,11 +33,15 @@ _REMEDY = "write the set anew with `python -m ras_agent.train.gfm.examples`"
 
 @dataclass(frozen=True, slots=True)
 class GFMQuestion:
-    """Holds a question and the ids of the passages that support its answer. kind: "labelled" or "pseudo"."""
+    """Holds a question and the ids of the passages that support its answer.
+
+    kind: "labelled" or "pseudo". start: the names of the entities that it starts from, where somebody has linked it.
+    """
 
     question: str
     supporting: tuple[str, ...]
     kind: str = "labelled"
+    start: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +85,8 @@ def load_sets(folders: Sequence[Path], config: GFMConfig, share: float = 1.0) ->
     return sets
 
 
-def text_model_of(folders: Sequence[Path], width: int) -> str:
-    """Return the name of the encoder that made the sets' vectors, empty if they have none.
+def text_model_of(folders: Sequence[Path], width: int | None = None) -> tuple[str, int | None]:
+    """Return the name and the width of the encoder that made the sets' vectors, "" and `width` if they have none.
 
     Raises IndexNotFound for a folder that is no set, IndexMismatch where vectors are not of `width` or of one encoder.
     """
@@ -92,9 +97,9 @@ def text_model_of(folders: Sequence[Path], width: int) -> str:
     if others:
         listed = ", ".join(f"{folder}: {encoder or 'none'}" for folder, encoder in encoders.items())
         raise IndexMismatch(f"the sets hold vectors of several encoders ({listed}): write them with one")
-    if first and first.dimension != width:
+    if first and width is not None and first.dimension != width:
         raise IndexMismatch(f"the sets hold vectors of {first}: train with --text-width {first.dimension}")
-    return first.name if first else ""
+    return (first.name, first.dimension) if first else ("", width)
 
 
 def share_of(questions: Sequence[LinkedQuestion], share: float) -> list[LinkedQuestion]:
@@ -116,10 +121,14 @@ def link_questions(kg: KGIndex, questions: Sequence[GFMQuestion]) -> list[Linked
     """
     if kg.embedder is None:
         raise ValueError("the knowledge graph holds no vectors: build it with an embedder")
-    linkers = {"labelled": EntityLinker(kg, kg.embedder), "pseudo": EntityLinker(kg)}
-    vectors = kg.embedder.embed([one.question for one in questions])
+    known_starts = {one.question: one.start for one in questions if one.start}
+    linkers = {
+        "labelled": EntityLinker(kg, kg.embedder, linking=Linking(starts=known_starts)),
+        "pseudo": EntityLinker(kg),
+    }
     linked = []
-    for one, vector in zip(questions, vectors, strict=True):
+    for one in questions:
+        vector = query_vector(kg.embedder, one.question)
         start = start_of(linkers[one.kind].link(one.question), kg.document_frequency)
         supporting = [kg.document_id(name) for name in one.supporting]
         known = [number for number in supporting if number is not None]

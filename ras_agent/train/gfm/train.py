@@ -8,8 +8,8 @@ graph that some of its documents state: those that support the questions, those 
 others. The losses are the paper's eq. 11 to 13, and one for documents.
 
 With `--completion N` the first N steps complete facts instead: a fact is taken out of the graph, its relation is the
-question, one of its ends the start and the other the target. `--start-from FOLDER` begins with the weights of a network
-of the same shape, this package's or a published one.
+question, one of its ends the start and the other the target. `--start-from` begins with the weights of a network: a
+folder, an id on the Hugging Face hub, or `packaged`; its shape is then the default.
 
 Under torchrun each process takes steps of its own, and gradients are averaged. Started again with the same settings, a
 training goes on where it was saved; the rate falls to its least at the last of `--steps`, so more steps make another
@@ -37,8 +37,16 @@ from ras_agent.errors import SettingsError, WeightsError
 from ras_agent.eval.run.manifest import file_sha256
 from ras_agent.program import run_program
 from ras_agent.tools.gfm.network import GraphTensors, plain_scores
-from ras_agent.tools.gfm.weights import GFMConfig, initial_weights, load_gfm
+from ras_agent.tools.gfm.weights import (
+    PACKAGED_NAME,
+    GFMConfig,
+    initial_weights,
+    load_gfm,
+    same_encoder,
+    weights_folder,
+)
 from ras_agent.tools.kg.disk import read_kg_manifest
+from ras_agent.tools.retrieve.document_ranker import PACKAGED
 from ras_agent.train.gfm.batches import GFMExample, completion_example, retrieval_example
 from ras_agent.train.gfm.checkpoint import cut_metrics, resume, save
 from ras_agent.train.gfm.sets import GFMSet, load_sets, text_model_of
@@ -52,7 +60,7 @@ _LEAST = 1e-9  # keeps the logarithm of a document's score finite
 _RANGES = {
     **dict.fromkeys(("width", "layers", "text_width", "batch", "documents", "negatives", "save_every"), COUNT),
     **dict.fromkeys(("completion", "steps", "warmup"), NATURAL),
-    **dict.fromkeys(("rate", "decay", "document", "minutes"), AMOUNT),
+    **dict.fromkeys(("rate", "decay", "document", "minutes", "adversarial"), AMOUNT),
     **dict.fromkeys(("alpha", "labelled", "dropout"), SHARE),
     "seed": SEED,
     "clip": Range(0, sys.float_info.max, above=True),
@@ -65,7 +73,11 @@ class GFMTrainingConfig:
     """Holds everything that decides what comes out. Raises SettingsError for a number out of range, or nothing to do.
 
     sets: folders. out: the folder of the run.
+    width, layers, text_width, inverse: see GFMConfig; None for those of `start_from`, else 64, 6, the width of the
+        sets' vectors and "negated".
     alpha: the share of eq. 11 in the loss of retrieval (it is 1 in completion).
+    adversarial: the temperature at which eq. 11 weighs negatives by a softmax of their logits, 0.2 in the published
+        code; 0 to weigh them alike, as the paper does.
     document: the weight of the loss for documents, 0 in the paper.
     documents: the number of documents whose facts make a step's graph.
     negatives: the entities, next to the target, that the loss of completion reads.
@@ -73,15 +85,15 @@ class GFMTrainingConfig:
     share: of each set's questions that is used; a smaller share's questions are among a larger one's.
     dropout: the share of a question's entities that is left out, except the last.
     bf16: compute products in bfloat16. minutes: stop and save after so long.
-    start_from: a folder of weights to begin with.
+    start_from: the weights to begin with.
     """
 
     sets: tuple[Path, ...]
     out: Path
-    width: int = 64
-    layers: int = 6
-    text_width: int = 384
-    inverse: str = "negated"
+    width: int | None = None
+    layers: int | None = None
+    text_width: int | None = None
+    inverse: str | None = None
     seed: int = 0
     completion: int = 0
     steps: int = 4000
@@ -92,6 +104,7 @@ class GFMTrainingConfig:
     warmup: int = 200
     clip: float = 1.0
     alpha: float = 0.3
+    adversarial: float = 0.0
     document: float = 0.0
     negatives: int = 128
     labelled: float = 0.5
@@ -127,7 +140,8 @@ def contents_of(config: GFMTrainingConfig) -> dict[str, Any]:
         parts += [file_sha256(folder / name) for name in ("questions.jsonl", "questions.npz")]
         digests["sets"][f"{number} {folder.name}"] = hashlib.sha256(" ".join(parts).encode()).hexdigest()[:12]
     if config.start_from is not None:
-        files = (config.start_from / name for name in ("model.safetensors", "model.pth"))
+        folder = weights_folder(str(config.start_from))
+        files = (folder / name for name in ("model.safetensors", "model.pth"))
         digests["start_from"] = file_sha256(next(file for file in files if file.is_file()))[:12]
     return digests
 
@@ -142,7 +156,7 @@ def train(config: GFMTrainingConfig) -> dict[str, Any]:
     import torch
 
     rank, world, device = _process()
-    shape, weights = _begin(config)
+    config, shape, weights = _begin(config)
     weights = {name: tensor.to(device).requires_grad_() for name, tensor in weights.items()}
     optimiser = torch.optim.AdamW(list(weights.values()), lr=config.rate, weight_decay=config.decay)
     config.out.mkdir(parents=True, exist_ok=True)
@@ -207,9 +221,9 @@ def losses(
     if example.chosen is not None:
         chosen = torch.from_numpy(example.chosen).to(device)
         logits, targets = logits.gather(1, chosen), targets.gather(1, chosen)
-        found = {"entity": entity_loss(logits, targets)}
+        found = {"entity": entity_loss(logits, targets, config.adversarial)}
         return {"loss": found["entity"], **found}
-    found = {"entity": entity_loss(logits, targets), "ranking": ranking_loss(logits, targets)}
+    found = {"entity": entity_loss(logits, targets, config.adversarial), "ranking": ranking_loss(logits, targets)}
     total = config.alpha * found["entity"] + (1 - config.alpha) * found["ranking"]
     if config.document and example.shares is not None and example.wanted is not None:
         shares, wanted = example.shares.to(device), torch.from_numpy(example.wanted).to(device)
@@ -223,12 +237,22 @@ def _mean_over(values: Tensor, chosen: Tensor) -> Tensor:
     return (values * chosen).sum(-1) / chosen.sum(-1).clamp(min=1)
 
 
-def entity_loss(logits: Tensor, targets: Tensor) -> Tensor:
-    """Return eq. 11 of logits and targets (0 or 1), both (B, N): a scalar. All that is no target is negative."""
+def entity_loss(logits: Tensor, targets: Tensor, adversarial: float = 0.0) -> Tensor:
+    """Return eq. 11 of logits and targets (0 or 1), both (B, N): a scalar. All that is no target is negative.
+
+    adversarial: the temperature at which the published code weighs negatives by a softmax of their logits, through
+    which no gradient goes; 0 for the mean over them.
+    """
     from torch.nn.functional import logsigmoid
 
     positive = _mean_over(-logsigmoid(logits), targets)
-    negative = _mean_over(-logsigmoid(-logits), 1 - targets)
+    if not adversarial:
+        negative = _mean_over(-logsigmoid(-logits), 1 - targets)
+    else:
+        scaled = (logits.detach() / adversarial).masked_fill(targets > 0, -math.inf)
+        # a row of targets alone has no negative
+        shares = scaled.softmax(-1).nan_to_num(0)
+        negative = (-logsigmoid(-logits) * shares).sum(-1)
     return (positive + negative).mean()
 
 
@@ -256,25 +280,47 @@ def document_loss(logits: Tensor, shares: Tensor, targets: Tensor) -> Tensor:
     return _mean_over(logs.logsumexp(-1, keepdim=True) - logs, targets).mean()
 
 
-def _begin(config: GFMTrainingConfig) -> tuple[GFMConfig, dict[str, Tensor]]:
-    """Return the network's shape and its first weights."""
-    encoder = text_model_of(config.sets, config.text_width)
-    shape = GFMConfig(config.text_width, config.width, config.layers, encoder, inverse=config.inverse)
+def _begin(config: GFMTrainingConfig) -> tuple[GFMTrainingConfig, GFMConfig, dict[str, Tensor]]:
+    """Return the training with its network's shape filled in, that network's configuration and its first weights."""
+    encoder, dimension = text_model_of(config.sets, config.text_width)
     if config.start_from is None:
-        return shape, initial_weights(shape, config.seed)
-    known, weights = load_gfm(config.start_from)
-    if known.text_width != config.text_width:
-        raise WeightsError(
-            f"{config.start_from} reads vectors of width {known.text_width}, the sets hold width {config.text_width}: "
-            f"write the sets with its encoder, {known.text_model or 'which it does not name'}"
+        shape = GFMConfig(
+            text_width=dimension or GFMConfig.text_width,
+            width=config.width or 64,
+            layers=config.layers or 6,
+            text_model=encoder,
+            inverse=config.inverse or "negated",
+            ranker=asdict(PACKAGED),
         )
-    expected = replace(shape, toward=known.toward)
-    if (begun := replace(known, text_model=encoder)) != expected:
-        names = ("width", "layers", "inverse")
-        options = [(name, getattr(begun, name)) for name in names if getattr(begun, name) != getattr(expected, name)]
-        flags = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in options)
+        return _filled(config, shape), shape, initial_weights(shape, config.seed)
+    known, weights = load_gfm(weights_folder(str(config.start_from)))
+    its_encoder = known.text_model or "which it does not name"
+    if dimension is not None and known.text_width != dimension:
+        raise WeightsError(
+            f"{config.start_from} reads vectors of width {known.text_width}, the sets hold width {dimension}: "
+            f"write the sets with its encoder, {its_encoder}"
+        )
+    if encoder and known.text_model and not same_encoder(known.text_model, encoder):
+        raise WeightsError(
+            f"{config.start_from} reads vectors of {known.text_model}, the sets hold those of {encoder}: "
+            "write the sets with its encoder"
+        )
+    if known.question_prefix or known.relation_prefix:
+        raise WeightsError(
+            f"{config.start_from} reads texts with an instruction in front of them, and sets are written without: "
+            "start from other weights"
+        )
+    chosen = (("width", config.width), ("layers", config.layers), ("inverse", config.inverse))
+    if wrong := [name for name, value in chosen if value not in (None, getattr(known, name))]:
+        flags = " ".join(f"--{name.replace('_', '-')} {getattr(known, name)}" for name in wrong)
         raise WeightsError(f"{config.start_from} holds a network of another shape: train it with {flags}")
-    return expected, weights
+    ranker = asdict(PACKAGED) if str(config.start_from) == PACKAGED_NAME else known.ranker
+    shape = replace(known, text_model=encoder or known.text_model, ranker=ranker)
+    return _filled(config, shape), shape, weights
+
+
+def _filled(config: GFMTrainingConfig, shape: GFMConfig) -> GFMTrainingConfig:
+    return replace(config, width=shape.width, layers=shape.layers, text_width=shape.text_width, inverse=shape.inverse)
 
 
 def _example(sets: Sequence[GFMSet], config: GFMTrainingConfig, step: int, rank: int) -> GFMExample:
@@ -341,7 +387,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         elif field.type == "bool":
             parser.add_argument(name, action="store_true")
         else:
-            parse = {"int": int, "float": float, "str": str}.get(str(field.type), Path)
+            parse = {"int": int, "float": float, "str": str}.get(str(field.type).removesuffix(" | None"), Path)
             required = field.default is MISSING
             parser.add_argument(name, type=parse, required=required, default=None if required else field.default)
     given = vars(parser.parse_args(arguments))

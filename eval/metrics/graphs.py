@@ -10,6 +10,7 @@ from functools import partial
 from typing import Literal, NamedTuple
 
 from ras_agent.eval.metrics.answer_sets import SetScore, set_score
+from ras_agent.eval.metrics.answers import rouge_scorer
 from ras_agent.eval.metrics.registry import Outcome, metric
 from ras_agent.eval.question import Question
 from ras_agent.marks import OBJECT, PREDICATE, SUBJECT, Mark
@@ -85,6 +86,16 @@ def soft_triple_score(predicted: Iterable[TripleTexts], gold: Iterable[TripleTex
     return SetScore(precision, recall, 2 * precision * recall / both if both else 0.0)
 
 
+def triple_rouge(kind: str, predicted: Iterable[TripleTexts], gold: Iterable[TripleTexts]) -> float:
+    """Return ROUGE's F-measure of the triples' words against those of the gold ones, in their orders, in 0..1.
+
+    kind: "rouge1", "rouge2" or "rougeL". RAS measures text-to-triples so; the marks between the parts, which any two
+    lists of triples share, do not count here. Raises MissingExtra without the rouge-score package.
+    """
+    found, wanted = (" ".join(" ".join(triple) for triple in triples) for triples in (predicted, gold))
+    return float(rouge_scorer(kind).score(wanted, found)[kind].fmeasure)
+
+
 def entity_score(triples: Iterable[TripleTexts], answers: Iterable[str]) -> SetScore:
     """Score gold answers against the entities (heads and tails) of a retrieved graph, as LEGO-GraphRAG does."""
     entities = {canonical_key(triple[end]) for triple in triples for end in (0, 2)}
@@ -144,6 +155,13 @@ def _entity_part(part: _Part, question: Question, outcome: Outcome) -> float | N
     return float(getattr(entity_score(outcome.triples(), golds), part)) if golds else None
 
 
+def _rouge(kind: str, question: Question, outcome: Outcome) -> float | None:
+    gold = question.metadata.get("triples") or question.metadata.get("path")
+    return triple_rouge(kind, outcome.triples(), gold) if gold else None
+
+
+for _kind in ("rouge1", "rouge2", "rougeL"):
+    metric(f"triple_{_kind.lower()}")(partial(_rouge, _kind))
 _PARTS: tuple[_Part, ...] = ("precision", "recall", "f1")
 for _part in _PARTS:
     metric(f"triple_{_part}")(partial(_triple_part, triple_score, _part))

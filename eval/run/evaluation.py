@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from ras_agent.budget import Limits
 from ras_agent.errors import IngestError, SettingsError, UnknownName
 from ras_agent.eval.benchmarks import Benchmark
 from ras_agent.eval.metrics import find_metric
+from ras_agent.eval.metrics.mauve import mauve_of, require_mauve
 from ras_agent.eval.question import Question
 from ras_agent.eval.run.asking import BASELINES, asker_of, scorer_of
 from ras_agent.eval.run.asking import baseline as baseline_asker
@@ -53,13 +54,26 @@ class Evaluation:
     retry_errors: bool = False
     skipped: tuple[IngestError, ...] = ()
 
-    def finish(self, on_end: Callable[[Result], None] | None = None, prices: Prices | None = None) -> JSON:
-        """Ask what is left, write summary.json and return it. `prices`: for its cost."""
+    def finish(
+        self,
+        on_end: Callable[[Result], None] | None = None,
+        prices: Prices | None = None,
+        mauve: str | None = None,
+    ) -> JSON:
+        """Ask what is left, write summary.json and return it.
+
+        prices: for its cost. mauve: the language model whose vectors compare the answers with the gold ones; without
+        it MAUVE is not computed. Raises MissingExtra or SettingsError before anything is asked if it cannot be.
+        """
+        if mauve:
+            require_mauve(len(self.questions))
         results = evaluate(
             self.pool, self.questions, self.folder,
             concurrency=self.concurrency, retry_errors=self.retry_errors, on_end=on_end,
         )  # fmt: skip
         summary = {**summarise(results, seed=self.seed, prices=prices), "skipped_records": len(self.skipped)}
+        if mauve:
+            summary["mauve"] = asdict(mauve_of(results, mauve))
         self.folder.write_summary(summary)
         return summary
 

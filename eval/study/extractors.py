@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from ras_agent.tools.chat.client import ChatSettings
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.roles import resolve_extractor, role_name
 
+_ROUGE = ("triple_rouge1", "triple_rouge2", "triple_rougel") if find_spec("rouge_score") else ()
 _KINDS = ("triple", "triple_ends", "triple_soft")
 _MARKS = re.compile(rf"^\({SUBJECT} | \| {PREDICATE} | \| {OBJECT} |\)$", re.MULTILINE)
 _TOKEN = re.compile(r"\w+|[^\w\s]")
@@ -63,9 +65,7 @@ GOLD_TRIPLES = Benchmark(
     title="texts with gold triples",
     source="write one JSON object a line: text, triples (lists of subject, predicate, object); optional id, title",
     read=_read,
-    metrics=tuple(
-        f"{name}_{part}" for name in ("triple", "triple_ends", "triple_soft") for part in ("precision", "recall", "f1")
-    ),
+    metrics=(*(f"{kind}_{part}" for kind in _KINDS for part in ("precision", "recall", "f1")), *_ROUGE),
 )
 
 
@@ -221,7 +221,7 @@ def _measured(results: Sequence[Result], concurrency: int) -> JSON:
 
 def _gold_table(rows: Mapping[str, JSON]) -> str:
     head = ["extractor", "texts", "triples", *(f"{kind} P / R / F1" for kind in ("exact", "ends", "soft")),
-            "tokens/s read", "tokens/s written", "errors"]  # fmt: skip
+            "ROUGE-1 / 2 / L", "tokens/s read", "tokens/s written", "errors"]  # fmt: skip
     lines = []
     for extractor, row in rows.items():
         cells = [
@@ -231,7 +231,8 @@ def _gold_table(rows: Mapping[str, JSON]) -> str:
         paces = [
             f"{row[name]:,.0f}" if row[name] else "–" for name in ("read_tokens_a_second", "written_tokens_a_second")
         ]
-        lines.append([extractor, str(row["texts"]), str(row["triples"]), *cells, *paces, str(row["errors"])])
+        rouge = " / ".join(_mean(row["scores"][name]) for name in _ROUGE) or "–"
+        lines.append([extractor, str(row["texts"]), str(row["triples"]), *cells, rouge, *paces, str(row["errors"])])
     return markdown_table(head, lines)
 
 

@@ -90,6 +90,13 @@ def evaluate(
     traces: Annotated[
         bool, typer.Option("--traces/--no-traces", help="Store each question's trace.", rich_help_panel=_RUN)
     ] = True,
+    mauve: Annotated[
+        str | None,
+        typer.Option(
+            help="Also MAUVE of the answers, by this language model's vectors: gpt2-large, or a folder.",
+            rich_help_panel=_RUN,
+        ),
+    ] = None,
     prices: PricesFile = None,
     name: Annotated[str | None, typer.Option(help="The run's name in reports.", rich_help_panel=_RUN)] = None,
     seed: Annotated[int, typer.Option(help="Seed of the intervals' bootstrap.", rich_help_panel=_RUN)] = 0,
@@ -122,7 +129,7 @@ def evaluate(
     for error in run.skipped:
         typer.echo(f"skipped  {inert(str(error))}", err=True)
     with progress(console, run, table) as on_end:
-        summary = run.finish(on_end, table)
+        summary = run.finish(on_end, table, mauve)
     _show(console, summary, run)
     if summary["errors"] or run.skipped:
         raise typer.Exit(INCOMPLETE)
@@ -168,6 +175,8 @@ def _show(console: Console, summary: JSON, run: Evaluation) -> None:
         column.justify = "right"
     for metric, score in summary["scores"].items():
         shown.add_row(metric, *_figures(score))
+    if found := summary.get("mauve"):
+        shown.add_row("mauve", f"{100 * found['score']:.1f}", inert(found["featuriser"]), str(found["texts"]))
     if len(summary["by_answer"]) > 1:
         for kind, part in summary["by_answer"].items():
             for metric in sorted({"em", "f1"} & part["scores"].keys()):

@@ -8,6 +8,8 @@ import pytest
 
 from ras_agent.errors import IngestError
 from ras_agent.eval.benchmarks import benchmark
+from ras_agent.eval.metrics.registry import Outcome
+from ras_agent.eval.question import Question
 
 HOTPOT: dict[str, Any] = {
     "_id": "h1",
@@ -84,6 +86,12 @@ def test_two_wiki_keeps_its_evidence_triples(tmp_path: Path) -> None:
     (question,) = benchmark("2wikimultihopqa").load(_write(tmp_path / "2wiki.json", TWO_WIKI))
     assert question.metadata["triples"] == [["Fell Mill", "inception", "1710"], ["Far Mill", "inception", "1820"]]
     assert question.contexts[1].text == "Built in 1820. It still turns."
+
+
+def test_two_wiki_is_scored_by_the_f1_of_ras_beside_that_of_hotpotqa() -> None:
+    asked = Question("q", "Are both mills old?", ("yes",))
+    scores = benchmark("2wikimultihopqa").score(asked, Outcome("yes, both"))
+    assert (scores["f1"], scores["squad_f1"]) == (0.0, pytest.approx(2 / 3))
 
 
 def test_musique_tells_paragraphs_of_one_title_apart(tmp_path: Path) -> None:

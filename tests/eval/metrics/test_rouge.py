@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from ras_agent.errors import MissingExtra
-from ras_agent.eval.metrics.answers import _rouge, rouge_lsum
+from ras_agent.eval.metrics.answers import rouge_lsum, rouge_scorer
 
 WORDS = ("mill", "river", "wheel", "turns", "old", "the", "grain", "Orr", "ran")
 
@@ -58,6 +58,6 @@ def test_200_single_sentences_score_by_their_longest_common_subsequence() -> Non
 
 def test_without_the_package_the_install_line_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "rouge_score.rouge_scorer", None)
-    _rouge.cache_clear()
+    rouge_scorer.cache_clear()
     with pytest.raises(MissingExtra, match=r"ras-agent\[eval\]"):
         rouge_lsum("Orr", ["Orr"])

@@ -7,7 +7,7 @@ import pytest
 
 from ras_agent.budget import current_ledger
 from ras_agent.errors import IngestError, ModelCallError
-from ras_agent.eval.metrics.graphs import ends_score, soft_triple_score
+from ras_agent.eval.metrics.graphs import ends_score, soft_triple_score, triple_rouge
 from ras_agent.eval.metrics.registry import Outcome, score
 from ras_agent.eval.question import Question
 from ras_agent.eval.study.extractors import GOLD_TRIPLES, bare_triples, counted_tokens, extraction_asker
@@ -86,6 +86,21 @@ def test_soft_pairs_are_one_to_one_and_the_best_come_first() -> None:
     twice = soft_triple_score([("Ida Falk", "born in", "Visby"), ("Ida Falk", "born in", "town")], GOLD[:1])
     assert (twice.precision, twice.recall) == (0.5, 1.0)
     assert soft_triple_score([], GOLD).f1 == soft_triple_score(GOLD, []).f1 == 0.0
+
+
+def test_rouge_of_triples_counts_words_in_order() -> None:
+    pytest.importorskip("rouge_score")
+    # gold: ida falk born in visby / visby on gotland, 8 words; found: visby on gotland / ida falk was born, 7 words
+    found = [("Visby", "on", "Gotland"), ("Ida", "Falk was", "born")]
+    precision, recall = 6 / 7, 6 / 8  # visby (once), on, gotland, ida, falk, born
+    assert triple_rouge("rouge1", found, GOLD) == pytest.approx(2 * precision * recall / (precision + recall))
+    precision, recall = 3 / 6, 3 / 7  # visby on, on gotland, ida falk
+    assert triple_rouge("rouge2", found, GOLD) == pytest.approx(2 * precision * recall / (precision + recall))
+    precision, recall = 3 / 7, 3 / 8  # ida falk born, or visby on gotland
+    assert triple_rouge("rougeL", found, GOLD) == pytest.approx(2 * precision * recall / (precision + recall))
+    assert triple_rouge("rouge1", [], GOLD) == 0.0
+    scores = score(Question("1", "", (), metadata={"triples": GOLD}), Outcome(""), GOLD_TRIPLES.metrics)
+    assert (scores["triple_rouge1"], scores["triple_rouge2"], scores["triple_rougel"]) == (0.0, 0.0, 0.0)
 
 
 def test_all_three_ways_are_metrics_by_name() -> None:

@@ -57,7 +57,7 @@ from ras_agent.tools.plan.llm_reasoner import first_new_sentence
 from ras_agent.tools.structure.llm import _problem
 from ras_agent.tools.structure.parse_triples import parse_triples
 from ras_agent.tools.subgraph.pipeline import without_names
-from ras_agent.tools.subgraph.scorers.llm import read_grades
+from ras_agent.tools.subgraph.scorers.llm import read_shares
 
 
 def _any(read: Callable[[str], object]) -> Callable[[str], None]:
@@ -160,7 +160,7 @@ READERS = {
     "forms, question": TextReader(lambda text: [form.read("A", text) for form in FORMS.values()], "tools.answer.forms"),
     "read_citations": TextReader(lambda text: read_citations(text, {1: "1"}), "tools.answer.citations"),
     "streamed answer": TextReader(_streamed, "tools.answer.forms"),
-    "read_grades": TextReader(lambda text: read_grades(text, 50), "tools.subgraph.scorers.llm"),
+    "read_shares": TextReader(lambda text: read_shares(text, 50), "tools.subgraph.scorers.llm"),
     "listed_names": TextReader(lambda text: listed_names(text, "Who was Alan?"), "tools.kg.llm_mentions"),
     "without_secrets": TextReader(lambda text: (without_secrets(text), printable(text)), "tools.chat.models"),
     # questions

@@ -24,9 +24,9 @@ from ras_agent.tools.subgraph.pipeline import PathFinder, PathSettings
 from ras_agent.tools.subgraph.scorers.bm25 import BM25Scorer
 from ras_agent.tools.subgraph.scorers.encoders import CrossEncoderScorer, EncoderScorer, PathHead
 from ras_agent.tools.subgraph.scorers.graph_vectors import GraphVectorScorer
-from ras_agent.tools.subgraph.scorers.llm import LLMScorer, read_grades
+from ras_agent.tools.subgraph.scorers.llm import LLMScorer, read_shares
 from ras_agent.tools.subgraph.scorers.resolve import ScorerModels, Scorers
-from ras_agent.tools.subgraph.scoring import Scorer
+from ras_agent.tools.subgraph.scoring import RelativeScorer, Scorer
 
 QUESTION = "What nationality is frederica 's spouse ?"
 TEXTS = ("frederica spouse ernest augustus", "ernest augustus nationality united kingdom", "lonely knows nobody")
@@ -216,29 +216,50 @@ def test_a_cross_encoder_that_is_not_there_says_so(tmp_path: Path) -> None:
         CrossEncoderScorer(tmp_path / "nothing").score(QUESTION, TEXTS)
 
 
-def test_a_chat_model_grades_over_http(scripted_llm: Any, settings: Any) -> None:
-    scripted_llm.script({"reply": "1: 9\n2: 10\n3: 0"})
+def test_a_chat_model_divides_one_among_the_texts(scripted_llm: Any, settings: Any) -> None:
+    scripted_llm.script({"reply": "1: 0.4\n2: 0.6\n3: 0"})
     scorer = LLMScorer(scripted_llm.spec, settings=settings)
-    assert scorer.score(QUESTION, TEXTS).values.tolist() == [9, 10, 0]
+    assert scorer.score(QUESTION, TEXTS).values.tolist() == pytest.approx([0.4, 0.6, 0])
     (request,) = scripted_llm.requests()
     assert "2. ernest augustus nationality united kingdom" in request["messages"][-1]["content"]
 
 
-def test_missing_grades_are_asked_for_once_more(scripted_llm: Any, settings: Any) -> None:
-    scripted_llm.script({"reply": "1: 9"}, {"reply": "2: 4\n3: 1"})
+@pytest.mark.parametrize("reply", ["1: 4\n2: 6\n3: 0", "Score: 40, 60, 0", "1: 0.4\n2: 0.6"])
+def test_shares_add_up_to_one_whatever_scale_the_model_takes(scripted_llm: Any, settings: Any, reply: str) -> None:
+    scripted_llm.script({"reply": reply})
     scored = LLMScorer(scripted_llm.spec, settings=settings).score(QUESTION, TEXTS)
-    assert scored.values.tolist() == [9, 4, 1]
+    assert scored.values.tolist() == pytest.approx([0.4, 0.6, 0])
+
+
+def test_a_chat_models_scores_compare_within_a_call_alone(scripted_llm: Any, settings: Any) -> None:
+    scripted_llm.script({"reply": "1: 0.9\n2: 0.1"})
+    scorer = LLMScorer(scripted_llm.spec, settings=settings)
+    assert isinstance(scorer, RelativeScorer)
+    assert scorer.over(TEXTS[:2])(QUESTION).values.tolist() == pytest.approx([0.9, 0.1])
+
+
+def test_missing_shares_are_asked_for_once_more(scripted_llm: Any, settings: Any) -> None:
+    scripted_llm.script({"reply": "1: 0.5"}, {"reply": "2: 0.25\n3: 0.25"})
+    scored = LLMScorer(scripted_llm.spec, settings=settings).score(QUESTION, TEXTS)
+    assert scored.values.tolist() == [0.5, 0.25, 0.25]
     assert scored.failures == ()
-    assert "it grades 1 of 3 candidates" in scripted_llm.requests()[1]["messages"][-1]["content"]
+    assert "it scores 1 of 3 candidates" in scripted_llm.requests()[1]["messages"][-1]["content"]
 
 
-def test_a_failing_call_costs_the_grades_of_its_own_texts(scripted_llm: Any, settings: Any) -> None:
-    scripted_llm.script({"when": "1. frederica", "reply": "1: 7"}, {"when": "1. lonely", "status": 400})
-    scripted_llm.script({"when": "1. ernest", "reply": "I cannot say", "repeat": True})
-    scored = LLMScorer(scripted_llm.spec, per_call=1, settings=settings).score(QUESTION, TEXTS)
-    assert scored.values.tolist() == [7, -1, -1]
-    assert [failure.role for failure in scored.failures] == ["scorer", "scorer"]
-    assert "1 of 1 facts have no grade" in scored.failures[0].message
+def test_a_reply_without_shares_is_a_failure(scripted_llm: Any, settings: Any) -> None:
+    scripted_llm.script({"reply": "1: 7"}, {"reply": "I cannot say"})
+    scored = LLMScorer(scripted_llm.spec, settings=settings).score(QUESTION, TEXTS)
+    assert scored.values.tolist() == [1, -1, -1]
+    assert [(failure.role, failure.message) for failure in scored.failures] == [
+        ("scorer", "2 of 3 facts have no score, even after a repair")
+    ]
+
+
+def test_a_call_that_fails_scores_nothing(scripted_llm: Any, settings: Any) -> None:
+    scripted_llm.script({"status": 400})
+    scored = LLMScorer(scripted_llm.spec, settings=settings).score(QUESTION, TEXTS)
+    assert scored.values.tolist() == [-1, -1, -1]
+    assert [failure.role for failure in scored.failures] == ["scorer"]
 
 
 def test_what_the_first_judge_ranks_low_is_not_read_and_scores_below(scripted_llm: Any, settings: Any) -> None:
@@ -259,32 +280,37 @@ def test_commands_in_facts_stay_data(scripted_llm: Any, settings: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reply", "grades"),
+    ("reply", "shares"),
     [
-        ("1: 9\n2: 0", {1: 9.0, 2: 0.0}),
-        ("<think>1: 1</think>\n- 1: 8\n* **2**: 3", {1: 8.0, 2: 3.0}),
+        ("1: 0.9\n2: 0", {1: 0.9, 2: 0.0}),
+        ("<think>1: 1</think>\n- 1: .8\n* **2**: 0.2", {1: 0.8, 2: 0.2}),
         ("(1) = 10\n[2] | 7.5 of 10", {1: 10.0, 2: 7.5}),
-        ("1: 11\n3: 4\nnone", {}),
-        ("1: 4\n1: 9", {1: 4.0}),
+        ("Score: 0.7, 0.3", {1: 0.7, 2: 0.3}),
+        ("Scores: 0.7", {}),
+        ("2: 0.97", {2: 0.97, 1: 0.0}),
+        ("1: 12345\n3: 4\nnone", {}),
+        ("1: 0.4\n1: 0.9", {1: 0.4}),
         ("", {}),
     ],
 )
-def test_grades_are_read_however_they_are_dressed(reply: str, grades: dict[int, float]) -> None:
-    assert read_grades(reply, 2) == grades
+def test_shares_are_read_however_they_are_dressed(reply: str, shares: dict[int, float]) -> None:
+    assert read_shares(reply, 2) == shares
 
 
-_GRADED = st.lists(
-    st.sampled_from([*"0157:=|()[]*-. x٣", "1: ", "- **2** = ", "9\n", "7.5\n", "10\n", "<think>", "</think>"])
+_SCORED = st.lists(
+    st.sampled_from(
+        [*"0157:=|()[]*-., x٣", "1: ", "- **2** = ", "0.9\n", "7.5\n", "Score: ", "0.2, ", "<think>", "</think>"]
+    )
 )
 
 
-@given(_GRADED.map("".join))
+@given(_SCORED.map("".join))
 def test_any_reply_is_read_without_an_error(reply: str) -> None:
-    assert all(1 <= number <= 5 and 0 <= grade <= 10 for number, grade in read_grades(reply, 5).items())
+    assert all(1 <= number <= 5 and 0 <= share < 10_000 for number, share in read_shares(reply, 5).items())
 
 
-def test_the_replies_drawn_above_hold_grades() -> None:
-    assert find(_GRADED, lambda pieces: len(read_grades("".join(pieces), 5)) > 1)
+def test_the_replies_drawn_above_hold_shares() -> None:
+    assert find(_SCORED, lambda pieces: len(read_shares("".join(pieces), 5)) > 1)
 
 
 @pytest.mark.parametrize(

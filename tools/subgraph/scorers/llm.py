@@ -1,9 +1,10 @@
-"""The scorers "llm" and "llm-ft": a chat model, plain or fine-tuned, that grades texts from 0 to 10."""
+"""The scorers "llm" and "llm-ft": a chat model, plain or fine-tuned, that divides a score of 1 among texts."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,25 +14,30 @@ from ras_agent.errors import BudgetExceeded, ModelCallError
 from ras_agent.prompts import as_data, as_line, load
 from ras_agent.records import Failure
 from ras_agent.tools.chat.client import ChatSettings, Reply, Request, as_chat
-from ras_agent.tools.chat.dialogue import Dialogue, converse_all, in_parts, repair, without_thinking
+from ras_agent.tools.chat.dialogue import Dialogue, converse, in_parts, repair, without_thinking
 from ras_agent.tools.subgraph.scorers.bm25 import BM25Scorer
 from ras_agent.tools.subgraph.scoring import Scored, Scorer, best
 
 MOST_TOKENS = 1024
 """The most tokens of a reply, of a model that writes no thoughts."""
 
-_FORM = "one line for each candidate, its number, a colon and its grade from 0 to 10, as in '3: 8'"
-_GRADE = re.compile(r"^[\s*\-•#(\[]*(\d{1,5})[\])*]{0,3}\s*[:=|]\s*\**(\d{1,2}(?:\.\d+)?)\b")
-Grades = dict[int, float]
+_FORM = "one line for each candidate, its number, a colon and its share of 1, as in '3: 0.25'"
+_NUMBER = r"(\d{1,4}(?:\.\d{1,9})?|\.\d{1,9})(?![\d.]*\d)"
+_SHARE = re.compile(rf"^[\s*\-•#(\[]*(\d{{1,5}})[\])*]{{0,3}}\s*[:=|]\s*\**{_NUMBER}")
+_LIST = re.compile(r"^\W*scores?\W*:\s*([\d.,;\s]+)$", re.IGNORECASE)
+_WHOLE = 0.95  # shares that add up to so much leave nothing for texts without one
+Shares = dict[int, float]
 
 
 class LLMScorer:
-    """Grades with a chat model: one call for every `per_call` texts, `at_once` calls at a time.
+    """Has a chat model score the texts of a call by shares that add up to 1 (LEGO-GraphRAG, appendix A.2).
+
+    A share depends on the other texts of the call, so this is a RelativeScorer.
 
     model: a LangChain chat model, a string such as "openai:gpt-4o-mini" or "vllm:http://host:port/v1#tuned", or a Chat.
-    first: the scorer that chooses the `at_most` texts which the model reads, so that a thousand facts do not become
-        fifty calls; the others score below those, in its order. The paper uses a sentence encoder.
-    prompts_dir: a folder whose files override the packaged prompts (grade-facts, repair).
+    first: the scorer that chooses the `at_most` texts which the model reads in one call; the others score below those,
+        in its order. In the paper a sentence encoder does; how many texts it leaves is not stated.
+    prompts_dir: a folder whose files override the packaged prompts (share-facts, repair).
     """
 
     def __init__(
@@ -39,28 +45,31 @@ class LLMScorer:
         model: object,
         *,
         first: Scorer | None = None,
-        at_most: int = 128,
-        per_call: int = 32,
-        at_once: int = 4,
+        at_most: int = 64,
         prompts_dir: str | Path | None = None,
         settings: ChatSettings | None = None,
     ) -> None:
-        if min(at_most, per_call, at_once) < 1:
-            raise ValueError(f"at_most, per_call and at_once must be positive, got {at_most}, {per_call}, {at_once}")
+        if at_most < 1:
+            raise ValueError(f"at_most must be positive, got {at_most}")
         self._chat = as_chat(model, settings)
         self._first = first or BM25Scorer()
-        self._at_most, self._per_call, self._at_once = at_most, per_call, at_once
-        self._prompt, self._repair = load("grade-facts", prompts_dir), load("repair", prompts_dir)
+        self._at_most = at_most
+        self._prompt, self._repair = load("share-facts", prompts_dir), load("repair", prompts_dir)
 
     @property
     def name(self) -> str:
         return self._chat.name
 
-    def score(self, question: str, texts: Sequence[str]) -> Scored:
-        """Return grades from 0 to 10; a text that was read but not graded has -1, one that was not read less than -1.
+    def over(self, texts: Sequence[str]) -> Callable[[str], Scored]:
+        """Return `score` for these texts."""
+        return partial(self.score, texts=texts)
 
-        A call that fails, or a reply that stays unreadable after one repair, is a Failure and costs only the grades of
-        its texts.
+    def score(self, question: str, texts: Sequence[str]) -> Scored:
+        """Return shares of 1; a text that was read but got none has -1, one that was not read less than -1.
+
+        A call that fails, or a reply that stays unreadable after one repair, is a Failure and costs only the shares of
+        its texts. Where the model's window does not hold all texts it reads them in parts, whose shares count by their
+        sizes.
         """
         if not texts:
             return Scored(np.empty(0, dtype=np.float32))
@@ -70,18 +79,14 @@ class LLMScorer:
         values[ranked] = -2 - np.arange(len(texts), dtype=np.float32) / len(texts)
         read = sorted(ranked[: self._at_most])
         values[read] = -1
-        batches = [read[at : at + self._per_call] for at in range(0, len(read), self._per_call)]
-        dialogues = [self._dialogue(question, [texts[place] for place in batch]) for batch in batches]
-        failures = list(first.failures)
-        for batch, (grades, failed) in zip(batches, converse_all(self._chat, dialogues, self._at_once), strict=True):
-            failures += failed
-            for number, grade in grades.items():
-                values[batch[number - 1]] = grade
-        return Scored(values, tuple(failures))
+        shares, failed = converse(self._chat, self._dialogue(question, [texts[place] for place in read]))
+        for number, share in shares.items():
+            values[read[number - 1]] = share
+        return Scored(values, (*first.failures, *failed))
 
-    def _dialogue(self, question: str, texts: Sequence[str]) -> Dialogue[tuple[Grades, list[Failure]]]:
-        """Grade the texts; in parts, where the model's window does not hold them all."""
-        grades: Grades = {}
+    def _dialogue(self, question: str, texts: Sequence[str]) -> Dialogue[tuple[Shares, list[Failure]]]:
+        """Divide 1 among the texts; in parts, where the model's window does not hold them all."""
+        shares: Shares = {}
         failures: list[Failure] = []
 
         def render(part: range) -> Request:
@@ -89,23 +94,24 @@ class LLMScorer:
             return Request(self._prompt.fill(question=as_data(question), candidates=lines), most=MOST_TOKENS)
 
         def read(part: range, request: Request, reply: Reply) -> Dialogue[None]:
-            found = read_grades(reply.text, len(part))
+            found = read_shares(reply.text, len(part))
             try:
                 if len(found) < len(part):
-                    missing = f"it grades {len(found)} of {len(part)} candidates"
+                    missing = f"it scores {len(found)} of {len(part)} candidates"
                     reply = yield repair(request, reply, self._repair, missing, _FORM)
-                    found |= read_grades(reply.text, len(part))
+                    found |= read_shares(reply.text, len(part))
             finally:
-                grades.update({part[number - 1] + 1: grade for number, grade in found.items()})
+                weight = len(part) / len(texts)
+                shares.update({part[number - 1] + 1: weight * share for number, share in _of_one(found).items()})
             if len(found) < len(part):
-                missing = f"{len(part) - len(found)} of {len(part)} facts have no grade, even after a repair"
+                missing = f"{len(part) - len(found)} of {len(part)} facts have no score, even after a repair"
                 failures.append(Failure("scorer", missing, current_ledger().hop, reply.text[:500]))
 
         try:
             yield from in_parts(self._chat, range(len(texts)), render, _halves, read)
         except (BudgetExceeded, ModelCallError) as error:
             failures.append(Failure("scorer", str(error), current_ledger().hop))
-        return grades, failures
+        return shares, failures
 
 
 def _halves(part: range) -> tuple[range, ...]:
@@ -113,15 +119,30 @@ def _halves(part: range) -> tuple[range, ...]:
     return (part[:middle], part[middle:]) if middle else ()
 
 
-def read_grades(reply: str, count: int) -> Grades:
-    """Read grades by number from lines such as "3: 8"; ignore other lines, numbers over `count`, grades over 10.
+def _of_one(found: Shares) -> Shares:
+    """Return shares that add up to 1, whatever scale the model took; all 0 if all were."""
+    total = sum(found.values())
+    return {number: share / total if total else 0.0 for number, share in found.items()}
 
-    >>> read_grades("1: 9\\n**2**: 4\\n- 3: 7.5 because", 3)
-    {1: 9.0, 2: 4.0, 3: 7.5}
+
+def read_shares(reply: str, count: int) -> Shares:
+    """Read shares by number from lines such as "3: 0.2", or from a list of all of them, "Score: 0.5, 0.3, 0.2".
+
+    Other lines and numbers over `count` are ignored. Where shares below 1 add up to nearly 1, the rest have 0.
+
+    >>> read_shares("1: 0.75\\n**2**: 0.2 because", 3)
+    {1: 0.75, 2: 0.2, 3: 0.0}
+    >>> read_shares("Score: 0.4, 0.6", 2)
+    {1: 0.4, 2: 0.6}
     """
-    found: Grades = {}
+    found: Shares = {}
     for line in without_thinking(reply).splitlines():
-        match = _GRADE.match(line)
-        if match and 1 <= int(match[1]) <= count and float(match[2]) <= 10:
+        match, listed = _SHARE.match(line), _LIST.match(line)
+        if match and 1 <= int(match[1]) <= count:
             found.setdefault(int(match[1]), float(match[2]))
+        elif listed and not found:
+            numbers = re.findall(r"\d{1,4}(?:\.\d{1,9})?|\.\d{1,9}", listed[1])
+            found = dict(enumerate(map(float, numbers), 1)) if len(numbers) == count else {}
+    if _WHOLE <= sum(found.values()) <= 2 - _WHOLE:
+        found |= {number: 0.0 for number in range(1, count + 1) if number not in found}
     return found

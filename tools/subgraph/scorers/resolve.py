@@ -29,7 +29,7 @@ class ScorerModels:
         by default the packaged one, trained on PathQuestion over the packaged MiniLM.
     reranker: a CrossEncoder, or its name or folder. llm, tuned_llm: chat models, or strings that name them.
     graph: a graph of a KGIndex with vectors, for kg.
-    at_most: how many texts a chat model reads per call of `score`; an encoder chooses them.
+    at_most: how many texts a chat model reads per call of `score`; the encoder of st chooses them.
     """
 
     embedder: object = "minilm"
@@ -38,7 +38,7 @@ class ScorerModels:
     llm: object = None
     tuned_llm: object = None
     graph: Graph | None = None
-    at_most: int = 128
+    at_most: int = 64
     prompts_dir: str | Path | None = None
     settings: ChatSettings | None = None
 

@@ -1,7 +1,7 @@
-"""The network's scores on the CPU, without what is known before the question: within 1e-4 of the plain scores.
+"""The network's scores on the CPU, without what is known before the question: within 1e-3 of the plain probabilities.
 
 A question changes the state of an entity at layer l only if one of the question's entities is within l messages of it,
-and most of those by less than rounding does, behind a hub with thousands of other messages. All others keep their
+and many of those by less than matters, behind a hub with thousands of other messages. All others keep their
 background (ras_agent.tools.gfm.cache). So each layer computes, for the entities that are reached
 (ras_agent.tools.gfm.reach), how far the question moves them from the background. The linear map of [state; total] is
 split into its two halves, so that nothing is concatenated and the state's half is needed only where the state changed.
@@ -29,13 +29,13 @@ from ras_agent.tools.gfm.cache import (
 from ras_agent.tools.gfm.cached_rows import CachedRows
 from ras_agent.tools.gfm.cpu_kernels import propagate, score_background, score_changed, update_changes
 from ras_agent.tools.gfm.graph import GFMGraph, GFMStart, OutgoingMessages
-from ras_agent.tools.gfm.reach import layer_bounds, reached_entities
+from ras_agent.tools.gfm.reach import layer_bounds, possible_changes, reached_entities, worth_scoring
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 CACHE_BYTES = 1_500_000_000
-NEGLIGIBLE = 3e-6
+TOLERANCE = 1e-3
 NUMBERS_AT_ONCE = 1 << 20  # a block of states is 4 MB and stays in the cache
 
 
@@ -66,7 +66,7 @@ class FastGFM:
         cache_bytes: int = CACHE_BYTES,
         half_cache: bool | None = None,
         half_products: bool = False,
-        negligible: float = NEGLIGIBLE,
+        tolerance: float = TOLERANCE,
     ) -> None:
         """Compute the relation states and the background, which takes about as long as one question's plain pass.
 
@@ -74,9 +74,10 @@ class FastGFM:
         half_cache: cache them as 16-bit integers, in half the memory; probabilities stay within 1e-4. By default only
             where float32 would take more than `cache_bytes`.
         half_products: multiply matrices in bfloat16, which changes scores in about the third digit.
-        negligible: changes of a state whose root mean square is below this are left out; states are of the order of 1.
-            What is left out can add up where an entity has many messages, so this bounds no score; docs/gfm-speed.md
-            has measured differences. 0 leaves nothing out.
+        tolerance: how far a probability may be off because something was left out: a change of a state that cannot move
+            a probability by more, were it the last layer's, and a last state and score that cannot. What is left out
+            can add up where an entity has many messages, so this is no proof; docs/gfm-speed.md has measured
+            differences. 0 leaves nothing out.
         """
         import torch
 
@@ -91,7 +92,11 @@ class FastGFM:
             self._nodes = self._node_inputs()
             self.cache: GraphCache = build_cache(weights, graph, self._head, cache_bytes, half_cache, self._nodes)
             self._bounds = layer_bounds(self.cache, self._layers)
-            self._negligible = negligible * width**0.5
+            norm = torch.linalg.matrix_norm(self._head.state_weight, 2) * self._head.output.norm()
+            # how far a logit moves, at most, for each unit of length of a change of the last state
+            self._score_gain, self._tolerance = float(norm), tolerance
+            # a sigmoid's slope is at most 1/4
+            self.negligible = 4 * tolerance / max(self._score_gain, 1e-30)
             self._score_state = self._head.state_weight.to(self._dtype)
 
     def _node_inputs(self) -> NodeInputs | None:
@@ -110,20 +115,19 @@ class FastGFM:
         with torch.inference_mode():
             queries = self._queries(questions)
             parts = queries @ self._head.query_weight + self._head.bias  # (B, h)
-            if self.cache.score_hidden is None:
-                scores = np.empty((len(queries), self.graph.entities), dtype=np.float32)
-            else:
-                scores = score_background(self.cache.score_hidden, parts, self._head.output)
+            scores = self._background_scores(parts)
             for row, start in enumerate(starts):
                 self._score(queries[row], parts[row], start, scores[row])
-            return scores + np.float32(self._head.output_bias)
+            return scores
 
     def steps(self, question: Floats, start: GFMStart) -> Iterator[GFMLayerStep]:
         """Yield what each layer with a cached background computes for one question, sentence vector (text width,)."""
         import torch
 
         with torch.inference_mode():
-            steps = self._changed_layers(self._queries(question[None])[0], start)
+            query = self._queries(question[None])
+            background = self._background_scores(query @ self._head.query_weight + self._head.bias)[0]
+            steps = self._changed_layers(query[0], start, background)
         while True:
             with torch.inference_mode():  # not while the caller has its turn
                 step = next(steps, None)
@@ -139,6 +143,13 @@ class FastGFM:
         vectors = torch.from_numpy(np.ascontiguousarray(questions, dtype=np.float32))
         return linear(vectors, self.weights["question_mlp.weight"], self.weights["question_mlp.bias"])
 
+    def _background_scores(self, parts: Tensor) -> Floats:
+        """Return the logits (B, N) as if no question had changed a state, for parts (B, h); any where not cached."""
+        if self.cache.score_hidden is None:
+            return np.empty((len(parts), self.graph.entities), dtype=np.float32)
+        scores = score_background(self.cache.score_hidden, parts, self._head.output)
+        return scores + np.float32(self._head.output_bias)
+
     def _initial(self, query: Tensor, start: GFMStart) -> tuple[Ints, Tensor]:
         """Return the question's entities (k,), ascending, and how far it moves their initial states (k, d): eq. 6."""
         import torch
@@ -147,21 +158,25 @@ class FastGFM:
         weights = torch.from_numpy(np.asarray(start.weights, dtype=np.float32)[order])
         return np.asarray(start.entities, dtype=np.int64)[order], weights[:, None] * query
 
-    def _changed_layers(self, query: Tensor, start: GFMStart) -> Iterator[GFMLayerStep]:
+    def _changed_layers(self, query: Tensor, start: GFMStart, background: Floats) -> Iterator[GFMLayerStep]:
         import torch
 
         sources, changes = own, initial = self._initial(query, start)
         for number, bound in enumerate(self._bounds):
             lengths = torch.linalg.vector_norm(changes, dim=1)
-            reached = reached_entities(self._outgoing, sources, lengths, own, bound, self._negligible)
+            possible = possible_changes(self._outgoing, sources, lengths, bound)
+            reached = reached_entities(possible, sources, own, self.negligible)
+            if number == len(self._layers) - 1 and self.cache.score_hidden is not None:
+                possible = self._score_gain * possible[reached]
+                reached = worth_scoring(reached, own, background, possible, self._tolerance)
             step = GFMLayerStep(sources, reached, *self._next_changes(number, reached, sources, changes, own, initial))
             yield step
             sources, changes = step.changed, step.changes
 
     def _score(self, query: Tensor, part: Tensor, start: GFMStart, scores: Floats) -> None:
-        """Write to `scores` (N,) the logits, without the last bias, of the entities that the question changes."""
+        """Write to the background's `scores` (N,) the logits of the entities that the question changes."""
         changed, changes = own, initial = self._initial(query, start)
-        for step in self._changed_layers(query, start):
+        for step in self._changed_layers(query, start, scores):
             changed, changes = step.changed, step.changes
         if self.cache.score_hidden is None:
             scores[:] = self._score_everyone(part, changed, changes, own, initial)
@@ -170,7 +185,8 @@ class FastGFM:
             block = slice(begin, begin + self._rows)
             hidden = self._product(changes[block], self._score_state)
             entities = changed[block]
-            scores[entities] = score_changed(hidden, self.cache.score_hidden, entities, part, self._head.output)
+            logits = score_changed(hidden, self.cache.score_hidden, entities, part, self._head.output)
+            scores[entities] = logits + np.float32(self._head.output_bias)
 
     def _next_changes(
         self, number: int, reached: Ints, sources: Ints, changes: Tensor, own: Ints, initial: Tensor
@@ -200,14 +216,18 @@ class FastGFM:
             low, high = np.searchsorted(own_place, (begin, end))
             total[torch.from_numpy(own_place[low:high] - begin)] += initial[low:high]
             self._product(total, layer.total_weight, block)
-            # the sources are ascending, so those among this block's targets are adjacent
-            low, high = np.searchsorted(sources, (targets[0], targets[-1] + 1))
-            state_changes = changes[low:high]
-            of_state = self._product(state_changes, layer.state_weight, of_states[: high - low])
-            rows = row_of[targets] - low, pre_norm, background_row[begin:end]
+            own_row = row_of[targets]
+            state_rows = own_row[own_row >= 0]
+            # the sources are ascending; unless some are no targets, those among this block's targets are adjacent
+            low, high = (state_rows[0], state_rows[-1] + 1) if len(state_rows) else (0, 0)
+            adjacent = high - low == len(state_rows)
+            state_changes = changes[low:high] if adjacent else changes[torch.from_numpy(state_rows)]
+            of_state = self._product(state_changes, layer.state_weight, of_states[: len(state_rows)])
+            own_row[own_row >= 0] = np.arange(len(state_rows))
+            rows = own_row, pre_norm, background_row[begin:end]
             update_changes(block, of_state, state_changes, *rows, layer.norm_weight, layer.norm_bias)
             # not ">": a change that is not a number is no negligible one
-            matters = ~(torch.linalg.vector_norm(block, dim=1) <= self._negligible)
+            matters = ~(torch.linalg.vector_norm(block, dim=1) <= self.negligible)
             left = matters.nonzero()[:, 0]
             torch.index_select(block, 0, left, out=following[count : count + len(left)])
             remaining.append(targets[matters.numpy()])
@@ -215,7 +235,7 @@ class FastGFM:
         return np.concatenate(remaining) if remaining else reached, following[:count]
 
     def _score_everyone(self, part: Tensor, changed: Ints, changes: Tensor, own: Ints, initial: Tensor) -> Floats:
-        """Return the scores (N,), without the last bias; the layers that are not cached are computed for all."""
+        """Return the logits (N,); the layers that are not cached are computed for all."""
         import torch
 
         assert self.cache.uncached_from is not None
@@ -240,7 +260,7 @@ class FastGFM:
         for begin in range(0, len(state), self._rows):
             block = slice(begin, begin + self._rows)
             hidden = background_share(self._head, state[block], self._nodes, block).add_(part).relu_()
-            scores[block] = (hidden @ self._head.output).numpy()
+            scores[block] = (hidden @ self._head.output).numpy() + np.float32(self._head.output_bias)
         return scores
 
     def _product(self, left: Tensor, right: Tensor, out: Tensor | None = None) -> Tensor:

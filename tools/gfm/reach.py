@@ -3,7 +3,8 @@
 A message is at most as long as its source's state times the largest number of the relation's state, and an update
 answers a small change of the aggregated messages by at most `update_gain` times its length. So one number a message
 tells, before any state is touched, which entities cannot change by more than a negligible length. Behind a hub with
-thousands of messages, that is nearly all of them.
+thousands of messages, that is nearly all of them. After the last layer only scores are read: an entity whose
+probability cannot move by more than the tolerance keeps its background score.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ras_agent.arrays import Floats, Ints
+from ras_agent.arrays import Doubles, Floats, Ints
 from ras_agent.tools.gfm.cache import GraphCache, LayerWeights
 from ras_agent.tools.gfm.cpu_kernels import ROWS_AT_ONCE
 from ras_agent.tools.gfm.graph import OutgoingMessages, row_entries
@@ -22,6 +23,9 @@ from ras_agent.tools.gfm.network import NORM_EPSILON
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+BEST = 50
+"""So many entities keep their order whatever the tolerance: document rankers count 20 or 50."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +36,12 @@ class LayerBound:
         at most message_gain * x.
     update_gain: (N,), or (1,) where all entities are alike: the largest change of an entity's next state, for each unit
         of length of a small change of its aggregated messages.
+    state_gain: likewise for a small change of its own state.
     """
 
     message_gain: Floats
     update_gain: Floats
+    state_gain: Floats
 
 
 def layer_bounds(cache: GraphCache, layers: Sequence[LayerWeights]) -> list[LayerBound]:
@@ -47,30 +53,63 @@ def layer_bounds(cache: GraphCache, layers: Sequence[LayerWeights]) -> list[Laye
         blocks = [slice(begin, begin + ROWS_AT_ONCE) for begin in range(0, len(relation_states.values), ROWS_AT_ONCE)]
         gain = torch.cat([relation_states.rows(block).abs().amax(dim=1) for block in blocks] or [torch.zeros(0)])
         # the norm divides by the deviation of its input, and subtracting the mean lengthens nothing
-        slope = torch.linalg.matrix_norm(layer.total_weight.float(), 2) * layer.norm_weight.abs().max()
+        halves = torch.stack((layer.total_weight, layer.state_weight)).float()
+        of_total, of_state = torch.linalg.matrix_norm(halves, 2) * layer.norm_weight.abs().max()
         blocks = [slice(begin, begin + ROWS_AT_ONCE) for begin in range(0, len(pre_norm.values), ROWS_AT_ONCE)]
         variance = [pre_norm.rows(block).var(dim=1, correction=0) for block in blocks] or [torch.zeros(0)]
-        bounds.append(LayerBound(gain.numpy(), (slope / (torch.cat(variance) + NORM_EPSILON).sqrt()).numpy()))
+        deviation = (torch.cat(variance) + NORM_EPSILON).sqrt()
+        # the state itself is added to the update
+        bounds.append(LayerBound(gain.numpy(), (of_total / deviation).numpy(), (1 + of_state / deviation).numpy()))
     return bounds
 
 
-def reached_entities(
-    outgoing: OutgoingMessages, sources: Ints, lengths: Tensor, always: Ints, bound: LayerBound, negligible: float
-) -> Ints:
-    """Return (H,), ascending: `sources`, `always`, and all whose states may change by more than `negligible`.
+def possible_changes(outgoing: OutgoingMessages, sources: Ints, lengths: Tensor, bound: LayerBound) -> Doubles:
+    """Return how much each entity's next state may change, (N,), if the states of `sources` (T,) did by `lengths` (T,).
 
-    An entity that is left out may change by twice as much if the changes are large compared to the background: layer
-    norm is not a linear map.
-
-    sources: (T,), the entities whose states changed. lengths: (T,), of these changes.
-    always: the question's own entities, whose initial states enter every sum of messages.
+    An entity may change by twice as much if the changes are large compared to the background: layer norm is not a
+    linear map.
     """
     messages, source = row_entries(outgoing.indptr, sources)
     message_lengths = lengths.numpy()[source] * bound.message_gain[outgoing.relation[messages]]
     sums = np.bincount(outgoing.target[messages], message_lengths, minlength=len(outgoing.indptr) - 1)
-    reached = ~(sums * bound.update_gain <= negligible)  # true also for what is not a number
+    possible: Doubles = sums * bound.update_gain.astype(np.float64)
+    possible[sources] += lengths.numpy() * (
+        bound.state_gain[sources] if len(bound.state_gain) > 1 else bound.state_gain
+    )
+    return possible
+
+
+def reached_entities(possible: Doubles, sources: Ints, always: Ints, negligible: float) -> Ints:
+    """Return (H,), ascending: `sources`, `always`, and all whose `possible` change (N,) is longer than `negligible`.
+
+    sources: (T,), the entities whose states changed.
+    always: the question's own entities, whose initial states enter every sum of messages.
+    """
+    reached = ~(possible <= negligible)  # true also for what is not a number
     reached[sources] = reached[always] = True
     return np.flatnonzero(reached)
+
+
+def worth_scoring(reached: Ints, always: Ints, background: Floats, possible: Floats, tolerance: float) -> Ints:
+    """Return `always` and those of `reached` (H,) whose score matters, ascending.
+
+    Those are the entities whose probability may move by more than `tolerance`, and those that may get among the BEST.
+
+    background: (N,), all logits as if the question had changed no state. possible: (H,), how far each may move.
+    """
+    logits = background[reached]
+    # the sigmoid is steepest at 0, so towards 0 it moves most
+    moved = _probability(possible - np.abs(logits)) - _probability(-np.abs(logits))
+    last = np.partition(background, -BEST)[-BEST] if len(background) > BEST else -np.inf
+    worth = ~((moved <= tolerance) & (logits + possible < last))
+    worth[np.searchsorted(reached, always)] = True
+    return reached[worth]
+
+
+def _probability(logits: Floats) -> Doubles:
+    with np.errstate(over="ignore"):
+        probabilities: Doubles = 1 / (1 + np.exp(-logits.astype(np.float64)))
+    return probabilities
 
 
 @dataclass(frozen=True, slots=True)

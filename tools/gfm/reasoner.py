@@ -22,7 +22,7 @@ import numpy as np
 from ras_agent.arrays import Floats, Ints
 from ras_agent.errors import WeightsError
 from ras_agent.tools.gfm.cache import NodeInputs
-from ras_agent.tools.gfm.cpu import CACHE_BYTES, NEGLIGIBLE, FastGFM
+from ras_agent.tools.gfm.cpu import CACHE_BYTES, TOLERANCE, FastGFM
 from ras_agent.tools.gfm.graph import GFMGraph, GFMStart
 from ras_agent.tools.gfm.network import (
     GraphTensors,
@@ -185,14 +185,14 @@ class FastReasoner(FastGFM):
         *,
         cache_bytes: int = CACHE_BYTES,
         half_cache: bool | None = None,
-        negligible: float = NEGLIGIBLE,
+        tolerance: float = TOLERANCE,
     ) -> None:
         """Compute all that no question changes. nodes: (N, text width), the vectors of the nodes' texts.
 
-        cache_bytes, half_cache, negligible: see FastGFM.
+        cache_bytes, half_cache, tolerance: see FastGFM.
         """
         self._texts = nodes
-        super().__init__(weights, graph, cache_bytes=cache_bytes, half_cache=half_cache, negligible=negligible)
+        super().__init__(weights, graph, cache_bytes=cache_bytes, half_cache=half_cache, tolerance=tolerance)
         if self.cache.uncached_from is None:
             self._nodes = None  # its shares are cached
 

@@ -11,19 +11,40 @@ torch = pytest.importorskip("torch")
 
 from ras_agent.tools.gfm.cache import ScoreHead, build_cache, layer_weights  # noqa: E402
 from ras_agent.tools.gfm.graph import GFMGraph, OutgoingMessages  # noqa: E402
-from ras_agent.tools.gfm.reach import LayerBound, first_messages, layer_bounds, reached_entities  # noqa: E402
+from ras_agent.tools.gfm.reach import (  # noqa: E402
+    LayerBound,
+    first_messages,
+    layer_bounds,
+    possible_changes,
+    reached_entities,
+    worth_scoring,
+)
 
 VECTORS = np.zeros((2, 1), dtype=np.float32)
 # toward the head: 1 sends to 0 by relation 0, 2 to 0 by relation 1, and 0 to 1 and 2 by the inverses, 2 and 3
 GRAPH = GFMGraph.from_edges(4, np.array([[0, 0, 1], [0, 1, 2]]), VECTORS, VECTORS)
 
 
+def _possible(
+    sources: list[int], lengths: list[float], update_gain: tuple[float, ...] = (1.0,), state_gain: float = 1.0
+) -> Any:
+    gains = (np.array(numbers, dtype=np.float32) for numbers in ([2, 3, 5, 7], update_gain, (state_gain,)))
+    given = np.array(sources, dtype=np.int64), torch.tensor(lengths)
+    return possible_changes(OutgoingMessages.of(GRAPH), *given, LayerBound(*gains))
+
+
 def _reached(
     sources: list[int], lengths: list[float], *, update_gain: tuple[float, ...] = (1.0,), always: tuple[int, ...] = ()
 ) -> list[int]:
-    bound = LayerBound(np.array([2, 3, 5, 7], dtype=np.float32), np.array(update_gain, dtype=np.float32))
-    given = np.array(sources, dtype=np.int64), torch.tensor(lengths), np.array(always, dtype=np.int64)
-    return reached_entities(OutgoingMessages.of(GRAPH), *given, bound, 1.0).tolist()
+    possible, given = _possible(sources, lengths, update_gain), (sources, always)
+    return reached_entities(possible, *(np.array(one, dtype=np.int64) for one in given), 1.0).tolist()
+
+
+def test_a_change_is_possible_by_messages_and_by_an_entitys_own_state() -> None:
+    # from 1 to 0 by relation 0, from 0 to 1 and 2 by the inverses
+    np.testing.assert_allclose(_possible([0, 1], [0.1, 10.0], state_gain=1.5), [20 + 0.15, 0.5 + 15, 0.7, 0])
+    np.testing.assert_allclose(_possible([0], [1.0], (4, 3, 2, 1)), [1, 15, 14, 0])
+    np.testing.assert_allclose(_possible([], []), [0, 0, 0, 0])
 
 
 @pytest.mark.parametrize(
@@ -56,6 +77,34 @@ def test_a_length_that_is_not_a_number_reaches_its_targets() -> None:
     assert _reached([0], [float("nan")]) == [0, 1, 2]
 
 
+def _worth(background: list[float], possible: list[float], tolerance: float, always: tuple[int, ...] = ()) -> list[int]:
+    reached = np.arange(1, 1 + len(possible))
+    given = np.array(always, dtype=np.int64), np.array(background, dtype=np.float32), np.array(possible)
+    return worth_scoring(reached, *given, tolerance).tolist()
+
+
+def test_a_score_matters_if_its_probability_can_move_by_more_than_the_tolerance() -> None:
+    # 60 others are far ahead; of the four that are reached the probabilities are 0.5, 0.5, 0.0025 and 0.9975
+    background = [9.0, 0.0, 0.0, -6.0, 6.0, *[9.0] * 60]
+    assert _worth(background, [0.05, 0.03, 0.05, 0.05], 0.01) == [1]
+    # from -6 to -4.3 it is 0.011 more, to -4.4 0.0097; 6 may fall by as much
+    assert _worth(background, [0.0, 0.0, 1.7, 1.7], 0.01) == [3, 4]
+    assert _worth(background, [0.0, 0.0, 1.6, 1.6], 0.01) == []
+    assert _worth(background, [0.0, 1e-3, 0.0, 0.0], 0.0) == [2]
+
+
+def test_a_score_matters_if_it_can_get_among_the_fifty_best() -> None:
+    background = [-9.0, -8.5, -8.5, -9.0, *[-8.0] * 50]
+    assert _worth(background, [0.4, 0.6, 0.9], 0.01) == [2]
+    assert _worth(background[:50], [0.0, 0.0, 0.0], 0.01) == [1, 2, 3]  # among fifty all are
+
+
+def test_a_questions_own_entities_and_what_is_not_a_number_are_always_scored() -> None:
+    background = [9.0, -9.0, -9.0, -9.0, *[9.0] * 60]
+    assert _worth(background, [0.0, 0.0, 0.0], 0.01, always=(2,)) == [2]
+    assert _worth(background, [0.0, 0.0, float("nan")], 0.01) == [3]
+
+
 def test_the_bounds_of_a_layer_are_its_largest_factors(small: dict[str, Any]) -> None:
     weights = {name: torch.from_numpy(array) for name, array in small["weights"].items()}
     layers = layer_weights(weights, torch.float32)
@@ -64,11 +113,14 @@ def test_the_bounds_of_a_layer_are_its_largest_factors(small: dict[str, Any]) ->
     for number, bound in enumerate(bounds):
         states = cache.relation_states[number].values.numpy()
         np.testing.assert_allclose(bound.message_gain, np.abs(states).max(1))
-        matrix = small["weights"][f"entity_model.layers.{number}.linear.weight"][:, 8:].astype(np.float64)
+        matrix = small["weights"][f"entity_model.layers.{number}.linear.weight"].astype(np.float64)
         norm = small["weights"][f"entity_model.layers.{number}.layer_norm.weight"]
-        slope = np.linalg.svd(matrix, compute_uv=False)[0] * np.abs(norm).max()
+        of_state, of_total = (
+            np.linalg.svd(half, compute_uv=False)[0] * np.abs(norm).max() for half in (matrix[:, :8], matrix[:, 8:])
+        )
         deviation = np.sqrt(cache.pre_norm[number].values.numpy().astype(np.float64).var(1) + 1e-5)
-        np.testing.assert_allclose(bound.update_gain, slope / deviation, rtol=1e-4)
+        np.testing.assert_allclose(bound.update_gain, of_total / deviation, rtol=1e-4)
+        np.testing.assert_allclose(bound.state_gain, 1 + of_state / deviation, rtol=1e-4)
     assert [len(bound.update_gain) for bound in bounds] == [1, 40, 40]  # all entities are alike at the first layer
 
 
@@ -85,10 +137,12 @@ def test_a_small_change_of_the_messages_changes_no_state_by_more_than_the_bound(
         norm = torch.nn.functional.layer_norm(mixed, (8,), layer.norm_weight, layer.norm_bias)
         return norm.relu()
 
-    moved = (state(background + change @ layer.total_weight) - state(background)).norm(dim=2)  # (500, 40)
-    ratio = (moved / change.norm(dim=2)).amax(0) / torch.from_numpy(bound.update_gain)
-    assert float(ratio.max()) <= 1.001
-    assert float(ratio.max()) > 0.3  # the bound is of the right size
+    gains = ((layer.total_weight, 0, bound.update_gain), (layer.state_weight, 1, bound.state_gain))
+    for weight, kept, gain in gains:
+        moved = (state(background + change @ weight) - state(background) + kept * change).norm(dim=2)  # (500, 40)
+        ratio = (moved / change.norm(dim=2)).amax(0) / torch.from_numpy(gain)
+        assert float(ratio.max()) <= 1.001
+        assert float(ratio.max()) > 0.3  # the bound is of the right size
 
 
 def test_the_first_messages_of_two_questions_come_from_their_own_entities() -> None:

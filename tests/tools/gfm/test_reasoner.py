@@ -158,7 +158,7 @@ def test_what_a_question_changes_gives_the_same_scores(
     case: dict[str, Any], cache_bytes: int, half: bool, tolerance: float
 ) -> None:
     network = FastReasoner(
-        case["weights"], case["graph"], case["nodes"], cache_bytes=cache_bytes, half_cache=half, negligible=0
+        case["weights"], case["graph"], case["nodes"], cache_bytes=cache_bytes, half_cache=half, tolerance=0
     )
     found = network.scores(case["questions"], case["starts"])
     np.testing.assert_allclose(found, case["expected"], atol=tolerance)

@@ -115,7 +115,7 @@ NO_RETRIEVAL = token(
 ACTIONS: Final[Mapping[str, Mark]] = {"subq": SUBQ, "sufficient": SUFFICIENT, "no_retrieval": NO_RETRIEVAL}
 
 # the same without brackets: a name with a colon, or a word that is all its line has, but for a label such as "Action:"
-_LINE_START, _LINE_END = rf"^(?:{_IN_LINE}|[*_#>`\"'(-])*+", rf"(?:{_IN_LINE}|[*_`\"').!])*+$"
+_LINE_START, _LINE_END = rf"^(?:{_IN_LINE}|[*_#>`\"'(-])*+", rf"(?:{_IN_LINE}|[*_`\"').!✅✔])*+$"
 _BEHIND_LABEL = rf"(?:{_LINE_START}|(?<=[:：])(?:{_IN_LINE}|[*_`\"'(])*+)"
 BARE_SUBQ = Mark(
     "SUBQ:",
@@ -225,17 +225,22 @@ MARKS: tuple[Mark, ...] = (
 
 
 # What makes "the answer is" no end of a chain: a clause that doubts or asks, or words that say there is none yet.
-_DOUBT = re.compile(
-    r"\b(?:not|never|cannot|if|unless|whether|what|where|who|which|before|until|once|when)\b|n['’]t\b", re.I
-)
+_DOUBT = re.compile(r"\b(?:not|never|cannot|neither|whether|what|where|who|which|before)\b|n['’]t\b", re.I)
+_CONDITION = re.compile(r"\b(?:if|unless|until|once)\b", re.I)
 _NONE_YET = re.compile(
-    r"(?:not|cannot|can['’]t|could not|still|yet|missing|to be|somewhere)\b"
-    r"|(?i:unknown|unclear|undetermined|unavailable|insufficient|no answer|n/a|i do not know|i don['’]t know)\b"
+    r"(?:not|cannot|can['’]t|could not|still|yet|missing|to be|somewhere|maybe|perhaps|probably|likely)\b|<"
+    r"|(?:I|[Ww]e|you|it) (?:need|must|have|cannot|do)\b"
+    r"|(?:[Tt]here (?:is|are) )?[Nn]o (?:information|evidence|answer)\b"
+    r"|[Tt]he (?:passage|text|evidence|context)s? do(?:es)?(?: not|n['’]t)\b"
+    r"|(?i:unknown|unclear|undetermined|unavailable|insufficient|n/a|i do not know|i don['’]t know)\b"
 )
 _HEDGED = re.compile(
     r"\b(?:if|unless|probably|likely|perhaps|maybe|unclear|unknown|yet|cannot|not(?! [A-Z0-9\"“]))\b|n['’]t\b"
 )
-_NAMED = re.compile(r"(?:(?:[Tt]he|[Aa]n?) )?[*_`\"“‘'«$€£(]*+(?:[^\W_a-z]|\d)|(?:yes|no)(?:\W*\Z|[,.;:])")
+_NAMED = re.compile(
+    r"(?:(?:definitely|clearly|therefore|thus|indeed) )?(?:(?:[Tt]he|[Aa]n?) )?[*_`\"“‘'«$€£(]*+(?:[^\W_a-z]|\d)"
+    r"|(?:yes|no)(?:\W*\Z|[,.;:])"
+)
 _MARKUP = ' \t\n*_`"“'
 
 
@@ -246,7 +251,10 @@ def ends_chain(sentence: str) -> bool:
     [True, True, False]
     """
     found = re.search(ANSWER_IS.live, sentence, FLAGS)
-    if found is None or _DOUBT.search(re.split(r"[,;:.]", sentence[: found.start()])[-1]):
+    if found is None:
+        return False
+    before = sentence[: found.start()]
+    if _CONDITION.search(before) or _DOUBT.search(re.split(r"[,;:.]", before)[-1]):
         return False
     rest = sentence[found.end() :].lstrip(" \t\n*_`")
     stated = rest[1:].lstrip(_MARKUP) if rest.startswith((":", "：")) else ""

@@ -28,7 +28,7 @@ from ras_agent.tools.answer.citations import read_citations
 from ras_agent.tools.answer.forms import abstains, answer_part
 from ras_agent.tools.chat.dialogue import without_thinking
 from ras_agent.tools.chat.loose_json import json_objects
-from ras_agent.tools.plan.llm import parse_plan
+from ras_agent.tools.plan.grammar import parse_plan
 from ras_agent.tools.structure.parse_triples import parse_triples
 
 FULL_WIDTH = {code: code + 0xFEE0 for code in range(0x21, 0x7F)}

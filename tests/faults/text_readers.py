@@ -52,7 +52,7 @@ from ras_agent.tools.offline.extractor.extract import OfflineExtractor
 from ras_agent.tools.offline.nested import innermost
 from ras_agent.tools.offline.question import analyse
 from ras_agent.tools.offline.roles import offline_answerer, offline_planner, offline_reasoner
-from ras_agent.tools.plan.llm import parse_plan
+from ras_agent.tools.plan.grammar import parse_plan
 from ras_agent.tools.plan.llm_reasoner import first_new_sentence
 from ras_agent.tools.structure.llm import _problem
 from ras_agent.tools.structure.parse_triples import parse_triples
@@ -144,7 +144,7 @@ READERS = {
     "ends_chain": TextReader(lambda text: marks.ends_chain(f"{text} the answer is {text}"), "marks"),
     # replies
     "without_thinking": TextReader(without_thinking, "tools.chat.dialogue"),
-    "parse_plan": TextReader(_any(parse_plan), "tools.plan.llm"),
+    "parse_plan": TextReader(_any(parse_plan), "tools.plan.grammar"),
     "first_new_sentence": TextReader(lambda text: first_new_sentence(text, ["Alan was"]), "tools.plan.llm_reasoner"),
     "json_objects": TextReader(lambda text: (is_json(text), list(json_objects(text))), "tools.chat.loose_json"),
     "parse_triples": TextReader(

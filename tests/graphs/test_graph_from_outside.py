@@ -25,7 +25,7 @@ from ras_agent.graphs.state import Beginning
 from ras_agent.prompts import Turn, as_data, passage_block
 from ras_agent.records import Plan
 from ras_agent.tools.chat.client import Request, as_chat
-from ras_agent.tools.plan.llm import parse_plan
+from ras_agent.tools.plan.grammar import parse_plan
 
 PROMPT = "Think aloud about what is missing. Then write [SUBQ] and what to search for, or [SUFFICIENT]."
 

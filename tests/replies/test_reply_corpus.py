@@ -1,8 +1,9 @@
 """Replies in the manner of many models, each labelled by hand with its right reading, and how many are read so.
 
 Each line of the four files here is one reply: the family of models that writes so, the reply, what it should be read
-as, and a note. "unreadable" means that it is right to ask again. The replies marked `held_back` were written and
-labelled before the parsers were adapted to such replies, and nobody looked at them meanwhile.
+as, and a note. "unreadable" means that it is right to ask again. `set` says what a reply was for: the parsers were
+adapted to those "tuned on"; those "held back" were written and labelled at the same time, and not looked at meanwhile;
+those of an "attack" were written afterwards, in search of what the parsers misunderstand, which were then mended.
 
     python -m tests.replies.test_reply_corpus        # prints the table of docs/models.md, and what is not understood
 """
@@ -24,12 +25,13 @@ from ras_agent.records import Passage
 from ras_agent.tools.answer.citations import NumberedEvidence
 from ras_agent.tools.answer.llm import LLMAnswerer
 from ras_agent.tools.chat.client import Reply
-from ras_agent.tools.plan.llm import parse_plan
+from ras_agent.tools.plan.grammar import parse_plan
 from ras_agent.tools.plan.llm_reasoner import first_new_sentence
 from ras_agent.tools.structure.llm import _problem
 from ras_agent.tools.structure.parse_triples import parse_triples
 
 UNREADABLE = "unreadable"
+SETS = ("tuned on", "held back", "attack", "second attack")
 THOUGHTS = ("Bell was born in Edinburgh.",)
 QUESTIONS = {
     "boolean": "Bell was born in Edinburgh.",
@@ -101,9 +103,9 @@ def judged(kind: str) -> list[tuple[str, dict[str, Any], object]]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("held_back", [False, True])
-def test_nearly_every_reply_is_understood_and_none_misunderstood(kind: str, held_back: bool) -> None:
-    verdicts = Counter(verdict for verdict, line, _ in judged(kind) if line["held_back"] == held_back)
+@pytest.mark.parametrize("among", SETS)
+def test_nearly_every_reply_is_understood_and_none_misunderstood(kind: str, among: str) -> None:
+    verdicts = Counter(verdict for verdict, line, _ in judged(kind) if line["set"] == among)
     assert verdicts["misunderstood"] == 0
     assert verdicts["understood"] / verdicts.total() >= 0.97
 
@@ -114,20 +116,20 @@ def test_there_are_enough_replies_of_many_families() -> None:
     assert len({line["family"] for line in written}) >= 9
     for kind in KINDS:
         of_kind = lines(kind)
-        assert sum(line["held_back"] for line in of_kind) >= len(of_kind) / 4
+        assert sum(line["set"] != "tuned on" for line in of_kind) >= len(of_kind) / 4
         assert len({(line["reply"], line.get("style")) for line in of_kind}) == len(of_kind)
 
 
 def main() -> None:
-    print("| replies | held back | number | understood | asked again | misunderstood |\n|---|---|---:|---:|---:|---:|")
+    print("| replies | set | number | understood | asked again | misunderstood |\n|---|---|---:|---:|---:|---:|")
     for kind in KINDS:
-        for held_back in (False, True):
-            found = [one for one in judged(kind) if one[1]["held_back"] == held_back]
+        for among in SETS:
+            found = [one for one in judged(kind) if one[1]["set"] == among]
             counts = Counter(verdict for verdict, _, _ in found)
             shares = " | ".join(
                 f"{counts[verdict] / len(found):.1%}" for verdict in ("understood", "asked again", "misunderstood")
             )
-            print(f"| {kind} | {'yes' if held_back else 'no'} | {len(found)} | {shares} |")
+            print(f"| {kind} | {among} | {len(found)} | {shares} |")
     for kind in KINDS:
         for verdict, line, read in judged(kind):
             if verdict != "understood":

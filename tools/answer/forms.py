@@ -15,19 +15,24 @@ from ras_agent.tools.chat.loose_json import Value, is_json, json_objects
 _ANSWER = re.compile(rf"{ANSWER.live}|{ANSWER_HEADING.live}|<answer>", FLAGS)
 _INLINE = re.compile(INLINE_ANSWER.live, FLAGS)
 _ANSWER_IS = re.compile(ANSWER_IS.live, FLAGS)
-_QUESTION = re.compile(rf"{QUESTION.live}", FLAGS)
+_QUESTION = re.compile(rf"{QUESTION.live}|^\W{{0,5}}(?:exercise|example|task|instruction)s?\b[^:\n]{{0,20}}:", FLAGS)
+_ADVERB = re.compile(r"\A(?:definitely|clearly|therefore|thus|indeed) ")
 _KEYS = ("answer", "final_answer", "short_answer", "response", "result", "output")
+_INNER_KEYS, _ANSWER_KEY, _LONGEST_KEY = ("text", "value", "name"), re.compile(r"answer[\"']\s*:\s*\Z", re.I), 40
+_CITED = re.compile(r"(?:(?:passage|fact|evidence|source|document)s?\b|[\s\[\],;#&]|and\b|\d{1,4})*+", re.IGNORECASE)
 _CITATION_KEYS = ("citations", "citation", "cites", "cite", "sources", "source", "references")
-_BOXED = re.compile(r"\$*+\\boxed\{(?:\\text\{([^{}]*+)\}|([^{}]*+))\}\$*+")
+_BOXED = re.compile(r"\$*+\\(?:boxed|text)\{(?:\\text\{([^{}]*+)\}|([^{}]*+))\}\$*+")
 _TAG = re.compile(r"</?answer>", re.IGNORECASE)
+_ANGLES = re.compile(r"\A<([^<>/\n]+)>")  # around the answer, as the instructions show it
 _UNKNOWN_WORD = str(UNKNOWN).strip("[]")
 # the word alone in its capitals, but not as it is in data, where it has look-alikes of brackets
 _ABSTAINS = re.compile(rf"\W*(?i:{UNKNOWN.live})|[^\w‹›]*+{_UNKNOWN_WORD}[^\w‹›]*+\Z")
 # an abstention in words, as models write it; a title such as "I Don't Know" has other capitals
 _NO_EVIDENCE = r"(?:evidence|passages?|facts?|documents?|context|texts?|information)"
 _ABSTAINS_IN_WORDS = re.compile(
-    r"\W*(?:I (?:do not|don['’]t) know\b|(?:Not enough|Insufficient|not enough|insufficient) (?:information|evidence)\b"
-    rf"|(?:No|no) (?:information|evidence)\b|(?:[Tt]he )?(?:given |provided )?{_NO_EVIDENCE}"
+    r"\W*(?:I (?:do not|don['’]t) know\b|(?:I am |I['’]m )?[Uu]nable to (?:determine|answer|find|say)\b"
+    rf"|(?:[Nn]ot enough|[Ii]nsufficient|[Nn]o) (?:information|evidence)\b"
+    rf"|(?:[Tt]he )?(?:given |provided )?{_NO_EVIDENCE}"
     r"(?: provided| given| shown)? (?:does not|do not|doesn['’]t|don['’]t)"
     r" (?:say|state|mention|contain|provide|specify|tell|settle|include|give|name)\b"
     r"|(?:(?:[Tt]he answer|[Ii]t) (?:is not|cannot be|can not be|could not be) |[Nn]ot |[Cc]annot be )"
@@ -36,7 +41,8 @@ _ABSTAINS_IN_WORDS = re.compile(
 )
 _SAYS_MORE = re.compile(r"\[|\b(?:but|however|although)\b", re.IGNORECASE)  # what it does know, or cites
 _VERDICT = re.compile(
-    r"\W*(?:(?:the|this) (?:statement|claim|answer) is (?:therefore )?)?(true|false|yes|no)\b", re.IGNORECASE
+    r"\W*(?:(?:the|this) (?:statement|claim|answer) is (?:therefore )?)?(?:(not) (?=true|false))?(true|false|yes|no)\b",
+    re.IGNORECASE,
 )
 _OPTION = re.compile(r"(?<!\S)\(?([A-Za-z]|\d{1,2})[).:](?=\s)")
 _CHOSEN = re.compile(r"\W*(?:option\s+)?([A-Za-z]|\d{1,2})(?:[).:,]|\W*\Z)", re.IGNORECASE)
@@ -98,23 +104,26 @@ def _unlabelled(text: str, *, prose: bool) -> str:
     last = whole.rpartition("\n")[2]
     if not whole or _ANSWER.search(text) or _INLINE.search(text):
         return ""  # nothing is behind the label
-    stated = list(_ANSWER_IS.finditer(last))
-    if stated and ends_chain(last) and not last.rstrip().endswith("?"):
-        return last[stated[-1].end() :].lstrip(" \t:：")
+    if stated := list(_ANSWER_IS.finditer(last)):
+        if ends_chain(last):
+            return _ADVERB.sub("", last[stated[-1].end() :].lstrip(" \t:："))
+        return whole if last == whole and abstains(whole) else ""
     return whole if last == whole and len(whole) <= _ONE_LINER else ""
 
 
 def _in_json(text: str, *, prose: bool) -> str:
     """Return the answer of the first JSON object that has one, with the numbers that another key cites; "" for none."""
-    for _, found in json_objects(text):
+    for start, found in json_objects(text):
         key = next((key for key in _KEYS if key in found), None)
+        if key is None and _ANSWER_KEY.search(text[max(0, start - _LONGEST_KEY) : start]):
+            key = next((key for key in _INNER_KEYS if key in found), None)
         if key is None:
             continue
         answer = _text(found[key])
         if _ANSWER.search(answer) or (not prose and _INLINE.search(answer)):
             answer = _behind_label(answer, prose=prose)
         cited = next((_text(found[name]) for name in _CITATION_KEYS if name in found), "")
-        numbers = "".join(f"[{number}]" for number in re.findall(r"\d{1,4}", cited))
+        numbers = "".join(f"[{number}]" for number in re.findall(r"\d+", cited)) if _CITED.fullmatch(cited) else ""
         return f"{answer} {numbers}".rstrip() if answer and "[" not in answer else answer
     return ""
 
@@ -131,7 +140,7 @@ def _unwrapped(part: str, *, prose: bool) -> str:
     part = _TAG.sub("", part).strip()
     if is_json(part):
         return _in_json(part, prose=prose) or part
-    return part if prose else _BOXED.sub(lambda box: box[1] or box[2] or "", part)
+    return part if prose else _ANGLES.sub(r"\1", _BOXED.sub(lambda box: box[1] or box[2] or "", part))
 
 
 def abstains(answer: str) -> bool:
@@ -155,7 +164,10 @@ def _prose(answer: str, question: str) -> str:
 
 def _verdict(answer: str, question: str) -> str:
     found = _VERDICT.match(answer)
-    return found[1].capitalize() if found else ""
+    if found is None:
+        return ""
+    verdict = found[2].capitalize()
+    return str(verdict == "False") if found[1] else verdict
 
 
 def _label(answer: str, question: str) -> str:

@@ -1,6 +1,7 @@
 """The stage that decides what to search for next: the planner and IRCoT's reasoner on a chat model."""
 
-from ras_agent.tools.plan.llm import LLMPlanner, parse_plan
+from ras_agent.tools.plan.grammar import parse_plan
+from ras_agent.tools.plan.llm import LLMPlanner
 from ras_agent.tools.plan.llm_reasoner import LLMReasoner
 
 __all__ = ["LLMPlanner", "LLMReasoner", "parse_plan"]

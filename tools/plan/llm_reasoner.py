@@ -31,7 +31,7 @@ _CHATTER = re.compile(
     re.IGNORECASE,
 )
 _REFUSES = re.compile(
-    r"(?:i['’]?m sorry|i am sorry|sorry|i apologi[sz]e|as an ai|unfortunately, i"
+    r"(?:i['’]?m sorry|i am sorry|sorry(?=[,.!;])|i apologi[sz]e|as an ai|unfortunately, i"
     r"|i (?:cannot|can['’]?t|can not|could ?n[o'’]t|am unable|am not able|do not know|don['’]t know))\b",
     re.IGNORECASE,
 )

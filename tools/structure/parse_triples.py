@@ -44,6 +44,7 @@ _FULL_WIDTH = {"（": "(", "）": ")", "｜": "|", "＞": ">"}
 _FULL_WIDTH_MARK = re.compile(
     r"^[^\S\n]*+（|（(?=S[>＞])|）(?=[^\S\n]*+[.,;]?+$)|｜|(?<=\b[SPO])＞", re.IGNORECASE | re.MULTILINE
 )
+_PLACE_HOLDERS = ("subject", "predicate", "object")  # of the form that the prompt shows
 _NOTHING = str(NONE).strip("[]")
 _SCAFFOLD = re.compile(rf"""```.*|[\[{{\s]*"\w+"\s*:[\[\]{{}}\s,]*|\W*+(?:\d++|{_NOTHING})?+\W*+""", re.IGNORECASE)
 _TRACES = re.compile(rf'{_MARK}|\|.*\||^[\s,]*+[\[{{(]*+\s*+"', re.IGNORECASE)
@@ -108,7 +109,8 @@ def _read(text: str, match: re.Match[str]) -> tuple[tuple[str, str, str] | None,
         raw, end = _last_field(text, match.end(), opened=match["open"] is not None)
         object_ = _unescape(raw)
     fields = (subject, predicate, object_)
-    return (fields if all(0 < len(field) <= LONGEST_FIELD for field in fields) else None), end
+    readable = all(0 < len(field) <= LONGEST_FIELD for field in fields) and fields != _PLACE_HOLDERS
+    return (fields if readable else None), end
 
 
 def _last_field(text: str, start: int, *, opened: bool) -> tuple[str, int]:

@@ -18,12 +18,15 @@ from ras_agent.marks import FLAGS, TUPLE
 LONGEST_FIELD = 1000
 """Characters of a subject, predicate or object. What is longer is no field but text in which a mark was forgotten."""
 
+_META = re.compile(r"(?:(?:the|this) (?:passage|text|document|article)s?|note|here|see)\b", re.IGNORECASE)
+_NO_VERB = re.compile(r"(?:the|an?|and|or)\b|[^a-z]")
 _MARKED = re.compile(r"(?<!<)\b[SPO]>", re.IGNORECASE)  # a line with such a mark is a fact in that form, or broken
 _LEAD = re.compile(r"(?:\s|[*_#>`•+-]|\d{1,4}[.)](?=\s)|\[\d{1,4}\]|</?triples?>)*+", re.IGNORECASE)
 _TAIL = " \t\r.,;*`"
 _BAR = re.compile(r"(?<!\\)\|")
 _ARROW = re.compile(r"\s*+(?:--?+>|→)\s*+")
 _QUOTED = re.compile(r"""\(\s*+(["'])([^"'\n]++)\1\s*+,\s*+(["'])([^"'\n]++)\3\s*+,\s*+(["'])([^"'\n]++)\5\s*+\)""")
+_IN_PARENTHESES = re.compile(r"\(([^()|\n]++)\|([^()|\n]++)\|([^()|\n]++)\)")
 _COMMAS = re.compile(TUPLE.live, FLAGS)
 _TAGS = re.compile(r"<S>([^<\n]++)<P>([^<\n]++)<O>([^<\n]++)", re.IGNORECASE)
 _SLOTS = ("subject|subj|s|head", "predicate|pred|p|relation", "object|obj|o|tail")
@@ -51,6 +54,9 @@ def read_lines(text: str, *, cut_off: bool = False) -> LineTriples:
     waiting: list[str] = []
     lines = text.split("\n")
     for place, line in enumerate(lines):
+        below = lines[place + 1] if place + 1 < len(lines) else ""
+        if "|" in line and "|-" in below.replace(" ", "").replace(":", "") and _RULE.fullmatch(below):
+            continue  # the head of a table
         last = cut_off and place == len(lines) - 1
         one = "" if last or (label := _LABELS[len(labelled)].match(line)) is None else unmarked(line[label.end() :])
         if one and len(one) <= LONGEST_FIELD and not _NEXT_LABEL.search(line):
@@ -80,8 +86,13 @@ def unmarked(text: str) -> str:
 
 
 def _in_line(line: str) -> list[Fields]:
-    if _MARKED.search(line):
-        return []
+    if marks := _MARKED.findall(line):
+        parts = _MARKED.split(line)
+        plain = "|" not in line and "".join(marks).casefold() == "s>p>o>"
+        fields = [part.strip(" \t,;") for part in parts[1:]]
+        return _three([*fields[:2], fields[2].removesuffix(")")]) if plain and parts[0].strip(" \t-*(") == "" else []
+    if len(several := _IN_PARENTHESES.findall(line)) > 1:
+        return [fields for groups in several for fields in _three(groups)]
     if quoted := _QUOTED.findall(line):
         return [fields for groups in quoted for fields in _three(groups[1::2])]
     if tagged := _TAGS.findall(line):
@@ -93,10 +104,12 @@ def _in_line(line: str) -> list[Fields]:
         return []  # it was cut off
     if _COMMAS.match(line):
         fields = _three(bare[1:-1].split(","))
-        return fields if fields and fields[0][1][:1].islower() else []  # a list of names has no verb
+        return [] if fields and _NO_VERB.match(fields[0][1]) else fields  # a list of names
     if opened and _BAR.search(bare):
         bare = bare[1:-1]
     bars, arrows = _BAR.split(bare.strip("|")), _ARROW.split(bare)
+    if len(bars) == len(_LABELS) + 1 and re.fullmatch(r"\s*\d*\s*", bars[0]):
+        del bars[0]  # the number of a table's row
     if len(bars) == 1 and len(arrows) == 1:
         bars = _NEXT_LABEL.split(bare)
         return _three(bars) if all(label.match(part) for label, part in zip(_LABELS, bars, strict=False)) else []
@@ -112,8 +125,9 @@ def _three(parts: Sequence[str]) -> list[Fields]:
     )
     fields = (subject, predicate, object_)
     readable = all(len(text) <= LONGEST_FIELD and any(map(str.isalnum, text)) for text in fields)
-    return [fields] if readable and not _NAMES.issuperset(map(str.casefold, fields)) else []
+    told = _META.match(subject) or _NAMES.issuperset(map(str.casefold, fields))  # about the text, or its form
+    return [fields] if readable and not told else []
 
 
 def _is_header(line: str) -> bool:
-    return _NAMES.issuperset(re.findall(r"\w+", line.casefold())) and "|" in line
+    return _NAMES.issuperset(re.findall(r"\w+", line.casefold())) and "|" in line and "(" not in line

@@ -14,7 +14,8 @@ from ras_agent.prompts import history_block, load
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Plan, Source, Step, Triple
 from ras_agent.tools.chat.client import ChatSettings
-from ras_agent.tools.plan.llm import LLMPlanner, parse_plan
+from ras_agent.tools.plan.grammar import parse_plan
+from ras_agent.tools.plan.llm import LLMPlanner
 from ras_agent.tools.structure.parse_triples import parse_triples
 
 FACT = Triple("Telephone", "was invented by", "Bell", (Source("p1"),))

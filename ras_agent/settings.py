@@ -137,7 +137,9 @@ class Settings(BaseModel):
     in_flight: PositiveInt = _CALLS(16, "Most model calls at the same time.")
 
     embedder: str | None = _VECTORS(
-        None, "minilm, st:MODEL or provider:MODEL, for dense and hybrid retrieval; without one, BM25 alone."
+        None,
+        "minilm, st:MODEL or provider:MODEL, for dense and hybrid retrieval; unscaled:st:MODEL ranks by inner "
+        "products; without one, BM25 alone.",
     )
     chunk_size: PositiveInt | None = _PASSAGES(
         None, "Longest passage, in characters; if not set, 1000, and records with an id stay whole."

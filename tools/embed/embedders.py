@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
 _SECONDS = 60.0  # for a request of an embedder behind an API
-_KNOWN = ("minilm", "st:<model or path>", "<provider>:<model>")
+UNSCALED = "unscaled:"
+"""Begins the name of an embedder whose vectors are as long as its model makes them."""
+_KNOWN = ("minilm", "st:<model or path>", "<provider>:<model>", f"{UNSCALED}st:<model or path>")
 
 
 def resolve_embedder(spec: object) -> Embedder:
@@ -34,7 +36,8 @@ def resolve_embedder(spec: object) -> Embedder:
 
     spec: an Embedder; a LangChain Embeddings object; a SentenceTransformer; or a name: "minilm" (packaged, extra
         `offline`), "st:all-mpnet-base-v2" or "st:/path" (sentence-transformers, extra `embeddings`),
-        "openai:text-embedding-3-small" and whatever else LangChain's init_embeddings takes.
+        "openai:text-embedding-3-small" and whatever else LangChain's init_embeddings takes. "unscaled:" in front of one
+        of the last two leaves vectors as long as the model makes them, so that passages are ranked by inner products.
     Raises UnknownName, MissingExtra, SettingsError, or TypeError for an object that does not embed.
     """
     if isinstance(spec, str):
@@ -48,8 +51,13 @@ def resolve_embedder(spec: object) -> Embedder:
     return cast(Embedder, spec)
 
 
+def of_unit_length(embedder: Embedder) -> Embedder:
+    """Return an embedder as it is, or the same model with vectors of length 1 if it leaves them unscaled."""
+    return embedder.scaled() if isinstance(embedder, SentenceTransformerEmbedder | LangChainEmbedder) else embedder
+
+
 def query_vector(embedder: Embedder, query: str) -> Floats:
-    """Return a query's unit vector, shape (dimension,), by `embed_query` if the embedder has it."""
+    """Return a query's vector, shape (dimension,), by `embed_query` if the embedder has it."""
     embed_query = getattr(embedder, "embed_query", None)
     vector = embed_query(query) if embed_query else embedder.embed([query])[0]
     return np.asarray(vector, dtype=np.float32)
@@ -58,15 +66,27 @@ def query_vector(embedder: Embedder, query: str) -> Floats:
 class SentenceTransformerEmbedder:
     """Embeds with a sentence-transformers model and its query and document prompts. Loads at the first text."""
 
-    def __init__(self, model: str | Path | Any, *, name: str = "", batch_size: int = 64) -> None:
-        """Take a model's name, a folder, or a SentenceTransformer; `name` is the name that indexes store."""
+    def __init__(
+        self, model: str | Path | Any, *, name: str = "", batch_size: int = 64, unit_length: bool = True
+    ) -> None:
+        """Take a model's name, a folder, or a SentenceTransformer; `name` is the name that indexes store.
+
+        unit_length: whether vectors are scaled to length 1.
+        """
         named = isinstance(model, str) or hasattr(model, "__fspath__")
         self._path = str(model) if named else _path_of(model)
         self._model: Any = None if named else model
-        self._batch_size = batch_size
-        self.name = name or f"st:{self._path}"
+        self._batch_size, self._unit_length = batch_size, unit_length
+        self.name = name or f"{'' if unit_length else UNSCALED}st:{self._path}"
         self._lock = Lock()  # its tokenizer serves one thread at a time
         self._width: int | None = None
+
+    def scaled(self) -> SentenceTransformerEmbedder:
+        """Return the embedder of this model whose vectors have length 1."""
+        if self._unit_length:
+            return self
+        name = self.name.removeprefix(UNSCALED)
+        return SentenceTransformerEmbedder(self._model or self._path, name=name, batch_size=self._batch_size)
 
     @property
     def dimension(self) -> int:
@@ -94,18 +114,29 @@ class SentenceTransformerEmbedder:
             self._model = _load(self._path)
         encode = getattr(self._model, method, self._model.encode)  # before version 5 there is only `encode`
         clean = [text.encode("utf-8", "replace").decode() for text in texts]  # tokenizers take no lone surrogates
-        return _unit(encode(clean, batch_size=self._batch_size, show_progress_bar=False, convert_to_numpy=True))
+        made = encode(clean, batch_size=self._batch_size, show_progress_bar=False, convert_to_numpy=True)
+        return _unit(made) if self._unit_length else np.asarray(made, dtype=np.float32)
 
 
 class LangChainEmbedder:
     """Embeds with any LangChain Embeddings object."""
 
-    def __init__(self, embeddings: Embeddings, *, name: str = "") -> None:
-        """Wrap the object; `name` is the name that indexes store, by default its class and model."""
-        self._embeddings = embeddings
+    def __init__(self, embeddings: Embeddings, *, name: str = "", unit_length: bool = True) -> None:
+        """Wrap the object; `name` is the name that indexes store, by default its class and model.
+
+        unit_length: whether vectors are scaled to length 1.
+        """
+        self._embeddings, self._unit_length = embeddings, unit_length
         self._width: int | None = None
         model = getattr(embeddings, "model", None) or getattr(embeddings, "model_name", None)
-        self.name = name or ":".join(filter(None, (type(embeddings).__name__, model if isinstance(model, str) else "")))
+        own = ":".join(filter(None, (type(embeddings).__name__, model if isinstance(model, str) else "")))
+        self.name = name or f"{'' if unit_length else UNSCALED}{own}"
+
+    def scaled(self) -> LangChainEmbedder:
+        """Return the embedder of this model whose vectors have length 1."""
+        if self._unit_length:
+            return self
+        return LangChainEmbedder(self._embeddings, name=self.name.removeprefix(UNSCALED))
 
     @property
     def dimension(self) -> int:
@@ -118,12 +149,15 @@ class LangChainEmbedder:
         """Return unit vectors of passages, shape (len(texts), dimension), float32. Raises ModelCallError."""
         if not texts:
             return np.empty((0, self.dimension), dtype=np.float32)
-        return _unit(self._call("embed_documents", list(texts)))
+        return self._sized(self._call("embed_documents", list(texts)))
 
     def embed_query(self, text: str) -> Floats:
         """Return the unit vector of a query, shape (dimension,). Raises ModelCallError."""
-        vector: Floats = _unit([self._call("embed_query", text)])[0]
+        vector: Floats = self._sized([self._call("embed_query", text)])[0]
         return vector
+
+    def _sized(self, vectors: Any) -> Floats:
+        return _unit(vectors) if self._unit_length else np.asarray(vectors, dtype=np.float32)
 
     def _call(self, method: str, argument: object) -> Any:
         try:
@@ -135,7 +169,8 @@ class LangChainEmbedder:
 
 
 def _named(spec: str) -> Embedder:
-    provider, _, model = spec.partition(":")
+    plain = spec.removeprefix(UNSCALED)
+    unit_length, (provider, _, model) = plain == spec, plain.partition(":")
     if spec == "minilm":
         from ras_agent.tools.embed.minilm import MiniLMEmbedder
 
@@ -143,11 +178,12 @@ def _named(spec: str) -> Embedder:
     if not model:
         raise UnknownName("embedder", spec, _KNOWN)
     if provider == "st":
-        return SentenceTransformerEmbedder(model, name=spec)
+        return SentenceTransformerEmbedder(model, name=spec, unit_length=unit_length)
     try:
         from langchain.embeddings import init_embeddings
 
-        return LangChainEmbedder(init_embeddings(spec, **_client_options(provider)), name=spec)
+        made = init_embeddings(plain, **_client_options(provider))
+        return LangChainEmbedder(made, name=spec, unit_length=unit_length)
     except ImportError as error:
         raise SettingsError(f"embedder {spec!r} needs its provider's package: {error}") from error
     except Exception as error:

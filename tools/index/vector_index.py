@@ -38,7 +38,7 @@ class VectorSettings:
 
 
 class VectorIndex:
-    """Searches unit vectors, numbered in the order given. May be searched from several threads at once."""
+    """Searches vectors by inner product, numbered in the order given. May be searched from several threads at once."""
 
     def __init__(self, index: Any) -> None:
         """Search `index`, a faiss.Index of inner products."""

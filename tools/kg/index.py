@@ -16,7 +16,7 @@ from ras_agent.errors import IndexMismatch, UnknownName
 from ras_agent.protocols import Embedder
 from ras_agent.records import Source, Triple
 from ras_agent.text.canonical import canonical_key
-from ras_agent.tools.embed.embedders import resolve_embedder
+from ras_agent.tools.embed.embedders import of_unit_length, resolve_embedder
 from ras_agent.tools.index.manifest import EmbedderIdentity
 from ras_agent.tools.index.row_table import hash_of
 from ras_agent.tools.kg.arrays import Edges, KGArrays, SparseRows, Vectors
@@ -77,7 +77,7 @@ class KGIndex:
         """
         how = equivalence or Equivalence()
         graph = assemble(occurrences_of(passages, edges), exact=exact, equivalences=how.kind == IMPORTED)
-        resolved = None if embedder is None else resolve_embedder(embedder)
+        resolved = None if embedder is None else of_unit_length(resolve_embedder(embedder))
         if resolved is not None:
             entities = resolved.embed(list(graph.entities))
             relations = resolved.embed(list(graph.relations))

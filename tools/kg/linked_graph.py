@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
 from ras_agent.errors import IndexMismatch
 from ras_agent.protocols import Embedder
+from ras_agent.tools.embed.embedders import UNSCALED, of_unit_length
 from ras_agent.tools.embed.remembering import remembering
 from ras_agent.tools.index.manifest import EmbedderIdentity
 from ras_agent.tools.index.row_table import find_rows
@@ -85,7 +87,10 @@ def linker_for(
     own = graph.manifest.embedder
     embedder: Embedder | None = None
     if own is not None:
-        embedder = index.embedder if identity == own else graph.embedder
+        if identity is not None and identity.name == f"{UNSCALED}{own.name}":
+            embedder = of_unit_length(cast(Embedder, index.embedder))
+        else:
+            embedder = index.embedder if identity == own else graph.embedder
     if embedder is not None and EmbedderIdentity(embedder.name, embedder.dimension) != own:
         raise IndexMismatch(f"the graph's vectors are of {own}, not of {embedder.name!r}: build the graph anew")
     return EntityLinker(graph, embedder, linking=linking, mentions=mentions)

@@ -20,7 +20,7 @@ import numpy as np
 from ras_agent.errors import IndexMismatch, IndexNotFound
 from ras_agent.protocols import Embedder
 from ras_agent.records import Failure, Passage
-from ras_agent.tools.embed.embedders import resolve_embedder
+from ras_agent.tools.embed.embedders import of_unit_length, resolve_embedder
 from ras_agent.tools.index.manifest import EmbedderIdentity
 from ras_agent.tools.index.row_table import hash_of, indexed_text
 from ras_agent.tools.index.stated_facts import STATED
@@ -324,7 +324,7 @@ def open_writer(
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     with open_fact_store(folder / STORE) as store:
-        resolved = None if embedder in (None, "") else resolve_embedder(embedder)
+        resolved = None if embedder in (None, "") else of_unit_length(resolve_embedder(embedder))
         of_store = store.setting("vectors of")
         manifest = readable_kg_manifest(folder)
         # a graph that this store did not make: its own store was deleted

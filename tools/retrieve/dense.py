@@ -15,7 +15,10 @@ from ras_agent.tools.retrieve.ranking import Ranking, check_query
 
 
 class DenseRetriever(RankedRetriever):
-    """Ranks passages by cosine similarity of title and text to the query; scores in -1..1."""
+    """Ranks passages by cosine similarity of title and text to the query; scores in -1..1.
+
+    By inner product where the index's vectors are unscaled, as those of "unscaled:st:facebook/contriever-msmarco".
+    """
 
     name = "dense"
 

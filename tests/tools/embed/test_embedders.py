@@ -13,11 +13,15 @@ from ras_agent.records import Passage
 from ras_agent.tools.embed.embedders import (
     LangChainEmbedder,
     SentenceTransformerEmbedder,
+    of_unit_length,
     query_vector,
     resolve_embedder,
 )
 from ras_agent.tools.embed.minilm import MiniLMEmbedder
+from ras_agent.tools.index.manifest import EmbedderIdentity
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.kg.build import build_graph
+from ras_agent.tools.kg.linked_graph import LinkedGraph
 
 
 class Letters(Embeddings):
@@ -133,6 +137,50 @@ def test_a_failing_provider_is_a_model_call_error_without_the_key() -> None:
     with pytest.raises(ModelCallError, match=r"embedder 'Failing:letters-1' failed: RuntimeError: 401") as caught:
         resolve_embedder(Failing()).embed(["a"])
     assert "sk-abcdefghijkl" not in str(caught.value)
+
+
+class Lengths(Embeddings):
+    """Gives a text as many twos as it has words, in the direction of its first letter."""
+
+    model = "lengths"
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [[2.0 * len(text.split()) * (text[0].lower() == letter) for letter in "ab"] for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        return [1.0, 1.0]
+
+
+def test_unscaled_vectors_rank_by_inner_product() -> None:
+    passages = [Passage("short", "a"), Passage("long", "b b b b")]
+    scaled = PassageIndex.in_memory(passages, LangChainEmbedder(Lengths()))
+    unscaled = PassageIndex.in_memory(passages, LangChainEmbedder(Lengths(), unit_length=False))
+    assert [hit.passage.id for hit in scaled.retriever("dense").retrieve("a?", 2)] == ["short", "long"]  # a tie
+    found = [(hit.passage.id, hit.score) for hit in unscaled.retriever("dense").retrieve("a?", 2)]
+    assert found == [("long", 8.0), ("short", 2.0)]
+
+
+def test_a_graph_over_unscaled_vectors_has_scaled_ones_of_the_same_model(tmp_path: Path) -> None:
+    unscaled = LangChainEmbedder(Lengths(), unit_length=False)
+    assert (unscaled.name, unscaled.scaled().name) == ("unscaled:Lengths:lengths", "Lengths:lengths")
+    index = PassageIndex.create(tmp_path / "i", unscaled)
+    index.add([Passage("bell", "Alexander Graham Bell was born in Boston.", "Bell")])
+    graph = build_graph(tmp_path / "i", embedder=unscaled).graph
+    assert graph.manifest.embedder == EmbedderIdentity("Lengths:lengths", 2)
+    assert np.linalg.norm(np.asarray(graph.entity_vectors)[graph.entity_id("Boston") or 0]) == 1
+    linked = LinkedGraph.of(PassageIndex.open(tmp_path / "i", unscaled))
+    assert linked.embedder is not None
+    np.testing.assert_allclose(linked.embedder.embed_query("b"), [0.5**0.5] * 2)  # type: ignore[attr-defined]
+
+
+def test_a_name_asks_for_unscaled_vectors() -> None:
+    embedder = resolve_embedder("unscaled:st:facebook/contriever-msmarco")
+    assert (embedder.name, of_unit_length(embedder).name) == (
+        "unscaled:st:facebook/contriever-msmarco",
+        "st:facebook/contriever-msmarco",
+    )
+    with pytest.raises(UnknownName):
+        resolve_embedder("unscaled:minilm")
 
 
 def test_a_sentence_transformer_uses_its_prompts_for_queries_and_documents() -> None:

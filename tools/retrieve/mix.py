@@ -1,4 +1,4 @@
-"""Mixes of retrievers: several rankings of one corpus by the weighted mean of their scores, each brought to 0..1 first.
+"""Mixes of retrievers: several rankings of one corpus by the weighted mean of the roots of their scores in 0..1.
 
 Any two retrievers mix by name: "ppr+dense" is `Mix(["ppr", "dense"])`. Those that walk a graph know how facts connect,
 dense search knows what texts mean.
@@ -29,25 +29,25 @@ _TRIFLE = np.float32(1e-6)
 
 
 def mixed(rankings: Sequence[Ranking], weights: Sequence[float], size: int, k: int) -> Ranking:
-    """Return the `k` best of `size` rows by the weighted mean of scores; a ranking's best row scores 1, its last 0.
+    """Return the `k` best of `size` rows by the weighted mean of the roots of scores brought to 0..1.
 
-    A row that a ranking does not hold scores 0 in it; if all its scores are equal, they count as 1.
+    A ranking's best row scores 1, its last 0; if all its scores are equal, they count as 1. A row that a ranking does not
+    hold scores 0 in it. Graph scores fall off so fast that without roots all but their first few would count for nothing
+    beside dense scores, whatever these are worth (docs/graphs.md).
     """
     scores = np.zeros(size, dtype=np.float32)
     for ranking, weight in zip(rankings, weights, strict=True):
         if not len(ranking.rows):
             continue
-        lowest, highest = ranking.scores.min(), ranking.scores.max()
+        above = ranking.scores - ranking.scores.min()
+        highest = above.max()
         # a row that is held scores a trifle more than one that is not, so that it stays a hit
-        span = max(float(highest - lowest), float(_TRIFLE))
-        scores[ranking.rows] += np.float32(weight) * ((ranking.scores - lowest) / np.float32(span) + _TRIFLE)
-        if highest == lowest:
-            scores[ranking.rows] += np.float32(weight)
+        scores[ranking.rows] += np.float32(weight) * ((np.sqrt(above / highest) if highest else 1) + _TRIFLE)
     return top_k(scores, k)
 
 
 class MixedRetriever(ExplainedRetriever):
-    """Ranks by the weighted mean of several rankers of the same passages."""
+    """Ranks by the weighted mean of what several rankers of the same passages score (see `mixed`)."""
 
     def __init__(
         self, rankers: Sequence[Ranker], weights: Sequence[float], *, name: str = "", depth: int = DEPTH
@@ -112,7 +112,7 @@ class RankedHits:
 
 
 class Mix:
-    """The factory of the retriever "a+b+...": the mean of what the retrievers of these names score."""
+    """The factory of the retriever "a+b+...": the mean of what the retrievers of these names score (see `mixed`)."""
 
     def __init__(self, parts: Sequence[str], name: str = "") -> None:
         self.parts, self.name = tuple(parts), name or "+".join(parts)

@@ -1,4 +1,4 @@
-"""Mixes: any retrievers by name, the mean of their scores, each brought to 0..1."""
+"""Mixes: any retrievers by name, the mean of the roots of their scores, each brought to 0..1."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -57,10 +57,14 @@ def newest() -> Iterator[str]:
 
 
 class TestScores:
-    def test_are_brought_to_one_scale_before_they_are_mixed(self) -> None:
-        found = mixed([ranking({0: 100, 1: 60, 2: 0}), ranking({1: 0.2, 3: 0.1})], [0.5, 0.5], 4, 4)
+    def test_are_brought_to_one_scale_before_their_roots_are_mixed(self) -> None:
+        found = mixed([ranking({0: 100, 1: 36, 2: 0}), ranking({1: 0.2, 3: 0.1})], [0.5, 0.5], 4, 4)
         assert found.rows.tolist() == [1, 0, 2, 3]
         assert found.scores.tolist() == pytest.approx([0.8, 0.5, 0, 0], abs=1e-5)
+
+    def test_of_a_steep_ranking_count_beside_those_of_a_flat_one(self) -> None:
+        steep, flat = ranking({0: 100, 1: 20, 2: 16, 3: 0}), ranking({0: 9, 4: 6, 1: 3, 2: 3, 3: 0})
+        assert mixed([steep, flat], [0.5, 0.5], 5, 5).rows.tolist() == [0, 1, 2, 4, 3]
 
     def test_of_one_hit_count_in_full(self) -> None:
         found = mixed([ranking({2: 0.001}), ranking({0: 5, 1: 4})], [0.6, 0.4], 3, 3)
@@ -132,7 +136,7 @@ class TestNames:
             scores = {hit.passage.id: hit.score for hit in retriever.retrieve(query, 3) if hit.passage in PASSAGES}
             lowest, highest = min(scores.values(), default=0), max(scores.values(), default=0)
             for name, score in scores.items():
-                wanted[name] += share * ((score - lowest) / (highest - lowest) if highest > lowest else 1)
+                wanted[name] += share * (((score - lowest) / (highest - lowest)) ** 0.5 if highest > lowest else 1)
         name, shares = (f"dense+{part}", [0.8, 0.2]) if swapped else (f"{part}+dense", [0.2, 0.8])
         found = index.retriever(name, shares=shares, **on_graph).retrieve(query, 3)
         assert len(found) >= 2

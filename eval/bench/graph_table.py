@@ -3,10 +3,10 @@
     python -m ras_agent.eval.bench.graph_table wiki.index questions.jsonl --first 151 --last 300
 
 Questions are JSON Lines with `question` and `supporting_titles` or `supporting_ids` (these count where both are there).
-All graph retrievers share the index, its graph and the linking of questions to it; a name with "+dense" is the mean of
-the graph's and the dense scores, each brought to 0..1, and "graph" that of gfm, ppr and dense. A difference's 95 %
-interval and p value are of the paired bootstrap over questions. With --seeds, networks trained from other seeds are
-scored, too: their mean and spread.
+All graph retrievers share the index, its graph and the linking of questions to it; a name with "+dense" is the mix of
+the graph's and dense search, and "graph" that of gfm, ppr and dense. A difference's 95 % interval and p value are of
+the paired bootstrap over questions. With --seeds, networks trained from other seeds are scored, too: their mean and
+spread.
 """
 
 from __future__ import annotations
@@ -32,10 +32,9 @@ from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.retrieve.dense import dense
 from ras_agent.tools.retrieve.document_ranker import PACKAGED
 from ras_agent.tools.retrieve.gfm import gfm
-from ras_agent.tools.retrieve.mix import DEPTH, mixed
+from ras_agent.tools.retrieve.mix import MixedRetriever
 from ras_agent.tools.retrieve.ppr import ppr
-from ras_agent.tools.retrieve.ranker import hits
-from ras_agent.tools.retrieve.ranking import Ranking
+from ras_agent.tools.retrieve.rerank import Reranker
 
 RETRIEVERS = ("bm25", "dense", "hybrid", "ppr", "gfm", "ppr+dense", "gfm+dense", "graph")
 PAIRS = (
@@ -147,15 +146,17 @@ def _of_weights(
     index: PassageIndex, graph: KGIndex, folder: Path, golds: Sequence[Gold]
 ) -> dict[str, npt.NDArray[np.float64]]:
     """Return the recalls (questions, 3) of other weights, alone and mixed; the network runs once per question."""
-    rankers = gfm(index, graph=graph, weights=folder, ranker=PACKAGED), dense(index), ppr(index, graph=graph)
-    found: dict[str, list[tuple[float, float, float]]] = {"gfm": [], "gfm+dense": [], "graph": []}
+    alone = gfm(index, graph=graph, weights=folder, ranker=PACKAGED)
+    rankers, reranker = (alone, dense(index), ppr(index, graph=graph)), Reranker(index)
+    retrievers: dict[str, Retriever] = {
+        "gfm": alone,
+        "gfm+dense": MixedRetriever(rankers[:2], (1, 1), reranker=reranker),
+        "graph": MixedRetriever(rankers, (1, 1, 1), reranker=reranker),
+    }
+    found: dict[str, list[tuple[float, float, float]]] = {name: [] for name in retrievers}
     for gold in golds:
-        ranked = [ranker.rank(gold.question, DEPTH) for ranker in rankers]
-        two = mixed(ranked[:2], (1 / 2, 1 / 2), len(index), DEPTH)
-        rankings = {"gfm": ranked[0], "gfm+dense": two, "graph": mixed(ranked, (1 / 3,) * 3, len(index), DEPTH)}
-        for name, ranking in rankings.items():
-            five = Ranking(ranking.rows[:5], ranking.scores[:5])
-            found[name].append(recalls(hits(index.snapshot.passages, five), gold))
+        for name, retriever in retrievers.items():
+            found[name].append(recalls(retriever.retrieve(gold.question, 5), gold))
     return {name: np.array(rows) for name, rows in found.items()}
 
 

@@ -21,6 +21,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "tools/retrieve/ppr.py": ("tests/tools/retrieve/test_ppr.py",),
     "tools/retrieve/ranking.py": ("tests/tools/retrieve/test_ranking.py", "tests/tools/retrieve/test_bm25.py"),
     "tools/retrieve/mix.py": ("tests/tools/retrieve/test_mix.py",),
+    "tools/retrieve/rerank.py": ("tests/tools/retrieve/test_rerank.py",),
     "tools/retrieve/hybrid.py": ("tests/tools/retrieve/test_hybrid.py",),
     "tools/gfm/reach.py": ("tests/tools/gfm/test_reach.py", "tests/tools/gfm/test_cpu.py"),
     "eval/metrics/answers.py": ("tests/eval/metrics",),

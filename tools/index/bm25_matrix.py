@@ -71,6 +71,11 @@ class BM25Matrix:
                     ) from error
         return scores
 
+    def having(self, term: str) -> npt.NDArray[np.int32]:
+        """Return the passages that hold a term, ascending."""
+        column = self.vocabulary.get(term)
+        return self.rows[:0] if column is None else self.rows[self.starts[column] : self.starts[column + 1]]
+
     def save(self, folder: Path) -> None:
         """Write the arrays as .npy and the vocabulary as JSON."""
         folder.mkdir(exist_ok=True)

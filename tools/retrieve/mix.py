@@ -1,5 +1,7 @@
 """Mixes of retrievers: several rankings of one corpus by the weighted mean of the roots of their scores in 0..1.
 
+The first passages of the mean are ranked again (rerank.py).
+
 Any two retrievers mix by name: "ppr+dense" is `Mix(["ppr", "dense"])`. Those that walk a graph know how facts connect,
 dense search knows what texts mean.
 """
@@ -22,6 +24,7 @@ from ras_agent.tools.kg.link import Linking, Mentions
 from ras_agent.tools.kg.linked_graph import LinkedGraph
 from ras_agent.tools.retrieve.ranker import ExplainedRetriever, Explaining, Ranker
 from ras_agent.tools.retrieve.ranking import Ranking, check_query, top_k
+from ras_agent.tools.retrieve.rerank import FIRST, Reranker
 
 DEPTH = 1000
 """How far down each ranking counts, at least."""
@@ -31,8 +34,8 @@ _TRIFLE = np.float32(1e-6)
 def mixed(rankings: Sequence[Ranking], weights: Sequence[float], size: int, k: int) -> Ranking:
     """Return the `k` best of `size` rows by the weighted mean of the roots of scores brought to 0..1.
 
-    A ranking's best row scores 1, its last 0; if all its scores are equal, they count as 1. A row that a ranking does not
-    hold scores 0 in it. Graph scores fall off so fast that without roots all but their first few would count for nothing
+    A ranking's best row scores 1, its last 0; if all its scores are equal, they count as 1. A row that a ranking does
+    not hold scores 0 in it. Graph scores fall off so fast that without roots all but their first few would hardly count
     beside dense scores, whatever these are worth (docs/graphs.md).
     """
     scores = np.zeros(size, dtype=np.float32)
@@ -50,11 +53,17 @@ class MixedRetriever(ExplainedRetriever):
     """Ranks by the weighted mean of what several rankers of the same passages score (see `mixed`)."""
 
     def __init__(
-        self, rankers: Sequence[Ranker], weights: Sequence[float], *, name: str = "", depth: int = DEPTH
+        self,
+        rankers: Sequence[Ranker],
+        weights: Sequence[float],
+        *,
+        name: str = "",
+        depth: int = DEPTH,
+        reranker: Reranker | None = None,
     ) -> None:
         """Take rankers and their weights. Raises ValueError for rankers of different passages, or wrong weights.
 
-        depth: how far down each ranking counts, at least k.
+        depth: how far down each ranking counts, at least k. reranker: ranks the first passages again.
         """
         if not rankers or any(len(ranker.passages) != len(rankers[0].passages) for ranker in rankers):
             raise ValueError("a mix needs rankers over the same passages")
@@ -64,12 +73,15 @@ class MixedRetriever(ExplainedRetriever):
         self.passages = rankers[0].passages
         self._rankers: tuple[Ranker, ...] = tuple(rankers)
         self._depth, self._weights = depth, [weight / sum(weights) for weight in weights]
+        self._reranker = reranker
 
     def rank(self, query: str, k: int) -> Ranking:
         """Return the `k` best rows. Raises ValueError for a blank query or k < 1."""
         check_query(query, k)
         rankings = [ranker.rank(query, max(k, self._depth)) for ranker in self._rankers]
-        return mixed(rankings, self._weights, len(self.passages), k)
+        if self._reranker is None:
+            return mixed(rankings, self._weights, len(self.passages), k)
+        return self._reranker.rank(query, mixed(rankings, self._weights, len(self.passages), max(k, FIRST)), k)
 
     def explained(self, paths: int) -> Self:
         """Return the same mix, whose hits say why, as far as its rankers can."""
@@ -119,9 +131,9 @@ class Mix:
 
     @property
     def options(self) -> frozenset[str]:
-        """`shares`, and every option that one of the parts takes."""
+        """`shares` and `rerank`, and every option that one of the parts takes."""
         of_parts = (options_of(find("retriever", part)) or () for part in self.parts)
-        options = frozenset(("shares", *chain.from_iterable(of_parts)))
+        options = frozenset(("shares", "rerank", *chain.from_iterable(of_parts)))
         return options | {"linking", "mentions"} if "graph" in options else options
 
     def __call__(
@@ -129,6 +141,7 @@ class Mix:
         index: PassageIndex,
         *,
         shares: Sequence[float] | None = None,
+        rerank: bool = True,
         graph: KGIndex | LinkedGraph | None = None,
         linking: Linking | None = None,
         mentions: Mentions | None = None,
@@ -137,6 +150,7 @@ class Mix:
         """Build the mix over `index`. Raises what building the parts raises, ValueError for wrong shares.
 
         shares: how much each part counts, in the order of the names; equal by default.
+        rerank: whether the first passages of the mean are ranked again, so that those that complete the first move up.
         graph, linking, mentions: for parts that search a knowledge graph; they share one, whose linker and cached query
             vectors dense search uses too. options: each goes to the parts that take it.
         """
@@ -150,7 +164,8 @@ class Mix:
             wanted = options if names is None else names
             made = make(index, **{name: value for name, value in offered.items() if name in wanted})
             rankers.append(made if hasattr(made, "rank") else RankedHits(made, index.snapshot.passages, part))
-        return MixedRetriever(rankers, shares or [1] * len(rankers), name=self.name)
+        reranker = Reranker(index) if rerank else None
+        return MixedRetriever(rankers, shares or [1] * len(rankers), name=self.name, reranker=reranker)
 
 
 graph = Mix(("gfm", "ppr", "dense"), name="graph")

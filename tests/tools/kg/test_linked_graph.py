@@ -41,6 +41,8 @@ def made(hash_embedder: Any, gfm_folder: Callable[[int], Path]) -> Callable[[str
     def make(name: str) -> Ranker:
         index = PassageIndex.in_memory(PASSAGES, hash_embedder)
         options: dict[str, Any] = {} if name == "dense" else {"graph": KGIndex.in_memory(FACTS, hash_embedder)}
+        if name in PARTS:
+            options["rerank"] = False
         if name.startswith(("gfm", "graph")):
             options |= {"weights": gfm_folder(hash_embedder.dimension), "ranker": DocumentRanker(20, "score-rarity")}
         return cast(Ranker, index.retriever(name, **options))

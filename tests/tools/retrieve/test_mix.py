@@ -1,12 +1,13 @@
 """Mixes: any retrievers by name, the mean of the roots of their scores, each brought to 0..1."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
 from ras_agent import registry
+from ras_agent.arrays import Floats
 from ras_agent.errors import UnknownName
 from ras_agent.records import Hit, Passage, Source, Triple
 from ras_agent.registry import find, known, register
@@ -37,6 +38,16 @@ class Constant:
 
     def rank(self, query: str, k: int) -> Ranking:
         return Ranking(self._ranking.rows[:k], self._ranking.scores[:k])
+
+
+class Letters:
+    """Embeds texts so that dense search ranks "rock" before "castle" before "river"."""
+
+    name, dimension = "letters", 2
+
+    def embed(self, texts: Sequence[str]) -> Floats:
+        angles = [0.48 if "castle" in text else 0.0 if "rock" in text else 0.5 for text in texts]
+        return np.array([[np.cos(angle), np.sin(angle)] for angle in angles], dtype=np.float32)
 
 
 class Newest:
@@ -117,6 +128,15 @@ class TestNames:
         last = index.retriever("newest+bm25", shares=[0.1, 0.9]).retrieve("capital of France", 1)
         assert last[0].passage.id == "paris"
 
+    def test_what_completes_the_first_passage_moves_up_unless_the_mean_alone_is_wanted(self) -> None:
+        texts = {"castle": "Edinburgh castle", "rock": "Edinburgh rock", "river": "The river bank"}
+        index = PassageIndex.in_memory([Passage(name, text, "") for name, text in texts.items()], Letters())
+        found = {}
+        for rerank in (True, False):
+            hits = index.retriever("dense+dense", rerank=rerank).retrieve("rock river bank", 2)
+            found[rerank] = [hit.passage.id for hit in hits]
+        assert found == {True: ["rock", "river"], False: ["rock", "castle"]}
+
     @pytest.mark.parametrize("part", ["ppr", "paths", "pcst", "bm25"])
     @pytest.mark.parametrize("swapped", [False, True])
     def test_a_share_of_a_fifth_is_that_of_the_part_it_is_written_for(
@@ -138,7 +158,7 @@ class TestNames:
             for name, score in scores.items():
                 wanted[name] += share * (((score - lowest) / (highest - lowest)) ** 0.5 if highest > lowest else 1)
         name, shares = (f"dense+{part}", [0.8, 0.2]) if swapped else (f"{part}+dense", [0.2, 0.8])
-        found = index.retriever(name, shares=shares, **on_graph).retrieve(query, 3)
+        found = index.retriever(name, shares=shares, rerank=False, **on_graph).retrieve(query, 3)
         assert len(found) >= 2
         assert {hit.passage.id: hit.score for hit in found} == pytest.approx(
             {hit.passage.id: wanted[hit.passage.id] for hit in found}, abs=1e-5

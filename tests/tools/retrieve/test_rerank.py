@@ -1,0 +1,79 @@
+"""The second stage: passages that complete the first one move up."""
+
+import numpy as np
+import pytest
+
+from ras_agent.records import Passage
+from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.retrieve.ranking import Ranking
+from ras_agent.tools.retrieve.rerank import FIRST, Reranker
+
+QUESTION = "Which river flows through the city where Alexander Graham Bell was born?"
+BELL = Passage("bell", "Bell, an inventor, was born in Edinburgh.", "Alexander Graham Bell")
+MUSEUM = Passage("museum", "A museum about Alexander Graham Bell, who was born elsewhere.", "Bell Museum")
+LEITH = Passage("leith", "The river flows through its capital to the sea.", "Water of Leith")
+EDINBURGH = Passage("edinburgh", "The capital of Scotland.", "Edinburgh (Scotland)")
+PARIS = Passage("paris", "The capital of France.", "Paris")
+
+
+def reranked(*scored: tuple[Passage, float], query: str = QUESTION, k: int = 9) -> list[str]:
+    """Return the ids after a first ranking by these scores; the passages' order is that of the corpus."""
+    passages = [passage for passage, _ in scored]
+    scores = np.array([score for _, score in scored], dtype=np.float32)
+    rows = np.argsort(-scores, kind="stable")
+    found = Reranker(PassageIndex.in_memory(passages)).rank(query, Ranking(rows, scores[rows]), k)
+    assert found.scores.tolist() == sorted(found.scores.tolist(), reverse=True)
+    return [passages[row].id for row in found.rows.tolist()]
+
+
+def test_what_the_question_asks_and_the_first_passage_does_not_say_comes_next() -> None:
+    found = reranked((BELL, 1), (MUSEUM, 0.6), (PARIS, 0.5), (LEITH, 0.4))
+    assert found == ["bell", "leith", "museum", "paris"]
+
+
+def test_what_the_first_passage_names_comes_before_what_it_does_not() -> None:
+    assert reranked((BELL, 1), (PARIS, 0.5), (EDINBURGH, 0.4)) == ["bell", "edinburgh", "paris"]
+    assert reranked((BELL, 1), (PARIS, 0.5), (EDINBURGH, 0.2)) == ["bell", "paris", "edinburgh"]
+
+
+def test_another_piece_of_the_first_passages_document_is_not_named_by_it() -> None:
+    first = Passage("1", "Edinburgh is old.", "Edinburgh")
+    piece = Passage("2", "It has a castle.", "Edinburgh")
+    assert reranked((first, 1), (PARIS, 0.5), (piece, 0.4)) == ["1", "paris", "2"]
+
+
+def test_a_passage_without_a_title_is_named_by_none() -> None:
+    bare = Passage("bare", "The capital of Scotland.", "")
+    assert reranked((BELL, 1), (PARIS, 0.5), (bare, 0.4)) == ["bell", "paris", "bare"]
+
+
+def test_the_first_passage_stays_first() -> None:
+    assert reranked((BELL, 0.51), (LEITH, 0.5), (EDINBURGH, 0.5))[0] == "bell"
+
+
+def test_rare_words_count_more_than_common_ones() -> None:
+    common = [(Passage(f"c{number}", "A river.", f"Number {number}"), 0.31) for number in range(5)]
+    rare = Passage("rare", "It flows through.", "Rare")
+    assert reranked((BELL, 1), *common, (rare, 0.3))[:2] == ["bell", "rare"]
+
+
+def test_words_that_no_passage_holds_change_nothing() -> None:
+    assert reranked((PARIS, 1), (MUSEUM, 0.6), (LEITH, 0.5), query="Xylophones?") == ["paris", "museum", "leith"]
+    scored = (BELL, 1), (MUSEUM, 0.6), (LEITH, 0.05)
+    assert reranked(*scored, query="A river with xylophones and marimbas") == ["bell", "leith", "museum"]
+
+
+def test_only_the_first_passages_are_ranked_again() -> None:
+    others = [(Passage(f"o{number}", "Nothing.", f"Other {number}"), 0.6 - number / 100) for number in range(FIRST)]
+    assert reranked((BELL, 1), *others, (LEITH, 0.4), k=30)[-1] == "leith"
+    assert reranked((BELL, 1), *others[2:], (LEITH, 0.4), k=30)[:2] == ["bell", "leith"]
+
+
+def test_equal_scores_are_in_corpus_order_and_no_more_than_k_come_back() -> None:
+    twins = [(Passage(f"t{number}", "Nothing.", f"Twin {number}"), 0.5) for number in range(4)]
+    assert reranked(*twins[:2], (BELL, 1), *twins[2:], k=3) == ["bell", "t0", "t1"]
+
+
+@pytest.mark.parametrize("scored", [[], [(BELL, 0.7)]])
+def test_fewer_than_two_passages_are_left_as_they_are(scored: list[tuple[Passage, float]]) -> None:
+    assert reranked(*scored) == [passage.id for passage, _ in scored]

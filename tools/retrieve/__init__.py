@@ -2,5 +2,5 @@
 
 bm25, dense, hybrid             words, meaning, both by rank
 ppr, gfm, paths, pcst           over a knowledge graph
-"ppr+dense", ..., graph         means of several, each brought to 0..1
+"ppr+dense", ..., graph         mixes of several, their first passages ranked again
 """

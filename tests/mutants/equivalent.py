@@ -59,6 +59,39 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "return whole, inside, inside[:-1] + bytes([inside[- 0] + 1])",
         ): "an absolute path begins as the folder's ends, with the separator",
     },
+    "tools/kg/page_rank.py": {
+        **{
+            (
+                "self._most = 3 + (ceil(log(max(tolerance, 1e-9) / 2) / log(damping)) if damping else 0)",
+                f"self._most = {most}",
+            ): "further steps change nothing, and the last ones change less than the tolerance"
+            for most in (
+                "2 + (ceil(log(max(tolerance, 1e-9) / 2) / log(damping)) if damping else 0)",
+                "4 + (ceil(log(max(tolerance, 1e-9) / 2) / log(damping)) if damping else 0)",
+                "3 + (ceil(log(max(tolerance, 1e-9) * 2) / log(damping)) if damping else 0)",
+                "3 + (ceil(log(max(tolerance, 1e-9) / 1) / log(damping)) if damping else 0)",
+                "3 + (ceil(log(max(tolerance, 1e-9) / 3) / log(damping)) if damping else 0)",
+                "3 + (ceil(log(max(tolerance, 1e-9) / 2) / log(damping)) if damping else -1)",
+                "3 + (ceil(log(max(tolerance, 1e-9) / 2) / log(damping)) if damping else 1)",
+            )
+        },
+        **{
+            (
+                "degree = np.asarray(weights.sum(axis=0), dtype=np.float32).ravel()",
+                f"degree = np.asarray(weights.sum(axis= {axis}), dtype=np.float32).ravel()",
+            ): "the weights are symmetric"
+            for axis in (-1, 1)
+        },
+        **{
+            ("if float(np.abs(after - scores).sum()) < self._tolerance:", end): (
+                "the steps that are enough come to the same scores, only later"
+            )
+            for end in (
+                "if float(np.abs(after + scores).sum()) < self._tolerance:",
+                "if float(np.abs(after - scores).sum()) <= self._tolerance:",
+            )
+        },
+    },
     "tools/retrieve/hybrid.py": {
         (f"{before}[0].passages{after}", f"{before}[ -1].passages{after}"): "all rankers are over the same passages"
         for before, after in (

@@ -32,9 +32,7 @@ def walk_matrix(graph: KGIndex, *, equivalence: float = 1.0) -> csr_matrix:
     real = (edges[:, 0] != edges[:, 2]) & (weights > 0)
     heads, tails, weights = edges[real, 0], edges[real, 2], weights[real]
     ends = np.concatenate([heads, tails]), np.concatenate([tails, heads])
-    matrix = csr_matrix((np.tile(weights, 2), ends), shape=(count, count), dtype=np.float32)
-    matrix.sum_duplicates()
-    return matrix
+    return csr_matrix((np.tile(weights, 2), ends), shape=(count, count), dtype=np.float32)  # adds up what is repeated
 
 
 class PageRank:
@@ -55,7 +53,6 @@ class PageRank:
         # rounding keeps the change above a small tolerance
         self._most = 3 + (ceil(log(max(tolerance, 1e-9) / 2) / log(damping)) if damping else 0)
         degree = np.asarray(weights.sum(axis=0), dtype=np.float32).ravel()
-        self._stuck = degree == 0
         steps = weights.copy()  # steps[i, j]: the chance of going from j to i
         steps.data = steps.data / degree[steps.indices]
         self._steps = steps

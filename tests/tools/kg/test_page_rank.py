@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from itertools import pairwise
+from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
+from ras_agent.errors import MissingExtra
 from ras_agent.records import Triple
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.page_rank import PageRank, walk_matrix
@@ -58,9 +63,36 @@ def test_facts_count_one_each_and_equivalences_their_cosine(hash_embedder: objec
 
 
 def test_facts_of_an_entity_about_itself_do_not_count() -> None:
-    graph = graph_of("aa", "ab")
+    graph = graph_of("ab", "aa", "bb")
     assert walk_matrix(graph).toarray().tolist() == walk_matrix(graph_of("ab")).toarray().tolist()
     assert walk_matrix(graph).toarray().diagonal().tolist() == [0, 0, 0]
+
+
+class Near:
+    """Embeds so that "river" and "stream" have a cosine of 0.9, and anything else is far from both."""
+
+    name, dimension = "near", 3
+    _vectors: ClassVar = {"river": (1, 0, 0), "stream": (0.9, 0.19**0.5, 0)}
+
+    def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        return np.array([self._vectors.get(text, (0, 0, 1)) for text in texts], dtype=np.float32)
+
+
+def test_an_equivalence_weighs_its_cosine_times_what_it_is_given() -> None:
+    graph = KGIndex.in_memory([PassageFacts("p", (Triple("river", "r", "stream"),))], Near())
+    assert walk_matrix(graph, equivalence=0.5).toarray().max() == pytest.approx(1.45, abs=1e-3)  # stored in 16 bits
+
+
+def test_where_equivalences_do_not_count_a_walk_stays_at_an_entity_that_has_nothing_else() -> None:
+    graph = KGIndex.in_memory([PassageFacts("p", (Triple("river", "r", "sea"),), ("stream",))], Near())
+    seeds = np.eye(3, dtype=np.float32)[graph.entity_id("stream")]
+    assert PageRank(walk_matrix(graph, equivalence=0)).scores(seeds).tolist() == seeds.tolist()
+
+
+def test_without_scipy_the_install_line_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "scipy.sparse", None)
+    with pytest.raises(MissingExtra, match=r"ras-agent\[graph\]"):
+        walk_matrix(graph_of("ab"))
 
 
 def test_no_seed_is_an_error() -> None:

@@ -99,7 +99,7 @@ async def run_questions(
     questions: Iterable[Question],
     folder: RunFolder,
     *,
-    concurrency: int = 32,
+    concurrency: int,
     on_end: Callable[[Result], None] | None = None,
 ) -> None:
     """Ask all `questions`, at most `concurrency` at once, and append each result to the folder as it ends."""

@@ -92,6 +92,19 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             )
         },
     },
+    "eval/run/manifest.py": {
+        (
+            '["git", "-C", str(folder), *arguments], capture_output=True, text=True, timeout=10, check=True',
+            f'["git", "-C", str(folder), *arguments], capture_output=True, text=True, timeout= {seconds}, check=True',
+        ): "git answers at once or not at all"
+        for seconds in (9, 11)
+    },
+    "eval/run/folder.py": {
+        (
+            "path.unlink(missing_ok=True)",
+            "path.unlink(missing_ok=False)",
+        ): "the lock is held, and the files were listed",
+    },
     "tools/retrieve/hybrid.py": {
         (f"{before}[0].passages{after}", f"{before}[ -1].passages{after}"): "all rankers are over the same passages"
         for before, after in (

@@ -4,6 +4,8 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -27,6 +29,32 @@ def test_a_result_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     )  # fmt: skip
     folder.append(written)
     assert list(folder.results()) == [written]
+    assert "Wer? 谁?" in folder.results_path.read_text("utf-8")
+
+
+def test_a_result_is_on_the_disk_when_append_returns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = RunFolder.begin(tmp_path / "run", MANIFEST)
+    synced: list[bytes] = []
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(folder.results_path.read_bytes()))
+    folder.append(Result("q1", "?"))
+    assert synced == [folder.results_path.read_bytes()]
+
+
+def test_manifest_and_summary_can_be_read_by_people(tmp_path: Path) -> None:
+    folder = RunFolder.begin(tmp_path / "runs" / "one", MANIFEST)
+    assert folder.manifest_path.read_text("utf-8").startswith('{\n  "name": "one",\n')
+    folder.write_summary({"em": 0.5})
+    assert (tmp_path / "runs" / "one" / "summary.json").read_text("utf-8") == '{\n  "em": 0.5\n}'
+    RunFolder.begin(folder.path, {**MANIFEST, "python": "4"})
+    assert folder.manifest_path.read_text("utf-8").startswith('{\n  "name": "one",\n')
+
+
+def test_what_is_no_run_names_what_would_be_one(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r"is no run: .*ras-agent eval --out FOLDER"):
+        RunFolder(tmp_path).manifest()
+    (tmp_path / "manifest.json").write_text("{")
+    with pytest.raises(RunError, match=r"manifest\.json: not JSON .*take it from a copy"):
+        RunFolder(tmp_path).manifest()
 
 
 def test_values_that_json_has_no_form_for_do_not_spoil_the_line(tmp_path: Path) -> None:
@@ -93,13 +121,31 @@ def test_time_place_and_versions_may_differ_between_sittings(tmp_path: Path) -> 
     again = RunFolder.begin(tmp_path / "run", {**MANIFEST, "started": "later", "packages": {"numpy": "3"}, "name": "b"})
     assert again.manifest()["name"] == "one"
     RunFolder.begin(tmp_path / "run", {**MANIFEST, "started": "later still", "packages": {"numpy": "3"}})
-    assert again.manifest()["resumed"] == [{"started": "later", "packages": {"numpy": "3"}}]
+    noted = [{"started": "later", "packages": {"numpy": "3"}}]
+    assert again.manifest()["resumed"] == noted
+    for _ in range(2):
+        RunFolder.begin(tmp_path / "run", {**MANIFEST, "started": "last", "packages": {"numpy": "4"}})
+    assert again.manifest()["resumed"] == [*noted, {"started": "last", "packages": {"numpy": "4"}}]
 
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "notes.md").write_text("mine")
     with pytest.raises(RunError, match=r"holds files but no manifest\.json"):
         RunFolder.begin(tmp_path, MANIFEST)
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.md"]
+
+
+def test_a_folder_that_became_something_else_meanwhile_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def after_somebody_else(path: Path) -> Iterator[None]:
+        (path.parent / "notes.md").write_text("mine")
+        yield
+
+    monkeypatch.setattr("ras_agent.eval.run.folder.sole_writer", after_somebody_else)
+    with pytest.raises(RunError, match=r"holds files but no manifest\.json"):
+        RunFolder.begin(tmp_path / "run", MANIFEST)
 
 
 def test_a_crash_while_the_manifest_was_written_does_not_block_the_folder(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import ras_agent
@@ -15,11 +16,30 @@ from ras_agent.eval.run.manifest import differences, git_commit, manifest_of
 from ras_agent.settings import Settings
 
 
-def _manifest(*questions: Question) -> dict[str, Any]:
+def _manifest(*questions: Question, **more: Any) -> dict[str, Any]:
     return manifest_of(
         questions, name="one", benchmark="jsonl", data="q.jsonl", data_sha256=None, corpus_sha256=None, graph="ras",
-        roles={}, limits=Limits(), metrics=("em",),
+        roles={}, limits=Limits(), metrics=("em",), **more,
     )  # fmt: skip
+
+
+def test_a_manifest_says_what_it_is_and_what_was_not_chosen() -> None:
+    manifest = _manifest()
+    assert (manifest["schema"], manifest["version"]) == ("ras-agent/run", 1)
+    assert (manifest["seed"], manifest["retrieval_only"]) == (0, False)
+    assert "knowledge_graph" not in manifest
+    assert _manifest(knowledge_graph="5c1b")["knowledge_graph"] == "5c1b"
+
+
+def test_versions_are_those_of_the_packages_that_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ras_agent.eval.run.manifest._PACKAGES", ("no-such-package", "numpy"))
+    assert _manifest()["packages"] == {"ras-agent": ras_agent.__version__, "numpy": np.__version__}
+
+
+def test_a_long_value_is_shown_in_80_characters() -> None:
+    assert differences({"data_sha256": "é" * 78}, {"data_sha256": "é" * 79}) == [
+        f'data_sha256: "{"é" * 78}" there, "{"é" * 78}… here'
+    ]
 
 
 @pytest.mark.parametrize(

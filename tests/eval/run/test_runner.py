@@ -68,11 +68,18 @@ def test_no_more_questions_are_under_way_than_allowed(tmp_path: Path, concurrenc
     assert ask.most == most
 
 
+def test_32_questions_are_under_way_where_nobody_says_how_many(tmp_path: Path) -> None:
+    ask, questions = Asked(), [Question(f"q{number}", "?", ()) for number in range(40)]
+    evaluate(EvaluatedSystem(ask, _score), questions, _folder(tmp_path))
+    assert ask.most == 32
+
+
 def test_a_failing_question_is_recorded_and_the_others_are_answered(tmp_path: Path) -> None:
     results = evaluate(EvaluatedSystem(Asked(failing=("q1",)), _score), QUESTIONS, _folder(tmp_path), concurrency=2)
     failed = results[1]
     assert failed.error == {"type": "ConnectionError", "message": "the line is dead"}
     assert (failed.scores, failed.stop_reason, failed.answer) == ({"em": 0.0}, "error", "")
+    assert (NOTHING["abstained"], failed.abstained) == (False, False)
     assert [result.scores["em"] for result in results] == [1.0, 0.0, 1.0, 1.0, 1.0, 1.0]
 
 
@@ -160,6 +167,8 @@ def test_errors_are_asked_again_when_told_to(tmp_path: Path) -> None:
     folder = _folder(tmp_path)
     evaluate(EvaluatedSystem(Asked(("q1", "q4")), _score), QUESTIONS, folder)
     asked = Asked()
+    evaluate(EvaluatedSystem(asked, _score), QUESTIONS, folder)
+    assert asked.ids == []
     results = evaluate(EvaluatedSystem(asked, _score), QUESTIONS, folder, retry_errors=True)
     assert (asked.ids, [result.error for result in results]) == (["q1", "q4"], [None] * 6)
     assert len(list(folder.results())) == 6

@@ -6,9 +6,11 @@
 
 Three graphs: one of a file of OpenIE facts, with equivalence edges, as `ras-agent kg build` makes it; that of an
 index; and a synthetic one of the size of GFM-RAG's HotpotQA graph (87,768 entities, 45,112 relations,
-279,112 facts) whose degrees follow Zipf's law. Width 512, six layers, sentence vectors of 768; weights and vectors are
-random, which changes no time.
-The questions: of real graphs, 50 from the file that name an entity, which is then where they start; of the synthetic
+279,112 facts) whose degrees follow Zipf's law. Width 512, six layers. On real graphs the weights are those of the
+network that ships, widened: each number 16 times, which computes the same at the published width, so that a question
+changes as much of the graph as with trained weights. With --weights random, and on the synthetic graph, weights and
+sentence vectors (of 768) are random: changes then die out after a few messages, which flatters the fast systems.
+The questions: of real graphs, 50 from the file, which start from the entities they are linked to; of the synthetic
 one, a tenth as many, of three entities drawn as facts draw them. Then ten (synthetic: two) that start at one of the
 best connected hundredth. The plain systems and the autograd network take long: they answer --slow of each kind.
 
@@ -26,9 +28,11 @@ best connected hundredth. The plain systems and the autograd network take long: 
 Every system has a process of its own, so that peak memory is its own. Times are medians over what it answered. Other
 programs disturb the time by the clock, less so the seconds of processor time over all threads: `CPU ratio` is of the
 median usual question's processor time against the first system, `to cached` against "plain, cached", `connected`
-against the first system for the well connected; `ratio` is by the clock, which is what counts on a device. `moved` are
-the bytes that a fast pass or one on a device has to read and write; `floor` is the time that they or the products take
-at the rates that this machine or its device reached in the same run, next to whatever else ran on it.
+against the first system for the well connected; `ratio` is by the clock, which is what counts on a device.
+`difference` is the largest of logits, `probability` of probabilities, `same order` the share of questions whose 20 best
+are in the same order, all against the first system. `moved` are the bytes that a fast pass or one on a device has to
+read and write; `floor` is the time that they or the products take at the rates that this machine or its device reached
+in the same run, next to whatever else ran on it.
 """
 
 from __future__ import annotations
@@ -66,6 +70,8 @@ _COLUMNS = {
     "to cached": "cached_cpu_ratio",
     "connected": "connected_cpu_ratio",
     "difference": "difference",
+    "probability": "probability",
+    "same order": "same_order",
     "cached MB": "cached_mb",
     "peak MB": "peak_mb",
     "moved MB": "moved_mb",
@@ -79,6 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--openie", type=Path, help="JSON lines with id, title, text, entities, triples")
     parser.add_argument("--questions", type=Path, help="JSON lines with question")
     parser.add_argument("--index", type=Path, help="an index with a knowledge graph")
+    parser.add_argument("--weights", choices=("widened", "random"), default="widened", help="of real graphs (widened)")
     parser.add_argument("--zipf", action="store_true", help="the synthetic graph too")
     parser.add_argument("--count", type=int, default=50, help="questions of a graph, without the well connected (50)")
     parser.add_argument("--connected", type=int, default=10, help="well connected ones (10)")
@@ -101,7 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.error(f"--systems: unknown {unknown[0]!r}; known: {'; '.join((*SYSTEMS, *DEVICE_SYSTEMS))}")
     if not given.device and any(one in DEVICE_SYSTEMS for one in chosen):
         parser.error("systems of a device need --device")
-    size = given.count, given.connected
+    size = given.count, given.connected, given.weights == "widened"
     cases: dict[str, Callable[[], GFMCase]] = {}
     if given.openie:
         cases["OpenIE"] = lambda: openie_case(given.openie, given.questions, *size)
@@ -147,7 +154,7 @@ def _in_process(system: str, folder: str, on: OnDevice) -> _Record:
 
 
 def _compared(record: _Record, first: _Record, cached: _Record | None, expected: Floats, found: Floats) -> _Record:
-    """Return `record` with its ratios to the first system and "plain, cached", and the largest difference of logits."""
+    """Return `record` with its ratios to the first system and "plain, cached", and how far its scores differ."""
     made = dict(record)
     for unit, of in (
         ("", "median_ms"),
@@ -158,6 +165,11 @@ def _compared(record: _Record, first: _Record, cached: _Record | None, expected:
         made[f"{unit}ratio"] = first[of] / record[of]
     made["cached_cpu_ratio"] = cached["cpu_ms"] / record["cpu_ms"] if cached else None
     made["difference"] = float(np.nanmax(np.abs(expected - found)))
+    both = ~np.isnan(expected).any(1) & ~np.isnan(found).any(1)
+    one, two = expected[both].astype(np.float64), found[both].astype(np.float64)
+    made["probability"] = float(np.abs(1 / (1 + np.exp(-one)) - 1 / (1 + np.exp(-two))).max())
+    best = (np.argsort(-logits, axis=1, kind="stable")[:, :20] for logits in (one, two))
+    made["same_order"] = float(np.equal(*best).all(1).mean())
     made["range"] = float(np.nanmax(expected) - np.nanmin(expected))
     return made
 

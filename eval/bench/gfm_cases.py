@@ -10,26 +10,52 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ras_agent.errors import SettingsError
 from ras_agent.records import Source, Triple
-from ras_agent.text.canonical import canonical_key
+from ras_agent.tools.embed.embedders import query_vector
 from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.kg.link import EntityLinker
 from ras_agent.tools.kg.passage_facts import PassageFacts
+from ras_agent.tools.retrieve.gfm import start_of
 
 GFMCase = dict[str, npt.NDArray[Any]]
 """Arrays by name. entities, relations: their numbers. edges: (E, 3). starts, indptr: question q starts from
-starts[indptr[q] : indptr[q + 1]]. connected: the number of well connected questions, which come last."""
+starts[indptr[q] : indptr[q + 1]], by as many `weights`. connected: the number of well connected questions, which come
+last. Of a case for trained weights also `vectors` (relations, text width) and `questions` (Q, text width)."""
 
 
-def openie_case(openie: Path, questions: Path, count: int, connected: int) -> GFMCase:
+def openie_case(openie: Path, questions: Path, count: int, connected: int, trained: bool) -> GFMCase:
     """Make a case of a file of OpenIE facts and a file of questions."""
-    return real_case(KGIndex.in_memory(_facts(openie), embedder="minilm"), questions, count, connected)
+    return real_case(KGIndex.in_memory(_facts(openie), embedder="minilm"), questions, count, connected, trained)
 
 
-def real_case(kg: KGIndex, questions: Path, count: int, connected: int) -> GFMCase:
-    """Make a case of the edges of `kg` and the entities of the first `count` questions of a file that name some."""
+def real_case(kg: KGIndex, questions: Path, count: int, connected: int, trained: bool) -> GFMCase:
+    """Make a case of `kg` and the first `count` questions of a file that are linked to some of its entities.
+
+    trained: with the texts' own vectors, which the graph has to hold; the well connected questions take others' ones.
+    """
     texts = [json.loads(line)["question"] for line in questions.read_text("utf-8").splitlines()]
-    starts = [found for text in texts if len(found := _named(kg, text))][:count]
-    return _case(len(kg.entities), len(kg.relations), kg.edges, starts, connected)
+    linker = EntityLinker(kg, kg.embedder)
+    links = {text: found for text in texts if (found := linker.link(text))}
+    texts = list(links)[:count]
+    starts = [start_of(links[text], kg.document_frequency) for text in texts]
+    case = _case(len(kg.entities), len(kg.relations), kg.edges, [start.entities for start in starts], connected)
+    if not trained:
+        return case
+    if kg.relation_vectors is None or kg.embedder is None or not texts:
+        raise SettingsError(
+            "the network that ships needs a graph with MiniLM's vectors: build it with --embedder minilm"
+        )
+    rarity = 1 / np.maximum(kg.document_frequency[case["starts"][case["indptr"][len(starts)] :]], 1)
+    weights = np.concatenate([*(start.weights for start in starts), rarity]).astype(np.float32)
+    asked = np.stack([query_vector(kg.embedder, text) for text in texts])
+    vectors = np.asarray(kg.relation_vectors, dtype=np.float32)
+    return {
+        **case,
+        "weights": weights,
+        "vectors": vectors,
+        "questions": np.resize(asked, (len(case["indptr"]) - 1, asked.shape[1])),
+    }
 
 
 def zipf_case(entities: int, relations: int, facts: int, count: int, connected: int, seed: int = 0) -> GFMCase:
@@ -59,6 +85,7 @@ def _case(entities: int, relations: int, edges: Any, starts: list[Any], connecte
         "relations": np.array(relations),
         "edges": np.asarray(edges),
         "starts": np.concatenate(starts).astype(np.int64),
+        "weights": np.ones(sum(map(len, starts)), dtype=np.float32),
         "indptr": np.cumsum([0, *map(len, starts)]),
         "connected": np.array(connected),
     }
@@ -71,19 +98,3 @@ def _facts(path: Path) -> Iterator[PassageFacts]:
         facts = [fact for fact in row["triples"] if len(fact) == 3 and all(fact)]
         triples = tuple(Triple(head, relation, tail, source) for head, relation, tail in facts)
         yield PassageFacts(row["id"], triples, tuple(filter(None, row["entities"])))
-
-
-def _named(kg: KGIndex, question: str) -> npt.NDArray[np.int64]:
-    """Return the entities whose names occur in a question, the longest at each place."""
-    words = question.rstrip("?").split()
-    found, place = set(), 0
-    while place < len(words):
-        end = place
-        for end in range(min(len(words), place + 8), place, -1):
-            name = " ".join(words[place:end]).removesuffix("'s")
-            entity = kg.entity_id(name) if len(canonical_key(name)) > 3 else None
-            if entity is not None and name[:1].isupper():
-                found.add(entity)
-                break
-        place = max(end, place + 1)
-    return np.array(sorted(found), dtype=np.int64)

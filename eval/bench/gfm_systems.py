@@ -8,14 +8,15 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ras_agent.arrays import Floats, Ints
+from ras_agent.arrays import Floats
+from ras_agent.eval.bench.gfm_cases import GFMCase
 from ras_agent.tools.gfm.cached_rows import CachedRows, cache_rows
 from ras_agent.tools.gfm.cpu import FastGFM
 from ras_agent.tools.gfm.cpu_kernels import ROWS_AT_ONCE, propagate
@@ -30,11 +31,14 @@ from ras_agent.tools.gfm.network import (
     update,
 )
 from ras_agent.tools.gfm.weights import GFMConfig, initial_weights
+from ras_agent.tools.retrieve.gfm import weights_of
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-_Starts = list[Ints]
+_Starts = list[GFMStart]
+WIDER = 16
+"""How many times the width of the network that ships a widened one has: 512."""
 _COPIED = 64_000_000  # floats
 SYSTEMS = ("plain", "plain, cached", "autograd", "fast", "fast, half", "fast, bfloat16")
 DEVICE_SYSTEMS: dict[str, dict[str, Any]] = {
@@ -83,23 +87,23 @@ def system_named(name: str, weights: Mapping[str, Tensor], graph: GFMGraph, devi
 
 def _of_network(network: FastGFM | DeviceGFM) -> Callable[[Floats, _Starts], Floats]:
     def scores(vectors: Floats, starts: _Starts) -> Floats:
-        return network.scores(vectors, [GFMStart(start, np.ones(len(start), np.float32)) for start in starts])
+        return network.scores(vectors, starts)
 
     return scores
 
 
-def _each(one: Callable[[Floats, Any], Floats]) -> Callable[[Floats, _Starts], Floats]:
+def _each(one: Callable[[Floats, GFMStart], Floats]) -> Callable[[Floats, _Starts], Floats]:
     def scores(vectors: Floats, starts: _Starts) -> Floats:
         return np.stack([one(vector, start) for vector, start in zip(vectors, starts, strict=True)])
 
     return scores
 
 
-def _reference(weights: Mapping[str, Tensor], messages: GraphTensors, question: Floats, start: Any) -> Floats:
+def _reference(weights: Mapping[str, Tensor], messages: GraphTensors, question: Floats, start: GFMStart) -> Floats:
     import torch
 
     dense = torch.zeros(1, messages.entities)
-    dense[0, start] = 1
+    dense[0, torch.from_numpy(start.entities)] = torch.from_numpy(start.weights)
     found: Floats = plain_scores(weights, messages, torch.from_numpy(question)[None], dense)[0].numpy()
     return found
 
@@ -109,7 +113,7 @@ def _published(
     graph: GFMGraph,
     vectors: Tensor,
     question: Floats,
-    start: Any,
+    start: GFMStart,
     relation_states: list[CachedRows] | None,
 ) -> Floats:
     """Compute the plain pass as the published code does: one kernel for the messages, then whole-graph products."""
@@ -118,7 +122,7 @@ def _published(
 
     query = linear(torch.from_numpy(question), weights["question_mlp.weight"], weights["question_mlp.bias"])
     initial = torch.zeros(graph.entities, len(query))
-    initial[start] = query
+    initial[torch.from_numpy(start.entities)] = torch.from_numpy(start.weights)[:, None] * query
     inputs = relation_inputs(weights, vectors) if relation_states is None else None
     everyone = np.arange(graph.entities)
     state = initial
@@ -156,17 +160,13 @@ def measure(name: str, folder: Path, config: GFMConfig, given: OnDevice) -> dict
 
     with np.load(folder / "case.npz") as stored:
         case = dict(stored)
-    rng = np.random.default_rng(1)
-    vectors = rng.normal(size=(2, int(case["relations"]), config.text_width)).astype(np.float32) / 28
-    graph = GFMGraph.from_edges(int(case["entities"]), case["edges"], *vectors)
-    del vectors
-    starts = [case["starts"][low:high] for low, high in pairwise(case["indptr"])]
-    questions = rng.normal(size=(len(starts), config.text_width)).astype(np.float32) / np.float32(28)
+    config, weights, graph, questions = _network_of(case, config)
+    starts = [GFMStart(case["starts"][low:high], case["weights"][low:high]) for low, high in pairwise(case["indptr"])]
     first_connected = len(starts) - int(case["connected"])
     on, batch = (given.device, given.batch) if name.startswith("device") else ("cpu", 1)
     began = time.perf_counter()
     with torch.inference_mode():
-        system = system_named(name, initial_weights(config, 0), graph, on, given.rows)
+        system = system_named(name, weights, graph, on, given.rows)
         record: dict[str, Any] = {
             "system": name,
             "prepare_s": _synchronised(on) - began,
@@ -193,11 +193,45 @@ def measure(name: str, folder: Path, config: GFMConfig, given: OnDevice) -> dict
     record |= {"connected_ms": float(np.nanmedian(connected)), "peak_mb": _peak_mb(on)}
     if name == "fast":
         usual_questions = questions[:first_connected], starts[:first_connected]
-        record |= _fast_floor(initial_weights(config, 0), graph, *usual_questions, config)
+        record |= _fast_floor(weights, graph, *usual_questions, config)
     if system.network is not None:
         record |= asdict(given) | {"products": system.network.products, "kernels": system.network.uses_triton}
         record |= _device_floor(graph, system.network, batch, config)
     return record
+
+
+def _network_of(case: GFMCase, config: GFMConfig) -> tuple[GFMConfig, Mapping[str, Tensor], GFMGraph, Floats]:
+    """Return configuration, weights, graph and questions' vectors: of the shipped network, widened, or random ones."""
+    entities, edges = int(case["entities"]), case["edges"]
+    if "questions" in case:
+        shipped, weights = weights_of()
+        config = replace(shipped, width=shipped.width * WIDER)
+        graph = GFMGraph.from_edges(entities, edges, case["vectors"], -case["vectors"], shipped.toward)
+        return config, widened(weights, WIDER), graph, case["questions"]
+    rng = np.random.default_rng(1)
+    vectors = rng.normal(size=(2, int(case["relations"]), config.text_width)).astype(np.float32) / 28
+    graph = GFMGraph.from_edges(entities, edges, *vectors)
+    questions = rng.normal(size=(len(case["indptr"]) - 1, config.text_width)).astype(np.float32) / np.float32(28)
+    return config, initial_weights(config, 0), graph, questions
+
+
+def widened(weights: Mapping[str, Tensor], times: int) -> dict[str, Tensor]:
+    """Return the weights of a network of `times` the width that computes the same: what a trained one costs there.
+
+    Each number of a state is there `times` times, and what reads it is divided by as much.
+    """
+    import torch
+
+    def wider_inputs(matrix: Tensor, parts: int) -> Tensor:
+        halves = [half.repeat_interleave(times, dim=1) / times for half in matrix.chunk(parts, dim=1)]
+        return torch.cat(halves, dim=1)
+
+    made = {}
+    for name, value in weights.items():
+        if value.ndim == 2 and not name.startswith(("rel_mlp", "question_mlp")):
+            value = wider_inputs(value, 2 if name.endswith((".linear.weight", "entity_model.mlp.0.weight")) else 1)
+        made[name] = value if name.startswith("entity_model.mlp.2") else value.repeat_interleave(times, dim=0)
+    return made
 
 
 def _batches(low: int, high: int, size: int, last: int | None) -> Iterator[range]:
@@ -223,7 +257,7 @@ def _fast_floor(
     weights: Mapping[str, Tensor],
     graph: GFMGraph,
     questions: Floats,
-    starts: Sequence[Ints],
+    starts: Sequence[GFMStart],
     config: GFMConfig,
 ) -> dict[str, float]:
     """Return the floor of the median question, as FastGFM computes it with everything cached, in float32 on the CPU."""
@@ -231,8 +265,8 @@ def _fast_floor(
     target, is_source, is_reached = graph.target, *np.zeros((2, graph.entities), dtype=np.bool_)
     work = []
     for question, start in zip(questions, starts, strict=True):
-        changed, products, moved = start, 0, 0
-        for step in fast.steps(question, GFMStart(start, np.ones(len(start), dtype=np.float32))):
+        changed, products, moved = start.entities, 0, 0
+        for step in fast.steps(question, start):
             products += 2 * d * d * (len(step.reached) + len(step.sources))
             # each message reads a state and a relation; each one reached reads its background and writes itself
             is_source[:], is_reached[:] = False, False

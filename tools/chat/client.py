@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -36,15 +37,16 @@ from ras_agent.tools.chat.models import (
 from ras_agent.tools.chat.retry import RetryPolicy, causes, diagnosis, retry_after, unreachable
 from ras_agent.tools.chat.runnables import chat_models_in, is_chat_model, retries_itself
 from ras_agent.tools.chat.window import (
-    REPAIR_TOKENS,
     REPLY_SHARE,
     THOUGHTS_SHARE,
     UNKNOWN_WINDOW,
+    Overflow,
     estimate_tokens,
     estimate_turns,
     read_overflow,
     shared_window,
     stated_window,
+    to_ask_again,
     writes_thoughts,
 )
 
@@ -183,7 +185,7 @@ class Chat:
         """
         window, left = self.window, current_ledger().tokens_left()
         kept = window // THOUGHTS_SHARE if most is None or self._unlimited() else min(most, window // share)
-        room = window - kept - REPAIR_TOKENS
+        room = window - kept - to_ask_again(window)
         if left < inf:
             room = min(room, int(left) - min(most or USUAL_REPLY, int(left) // share))
         return room
@@ -192,7 +194,7 @@ class Chat:
         """Return the tokens that the reply to a request may have: what the prompt leaves, and `most` at most."""
         if request.most is None or self._unlimited():
             return None
-        left = self.window - estimate_turns(request.turns) - REPAIR_TOKENS
+        left = self.window - estimate_turns(request.turns) - to_ask_again(self.window)
         return min(request.most, max(left, self.window // REPLY_SHARE))
 
     def _unlimited(self) -> bool:
@@ -232,9 +234,10 @@ class Chat:
                 return replace(found, replayed=True, seconds=0.0)
         reply = None
         try:
-            reply = slot.get(_replayed)
+            reply = self._known(request, slot.get(_replayed))
             if reply is None:
-                reply = self._fresh(request, deadline)
+                with _refusals_kept(slot):
+                    reply = self._fresh(request, deadline)
                 slot.put(_to_json(reply))
             return reply
         finally:
@@ -248,13 +251,28 @@ class Chat:
                 return replace(found, replayed=True, seconds=0.0)
         reply = None
         try:
-            reply = slot.get(_replayed) if slot.rows.near else await asyncio.to_thread(slot.get, _replayed)
+            stored = slot.get(_replayed) if slot.rows.near else await asyncio.to_thread(slot.get, _replayed)
+            reply = self._known(request, stored)
             if reply is None:
-                reply = await self._afresh(request, deadline)
+                with _refusals_kept(slot):
+                    reply = await self._afresh(request, deadline)
                 await asyncio.to_thread(slot.put, _to_json(reply))
             return reply
         finally:
             self._ain_flight.finish(slot.key, reply)
+
+    def _known(self, request: Request, found: Reply | Overflow | None) -> Reply | None:
+        """Return a cached reply. Raises PromptTooLong if the server refused the prompt when it was asked.
+
+        Where a window is set, it is believed: the server may have another one by now.
+        """
+        if isinstance(found, Overflow):
+            if self.settings.context_window:
+                return None
+            self._window.learn(found, estimate_turns(request.turns), self.window)
+            refused = f"{self.name} refused a prompt of about {estimate_turns(request.turns):,} tokens as too long"
+            raise PromptTooLong(f"{refused}, by the replies in {self.settings.cache}", found.window, found.prompt)
+        return found
 
     def _fresh(self, request: Request, deadline: Deadline) -> Reply:
         tries = Retrying(sleep=self.settings.clock.sleep, **self._retry_options(deadline))
@@ -355,9 +373,11 @@ class Chat:
             message = without_secrets(str(error), self.model)
             status = getattr(error, "status_code", None)
             # once a model has replied, key and name are right, and a refusal has another reason
-            kind: type[RasError] = ModelRefused if status in _UNUSABLE and not self._has_replied else ModelCallError
+            kind: Callable[[str], RasError] = (
+                ModelRefused if status in _UNUSABLE and not self._has_replied else ModelCallError
+            )
             if overflow := read_overflow(error):
-                kind = PromptTooLong
+                kind = partial(PromptTooLong, window=overflow.window, prompt=overflow.prompt)
                 self._window.learn(overflow, estimate_turns(request.turns), self.window)
             remedy = f"; {_REMEDIES[status]}" if status in _REMEDIES else ""
             if why := without_secrets(diagnosis(error, self.endpoint), self.model):
@@ -399,8 +419,20 @@ def _booked(reply: Reply, booking: Booking) -> Reply:
     return reply
 
 
-def _replayed(cached: dict[str, Any]) -> Reply:
-    """Return a cached reply. Raises TypeError for another form."""
+@contextmanager
+def _refusals_kept(slot: ReplySlot) -> Iterator[None]:
+    """Cache that a prompt was refused as too long: a replayed run asks for the same prompts as the first."""
+    try:
+        yield
+    except PromptTooLong as error:
+        slot.put({"refused": {"window": error.window, "prompt": error.prompt}})
+        raise
+
+
+def _replayed(cached: dict[str, Any]) -> Reply | Overflow:
+    """Return a cached reply, or refusal. Raises TypeError for another form."""
+    if "refused" in cached:
+        return Overflow(**cached["refused"])
     reply = Reply(**cached, replayed=True)
     tokens = (reply.input_tokens, reply.output_tokens, reply.cached_tokens)
     if not isinstance(reply.text, str) or not all(isinstance(count, int) for count in tokens):

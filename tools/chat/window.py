@@ -20,11 +20,10 @@ UNKNOWN_WINDOW = 32_768
 """The window of a model of which nothing is known, in tokens. A server with less says so, and is believed."""
 OLLAMA_WINDOW = 4096
 """Ollama's window where `num_ctx` is not set. It cuts off what is longer, and mostly does not say so."""
-REPAIR_TOKENS = 512
-"""Room that a first prompt leaves for asking again: what is wrong, the form, and SHOWN_TOKENS of the first reply."""
 SHOWN_TOKENS = 256
 """The tokens that are shown of a reply that could not be used."""
 
+_REPAIR_TOKENS = 512
 _LEAST = 512  # tokens; nobody serves less, so a smaller number was no window
 REPLY_SHARE = 8  # a prompt leaves an eighth of a small window for the reply at least
 THOUGHTS_SHARE = 4  # and a quarter for thoughts
@@ -133,6 +132,11 @@ def _own_window(model: Any) -> int | None:
     profile = getattr(model, "profile", None)
     stated = profile.get("max_input_tokens") if isinstance(profile, dict) else None
     return stated if isinstance(stated, int) and stated >= _LEAST else None
+
+
+def to_ask_again(window: int) -> int:
+    """Return the tokens that a first prompt leaves for a second: what is wrong, the form, and a part of the reply."""
+    return min(_REPAIR_TOKENS, window // REPLY_SHARE)
 
 
 def writes_thoughts(model: Any) -> bool:

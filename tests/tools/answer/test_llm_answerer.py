@@ -236,8 +236,8 @@ def test_a_chain_says_how_much_of_a_hop_is_not_shown(scripted_model: Any) -> Non
 
 
 def test_where_no_evidence_fits_the_model_is_not_asked(scripted_model: Any) -> None:
-    answerer = LLMAnswerer(scripted_model(), settings=ChatSettings(context_window=600))
-    with pytest.raises(PromptTooLong, match=r"no room for evidence in the model's window of 600 tokens; shorten them"):
+    answerer = LLMAnswerer(scripted_model(), settings=ChatSettings(context_window=256))
+    with pytest.raises(PromptTooLong, match=r"no room for evidence in the model's window of 256 tokens; shorten them"):
         answerer.answer(QUESTION, GRAPH, PASSAGES, STEPS)
 
 

@@ -42,8 +42,8 @@ def test_a_reply_has_what_its_prompt_leaves_of_the_window_and_an_eighth_at_least
     scripted_llm.script({"reply": "Bell."}, {"reply": "Bell."})
     chat = as_chat(scripted_llm.spec, ChatSettings(context_window=2000))
     converse(chat, once(Request((Turn("user", "word " * 1000),), most=1000)))
-    converse(chat, once(Request((Turn("user", "word " * 1200),), most=1000)))
-    assert limits(scripted_llm) == [(380, 380), (250, 250)]
+    converse(chat, once(Request((Turn("user", "word " * 1600),), most=1000)))
+    assert limits(scripted_llm) == [(642, 642), (250, 250)]
 
 
 @pytest.mark.parametrize("thought", ["<think>Was it Bell? Or", ""])

@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
@@ -244,6 +245,31 @@ def test_the_number_that_the_server_names_is_taken(scripted_model: Any) -> None:
     chat = as_chat(served.model)
     assert converse(chat, first_that_is_taken(chat)) == "1536 yes"
     assert chat.window == 4096
+
+
+async def test_a_replayed_run_takes_the_same_prompts_without_a_server(
+    scripted_llm: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = ChatSettings(cache=tmp_path / "replies.db")
+    scripted_llm.script({"status": 400, "reply": NUMBERS}, {"reply": "yes"})
+    for replay in ("first", "again", "in a coroutine"):
+        monkeypatch.setattr("ras_agent.tools.chat.window._windows", {})  # as in another process
+        chat = as_chat(scripted_llm.spec, settings)
+        asked = first_that_is_taken(chat)
+        reply = await aconverse(chat, asked) if replay == "in a coroutine" else converse(chat, asked)
+        assert (reply.partition(" ")[2], chat.window) == ("yes", 3577)
+    assert len(scripted_llm.requests()) == 2
+
+
+def test_a_window_that_was_set_meanwhile_is_believed(
+    scripted_llm: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scripted_llm.script({"status": 400, "reply": NUMBERS}, {"reply": "yes"}, {"reply": "now"})
+    chat = as_chat(scripted_llm.spec, ChatSettings(cache=tmp_path / "replies.db"))
+    converse(chat, first_that_is_taken(chat))
+    monkeypatch.setattr("ras_agent.tools.chat.window._windows", {})
+    chat = as_chat(scripted_llm.spec, ChatSettings(cache=tmp_path / "replies.db", context_window=32_768))
+    assert converse(chat, first_that_is_taken(chat)).endswith("now")
 
 
 def test_a_prompt_of_which_nothing_can_be_left_out_is_refused_once(scripted_model: Any) -> None:

@@ -48,23 +48,22 @@ class Preset:
     """What a preset fixes, whatever limits are given.
 
     early_stops: whether a repeated sub-query or a hop without new facts ends the loop. bounded: whether the graph is.
-    may_abstain: whether the answerer may. layout: what it is shown. repeats_facts: whether the planner sees a fact at
-    every hop that found it, instead of at the first. follows_any: whether a reply that states no plan is the next
-    search. from_memory: whether a plan of [NO_RETRIEVAL] leads to an answer from the model's memory.
+    may_abstain: whether the answerer may. layout: what planner and answerer are shown. follows_any: whether a reply
+    that states no plan is the next search. from_memory: whether a plan of [NO_RETRIEVAL] leads to an answer from the
+    model's memory.
     """
 
     early_stops: bool = True
     bounded: bool = True
     may_abstain: bool = True
     layout: EvidenceLayout = "evidence"
-    repeats_facts: bool = False
     follows_any: bool = False
     from_memory: bool = False
 
     @property
     def planning(self) -> dict[str, Any]:
         """Return the options of a planner on a chat model."""
-        return {"repeats_facts": self.repeats_facts, "follows_any": self.follows_any}
+        return {"layout": self.layout, "follows_any": self.follows_any}
 
     @property
     def answering(self) -> dict[str, Any]:
@@ -87,7 +86,6 @@ PRESETS = {
         bounded=False,
         may_abstain=False,
         layout="chain",
-        repeats_facts=True,
         follows_any=True,
         from_memory=True,
     ),

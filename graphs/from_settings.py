@@ -69,7 +69,8 @@ def roles_of(
         raise SettingsError(f"graph {graph!r} takes no preset, got {preset!r}")
     parts = _chosen(spec, settings, planner, extractor, answerer)
     options = _options(settings) | ({"task": task} if task else {})
-    style, fixed = settings.style or spec.style, preset_named(preset, from_memory=settings.from_memory)
+    style = settings.style or spec.style
+    fixed = preset_named(preset, from_memory=settings.from_memory, layout=settings.layout)
     answering = options | fixed.answering | {"style": style, "answer_tokens": settings.answer_tokens}
     planning = options | (fixed.planning if spec.presets else {})
     return Roles(

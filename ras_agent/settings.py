@@ -36,7 +36,7 @@ from pydantic.fields import FieldInfo
 
 from ras_agent.budget import Limits
 from ras_agent.errors import SettingsError, UnknownName
-from ras_agent.records import AnswerStyle
+from ras_agent.records import AnswerStyle, EvidenceLayout
 from ras_agent.registry import known, names
 
 _PREFIX = "RAS_AGENT_"
@@ -86,6 +86,9 @@ class Settings(BaseModel):
     index: Path | None = _AGENT(None, "The index to search.", "--index", "-i")
     graph: str = _AGENT("ras", "The loop that finds the answer: ras, ircot, single-shot, or one of a plug-in.")
     preset: str | None = _AGENT(None, "paper: the loop as it was published.")
+    layout: EvidenceLayout | None = _AGENT(
+        None, "What planner and answerer are shown of each hop; if not set, evidence, or chain with preset paper."
+    )
     from_memory: bool | None = _AGENT(
         None,
         "Answer from the model's memory where the planner wants no retrieval; if not set, only with preset paper.",

@@ -70,6 +70,9 @@ set over 4,858 passages, the first 150 for tuning, the others for reporting; MuS
 An oracle planner asks the gold sub-questions, an oracle retriever finds the gold passages, an oracle answerer gives the gold
 answer if and only if it stands in the triples (or in the retrieved passages). `all_recall`: questions with all gold
 passages among those retrieved at any hop. `answer_in_facts`, `answer_in_passages`: questions whose answer stands there.
+
+In ablations and abundance the answerer reads triples alone, as in RAS, or raw text alone without text-to-triples; what the
+passages add to the triples, as in the default loop, is a run of its own.
 EOF
   for study in "$out"/*/; do
     [[ -f $study/measured ]] || continue

@@ -33,7 +33,7 @@ from ras_agent.tools.roles import role_name
 from ras_agent.tools.spread.pool import Order, Pool
 
 # how models are asked, beside the limits; where replies are kept and how fast they come changes no figure
-_ASKING = ("preset", "style", "answer_tokens", "few_shot", "temperature", "context_window")
+_ASKING = ("preset", "layout", "from_memory", "style", "answer_tokens", "few_shot", "temperature", "context_window")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,36 +16,41 @@ from ras_agent.graphs.from_settings import Roles, role_specs
 from ras_agent.graphs.registry import graph_spec
 from ras_agent.protocols import Answerer
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Extraction, Passage, Plan, Source, Step, Triple
+from ras_agent.records import EvidenceLayout, Extraction, Passage, Plan, Source, Step, Triple
 from ras_agent.settings import Settings
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.tools.roles import resolve_answerer, role_name
 
 FULL = "full loop"
+WITH_PASSAGES = "full loop, passages beside the triples"
 
 
 def ablations_design(material: Material, settings: Settings, choices: Choices) -> Design:
     """Design the full loop and the loop without one part each.
 
-    Without planning (one search, with the question), with sentences in place of triples, without retrieval, and, where
-    the answerer takes graph tokens, without these.
+    The full loop shows planner and answerer each sub-query with its triples and no passages, as RAS does. The others
+    are without planning (one search, with the question), with raw text in place of triples, without retrieval, and,
+    where the answerer takes graph tokens, without these. One run more shows the passages beside the triples.
     """
-    settings = choices.single(settings)
+    settings = choices.single(settings).model_copy(update={"layout": "chain"})
     metrics = extended(material.asked.metrics, "all_recall", "answer_in_facts", "answer_in_passages")
     specs = role_specs(settings)
     named = {role: role_name(spec) for role, spec in specs.items()}
     runs = [Configuration(FULL, settings, metrics=metrics, variant={"ablation": "none"})]
     left_out: list[LeftOut] = []
 
-    def add(name: str, key: str, **changes: object) -> None:
-        runs.append(Configuration(name, settings, metrics=metrics, variant={"ablation": key}, **changes))  # type: ignore[arg-type]
+    def add(name: str, key: str, layout: EvidenceLayout = "chain", **changes: object) -> None:
+        laid_out = settings.model_copy(update={"layout": layout})
+        runs.append(Configuration(name, laid_out, metrics=metrics, variant={"ablation": key}, **changes))  # type: ignore[arg-type]
 
+    add(WITH_PASSAGES, "none, passages too", "evidence")
     if graph_spec(settings.graph).planner is None:
         left_out.append(LeftOut("no planning", f"the graph {settings.graph!r} plans nothing"))
     else:
         add("no planning", "no_planning", graph="single-shot", asker=replaced(_without_planning))
     if "extractor" in named:
-        add("no text-to-triples", "no_triples", roles={"extractor": "none"}, asker=replaced(_without_triples))
+        changes = {"roles": {"extractor": "none"}, "asker": replaced(_without_triples)}
+        add("no text-to-triples", "no_triples", "chain-of-text", **changes)
     else:
         left_out.append(
             LeftOut("no text-to-triples", f"the graph {settings.graph!r} reads no triples for this answerer")
@@ -120,7 +125,8 @@ class ReadsNothing:
 class SentencesAsFacts:
     """Extracts each sentence as it is, as one fact of its passage.
 
-    So the loop is the same, and planner and answerer see the retrieved text where the graph's triples would be.
+    So the loop is the same, and what reads facts alone sees the retrieved text where the triples would be. Roles on a
+    chat model are shown the passages.
     """
 
     name = "none"

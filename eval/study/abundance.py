@@ -1,4 +1,7 @@
-"""Graph abundance (RAS, Fig. 4): the loop runs once, then its answerer sees only a part of each question's triples."""
+"""Graph abundance (RAS, Fig. 4): the loop runs once, then its answerer sees only a part of each question's triples.
+
+With the evidence "facts", as in RAS, it sees each sub-query with its triples and no passages, in the full loop too.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ras_agent.errors import RunError, SettingsError
 from ras_agent.eval.question import Question
@@ -17,17 +20,16 @@ from ras_agent.eval.run.evaluation import Configuration
 from ras_agent.eval.run.material import Material
 from ras_agent.eval.run.result import Result
 from ras_agent.eval.run.runner import AskQuestion
-from ras_agent.eval.study.ablations import NeverRetrieves
 from ras_agent.eval.study.design import Choices, Design, Shown, ShownEvidence, extended, parts
 from ras_agent.eval.study.tables import lines
-from ras_agent.graphs.from_settings import agent_of
-from ras_agent.graphs.state import Inputs
-from ras_agent.protocols import Answerer
+from ras_agent.graphs.from_settings import Roles, agent_of
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import JSON, Answer, Extraction, Passage, Step
+from ras_agent.records import JSON, Extraction, Hit, Passage, Plan, Step
 from ras_agent.settings import Settings
-from ras_agent.tools.roles import role_name
 from ras_agent.trace import Trace
+
+if TYPE_CHECKING:
+    from ras_agent.graphs.assembly import Agent
 
 SHARES = tuple(tenth / 10 for tenth in range(1, 11))
 FULL = "full loop"
@@ -36,7 +38,8 @@ Traces = Callable[[], Mapping[str, JSON]]
 
 def abundance_design(material: Material, settings: Settings, choices: Choices, traces: Traces, seed: int = 0) -> Design:
     """Design the full loop and a run for each share and shuffle. traces: the full loop's, by question."""
-    settings = choices.single(settings)
+    layout = "chain" if choices.evidence == "facts" else "evidence"
+    settings = choices.single(settings).model_copy(update={"layout": layout})
     shares = tuple(sorted(set(choices.shares))) or SHARES
     if not 0 < shares[0] <= shares[-1] <= 1:
         raise SettingsError(f"a share of the triples is over 0 and at most 1, got {shares[0]:g} to {shares[-1]:g}")
@@ -51,7 +54,7 @@ def abundance_design(material: Material, settings: Settings, choices: Choices, t
             variant = {"abundance": share, "shuffle": shuffle, "evidence": choices.evidence}
             runs.append(
                 Configuration(
-                    name, settings, metrics=metrics, seed=seed, traces=False, asker=part.asker, graph="static",
+                    name, settings, metrics=metrics, seed=seed, traces=False, asker=part.asker, graph="replay",
                     variant=variant,
                 )
             )  # fmt: skip
@@ -77,43 +80,59 @@ class _Part:
                 raise RunError("the full loop ended in an error for this question; --retry-errors asks it again")
             trace = Trace.from_dict(traces[question.id], question.id)
             graph = kept_graph(trace.graph, kept_facts(trace.graph, self.share, f"{self.seed}/{question.id}"))
-            given = kept_passages(graph, trace.passages, "all" if self.evidence == "facts" else self.evidence)
-            answerer = _FactsAlone(roles.answerer) if self.evidence == "facts" else roles.answerer
-            agent = agent_of(
-                replace(roles, graph="ras", planner=NeverRetrieves(), extractor=_Known(graph), answerer=answerer,
-                        preset=None)
-            )  # fmt: skip
-            asked: Inputs = {"question": question.question}
-            if given:
-                asked = {**asked, "static_passages": given, "static_iterations": 1}
-            out: Mapping[str, Any] = await agent.ainvoke(asked)
-            return out
+            shown = kept_passages(graph, trace.passages, "all" if self.evidence == "facts" else self.evidence)
+            out = await _again(roles, trace, graph, shown).ainvoke({"question": question.question})
+            return {**out, "stop_reason": trace.stop_reason}
 
         return ask
 
 
-class _Known:
-    """Returns facts that were extracted before."""
+def _again(roles: Roles, trace: Trace, graph: QuestionGraph, passages: Sequence[Passage]) -> Agent:
+    """Return an agent that takes the hops of `trace` again, in which it finds only `graph` and `passages`."""
+    from ras_agent.graphs.assembly import Preset
 
-    name = "kept"
+    replay = _Replay(trace, graph, passages)
+    most = max((len(step.hits) for step in trace.steps), default=1)
+    limits = replace(roles.limits, max_hops=len(trace.steps) + 1, k=max(most, 1))
+    preset = Preset(early_stops=False, bounded=False, from_memory=trace.stop_reason == "no_retrieval")
+    return agent_of(
+        replace(roles, graph="ras", planner=replay, retriever=replay, extractor=replay, limits=limits, preset=preset)
+    )
 
-    def __init__(self, graph: QuestionGraph) -> None:
-        self._graph = graph
+
+class _Replay:
+    """Plays the planner, retriever and extractor of a finished run again, once."""
+
+    name = "replay"
+
+    def __init__(self, trace: Trace, graph: QuestionGraph, passages: Sequence[Passage]) -> None:
+        self._steps, self._graph, self._left = trace.steps, graph, iter(trace.steps)
+        # without metadata, where a passage may state all of its facts
+        self._passages = {passage.id: replace(passage, metadata={}) for passage in passages}
+
+    def plan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
+        """Return the run's next sub-query."""
+        if not self._steps:
+            return Plan("no_retrieval")
+        more = len(steps) < len(self._steps)
+        return Plan("subq", self._steps[len(steps)].subquery) if more else Plan("sufficient")
+
+    def retrieve(self, query: str, k: int = 5) -> list[Hit]:
+        """Return what is left of the next hop's hits."""
+        step = next(self._left, None)
+        hits = step.hits if step else ()
+        return [Hit(self._passages[hit.passage.id], hit.score) for hit in hits if hit.passage.id in self._passages]
 
     def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
-        return Extraction(self._graph.readings)
-
-
-class _FactsAlone:
-    """Answers without seeing the passages."""
-
-    def __init__(self, answerer: Answerer) -> None:
-        self.name, self._answerer = role_name(answerer), answerer
-        if aanswer := getattr(answerer, "aanswer", None):
-            self.aanswer = lambda question, graph, passages, steps: aanswer(question, graph, (), steps)
-
-    def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]) -> Answer:
-        return self._answerer.answer(question, graph, (), steps)
+        """Return what is left of the facts that were read in `passages`."""
+        ids = {passage.id for passage in passages}
+        return Extraction(
+            tuple(
+                replace(reading, sources=sources)
+                for reading in self._graph.readings
+                if (sources := tuple(source for source in reading.sources if source.passage_id in ids))
+            )
+        )
 
 
 def _show(
@@ -138,7 +157,8 @@ def _show(
     full = [_percent(_mean(runs[FULL], metric)) for metric in shown]
     body = [[f"{100 * row['share']:g} %", *(_spread(row["scores"].get(metric)) for metric in shown),
              f"{row['abstained']:.1f}"] for row in rows]  # fmt: skip
-    body.append([f"{FULL} (all triples and passages)", *full, str(sum(one.abstained for one in runs[FULL]))])
+    shown_there = "all triples" if evidence == "facts" else "all triples and passages"
+    body.append([f"{FULL} ({shown_there})", *full, str(sum(one.abstained for one in runs[FULL]))])
     text = (
         f"Mean over {len(next(iter(names.values())))} shuffles (lowest–highest), %; evidence beside the triples: "
         f"{evidence}; {len(runs[FULL])} questions\n\n"

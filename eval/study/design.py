@@ -38,7 +38,7 @@ class Choices:
     gold_limit: int | None = None
     shares: tuple[float, ...] = ()
     shuffles: int = 5
-    evidence: ShownEvidence = "kept"
+    evidence: ShownEvidence = "facts"
 
     def single(self, settings: Settings, *varied: str) -> Settings:
         """Return `settings` with the choices that are no list in this study. Raises SettingsError where one is."""

@@ -136,7 +136,10 @@ def test_each_ablation_removes_one_part(cli: Cli, musique: Path, tmp_path: Path)
     done = cli("study", "ablations", "musique", "--data", musique, "--out", tmp_path / "s")
     assert done.exit_code == 0, done.output
     runs = _runs(tmp_path / "s")
-    assert list(runs) == ["full loop", "no planning", "no text-to-triples", "no retrieval"]
+    more = "full loop, passages beside the triples"
+    assert list(runs) == ["full loop", more, "no planning", "no text-to-triples", "no retrieval"]
+    layouts = [_manifest(tmp_path / "s", name)["settings"]["layout"] for name in runs]
+    assert layouts == ["chain", "evidence", "chain", "chain-of-text", "chain"]
     one = {name: results["2hop__1_2"] for name, results in runs.items()}
     assert (one["no planning"]["hops"], one["no planning"]["stop_reason"]) == (1, "single_shot")
     assert (one["no retrieval"]["hops"], one["no retrieval"]["retrieved"]) == (0, [])
@@ -190,10 +193,9 @@ def test_abundance_answers_from_a_share_of_the_triples(cli: Cli, musique: Path, 
         "100 % of the triples, shuffle 2",
     ]
     full, part = runs["full loop"]["2hop__1_2"], runs["30 % of the triples, shuffle 1"]["2hop__1_2"]
-    assert part["stop_reason"] == "static"
-    assert set(part["retrieved"]) <= set(full["retrieved"])
+    assert (part["hops"], part["retrieved"]) == (full["hops"], full["retrieved"])
     assert _manifest(tmp_path / "s", "30 % of the triples, shuffle 2")["variant"] == {
-        "abundance": 0.3, "shuffle": 2, "evidence": "kept",
+        "abundance": 0.3, "shuffle": 2, "evidence": "facts",
     }  # fmt: skip
     assert "| 30 % |" in done.stdout
     assert (tmp_path / "s" / "abundance.svg").read_text().startswith("<?xml")
@@ -201,13 +203,26 @@ def test_abundance_answers_from_a_share_of_the_triples(cli: Cli, musique: Path, 
     assert again.stdout == done.stdout
 
 
-def test_without_passages_the_answerer_sees_only_triples(cli: Cli, musique: Path, tmp_path: Path) -> None:
+def test_with_all_triples_the_answerer_says_what_it_said_in_the_full_loop(
+    cli: Cli, musique: Path, tmp_path: Path
+) -> None:
     done = cli("study", "abundance", "musique", "--data", musique, "--out", tmp_path / "s", "--share", "1",
-               "--shuffles", "1", "--evidence", "facts")  # fmt: skip
+               "--shuffles", "1")  # fmt: skip
     assert done.exit_code == 0, done.output
-    alone = _runs(tmp_path / "s")["100 % of the triples, shuffle 1"]["2hop__1_2"]
-    # the offline answerer points at passages, so it has nothing to say here
-    assert (alone["abstained"], alone["scores"]["answer_in_facts"]) == (True, 1.0)
+    runs = _runs(tmp_path / "s")
+    alone, full = (runs[name]["2hop__1_2"] for name in ("100 % of the triples, shuffle 1", "full loop"))
+    assert (alone["answer"], alone["scores"]) == (full["answer"], full["scores"])
+    assert (alone["abstained"], alone["scores"]["answer_in_facts"]) == (False, 1.0)
+
+
+def test_beside_the_triples_the_answerer_may_see_their_sentences(cli: Cli, musique: Path, tmp_path: Path) -> None:
+    done = cli("study", "abundance", "musique", "--data", musique, "--out", tmp_path / "s", "--share", "0.3",
+               "--shuffles", "1", "--evidence", "kept")  # fmt: skip
+    assert done.exit_code == 0, done.output
+    runs = _runs(tmp_path / "s")
+    part, full = (runs[name]["2hop__1_2"] for name in ("30 % of the triples, shuffle 1", "full loop"))
+    assert set(part["retrieved"]) <= set(full["retrieved"])
+    assert _manifest(tmp_path / "s", "full loop")["settings"]["layout"] == "evidence"
 
 
 def test_roles_are_swapped_pair_by_pair_with_one_extractor(
@@ -329,3 +344,27 @@ def test_wrong_choices_are_reported_in_one_line(
 def test_a_study_without_texts_or_questions_is_reported(cli: Cli, tmp_path: Path) -> None:
     assert "give --gold" in cli("study", "extractors", "--out", tmp_path / "s").stderr
     assert "asks questions: give a benchmark" in cli("study", "roles", "--out", tmp_path / "s").stderr
+
+
+def test_no_arm_of_the_ablation_of_triples_sees_both_triples_and_passages(
+    cli: Cli, musique: Path, tmp_path: Path, scripted_llm: Any
+) -> None:
+    scripted_llm.script(
+        {"when": "You steer the research", "reply": "[SUFFICIENT]", "repeat": True},
+        {"when": "You answer questions", "reply": "Answer: Visby [1]", "repeat": True},
+    )
+    done = cli("study", "ablations", "musique", "--data", musique, "--limit", 1, "--out", tmp_path / "s",
+               "--llm", scripted_llm.spec, "--extractor", "offline")  # fmt: skip
+    assert done.exit_code == 0, done.output
+    prompts = [request["messages"] for request in scripted_llm.requests()]
+    last = [turns[-1]["content"] for turns in prompts]
+    asked = {
+        role: [text for turns, text in zip(prompts, last, strict=True) if turns[0]["content"].startswith(begins)]
+        for role, begins in (("planner", "You steer"), ("answerer", "You answer"))
+    }
+    for texts in asked.values():
+        triples = [text for text in texts if "Retrieved Graph Information:\n<facts>" in text]
+        raw = [text for text in texts if "Retrieved Text:\n<passage>" in text]
+        assert (len(triples) > 0, len(raw) > 0) == (True, True)
+        assert not any("<passage>" in text for text in triples)
+        assert not any("<facts>" in text for text in raw)

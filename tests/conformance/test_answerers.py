@@ -12,6 +12,7 @@ from ras_agent.tools.roles import resolve_answerer, role_name
 @pytest.fixture(
     params=[
         "offline",
+        "offline, facts alone",
         "chat model",
         "chat model, few-shot",
         "chat model, long",

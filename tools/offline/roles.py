@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 from ras_agent.errors import UnknownName
 
 if TYPE_CHECKING:
-    from ras_agent.protocols import Embedder, SpanReader
+    from ras_agent.protocols import Answerer, Embedder, SpanReader
+    from ras_agent.records import EvidenceLayout
     from ras_agent.tools.offline.extractor.extract import OfflineExtractor
-    from ras_agent.tools.offline.nested import NestedAnswerer, NestedPlanner
+    from ras_agent.tools.offline.nested import NestedPlanner
     from ras_agent.tools.offline.reasoner import OfflineReasoner
 
 
@@ -29,14 +30,19 @@ def offline_planner(embeddings: str = "") -> NestedPlanner:
     return NestedPlanner(OfflineAnswerer(), OfflinePlanner())
 
 
-def offline_answerer(embeddings: str = "", may_abstain: bool = True) -> NestedAnswerer:
-    """Return names the question's descriptions, then answers what is left; parameters as for `offline_planner`."""
+def offline_answerer(embeddings: str = "", may_abstain: bool = True, layout: EvidenceLayout = "evidence") -> Answerer:
+    """Name the question's descriptions, then answer what is left; embeddings as for `offline_planner`.
+
+    layout: "evidence" reads passages and facts, "chain" the facts alone, "chain-of-text" the passages alone.
+    """
     from ras_agent.tools.offline.answerer.answer import OfflineAnswerer
+    from ras_agent.tools.offline.answerer.from_facts import FromFacts, FromPassages
     from ras_agent.tools.offline.nested import NestedAnswerer
 
     embedder, reader = _encoders(embeddings)
     last = OfflineAnswerer(embedder, reader, may_abstain=may_abstain)
-    return NestedAnswerer(OfflineAnswerer(), last)
+    nested = NestedAnswerer(OfflineAnswerer(), last)
+    return {"evidence": nested, "chain": FromFacts(nested), "chain-of-text": FromPassages(nested)}[layout]
 
 
 def offline_extractor(embeddings: str = "") -> OfflineExtractor:

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from ras_agent.budget import current_ledger
 from ras_agent.errors import ParseError
-from ras_agent.prompts import Turn, as_data, history_block, load
+from ras_agent.prompts import Turn, as_data, history_block, load, text_history_block
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.usefulness import evidence_by_use
-from ras_agent.records import Plan, Step, Triple
+from ras_agent.records import EvidenceLayout, Passage, Plan, Step, Triple
 from ras_agent.tools.chat.client import ChatSettings, Request, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted, repair, without_thinking
 from ras_agent.tools.chat.fit import Evidence, did_not_fit, fit
@@ -30,7 +30,8 @@ class LLMPlanner:
     model: a LangChain chat model, a string such as "openai:gpt-4o-mini", or a Chat.
     few_shot: whether worked examples come before the question.
     task: a task's own instruction, shown above the question.
-    repeats_facts: whether the history shows a fact at every search that found it, as in RAS (eq. 2), or at the first.
+    layout: what the history shows of each search: "evidence" is the facts that no earlier one found; "chain" is all
+        its facts, as in RAS (eq. 2); "chain-of-text" is its passages.
     follows_any: whether a reply that states no move, after the second try, is the next search, as in RAS's code.
     prompts_dir: a folder whose files override the packaged prompts (plan, plan-few-shot, repair).
     """
@@ -41,7 +42,7 @@ class LLMPlanner:
         *,
         few_shot: bool = False,
         task: str = "",
-        repeats_facts: bool = False,
+        layout: EvidenceLayout = "evidence",
         follows_any: bool = False,
         prompts_dir: str | Path | None = None,
         settings: ChatSettings | None = None,
@@ -49,7 +50,7 @@ class LLMPlanner:
         self._chat = as_chat(model, settings)
         self._prompt = load("plan", prompts_dir, few_shot=few_shot)
         self._repair = load("repair", prompts_dir)
-        self._task, self._repeats_facts, self._follows_any = task, repeats_facts, follows_any
+        self._task, self._layout, self._follows_any = task, layout, follows_any
 
     @property
     def name(self) -> str:
@@ -68,18 +69,22 @@ class LLMPlanner:
 
     def _dialogue(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Dialogue[Plan]:
         evidence = Evidence()
-        times = Counter(name for step in steps for name in step.triple_ids) if self._repeats_facts else None
+        in_text, repeated = self._layout == "chain-of-text", self._layout == "chain"
+        found = {hit.passage.id: hit.passage for step in steps for hit in step.hits} if in_text else {}
+        facts, passages = () if in_text else graph.facts, tuple(found.values())
+        times = Counter(name for step in steps for name in step.triple_ids) if repeated else Counter[str]()
+        times.update(hit.passage.id for step in steps for hit in step.hits)
 
-        def prompt(facts: Sequence[Triple]) -> tuple[Turn, ...]:
+        def prompt(facts: Sequence[Triple], passages: Sequence[Passage]) -> tuple[Turn, ...]:
             known = graph if len(facts) == len(graph) else QuestionGraph(tuple(facts))
-            history = history_block(known, steps, repeated=self._repeats_facts)
+            history = text_history_block(passages, steps) if in_text else history_block(known, steps, repeated=repeated)
             return self._prompt.fill(history=history, task=self._task, question=as_data(question))
 
         def render(room: int) -> Request:
             nonlocal evidence
-            ranked = partial(evidence_by_use, question, graph, (), steps)
-            evidence = fit(graph.facts, (), room - estimate_turns(prompt(())), ranked, steps, times)
-            return Request(prompt(evidence.facts))
+            ranked = partial(evidence_by_use, question, graph, passages, steps)
+            evidence = fit(facts, passages, room - estimate_turns(prompt((), ())), ranked, steps, times)
+            return Request(prompt(evidence.facts, evidence.passages))
 
         request, reply = yield from fitted(self._chat, MOST_TOKENS, render)
         if evidence.left_out:

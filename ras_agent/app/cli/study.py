@@ -83,11 +83,11 @@ def study(
     evidence: Annotated[
         AbundanceEvidence,
         typer.Option(
-            help="abundance: besides the triples, the answerer sees the sentences they were read in (kept), "
-            "nothing (facts), or all passages (all).",
+            help="abundance: besides the triples, the answerer sees nothing (facts), the sentences they were read in "
+            "(kept), or all passages (all).",
             rich_help_panel=_VARIED,
         ),
-    ] = AbundanceEvidence.kept,
+    ] = AbundanceEvidence.facts,
     out: Annotated[
         Path, typer.Option("--out", "-o", help="The study's folder; the same command resumes it.", rich_help_panel=_RUN)
     ],

@@ -42,7 +42,9 @@ def offline_answerer(embeddings: str = "", may_abstain: bool = True, layout: Evi
     embedder, reader = _encoders(embeddings)
     last = OfflineAnswerer(embedder, reader, may_abstain=may_abstain)
     nested = NestedAnswerer(OfflineAnswerer(), last)
-    return {"evidence": nested, "chain": FromFacts(nested), "chain-of-text": FromPassages(nested)}[layout]
+    if layout == "chain":
+        return FromFacts(nested)
+    return FromPassages(nested) if layout == "chain-of-text" else nested
 
 
 def offline_extractor(embeddings: str = "") -> OfflineExtractor:

@@ -83,17 +83,17 @@ def text_history_block(passages: Sequence[Passage], steps: Sequence[Step]) -> st
     Each passage has its number in `passages`, which counts from 1, and is shown at every hop that found it; those of
     no hop come first. How many are not among `passages`, and so are not shown, is said.
     """
-    numbers = {passage.id: number for number, passage in enumerate(passages, start=1)}
+    blocks = {passage.id: passage_block([passage], number) for number, passage in enumerate(passages, start=1)}
     found = {hit.passage.id for step in steps for hit in step.hits}
 
-    def shown(some: Iterable[Passage]) -> str:
-        return "\n".join(passage_block([one], numbers[one.id]) for one in some if one.id in numbers)
+    def shown(names: Iterable[str]) -> str:
+        return "\n".join(blocks[name] for name in names if name in blocks)
 
-    given = shown(passage for passage in passages if passage.id not in found)
+    given = shown(name for name in blocks if name not in found)
 
     def texts_of(step: Step) -> str:
-        rest = sum(hit.passage.id not in numbers for hit in step.hits)
-        return _with_rest(shown(hit.passage for hit in step.hits), rest, "passages") or "(nothing)"
+        rest = sum(hit.passage.id not in blocks for hit in step.hits)
+        return _with_rest(shown(hit.passage.id for hit in step.hits), rest, "passages") or "(nothing)"
 
     texts = _chain(steps, str(FOUND_TEXT), texts_of)
     return "\n".join(filter(None, (given, texts)))

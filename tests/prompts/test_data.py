@@ -5,9 +5,9 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ras_agent.prompts import as_line, fact_block, fact_line, history_block, passage_block
+from ras_agent.prompts import as_line, fact_block, fact_line, history_block, passage_block, text_history_block
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Passage, Step, Triple
+from ras_agent.records import Hit, Passage, Step, Triple
 
 MARKS = (
     *("[SUFFICIENT]", "[sufficient]", "[ SUFFICIENT ]", "[SUBQ]", "[NO_RETRIEVAL]", "[No Retrieval]", "[UNKNOWN]"),
@@ -85,3 +85,29 @@ def test_history_has_the_papers_layout_and_shows_each_fact_where_it_was_found() 
 
 def test_the_first_move_has_no_history() -> None:
     assert history_block(QuestionGraph(), []) == ""
+
+
+def test_a_chain_of_text_has_passages_where_a_chain_has_facts() -> None:
+    bell, cut = Passage("p1", "Bell was born.", "Bell"), Passage("p2", "Leith flows.", "Leith")
+    steps = [
+        Step(1, "who?", (Hit(bell, 2.0), Hit(Passage("p2", "Leith flows. It is short.", "Leith"), 1.0))),
+        Step(2, "where?", (Hit(bell, 1.0),)),
+        Step(3, "when?"),
+    ]
+    assert text_history_block([bell, cut], steps) == (
+        "[SUBQ] who?\nRetrieved Text:\n<passage>\n[1] Bell\nBell was born.\n</passage>\n"
+        "<passage>\n[2] Leith\nLeith flows.\n</passage>\n"  # as the list has it, which may be cut
+        "[SUBQ] where?\nRetrieved Text:\n<passage>\n[1] Bell\nBell was born.\n</passage>\n"
+        "[SUBQ] when?\nRetrieved Text:\n(nothing)"
+    )
+
+
+def test_a_chain_of_all_facts_shows_them_at_each_hop_with_their_numbers() -> None:
+    first, second = Triple("a", "b", "c"), Triple("d", "e", "f")
+    steps = [Step(1, "who?", (), (first.id,), (first.id,)), Step(2, "where?", (), (second.id, first.id), (second.id,))]
+    numbers = {first.id: 1, second.id: 2}
+    assert history_block(QuestionGraph((first, second)), steps, repeated=True, numbers=numbers) == (
+        "[SUBQ] who?\nRetrieved Graph Information:\n<facts>\n[1] (S> a | P> b | O> c)\n</facts>\n"
+        "[SUBQ] where?\nRetrieved Graph Information:\n"
+        "<facts>\n[2] (S> d | P> e | O> f)\n[1] (S> a | P> b | O> c)\n</facts>"
+    )

@@ -266,9 +266,12 @@ def inverse_vectors(graph: KGIndex, config: GFMConfig, embedder: Embedder | None
 
 
 def relation_vectors(graph: KGIndex, config: GFMConfig, embedder: Embedder | None = None) -> Floats:
-    """Return the vectors of the relations (R, text width). Raises IndexMismatch as `gfm` does. embedder: as there."""
+    """Return the vectors of the relations (R, text width). Raises IndexMismatch as `gfm` does. embedder: as there.
+
+    A graph holds them in 16 bits, for which published weights were not made: theirs are embedded once more, and stored.
+    """
     vectors = _checked_vectors(graph, config)
-    if not config.relation_prefix:
+    if config.question_prefix is None and not config.relation_prefix:
         return vectors
     embedder = embedder or graph.embedder
     assert embedder is not None

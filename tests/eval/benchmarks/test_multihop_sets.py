@@ -152,3 +152,22 @@ def test_a_malformed_record_is_named(tmp_path: Path, name: str, record: Any, mes
     good = {"hotpotqa": HOTPOT, "2wikimultihopqa": TWO_WIKI, "musique": MUSIQUE}[name]
     with pytest.raises(IngestError, match=message):
         benchmark(name).load(_write(tmp_path / "q.json", good, record))
+
+
+def test_gfm_rag_s_questions_name_their_documents_and_where_they_start(tmp_path: Path) -> None:
+    path = tmp_path / "test.json"
+    asked = {"question": "Where?", "answer": "Ohio", "answer_aliases": ["Ohio", "OH"]}
+    nodes = {"entity": ["ohio state"], "document": ["Knowlton Hall"]}
+    path.write_text(
+        json.dumps(
+            [
+                {**asked, "id": "a", "supporting_documents": ["Knowlton Hall", "Ohio"]},
+                {**asked, "id": "b", "start_nodes": nodes, "target_nodes": {"document": ["Ohio"]}},
+                {"id": "c", "question": "Who?"},
+            ]
+        )
+    )
+    first, second, third = benchmark("gfm-rag").load(path)
+    assert (first.answers, first.supporting, first.by_title) == (("Ohio", "OH"), ("Knowlton Hall", "Ohio"), False)
+    assert (second.supporting, second.metadata["start_nodes"]) == (("Ohio",), ["ohio state"])
+    assert (third.answers, third.supporting) == ((), ())

@@ -24,6 +24,7 @@ from ras_agent.tools.kg import writer as writer_module
 from ras_agent.tools.kg.build import add_triples, build_graph, delete_documents, erase_gone
 from ras_agent.tools.kg.formats.gfm_csv import write_gfm_csv
 from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.kg.passage_facts import PassageFacts
 from ras_agent.tools.kg.writer import KGWriter, open_writer
 
 PASSAGES = [
@@ -312,6 +313,25 @@ def test_facts_that_two_files_give_count_once(tmp_path: Path) -> None:
     write_gfm_csv(once, tmp_path / "gfm")
     both = build_graph(tmp_path / "i", openie=tmp_path / "openie.jsonl", gfm=tmp_path / "gfm").graph
     assert both.fingerprint == once.fingerprint
+
+
+def test_a_folder_of_texts_alone_is_indexed_and_read(tmp_path: Path) -> None:
+    (tmp_path / "bells" / "raw").mkdir(parents=True)
+    texts = {"Bell": "Alexander Graham Bell was born in Edinburgh.", "Blank": " "}
+    (tmp_path / "bells" / "raw" / "documents.json").write_text(json.dumps(texts))
+    report = build_graph(tmp_path / "i", gfm=tmp_path / "bells")
+    assert (report.read, report.imported) == (2, 0)
+    assert [(one.id, one.text) for one in PassageIndex.open(tmp_path / "i").passages] == [
+        ("Bell", texts["Bell"]),
+        ("Blank", "Blank"),
+    ]
+    assert report.graph.entity_id("Edinburgh") is not None
+
+
+def test_a_graph_without_texts_needs_an_index(tmp_path: Path) -> None:
+    write_gfm_csv(KGIndex.in_memory([PassageFacts("p", (), ("Bell",))]), tmp_path / "gfm")
+    with pytest.raises(IngestError, match="holds no text of a document: index the documents first, `ras-agent index`"):
+        build_graph(tmp_path / "i", gfm=tmp_path / "gfm")
 
 
 def files_with(name: str, folder: Path) -> list[str]:

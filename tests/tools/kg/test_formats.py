@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import csv
 import json
 import xml.etree.ElementTree as ET
@@ -17,7 +18,8 @@ from ras_agent.records import Passage, Source, Triple
 from ras_agent.tools.index.load import Skipped
 from ras_agent.tools.kg.equivalence import Equivalence
 from ras_agent.tools.kg.formats.export import write_graphml, write_jsonl, write_nt, write_tsv
-from ras_agent.tools.kg.formats.gfm_csv import GFMFiles, read_gfm_files, write_gfm_csv
+from ras_agent.tools.kg.formats.gfm_csv import GFMFiles, read_gfm_files, write_gfm_csv, write_gfm_files
+from ras_agent.tools.kg.formats.gfm_questions import NodeQuestion, read_gfm_questions, read_starts
 from ras_agent.tools.kg.formats.openie import ExtractedPassage, load_openie
 from ras_agent.tools.kg.formats.triples import PlacedTriple, load_triples
 from ras_agent.tools.kg.index import KGIndex
@@ -139,6 +141,105 @@ def test_files_of_another_kind_are_reported_with_their_line(nodes: str, message:
     (tmp_path / "nodes.csv").write_text(nodes)
     with pytest.raises(IngestError, match=message):
         read_gfm_files(tmp_path)
+
+
+def test_the_first_version_s_files_are_read(tmp_path: Path) -> None:
+    tables = tmp_path / "rivers" / "processed" / "stage1"
+    tables.mkdir(parents=True)
+    (tmp_path / "rivers" / "raw").mkdir()
+    (tmp_path / "rivers" / "raw" / "dataset_corpus.json").write_text('{"Bell": "Bell lived.", "Leith": "It flows."}')
+    (tables / "kg.txt").write_text(
+        "bell,born in,edinburgh\nbell,equivalent,a g bell\na g bell,equivalent,bell\nleith,flows through\n"
+        "edinburgh,lies on,forth\n"
+    )
+    (tables / "document2entities.json").write_text('{"Bell": ["bell", "edinburgh", "unknown"], "Leith": ["forth"]}')
+    skipped: list[Skipped] = []
+    files = read_gfm_files(tmp_path / "rivers", skipped)
+    assert files.facts == [
+        PassageFacts("Bell", (Triple("bell", "born in", "edinburgh", (Source("Bell"),)),)),
+        PassageFacts("Leith", (), ("forth",)),
+    ]
+    assert files.edges == [
+        UnstatedEdge("edinburgh", "lies on", "forth"),
+        UnstatedEdge("bell", "equivalent", "a g bell", 1.0),
+        UnstatedEdge("a g bell", "equivalent", "bell", 1.0),
+    ]
+    assert [(one.id, one.text) for one in files.passages] == [("Bell", "Bell lived."), ("Leith", "It flows.")]
+    assert [item.place for item in skipped] == [f"{tables / 'kg.txt'} line 4"]
+    (tables / "document2entities.json").unlink()
+    with pytest.raises(IngestError, match=r"no document2entities\.json .*first version has it beside kg\.txt"):
+        read_gfm_files(tables)
+
+
+def test_nodes_may_be_called_by_a_uid(tmp_path: Path) -> None:
+    (tmp_path / "nodes.csv").write_text(
+        "uid,name,type\nd1,Bell,document\nn1,bell,entity\nn2,bell,attribute\nn3,edinburgh,entity\n"
+    )
+    (tmp_path / "relations.csv").write_text("uid,name,attributes\nr1,born in,{}\n")
+    (tmp_path / "edges.csv").write_text("source,relation,target\nn1,r1,n3\nn1,in,d1\nn3,in,d1\nn2,in,d1\n")
+    (tmp_path / "test.json").write_text(
+        '[{"question": "Who?", "start_nodes": {"entity": ["n1", "n3"], "document": ["d1"]}, '
+        '"target_nodes": {"document": ["d1"]}}]'
+    )
+    (facts,) = read_gfm_files(tmp_path).facts
+    assert facts.triples == (Triple("bell (n1)", "born in", "edinburgh", (Source("Bell"),)),)
+    assert facts.entities == ("bell (n2)",)
+    (asked,) = read_gfm_questions(tmp_path / "test.json")
+    assert asked == NodeQuestion("Who?", ("bell (n1)", "edinburgh"), (), ("Bell",))
+
+
+def test_questions_of_the_first_version_start_from_their_entities(tmp_path: Path) -> None:
+    path = tmp_path / "test.json"
+    path.write_text('[{"question": "Who?", "question_entities": ["bell"], "supporting_facts": ["Bell"]}]')
+    assert read_starts(path) == {"Who?": ("bell",)}
+    assert read_gfm_questions(path)[0].supporting == ("Bell",)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{}", "expected an array of questions, found dict"),
+        ("nonsense", "not JSON"),
+        ('[{"q": 1}]', 'record 1: expected an object with "question"'),
+        ('[{"question": "Who?", "start_nodes": ["a"]}]', "record 1: expected start_nodes by type of node"),
+        ('[{"question": "Who?", "start_nodes": {"entity": "a"}}]', "record 1: expected a list of names"),
+    ],
+)
+def test_questions_of_another_kind_are_reported_with_their_place(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "test.json").write_text(text)
+    with pytest.raises(IngestError, match=message):
+        read_starts(tmp_path / "test.json")
+
+
+def test_texts_that_are_none_are_reported(tmp_path: Path) -> None:
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw" / "documents.json").write_text('{"Bell": ["Bell lived."]}')
+    with pytest.raises(IngestError, match=r"documents\.json: expected the text of each document"):
+        read_gfm_files(tmp_path)
+
+
+def test_relations_that_are_called_as_equivalences_and_mentions_are_named_once(tmp_path: Path) -> None:
+    facts = stating("p", ("Mass", "equivalent", "Energy"), ("Mass", "is_mentioned_in", "Law"), ("Mass", "is", "big"))
+    write_gfm_csv(KGIndex.in_memory([facts]), tmp_path)
+    with (tmp_path / "relations.csv").open(newline="") as file:
+        assert [row[0] for row in csv.reader(file)] == ["name", "equivalent", "is", "is_mentioned_in"]
+
+
+def test_texts_and_titles_go_with_their_documents(tmp_path: Path) -> None:
+    graph = KGIndex.in_memory([stating("bell", ("Bell", "is", "here")), stating("lost", ("It", "is", "far"))])
+    passage = Passage("bell", 'He said "null": never.', "Graham Bell")
+    write_gfm_files(graph, tmp_path / "data" / "mine", {"bell": passage}.get)
+    texts = json.loads((tmp_path / "data" / "mine" / "raw" / "documents.json").read_text())
+    assert texts == {"bell": passage.text, "lost": ""}
+    with (tmp_path / "data" / "mine" / "processed" / "stage1" / "nodes.csv").open(newline="") as file:
+        about = {row[0]: ast.literal_eval(row[2]) for row in csv.reader(file) if row[1] == "document"}
+    assert about["bell"] == {"id": "bell", "title": "Graham Bell", "content": passage.text}
+    again = read_gfm_files(tmp_path / "data" / "mine").passages
+    # a document without a text is found by its name
+    assert [(one.id, one.text, one.title) for one in again] == [
+        ("bell", passage.text, "Graham Bell"),
+        ("lost", "lost", "lost"),
+    ]
 
 
 def test_a_folder_without_files_is_reported(tmp_path: Path) -> None:

@@ -177,8 +177,7 @@ def test_an_imported_index_scores_as_gfm_rag_does(
     scores = retriever.entity_scores(QUESTION)
     assert scores is not None
     ours = dict(zip(retriever.graph.entities, np.log(scores / (1 - scores)).tolist(), strict=True))
-    # a graph's vectors are of 16 bits
-    assert ours == pytest.approx(logits, abs=1e-3 * (max(logits.values()) - min(logits.values())))
+    assert ours == pytest.approx(logits, abs=2e-6 * (max(logits.values()) - min(logits.values())))
     assert len({round(logit, 2) for logit in logits.values()}) == len(logits)
     hits = {hit.passage.id: hit.score for hit in retriever.retrieve(QUESTION, 4)}
     assert hits == pytest.approx({name: score for name, score in documents.items() if score}, abs=1e-6)

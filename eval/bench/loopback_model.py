@@ -113,6 +113,7 @@ class _Ledger:
 
     latency: float
     window: int | None = None
+    vague: bool = False
     received: int = 0
     answered: int = 0
     repeated: int = 0
@@ -187,6 +188,8 @@ class _Connection(asyncio.Protocol):
         window = self._ledger.window
         if window is None or prompt + max(reply, 1) <= window:
             return ""
+        if self._ledger.vague:
+            return "Input is too long for requested model."
         return (
             f"This model's maximum context length is {window} tokens. However, you requested {reply} output tokens and "
             f"your prompt contains {prompt} input tokens. Please reduce the length of the input prompt."
@@ -241,10 +244,11 @@ class Loopback:
 
 
 @contextmanager
-def serving(latency: float = 0.0, window: int | None = None) -> Iterator[Loopback]:
+def serving(latency: float = 0.0, window: int | None = None, *, vague: bool = False) -> Iterator[Loopback]:
     """Start a server in a process of its own and stop it at the end of the block."""
     command = [sys.executable, "-P", "-m", "ras_agent.eval.bench.loopback_model", "--latency", str(latency)]
     command += ["--window", str(window)] if window else []
+    command += ["--vague"] if vague else []
     with Popen(command, stdin=PIPE, stdout=PIPE, text=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -252,9 +256,9 @@ def serving(latency: float = 0.0, window: int | None = None) -> Iterator[Loopbac
         process.stdin.close()
 
 
-async def _serve(latency: float, window: int | None) -> None:
+async def _serve(latency: float, window: int | None, vague: bool) -> None:
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
-    ledger = _Ledger(latency, window)
+    ledger = _Ledger(latency, window, vague)
     server = await loop.create_server(lambda: _Connection(ledger), "127.0.0.1", 0, backlog=1024)
     print(server.sockets[0].getsockname()[1], flush=True)
 
@@ -274,8 +278,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--latency", type=float, default=0.0, help="seconds from request to reply")
     parser.add_argument("--window", type=int, help="tokens of a prompt and its reply together; no limit by default")
+    parser.add_argument("--vague", action="store_true", help="a refusal names no numbers, as Bedrock's")
     chosen = parser.parse_args(arguments)
-    asyncio.run(_serve(chosen.latency, chosen.window))
+    asyncio.run(_serve(chosen.latency, chosen.window, chosen.vague))
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ _MARKED = re.compile(r"(?<!<)\b[SPO]>", re.IGNORECASE)  # a line with such a mar
 _LEAD = re.compile(r"(?:\s|[*_#>`•+-]|\d{1,4}[.)](?=\s)|\[\d{1,4}\]|</?triples?>)*+", re.IGNORECASE)
 _TAIL = " \t\r.,;*`"
 _BAR = re.compile(r"(?<!\\)\|")
-_ARROW = re.compile(r"\s*+(?:--?+>|→)\s*+")
+_ARROW = re.compile(r"--?+>|→")
 _QUOTED = re.compile(r"""\(\s*+(["'])([^"'\n]++)\1\s*+,\s*+(["'])([^"'\n]++)\3\s*+,\s*+(["'])([^"'\n]++)\5\s*+\)""")
 _IN_PARENTHESES = re.compile(r"\(([^()|\n]++)\|([^()|\n]++)\|([^()|\n]++)\)")
 _COMMAS = re.compile(TUPLE.live, FLAGS)
@@ -103,8 +103,7 @@ def _in_line(line: str) -> list[Fields]:
     if opened != bare.endswith(")") and opened:
         return []  # it was cut off
     if _COMMAS.match(line):
-        fields = _three(bare[1:-1].split(","))
-        return [] if fields and _NO_VERB.match(fields[0][1]) else fields  # a list of names
+        return [fields for fields in _three(bare[1:-1].split(",")) if not _NO_VERB.match(fields[1])]  # or names alone
     if opened and _BAR.search(bare):
         bare = bare[1:-1]
     bars, arrows = _BAR.split(bare.strip("|")), _ARROW.split(bare)

@@ -77,7 +77,8 @@ class LLMAnswerer:
         abstention = "may-abstain" if may_abstain else "must-answer"
         self._on_evidence = _Instructions.read(_SHOWN[layout], abstention, prompts_dir)
         self._from_memory = _Instructions.read("answer-from-memory", f"{abstention}-from-memory", prompts_dir)
-        self._layout, self._may_abstain = layout, may_abstain
+        self._layout: EvidenceLayout = layout
+        self._may_abstain = may_abstain
         self._task = task
         self._most = MOST_TOKENS
         if answer_tokens is not None:

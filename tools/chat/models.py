@@ -43,6 +43,7 @@ def build_chat_model(
 
     spec: `provider:model` as init_chat_model takes it, or `vllm:http://host:port/v1#model` for any OpenAI-compatible
         server (its key, if it wants one, in VLLM_API_KEY).
+    temperature: 0 is left out for models that LangChain knows to take no temperature, which reason and would refuse it.
     context_window: what Ollama is told to load the model with; other servers have their own, which no request changes.
     Raises MissingExtra if the provider's package is missing, SettingsError if the model cannot be set up.
     """
@@ -56,7 +57,11 @@ def build_chat_model(
     try:
         from langchain.chat_models import init_chat_model
 
-        return init_chat_model(spec, **options, **_client_options(provider, timeout))
+        model = init_chat_model(spec, **options, **_client_options(provider, timeout))
+        if temperature == 0 and (getattr(model, "profile", None) or {}).get("temperature") is False:
+            del options["temperature"]
+            model = init_chat_model(spec, **options, **_client_options(provider, timeout))
+        return model
     except ImportError as error:
         raise _MissingProvider(provider, str(error)) from error
     except Exception as error:

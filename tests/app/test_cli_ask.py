@@ -196,6 +196,14 @@ class TestModels:
         assert result.exit_code == 0
         assert "offline" not in result.stdout
 
+    def test_a_model_is_not_asked_for_an_answer_where_nothing_was_found(
+        self, cli: Cli, bell_index: Path, scripted_llm: Any
+    ) -> None:
+        scripted_llm.script({"reply": "[NO_RETRIEVAL]"})
+        result = cli("ask", "Quelle heure?", "--index", bell_index, "--llm", scripted_llm.spec)
+        assert "\nanswer No answer: no passage was found for the question.\n" in result.stdout
+        assert (result.exit_code, len(scripted_llm.requests())) == (3, 1)
+
     def test_a_trace_holds_no_secret_of_an_address(self, cli: Cli, bell_index: Path, scripted_llm: Any) -> None:
         scripted_llm.script({"reply": "[NO_RETRIEVAL]"}, {"reply": "Four."})
         spec = scripted_llm.spec.replace("http://", "http://me:hunter2@")

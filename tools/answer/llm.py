@@ -72,7 +72,8 @@ class LLMAnswerer:
             raise ValueError(f"unknown layout {layout!r}; known: {', '.join(_SHOWN)}")
         self._chat = as_chat(model, settings)
         self._form = FORMS[style]
-        self._prompt = load(self._form.prompt, prompts_dir, few_shot=few_shot)
+        examples = _EXAMPLES.get(layout, "") if few_shot and style != "reader" else ""
+        self._prompt = load(f"{self._form.prompt}{examples}", prompts_dir, few_shot=few_shot and not examples)
         self._repair = load("repair", prompts_dir)
         abstention = "may-abstain" if may_abstain else "must-answer"
         self._on_evidence = _Instructions.read(_SHOWN[layout], abstention, prompts_dir)
@@ -192,6 +193,10 @@ _SHOWN: dict[EvidenceLayout, str] = {
     "chain": "answer-from-chain",
     "chain-of-text": "answer-from-text",
 }
+
+
+# worked examples in another layout than "evidence"; the reader, which is IRCoT's, has those alone
+_EXAMPLES: dict[EvidenceLayout, str] = {"chain": "-few-shot-chain", "chain-of-text": "-few-shot-text"}
 
 
 @dataclass(frozen=True, slots=True)

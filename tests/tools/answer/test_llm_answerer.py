@@ -99,15 +99,37 @@ def test_prose_begins_behind_the_first_answer_label_and_other_answers_behind_the
     assert answer_part(reply, prose=True) == "the Clyde?\nNo.\nAnswer: the Tay"
 
 
-@pytest.mark.parametrize("style", FORMS)
-def test_worked_examples_have_the_form_of_their_style(scripted_model: Any, style: Any) -> None:
-    answerer = LLMAnswerer(scripted_model(), style=style, few_shot=True)
+LAYOUTS = {
+    "evidence": "<passage>",
+    "chain": "Retrieved Graph Information:\n<facts>",
+    "chain-of-text": "Retrieved Text:",
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("style", [style for style in FORMS if style != "reader"])
+def test_worked_examples_have_the_layout_of_the_question(scripted_model: Any, style: Any, layout: Any) -> None:
+    answerer = LLMAnswerer(scripted_model(), style=style, layout=layout, few_shot=True)
+    _, *examples, question = next(answerer._dialogue(QUESTION, GRAPH, PASSAGES, STEPS)).turns
+    shown = [turn.text for turn in (*examples[::2], question)]
+    assert len(shown) > 1
+    others = [LAYOUTS[other] for other in LAYOUTS if other != layout and LAYOUTS[other].startswith("Retrieved")]
+    assert all(LAYOUTS[layout] in text and not any(other in text for other in others) for text in shown)
+
+
+@pytest.mark.parametrize(
+    ("style", "layout"),
+    [*((style, "evidence") for style in FORMS), *((style, "chain") for style in FORMS), ("short", "chain-of-text"),
+     ("choice", "chain-of-text"), ("boolean", "chain-of-text"), ("long", "chain-of-text")],
+)  # fmt: skip
+def test_worked_examples_have_the_form_of_their_style(scripted_model: Any, style: Any, layout: Any) -> None:
+    answerer = LLMAnswerer(scripted_model(), style=style, layout=layout, few_shot=True)
     turns = next(answerer._dialogue(QUESTION, GRAPH, PASSAGES, STEPS)).turns
     examples = list(zip(turns[1:-1:2], turns[2:-1:2], strict=True))
     assert examples
     for asked, example in examples:
         part = answer_part(example.text, prose=style == "long")
-        shown = range(1, 1 + asked.text.count("\n["))
+        shown = range(1, 1 + len(re.findall(r"\n\[\d+\]", asked.text)))
         cited = read_citations(part, {number: f"p{number}" for number in shown})
         assert cited.numbers
         assert cited.invented == ()

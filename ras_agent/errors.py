@@ -18,8 +18,9 @@ class MissingExtra(RasError, ImportError):
 class UnknownName(RasError, ValueError):
     """Raised for a name that is not registered; the message lists the known names."""
 
-    def __init__(self, kind: str, name: object, known: tuple[str, ...]) -> None:
-        super().__init__(f"unknown {kind} {name!r}; known: {', '.join(sorted(known))}")
+    def __init__(self, kind: str, name: object, known: tuple[str, ...], meant: str = "") -> None:
+        remedy = f"; did you mean {meant}?" if meant else ""
+        super().__init__(f"unknown {kind} {name!r}; known: {', '.join(sorted(known))}{remedy}")
 
 
 class ParseError(RasError, ValueError):
@@ -48,6 +49,10 @@ class IndexNotFound(RasError, FileNotFoundError):
 
 class SettingsError(RasError, ValueError):
     """Raised when a setting is unknown or has a wrong value."""
+
+
+class FlagError(SettingsError):
+    """Raised when a flag of the command line has a wrong value."""
 
 
 class TraceError(RasError, ValueError):

@@ -35,7 +35,7 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 
 from ras_agent.budget import Limits
-from ras_agent.errors import SettingsError, UnknownName
+from ras_agent.errors import FlagError, SettingsError, UnknownName
 from ras_agent.records import AnswerStyle, EvidenceLayout
 from ras_agent.registry import known, names
 
@@ -312,6 +312,8 @@ def load_settings(
         if not first["loc"]:
             raise SettingsError(problem) from None
         key = str(first["loc"][0])
+        if places[key] == "flags":
+            raise FlagError(f"{_spelled('flags', key)}: {problem}") from None
         raise SettingsError(f"{places[key]}: {_spelled(places[key], key)}: {problem}") from None
 
 

@@ -29,6 +29,13 @@ _PROTOCOLS: dict[str, type] = {
     "answerer": Answerer,
     "reasoner": Reasoner,
 }
+# by how the names of their models begin
+_PROVIDERS = {
+    **dict.fromkeys(("gpt-", "chatgpt", "o1", "o3", "o4"), "openai"),
+    **{"claude": "anthropic", "gemini": "google_genai", "grok": "xai", "deepseek": "deepseek", "command": "cohere"},
+    **dict.fromkeys(("mistral", "ministral", "codestral"), "mistralai"),
+    **dict.fromkeys(("llama", "qwen", "gemma", "phi"), "ollama"),
+}
 # asked to decide and to copy, not to write: their models sample at temperature 0 unless a setting says otherwise
 _PRECISE = frozenset(("planner", "reasoner", "extractor"))
 
@@ -83,7 +90,7 @@ def _named(kind: str, spec: str, options: dict[str, Any]) -> object:
         make = find(kind, name)
         return _fitting(kind, make(*filter(None, [argument]), **_understood(make, options)))
     if not argument:
-        raise UnknownName(kind, spec, (*registered, "<provider>:<model>"))
+        raise UnknownName(kind, spec, (*registered, "<provider>:<model>"), _meant(spec))
     if kind in _PRECISE:
         asking = options.get("settings") or ChatSettings()
         asking = asking if asking.temperature is not None else replace(asking, temperature=0.0)
@@ -92,6 +99,12 @@ def _named(kind: str, spec: str, options: dict[str, Any]) -> object:
         return find(kind, "llm")(spec, **options)
     except SettingsError as error:
         raise SettingsError(f"{error}; or take a registered one: {', '.join(registered)}") from error
+
+
+def _meant(name: str) -> str:
+    """Return the spec that the bare name of a model was meant for, "" for a name that tells no provider."""
+    provider = next((provider for start, provider in _PROVIDERS.items() if name.lower().startswith(start)), "")
+    return f"{provider}:{name}" if provider else ""
 
 
 def _understood(make: Callable[..., object], options: dict[str, Any]) -> dict[str, Any]:

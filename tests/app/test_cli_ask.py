@@ -254,8 +254,8 @@ class TestSettings:
     def test_a_wrong_flag_is_reported(self, cli: Cli) -> None:
         result = cli("ask", QUESTION, "--sample", "--max-hops", "0")
         assert (result.exit_code, result.stderr) == (
-            1,
-            "ras-agent: flags: --max-hops: input should be greater than 0, got 0\n",
+            2,
+            "ras-agent: --max-hops: input should be greater than 0, got 0\n",
         )
 
 

@@ -88,6 +88,19 @@ def test_an_unknown_name_lists_the_known_ones(resolve: Any, protocol: Any, on_a_
         resolve("oracle")
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("gpt-4o-mini", "openai:gpt-4o-mini"),
+        ("claude-sonnet-4-5", "anthropic:claude-sonnet-4-5"),
+        ("qwen3", "ollama:qwen3"),
+    ],
+)
+def test_the_bare_name_of_a_model_is_proposed_with_its_provider(name: str, meant: str) -> None:
+    with pytest.raises(UnknownName, match=rf"unknown planner '{name}'; known: .*; did you mean {meant}\?"):
+        resolve_planner(name)
+
+
 def test_the_chat_model_roles_own_name_is_no_spec() -> None:
     with pytest.raises(UnknownName, match="unknown planner 'llm'"):
         resolve_planner("llm")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -35,7 +36,7 @@ from ras_agent.tools.chat.models import (
     without_secrets,
 )
 from ras_agent.tools.chat.retry import RetryPolicy, causes, diagnosis, retry_after, unreachable
-from ras_agent.tools.chat.runnables import chat_models_in, is_chat_model, retries_itself
+from ras_agent.tools.chat.runnables import changed, chat_models_in, is_chat_model, retries_itself
 from ras_agent.tools.chat.window import (
     REPLY_SHARE,
     THOUGHTS_SHARE,
@@ -63,6 +64,7 @@ _LOOP_IS_OVER = "Event loop is closed"
 # what LangChain says of a server that replies as a whole though it was asked for a stream
 _NO_STREAM = "No generation chunks were returned"
 _CUT_SHORT = frozenset({"length", "max_tokens", "MAX_TOKENS", "model_length"})
+_NO_TEMPERATURE = re.compile(r"(?=.*temperature).*(?:support|only the default|deprecated|not allowed)", re.I | re.S)
 _UNUSABLE = frozenset((401, 403, 404))
 _REMEDIES = {
     401: "check the API key",
@@ -151,7 +153,7 @@ class Chat:
     def __init__(
         self, model: Any, name: str = "", settings: ChatSettings | None = None, limiter: Limiter | None = None
     ) -> None:
-        self.model = model
+        self.model = self._asked = model
         self.name = name or model_name(model)
         self.endpoint = endpoint_of(model)
         self.settings = settings = settings or ChatSettings()
@@ -289,15 +291,33 @@ class Chat:
         with self.limiter.hold(_estimated_tokens(request), deadline.left()) as booking:
             started = time.perf_counter()
             with uncounted():
-                message = deadline.run(lambda wanted: _ask(self._model_for(request), request, wanted))
+                try:
+                    message = deadline.run(lambda wanted: _ask(self._model_for(request), request, wanted))
+                except Exception as error:
+                    self._without_temperature(error)
+                    message = deadline.run(lambda wanted: _ask(self._model_for(request), request, wanted))
             return _booked(_reply_in(message, time.perf_counter() - started, self.model), booking)
 
     async def _atry(self, request: Request, deadline: Deadline) -> Reply:
         async with self.limiter.ahold(_estimated_tokens(request), deadline.left()) as booking:
             started = time.perf_counter()
             with uncounted():
-                message = await deadline.arun(_aask(self._model_for(request), request))
+                try:
+                    message = await deadline.arun(_aask(self._model_for(request), request))
+                except Exception as error:
+                    self._without_temperature(error)
+                    message = await deadline.arun(_aask(self._model_for(request), request))
             return _booked(_reply_in(message, time.perf_counter() - started, self.model), booking)
+
+    def _without_temperature(self, error: Exception) -> None:
+        """Ask without a temperature from now on if `error` refuses one, as reasoning models do; else raise it.
+
+        The key of a cached reply keeps it, so that a run is replayed whatever was learnt when.
+        """
+        set_now = any(getattr(model, "temperature", None) is not None for model in chat_models_in(self._asked))
+        if not (set_now and getattr(error, "status_code", None) == 400 and _NO_TEMPERATURE.match(str(error)[:1000])):
+            raise error
+        self._asked = changed(self._asked, lambda model: model.model_copy(update={"temperature": None}))
 
     @contextmanager
     def _metered(self, request: Request) -> Iterator[tuple[Ledger, Request, int]]:
@@ -331,7 +351,7 @@ class Chat:
     def _model_for(self, request: Request) -> Any:
         """Return the model, with a limit to its replies where the request has one and the model takes one."""
         limit = self.limit(request)
-        return self.model if limit is None else capped(self.model, limit)
+        return self._asked if limit is None else capped(self._asked, limit)
 
     def _slot(self, request: Request) -> ReplySlot:
         assert self._cache is not None

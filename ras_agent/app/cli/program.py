@@ -19,12 +19,12 @@ from ras_agent.app.cli.doctor import doctor
 from ras_agent.app.cli.eval_cost import eval_cost
 from ras_agent.app.cli.evaluate import evaluate
 from ras_agent.app.cli.index import index
-from ras_agent.app.cli.options import ERROR, EXIT_CODES, INTERRUPTED, help_of, with_options, work_of
+from ras_agent.app.cli.options import ERROR, EXIT_CODES, INTERRUPTED, USAGE, help_of, with_options, work_of
 from ras_agent.app.cli.report import report
 from ras_agent.app.cli.structure import structure
 from ras_agent.app.cli.study import study
 from ras_agent.app.cli.terminal import inert
-from ras_agent.errors import RasError
+from ras_agent.errors import FlagError, RasError
 from ras_agent.settings import Settings, describe
 
 _QUESTIONS, _TEXTS, _EVALUATION, _SETUP = "Ask", "Your texts", "Evaluate", "Set up"
@@ -91,7 +91,7 @@ class _Reporting(TyperGroup):
             if ctx.obj["debug"] or isinstance(error, BrokenPipeError):
                 raise
             typer.echo(f"ras-agent: {inert(str(error))}", err=True)
-            raise typer.Exit(ERROR) from error
+            raise typer.Exit(USAGE if isinstance(error, FlagError) else ERROR) from error
         except (KeyboardInterrupt, typer.Abort) as error:
             typer.echo("ras-agent: interrupted", err=True)
             raise typer.Exit(INTERRUPTED) from error

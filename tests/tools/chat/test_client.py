@@ -1,6 +1,7 @@
 """A model call: entered in the ledger, answered from the cache, with its usage and with failures that say where."""
 
 import asyncio
+import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -16,6 +17,7 @@ from ras_agent.prompts import Turn
 from ras_agent.records import Call
 from ras_agent.tools.chat.client import Chat, ChatSettings, Reply, Request, as_chat
 from ras_agent.tools.chat.limits import Limiter
+from ras_agent.tools.chat.retry import RetryPolicy
 
 REQUEST = Request((Turn("system", "Be brief."), Turn("user", "Who?")))
 
@@ -191,6 +193,21 @@ def test_a_try_in_time_and_the_answer_are_waited_for(
         model = scripted_model(Busy(), "at last")
         chat = Chat(model, settings=replace(settings, timeout=60.0), limiter=Limiter(clock=settings.clock))
         assert chat.complete(REQUEST).text == "at last"
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_model_that_refuses_a_temperature_is_asked_without_one(
+    asynchronous: bool, scripted_llm: Any, tmp_path: Path
+) -> None:
+    told = {"error": {"message": "Unsupported value: 'temperature' does not support 0 with this model.", "code": "x"}}
+    scripted_llm.script({"status": 400, "body": json.dumps(told)}, {"reply": "Bell", "repeat": True})
+    settings = ChatSettings(temperature=0.0, cache=tmp_path / "replies.db", retry=RetryPolicy(attempts=1))
+    chat = as_chat(scripted_llm.spec, settings)
+    for request in (REQUEST, Request((Turn("user", "Where?"),))):
+        reply = asyncio.run(chat.acomplete(request)) if asynchronous else chat.complete(request)
+        assert reply.text == "Bell"
+        assert as_chat(scripted_llm.spec, settings).complete(request).replayed  # also by one who did not learn of it
+    assert [request.get("temperature") for request in scripted_llm.requests()] == [0.0, None, None]
 
 
 # ---- tokens

@@ -128,7 +128,9 @@ async def test_a_reply_cut_at_its_token_limit_says_so(scripted_llm: Any, complet
     assert (await complete(chat, Request(TURNS, lambda text: None))).truncated
 
 
-@pytest.mark.parametrize(("status", "remedy"), [(401, "check the API key"), (404, "check the model's name")])
+@pytest.mark.parametrize(
+    ("status", "remedy"), [(401, "check the API key"), (404, "check the model's name and the server's address")]
+)
 async def test_a_refusal_is_final_names_the_endpoint_and_shows_no_key(
     scripted_llm: Any, monkeypatch: pytest.MonkeyPatch, complete: Complete, status: int, remedy: str
 ) -> None:

@@ -137,7 +137,7 @@ class Settings(BaseModel):
     )
     requests_per_minute: PositiveInt | None = _CALLS(None, "Most model calls per minute; if not set, no limit.")
     tokens_per_minute: PositiveInt | None = _CALLS(None, "Most tokens per minute; if not set, no limit.")
-    in_flight: PositiveInt = _CALLS(16, "Most model calls at the same time.")
+    in_flight: PositiveInt = _CALLS(128, "Most model calls at the same time; lower it for a small server.")
 
     embedder: str | None = _VECTORS(
         None,

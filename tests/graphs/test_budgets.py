@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from ras_agent import Limits
+from ras_agent import Limits, Passage, Settings, create_ras_agent
 from ras_agent.budget import current_ledger
 from ras_agent.errors import BudgetExceeded
 
@@ -60,6 +60,21 @@ def test_tokens_end_the_loop(metered):
     out = metered("q", "b", "c", limits=Limits(max_tokens=400)).invoke({"question": "Who?"})
     assert calls(out) == ["planner 1", "extractor 1", "planner 2", "answerer 2"]
     assert out["stop_reason"] == "max_tokens"
+
+
+@pytest.mark.parametrize("most", [10, 100, 300, 1000, 3000])
+def test_a_run_uses_no_more_tokens_than_max_tokens_and_says_so(scripted_llm, most):
+    scripted_llm.script(
+        {"when": "You steer", "reply": "[SUBQ] Where was Bell born?", "repeat": True},
+        {"when": "You answer questions", "reply": "Answer: Edinburgh [1]", "repeat": True},
+        {"reply": "(S> Bell | P> was born in | O> Edinburgh)", "repeat": True},
+    )
+    passages = [Passage(f"p{n}", f"Bell was born in Edinburgh, page {n}. " * 9, "Bell") for n in range(5)]
+    agent = create_ras_agent(index=passages, limits=Limits(max_tokens=most), settings=Settings(llm=scripted_llm.spec))
+    out = agent.invoke({"question": "Where was Bell born?"})
+    assert out["usage"]["input_tokens"] + out["usage"]["output_tokens"] <= most
+    assert out["answer"] in ("Edinburgh", "No answer: max_tokens is used up.")
+    assert out["stop_reason"] == "max_tokens" or out["answer"] == "Edinburgh"
 
 
 def test_input_and_output_tokens_are_counted_before_every_hop(ras, fakes):

@@ -134,6 +134,8 @@ class LLMAnswerer:
             parts = (everything.facts, everything.passages)
             shown = fit(*parts, room, ranked, everything.chain, everything.times())
             if grounded and not (shown.facts or shown.passages):
+                if (ledger := current_ledger()).tokens_left() < self._chat.window:
+                    ledger.refuse("max_tokens")
                 raise PromptTooLong(
                     "question and instructions leave no room for evidence in the model's window of "
                     f"{self._chat.window:,} tokens; shorten them, or set context_window if the window is larger"

@@ -42,7 +42,7 @@ class Rates:
 
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
-    in_flight: int | None = 16
+    in_flight: int | None = 128
 
     @classmethod
     def names(cls) -> tuple[str, ...]:

@@ -178,7 +178,7 @@ class _Turn:
         if limits.max_seconds is None or limits.loop_seconds is None or left > TIMEOUT_MAX / 2:
             return inf
         for_answer = limits.max_seconds - limits.loop_seconds
-        return max(left + min(_TO_HAND_OVER, for_answer / 4), _AT_LEAST)
+        return max(left + min(_TO_HAND_OVER, for_answer / 2), _AT_LEAST)
 
     def receive(self, ask: Ask, reply: object) -> None:
         """Pass a reply on to the body. Raises TypeError for a reply of the wrong type."""

@@ -136,7 +136,7 @@ def test_without_a_limit_or_with_an_endless_one_the_callers_own_thread_asks(limi
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_a_planner_that_hangs_ends_the_loop_and_not_the_run(scripted_llm: Any, asynchronous: bool) -> None:
     scripted_llm.script({"hang": True, "repeat": True})
-    agent = create_ras_agent(planner=scripted_llm.spec, extractor="offline", index=BELL, limits=Limits(max_seconds=0.5))
+    agent = create_ras_agent(planner=scripted_llm.spec, extractor="offline", index=BELL, limits=Limits(max_seconds=2))
     asked = {"question": "Where was Alexander Graham Bell born?"}
     out = asyncio.run(agent.ainvoke(asked)) if asynchronous else agent.invoke(asked)
     assert (out["answer"], out["stop_reason"], out["failures"]) == ("Edinburgh", "max_seconds", [])
@@ -145,8 +145,8 @@ def test_a_planner_that_hangs_ends_the_loop_and_not_the_run(scripted_llm: Any, a
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_an_extractor_that_hangs_says_which_passage_it_did_not_read(scripted_llm: Any, asynchronous: bool) -> None:
     scripted_llm.script({"hang": True, "repeat": True})
-    agent = create_single_shot_agent(extractor=scripted_llm.spec, index=BELL, limits=Limits(max_seconds=0.5))
+    agent = create_single_shot_agent(extractor=scripted_llm.spec, index=BELL, limits=Limits(max_seconds=2))
     asked = {"question": "Where was Alexander Graham Bell born?"}
     out = asyncio.run(agent.ainvoke(asked)) if asynchronous else agent.invoke(asked)
     assert out["stop_reason"] == "max_seconds"
-    assert [failure["message"] for failure in out["failures"]] == ["max_seconds = 0.5 is used up (passage bell)"]
+    assert [failure["message"] for failure in out["failures"]] == ["max_seconds = 2 is used up (passage bell)"]

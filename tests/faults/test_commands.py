@@ -7,6 +7,7 @@ import os
 import resource
 import sqlite3
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from ras_agent.tools.chat.cache import REPLY_COLUMNS
 from ras_agent.tools.spread.rows import FileRows
 from ras_agent.tools.structure.cache import FACT_COLUMNS
 from tests.faults.attack import Attack
-from tests.faults.faulty_server import SECRET, Server, serving
+from tests.faults.faulty_server import FAULTS, SECRET, Server, serving
 from tests.faults.interruptions import run
 
 FACTS = {"reply": "(S> Hull | P> was built by | O> Ann Rowe)\nAnswer: Ann Rowe [1]", "repeat": True}
@@ -154,6 +155,42 @@ def test_keys(attack: Attack, folder: Path, server: Server, monkeypatch: pytest.
                 "hunter2" not in ended.output + ended.stderr, f"{fault} {arguments[0]}: {ended.output[-300:]}"
             )
             attack.expect(in_words(ended) or "--debug" in arguments, f"{fault} {arguments[0]}: {ended.exception!r}")
+        for path in out.rglob("*"):
+            attack.expect(not path.is_file() or b"hunter2" not in path.read_bytes(), str(path))
+
+
+@pytest.mark.parametrize("way", ["ask", "ask --debug", "structure", "eval"])
+def test_keys_whatever_a_server_does(
+    attack: Attack, folder: Path, server: Server, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """Every fault of a server, through the commands: no key in output, tracebacks, traces and caches."""
+    monkeypatch.setenv("VLLM_API_KEY", SECRET)
+    for name, value in {"TIMEOUT": "0.4", "RETRIES": "0", "MAX_HOPS": "1", "K": "2"}.items():
+        monkeypatch.setenv(f"RAS_AGENT_{name}", value)
+    data = ("--data", "questions.jsonl", "--corpus", "corpus.jsonl")
+    for fault in FAULTS:
+        spec = f"vllm:http://me:hunter2hunter2@127.0.0.1:{server.port}/{fault}/always/k{way[-2:]}/v1#m"
+        out = folder / fault
+        out.mkdir()
+        ask = ("ask", "Who built Hull 3?", "--index", "an.index", "--llm", spec, "--cache", out / "c.sqlite")
+        runs: dict[str, tuple[tuple[object, ...], ...]] = {
+            "ask": ((*ask, "--save", out / "run.html", "--save", out / "run.json"),),
+            "ask --debug": ((*ask, "--debug", "--json", "--triple-cache", out / "f.sqlite"),),
+            "structure": (
+                ("structure", "--corpus", "corpus.jsonl", "--extractor", spec, "-o", out / "f.sqlite", "--limit", 2),
+            ),
+            "eval": (
+                ("eval", "jsonl", *data, "--out", out / "run", "--llm", spec, "--limit", 1),
+                ("report", out / "run", "--out", out / "report.html"),
+            ),
+        }
+        for arguments in runs[way]:
+            ended = command(*arguments)
+            told = ended.output + ended.stderr
+            if ended.exception is not None:
+                told += "".join(traceback.format_exception(ended.exception))
+            attack.expect("hunter2" not in told, f"{way} {fault}: {told[-300:]}")
+            attack.expect(in_words(ended) or "--debug" in arguments, f"{way} {fault}: {ended.exception!r}")
         for path in out.rglob("*"):
             attack.expect(not path.is_file() or b"hunter2" not in path.read_bytes(), str(path))
 

@@ -67,11 +67,11 @@ def test_one_long_line(attack: Attack, tmp_path: Path, suffix: str) -> None:
 
 
 def test_very_many_questions(attack: Attack) -> None:
-    """one agent answers 1,000 questions; memory and open files stay what they are after 200"""
+    """one agent answers 5,000 questions; memory and open files stay what they are after 200"""
     agent = create_ras_agent(index=sample_passages())
     before = files = 0
     answers: dict[str, str] = {}
-    for number, question in enumerate(islice(cycle(QUESTIONS), len(attack.times(1000)))):
+    for number, question in enumerate(islice(cycle(QUESTIONS), len(attack.times(5000)))):
         answer = agent.invoke({"question": question})["answer"]
         attack.expect(answers.setdefault(question, answer) == answer, f"question {number}: {answer}")
         if number == 200:

@@ -10,21 +10,23 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
 from statistics import quantiles
 from typing import Any
 
-from ras_agent.app.sample import sample_passages
 from ras_agent.budget import Limits
 from ras_agent.eval.bench.loopback_model import serving
 from ras_agent.graphs.ras import create_ras_agent
 from ras_agent.program import run_program
-from ras_agent.records import Hit
+from ras_agent.records import Hit, Passage
 from ras_agent.settings import Settings
 
 _QUESTION = "Which river flows through the city where the inventor of the telephone was born?"
@@ -90,7 +92,7 @@ def seconds_table() -> str:
         }
         for name, parts in runs.items():
             for how, ask in (("", _ask), (", async", _aask)):
-                agent = create_ras_agent(index=sample_passages(), limits=Limits(max_seconds=_SECONDS), **parts)
+                agent = create_ras_agent(index=_passages(), limits=Limits(max_seconds=_SECONDS), **parts)
                 seconds, out = _timed(ask, agent)
                 lines.append(f"| {name}{how} | {seconds:.1f} | {out['answer']} |")
     return "\n".join(lines)
@@ -105,7 +107,7 @@ def own_client_table() -> str:
     with _slow_server() as root:
         model = ChatOpenAI(model="m", base_url=f"{root}/hang/v1", api_key=SecretStr("none"), timeout=1, max_retries=0)
         for name, settings in (("as its owner made it", Settings()), ("`Settings(retries=2)`", Settings(retries=2))):
-            agent = create_ras_agent(index=sample_passages(), planner=model, extractor="offline", settings=settings)
+            agent = create_ras_agent(index=_passages(), planner=model, extractor="offline", settings=settings)
             seconds, out = _timed(_ask, agent)
             lines.append(f"| `ChatOpenAI(timeout=1, max_retries=0)`, {name} | {seconds:.1f} | {out['stop_reason']} |")
     return "\n".join(lines)
@@ -117,7 +119,7 @@ def tokens_table() -> str:
     with serving(0.0) as model:
         for most in (100, 1000, 3000, 10_000, None):
             roles = _roles(model.root)
-            agent = create_ras_agent(index=sample_passages(), limits=Limits(max_tokens=most), **roles)
+            agent = create_ras_agent(index=_passages(), limits=Limits(max_tokens=most), **roles)
             out, usage = (found := _ask(agent)), found["usage"]
             used = usage["input_tokens"] + usage["output_tokens"]
             shown = f"{used:,} | {usage['llm_calls']} | {out['stop_reason']} | {out['answer'][:60]}"
@@ -132,7 +134,7 @@ def users_table(users: int, latency: float, ways: Sequence[int]) -> str:
         roles = _roles(model.root)
         for in_flight in ways:
             settings = Settings(in_flight=in_flight, max_hops=3)
-            agent = create_ras_agent(index=sample_passages(), settings=settings, **roles)
+            agent = create_ras_agent(index=_passages(), settings=settings, **roles)
             waits = asyncio.run(_waits(agent, users))
             found = quantiles(waits, n=20)
             lines.append(f"| in_flight = {in_flight} | {found[9]:.1f} | {found[18]:.1f} |")
@@ -146,6 +148,13 @@ async def _waits(agent: Any, users: int) -> list[float]:
         return time.perf_counter() - began
 
     return list(await asyncio.gather(*map(one, range(users))))
+
+
+@cache
+def _passages() -> list[Passage]:
+    """Read the bundled sample."""
+    lines = files("ras_agent").joinpath("data/sample_passages.jsonl").read_text("utf-8").splitlines()
+    return [Passage.from_dict(json.loads(line)) for line in lines]
 
 
 def _roles(root: str) -> dict[str, Any]:

@@ -32,7 +32,7 @@ def retrieval_design(material: Material, settings: Settings, choices: Choices) -
     cutoffs = [k for k in _CUTOFFS if k < depth] + [depth]
     metrics = [f"{name}@{k}" for name in ("recall", "all_recall") for k in cutoffs] + ["mrr", "answer_in_passages"]
     headline = _HEADLINE if _HEADLINE in metrics else f"recall@{depth}"
-    names = tuple(dict.fromkeys(choices.retrievers)) or (settings.retriever,)
+    names = list(dict.fromkeys(choices.retrievers)) or [settings.retriever]
     chosen = {name: _without_unused(settings, name) for name in names} if len(names) > 1 else {names[0]: settings}
     runs = tuple(
         Configuration(

@@ -191,8 +191,9 @@ class KGIndex:
     @cached_property
     def _by_canonical_key(self) -> dict[str, int]:
         """Return of the entities that share a canonical key the one that most documents name, ties by number."""
-        ascending = np.lexsort((-np.arange(len(self.entities)), self.document_frequency)).tolist()
-        return {canonical_key(self.entities[entity]): entity for entity in ascending}
+        ascending: list[int] = np.lexsort((-np.arange(len(self.entities)), self.document_frequency)).tolist()
+        names: Sequence[str] = self.entities
+        return {canonical_key(names[entity]): entity for entity in ascending}
 
     def document_id(self, passage_id: str) -> int | None:
         """Return the number of a passage, or None."""

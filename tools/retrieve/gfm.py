@@ -256,9 +256,9 @@ def inverse_vectors(graph: KGIndex, config: GFMConfig, embedder: Embedder | None
     Those of a text each are stored in the graph's folder.
     embedder: the one that made the graph's vectors, if it is at hand; by default the one that the graph names.
     """
-    vectors = _checked_vectors(graph, config)
+    _checked_vectors(graph, config)
     if config.inverse == "negated":
-        return -relation_vectors(graph, config, embedder) if config.relation_prefix else -vectors
+        return -relation_vectors(graph, config, embedder)
     embedder = embedder or graph.embedder
     assert embedder is not None  # vectors come with the embedder that made them
     texts = [f"{config.relation_prefix}inverse_{name}" for name in graph.relations]

@@ -21,6 +21,7 @@ from ras_agent.tools.embed.embedders import resolve_embedder
 from ras_agent.tools.gfm.cpu import CACHE_BYTES
 from ras_agent.tools.gfm.graph import GFMGraph, GFMStart
 from ras_agent.tools.gfm.reasoner import FastReasoner, ReasonerConfig, load_reasoner
+from ras_agent.tools.gfm.weights import weights_folder
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.index.ties import TIE
 from ras_agent.tools.kg.formats.gfm_csv import MENTIONED
@@ -195,7 +196,8 @@ def greasoner(
     The first call embeds the text of every node and relation, which is stored beside the graph: with the published
     encoder on a CPU that takes minutes for a thousand passages.
 
-    weights: a folder of published weights, config.json and model.pth or model.safetensors. None come with the package.
+    weights: a folder of published weights, config.json and model.pth or model.safetensors, or their id on the Hugging
+        Face hub. None come with the package.
     embedder: the weights' encoder; by default that of the graph, which has to be the same.
     nearest: the number of documents that a query starts from, besides the entities it names.
     cache_bytes, half_cache: see ras_agent.tools.gfm.cpu.FastGFM.
@@ -210,7 +212,7 @@ def greasoner(
             "retriever 'greasoner' comes without weights: give a folder of published ones, weights='G-reasoner-34M' "
             "after `hf download rmanluo/G-reasoner-34M --local-dir G-reasoner-34M`"
         )
-    config, tensors = load_reasoner(Path(weights))
+    config, tensors = load_reasoner(weights_folder(weights))
     linked = LinkedGraph.of(index, graph, linking, mentions)
     encoder, kg, passages = _encoder(linked, embedder, config), linked.graph, index.snapshot.passages
 

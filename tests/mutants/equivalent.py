@@ -143,6 +143,10 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "near = best >= np.partition(best, -k)[-k] * np.float32(1 - 3 * TIE)",
         ): "rows that tie with none of the best are cut off later",
     },
+    "tools/plan/llm.py": {
+        ("MOST_TOKENS = 2048", f"MOST_TOKENS = {number}"): "one token more or less ends no reply that anybody reads"
+        for number in (2047, 2049)
+    },
     "tools/answer/citations.py": {
         (
             "numbers += range(low, high + 1) if low <= high <= low + _LONGEST_RANGE else (low, high)",

@@ -12,8 +12,9 @@ from ras_agent.budget import Ledger, metered
 from ras_agent.errors import ModelCallError, ParseError, PromptError
 from ras_agent.prompts import history_block, load
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Plan, Source, Step, Triple
-from ras_agent.tools.chat.client import ChatSettings
+from ras_agent.records import Hit, Passage, Plan, Source, Step, Triple
+from ras_agent.tools.chat.client import ChatSettings, Request
+from ras_agent.tools.chat.window import estimate_turns
 from ras_agent.tools.plan.grammar import parse_plan
 from ras_agent.tools.plan.llm import LLMPlanner
 from ras_agent.tools.structure.parse_triples import parse_triples
@@ -106,6 +107,21 @@ def test_a_reply_without_an_action_is_repaired_once(scripted_model: Any) -> None
     assert LLMPlanner(model).plan("Where?", GRAPH, STEPS) == Plan("sufficient")
     assert model.prompts[1].startswith(model.prompts[0])
     assert "\nai: I am not sure.\nhuman: Your reply could not be used" in model.prompts[1]
+
+
+def test_a_question_without_a_token_is_followed_unless_the_model_was_shown_it(scripted_model: Any) -> None:
+    question = "Where was Bell born, the inventor?"
+    assert LLMPlanner(scripted_model(question)).plan(question, QuestionGraph(), []) == Plan("subq", question)
+    steps = (Step(1, question, triple_ids=(FACT.id,), new_triple_ids=(FACT.id,)),)
+    assert LLMPlanner(scripted_model("Who was Bell?")).plan("Where?", GRAPH, steps) == Plan("subq", "Who was Bell?")
+    again = scripted_model(question, "[SUFFICIENT]")
+    assert LLMPlanner(again, few_shot=True).plan("Where?", GRAPH, steps) == Plan("sufficient")
+    given = scripted_model("Who invented Bell?", "[SUFFICIENT]")
+    fact = Triple("Who invented Bell?", "is", "a film", (Source("p1"),))
+    assert LLMPlanner(given).plan("Where?", QuestionGraph((fact,)), []) == Plan("sufficient")
+    second = scripted_model("hm", question, "[SUFFICIENT]")
+    with pytest.raises(ParseError):
+        LLMPlanner(second).plan("Where?", GRAPH, steps)
 
 
 def test_a_second_unusable_reply_is_an_error(scripted_model: Any) -> None:
@@ -328,3 +344,40 @@ def _never_called() -> Any:
     from langchain_core.language_models.fake_chat_models import FakeListChatModel
 
     return FakeListChatModel(responses=[])
+
+
+def asked_with(layout: Any, graph: QuestionGraph, steps: tuple[Step, ...], window: int | None = None) -> Request:
+    """Return the planner's first request."""
+    planner = LLMPlanner(_never_called(), layout=layout, settings=ChatSettings(context_window=window))
+    return next(planner._dialogue("Where?", graph, steps))
+
+
+def test_each_layout_shows_a_search_its_own_way() -> None:
+    hit = Hit(Passage("p1", "Bell invented the telephone.", "Telephone"), 1.0)
+    again = tuple(
+        Step(hop, f"search {hop}", (hit,), triple_ids=(FACT.id,), new_triple_ids=(FACT.id,)[: 2 - hop])
+        for hop in (1, 2)
+    )
+    shown = {
+        layout: asked_with(layout, GRAPH, again).turns[-1].text for layout in ("evidence", "chain", "chain-of-text")
+    }
+    counts = {layout: (text.count(str(FACT)), text.count("Bell invented")) for layout, text in shown.items()}
+    assert counts["evidence"] == (1, 0)
+    assert counts["chain"] == (2, 0)
+    assert counts["chain-of-text"][0] == 0
+    assert counts["chain-of-text"][1] >= 1
+    assert "(nothing new)" in shown["evidence"]
+
+
+@pytest.mark.parametrize("layout", ["evidence", "chain", "chain-of-text"])
+def test_what_is_shown_at_several_searches_fits_into_the_window_as_often(layout: Any) -> None:
+    facts = tuple(Triple(f"Thing {n}", "lies in the old town of", f"Place {n}", (Source("p1"),)) for n in range(60))
+    passages = tuple(Passage(f"p{n}", f"Thing {n} lies in the old town of Place {n}. " * 8) for n in range(5))
+    ids = tuple(fact.id for fact in facts)
+    hits = tuple(Hit(passage, 1.0) for passage in passages)
+    steps = tuple(
+        Step(hop, f"search {hop}", hits, triple_ids=ids, new_triple_ids=ids * (hop == 1)) for hop in range(1, 6)
+    )
+    request = asked_with(layout, QuestionGraph(facts), steps, window=2048)
+    assert "search 5" in request.turns[-1].text
+    assert estimate_turns(request.turns) < 2048

@@ -70,7 +70,8 @@ def evaluate(
     """
     if not questions:
         raise ValueError("there are no questions to score")
-    _asked(finder_of(questions[0]), questions[0])  # what is loaded and prepared once is no question's time
+    finder = finder_of(questions[0])
+    _asked(finder, questions[0])  # what is loaded and prepared once is no question's time
     scores: list[_QuestionScore] = []
     answers: list[list[Future[Generated]]] = [[] for _ in readers]
     with ThreadPoolExecutor(at_once) as pool:

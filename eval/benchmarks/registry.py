@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from ras_agent import registry
 from ras_agent.errors import IngestError, MissingExtra, UnknownName
@@ -27,6 +27,7 @@ from ras_agent.tools.index.text_files import not_unicode
 AnswerForm = Literal["short", "multiple_choice", "true_false", "long"]
 GivenContexts = Literal["corpus", "seed", "static"]
 ReadRecord = Callable[[QuestionRecord], Question | None]
+_CITING_TOKENS = 300
 _STATIC = 5  # passages, as RAS fixes them for ASQA and ELI5
 _STYLES: dict[AnswerForm, Literal["short", "choice", "boolean", "long"]] = {
     "short": "short",
@@ -105,6 +106,18 @@ class Benchmark:
     def style(self) -> Literal["short", "choice", "boolean", "long"]:
         """Return the answerer's `style` for this answer form."""
         return _STYLES[self.answer_form]
+
+    def instructed(self, kind: str) -> Self:
+        """Return this benchmark with its instruction of that kind for the answerer. Raises UnknownName.
+
+        An answer that cites nodes and edges is a long one.
+        """
+        if kind == "answer":
+            return self
+        if kind not in self.instructions:
+            raise UnknownName(f"instruction of {self.name}", kind, tuple(self.instructions) or ("none",))
+        chosen = replace(self, instructions={**self.instructions, "answer": self.instructions[kind]})
+        return replace(chosen, answer_form="long", answer_tokens=_CITING_TOKENS) if kind == "answer_citing" else chosen
 
     def load(
         self, path: str | Path, split: str = "", limit: int | None = None, on_bad: OnBad | None = None

@@ -52,6 +52,7 @@ def asks_elsewhere(
     retrieval_only: bool,
     traces: bool,
     embedder: str | None = None,
+    instruction: str = "answer",
     replies: str | None = None,
     facts: str | None = None,
 ) -> Do:
@@ -63,7 +64,9 @@ def asks_elsewhere(
     known = Settings.model_validate({**settings, **{name: place for name, place in caches.items() if place}})
     # bad records were reported where the questions come from
     place = Path(corpus) if corpus else None
-    material = load_material(name, Path(data), known, corpus=place, embedder=embedder, on_bad=lambda _: None)
+    material = load_material(
+        name, Path(data), known, corpus=place, embedder=embedder, instruction=instruction, on_bad=lambda _: None
+    )
     return partial(
         ask_one, EvaluatedSystem(asker_of(material, known, retrieval_only), scorer_of(metrics), graph, roles, traces)
     )

@@ -86,6 +86,7 @@ def prepare(
     *,
     corpus: Path | None = None,
     embedder: str | None = None,
+    instruction: str = "answer",
     first: int = 1,
     limit: int | None = None,
     metrics: Sequence[str] = (),
@@ -101,7 +102,7 @@ def prepare(
 ) -> Evaluation:
     """Load questions and passages, begin or resume the folder `out`, and set the agent up.
 
-    name: the benchmark's. embedder: of what is indexed for this run, as `load_material` has it. baseline: a name of
+    name: the benchmark's. embedder, instruction: as `load_material` has them. baseline: a name of
     ras_agent.eval.run.asking in place of the agent. metrics: in place of the benchmark's own. label: the run's name in
     reports. spread: over what the questions are spread.
     strict: raise for a bad record of either file, which else is left out.
@@ -111,8 +112,9 @@ def prepare(
     skipped: list[IngestError] = []
     on_bad = None if strict else skipped.append
     material = load_material(
-        name, data, settings, corpus=corpus, embedder=embedder, first=first, limit=limit, on_bad=on_bad
-    )
+        name, data, settings, corpus=corpus, embedder=embedder, instruction=instruction, first=first, limit=limit,
+        on_bad=on_bad,
+    )  # fmt: skip
     run = Configuration(
         label or out.name, settings, metrics=metrics, retrieval_only=retrieval_only, traces=traces, seed=seed,
         **(_baseline(baseline) if baseline else {}),
@@ -177,7 +179,7 @@ def prepare_run(
         seed=run.seed,
         retrieval_only=run.retrieval_only,
         prompts_dir=settings.prompts,
-        settings=settings.model_dump(include=set(_ASKING)) | _embedding(material) | _searching(settings),
+        settings=settings.model_dump(include=set(_ASKING)) | _made(material) | _searching(settings),
         variant=run.variant,
         knowledge_graph=_knowledge_graph(material, settings),
     )
@@ -211,7 +213,7 @@ def _pool(
         return EvaluatedSystem(ask, scorer_of(asking["metrics"]), asking["graph"], asking["roles"], run.traces)
     order = {
         **{"name": material.asked.name, "data": _path(material.data), "corpus": _path(material.corpus)},
-        "embedder": material.embedder,
+        **{"embedder": material.embedder, "instruction": material.instruction},
         **{"settings": settings.model_dump(mode="json"), "traces": run.traces, **asking},
     }
     kept = {"replies": (settings.cache, "replies"), "facts": (settings.triple_cache, "facts")}
@@ -234,9 +236,11 @@ def _knowledge_graph(material: Material, settings: Settings) -> str | None:
     return KGIndex.open(folder).fingerprint
 
 
-def _embedding(material: Material) -> dict[str, str]:
-    """Return what the manifest says of an index that was made for the run."""
-    return {"embedder": material.embedder} if material.embedder else {}
+def _made(material: Material) -> dict[str, str]:
+    """Return what the manifest says of an index that was made for the run, and of another instruction."""
+    usual = {None, "answer"}
+    known = {"embedder": material.embedder, "instruction": material.instruction}
+    return {name: value for name, value in known.items() if value not in usual and value is not None}
 
 
 def _baseline(name: str) -> dict[str, Any]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Material:
     """Holds what is asked and what is searched, which is the same for all runs that are compared.
 
-    embedder: of an index that was made for the run.
+    embedder: of an index that was made for the run. instruction: which of the benchmark's the answerer is given.
     """
 
     asked: Benchmark
@@ -33,6 +33,7 @@ class Material:
     corpus_sha256: str
     corpus: Path | None = None
     embedder: str | None = None
+    instruction: str = "answer"
 
 
 def load_material(
@@ -42,6 +43,7 @@ def load_material(
     *,
     corpus: Path | None = None,
     embedder: str | None = None,
+    instruction: str = "answer",
     first: int = 1,
     limit: int | None = None,
     metrics: Sequence[str] = (),
@@ -50,10 +52,10 @@ def load_material(
     """Read questions `first` (from 1) and on, at most `limit`, and the passages to search. Raises RasError children.
 
     embedder: of the passages or graphs that come with the questions, or of `corpus`; without one, words alone are
-    compared. metrics: what is measured in place of the benchmark's own metrics. on_bad: given what is wrong with a
-    record of either file, which is then left out.
+    compared. instruction: which of the benchmark's the answerer is given. metrics: what is measured in place of the
+    benchmark's own metrics. on_bad: given what is wrong with a record of either file, which is then left out.
     """
-    asked = benchmark(name)
+    asked = benchmark(name).instructed(instruction)
     if metrics:
         asked = replace(asked, metrics=tuple(find_metric(metric).name for metric in metrics))
     everything = asked.load(data, on_bad=on_bad)
@@ -63,7 +65,7 @@ def load_material(
     if embedder and corpus is None and settings.index is not None:
         raise SettingsError(f"{settings.index} has its own embedder; leave --embedder away")
     found = _corpus(settings, corpus, embedder, asked, everything, on_bad)
-    return Material(asked, data, questions, *found, corpus, embedder)
+    return Material(asked, data, questions, *found, corpus, embedder, instruction)
 
 
 def _corpus(

@@ -83,6 +83,14 @@ def evaluate(
         str | None,
         typer.Option(help="Answer yes, no, or top-title (of one search) instead of asking.", rich_help_panel=_RUN),
     ] = None,
+    instruction: Annotated[
+        str,
+        typer.Option(
+            help="The benchmark's instruction for the answerer: answer, answer_baseline, or answer_citing, to have "
+            "nodes and edges of the graph listed.",
+            rich_help_panel=_RUN,
+        ),
+    ] = "answer",
     retry_errors: RetryErrors = False,
     strict: Annotated[
         bool, typer.Option("--strict", help="Stop at a record that cannot be read.", rich_help_panel=_DATA)
@@ -121,8 +129,8 @@ def evaluate(
     table = load_prices(prices)
     console = screen(quiet=quiet)
     run = prepare(
-        benchmark, data, out, settings, corpus=corpus, embedder=embedder, first=first, limit=limit,
-        metrics=metric or (), baseline=baseline, retrieval_only=retrieval_only, retry_errors=retry_errors,
+        benchmark, data, out, settings, corpus=corpus, embedder=embedder, instruction=instruction, first=first,
+        limit=limit, metrics=metric or (), baseline=baseline, retrieval_only=retrieval_only, retry_errors=retry_errors,
         strict=strict, traces=traces, label=name, seed=seed, concurrency=concurrency,
         spread=Spread(engine, workers, ray_address),
     )  # fmt: skip

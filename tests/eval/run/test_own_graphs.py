@@ -10,7 +10,7 @@ from typing import Any
 import networkx
 import pytest
 
-from ras_agent.errors import IngestError, RunError, SettingsError
+from ras_agent.errors import IngestError, RunError, SettingsError, UnknownName
 from ras_agent.eval.question import Question, TextualGraph, load_questions
 from ras_agent.eval.run.evaluation import prepare
 from ras_agent.eval.run.material import load_material
@@ -116,6 +116,22 @@ def test_chat_models_are_shown_the_facts_of_the_question_and_no_others(tmp_path:
     prompts = [json.dumps(one["messages"]) for one in scripted_llm.requests()]
     assert prompts
     assert all(("mill.river" in one) != ("people.spouse" in one) for one in prompts)
+
+
+def test_answers_that_cite_the_graph_are_held_to_it(tmp_path: Path, scripted_llm: Any) -> None:
+    cited = "support\n\nNodes:\n- mills\n- windmills\n\nEdges:\n- (mills; capable of; draw visitors)"
+    scripted_llm.script({"when": "Old mills", "reply": f"Answer: {cited}", "repeat": True})
+    settings = Settings(llm=scripted_llm.spec, retriever="pcst", graph="single-shot")
+    file = _file("explagraphs", tmp_path)
+    run = prepare("explagraphs", file, tmp_path / "run", settings, instruction="answer_citing", limit=1)
+    scores = {name: score["mean"] for name, score in run.finish()["scores"].items()}
+    assert scores == {"accuracy": 1.0, "valid_nodes": 0.5, "valid_edges": 1.0, "fully_valid": 0.0}
+    (request,) = scripted_llm.requests()
+    assert "Nodes:" in request["messages"][-1]["content"]
+    with pytest.raises(RunError, match="instruction"):
+        prepare("explagraphs", file, tmp_path / "run", settings, limit=1)
+    with pytest.raises(UnknownName, match="unknown instruction of webqsp 'answer_citing'; known: answer"):
+        prepare("webqsp", _file("webqsp", tmp_path), tmp_path / "x", settings, instruction="answer_citing")
 
 
 def test_processes_search_the_same_graphs(tmp_path: Path) -> None:

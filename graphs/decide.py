@@ -45,15 +45,15 @@ def plan(planner: Planner, *, from_memory: bool = False) -> Body:
         chosen = yield Ask("planner", hop + 1, planner, "plan", args, Plan)
         if current_ledger().refused == "model_refused":
             return stop("model_refused")
-        if chosen is None and hop:
-            return stop("planner_failed")
-        if hop and chosen.action == "no_retrieval":
-            chosen = replace(chosen, action="sufficient")
-        elif not hop:
-            chosen = _first_plan(chosen, question, from_memory)
-        return followed(state, limits, chosen)
+        following = _later_plan(chosen) if hop else _first_plan(chosen, question, from_memory)
+        return stop("planner_failed") if following is None else followed(state, limits, following)
 
     return body
+
+
+def _later_plan(chosen: Plan | None) -> Plan | None:
+    """Return a plan made after a search, where to want no retrieval is to find the facts sufficient."""
+    return replace(chosen, action="sufficient") if chosen and chosen.action == "no_retrieval" else chosen
 
 
 def _first_plan(chosen: Plan | None, question: str, from_memory: bool) -> Plan:

@@ -21,7 +21,7 @@ from ras_agent.tools.embed.embedders import resolve_embedder
 from ras_agent.tools.gfm.cpu import CACHE_BYTES
 from ras_agent.tools.gfm.graph import GFMGraph, GFMStart
 from ras_agent.tools.gfm.reasoner import FastReasoner, ReasonerConfig, load_reasoner
-from ras_agent.tools.gfm.weights import weights_folder
+from ras_agent.tools.gfm.weights import same_encoder, weights_folder
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.index.ties import TIE
 from ras_agent.tools.kg.formats.gfm_csv import MENTIONED
@@ -165,18 +165,13 @@ def messages_with_documents(graph: KGIndex, vectors: Floats, inverse: Floats) ->
 def _encoder(linked: LinkedGraph, embedder: object, config: ReasonerConfig) -> Embedder:
     """Return the embedder of the network's texts. Raises IndexMismatch for one that is not the weights' encoder."""
     found = resolve_embedder(embedder) if embedder is not None else linked.embedder
-    if found is None or (config.text_model and _model_of(found.name) != _model_of(config.text_model)):
+    if found is None or (config.text_model and not same_encoder(config.text_model, found.name)):
         raise IndexMismatch(
             f"the weights read vectors of {config.text_model or 'their encoder'}, not of "
             f"{found.name if found else 'no embedder'!r}: give the retriever that encoder, "
             f"embedder='st:{config.text_model}', or build index and graph with --embedder st:{config.text_model}"
         )
     return found
-
-
-def _model_of(encoder: str) -> str:
-    """Return the last part of an encoder's name or folder: "st:Qwen/Qwen3-Embedding-0.6B" is one of several."""
-    return encoder.rpartition(":")[2].rstrip("/").rpartition("/")[2].lower()
 
 
 def greasoner(
@@ -196,7 +191,7 @@ def greasoner(
     The first call embeds the text of every node and relation, which is stored beside the graph: with the published
     encoder on a CPU that takes minutes for a thousand passages.
 
-    weights: a folder of published weights, config.json and model.pth or model.safetensors, or their id on the Hugging
+    weights: a folder of published weights, config.json and model.pth or model.safetensors, or their name on the Hugging
         Face hub. None come with the package.
     embedder: the weights' encoder; by default that of the graph, which has to be the same.
     nearest: the number of documents that a query starts from, besides the entities it names.
@@ -209,8 +204,7 @@ def greasoner(
         raise MissingExtra("retriever 'greasoner'", "gnn") from error
     if weights is None:
         raise WeightsError(
-            "retriever 'greasoner' comes without weights: give a folder of published ones, weights='G-reasoner-34M' "
-            "after `hf download rmanluo/G-reasoner-34M --local-dir G-reasoner-34M`"
+            "retriever 'greasoner' comes without weights: give published ones, weights='rmanluo/G-reasoner-34M'"
         )
     config, tensors = load_reasoner(weights_folder(weights))
     linked = LinkedGraph.of(index, graph, linking, mentions)

@@ -150,7 +150,7 @@ def test_longer_vectors_are_cut_to_the_networks_width_and_shorter_ones_refused(
 
 
 def test_missing_weights_and_wrong_numbers_are_refused(index: PassageIndex, reasoner_folder: Folder) -> None:
-    with pytest.raises(WeightsError, match=r"comes without weights.*hf download rmanluo/G-reasoner-34M"):
+    with pytest.raises(WeightsError, match=r"comes without weights: .*weights='rmanluo/G-reasoner-34M'"):
         index.retriever("greasoner")
     with pytest.raises(SettingsError, match="0 or more documents, got -1"):
         _retriever(index, reasoner_folder, nearest=-1)

@@ -84,6 +84,14 @@ def test_an_empty_reply_is_not_sent_back_as_an_empty_message() -> None:
         ("<think>never closed", ""),
         ("b<think>c", "b"),
         ("", ""),
+        ("[THINK]hm[/THINK]yes", "yes"),
+        ("<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>yes", "yes"),
+        ("yes</s>[INST] Thanks! [/INST]", "yes"),
+        ("yes<|eot_id|><|start_header_id|>user<|end_header_id|>no", "yes"),
+        ("<s> yes <end_of_turn>no", " yes "),
+        ("<|im_start|>assistant\nyes<|im_end|>", "\nyes"),
+        ("yes<｜end▁of▁sentence｜>", "yes"),
+        ("1 < 2 | 3 <| 4", "1 < 2 | 3 <| 4"),
     ],
 )
 def test_thoughts_are_taken_out_of_a_reply(reply: str, visible: str) -> None:

@@ -188,3 +188,39 @@ def test_a_field_beyond_its_bound_is_none_and_is_left_over() -> None:
 def test_blank_lines_before_a_closing_parenthesis_are_inside_the_triple() -> None:
     parsed = parse_triples("(S> a | P> is | O> b (c \n\n ) \n ) (S> d | P> is | O> e \n\n f")
     assert parsed.triples == (Triple("a", "is", "b (c )"), Triple("d", "is", "e"))
+
+
+def test_the_last_line_of_a_reply_that_was_cut_off_states_no_triple_without_marks() -> None:
+    reply = "a | b | c\nd | e | fg"
+    assert parse_triples(reply).triples == (ABC, Triple("d", "e", "fg"))
+    cut = parse_triples(reply, cut_off=True)
+    assert (cut.triples, cut.broken) == ((ABC,), ("d | e | fg",))
+    assert parse_triples("(S> a | P> b | O> c)\nd | e | fg", cut_off=True).triples == (ABC,)
+    assert parse_triples("a | b | c\n(S> d | P> e | O> f)", cut_off=True).triples == (ABC, DEF)
+
+
+def test_the_form_that_the_prompt_shows_is_no_triple() -> None:
+    parsed = parse_triples("(S> subject | P> predicate | O> object)\n(S> a | P> b | O> c)")
+    assert (parsed.triples, parsed.broken) == ((ABC,), ("(S> subject | P> predicate | O> object)",))
+
+
+def test_bold_around_a_whole_field_is_left_out() -> None:
+    assert parse_triples("(S> **a** | P> *b* | O> ***c***)").triples == (ABC,)
+    kept = Triple("*a", "b*", "*a* b *c*")
+    assert parse_triples(str(kept)).triples == (kept,)
+
+
+def test_full_width_signs_are_read_where_they_are_marks_and_kept_in_names() -> None:
+    reply = "（S＞ a ｜ P＞ b ｜ O＞ 東京（日本） c）\n  （S> d | P> e | O> f）;\n"
+    assert parse_triples(reply).triples == (Triple("a", "b", "東京（日本） c"), DEF)
+
+
+def test_a_triple_without_marks_keeps_the_bound_of_fields() -> None:
+    longest, longer = "x" * LONGEST_FIELD, "x" * (LONGEST_FIELD + 1)
+    assert parse_triples(f"a | b | {longest}\na | b | {longer}").triples == (Triple("a", "b", longest),)
+    assert parse_triples(f"Subject: a\nPredicate: b\nObject: {longer}").triples == ()
+
+
+def test_lines_with_a_label_each_that_are_no_triple_are_left_over() -> None:
+    parsed = parse_triples("Subject: a\nPredicate: b\n\nand so on\nObject: c")
+    assert (parsed.triples, parsed.leftovers) == ((), ("Subject: a", "Predicate: b", "and so on", "Object: c"))

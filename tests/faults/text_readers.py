@@ -15,6 +15,7 @@ import ras_agent
 from ras_agent import marks
 from ras_agent.app.cli.terminal import inert
 from ras_agent.errors import RasError
+from ras_agent.eval.bench.path_answers import read_answers
 from ras_agent.eval.benchmarks.graphqa import parse_explanation
 from ras_agent.eval.metrics.answer_sets import split_answers
 from ras_agent.eval.metrics.answers import golden_match, token_f1
@@ -160,6 +161,7 @@ READERS = {
     "forms, question": TextReader(lambda text: [form.read("A", text) for form in FORMS.values()], "tools.answer.forms"),
     "read_citations": TextReader(lambda text: read_citations(text, {1: "1"}), "tools.answer.citations"),
     "streamed answer": TextReader(_streamed, "tools.answer.forms"),
+    "read_answers": TextReader(read_answers, "eval.bench.path_answers"),
     "read_shares": TextReader(lambda text: read_shares(text, 50), "tools.subgraph.scorers.llm"),
     "listed_names": TextReader(lambda text: listed_names(text, "Who was Alan?"), "tools.kg.llm_mentions"),
     "without_secrets": TextReader(lambda text: (without_secrets(text), printable(text)), "tools.chat.models"),

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from ras_agent import create_ras_agent
+from ras_agent import Limits, create_ras_agent
 from ras_agent.app.sample import sample_passages
 from ras_agent.tools.index.ingest import ingest
 from ras_agent.tools.index.store import PassageIndex
@@ -68,7 +68,7 @@ def test_one_long_line(attack: Attack, tmp_path: Path, suffix: str) -> None:
 
 def test_very_many_questions(attack: Attack) -> None:
     """one agent answers 5,000 questions; memory and open files stay what they are after 200"""
-    agent = create_ras_agent(index=sample_passages())
+    agent = create_ras_agent(index=sample_passages(), limits=Limits(max_hops=1))
     before = files = 0
     answers: dict[str, str] = {}
     for number, question in enumerate(islice(cycle(QUESTIONS), len(attack.times(5000)))):

@@ -234,13 +234,13 @@ def _in_json(text: str) -> Plan | None:
         search = next((_text(found[key]) for key in _SEARCH_KEYS if _text(found.get(key))), "")
         word = next((_text(found[key]) for key in _ACTION_KEYS if _text(found.get(key))), "")
         action = "" if "?" in word else re.sub(r"[^A-Z]", "", word.upper())
-        flagged = [stop for key, stop in _FLAGS.items() if _is_yes(found.get(key))]
+        flagged: list[Action] = [stop for key, stop in _FLAGS.items() if _is_yes(found.get(key))]
         lacks = any(_text(value) for key, value in found.items() if "missing" in key)
         reason = next((_text(found[key]) for key in ("reason", "thought", "reasoning") if _text(found.get(key))), "")
         reason = reason[:_LONGEST_REASON]
-        stops = [_STOPS[action]] if action in _STOPS else flagged
-        if stops:
-            return None if search or lacks else Plan(stops[0], reason=reason)  # not one that stops and searches
+        stop = _STOPS.get(action) or next(iter(flagged), None)
+        if stop is not None:
+            return None if search or lacks else Plan(stop, reason=reason)  # not one that stops and searches
         if action in _SEARCHES or not word:
             by_name = next((_text(found[key]) for key in _TEXT_KEYS if action and _text(found.get(key))), "")
             if subquery := first_question(search or by_name):

@@ -94,8 +94,8 @@ def test_a_score_matters_if_its_probability_can_move_by_more_than_the_tolerance(
 
 
 def test_a_score_matters_if_it_can_get_among_the_fifty_best() -> None:
-    background = [-9.0, -8.5, -8.5, -9.0, *[-8.0] * 50]
-    assert _worth(background, [0.4, 0.6, 0.9], 0.01) == [2]
+    background = [-9.0, -8.5, -8.5, -9.0, *[-8.0] * 49, -8.1]  # the fiftieth has -8.1
+    assert _worth(background, [0.35, 0.45, 0.8], 0.01) == [2]
     assert _worth(background[:50], [0.0, 0.0, 0.0], 0.01) == [1, 2, 3]  # among fifty all are
 
 

@@ -454,7 +454,7 @@ def test_two_processes_average_what_each_learns(folder: Path, tmp_path: Path) ->
     assert [process.wait(100) for process in processes] == [0, 0]
     # AdamW's first moment after one step is a tenth of the gradient
     width = json.loads((folder / "graph" / "kg.json").read_text())["embedder"]["dimension"]
-    shape = GFMConfig(width, 12, 3, "minilm", inverse="negated")
+    shape = GFMConfig(width, 12, 3, "hash", inverse="negated")
     sets = load_sets([folder], shape)
     gradients = []
     for rank in range(2):

@@ -73,7 +73,7 @@ def parse_triples(reply: str, *, cut_off: bool = False) -> ParsedTriples:
 
     cut_off: whether the model stopped at its token limit, so that the last line may lack its end.
     """
-    text = _FULL_WIDTH_MARK.sub(lambda mark: mark[0][:-1] + _FULL_WIDTH[mark[0][-1]], without_thinking(reply))
+    text = _FULL_WIDTH_MARK.sub(lambda mark: _FULL_WIDTH[mark[0][-1]], without_thinking(reply))
     triples: list[Triple] = []
     leftovers: list[str] = []
     position = read_up_to = 0

@@ -54,7 +54,9 @@ class ScoreHead:
     @classmethod
     def of(cls, weights: Mapping[str, Tensor], name: str, width: int) -> ScoreHead:
         """Take the two layers `name`.0 and `name`.2, whose inputs are state, query and, if any, the node's vector."""
-        state, query, *node = (part.t().contiguous() for part in weights[f"{name}.0.weight"].split(width, dim=1))
+        import torch
+
+        state, query, *node = (part.t().contiguous() for part in torch.split(weights[f"{name}.0.weight"], width, 1))
         output, output_bias = weights[f"{name}.2.weight"][0].contiguous(), float(weights[f"{name}.2.bias"])
         return cls(state, query, node[0] if node else None, weights[f"{name}.0.bias"], output, output_bias)
 

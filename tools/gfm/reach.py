@@ -71,7 +71,7 @@ def possible_changes(outgoing: OutgoingMessages, sources: Ints, lengths: Tensor,
     """
     messages, source = row_entries(outgoing.indptr, sources)
     message_lengths = lengths.numpy()[source] * bound.message_gain[outgoing.relation[messages]]
-    sums = np.bincount(outgoing.target[messages], message_lengths, minlength=len(outgoing.indptr) - 1)
+    sums: Doubles = np.bincount(outgoing.target[messages], message_lengths, len(outgoing.indptr) - 1).astype(np.float64)
     possible: Doubles = sums * bound.update_gain.astype(np.float64)
     possible[sources] += lengths.numpy() * (
         bound.state_gain[sources] if len(bound.state_gain) > 1 else bound.state_gain
@@ -90,7 +90,7 @@ def reached_entities(possible: Doubles, sources: Ints, always: Ints, negligible:
     return np.flatnonzero(reached)
 
 
-def worth_scoring(reached: Ints, always: Ints, background: Floats, possible: Floats, tolerance: float) -> Ints:
+def worth_scoring(reached: Ints, always: Ints, background: Floats, possible: Doubles, tolerance: float) -> Ints:
     """Return `always` and those of `reached` (H,) whose score matters, ascending.
 
     Those are the entities whose probability may move by more than `tolerance`, and those that may get among the BEST.
@@ -106,7 +106,7 @@ def worth_scoring(reached: Ints, always: Ints, background: Floats, possible: Flo
     return reached[worth]
 
 
-def _probability(logits: Floats) -> Doubles:
+def _probability(logits: Floats | Doubles) -> Doubles:
     with np.errstate(over="ignore"):
         probabilities: Doubles = 1 / (1 + np.exp(-logits.astype(np.float64)))
     return probabilities

@@ -7,7 +7,7 @@ starts at the entities it names and at the documents nearest to it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -64,7 +64,7 @@ class GReasonerRetriever(RankedRetriever):
             raise SettingsError(f"a query starts from 0 or more documents, got {nearest}")
         self.passages, self._rows, self._linker, self._network = passages, rows, linker, network
         self._documents, self._nearest = documents, nearest
-        self._embed = lru_cache(cache_size)(
+        self._embed: Callable[[str], Floats] = lru_cache(cache_size)(
             lambda query: text_vectors(None, "query", embedder, [config.query_instruct + query], config)[0]
         )
 

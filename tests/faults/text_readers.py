@@ -42,6 +42,7 @@ from ras_agent.tools.chat.client import Reply
 from ras_agent.tools.chat.dialogue import without_thinking
 from ras_agent.tools.chat.loose_json import is_json, json_objects
 from ras_agent.tools.chat.models import printable, without_secrets
+from ras_agent.tools.chat.window import cut_to_tokens, estimate_tokens, read_overflow
 from ras_agent.tools.index.chunk import chunk_spans
 from ras_agent.tools.index.load import first_heading, front_matter
 from ras_agent.tools.index.text_files import not_unicode, parse_line
@@ -164,6 +165,10 @@ READERS = {
     "read_answers": TextReader(read_answers, "eval.bench.path_answers"),
     "read_shares": TextReader(lambda text: read_shares(text, 50), "tools.subgraph.scorers.llm"),
     "listed_names": TextReader(lambda text: listed_names(text, "Who was Alan?"), "tools.kg.llm_mentions"),
+    "read_overflow": TextReader(
+        lambda text: (read_overflow(ValueError(text)), estimate_tokens(text), cut_to_tokens(text, 100)),
+        "tools.chat.window",
+    ),
     "without_secrets": TextReader(lambda text: (without_secrets(text), printable(text)), "tools.chat.models"),
     # questions
     "query_mentions": TextReader(lambda text: query_mentions(text, str.istitle), "tools.kg.link"),
@@ -207,6 +212,10 @@ OWN_TEXTS = {
     "eval.study.run": "names of runs",
     "eval.bench.graph": "facts that this package wrote",
     "eval.bench.loopback_model": "prompts that this package wrote",
+    "tools.chat.client": "a server's refusal, of which 1,000 characters are read",
+    "tools.chat.runnables": "the forms of the user's own objects",
+    "tools.gfm.weights": "a name that the user writes",
+    "tools.kg.text_vectors": "names of files",
     "tools.chat.http": "bytes of a server, read line by line",
     "tools.index.identity": "ids that this package wrote",
     "tools.index.snapshot": "names of files",

@@ -64,6 +64,10 @@ class AnswerForm:
     prose: bool
     read: Callable[[str, str], str]
 
+    def is_repeated_by(self, answer: str) -> bool:
+        """Return whether an answer is the form itself, as weak models copy it from the prompt."""
+        return canonical_key(answer) == canonical_key(self.wanted.removeprefix(str(ANSWER)))
+
 
 def answer_part(reply: str, *, prose: bool, finished: bool = True) -> str:
     """Return the part of a reply behind "Answer:"; "" for none.

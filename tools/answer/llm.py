@@ -169,7 +169,7 @@ class LLMAnswerer:
                 return Answer(I_DO_NOT_KNOW, abstained=True), ""
             return Answer(part), f"{UNKNOWN} is no answer. {self._on_evidence.abstention}"
         cited = read_citations(part, evidence.passage_ids())
-        if not bare_words(cited.bare):
+        if not bare_words(cited.bare) or self._form.is_repeated_by(cited.bare):
             return Answer(
                 I_DO_NOT_KNOW, abstained=True, failed="the model's reply held no answer"
             ), "it holds no answer"

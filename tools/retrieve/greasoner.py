@@ -202,12 +202,12 @@ def greasoner(
         import torch  # noqa: F401
     except ImportError as error:
         raise MissingExtra("retriever 'greasoner'", "gnn") from error
+    linked = LinkedGraph.of(index, graph, linking, mentions)
     if weights is None:
         raise WeightsError(
             "retriever 'greasoner' comes without weights: give published ones, weights='rmanluo/G-reasoner-34M'"
         )
     config, tensors = load_reasoner(weights_folder(weights))
-    linked = LinkedGraph.of(index, graph, linking, mentions)
     encoder, kg, passages = _encoder(linked, embedder, config), linked.graph, index.snapshot.passages
 
     def vectors_of(use: str, texts: Sequence[str]) -> Floats:

@@ -105,6 +105,39 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "path.unlink(missing_ok=False)",
         ): "the lock is held, and the files were listed",
     },
+    "tools/retrieve/mix.py": {
+        **{
+            (f"{before}[0].passages{after}", f"{before}[ -1].passages{after}"): "all rankers are over the same passages"
+            for before, after in (
+                ("self.passages = rankers", ""),
+                ("if not rankers or any(len(ranker.passages) != len(rankers", ") for ranker in rankers):"),
+            )
+        },
+        **{
+            (
+                "self._hits = lru_cache(64)(lambda query: tuple(retriever.retrieve(query, len(passages) or 1)))",
+                f"self._hits = {kept}",
+            ): why
+            for kept, why in (
+                (
+                    "lru_cache( 63)(lambda query: tuple(retriever.retrieve(query, len(passages) or 1)))",
+                    "how many queries are remembered decides the speed alone",
+                ),
+                (
+                    "lru_cache( 65)(lambda query: tuple(retriever.retrieve(query, len(passages) or 1)))",
+                    "how many queries are remembered decides the speed alone",
+                ),
+                (
+                    "lru_cache(64)(lambda query: tuple(retriever.retrieve(query, len(passages) or 2)))",
+                    "of no passages nothing is found",
+                ),
+            )
+        },
+        (
+            "return MixedRetriever(rankers, shares or [1] * len(rankers), name=self.name, reranker=reranker)",
+            "return MixedRetriever(rankers, shares or [ 2] * len(rankers), name=self.name, reranker=reranker)",
+        ): "equal weights are equal shares",
+    },
     "tools/retrieve/hybrid.py": {
         (f"{before}[0].passages{after}", f"{before}[ -1].passages{after}"): "all rankers are over the same passages"
         for before, after in (

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ras_agent.errors import IndexExists, IndexMismatch, IndexNotFound
+from ras_agent.errors import IndexExists, IndexMismatch, IndexNotFound, MissingExtra, UnknownName
 from ras_agent.records import Passage
 from ras_agent.tools.index import checksums
 from ras_agent.tools.index import snapshot as snapshot_module
@@ -652,3 +652,53 @@ def test_what_json_turns_into_a_list_is_no_change(tmp_path: Path) -> None:
     tagged = replace(BELL, metadata={"tags": ("inventor", "Scot")})
     assert index.upsert([tagged]) == Changes(replaced=1)
     assert index.upsert([tagged]) == Changes(unchanged=1)
+
+
+def test_an_option_that_a_retriever_does_not_take_is_refused_with_those_it_takes() -> None:
+    with pytest.raises(UnknownName, match="depht"):
+        PassageIndex.in_memory([BELL]).retriever("bm25", depht=3)
+
+
+def test_adding_a_passage_leaves_the_others_of_its_document_alone(index: PassageIndex) -> None:
+    index.add([BELL])
+    assert index.add([BELL_2]) == Changes(added=1, embedded=1)
+    assert list(index.passages) == [BELL, BELL_2]
+
+
+def test_documents_are_counted_without_the_passages_that_belong_to_none(index: PassageIndex) -> None:
+    index.add([BELL, BELL_2, LEITH, TOKYO])
+    assert index.snapshot.manifest.documents == 2
+
+
+def test_an_index_is_finished_when_nothing_is_left_to_build(tmp_path: Path) -> None:
+    assert PassageIndex.in_memory([BELL]).is_finished()
+    index = PassageIndex.create(tmp_path / "index")
+    with index.batch():
+        index.add([BELL])
+        assert not index.is_finished()
+    assert index.is_finished()
+
+
+def test_without_faiss_no_text_is_embedded(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Never:
+        name, dimension = "never", 2
+
+        def embed(self, texts: Any) -> Any:
+            raise AssertionError("embedded in vain")
+
+    index = PassageIndex.in_memory(embedder=Never())
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    with pytest.raises(MissingExtra, match="faiss"):
+        index.add([BELL])
+
+
+def test_an_embedder_that_has_changed_under_its_name_is_refused(
+    tmp_path: Path, hash_embedder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Wider:
+        name, dimension = hash_embedder.name, hash_embedder.dimension + 1
+
+    PassageIndex.create(tmp_path / "index", hash_embedder).add([BELL])
+    monkeypatch.setattr(store_module, "resolve_embedder", lambda name: Wider())
+    with pytest.raises(IndexMismatch, match="was built with embedder"):
+        _ = PassageIndex.open(tmp_path / "index").embedder

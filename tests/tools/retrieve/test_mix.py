@@ -14,7 +14,7 @@ from ras_agent.registry import find, known, register
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts
-from ras_agent.tools.retrieve.mix import Mix, MixedRetriever, mixed
+from ras_agent.tools.retrieve.mix import Mix, MixedRetriever, RankedHits, mixed
 from ras_agent.tools.retrieve.ranking import Ranking
 
 PASSAGES = [
@@ -38,6 +38,15 @@ class Constant:
 
     def rank(self, query: str, k: int) -> Ranking:
         return Ranking(self._ranking.rows[:k], self._ranking.scores[:k])
+
+
+class NoHits:
+    """A retriever that finds nothing, and knows what k may be."""
+
+    def retrieve(self, query: str, k: int = 5) -> list[Hit]:
+        if k < 1:
+            raise ValueError("k must be at least 1")
+        return []
 
 
 class Letters:
@@ -82,12 +91,16 @@ class TestScores:
         assert found.rows.tolist() == [2, 0, 1]
         assert found.scores.tolist() == pytest.approx([0.6, 0.4, 0], abs=1e-5)
 
+    def test_an_empty_ranking_leaves_the_others_as_they_are(self) -> None:
+        assert mixed([ranking({}), ranking({1: 2, 0: 1})], [0.5, 0.5], 2, 2).rows.tolist() == [1, 0]
+
     def test_no_more_than_k_rows_come_back(self) -> None:
         assert len(mixed([ranking({0: 3, 1: 2, 2: 1})], [1], 3, 2).rows) == 2
 
     def test_a_share_is_that_of_its_own_part(self) -> None:
         one, other = Constant(PASSAGES, {0: 1, 1: 0}), Constant(PASSAGES, {2: 1, 1: 0})
-        hits = MixedRetriever([one, other], [0.2, 0.8]).retrieve("q", 2)
+        assert MixedRetriever([one, other], [0, 1]).rank("q", 2).rows.tolist() == [2, 1]
+        hits = MixedRetriever([one, other], [1, 4]).retrieve("q", 2)
         assert [(hit.passage.id, round(hit.score, 3)) for hit in hits] == [("bell", 0.8), ("paris", 0.2)]
 
     def test_rows_below_the_depth_do_not_count_unless_k_asks_for_them(self) -> None:
@@ -108,8 +121,29 @@ class TestScores:
         with pytest.raises(ValueError, match="same passages"):
             MixedRetriever([Constant(PASSAGES, {}), Constant(PASSAGES[:1], {})], [1, 1])
 
+    def test_a_blank_query_is_refused_whatever_the_parts_do(self) -> None:
+        for ranker in (MixedRetriever([Constant(PASSAGES, {0: 1})], [1]), RankedHits(NoHits(), PASSAGES, "none")):
+            with pytest.raises(ValueError, match="blank"):
+                ranker.rank(" ", 1)
+
+    def test_without_passages_there_are_no_hits(self) -> None:
+        assert RankedHits(NoHits(), [], "none").rank("q", 1).rows.tolist() == []
+
+    def test_parts_that_give_no_reasons_leave_passages_without(self) -> None:
+        assert MixedRetriever([Constant(PASSAGES, {0: 1})], [1]).why("q", ["paris", "bell"]) == [(), ()]
+
+    def test_a_mix_is_called_by_its_name_or_by_its_parts(self) -> None:
+        constant = Constant(PASSAGES, {0: 1})
+        assert MixedRetriever([constant] * 2, [1, 1]).name == "constant+constant"
+        assert MixedRetriever([constant] * 2, [1, 1], name="both").name == "both"
+        assert (Mix(["ppr", "dense"]).name, Mix(["ppr", "dense"], "walk").name) == ("ppr+dense", "walk")
+
 
 class TestNames:
+    def test_how_names_are_linked_is_an_option_of_mixes_with_a_graph_alone(self) -> None:
+        assert {"linking", "mentions", "rerank", "shares"} <= Mix(["ppr", "dense"]).options
+        assert not {"linking", "mentions"} & Mix(["bm25", "dense"]).options
+
     def test_any_two_retrievers_mix(self, newest: str, hash_embedder: Any) -> None:
         index = PassageIndex.in_memory(PASSAGES, hash_embedder)
         for name in ("bm25+dense", "dense+bm25", "newest+bm25", "bm25+dense+newest", "hybrid+newest"):

@@ -165,7 +165,7 @@ def test_a_price_table_gives_the_calls_a_cost(
     assert summary["cost"] == {"total": float(summary["tokens"]["input_tokens"]), "unknown": []}
 
 
-def test_a_model_that_refuses_is_reported_with_a_remedy(
+def test_a_model_that_refuses_ends_the_run_at_its_first_call_with_a_remedy(
     cli: Cli, questions: Path, passages_file: Path, tmp_path: Path, scripted_llm: Any
 ) -> None:
     scripted_llm.script({"status": 401, "reply": "no such key", "repeat": True})
@@ -173,10 +173,9 @@ def test_a_model_that_refuses_is_reported_with_a_remedy(
         "eval", "jsonl", "--data", questions, "--corpus", passages_file, "--out", tmp_path / "run",
         "--extractor", scripted_llm.spec, "--no-traces",
     )  # fmt: skip
-    assert "failures inside runs" in done.stdout
-    assert "check the API key" in done.stdout
-    (first, *_) = _rows(tmp_path / "run")
-    assert first["failures"][0]["role"] == "extractor"
+    assert done.exit_code == 1
+    assert done.stderr.count("check the API key") == 1
+    assert len(scripted_llm.requests()) <= 5  # those of one hop's passages, which were under way
 
 
 BAD = {

@@ -143,10 +143,16 @@ def causes(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def _refuses(error: BaseException) -> bool:
-    """Return whether the connection was refused, by all addresses of a host that has several."""
+def _refuses(error: BaseException, inside: frozenset[int] = frozenset()) -> bool:
+    """Return whether the connection was refused, by all addresses of a host that has several.
+
+    inside: the groups that hold the error; one of them may be its cause, too.
+    """
     if isinstance(error, BaseExceptionGroup):
-        return all(any(map(_refuses, causes(one))) for one in error.exceptions)
+        groups = inside | {id(error)}
+        return id(error) not in inside and all(
+            any(_refuses(link, groups) for link in causes(one)) for one in error.exceptions
+        )
     return isinstance(error, ConnectionRefusedError)
 
 

@@ -78,13 +78,16 @@ async def do_all(
             if on_end:
                 await on_end(result)
 
+    first: Exception | None = None
     async with pool.opened(concurrency) as do:
         try:
             async with asyncio.TaskGroup() as workers:
                 for _ in range(concurrency):
                     workers.create_task(work(do))
         except ExceptionGroup as several:  # of one cause, such as a full disk: the first says it
-            raise several.exceptions[0] from several
+            first = several.exceptions[0]
+        if first is not None:  # raised out here, so that it is not the cause of its own group
+            raise first
 
 
 def results_in_order(pool: Pool, items: Iterable[_T], *, concurrency: int) -> Iterator[tuple[_T, Any]]:

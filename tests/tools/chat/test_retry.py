@@ -195,3 +195,12 @@ def test_an_error_of_tls_says_so_and_is_not_tried_again(error: Exception, told: 
     error = caused(RuntimeError("Connection error."), by=caused(ConnectionError(), by=error))
     assert not is_transient(error)
     assert diagnosis(error, "https://m:1") == told
+
+
+def test_a_group_that_is_the_cause_of_what_it_holds_is_looked_at_once() -> None:
+    error = ValueError("no")
+    error.__cause__ = ExceptionGroup("several", [error])
+    assert not unreachable(error)
+    refused = ConnectionRefusedError()
+    refused.__cause__ = ExceptionGroup("several", [refused])
+    assert unreachable(refused)

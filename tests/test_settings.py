@@ -81,7 +81,7 @@ def test_a_wrong_line_is_reported_with_its_file(config: Path, line: str, message
 
 def test_an_unknown_setting_lists_the_known_ones(config: Path) -> None:
     config.write_text("colour = 'red'")
-    with pytest.raises(SettingsError, match="unknown setting 'colour'; known: 'answerer', 'cache', 'chunk_size', "):
+    with pytest.raises(SettingsError, match="unknown setting 'colour'; known: 'answer_tokens', 'answerer', "):
         load_settings(config, {})
 
 

@@ -152,7 +152,7 @@ def test_a_study_takes_its_parts_away(options: tuple[object, ...], tmp_path: Pat
     shown = _run("study", "ablations", "jsonl", *files, "--out", tmp_path / "study", *options)
     results = {path.parent.name: _result(path) for path in (tmp_path / "study").rglob("results.jsonl")}
     assert {name: result["hops"] for name, result in results.items()} == {
-        **{"full-loop": 2, "no-planning": 1, "no-retrieval": 0}
+        **{"full-loop": 2, "full-loop-passages-beside-the-triples": 2, "no-planning": 1, "no-retrieval": 0}
     }
     assert results["no-planning"]["trace"]["graph"]["facts"] == []  # as the full loop reads none
     assert "Not run: no text-to-triples: the graph 'react' reads no triples" in shown

@@ -138,6 +138,16 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "return MixedRetriever(rankers, shares or [ 2] * len(rankers), name=self.name, reranker=reranker)",
         ): "equal weights are equal shares",
     },
+    "tools/retrieve/ppr.py": {
+        (
+            "share = 1 / max(int(frequency[link.entity]), 1) if self._specificity else 1.0",
+            f"share = {share}",
+        ): "all starts weigh alike more, and a walk's starts add up to 1"
+        for share in (
+            "1 / max(int(frequency[link.entity]), 1) if self._specificity else 2.0",
+            "2 / max(int(frequency[link.entity]), 1) if self._specificity else 1.0",
+        )
+    },
     "tools/retrieve/hybrid.py": {
         (f"{before}[0].passages{after}", f"{before}[ -1].passages{after}"): "all rankers are over the same passages"
         for before, after in (

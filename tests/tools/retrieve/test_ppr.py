@@ -127,7 +127,7 @@ def test_what_no_walk_reaches_is_no_hit(tmp_path: Path) -> None:
 
 def test_a_deleted_passage_is_no_hit_before_the_graph_knows(tmp_path: Path) -> None:
     paris, leith, bell = (Passage(p.id, p.text, p.title, document_id=p.id) for p in PASSAGES)
-    index = built(tmp_path / "i", [leith, bell, paris])
+    index = built(tmp_path / "i", [leith, paris, bell])
     index.delete_document("bell")
     assert ids(index, "Which river flows through Edinburgh?") == ["leith"]
 
@@ -181,3 +181,30 @@ def test_numbers_outside_their_ranges_are_refused(tmp_path: Path, options: dict[
 def test_the_ends_of_the_ranges_are_taken(tmp_path: Path, options: dict[str, float]) -> None:
     index = built(tmp_path / "i", PASSAGES)
     assert ids(index, "Which river flows through Edinburgh?", **options)[0] == "leith"
+
+
+def test_a_blank_query_is_refused(tmp_path: Path) -> None:
+    retriever = built(tmp_path / "i", PASSAGES).retriever("ppr")
+    assert isinstance(retriever, PPRRetriever)
+    with pytest.raises(ValueError, match="blank"):
+        retriever.rank(" ", 1)
+
+
+def test_rare_entities_and_equivalences_count_in_full_where_nobody_says_how_much(
+    tmp_path: Path, hash_embedder: Any
+) -> None:
+    index = built(
+        tmp_path / "i", [*PASSAGES, Passage("note", "Graham Bell Alexander lived in Leith.", "A note")], hash_embedder
+    )
+
+    def scores(**options: Any) -> list[float]:
+        retriever = index.retriever("ppr", **options)
+        assert isinstance(retriever, PPRRetriever)
+        found = retriever.entity_scores("Was Alexander Graham Bell born in Edinburgh?")
+        assert found is not None
+        return [round(score, 5) for score in found.tolist()]
+
+    assert scores() == scores(specificity=True, equivalence=1.0, damping=0.5)
+    assert scores() != scores(specificity=False)
+    assert scores() != scores(equivalence=0.0)
+    assert scores() != scores(equivalence=2.0)

@@ -1,5 +1,7 @@
 """The second stage: passages that complete the first one move up."""
 
+from math import log
+
 import numpy as np
 import pytest
 
@@ -24,6 +26,47 @@ def reranked(*scored: tuple[Passage, float], query: str = QUESTION, k: int = 9) 
     found = Reranker(PassageIndex.in_memory(passages)).rank(query, Ranking(rows, scores[rows]), k)
     assert found.scores.tolist() == sorted(found.scores.tolist(), reverse=True)
     return [passages[row].id for row in found.rows.tolist()]
+
+
+def wanted(question: set[str], scored: list[tuple[set[str], str, float]]) -> dict[int, float]:
+    """Score passages, the best first, by the formula: their words, the words of their title, their first score."""
+    size = len(scored)
+
+    def rarity(word: str) -> float:
+        holding = sum(word in words for words, _, _ in scored)
+        return log(1 + (size - holding + 0.5) / (holding + 0.5)) if holding else 0.0
+
+    first, _, best = scored[0]
+    whole = sum(map(rarity, question))
+    found = {0: best + 0.8}
+    for place, (words, title, score) in enumerate(scored[1:], 1):
+        rest = sum(rarity(word) for word in question & words - first) / whole
+        found[place] = score + 0.6 * rest + 0.2 * (bool(title) and set(title.split()) <= first)
+    return found
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 6])
+def test_scores_are_those_of_the_formula(size: int) -> None:
+    # one word a letter, so that no stemming changes it; a title is a part of its passage's words
+    question, texts = "k q x z", ["k m n", "q n", "q x", "m w", "x q z m", "n v"]
+    titles, scores = ["m", "n", "q", "k m", "", "w"], [0.9, 0.8, 0.7, 0.5, 0.4, 0.1]
+    passages = [Passage(str(n), texts[n], titles[n]) for n in range(size)]
+    first = np.array(scores[:size], dtype=np.float32)
+    found = Reranker(PassageIndex.in_memory(passages)).rank(question, Ranking(np.arange(size), first), size)
+    by_row = dict(zip(found.rows.tolist(), found.scores.tolist(), strict=True))
+    if size == 1:
+        assert by_row == pytest.approx({0: 0.9})
+    else:
+        held = [{*texts[n].split(), *titles[n].split()} for n in range(size)]
+        scored = [(held[n], titles[n], scores[n]) for n in range(size)]
+        assert by_row == pytest.approx(wanted(set(question.split()), scored), abs=1e-5)
+
+
+def test_twenty_passages_are_ranked_again() -> None:
+    others = [(Passage(f"o{number}", "Nothing.", f"Other {number}"), 0.6 - number / 100) for number in range(18)]
+    assert reranked((BELL, 1), *others, (LEITH, 0.4), k=30)[1] == "leith"
+    more = Passage("more", "Nothing.", "Another")
+    assert reranked((BELL, 1), *others, (more, 0.41), (LEITH, 0.4), k=30)[-1] == "leith"
 
 
 def test_what_the_question_asks_and_the_first_passage_does_not_say_comes_next() -> None:

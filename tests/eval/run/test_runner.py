@@ -4,15 +4,17 @@ import asyncio
 import contextlib
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from ras_agent.errors import RunError
+from ras_agent import create_ras_agent
+from ras_agent.errors import ModelRefused, RunError
 from ras_agent.eval.metrics.answers import exact_match
 from ras_agent.eval.question import Question
 from ras_agent.eval.run.folder import RunFolder
-from ras_agent.eval.run.runner import NOTHING, EvaluatedSystem, ask_one, evaluate, retrieval_asker
+from ras_agent.eval.run.runner import NOTHING, EvaluatedSystem, agent_asker, ask_one, evaluate, retrieval_asker
 from ras_agent.records import Hit, Passage
 
 QUESTIONS = [Question(f"q{number}", f"Question {number}?", (f"answer {number}",), ("p1",)) for number in range(6)]
@@ -161,6 +163,48 @@ def test_a_bare_search_retrieves_and_answers_nothing(tmp_path: Path) -> None:
     (result,) = evaluate(EvaluatedSystem(retrieval_asker(Shelf(), 2), score), QUESTIONS[:1], _folder(tmp_path))
     assert (result.retrieved, result.scores, result.answer) == (("p2", "p1"), {"found": 1.0}, "")
     assert (result.stop_reason, result.trace, result.error) == ("retrieval_only", None, None)
+
+
+class Answering:
+    """An agent that says what it was asked; it ends with `stop_reason` and these failures."""
+
+    def __init__(self, stop_reason: str = "sufficient", *failures: str) -> None:
+        self.asked: list[Mapping[str, Any]] = []
+        self._ends = {"stop_reason": stop_reason, "failures": [{"message": message} for message in failures]}
+
+    async def ainvoke(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        self.asked.append(given)
+        return {**NOTHING, **self._ends, "answer": given["question"]}
+
+
+async def test_an_agent_is_asked_the_question_alone_or_what_a_benchmark_gives_it() -> None:
+    agent: Any = Answering()
+    assert (await agent_asker(agent)(QUESTIONS[0]))["answer"] == "Question 0?"
+    await agent_asker(agent, lambda question: {"question": "given", "seed_passages": ["..."]})(QUESTIONS[0])
+    assert agent.asked == [{"question": "Question 0?"}, {"question": "given", "seed_passages": ["..."]}]
+
+
+async def test_a_model_that_refuses_ends_the_evaluation_with_its_last_message() -> None:
+    agent: Any = Answering("model_refused", "late", "slow", "the key is refused")
+    with pytest.raises(ModelRefused, match="the key is refused"):
+        await ask_one(EvaluatedSystem(agent_asker(agent), _score), QUESTIONS[0])
+
+
+async def test_seconds_are_those_that_a_question_took_also_where_it_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([100.0, 103.0, 200.0, 207.0])
+    monkeypatch.setattr("ras_agent.eval.run.runner.time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    assert (await ask_one(EvaluatedSystem(Asked(), _score), QUESTIONS[0])).seconds == 3.0
+    assert (await ask_one(EvaluatedSystem(Asked(("q0",)), _score), QUESTIONS[0])).seconds == 7.0
+
+
+async def test_a_loops_trace_is_in_its_result_unless_nobody_wants_it() -> None:
+    agent = create_ras_agent(index=[Passage("p1", "Bell was born in Edinburgh.", "Bell")])
+    traces = [
+        (await ask_one(EvaluatedSystem(agent_asker(agent), _score, **wanted), QUESTIONS[0])).trace
+        for wanted in ({}, {"traces": False})
+    ]
+    assert traces[0] is not None
+    assert (traces[0]["question"], traces[1]) == ("Question 0?", None)
 
 
 def test_errors_are_asked_again_when_told_to(tmp_path: Path) -> None:

@@ -27,7 +27,17 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             ("counts[surface] = counts.get(surface, 0) + 1", f"counts[surface] = counts.get(surface, {count}"): (
                 "counts are compared with each other alone, and all of them change alike"
             )
-            for count in ("-1) + 1", "0) + 2")
+            for count in ("-1) + 1", "1) + 1", "0) + 2")
+        },
+        **{
+            (f"{before}{known}", f"{before}{mutant}"): "the longer way leads to the same"
+            for before, known, mutant in (
+                ("for reading in readings if len(readings) ", "> 1 else ():", "> 0 else ():"),
+                ("for reading in readings if len(readings) ", "> 1 else ():", ">= 1 else ():"),
+                ("if len(shown) == ", "1 and not others:", "0 and not others:"),
+                ("if len(distinct) ", "> 1:", "> 0:"),
+                ("if len(distinct) ", "> 1:", ">= 1:"),
+            )
         },
     },
     "tools/index/ties.py": {

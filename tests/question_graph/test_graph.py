@@ -8,6 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ras_agent.question_graph import QuestionGraph
+from ras_agent.question_graph.merge import first_hop
 from ras_agent.records import Source, Triple
 from ras_agent.text.canonical import canonical_key
 
@@ -331,6 +332,11 @@ class TestJSON:
     def test_text_for_prompts_has_one_fact_per_line(self) -> None:
         graph = graph_of(fact("Bell", "saw", "Leith", "p1"), fact("Leith", "is in", "Scotland", "p2"))
         assert graph.to_text() == "(S> Bell | P> saw | O> Leith)\n(S> Leith | P> is in | O> Scotland)"
+
+
+def test_a_fact_was_first_read_at_its_lowest_hop_and_one_that_was_given_at_none() -> None:
+    assert first_hop(Triple("A", "is", "b", (Source("p1", hop=3), Source("p2", hop=2)))) == 2
+    assert first_hop(Triple("A", "is", "b")) == 0
 
 
 @pytest.mark.parametrize("triples", [(), (fact("A", "is", "b"),)])

@@ -6,7 +6,11 @@ TESTS: dict[str, tuple[str, ...]] = {
     "eval/significance.py": ("tests/eval/test_significance.py",),
     "tools/index/journal.py": ("tests/tools/index/test_journal.py", "tests/tools/index/test_ingest.py::TestErasing"),
     "tools/index/durable.py": ("tests/tools/index/test_durable.py",),
-    "tools/answer/citations.py": ("tests/tools/answer/test_llm_citations.py",),
+    "tools/answer/citations.py": (
+        "tests/tools/answer/test_llm_citations.py",
+        "tests/tools/answer/test_llm_answerer.py",
+        "tests/graphs/test_paper_preset.py",
+    ),
     "ras_agent/budget.py": ("tests/test_budget.py",),
     "ras_agent/question_graph/graph.py": ("tests/question_graph",),
     "ras_agent/question_graph/merge.py": ("tests/question_graph",),

@@ -23,7 +23,8 @@ from ras_agent.eval.question import load_passages
 from ras_agent.eval.run.result import failed_result
 from ras_agent.eval.run.summarise import summarise
 from ras_agent.prompts import Turn
-from ras_agent.tools.chat.client import Chat, ChatSettings, Request
+from ras_agent.tools.chat.call import Request
+from ras_agent.tools.chat.client import Chat, ChatSettings
 from ras_agent.tools.embed import embedders
 from ras_agent.tools.index import checksums
 from ras_agent.tools.index.ingest import ingest

@@ -16,7 +16,8 @@ import pytest
 
 from ras_agent.errors import ModelCallError, ModelRefused, SettingsError
 from ras_agent.prompts import Turn
-from ras_agent.tools.chat.client import ChatSettings, Reply, Request, as_chat
+from ras_agent.tools.chat.call import Reply, Request
+from ras_agent.tools.chat.client import ChatSettings, as_chat
 from ras_agent.tools.chat.retry import RetryPolicy
 from tests.faults.attack import Attack
 from tests.faults.faulty_server import FAULTS, SECRET, WORDS, Server, redirect, serving

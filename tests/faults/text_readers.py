@@ -38,7 +38,7 @@ from ras_agent.text.words import stem_set
 from ras_agent.tools.answer.citations import read_citations
 from ras_agent.tools.answer.forms import FORMS, abstains, answer_part
 from ras_agent.tools.answer.llm import LLMAnswerer, _TokenStream
-from ras_agent.tools.chat.client import Reply
+from ras_agent.tools.chat.call import Reply
 from ras_agent.tools.chat.dialogue import without_thinking
 from ras_agent.tools.chat.loose_json import is_json, json_objects
 from ras_agent.tools.chat.models import printable, without_secrets

@@ -24,7 +24,8 @@ from ras_agent.graphs.registry import GraphSpec
 from ras_agent.graphs.state import Beginning
 from ras_agent.prompts import Turn, as_data, passage_block
 from ras_agent.records import Plan
-from ras_agent.tools.chat.client import Request, as_chat
+from ras_agent.tools.chat.call import Request
+from ras_agent.tools.chat.client import as_chat
 from ras_agent.tools.plan.grammar import parse_plan
 
 PROMPT = "Think aloud about what is missing. Then write [SUBQ] and what to search for, or [SUFFICIENT]."

@@ -24,7 +24,7 @@ from ras_agent.marks import UNKNOWN, ends_chain
 from ras_agent.records import Passage
 from ras_agent.tools.answer.citations import NumberedEvidence
 from ras_agent.tools.answer.llm import LLMAnswerer
-from ras_agent.tools.chat.client import Reply
+from ras_agent.tools.chat.call import Reply
 from ras_agent.tools.plan.grammar import parse_plan
 from ras_agent.tools.plan.llm_reasoner import first_new_sentence
 from ras_agent.tools.structure.llm import _problem

@@ -18,7 +18,8 @@ from ras_agent.question_graph.usefulness import evidence_by_use
 from ras_agent.records import Answer, AnswerStyle, EvidenceLayout, Failure, Passage, Step
 from ras_agent.tools.answer.citations import NumberedEvidence, read_citations
 from ras_agent.tools.answer.forms import FORMS, abstains, answer_part, bare_words
-from ras_agent.tools.chat.client import ChatSettings, Reply, Request, as_chat
+from ras_agent.tools.chat.call import Reply, Request
+from ras_agent.tools.chat.client import ChatSettings, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted, repair, without_thinking
 from ras_agent.tools.chat.fit import did_not_fit, fit
 from ras_agent.tools.chat.window import estimate_turns

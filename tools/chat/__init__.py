@@ -1,7 +1,8 @@
 """Calls of chat models: limits, retries, deadlines, a cache of replies, and dialogues made of calls."""
 
 from ras_agent.tools.chat.cache import ReplyCache
-from ras_agent.tools.chat.client import Chat, ChatSettings, Reply, Request, as_chat
+from ras_agent.tools.chat.call import Reply, Request
+from ras_agent.tools.chat.client import Chat, ChatSettings, as_chat
 from ras_agent.tools.chat.limits import Rates
 from ras_agent.tools.chat.models import build_chat_model
 from ras_agent.tools.chat.retry import RetryPolicy

@@ -17,7 +17,8 @@ from typing import TypeVar
 from ras_agent.errors import BudgetExceeded, ModelCallError, PromptTooLong
 from ras_agent.marks import THINKING_TAGS
 from ras_agent.prompts import Prompt, Turn
-from ras_agent.tools.chat.client import Chat, Reply, Request
+from ras_agent.tools.chat.call import Reply, Request
+from ras_agent.tools.chat.client import Chat
 from ras_agent.tools.chat.window import SHOWN_TOKENS, cut_to_tokens, estimate_turns
 
 T = TypeVar("T")

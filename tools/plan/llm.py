@@ -14,7 +14,8 @@ from ras_agent.prompts import Turn, as_data, history_block, load, text_history_b
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.usefulness import evidence_by_use
 from ras_agent.records import EvidenceLayout, Passage, Plan, Step, Triple
-from ras_agent.tools.chat.client import ChatSettings, Request, as_chat
+from ras_agent.tools.chat.call import Request
+from ras_agent.tools.chat.client import ChatSettings, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted, repair, without_thinking
 from ras_agent.tools.chat.fit import Evidence, did_not_fit, fit
 from ras_agent.tools.chat.window import estimate_turns

@@ -16,7 +16,8 @@ from ras_agent.prompts import as_line, load, passage_block
 from ras_agent.records import Extraction, Failure, Passage, Source, Triple
 from ras_agent.text.overlap import Sentence, best_sentence, sentences_of
 from ras_agent.text.sentences import sentence_spans
-from ras_agent.tools.chat.client import ChatSettings, Reply, Request, as_chat
+from ras_agent.tools.chat.call import Reply, Request
+from ras_agent.tools.chat.client import ChatSettings, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, aconverse_all, converse_all, in_parts, repair, without_thinking
 from ras_agent.tools.chat.models import model_name, sampling_parameters
 from ras_agent.tools.chat.window import estimate_tokens

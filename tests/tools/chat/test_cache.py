@@ -11,7 +11,8 @@ import pytest
 from ras_agent.errors import SettingsError
 from ras_agent.prompts import Turn
 from ras_agent.tools.chat.cache import ReplyCache
-from ras_agent.tools.chat.client import Chat, ChatSettings, Request
+from ras_agent.tools.chat.call import Request
+from ras_agent.tools.chat.client import Chat, ChatSettings
 
 TURNS = (Turn("system", "Be brief."), Turn("user", "Wer? 谁?"))
 

@@ -15,7 +15,8 @@ from ras_agent.budget import Ledger, Limits, metered
 from ras_agent.errors import BudgetExceeded, ModelCallError
 from ras_agent.prompts import Turn
 from ras_agent.records import Call
-from ras_agent.tools.chat.client import Chat, ChatSettings, Reply, Request, as_chat
+from ras_agent.tools.chat.call import Reply, Request
+from ras_agent.tools.chat.client import Chat, ChatSettings, as_chat
 from ras_agent.tools.chat.limits import Limiter
 from ras_agent.tools.chat.retry import RetryPolicy
 

@@ -10,7 +10,8 @@ from langchain_core.runnables import RunnableLambda
 from ras_agent import Limits, create_ras_agent, record_call
 from ras_agent.prompts import Turn
 from ras_agent.records import Passage, Plan
-from ras_agent.tools.chat.client import Request, as_chat
+from ras_agent.tools.chat.call import Request
+from ras_agent.tools.chat.client import as_chat
 
 BELL = [Passage("bell", "Alexander Graham Bell was born in Edinburgh.", "Alexander Graham Bell")]
 ASKED = {"question": "Where was Alexander Graham Bell born?"}

@@ -17,7 +17,8 @@ from ras_agent.graphs.ras import create_ras_agent
 from ras_agent.prompts import Turn
 from ras_agent.records import Passage
 from ras_agent.tools.chat.cache import SingleFlight
-from ras_agent.tools.chat.client import Chat, ChatSettings, Reply, Request, as_chat
+from ras_agent.tools.chat.call import Reply, Request
+from ras_agent.tools.chat.client import Chat, ChatSettings, as_chat
 from ras_agent.tools.chat.limits import Clock, Deadline, Limiter, Rates
 
 REQUEST = Request((Turn("user", "Who?"),))

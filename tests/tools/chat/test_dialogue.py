@@ -6,7 +6,8 @@ import pytest
 
 from ras_agent.errors import ModelCallError
 from ras_agent.prompts import Turn, load
-from ras_agent.tools.chat.client import Reply, Request, as_chat
+from ras_agent.tools.chat.call import Reply, Request
+from ras_agent.tools.chat.client import as_chat
 from ras_agent.tools.chat.dialogue import (
     Dialogue,
     aconverse,

@@ -11,7 +11,8 @@ from langchain_openai import ChatOpenAI
 
 from ras_agent.errors import ModelCallError, SettingsError
 from ras_agent.prompts import Turn
-from ras_agent.tools.chat.client import Chat, ChatSettings, Reply, Request, as_chat
+from ras_agent.tools.chat.call import Reply, Request
+from ras_agent.tools.chat.client import Chat, ChatSettings, as_chat
 
 TURNS = (Turn("user", "Who invented the telephone?"),)
 
@@ -167,7 +168,7 @@ async def test_a_compression_that_nobody_asked_for_is_refused(
 async def test_a_text_longer_than_the_limit_is_refused(
     scripted_llm: Any, settings: ChatSettings, complete: Complete, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ras_agent.tools.chat.client.MOST_CHARACTERS", 10)
+    monkeypatch.setattr("ras_agent.tools.chat.call.MOST_CHARACTERS", 10)
     scripted_llm.script({"reply": "Alexander Graham Bell."})
     with pytest.raises(ModelCallError, match="failed after 1 try: RefusedReply: the reply has more than 10 characters"):
         await complete(as_chat(scripted_llm.spec, settings), TURNS)

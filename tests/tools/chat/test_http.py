@@ -11,7 +11,8 @@ from langchain_openai import ChatOpenAI
 from ras_agent.budget import Ledger, metered
 from ras_agent.errors import ModelCallError, ModelRefused
 from ras_agent.prompts import Turn
-from ras_agent.tools.chat.client import Chat, ChatSettings, Reply, Request, as_chat
+from ras_agent.tools.chat.call import Reply, Request
+from ras_agent.tools.chat.client import Chat, ChatSettings, as_chat
 from ras_agent.tools.chat.http import openai_clients
 
 TURNS = (Turn("user", "Who invented the telephone?"),)

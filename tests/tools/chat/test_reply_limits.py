@@ -6,7 +6,8 @@ import pytest
 
 from ras_agent.budget import Ledger, metered
 from ras_agent.prompts import Turn
-from ras_agent.tools.chat.client import Chat, ChatSettings, Reply, Request, as_chat
+from ras_agent.tools.chat.call import Reply, Request
+from ras_agent.tools.chat.client import Chat, ChatSettings, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse
 from ras_agent.tools.chat.models import capped
 

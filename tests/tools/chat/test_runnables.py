@@ -14,7 +14,8 @@ from ras_agent.budget import Ledger, metered
 from ras_agent.errors import ModelCallError
 from ras_agent.prompts import Turn
 from ras_agent.records import Hit, Passage
-from ras_agent.tools.chat.client import Chat, ChatSettings, Request, as_chat
+from ras_agent.tools.chat.call import Request
+from ras_agent.tools.chat.client import Chat, ChatSettings, as_chat
 from ras_agent.tools.chat.models import endpoint_of, model_name, sampling_parameters, without_secrets
 from ras_agent.tools.chat.runnables import chat_models_in, is_chat_model, retries_itself
 from ras_agent.tools.roles import resolve_answerer, resolve_extractor, resolve_planner, resolve_reasoner, role_name

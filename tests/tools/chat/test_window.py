@@ -15,7 +15,8 @@ from ras_agent.budget import Ledger, metered
 from ras_agent.errors import ModelCallError, PromptTooLong
 from ras_agent.prompts import Turn
 from ras_agent.records import Passage
-from ras_agent.tools.chat.client import ChatSettings, Reply, Request, as_chat
+from ras_agent.tools.chat.call import Reply, Request
+from ras_agent.tools.chat.client import ChatSettings, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted, in_parts
 from ras_agent.tools.chat.models import build_chat_model
 from ras_agent.tools.chat.window import (

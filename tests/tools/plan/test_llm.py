@@ -13,7 +13,8 @@ from ras_agent.errors import ModelCallError, ParseError, PromptError
 from ras_agent.prompts import history_block, load
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Hit, Passage, Plan, Source, Step, Triple
-from ras_agent.tools.chat.client import ChatSettings, Request
+from ras_agent.tools.chat.call import Request
+from ras_agent.tools.chat.client import ChatSettings
 from ras_agent.tools.chat.window import estimate_turns
 from ras_agent.tools.plan.grammar import parse_plan
 from ras_agent.tools.plan.llm import LLMPlanner

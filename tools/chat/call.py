@@ -1,0 +1,187 @@
+"""The call itself: turns go to a model of LangChain's, and a message or its pieces come back as a Reply."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from ras_agent.prompts import Turn
+from ras_agent.tools.chat.http import BrokenReply, RefusedReply
+from ras_agent.tools.chat.models import answering_model
+from ras_agent.tools.chat.retry import causes
+from ras_agent.tools.chat.runnables import chat_models_in
+
+MOST_CHARACTERS = 1_000_000
+"""The longest text of a reply that is read."""
+
+_MOST_POOLED_CONNECTIONS = 1000
+_LOOP_IS_OVER = "Event loop is closed"
+# what LangChain says of a server that replies as a whole though it was asked for a stream
+_NO_STREAM = "No generation chunks were returned"
+_CUT_SHORT = frozenset({"length", "max_tokens", "MAX_TOKENS", "model_length"})
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Holds what is sent.
+
+    on_text: called with the whole reply so far whenever more of it arrives. most: the tokens that the reply may have;
+    None for no limit. A model that writes thoughts has none either: they would use it up.
+    """
+
+    turns: tuple[Turn, ...]
+    on_text: Callable[[str], None] | None = None
+    most: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """Holds what came back.
+
+    truncated: the model stopped at its token limit. replayed: it came from the cache. model: which of several models
+    answered, such as a fallback.
+    """
+
+    text: str
+    truncated: bool = False
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    seconds: float = 0.0
+    replayed: bool = False
+    model: str = ""
+
+
+class _Gathered:
+    """Gathers a streamed reply."""
+
+    def __init__(self, on_text: Callable[[str], None]) -> None:
+        self._on_text = on_text
+        self._text = ""
+        self._chunks: list[Any] = []
+
+    def add(self, chunk: Any) -> None:
+        """Take a piece, and tell the text so far."""
+        self._chunks.append(chunk)
+        self._text = _bounded(self._text + _text_of(chunk))
+        self._on_text(self._text)
+
+    def message(self) -> Any:
+        """Return the pieces as one message."""
+        first, *others = self._chunks
+        if isinstance(first, str):
+            return self._text
+        return first + others if others else first
+
+
+def ask(model: Any, request: Request, wanted: Callable[[], bool]) -> Any:
+    """Return the model's message. It is streamed if the request has `on_text`, as long as `wanted` says so."""
+    with _malformed_replies_named(model):
+        if request.on_text is None:
+            return model.invoke(_messages(request))
+        gathered = _Gathered(request.on_text)
+        try:
+            for chunk in model.stream(_messages(request)):
+                if not wanted():
+                    break
+                gathered.add(chunk)
+            return gathered.message()
+        except ValueError as error:
+            if _NO_STREAM not in str(error):
+                raise
+        message = model.invoke(_messages(request))
+        request.on_text(_text_of(message))
+        return message
+
+
+async def aask(model: Any, request: Request) -> Any:
+    """Do the same as `ask`, for coroutines, which are cancelled when their reply is not wanted any more.
+
+    The providers' clients live as long as the process and pool their connections, also those of an event loop that is
+    over (`asyncio.run` twice). A call over such a connection fails and the connection is dropped, so the call is
+    repeated.
+    """
+    for _ in range(_MOST_POOLED_CONNECTIONS):
+        try:
+            return await _aask_once(model, request)
+        except Exception as error:
+            if not any(isinstance(cause, RuntimeError) and _LOOP_IS_OVER in str(cause) for cause in causes(error)):
+                raise
+    return await _aask_once(model, request)
+
+
+async def _aask_once(model: Any, request: Request) -> Any:
+    with _malformed_replies_named(model):
+        if request.on_text is None:
+            return await model.ainvoke(_messages(request))
+        gathered = _Gathered(request.on_text)
+        try:
+            async for chunk in model.astream(_messages(request)):
+                gathered.add(chunk)
+            return gathered.message()
+        except ValueError as error:
+            if _NO_STREAM not in str(error):
+                raise
+        message = await model.ainvoke(_messages(request))
+        request.on_text(_text_of(message))
+        return message
+
+
+@contextmanager
+def _malformed_replies_named(model: Any) -> Iterator[None]:
+    """Turn what ChatOpenAI raises for a reply that it cannot read, such as an error under status 200."""
+    try:
+        yield
+    except (ValueError, TypeError, LookupError, AttributeError) as error:
+        asked = chat_models_in(model)
+        known = any(base.__name__ == "BaseChatOpenAI" for one in asked for base in type(one).__mro__)
+        if not known or _NO_STREAM in str(error) or isinstance(error, json.JSONDecodeError):
+            raise
+        told = error.args[0] if error.args else ""
+        if isinstance(told, Mapping):
+            kind = RefusedReply if told.get("code") == "insufficient_quota" else BrokenReply
+            raise kind(f"the server replied with an error: {told.get('message', told)}") from error
+        raise BrokenReply(f"the reply does not have the form of one: {told}") from error
+
+
+def reply_in(message: Any, seconds: float, model: Any) -> Reply:
+    """Return the text of a model's message and what it cost. A chain may end in a parser, and return the text alone."""
+    usage, ending = getattr(message, "usage_metadata", None) or {}, getattr(message, "response_metadata", None) or {}
+    return Reply(
+        text=_bounded(_text_of(message)),
+        model=answering_model(model, message),
+        truncated=any(ending.get(name) in _CUT_SHORT for name in ("finish_reason", "stop_reason", "done_reason")),
+        input_tokens=_count(usage.get("input_tokens")),
+        output_tokens=_count(usage.get("output_tokens")),
+        cached_tokens=_count((usage.get("input_token_details") or {}).get("cache_read")),
+        seconds=seconds,
+    )
+
+
+def _text_of(message: Any) -> str:
+    """Return the text of a message or of a piece of one. Raises RefusedReply for another object."""
+    if isinstance(message, str):
+        return message
+    if hasattr(message, "text"):
+        return str(message.text)
+    raise RefusedReply(f"a model has to reply with a message or a text, and this one did with {type(message).__name__}")
+
+
+def _bounded(text: str) -> str:
+    """Return a reply's text. Raises RefusedReply for one that is too long."""
+    if len(text) > MOST_CHARACTERS:
+        raise RefusedReply(f"the reply has more than {MOST_CHARACTERS:,} characters, which is the most that is read")
+    return text
+
+
+def _count(value: object) -> int:
+    """Return a number of tokens; 0 for what is none, as servers of all kinds fill these fields."""
+    return value if isinstance(value, int) and value > 0 else 0
+
+
+def _messages(request: Request) -> list[tuple[str, str]]:
+    """Return the turns as LangChain takes them. Half a character, which no request can hold, is replaced."""
+    return [(turn.role, turn.text.encode("utf-8", "replace").decode()) for turn in request.turns]

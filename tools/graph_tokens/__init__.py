@@ -1,0 +1,1 @@
+"""Models that read a graph through soft tokens: encoders, GraphLLM, and its planner and answerer."""

@@ -1,0 +1,146 @@
+"""Graph encoders: networks that turn the vectors of a graph's nodes and edges into states of its nodes.
+
+The three of G-Retriever (arXiv:2402.07630) and RAS, on PyTorch Geometric: a graph transformer (arXiv:2009.03509), GAT
+(arXiv:1710.10903) and GCN (arXiv:1609.02907). Between their layers the papers' code normalises over a batch; here each
+node is normalised by itself, so that a graph's states do not depend on the graphs it is batched with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, Self, cast, runtime_checkable
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ras_agent.errors import MissingExtra, SettingsError
+from ras_agent.tools.graph_tokens.features import GraphFeatures
+
+EncoderKind = Literal["graph-transformer", "gat", "gcn"]
+_KINDS: tuple[EncoderKind, ...] = ("graph-transformer", "gat", "gcn")
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderConfig:
+    """Describes an encoder. The defaults are the papers'; `input` is the width of the sentence encoder's vectors.
+
+    Raises SettingsError for an unknown kind, for numbers below 1, and for a width that the heads do not divide.
+    """
+
+    kind: EncoderKind = "graph-transformer"
+    layers: int = 4
+    heads: int = 4
+    width: int = 1024
+    input: int = 384
+    dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.kind not in _KINDS:
+            raise SettingsError(f"unknown graph encoder {self.kind!r}; known: {', '.join(_KINDS)}")
+        if min(self.layers, self.heads, self.width, self.input) < 1 or self.width % self.heads:
+            raise SettingsError(f"an encoder's numbers are at least 1 and its heads divide its width, got {self}")
+
+
+@dataclass(frozen=True, slots=True)
+class GraphBatch:
+    """Joins several graphs for one pass of an encoder.
+
+    nodes: (N, d). edges: (E, d). edge_index: (2, E), sources above targets. group: (N,), the sub-graph of each node,
+    counted over all graphs. graph: (G,), the graph of each sub-graph. size: the number B of graphs, with empty ones.
+    """
+
+    nodes: Tensor
+    edges: Tensor
+    edge_index: Tensor
+    group: Tensor
+    graph: Tensor
+    size: int
+
+    @classmethod
+    def of(cls, graphs: Sequence[GraphFeatures], width: int, device: torch.device | str = "cpu") -> Self:
+        """Join graphs whose vectors have `width` numbers."""
+        joined = GraphFeatures.joined(graphs, width)
+        owner = np.repeat(np.arange(len(graphs)), [graph.groups for graph in graphs])
+
+        def moved(array: object) -> Tensor:
+            return torch.as_tensor(array).to(device)
+
+        arrays = (joined.nodes, joined.edges, joined.edge_index, joined.group, owner)
+        return cls(*map(moved, arrays), size=len(graphs))
+
+
+@runtime_checkable
+class GraphEncoder(Protocol):
+    """Turns a batch of graphs into states of their nodes. ras_agent.testing.check_graph_encoder states its contract."""
+
+    @property
+    def width(self) -> int: ...
+
+    def __call__(self, batch: GraphBatch) -> Tensor:
+        """Return the nodes' states, shape (N, width). A graph's do not depend on the other graphs of the batch."""
+        ...
+
+
+class MessagePassing(nn.Module):
+    """Passes messages along the edges, layer by layer: convolution, norm, ReLU, and the node's own state added."""
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        self.config = config
+        widths = [config.input, *[config.width] * config.layers]
+        self.layers = nn.ModuleList(_convolution(config, inputs) for inputs in widths[:-1])
+        self.norms = nn.ModuleList(nn.LayerNorm(config.width) for _ in self.layers)
+        self.dropout = nn.Dropout(config.dropout)
+
+    @property
+    def width(self) -> int:
+        """Return the width of the nodes' states."""
+        return self.config.width
+
+    def forward(self, batch: GraphBatch) -> Tensor:
+        """Return the nodes' states, shape (N, width)."""
+        if not len(batch.nodes):
+            return batch.nodes.new_zeros(0, self.width)
+        states = batch.nodes
+        for number, (layer, norm) in enumerate(zip(self.layers, self.norms, strict=True)):
+            # GCN weighs an edge by the degrees of its ends; it has no place for the edge's text
+            edges = {} if self.config.kind == "gcn" else {"edge_attr": batch.edges}
+            update = norm(layer(states, batch.edge_index, **edges))
+            if number < len(self.layers) - 1:
+                update = self.dropout(torch.relu(update))
+            states = states + update if number else update
+        return states  # (N, width)
+
+
+def build_encoder(config: EncoderConfig) -> MessagePassing:
+    """Return the encoder with new weights. Raises MissingExtra without torch-geometric."""
+    return MessagePassing(config)
+
+
+def pool(states: Tensor, batch: GraphBatch) -> Tensor:
+    """Return one state for each graph, shape (B, width), zeros for an empty one.
+
+    states: (N, width). It is the mean over the nodes of a sub-graph, then over the sub-graphs of a graph (RAS,
+    section 3.3; with one sub-graph, G-Retriever's eq. 11).
+    """
+    return _means(_means(states, batch.group, len(batch.graph)), batch.graph, batch.size)
+
+
+def _means(rows: Tensor, owner: Tensor, count: int) -> Tensor:
+    """Return the mean of the rows of each owner, shape (count, width), zeros for one without rows."""
+    sums = rows.new_zeros(count, rows.shape[1]).index_add(0, owner, rows)
+    return sums / torch.bincount(owner, minlength=count).clamp(min=1).to(rows.dtype).unsqueeze(1)
+
+
+def _convolution(config: EncoderConfig, inputs: int) -> nn.Module:
+    try:
+        from torch_geometric.nn import GATConv, GCNConv, TransformerConv
+    except ImportError as error:
+        raise MissingExtra("a graph encoder", "llm") from error
+    if config.kind == "gcn":
+        return cast(nn.Module, GCNConv(inputs, config.width))
+    options = {"heads": config.heads, "edge_dim": config.input, "dropout": config.dropout}
+    layer = GATConv if config.kind == "gat" else TransformerConv
+    return cast(nn.Module, layer(inputs, config.width // config.heads, **options))

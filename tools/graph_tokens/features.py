@@ -1,0 +1,116 @@
+"""What an encoder reads of a graph: a vector for each node's text and each edge's, and which nodes the edges join."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from threading import Lock
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from ras_agent.arrays import Floats
+from ras_agent.protocols import Embedder
+from ras_agent.text.canonical import canonical_key
+
+Fact = tuple[str, str, str]
+"""Subject, predicate and object of a fact, as texts."""
+
+_MOST_TEXTS = 50_000  # of width 384 these are 77 MB
+
+
+@dataclass(frozen=True, slots=True)
+class GraphFeatures:
+    """Holds one graph, which may fall into sub-graphs, as arrays.
+
+    nodes: (N, d) float32. edges: (E, d) float32. edge_index: (2, E) int64, sources above targets. group: (N,) int64,
+    the sub-graph of each node, counted from 0; no edge joins two of them, and none is empty.
+    """
+
+    nodes: Floats
+    edges: Floats
+    edge_index: npt.NDArray[np.int64]
+    group: npt.NDArray[np.int64]
+
+    @property
+    def groups(self) -> int:
+        """Return the number of sub-graphs."""
+        return int(self.group.max()) + 1 if len(self.group) else 0
+
+    @classmethod
+    def joined(cls, graphs: Sequence[Self], width: int) -> Self:
+        """Return the graph whose sub-graphs are those of `graphs`, whose vectors have `width` numbers."""
+        graphs = [graph for graph in graphs if len(graph.nodes)]
+        nodes = np.cumsum([0, *(len(graph.nodes) for graph in graphs)])
+        groups = np.cumsum([0, *(graph.groups for graph in graphs)])
+        no_vectors, no_ids = np.empty((0, width), np.float32), np.empty(0, np.int64)
+        index = [graph.edge_index + first for graph, first in zip(graphs, nodes[:-1], strict=True)]
+        group = [graph.group + first for graph, first in zip(graphs, groups[:-1], strict=True)]
+        return cls(
+            np.concatenate([no_vectors, *(graph.nodes for graph in graphs)]),
+            np.concatenate([no_vectors, *(graph.edges for graph in graphs)]),
+            np.concatenate([np.empty((2, 0), np.int64), *index], axis=1),
+            np.concatenate([no_ids, *group]),
+        )
+
+
+class GraphVectors:
+    """Makes the features of graphs. Each text is embedded once, as long as it is among the last `most` used.
+
+    An agent's question graph grows with every hop, so at each step only the texts of its new facts are embedded.
+    Thread safe.
+    """
+
+    def __init__(self, embedder: Embedder, most: int = _MOST_TEXTS) -> None:
+        self._embedder, self._most = embedder, most
+        self._vectors: OrderedDict[str, Floats] = OrderedDict()
+        self._lock = Lock()
+
+    @property
+    def width(self) -> int:
+        """Return d, the width of a text's vector."""
+        return self._embedder.dimension
+
+    def of_facts(self, facts: Iterable[Fact]) -> GraphFeatures:
+        """Return the features of one graph: a node for each subject and object, an edge for each fact.
+
+        Names that differ in case and punctuation alone are one node; its text is the form that was read first.
+        """
+        facts = list(facts)
+        labels: dict[str, str] = {}
+        for subject, _, object_ in facts:
+            for name in (subject, object_):
+                labels.setdefault(canonical_key(name) or name, name)
+        place = {key: number for number, key in enumerate(labels)}
+        ends = [tuple(place[canonical_key(name) or name] for name in (fact[0], fact[2])) for fact in facts]
+        edges = [(source, fact[1], target) for (source, target), fact in zip(ends, facts, strict=True)]
+        return self.of_graph(list(labels.values()), edges)
+
+    def of_graph(self, nodes: Sequence[str], edges: Sequence[tuple[int, str, int]]) -> GraphFeatures:
+        """Return the features of a graph whose nodes have texts; an edge is (source's place, text, target's place)."""
+        return GraphFeatures(
+            self.of_texts(nodes),
+            self.of_texts([text for _, text, _ in edges]),
+            np.array([[edge[0] for edge in edges], [edge[2] for edge in edges]], dtype=np.int64).reshape(2, -1),
+            np.zeros(len(nodes), dtype=np.int64),
+        )
+
+    def of_steps(self, steps: Iterable[Sequence[Fact]]) -> GraphFeatures:
+        """Return the features of a question's graph with a sub-graph for each sub-query's facts (RAS, section 3.3)."""
+        return GraphFeatures.joined([self.of_facts(facts) for facts in steps], self.width)
+
+    def of_texts(self, texts: Sequence[str]) -> Floats:
+        """Return the texts' vectors, shape (len(texts), d)."""
+        with self._lock:
+            known = {text: self._vectors[text] for text in dict.fromkeys(texts) if text in self._vectors}
+        if new := [text for text in dict.fromkeys(texts) if text not in known]:
+            known |= dict(zip(new, self._embedder.embed(new), strict=True))
+        with self._lock:
+            for text, vector in known.items():
+                self._vectors[text] = vector
+                self._vectors.move_to_end(text)
+            while len(self._vectors) > self._most:
+                self._vectors.popitem(last=False)
+        return np.stack([known[text] for text in texts]) if texts else np.empty((0, self.width), np.float32)

@@ -67,8 +67,8 @@ class GraphBatch:
         def moved(array: object) -> Tensor:
             return torch.as_tensor(array).to(device)
 
-        arrays = (joined.nodes, joined.edges, joined.edge_index, joined.group, owner)
-        return cls(*map(moved, arrays), size=len(graphs))
+        nodes, edges = moved(joined.nodes), moved(joined.edges)
+        return cls(nodes, edges, moved(joined.edge_index), moved(joined.group), moved(owner), len(graphs))
 
 
 @runtime_checkable

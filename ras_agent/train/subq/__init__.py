@@ -1,0 +1,5 @@
+"""Training samples for a planner and an answerer that read the question's graph, labelled as RAS's HotpotQA-SUBQ is."""
+
+from ras_agent.train.subq.samples import SubqSample, SubqStep, read_samples
+
+__all__ = ["SubqSample", "SubqStep", "read_samples"]

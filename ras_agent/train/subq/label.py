@@ -1,0 +1,106 @@
+"""Labels by Algorithm 1 of RAS (appendix C.3): from a question with its searches to planning and answering samples."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Literal
+
+from ras_agent.errors import ParseError
+from ras_agent.marks import NO_RETRIEVAL, SUBQ, SUFFICIENT
+from ras_agent.records import Action
+from ras_agent.train.subq.samples import Fact, Kind, Split, SubqSample, SubqStep, planned
+from ras_agent.train.subq.sources import SubqQuestion
+
+First = Literal["question", "subquery", "none"]
+"""What the added first search of a question asks: the question itself, as the loop does, or the first sub-query."""
+
+_BEFORE_MARK = re.compile(r"\s+([?？])")
+_ASKS = re.compile(
+    r"(?:(?:in|on|at|for|to|from|by|of|with|under|during)\s+)?(?:who|whom|whose|what|when|where|which|why|how)\b"
+    r"|(?:is|are|was|were|did|does|do|has|have|had)\b",
+    re.IGNORECASE,
+)
+
+
+def no_retrieval_samples(asked: SubqQuestion, hops: int, split: Split) -> list[SubqSample]:
+    """Return the samples of a question that the base model answers alone (lines 4 to 7)."""
+    return [
+        _sample(asked, hops, split, "plan", "no_retrieval", (), str(NO_RETRIEVAL)),
+        _sample(asked, hops, split, "answer", "no_retrieval", (), asked.question.answers[0]),
+    ]
+
+
+def retrieval_samples(
+    asked: SubqQuestion, steps: Sequence[SubqStep], split: Split, first: First = "question"
+) -> list[SubqSample]:
+    """Return the samples of a question that needs `steps` (lines 9 to 22).
+
+    first: the label of the sample that is added in front: Algorithm 1 shows a planner the bare question with
+    [NO_RETRIEVAL] alone, so one that is trained on it would never search. "none" adds no sample.
+    """
+    hops, opening = len(steps), {"question": asked.question.question, "subquery": steps[0].subquery, "none": ""}[first]
+    samples = []
+    if opening:
+        target = f"{SUBQ} {as_subquery(opening)}"
+        samples.append(_sample(asked, hops, split, "plan", "subq", (), target, added=True))
+    for count in range(1, hops):
+        target = f"{SUBQ} {steps[count].subquery}"
+        samples.append(_sample(asked, hops, split, "plan", "subq", steps[:count], target))
+    samples.append(_sample(asked, hops, split, "plan", "sufficient", steps, str(SUFFICIENT)))
+    samples.append(_sample(asked, hops, split, "answer", "sufficient", steps, asked.question.answers[0]))
+    return samples
+
+
+def as_subquery(text: str) -> str:
+    """Return a search question as the planner's grammar reads it back. Raises ParseError for what is none.
+
+    What begins as a question gets a capital and a question mark: without the latter, "when ..." reads as a clause.
+
+    >>> as_subquery("who won the world series in 2015 ")
+    'Who won the world series in 2015?'
+    >>> as_subquery("The Collegian owned by")
+    'The Collegian owned by'
+    """
+    line = _BEFORE_MARK.sub(r"\1", " ".join(text.split()))
+    if _ASKS.match(line):
+        line = f"{line[0].upper()}{line[1:].rstrip('.,;')}"
+        line += "" if line.endswith(("?", "？")) else "?"
+    plan = planned(f"{SUBQ} {line}")
+    if plan is None or plan.action != "subq":
+        raise ParseError(f"{text!r:.200} is no search question")
+    return plan.subquery
+
+
+def distinct(facts: Sequence[Fact]) -> tuple[Fact, ...]:
+    """Return facts without repetitions, in their order."""
+    return tuple(dict.fromkeys(facts))
+
+
+def _sample(
+    asked: SubqQuestion,
+    hops: int,
+    split: Split,
+    kind: Kind,
+    label: Action,
+    steps: Sequence[SubqStep],
+    target: str,
+    *,
+    added: bool = False,
+) -> SubqSample:
+    question = asked.question
+    name = f"plan-{len(steps)}" if kind == "plan" else "answer"
+    return SubqSample(
+        id=f"{asked.source}/{question.id}/{name}",
+        source=asked.source,
+        question_id=question.id,
+        hops=hops,
+        split=split,
+        kind=kind,
+        label=label,
+        question=question.question,
+        steps=tuple(steps),
+        target=target,
+        answers=question.answers,
+        added=added,
+    )

@@ -1,0 +1,222 @@
+"""The sample that planner and answerer are trained on, and its file: JSON Lines, one object a line.
+
+    {"id": "musique/2hop__1_2/plan-1",        unique in the file
+     "source": "musique", "question_id": "2hop__1_2", "hops": 2,
+     "split": "train",                        or "validation"
+     "kind": "plan",                          or "answer"
+     "label": "subq",                         or "sufficient", "no_retrieval"
+     "added": false,                          true for a sample that Algorithm 1 of RAS does not make
+     "question": "When was the publisher of Crux launched?",
+     "steps": [{"subquery": "Crux publisher",
+                "passages": [{"id": "Crux (comics)#1f6b", "title": "Crux (comics)"}],
+                "triples": [["Crux", "was published by", "CrossGen"]]}],
+     "target": "[SUBQ] When was CrossGen launched?",
+     "answers": ["1998"]}                     gold answers of the question, the target of "answer" first
+
+The target of a "plan" is what a planner replies, in the grammar of ras_agent.tools.plan.grammar; that of an "answer" is
+the answer alone. An "answer" is labelled by the plan in front of it: "sufficient", or "no_retrieval" without any step.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Self, cast, get_args
+
+from ras_agent.errors import ParseError
+from ras_agent.eval.question_file import QuestionRecord, read_records
+from ras_agent.question_graph import QuestionGraph
+from ras_agent.records import Action, Hit, Passage, Plan, Source, Step, Triple
+from ras_agent.tools.index.durable import replace_file
+from ras_agent.tools.plan.grammar import parse_plan
+
+Fact = tuple[str, str, str]
+Kind = Literal["plan", "answer"]
+Split = Literal["train", "validation"]
+_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class SubqStep:
+    """Holds one search: the sub-query, the passages that it is to find, and their triples."""
+
+    subquery: str
+    passages: tuple[Passage, ...] = ()
+    triples: tuple[Fact, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "subquery": self.subquery,
+            "passages": [{"id": passage.id, "title": passage.title} for passage in self.passages],
+            "triples": [list(fact) for fact in self.triples],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class SubqSample:
+    """Holds what a planner or an answerer is given, and what it is to write; the module says what each field holds.
+
+    Passages have an id and a title; their texts are not in the file.
+    """
+
+    id: str
+    source: str
+    question_id: str
+    hops: int
+    split: Split
+    kind: Kind
+    label: Action
+    question: str
+    steps: tuple[SubqStep, ...]
+    target: str
+    answers: tuple[str, ...]
+    added: bool = False
+
+    def as_run(self) -> tuple[QuestionGraph, tuple[Step, ...]]:
+        """Return the graph and the hops that the loop would give to the role: its prompts render a sample likewise."""
+        graph, steps = QuestionGraph(), list[Step]()
+        for hop, one in enumerate(self.steps, start=1):
+            place = one.passages[0].id if one.passages else ""
+            read = [Triple(*fact, (Source(place, hop=hop, subquery=one.subquery),)) for fact in one.triples]
+            names = tuple(dict.fromkeys(triple.id for triple in read))
+            new = tuple(name for name in names if name not in graph.by_id)
+            hits = tuple(Hit(passage, 1 / rank) for rank, passage in enumerate(one.passages, start=1))
+            graph = graph.merge(read)
+            steps.append(Step(hop, one.subquery, hits, names, new))
+        return graph, tuple(steps)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "source": self.source,
+            "question_id": self.question_id,
+            "hops": self.hops,
+            "split": self.split,
+            "kind": self.kind,
+            "label": self.label,
+            "added": self.added,
+            "question": self.question,
+            "steps": [step.to_dict() for step in self.steps],
+            "target": self.target,
+            "answers": list(self.answers),
+        }
+
+    @classmethod
+    def from_record(cls, record: QuestionRecord) -> Self:
+        """Return the sample of a record. Raises IngestError, which names the place and what is wrong there."""
+        sample = cls(
+            id=record.text("id"),
+            source=record.text("source"),
+            question_id=record.text("question_id"),
+            hops=_hops(record),
+            split=cast(Split, _one_of(record, "split", get_args(Split))),
+            kind=cast(Kind, _one_of(record, "kind", get_args(Kind))),
+            label=cast(Action, _one_of(record, "label", get_args(Action))),
+            question=_words(record, "question"),
+            steps=tuple(map(_step, record.objects("steps"))),
+            target=_words(record, "target"),
+            answers=record.texts("answers"),
+            added=record.data.get("added", False) is True,
+        )
+        if problem := _contradiction(sample):
+            raise record.error(problem)
+        return sample
+
+
+def read_samples(path: str | Path, split: Split | None = None) -> list[SubqSample]:
+    """Read the samples of a file, or of one split of it, in its order.
+
+    Raises IngestError with the place of a record that is no sample, that contradicts itself, or whose id came before;
+    and for a file without any sample of the split.
+    """
+    samples: list[SubqSample] = []
+    places: dict[str, str] = {}
+    for record in read_records(path):
+        sample = SubqSample.from_record(record)
+        if (first := places.setdefault(sample.id, record.where)) != record.where:
+            raise record.error(f"the id {sample.id!r} is that of {first} too; ids are unique in a file")
+        if split in (None, sample.split):
+            samples.append(sample)
+    if not samples:
+        wanted = f"{split} sample" if split else "sample"
+        place = QuestionRecord({}, str(path))
+        raise place.error(f"holds no {wanted}; make the file with `python -m ras_agent.train.subq.build`")
+    return samples
+
+
+def write_samples(path: Path, samples: Iterable[SubqSample]) -> None:
+    """Write a file that `read_samples` reads, whole or not at all. Raises StoreError."""
+    lines = (json.dumps(sample.to_dict(), ensure_ascii=False) + "\n" for sample in samples)
+    replace_file(path, "".join(lines).encode("utf-8", "replace"))
+
+
+def split_of(question: str, validation: float) -> Split:
+    """Return the split of a question by a hash of its words: the same in every file, run and source.
+
+    validation: the share of questions that go there.
+    """
+    words = " ".join(question.casefold().split())
+    digest = hashlib.blake2b(words.encode(errors="surrogatepass"), digest_size=_BYTES).digest()
+    return "validation" if int.from_bytes(digest) < validation * 256**_BYTES else "train"
+
+
+def _contradiction(sample: SubqSample) -> str:
+    """Return what cannot be true of a sample, "" for nothing."""
+    if (sample.label == "no_retrieval") and sample.steps:
+        return "'label' is no_retrieval, yet there are steps"
+    if sample.kind == "answer":
+        if sample.label == "subq":
+            return "an answer follows the label sufficient or no_retrieval, found 'subq'"
+        return "" if sample.target in sample.answers else f"'target' is none of 'answers': {sample.target!r:.80}"
+    plan = planned(sample.target)
+    if plan is None or plan.action != sample.label:
+        found = "none" if plan is None else plan.action
+        return f"'label' is {sample.label!r}, but 'target' states {found}: {sample.target!r:.80}"
+    return ""
+
+
+def planned(target: str) -> Plan | None:
+    """Return the plan that a target states, as the loop reads replies; None if it states none."""
+    try:
+        return parse_plan(target)
+    except ParseError:
+        return None
+
+
+def _step(record: QuestionRecord) -> SubqStep:
+    passages = (
+        Passage(at.text("id"), "", at.text("title") if "title" in at else "") for at in record.objects("passages")
+    )
+    facts = record.triples("triples")
+    for fact in facts:
+        if not all(field.strip() for field in fact):
+            raise record.error(f"'triples' should have words in each field, found {fact!r:.80}")
+    return SubqStep(
+        _words(record, "subquery"),
+        tuple(passages),
+        tuple((subject, predicate, object_) for subject, predicate, object_ in facts),
+    )
+
+
+def _words(record: QuestionRecord, key: str) -> str:
+    text = record.text(key)
+    if not text.strip():
+        raise record.error(f"{key!r} is blank")
+    return text
+
+
+def _hops(record: QuestionRecord) -> int:
+    number = record.text("hops")
+    if not number.isdecimal():
+        raise record.error(f"'hops' should be a number, found {number!r:.80}")
+    return int(number)
+
+
+def _one_of(record: QuestionRecord, key: str, known: Sequence[str]) -> str:
+    value = record.text(key)
+    if value not in known:
+        raise record.error(f"{key!r} should be {', '.join(known[:-1])} or {known[-1]}, found {value!r:.80}")
+    return value

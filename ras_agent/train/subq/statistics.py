@@ -1,0 +1,73 @@
+"""Statistics of samples, in the rows of RAS's Table 4."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import mean, median
+from typing import Any, get_args
+
+from ras_agent.prompts import as_data, history_block
+from ras_agent.records import Action
+from ras_agent.tools.chat.window import estimate_tokens
+from ras_agent.train.subq.samples import Kind, Split, SubqSample
+
+
+def statistics(samples: Sequence[SubqSample]) -> dict[str, Any]:
+    """Return the figures of planning and of answering samples, and the counts by hops and by split.
+
+    Tokens are estimates (ras_agent.tools.chat.window); an input is the history and the question, without instruction.
+    """
+    kinds = {kind: [sample for sample in samples if sample.kind == kind] for kind in get_args(Kind)}
+    return {
+        **{kind: _of_kind(of_kind) for kind, of_kind in kinds.items()},
+        "questions": len({(sample.source, sample.question_id) for sample in samples}),
+        "splits": _counted((sample.split for sample in samples), get_args(Split)),
+        "labels by hops": {
+            str(hops): _counted(
+                (sample.label for sample in kinds["plan"] if sample.hops == hops and not sample.added), get_args(Action)
+            )
+            for hops in sorted({sample.hops for sample in samples})
+        },
+        "searches without triples": sum(not step.triples for step in _distinct_steps(samples)),
+    }
+
+
+def _of_kind(samples: Sequence[SubqSample]) -> dict[str, Any]:
+    graphs = [sample.as_run()[0] for sample in samples]
+    asked = [sample.target for sample in samples if sample.kind == "plan" and sample.label == "subq"]
+    return {
+        "samples": len(samples),
+        "labels": _counted((sample.label for sample in samples), get_args(Action)),
+        "added": sum(sample.added for sample in samples),
+        "input tokens": _spread(map(_input_tokens, samples)),
+        "output tokens": _spread(estimate_tokens(sample.target) for sample in samples),
+        "sub-queries": _spread(len(sample.steps) for sample in samples),
+        "sub-query tokens": _spread(map(estimate_tokens, asked)),
+        "triples": _spread(sum(len(step.triples) for step in sample.steps) for sample in samples),
+        "nodes": _spread(len(graph.entities) for graph in graphs),
+        "edges": _spread(map(len, graphs)),
+    }
+
+
+def _input_tokens(sample: SubqSample) -> int:
+    graph, steps = sample.as_run()
+    return estimate_tokens(history_block(graph, steps, repeated=True)) + estimate_tokens(as_data(sample.question))
+
+
+def _distinct_steps(samples: Iterable[SubqSample]) -> Iterable[Any]:
+    return {
+        (sample.source, sample.question_id, place): step
+        for sample in samples
+        for place, step in enumerate(sample.steps)
+    }.values()
+
+
+def _counted(values: Iterable[str], known: Sequence[str]) -> Mapping[str, int]:
+    counts = Counter(values)
+    return {value: counts[value] for value in known}
+
+
+def _spread(numbers: Iterable[int]) -> dict[str, float]:
+    found = list(numbers) or [0]
+    return {"min": min(found), "mean": round(mean(found), 1), "median": median(found), "max": max(found)}

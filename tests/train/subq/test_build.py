@@ -1,0 +1,107 @@
+"""The command: from files of questions to samples and their card."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ras_agent.errors import IngestError, SettingsError
+from ras_agent.train.subq import read_samples
+from ras_agent.train.subq.build import SubqConfig, build
+
+MUSIQUE = {
+    "id": "2hop__1_2",
+    "question": "When was the publisher of Crux launched?",
+    "answer": "1998",
+    "answer_aliases": ["in 1998"],
+    "paragraphs": [
+        {"idx": 0, "title": "Tampa", "paragraph_text": "Tampa is a city.", "is_supporting": False},
+        {"idx": 1, "title": "CrossGen", "paragraph_text": "CrossGen was founded in 1998.", "is_supporting": True},
+        {"idx": 2, "title": "Crux", "paragraph_text": "Crux was published by CrossGen.", "is_supporting": True},
+    ],
+    "question_decomposition": [
+        {"question": "Crux >> publisher", "answer": "CrossGen", "paragraph_support_idx": 2},
+        {"question": "When was #1 launched?", "answer": "1998", "paragraph_support_idx": 1},
+    ],
+}
+
+
+def _file(path: Path, *records: object) -> Path:
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    return path
+
+
+def test_gold_decompositions_become_samples_without_a_model(tmp_path: Path) -> None:
+    card = build(SubqConfig(tmp_path / "out.jsonl", (_file(tmp_path / "in.jsonl", MUSIQUE),)))
+    samples = read_samples(tmp_path / "out.jsonl")
+    assert [(one.id, one.target) for one in samples] == [
+        ("musique/2hop__1_2/plan-0", "[SUBQ] When was the publisher of Crux launched?"),
+        ("musique/2hop__1_2/plan-1", "[SUBQ] When was CrossGen launched?"),
+        ("musique/2hop__1_2/plan-2", "[SUFFICIENT]"),
+        ("musique/2hop__1_2/answer", "1998"),
+    ]
+    assert [(step.subquery, step.passages[0].title) for step in samples[2].steps] == [
+        ("Crux publisher", "Crux"),
+        ("When was CrossGen launched?", "CrossGen"),
+    ]
+    assert samples[2].steps[0].triples == (("Crux", "was published by", "CrossGen"),)
+    assert samples[3].answers == ("1998", "in 1998")
+    assert card["left_out"] == []
+    assert card["statistics"]["plan"]["labels"] == {"subq": 2, "sufficient": 1, "no_retrieval": 0}
+    assert card["statistics"]["plan"]["sub-queries"] == {"min": 0, "mean": 1, "median": 1, "max": 2}
+    assert card == json.loads((tmp_path / "out.json").read_text("utf-8"))
+
+
+def test_the_same_command_writes_the_same_bytes(tmp_path: Path) -> None:
+    questions = [{**MUSIQUE, "id": str(number), "question": f"Who is number {number}?"} for number in range(30)]
+    source = _file(tmp_path / "in.jsonl", *questions)
+    written = []
+    for concurrency in (1, 8):
+        build(SubqConfig(tmp_path / "out.jsonl", (source,), concurrency=concurrency))
+        written.append((tmp_path / "out.jsonl").read_bytes())
+    assert written[0] == written[1]
+    assert [one.question_id for one in read_samples(tmp_path / "out.jsonl")[::4]] == [str(n) for n in range(30)]
+
+
+def test_questions_that_give_no_sample_are_named(tmp_path: Path) -> None:
+    broken = [
+        {**MUSIQUE, "id": "b", "question_decomposition": []},
+        {**MUSIQUE, "id": "c", "answer": None, "answer_aliases": None},
+        {**MUSIQUE, "id": "d", "question_decomposition": [{"question": "Who is #2?", "paragraph_support_idx": 1}]},
+        {**MUSIQUE, "id": "e", "question_decomposition": [{"question": "Who?", "paragraph_support_idx": 9}]},
+        {**MUSIQUE, "id": "f", "question_decomposition": [{"question": "none", "paragraph_support_idx": 1}]},
+    ]
+    source = _file(tmp_path / "in.jsonl", MUSIQUE, *broken)
+    card = build(SubqConfig(tmp_path / "out.jsonl", (source,)))
+    assert len(read_samples(tmp_path / "out.jsonl")) == 4
+    assert sorted(problem.removeprefix(f"{source}: ") for problem in card["left_out"]) == [
+        "b: no decomposition",
+        "c: no answer",
+        "d: step 1 of the decomposition refers to #2, which no earlier step answers",
+        "e: a step names no paragraph that supports it",
+        "musique f: 'none' is no search question",
+    ]
+
+
+def test_a_question_that_two_files_hold_counts_once(tmp_path: Path) -> None:
+    files = tuple(_file(tmp_path / name, MUSIQUE) for name in ("a.jsonl", "b.jsonl"))
+    card = build(SubqConfig(tmp_path / "out.jsonl", files))
+    assert card["left_out"] == ["musique 2hop__1_2: came before"]
+    assert len(read_samples(tmp_path / "out.jsonl")) == 4
+
+
+def test_nothing_is_written_where_no_question_gives_a_sample(tmp_path: Path) -> None:
+    source = _file(tmp_path / "in.jsonl", {**MUSIQUE, "question_decomposition": []})
+    with pytest.raises(IngestError, match="no question gave a sample"):
+        build(SubqConfig(tmp_path / "out.jsonl", (source,)))
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_without_a_source_there_is_nothing_to_build() -> None:
+    with pytest.raises(SettingsError, match="give --musique FILE"):
+        SubqConfig(Path("out.jsonl"))
+
+
+def test_a_share_out_of_its_range_is_refused() -> None:
+    with pytest.raises(SettingsError, match="--validation has to be at least 0 and at most 1, got 2"):
+        SubqConfig(Path("out.jsonl"), (Path("in.jsonl"),), validation=2)

@@ -1,0 +1,274 @@
+"""The loop that trainings share: schedule, accumulation, early stopping, exact resume, several processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from socket import socket
+
+import pytest
+
+torch = pytest.importorskip("torch")
+from safetensors.torch import load_file  # noqa: E402
+
+from ras_agent.errors import SettingsError, WeightsError  # noqa: E402
+from ras_agent.train.loop import FitConfig, FitResult, fit  # noqa: E402
+from ras_agent.train.options import config_from  # noqa: E402
+
+QUICK = FitConfig(epochs=3, rate=0.05, warmup=0.2, decay=0.0, save_every=2)
+
+
+class Line(torch.nn.Module):
+    """A line through points, with dropout so that random numbers matter, and a frozen part."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(3)
+        self.layer = torch.nn.Linear(2, 1)
+        self.frozen = torch.nn.Linear(2, 1).requires_grad_(False)
+        self.norm = torch.nn.BatchNorm1d(2)
+        self.dropout = torch.nn.Dropout(0.2)
+
+    def loss(self, batch: list[tuple[float, float]]) -> torch.Tensor:
+        x = torch.tensor([[one, one**2] for one, _ in batch])
+        y = torch.tensor([[y] for _, y in batch])
+        return ((self.layer(self.dropout(self.norm(x))) + 0 * self.frozen(x) - y) ** 2).mean()
+
+
+def points(epoch: int) -> list[list[tuple[float, float]]]:
+    """Five batches of three points, in another order each epoch."""
+    found = [[(x / 15, 2 * x / 15 - 1) for x in range(start, start + 3)] for start in range(0, 15, 3)]
+    return found[epoch % 5 :] + found[: epoch % 5]
+
+
+def trained(folder: Path, config: FitConfig = QUICK, model: Line | None = None) -> tuple[Line, FitResult]:
+    model = model or Line()
+    return model, fit(model, points, lambda: {"loss": float(model.loss(points(0)[0]))}, config, folder)
+
+
+def lines(folder: Path) -> list[dict[str, float]]:
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_every_batch_is_seen_in_every_epoch_and_the_loss_falls(tmp_path: Path) -> None:
+    _, result = trained(tmp_path, replace(QUICK, epochs=20))
+    assert (result.steps, result.stopped, result.main) == (100, "steps", True)
+    losses = [line["loss"] for line in lines(tmp_path)]
+    assert sum(losses[-10:]) < 0.5 * sum(losses[:10])
+
+
+def test_the_rate_rises_for_the_warm_up_and_falls_as_a_cosine_to_a_twentieth(tmp_path: Path) -> None:
+    trained(tmp_path, replace(QUICK, steps=11, warmup=0.2, rate=1.0))
+    rates = [round(line["rate"], 4) for line in lines(tmp_path)]
+    # two steps of warm-up, then 0.05 + 0.95 (1 + cos(pi i / 8)) / 2
+    assert rates == [0.5, 1.0, 1.0, 0.9638, 0.8609, 0.7068, 0.525, 0.3432, 0.1891, 0.0862, 0.05]
+
+
+def test_frozen_weights_stay_as_they_are(tmp_path: Path) -> None:
+    model, _ = trained(tmp_path)
+    assert torch.equal(model.frozen.weight, Line().frozen.weight)
+    assert not torch.equal(model.layer.weight, Line().layer.weight)
+
+
+@pytest.mark.parametrize("stops", [(4,), (3, 9), (5, 10, 14)])
+def test_a_resumed_training_ends_with_the_weights_of_one_that_was_never_stopped(
+    tmp_path: Path, stops: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, _ = trained(tmp_path / "whole")
+    for stop in stops:
+
+        def halt(epoch: int, stop: int = stop) -> list[list[tuple[float, float]]]:
+            found = points(epoch)
+            return [*found] if epoch < stop // 5 else [*found[: stop % 5], *["no batch"] * (5 - stop % 5)]  # type: ignore[list-item]
+
+        model = Line()
+        with pytest.raises(ValueError, match="unpack"):
+            fit(model, halt, lambda model=model: {"loss": float(model.loss(points(0)[0]))}, QUICK, tmp_path / "cut")
+    model, result = trained(tmp_path / "cut")
+    assert result.steps == 15
+    for name, value in whole.state_dict().items():
+        assert torch.equal(model.state_dict()[name], value), name
+    there, here = lines(tmp_path / "whole"), lines(tmp_path / "cut")
+    assert [{**line, "seconds": 0} for line in here] == [{**line, "seconds": 0} for line in there]
+
+
+def test_a_training_that_is_done_trains_no_more(tmp_path: Path) -> None:
+    first, result = trained(tmp_path)
+    again, same = trained(tmp_path)
+    assert (same, len(lines(tmp_path))) == (result, 15)
+    assert torch.equal(first.layer.weight, again.layer.weight)
+
+
+def test_the_time_limit_stops_a_training_that_goes_on_when_it_is_called_again(tmp_path: Path) -> None:
+    _, first = trained(tmp_path / "two", replace(QUICK, minutes=1e-9))
+    assert (first.steps, first.stopped) == (1, "minutes")
+    model, last = trained(tmp_path / "two")
+    whole, _ = trained(tmp_path / "one")
+    assert (last.steps, last.stopped) == (15, "steps")
+    assert torch.equal(model.layer.weight, whole.layer.weight)
+
+
+def test_it_stops_after_validations_without_a_better_one_and_keeps_the_best_weights(tmp_path: Path) -> None:
+    found = iter([5.0, 3.0, 4.0, 3.5, 1.0])
+    model, seen = Line(), []
+
+    def validate() -> dict[str, float]:
+        seen.append(model.layer.weight.clone())
+        return {"loss": next(found), "rouge": 7.0}
+
+    result = fit(model, points, validate, replace(QUICK, validate_every=2, patience=2), tmp_path)
+    assert (result.steps, result.stopped, result.best_step) == (8, "patience", 4)
+    assert result.best == {"loss": 3.0, "rouge": 7.0}
+    assert torch.equal(model.layer.weight, seen[1])
+    assert [line["step"] for line in lines(tmp_path) if "validation" in line] == [2, 4, 6, 8]
+    assert [file.name for file in tmp_path.glob("best*")] == ["best-4.safetensors"]
+    again = fit(Line(), points, validate, replace(QUICK, validate_every=2, patience=2), tmp_path)
+    assert again == result
+
+
+def test_two_batches_accumulated_are_one_of_both(tmp_path: Path) -> None:
+    def halves(epoch: int) -> list[list[tuple[float, float]]]:
+        return [[(0.0, 1.0), (1.0, 3.0)], [(2.0, 5.0), (3.0, 1.0)]]
+
+    def joined(epoch: int) -> list[list[tuple[float, float]]]:
+        first, second = halves(0)
+        return [first + second]
+
+    for name, batches, accumulate in (("two", halves, 2), ("one", joined, 1)):
+        model = Line()
+        model.dropout, model.norm = torch.nn.Identity(), torch.nn.Identity()  # type: ignore[assignment]
+        fit(model, batches, None, replace(QUICK, steps=5, accumulate=accumulate), tmp_path / name)
+    one, two = lines(tmp_path / "one"), lines(tmp_path / "two")
+    # sums in another order differ in the last bits
+    assert [line["loss"] for line in two] == pytest.approx([line["loss"] for line in one], rel=1e-4)
+
+
+def test_other_settings_or_another_network_are_not_resumed(tmp_path: Path) -> None:
+    trained(tmp_path)
+    with pytest.raises(SettingsError, match=r"other settings \(rate: 0.05 there, 0.1 here\): .* choose another folder"):
+        trained(tmp_path, replace(QUICK, rate=0.1))
+    with pytest.raises(SettingsError, match="data"):
+        fit(Line(), points, None, QUICK, tmp_path, {"data": "another"})
+    other = Line()
+    other.layer = torch.nn.Linear(2, 1, bias=False)
+    with pytest.raises(WeightsError, match="another network: choose another folder"):
+        trained(tmp_path, model=other)
+    (tmp_path / "training.safetensors").write_bytes(b"damaged")
+    with pytest.raises(WeightsError, match="cannot be read"):
+        trained(tmp_path)
+
+
+def test_nothing_to_train_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="nothing to train"):
+        fit(Line(), lambda epoch: [], None, QUICK, tmp_path)
+    with pytest.raises(SettingsError, match="nothing to train"):
+        fit(Line().requires_grad_(False), points, None, QUICK, tmp_path)
+
+
+def test_a_training_that_diverges_says_so(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="smaller --rate"):
+        trained(tmp_path, replace(QUICK, rate=1e30))
+
+
+def test_bfloat16_is_used_where_it_is_asked_for(tmp_path: Path) -> None:
+    seen = []
+
+    class Watched(Line):
+        def loss(self, batch: list[tuple[float, float]]) -> torch.Tensor:
+            seen.append(self.layer(torch.zeros(1, 2)).dtype)
+            return super().loss(batch)
+
+    fit(Watched(), points, None, replace(QUICK, steps=1, bf16=True), tmp_path / "bf16")
+    fit(Watched(), points, None, replace(QUICK, steps=1), tmp_path / "as the device has it")
+    assert seen == [torch.bfloat16, torch.float32 if not torch.cuda.is_available() else torch.bfloat16]
+
+
+def test_gradient_checkpointing_changes_no_weight(tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+
+    class Small(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            torch.manual_seed(0)
+            config = transformers.LlamaConfig(
+                vocab_size=20, hidden_size=8, intermediate_size=8, num_hidden_layers=2, num_attention_heads=2
+            )
+            self.inside = transformers.LlamaForCausalLM(config)
+
+        def loss(self, batch: list[int]) -> torch.Tensor:
+            ids = torch.tensor([batch])
+            found: torch.Tensor = self.inside(input_ids=ids, labels=ids).loss
+            return found
+
+    models = [Small(), Small()]
+    for model, on in zip(models, (False, True), strict=True):
+        config = replace(QUICK, steps=2, gradient_checkpointing=on)
+        fit(model, lambda epoch: [[1, 2, 3, 4]], None, config, tmp_path / str(on))
+    assert [any(getattr(part, "gradient_checkpointing", False) for part in model.modules()) for model in models] == [
+        False,
+        True,
+    ]
+    for one, two in zip(*(model.parameters() for model in models), strict=True):
+        torch.testing.assert_close(one, two)
+    with pytest.raises(SettingsError, match="--gradient-checkpointing"):
+        fit(Line(), points, None, replace(QUICK, gradient_checkpointing=True), tmp_path / "line")
+
+
+TWO = """
+import sys
+from dataclasses import replace
+from pathlib import Path
+sys.path.insert(0, {tests!r})
+import torch
+from test_loop import Line, points, QUICK
+from ras_agent.train.loop import fit
+model = Line()
+model.dropout, model.norm = torch.nn.Identity(), torch.nn.Identity()
+found = fit(model, points, lambda: {{"loss": 1.0, "more": 2.0}}, replace(QUICK, steps=4, accumulate=2), Path({out!r}))
+assert found.best_step == 2 or found.best_step == 3, found
+assert ("more" in found.best) == found.main
+"""
+
+
+def test_two_processes_train_as_one_with_batches_twice_as_large(tmp_path: Path) -> None:
+    model = Line()
+    model.dropout, model.norm = torch.nn.Identity(), torch.nn.Identity()  # type: ignore[assignment]
+    fit(model, points, lambda: {"loss": 1.0}, replace(QUICK, steps=4, accumulate=4), tmp_path / "one")
+    with socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    code = TWO.format(tests=str(Path(__file__).parent), out=str(tmp_path / "two"))
+    common = {**os.environ, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    processes = [
+        subprocess.Popen([sys.executable, "-P", "-c", code], env={**common, "RANK": str(rank), "OMP_NUM_THREADS": "1"})
+        for rank in range(2)
+    ]
+    assert [process.wait(100) for process in processes] == [0, 0]
+    one, two = (load_file(tmp_path / name / "training.safetensors") for name in ("one", "two"))
+    for name, value in one.items():
+        # means of means in another order differ in the last bits
+        torch.testing.assert_close(two[name], value, rtol=1e-4, atol=1e-6)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Own(FitConfig):
+    out: Path
+    data: tuple[Path, ...] = ()
+    kinds: tuple[str, ...] = ("a",)
+    width: int | None = None
+
+    def __post_init__(self) -> None:
+        FitConfig.__post_init__(self)
+
+
+def test_a_configuration_is_made_of_the_options_of_its_fields() -> None:
+    found = config_from(Own, "about", ["--out", "run", "--data", "x,y", "--no-bf16", "--rate", "0.5", "--width", "3"])
+    assert found == Own(out=Path("run"), data=(Path("x"), Path("y")), bf16=False, rate=0.5, width=3)
+    with pytest.raises(SettingsError, match="--accumulate has to be at least 1, got 0"):
+        config_from(Own, "about", ["--out", "run", "--accumulate", "0"])
+    with pytest.raises(SystemExit):
+        config_from(Own, "about", [])

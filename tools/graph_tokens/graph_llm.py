@@ -1,0 +1,374 @@
+"""GraphLLM: a causal language model that reads a graph through soft tokens in front of its text.
+
+Sources: RAS (section 3.3, eq. 2 and 8) and G-Retriever (arXiv:2402.07630, eq. 10 to 13). A graph encoder and a
+projector turn the graph into `graph_tokens` vectors as wide as the model's word vectors; with those of the text they
+are the model's input. The language model is any causal one of Hugging Face: frozen, with a low-rank adapter (LoRA), or
+trained whole.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, Self, cast
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from ras_agent.errors import MissingExtra, SettingsError, WeightsError
+from ras_agent.prompts import Turn
+from ras_agent.records import EvidenceLayout
+from ras_agent.tools.embed.embedders import resolve_embedder
+from ras_agent.tools.graph_tokens.encoders import EncoderConfig, GraphBatch, build_encoder, pool
+from ras_agent.tools.graph_tokens.features import GraphFeatures, GraphVectors
+
+Tuning = Literal["frozen", "lora", "full"]
+
+CONFIG, GRAPH_WEIGHTS = "config.json", "graph_tokens.safetensors"
+ADAPTER, LANGUAGE_MODEL, PROMPTS = "adapter", "language_model", "prompts"
+"""What a GraphLLM's folder holds; `prompts` are those it was trained with."""
+
+_IGNORED = -100  # the label of a token that the loss passes over
+
+
+@dataclass(frozen=True, slots=True)
+class Lora:
+    """Describes a low-rank adapter. The defaults are G-Retriever's. targets: layers' names; empty for peft's choice."""
+
+    rank: int = 8
+    alpha: int = 16
+    dropout: float = 0.05
+    targets: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GraphLLMConfig:
+    """Describes a GraphLLM.
+
+    language_model: a folder or a hub name; once trained whole, the folder beside this configuration.
+    encoder: None for `graph_tokens` trained vectors that are the same for every graph, which is what G-Retriever
+        compares its encoder with.
+    projector: the hidden width of the projector.
+    text_tokens: the longest prompt, in tokens; its beginning is cut off.
+    embedder: whose vectors the encoder reads.
+    layout: how planner and answerer show the question's graph as text.
+    """
+
+    language_model: str
+    encoder: EncoderConfig | None = field(default_factory=EncoderConfig)
+    graph_tokens: int = 1
+    projector: int = 2048
+    tuning: Tuning = "frozen"
+    lora: Lora = field(default_factory=Lora)
+    text_tokens: int = 2500
+    embedder: str = "minilm"
+    layout: EvidenceLayout = "chain"
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """Return the configuration that `to_dict` wrote. Raises TypeError for unknown or missing names."""
+        encoder, lora = data.get("encoder"), dict(data.get("lora", {}))
+        lora["targets"] = tuple(lora.get("targets", ()))
+        return cls(**{**data, "encoder": EncoderConfig(**encoder) if encoder else None, "lora": Lora(**lora)})
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """Holds a generated text and its tokens. truncated: it has as many as it was allowed, and no end."""
+
+    text: str
+    input_tokens: int
+    output_tokens: int
+    truncated: bool
+
+
+class GraphTokens(nn.Module):
+    """Turns graphs into soft tokens: encoder, mean pooling, and a projector to the language model's width."""
+
+    def __init__(self, encoder: EncoderConfig, tokens: int, hidden: int, width: int) -> None:
+        super().__init__()
+        self.encoder = build_encoder(encoder)
+        self.projector = nn.Sequential(nn.Linear(encoder.width, hidden), nn.GELU(), nn.Linear(hidden, tokens * width))
+        self.tokens, self.input = tokens, encoder.input
+
+    def forward(self, graphs: Sequence[GraphFeatures]) -> Tensor:
+        """Return soft tokens, shape (B, tokens, width). A graph without facts has its own, which are learned too."""
+        batch = GraphBatch.of(graphs, self.input, next(self.parameters()).device)
+        pooled = pool(self.encoder(batch), batch)  # (B, encoder's width)
+        tokens: Tensor = self.projector(pooled)
+        return tokens.view(len(tokens), self.tokens, -1)
+
+
+class TrainedTokens(nn.Module):
+    """Has soft tokens that do not depend on any graph: prompt tuning, the comparison for an encoder."""
+
+    def __init__(self, tokens: int, width: int) -> None:
+        super().__init__()
+        self.vectors = nn.Parameter(torch.randn(tokens, width) * 0.02)
+
+    def forward(self, graphs: Sequence[GraphFeatures]) -> Tensor:
+        """Return the same tokens for each graph, shape (B, tokens, width)."""
+        return self.vectors.expand(len(graphs), -1, -1)
+
+
+class GraphLLM(nn.Module):
+    """Reads a prompt behind the soft tokens of a graph. Calling it gives the training loss.
+
+    Raises MissingExtra without the packages of the extra `llm`.
+    """
+
+    def __init__(self, config: GraphLLMConfig, language_model: Any, tokenizer: Any) -> None:
+        super().__init__()
+        self.config = config
+        self.language_model = language_model
+        self.tokenizer = tokenizer
+        self.vectors = GraphVectors(resolve_embedder(config.embedder))
+        width = language_model.get_input_embeddings().embedding_dim
+        self.graph_tokens: GraphTokens | TrainedTokens
+        if config.encoder is None:
+            self.graph_tokens = TrainedTokens(config.graph_tokens, width)
+        else:
+            self.graph_tokens = GraphTokens(config.encoder, config.graph_tokens, config.projector, width)
+        if config.tuning == "frozen":
+            language_model.requires_grad_(False)
+        self.train(False)
+
+    @classmethod
+    def new(cls, config: GraphLLMConfig, seed: int = 0) -> Self:
+        """Return a GraphLLM on the pre-trained model that `config` names, with new weights for all the rest."""
+        torch.manual_seed(seed)
+        language_model, tokenizer = load_language_model(config.language_model)
+        return cls(config, _tuned(language_model, config), tokenizer)
+
+    def train(self, mode: bool = True) -> Self:
+        """Switch between training and use; a frozen language model stays in use, without dropout."""
+        super().train(mode)
+        if self.config.tuning == "frozen":
+            self.language_model.train(False)
+        return self
+
+    @property
+    def device(self) -> torch.device:
+        """Return where the model's word vectors are."""
+        return cast(torch.device, self.language_model.get_input_embeddings().weight.device)
+
+    @property
+    def window(self) -> int:
+        """Return the tokens that a prompt and its reply may have together."""
+        positions = getattr(self.language_model.config, "max_position_embeddings", None)
+        most = self.config.text_tokens + self.config.graph_tokens
+        return min(most, positions) if isinstance(positions, int) else most
+
+    def prompt_tokens(self, turns: Sequence[Turn]) -> list[int]:
+        """Return the tokens of a prompt in the model's chat template; without one, its turns as paragraphs."""
+        tokens = _chat_tokens(self.tokenizer, turns)
+        most = self.config.text_tokens
+        return tokens if len(tokens) <= most else [*tokens[:1], *tokens[1 - most :]]
+
+    def forward(
+        self, prompts: Sequence[Sequence[Turn]], graphs: Sequence[GraphFeatures], targets: Sequence[str]
+    ) -> Tensor:
+        """Return the mean cross-entropy of the targets' tokens, their ends included, each behind its prompt."""
+        ends = self.tokenizer.eos_token_id
+        wanted = [[*self._plain_tokens(target), *([] if ends is None else [ends])] for target in targets]
+        vectors, labels = [], []
+        for prompt, reply in zip(self._inputs(prompts, graphs), wanted, strict=True):
+            vectors.append(torch.cat([prompt, self._words(reply)]))
+            labels.append(torch.tensor([_IGNORED] * len(prompt) + reply, device=self.device))
+        padded = nn.utils.rnn.pad_sequence(vectors, batch_first=True)  # (B, T, width)
+        mask = nn.utils.rnn.pad_sequence([torch.ones(len(row)) for row in vectors], batch_first=True)
+        goals = nn.utils.rnn.pad_sequence(labels, batch_first=True, padding_value=_IGNORED)
+        output = self.language_model(inputs_embeds=padded, attention_mask=mask.to(self.device), labels=goals)
+        return cast(Tensor, output.loss)
+
+    @torch.no_grad()
+    def generate(
+        self,
+        prompts: Sequence[Sequence[Turn]],
+        graphs: Sequence[GraphFeatures | None],
+        max_new_tokens: int = 100,
+        temperature: float = 0.0,
+        seconds: float | None = None,
+    ) -> list[Generated]:
+        """Write a reply to each prompt, all in one batch; None in place of a graph leaves the graph tokens out.
+
+        temperature: 0 takes the likeliest token each time. seconds: when to stop, finished or not.
+        """
+        if not prompts:
+            return []
+        rows = [self._input(prompt, graph) for prompt, graph in zip(prompts, graphs, strict=True)]
+        longest = max(map(len, rows))
+        # padding is in front, so that every reply begins in the same column
+        padded = torch.stack([nn.functional.pad(row, (0, 0, longest - len(row), 0)) for row in rows])
+        mask = torch.stack([torch.arange(longest) >= longest - len(row) for row in rows]).long().to(self.device)
+        sampling = {"do_sample": True, "temperature": temperature} if temperature > 0 else {"do_sample": False}
+        ends, pad = self.tokenizer.eos_token_id, self.tokenizer.pad_token_id
+        made = self.language_model.generate(
+            inputs_embeds=padded,
+            attention_mask=mask,
+            max_new_tokens=max_new_tokens,
+            max_time=seconds,
+            pad_token_id=pad if pad is not None else ends if ends is not None else 0,
+            **sampling,
+        )
+        return [
+            self._generated(tokens, len(row), max_new_tokens) for tokens, row in zip(made.tolist(), rows, strict=True)
+        ]
+
+    @torch.no_grad()
+    def prompt_embeddings(self, turns: Sequence[Turn], graph: GraphFeatures | None) -> Tensor:
+        """Return the vectors that the language model reads, shape (T, width), for a server that takes them."""
+        return self._input(turns, graph)
+
+    def save(self, folder: str | Path) -> None:
+        """Write the configuration and everything that was trained. The base model is named, not copied."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        config = self.config
+        if config.tuning == "full":
+            self.language_model.save_pretrained(folder / LANGUAGE_MODEL)
+            self.tokenizer.save_pretrained(folder / LANGUAGE_MODEL)
+            config = replace(config, language_model=LANGUAGE_MODEL)
+        elif config.tuning == "lora":
+            # peft would look into the hub for the base model's vocabulary
+            self.language_model.save_pretrained(folder / ADAPTER, save_embedding_layers=False)
+        save_file(
+            {name: tensor.contiguous() for name, tensor in self.graph_tokens.state_dict().items()},
+            folder / GRAPH_WEIGHTS,
+        )
+        (folder / CONFIG).write_text(json.dumps(config.to_dict(), indent=2) + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """Read what `save` wrote. Raises WeightsError for a folder that holds something else, MissingExtra."""
+        folder = Path(folder)
+        config = read_config(folder)
+        inside = folder / config.language_model
+        language_model, tokenizer = load_language_model(str(inside) if inside.is_dir() else config.language_model)
+        if config.tuning == "lora":
+            from peft import PeftModel
+
+            language_model = PeftModel.from_pretrained(language_model, folder / ADAPTER, is_trainable=True)
+        model = cls(config, language_model, tokenizer)
+        try:
+            model.graph_tokens.load_state_dict(load_file(folder / GRAPH_WEIGHTS))
+        except (OSError, RuntimeError, ValueError) as error:
+            why = str(error).partition("\n")[0]
+            raise WeightsError(f"{folder / GRAPH_WEIGHTS}: no weights of the model in {CONFIG}: {why}") from error
+        return model
+
+    def _input(self, turns: Sequence[Turn], graph: GraphFeatures | None) -> Tensor:
+        if graph is None:
+            return self._words(self.prompt_tokens(turns))
+        return self._inputs([turns], [graph])[0]
+
+    def _inputs(self, prompts: Sequence[Sequence[Turn]], graphs: Sequence[GraphFeatures]) -> list[Tensor]:
+        """Return what the language model reads for each prompt, (T, width): the graph's tokens, then the text's.
+
+        A token that begins every text of the model stays the first.
+        """
+        soft = self.graph_tokens(graphs)
+        inputs = []
+        for number, turns in enumerate(prompts):
+            words = self._words(tokens := self.prompt_tokens(turns))
+            begins = int(bool(tokens) and tokens[0] == self.tokenizer.bos_token_id)
+            inputs.append(torch.cat([words[:begins], soft[number].to(words.dtype), words[begins:]]))
+        return inputs
+
+    def _words(self, tokens: Sequence[int]) -> Tensor:
+        """Return the word vectors of tokens, shape (len(tokens), width)."""
+        ids = torch.tensor(list(tokens), dtype=torch.long, device=self.device)
+        return cast(Tensor, self.language_model.get_input_embeddings()(ids))
+
+    def _plain_tokens(self, text: str) -> list[int]:
+        return cast("list[int]", self.tokenizer(text, add_special_tokens=False)["input_ids"])
+
+    def _generated(self, tokens: list[int], read: int, most: int) -> Generated:
+        ends = _ends(self.language_model, self.tokenizer)
+        stop = next((place for place, token in enumerate(tokens) if token in ends), None)
+        text = self.tokenizer.decode(tokens[:stop], skip_special_tokens=True)
+        written = len(tokens) if stop is None else stop + 1
+        return Generated(text.strip(), read, written, stop is None)
+
+
+def read_config(folder: Path) -> GraphLLMConfig:
+    """Return the configuration in a GraphLLM's folder. Raises WeightsError where there is none of this form."""
+    path = folder / CONFIG
+    try:
+        return GraphLLMConfig.from_dict(json.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError as error:
+        made = "python -m ras_agent.train.graphllm.train"
+        raise WeightsError(f"{path}: there is no GraphLLM in this folder; {made} makes one") from error
+    except (json.JSONDecodeError, TypeError, AttributeError, SettingsError) as error:
+        raise WeightsError(f"{path}: no configuration of a GraphLLM: {error}") from error
+
+
+def load_language_model(name: str) -> tuple[Any, Any]:
+    """Return the causal language model of a folder or a hub name, and its tokenizer; safetensors alone are read."""
+    try:
+        from transformers import AutoModelForCausalLM, AutoTokenizer
+    except ImportError as error:
+        raise MissingExtra("a local language model", "llm") from error
+    try:
+        model = AutoModelForCausalLM.from_pretrained(name, dtype="auto", use_safetensors=True)
+        return model, AutoTokenizer.from_pretrained(name)
+    except (OSError, ValueError) as error:
+        why = str(error).strip().partition("\n")[0]
+        raise WeightsError(f"cannot load the language model {name!r}, a folder or a hub name: {why}") from error
+
+
+def _tuned(language_model: Any, config: GraphLLMConfig) -> Any:
+    """Return the model with a new adapter where the configuration has one."""
+    if config.tuning != "lora":
+        return language_model
+    try:
+        from peft import LoraConfig, get_peft_model
+    except ImportError as error:
+        raise MissingExtra("a LoRA adapter", "llm") from error
+    lora = config.lora
+    options = LoraConfig(
+        task_type="CAUSAL_LM",
+        r=lora.rank,
+        lora_alpha=lora.alpha,
+        lora_dropout=lora.dropout,
+        target_modules=list(lora.targets) or None,
+    )
+    try:
+        return get_peft_model(language_model, options)
+    except ValueError as error:  # peft knows no usual layers of this model
+        raise SettingsError(f"{error}; name the layers in lora.targets") from error
+
+
+def _chat_tokens(tokenizer: Any, turns: Sequence[Turn]) -> list[int]:
+    if not tokenizer.chat_template:
+        text = "\n\n".join(turn.text for turn in turns) + "\n"
+        begins = [] if tokenizer.bos_token_id is None else [tokenizer.bos_token_id]
+        return [*begins, *tokenizer(text, add_special_tokens=False)["input_ids"]]
+    from jinja2.exceptions import TemplateError
+
+    try:
+        text = _in_template(tokenizer, turns)
+    except TemplateError:  # some templates have no place for a system turn
+        system = [turn for turn in turns if turn.role == "system"]
+        first, *others = (turn for turn in turns if turn.role != "system")
+        merged = Turn(first.role, "\n\n".join(turn.text for turn in (*system, first)))
+        text = _in_template(tokenizer, (merged, *others))
+    return cast("list[int]", tokenizer(text, add_special_tokens=False)["input_ids"])
+
+
+def _in_template(tokenizer: Any, turns: Sequence[Turn]) -> str:
+    messages = [{"role": turn.role, "content": turn.text} for turn in turns]
+    return cast(str, tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))
+
+
+def _ends(language_model: Any, tokenizer: Any) -> frozenset[int]:
+    """Return the tokens that end a text: the tokenizer's, and those of the model's generation config."""
+    own = getattr(getattr(language_model, "generation_config", None), "eos_token_id", None)
+    listed = own if isinstance(own, list) else [own]
+    return frozenset(token for token in (*listed, tokenizer.eos_token_id) if token is not None)

@@ -3,9 +3,9 @@ from dataclasses import asdict
 
 import pytest
 
-from ras_agent.budget import Ledger, Limits, current_ledger, metered
+from ras_agent.budget import Ledger, Limits, current_ledger, metered, record_call
 from ras_agent.errors import BudgetExceeded
-from ras_agent.records import Call
+from ras_agent.records import Call, Failure
 
 
 def call(tokens: int = 0) -> Call:
@@ -16,6 +16,15 @@ def call(tokens: int = 0) -> Call:
 def test_a_limit_must_be_positive(name):
     with pytest.raises(ValueError, match=rf"Limits\.{name} must be positive, got 0"):
         Limits(**{name: 0})
+
+
+@pytest.mark.parametrize("name", ["max_hops", "k", "max_facts", "max_llm_calls", "max_tokens", "max_seconds"])
+def test_one_is_a_limit(name):
+    assert getattr(Limits(**{name: 1}), name) == 1
+
+
+def test_half_a_second_is_a_limit():
+    assert Limits(max_seconds=0.5).loop_seconds == 0.375
 
 
 def test_five_hops_of_five_passages_are_the_default_and_no_limit_of_calls_tokens_or_seconds():
@@ -114,6 +123,37 @@ def test_a_call_that_may_pass_the_tokens_gets_a_shorter_reply_or_is_refused():
     assert ledger.tokens_left() == 350
 
 
+def test_a_reply_that_is_cut_short_has_64_tokens_or_the_call_is_not_made():
+    limits = Limits(max_tokens=1000)
+    assert Ledger("answerer", limits=limits).admit(prompt=936, reply=300) == 64
+    with pytest.raises(BudgetExceeded, match="max_tokens = 1000 is used up"):
+        Ledger("answerer", limits=limits).admit(prompt=937, reply=300)
+
+
+def test_a_reply_that_wants_less_than_64_tokens_has_them_all_or_the_call_is_not_made():
+    limits = Limits(max_tokens=1000)
+    assert Ledger("answerer", limits=limits).admit(prompt=990, reply=10) == 10
+    with pytest.raises(BudgetExceeded):
+        Ledger("answerer", limits=limits).admit(prompt=991, reply=10)
+
+
+def test_the_last_token_can_be_used():
+    ledger = Ledger("answerer", limits=Limits(max_tokens=200), earlier=(call(199),))
+    assert ledger.exceeded() is None
+    assert ledger.admit(prompt=1) == 0
+    assert ledger.exceeded() == "max_tokens"
+
+
+def test_a_call_of_unknown_size_reserves_no_tokens_and_gives_none_back():
+    ledger = Ledger("answerer", limits=Limits(max_tokens=100))
+    assert (ledger.admit(), ledger.admit()) == (0, 0)
+    assert ledger.tokens_left() == 100
+    ledger.release()
+    assert ledger.tokens_left() == 100
+    ledger.record(call(40))
+    assert ledger.tokens_left() == 60
+
+
 def test_a_call_under_way_holds_its_place():
     ledger = Ledger("extractor", limits=Limits(max_llm_calls=2))
     ledger.admit()
@@ -154,3 +194,34 @@ def test_outside_a_run_there_is_a_ledger_without_limits():
     with metered(ledger):
         assert current_ledger() is ledger
     assert current_ledger() is not ledger
+
+
+def test_a_call_that_was_made_without_asking_counts_for_the_next():
+    ledger = Ledger("planner", hop=2, limits=Limits(max_llm_calls=2))
+    with metered(ledger):
+        record_call("mine", 9, 1, seconds=0.5)
+    assert ledger.calls == [Call("planner", 2, "mine", input_tokens=9, output_tokens=1, seconds=0.5)]
+    with pytest.raises(BudgetExceeded):
+        ledger.admit()
+
+
+def test_a_call_of_which_only_the_model_is_known_has_no_tokens_and_took_no_time():
+    with metered(Ledger("planner", hop=1)) as ledger:
+        record_call("mine")
+    assert ledger.calls == [Call("planner", 1, "mine", input_tokens=0, output_tokens=0, seconds=0.0)]
+
+
+def test_outside_a_run_a_call_is_counted_nowhere():
+    record_call("mine", 9, 1)
+    assert current_ledger().calls == []
+
+
+def test_a_note_is_a_failure_of_the_role_and_hop_that_is_told_once():
+    ledger = Ledger("planner", hop=3)
+    ledger.note("not all facts were shown")
+    ledger.note("not all facts were shown")
+    ledger.note("the reply was cut off")
+    assert ledger.notes == [
+        Failure("planner", "not all facts were shown", 3),
+        Failure("planner", "the reply was cut off", 3),
+    ]

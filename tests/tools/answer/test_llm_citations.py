@@ -2,7 +2,8 @@
 
 import pytest
 
-from ras_agent.records import Passage, Source, Triple
+from ras_agent.question_graph import QuestionGraph
+from ras_agent.records import Hit, Passage, Source, Step, Triple
 from ras_agent.tools.answer.citations import Cited, NumberedEvidence, read_citations
 
 BELL = Passage("p1", "He moved to Canada. Bell was born in Edinburgh in 1847.", "Bell")
@@ -151,3 +152,46 @@ def test_support_is_at_most_two_passages() -> None:
     third = Passage("p3", "Leith flows.", "Leith")
     citations = NumberedEvidence((third, LEITH, BELL)).supporting("Water of Leith", "Where in Edinburgh does it flow?")
     assert [citation.passage_id for citation in citations] == ["p2", "p1"]
+
+
+def test_a_fact_that_shares_no_word_with_answer_and_question_supports_nothing() -> None:
+    other = Triple("Tim", "taught in", "Boston", (Source("p1", 0, 19),))
+    evidence = NumberedEvidence((), (other, FLOWS), unshown=(BELL, LEITH))
+    citations = evidence.supporting("Water of Leith", "Which river flows through Edinburgh?")
+    assert [(citation.number, citation.passage_id) for citation in citations] == [(1, "p2")]
+
+
+HOPS = (
+    Step(0, "Where was Bell born?", (Hit(BELL, 1.0),), (BORN.id,), (BORN.id,)),
+    Step(1, "What flows there?", (Hit(LEITH, 1.0), Hit(BELL, 0.5)), (BORN.id, FLOWS.id), (FLOWS.id,)),
+    Step(2, "How long is it?"),
+)
+
+
+def test_of_a_chain_of_facts_each_fact_is_shown_at_every_hop_that_found_it_and_no_passage() -> None:
+    evidence = NumberedEvidence.laid_out("chain", QuestionGraph((BORN, FLOWS)), (BELL, LEITH), HOPS)
+    times = evidence.times()
+    assert [times[fact.id] for fact in (BORN, FLOWS)] == [2, 1]
+    assert [times[passage.id] for passage in (BELL, LEITH)] == [0, 0]
+    assert [evidence.block().count(f"{fact.subject} | P>") for fact in (BORN, FLOWS)] == [2, 1]
+
+
+def test_of_a_chain_of_texts_each_passage_is_shown_at_every_hop_that_found_it() -> None:
+    evidence = NumberedEvidence.laid_out("chain-of-text", QuestionGraph((BORN, FLOWS)), (BELL, LEITH), HOPS)
+    times = evidence.times()
+    assert [times[passage.id] for passage in (BELL, LEITH)] == [2, 1]
+    assert [evidence.block().count(passage.text) for passage in (BELL, LEITH)] == [2, 1]
+
+
+def test_around_the_evidence_of_a_chain_stand_its_sub_queries_and_how_many_facts_each_found() -> None:
+    evidence = NumberedEvidence.laid_out("chain", QuestionGraph((BORN, FLOWS)), (BELL, LEITH), HOPS)
+    first, _, rest = evidence.frame().partition("\n[SUBQ] What flows there?\n")
+    assert first.startswith("[SUBQ] Where was Bell born?\nRetrieved Graph Information:\n")
+    assert rest == (
+        "Retrieved Graph Information:\n(2 facts are not shown)\n"
+        "[SUBQ] How long is it?\nRetrieved Graph Information:\n(nothing)"
+    )
+
+
+def test_around_evidence_without_hops_stands_nothing() -> None:
+    assert EVIDENCE.frame() == ""

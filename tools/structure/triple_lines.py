@@ -34,6 +34,7 @@ _LABELS = tuple(re.compile(rf"[\s*_`•-]*+(?:{names})[*_`]*+[:>][*_`]*+\s*+", r
 _NEXT_LABEL = re.compile(rf"[,;|][\s*_]*+(?=(?:{_SLOTS[1]}|{_SLOTS[2]})[*_`]*+:)", re.IGNORECASE)
 _NAMES = frozenset("|".join((*_SLOTS, "entity1", "relationship", "entity2", "fact")).split("|"))
 _PAIRED = re.compile(r"(\*{1,3}|_{1,3}|`|[\"“])(.*)(?:\1|”)", re.DOTALL)
+_EMPHASIS = re.compile(r"[*_`]+")
 _RULE = re.compile(r"[\s|:=-]*")
 
 Fields = tuple[str, str, str]
@@ -59,7 +60,8 @@ def read_lines(text: str, *, cut_off: bool = False) -> LineTriples:
             continue  # the head of a table
         last = cut_off and place == len(lines) - 1
         one = "" if last or (label := _LABELS[len(labelled)].match(line)) is None else unmarked(line[label.end() :])
-        if one and len(one) <= LONGEST_FIELD and not _NEXT_LABEL.search(line):
+        alone = not _NEXT_LABEL.search(line) and len(_MARKED.findall(line)) < 2
+        if one and len(one) <= LONGEST_FIELD and alone:
             labelled.append(one)
             waiting.append(line)
             if len(labelled) == len(_LABELS):
@@ -119,13 +121,19 @@ def _three(parts: Sequence[str]) -> list[Fields]:
     if len(parts) != len(_LABELS):
         return []
     subject, predicate, object_ = (
-        unmarked((part[label.end() :] if (label := pattern.match(part)) else part).strip("* ")).replace("\\|", "|")
+        _plain(part[label.end() :] if (label := pattern.match(part)) else part).replace("\\|", "|")
         for part, pattern in zip(parts, _LABELS, strict=True)
     )
     fields = (subject, predicate, object_)
     readable = all(len(text) <= LONGEST_FIELD and any(map(str.isalnum, text)) for text in fields)
     told = _META.match(subject) or _NAMES.issuperset(map(str.casefold, fields))  # about the text, or its form
     return [fields] if readable and not told else []
+
+
+def _plain(field: str) -> str:
+    """Return a field without marks around it, also where the line's start or end has taken one of the two."""
+    bare = unmarked(field)
+    return bare.strip("*_` ") if len(_EMPHASIS.findall(bare)) == 1 else bare
 
 
 def _is_header(line: str) -> bool:

@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from ras_agent.records import Triple
 from ras_agent.tools.structure.parse_triples import parse_triples
-from ras_agent.tools.structure.triple_lines import LONGEST_FIELD
 
 ABC, DEF = Triple("a", "b", "c"), Triple("d", "e", "f")
 
@@ -179,7 +178,7 @@ def test_no_word_vanishes(pieces: list[str]) -> None:
 
 
 def test_a_field_beyond_its_bound_is_none_and_is_left_over() -> None:
-    longest, longer = "x" * LONGEST_FIELD, "x" * (LONGEST_FIELD + 1)
+    longest, longer = "x" * 1000, "x" * 1001
     parsed = parse_triples(f"(S> a | P> is | O> {longest})\n(S> b | P> is | O> {longer})\n(S> c | P> is | O> d)")
     assert parsed.triples == (Triple("a", "is", longest), Triple("c", "is", "d"))
     assert parsed.broken == (f"(S> b | P> is | O> {longer})",)
@@ -213,14 +212,3 @@ def test_bold_around_a_whole_field_is_left_out() -> None:
 def test_full_width_signs_are_read_where_they_are_marks_and_kept_in_names() -> None:
     reply = "（S＞ a ｜ P＞ b ｜ O＞ 東京（日本） c）\n  （S> d | P> e | O> f）;\n"
     assert parse_triples(reply).triples == (Triple("a", "b", "東京（日本） c"), DEF)
-
-
-def test_a_triple_without_marks_keeps_the_bound_of_fields() -> None:
-    longest, longer = "x" * LONGEST_FIELD, "x" * (LONGEST_FIELD + 1)
-    assert parse_triples(f"a | b | {longest}\na | b | {longer}").triples == (Triple("a", "b", longest),)
-    assert parse_triples(f"Subject: a\nPredicate: b\nObject: {longer}").triples == ()
-
-
-def test_lines_with_a_label_each_that_are_no_triple_are_left_over() -> None:
-    parsed = parse_triples("Subject: a\nPredicate: b\n\nand so on\nObject: c")
-    assert (parsed.triples, parsed.leftovers) == ((), ("Subject: a", "Predicate: b", "and so on", "Object: c"))

@@ -26,7 +26,7 @@ _TAIL = " \t\r.,;*`"
 _BAR = re.compile(r"(?<!\\)\|")
 _ARROW = re.compile(r"--?+>|→")
 _QUOTED = re.compile(r"""\(\s*+(["'])([^"'\n]++)\1\s*+,\s*+(["'])([^"'\n]++)\3\s*+,\s*+(["'])([^"'\n]++)\5\s*+\)""")
-_IN_PARENTHESES = re.compile(r"\(([^()|\n]++)\|([^()|\n]++)\|([^()|\n]++)\)")
+_IN_PARENTHESES = re.compile(r"\(([^()|\\\n]++)\|([^()|\\\n]++)\|([^()|\\\n]++)\)")
 _COMMAS = re.compile(TUPLE.live, FLAGS)
 _TAGS = re.compile(r"<S>([^<\n]++)<P>([^<\n]++)<O>([^<\n]++)", re.IGNORECASE)
 _SLOTS = ("subject|subj|s|head", "predicate|pred|p|relation", "object|obj|o|tail")
@@ -93,8 +93,8 @@ def _in_line(line: str) -> list[Fields]:
         plain = "|" not in line and "".join(marks).casefold() == "s>p>o>"
         fields = [part.strip(" \t,;") for part in parts[1:]]
         return _three([*fields[:2], fields[2].removesuffix(")")]) if plain and parts[0].strip(" \t-*(") == "" else []
-    if len(several := _IN_PARENTHESES.findall(line)) > 1:
-        return [fields for groups in several for fields in _three(groups)]
+    if enclosed := _IN_PARENTHESES.findall(line):
+        return [fields for groups in enclosed for fields in _three(groups)]
     if quoted := _QUOTED.findall(line):
         return [fields for groups in quoted for fields in _three(groups[1::2])]
     if tagged := _TAGS.findall(line):

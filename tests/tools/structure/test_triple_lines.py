@@ -13,6 +13,7 @@ ABC, DEF = ("a", "b", "c"), ("d", "e", "f")
         "a | b | c\nd | e | f",
         "(a | b | c)\n(d | e | f)",
         "(a | b | c), (d | e | f)",
+        "Facts: (a | b | c)\nAlso (d | e | f), I think.",
         "<triple>a | b | c</triple>\n<triple>d | e | f</triple>",
         "| a | b | c |\n| d | e | f |",
         "a -> b -> c\nd --> e → f",
@@ -72,6 +73,8 @@ def test_a_column_of_words_in_front_is_no_number_of_a_row() -> None:
         ("“Bell” | *was born in* | ** Edinburgh **", ("Bell", "was born in", "Edinburgh")),
         ("Edith | says | `yes` or `no` to you", ("Edith", "says", "`yes` or `no` to you")),
         (r"AC\|DC | plays | rock", ("AC|DC", "plays", "rock")),
+        (r"(AC\|DC | plays | rock)", ("AC|DC", "plays", "rock")),
+        ("(Bell (the inventor) | lived in | Boston)", ("Bell (the inventor)", "lived in", "Boston")),
     ],
 )
 def test_quotes_and_markup_around_a_whole_field_are_left_out(line: str, triple: tuple[str, str, str]) -> None:
@@ -94,6 +97,11 @@ def test_lines_with_a_label_each_make_a_triple_across_blank_lines() -> None:
 def test_lines_with_a_label_each_that_are_parted_by_another_are_left_over(between: str) -> None:
     found = read_lines(f"Subject: a\nPredicate: b\n{between}\nObject: c")
     assert (found.triples, found.others) == ([], ["Subject: a", "Predicate: b", "and so on", "Object: c"])
+
+
+def test_a_line_with_two_marks_is_no_field_of_one() -> None:
+    found = read_lines("S> a P> b\nP> c\nO> d")
+    assert (found.triples, found.others) == ([], ["S> a P> b", "P> c", "O> d"])
 
 
 def test_labels_at_the_end_of_which_one_is_missing_are_left_over() -> None:

@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch")
 
-from ras_agent.tools.gfm.cache import ScoreHead, build_cache, layer_weights  # noqa: E402
+from ras_agent.tools.gfm.cache import (  # noqa: E402
+    GraphCache,
+    LayerWeights,
+    ScoreHead,
+    build_cache,
+    layer_weights,
+)
+from ras_agent.tools.gfm.cached_rows import cache_rows  # noqa: E402
 from ras_agent.tools.gfm.graph import GFMGraph, OutgoingMessages  # noqa: E402
 from ras_agent.tools.gfm.reach import (  # noqa: E402
     LayerBound,
@@ -31,6 +38,13 @@ def _possible(
     gains = (np.array(numbers, dtype=np.float32) for numbers in ([2, 3, 5, 7], update_gain, (state_gain,)))
     given = np.array(sources, dtype=np.int64), torch.tensor(lengths)
     return possible_changes(OutgoingMessages.of(GRAPH), *given, LayerBound(*gains))
+
+
+def test_in_a_graph_of_two_entities_each_has_its_own_gain() -> None:
+    graph = GFMGraph.from_edges(2, np.array([[0, 0, 1]]), VECTORS, VECTORS)
+    bound = LayerBound(*(np.array(gain, dtype=np.float32) for gain in ([2, 3, 5, 7], [1, 1], [1.5, 4])))
+    possible = possible_changes(OutgoingMessages.of(graph), np.array([1]), torch.tensor([10.0]), bound)
+    np.testing.assert_allclose(possible, [20, 40])
 
 
 def _reached(
@@ -68,6 +82,11 @@ def test_a_messages_length_counts_by_the_gain_of_its_targets_update() -> None:
     assert _reached([0], [1.0], update_gain=(1, 0.1, 0.2, 1)) == [0, 2]
 
 
+def test_a_change_that_is_just_negligible_reaches_nothing() -> None:
+    assert _reached([1], [0.5]) == [1]  # 2 * 0.5 is the 1.0 that is negligible
+    assert _reached([1], [0.5001]) == [0, 1]
+
+
 def test_a_questions_own_entities_and_changed_entities_are_always_reached() -> None:
     assert _reached([], [], always=(3,)) == [3]
     assert _reached([2], [0.0], always=(1,)) == [1, 2]
@@ -99,6 +118,21 @@ def test_a_score_matters_if_it_can_get_among_the_fifty_best() -> None:
     assert _worth(background[:50], [0.0, 0.0, 0.0], 0.01) == [1, 2, 3]  # among fifty all are
 
 
+def test_a_score_that_can_tie_with_the_fiftieth_matters() -> None:
+    background = [-9.0, -8.5, -8.5, *[-8.0] * 51]
+    assert _worth(background, [0.5, 0.499], 0.01) == [1]
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 120))
+def test_the_fiftieth_of_any_order_is_the_mark(seed: int, count: int) -> None:
+    rng = np.random.default_rng(seed)
+    background = rng.normal(-12, 1, count).astype(np.float32)  # no probability moves by much
+    possible = rng.uniform(0, 0.5, count)
+    found = worth_scoring(np.arange(count), np.empty(0, dtype=np.int64), background, possible, 0.5)
+    fiftieth = sorted(background.tolist(), reverse=True)[:50][-1] if count > 50 else -np.inf
+    assert found.tolist() == [entity for entity in range(count) if background[entity] + possible[entity] >= fiftieth]
+
+
 def test_a_questions_own_entities_and_what_is_not_a_number_are_always_scored() -> None:
     background = [9.0, -9.0, -9.0, -9.0, *[9.0] * 60]
     assert _worth(background, [0.0, 0.0, 0.0], 0.01, always=(2,)) == [2]
@@ -122,6 +156,30 @@ def test_the_bounds_of_a_layer_are_its_largest_factors(small: dict[str, Any]) ->
         np.testing.assert_allclose(bound.update_gain, of_total / deviation, rtol=1e-4)
         np.testing.assert_allclose(bound.state_gain, 1 + of_state / deviation, rtol=1e-4)
     assert [len(bound.update_gain) for bound in bounds] == [1, 40, 40]  # all entities are alike at the first layer
+
+
+def _bounds(relation_states: Any, pre_norm: Any) -> list[LayerBound]:
+    """The bounds of a network of two layers, of which the first is cached; its maps lengthen by 3 and by 2 at most."""
+    layer = LayerWeights(torch.eye(2) * 2, torch.eye(2) * 3, torch.zeros(2), torch.ones(2), torch.zeros(2))
+    cached = (
+        tuple(cache_rows(torch.tensor(rows).reshape(-1, 2), False) for rows in found)
+        for found in (relation_states, pre_norm)
+    )
+    return layer_bounds(GraphCache(*cached, None, None), [layer, layer])
+
+
+def test_where_the_background_hardly_varies_the_epsilon_of_the_norm_bounds_the_gain() -> None:
+    (bound,) = _bounds([[[1.0, -3.0], [0.5, 2.0]], [[9.0, 9.0]]], [[[0.001, -0.001], [1.0, -1.0]]])
+    np.testing.assert_allclose(bound.message_gain, [3, 2])
+    # variances of 0.000001 and 1, and 0.00001 added to each
+    deviation = np.array([0.0033166, 1.000005])
+    np.testing.assert_allclose(bound.update_gain, 3 / deviation, rtol=1e-4)
+    np.testing.assert_allclose(bound.state_gain, 1 + 2 / deviation, rtol=1e-4)
+
+
+def test_a_graph_without_relations_and_entities_has_no_bounds() -> None:
+    (bound,) = _bounds([[]], [[]])
+    assert [len(gain) for gain in (bound.message_gain, bound.update_gain, bound.state_gain)] == [0, 0, 0]
 
 
 def test_a_small_change_of_the_messages_changes_no_state_by_more_than_the_bound(small: dict[str, Any]) -> None:

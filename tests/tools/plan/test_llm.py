@@ -1,11 +1,11 @@
-"""The planner on a chat model: what it shows the model, and what the whole tokens of a reply mean."""
+"""The planner on a chat model: what it shows the model, and what it makes of the replies."""
 
 import re
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import find, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ras_agent.budget import Ledger, metered
@@ -167,156 +167,6 @@ def test_a_users_prompt_is_used(scripted_model: Any, tmp_path: Any) -> None:
 def test_a_prompts_folder_that_does_not_exist_shows_when_the_planner_is_made(scripted_model: Any) -> None:
     with pytest.raises(PromptError):
         LLMPlanner(scripted_model(), prompts_dir="/nowhere")
-
-
-@pytest.mark.parametrize(
-    ("reply", "plan"),
-    [
-        ("[SUBQ] Where was Bell born?", Plan("subq", "Where was Bell born?")),
-        ("[SUFFICIENT]", Plan("sufficient")),
-        ("[NO_RETRIEVAL]", Plan("no_retrieval")),
-    ],
-)
-def test_the_three_actions(reply: str, plan: Plan) -> None:
-    assert parse_plan(reply) == plan
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        "INSUFFICIENT",
-        "[INSUFFICIENT]",
-        "The facts are sufficient.",
-        "It is not [SUFFICIENT] yet",
-        "[SUFFICIENT",
-        "NOT SUFFICIENT",
-        "Sufficient?",
-        "SUFFICIENT: no",
-        "[SUFFICIENT]? No.",
-        "[SUFFICIENT] would be premature.",
-        "[SUFFICIENT] if the year were known",
-        "The facts are not\nSUFFICIENT\nyet.",
-        "The facts are not\n[SUFFICIENT]",
-        "The facts are not yet: [SUFFICIENT]",
-        "[SUFFICIENT] Wait, the year is missing.",
-        "The answer is not in the passages yet.",
-        '{"sufficient": false}',
-        '{"action": "sufficient", "query": "Who wrote Faust?"}',
-        '{"action": "subq", "query": "Who wr',
-        "[SUBQ] a search question",
-        "Is it sufficient?",
-        "Could you tell me more about Goethe?",
-        "[SUBQ]",
-        "[SUBQ] ...",
-        "",
-        "<think>The facts are enough. [SUFFICIENT]</think>",
-        "<think>still thinking: [SUFFICIENT]",
-    ],
-)
-def test_what_states_no_action_is_an_error(reply: str) -> None:
-    with pytest.raises(ParseError, match="expected one line, either"):
-        parse_plan(reply)
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        '[SUBQ] "Who wrote it?"',
-        "**[SUBQ]** Who wrote it?",
-        "**[SUBQ] Who wrote it?**",
-        "[subq]: Who wrote it?",
-        "> [SUBQ] `Who wrote it?`",
-        "[SUBQ]\n\nWho wrote it?",
-        "```\n[SUBQ] Who wrote it?\n```",
-        "1. [SUBQ] Who wrote it?\n2. [SUBQ] Who filmed it?",
-        "The graph is INSUFFICIENT. [SUBQ] Who wrote it?",
-        "The facts are not [SUFFICIENT], so:\n[SUBQ] Who wrote it?",
-        "<think>[SUFFICIENT]? No.</think>\n[SUBQ] Who wrote it?",
-        "maybe [SUFFICIENT]</think>[SUBQ] Who wrote it?",
-        "[SUBQ] Who wrote it? [SUFFICIENT]",
-        "[SUBQ] Who wrote it?\nIf that is known, then [SUFFICIENT]",
-    ],
-)
-def test_quotes_markup_prose_and_thoughts_do_not_matter(reply: str) -> None:
-    plan = parse_plan(reply)
-    assert (plan.action, plan.subquery) == ("subq", "Who wrote it?")
-
-
-@pytest.mark.parametrize(
-    "token", ["[NO_RETRIEVAL]", "[NO RETRIEVAL]", "[No-Retrieval]", "[ no_retrieval ]", "[NORETRIEVAL]"]
-)
-def test_spellings_of_a_token(token: str) -> None:
-    assert parse_plan(token).action == "no_retrieval"
-
-
-def test_the_first_valid_action_counts() -> None:
-    assert parse_plan("[SUFFICIENT]\n[SUBQ] Who?").action == "sufficient"
-    assert parse_plan("[SUBQ]\n[SUFFICIENT]").action == "sufficient"
-
-
-def test_prose_in_front_of_the_action_is_its_reason() -> None:
-    assert parse_plan("Both birth years are known.\n\n[SUFFICIENT]") == Plan(
-        "sufficient", reason="Both birth years are known."
-    )
-
-
-def test_a_subquery_keeps_its_own_punctuation() -> None:
-    assert (
-        parse_plan('[SUBQ] Who plays "M" in C++: The Film (1999)?').subquery == 'Who plays "M" in C++: The Film (1999)?'
-    )
-
-
-def test_markup_of_any_depth_on_its_line_may_come_before_an_action() -> None:
-    reply = "The facts say nothing about it. " * 4 + "\n" + "> " * 10 + "[SUBQ] Who wrote it?"
-    assert parse_plan(reply).subquery == "Who wrote it?"
-
-
-def test_far_behind_prose_a_token_begins_no_line() -> None:
-    with pytest.raises(ParseError):
-        parse_plan("It is not" + " " * 90 + "[SUFFICIENT]")
-
-
-def test_a_list_number_is_no_reason() -> None:
-    assert parse_plan("1. [SUFFICIENT]") == Plan("sufficient")
-
-
-def test_a_long_reason_is_cut() -> None:
-    assert parse_plan("x" * 600 + ".\n[SUFFICIENT]").reason == "x" * 500
-
-
-TOKENS = (
-    *("[SUBQ]", "[subq]", "[ SUBQ :]", "[SUFFICIENT]", "[SUFFİCIENT]", "[NO_RETRIEVAL]", "[No Retrieval]", "[", "]"),
-    *("SUFFICIENT", "INSUFFICIENT", "[INSUFFICIENT]", "Who wrote it?", "not ", "The facts are ", "<think>", "</think>"),
-    *(". ", ": ", "\n", "- ", "1. ", "**", "`", '"', "...", " "),
-)
-replies = st.lists(st.sampled_from(TOKENS), max_size=15).map("".join)
-
-
-def states(reply: str) -> str:
-    """Return the action that a reply states, "" for none."""
-    try:
-        return parse_plan(reply).action
-    except ParseError:
-        return ""
-
-
-@given(replies)
-def test_a_reply_is_a_plan_or_a_parse_error(reply: str) -> None:
-    action = states(reply)
-    assert action in ("subq", "sufficient", "no_retrieval", "")
-    if action == "subq":
-        assert any(map(str.isalnum, parse_plan(reply).subquery))
-    assert states(f"{reply}</think>") == ""
-
-
-@pytest.mark.parametrize("action", ["subq", "sufficient", "no_retrieval", ""])
-def test_the_replies_drawn_above_state_every_action(action: str) -> None:
-    assert find(replies, lambda reply: "INSUFFICIENT" in reply and states(reply) == action)
-
-
-@given(replies.filter(lambda reply: not re.search(r"\[[^\w\]]*(SUBQ|SUFF.CIENT|NO)", reply, re.IGNORECASE)))
-def test_a_reply_without_whole_tokens_never_stops_the_loop(reply: str) -> None:
-    assert states(f"{reply} SUFFICIENT INSUFFICIENT sufficient {reply}") == ""
 
 
 HOSTILE = st.lists(

@@ -14,7 +14,7 @@ from pathlib import Path
 from ras_agent.errors import IngestError, UnknownName
 from ras_agent.eval.benchmarks import benchmark
 from ras_agent.eval.question import Question, context_passage, union_of_contexts
-from ras_agent.eval.question_file import read_records
+from ras_agent.eval.question_file import OnBad, read_records
 from ras_agent.records import Passage
 
 _FILES: Mapping[str, tuple[str, tuple[str, ...]]] = {
@@ -54,8 +54,12 @@ def training_set(name: str, data: Path) -> TrainingSet:
     if name not in _FILES:
         raise UnknownName("training set", name, tuple(_FILES))
     reader, files = _FILES[name]
-    file = _first(data, files)
-    questions = benchmark(reader).load(file)
+    return questions_and_corpus(reader, _first(data, files))
+
+
+def questions_and_corpus(reader: str, file: Path, on_bad: OnBad | None = None) -> TrainingSet:
+    """Read a file of the benchmark `reader`. Raises IngestError; on_bad is given a bad record of it instead."""
+    questions = benchmark(reader).load(file, on_bad=on_bad)
     corpus = file.with_name("corpus.jsonl")
     passages = passages_in(corpus) if corpus.is_file() else union_of_contexts(questions)
     return TrainingSet(tuple(questions), tuple(passages))

@@ -1,10 +1,13 @@
 """Make training samples for planner and answerer by Algorithm 1 of RAS; write them and a JSON card of statistics.
 
     python -m ras_agent.train.subq.build --musique musique_ans_v1.0_train.jsonl --out subq.jsonl
+    python -m ras_agent.train.subq.build --hotpotqa hotpot_train_v1.1.json --model openai:gpt-4o-mini \
+        --base-model vllm:http://localhost:8000/v1#llama --out subq.jsonl
 
-The same command goes on where a killed one stopped: read facts are in --triple-cache. What was built is written at the
-end, in the order of the files, so that equal files and settings give equal bytes. Use training splits alone: this
-command cannot know which questions you report on.
+The first needs no model. In the second, --model picks the documents of each question and writes their sub-queries, and
+the questions that --base-model answers alone are labelled [NO_RETRIEVAL]. Run a killed command again: replies are in
+--cache, so no model is asked twice. Samples are written at the end, in the order of the files: equal files, replies and
+settings give equal bytes. Build from training splits alone; this program cannot know which questions you report on.
 """
 
 from __future__ import annotations
@@ -12,41 +15,59 @@ from __future__ import annotations
 import argparse
 import json
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, fields, replace
+from itertools import islice
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, get_args
 
+from ras_agent.budget import Ledger, metered
 from ras_agent.calling import acall
-from ras_agent.errors import IngestError, ParseError, SettingsError
+from ras_agent.errors import IngestError, ParseError, PromptTooLong, SettingsError
+from ras_agent.eval.metrics import exact_match
+from ras_agent.eval.question import Question
 from ras_agent.eval.question_file import OnBad
 from ras_agent.graphs.from_settings import extractor_from_settings
 from ras_agent.program import run_program
-from ras_agent.protocols import Extractor
-from ras_agent.records import Extraction, Passage
+from ras_agent.question_graph import QuestionGraph
+from ras_agent.records import Answer, Call, Extraction, Passage, Usage
 from ras_agent.settings import Settings
+from ras_agent.tools.chat.client import ChatSettings, as_chat
 from ras_agent.tools.index.durable import replace_file
+from ras_agent.tools.roles import resolve_answerer, role_name
 from ras_agent.tools.spread.pool import Here, results_in_order
+from ras_agent.tools.structure.stated import StatedFirst
 from ras_agent.train.ranges import COUNT, SHARE, check_ranges
-from ras_agent.train.subq.label import First, as_subquery, distinct, retrieval_samples
+from ras_agent.train.subq.decompose import Decomposer
+from ras_agent.train.subq.label import First, as_subquery, distinct, no_retrieval_samples, retrieval_samples
 from ras_agent.train.subq.samples import SubqSample, SubqStep, split_of, write_samples
-from ras_agent.train.subq.sources import SubqQuestion, musique
+from ras_agent.train.subq.sources import SubqQuestion, hotpotqa, musique, ready_triples, with_triples
 from ras_agent.train.subq.statistics import statistics
 
-_RANGES = {"validation": SHARE, "concurrency": COUNT}
+_RANGES = {"validation": SHARE, "concurrency": COUNT, "limit": COUNT}
+_EVERY = 100  # questions between two lines of progress
 
 
 @dataclass(frozen=True, slots=True)
 class SubqConfig:
-    """Everything that decides what comes out. Raises SettingsError for a number out of its range, or without a source.
+    """Everything that decides what comes out. Raises SettingsError for a number out of its range, or what is missing.
 
-    extractor: who reads the documents' triples, as a role's spec. triple_cache: stores them for a later run. first: see
-    `label.First`. validation: the share of questions that go to that split.
+    musique, hotpotqa: files of questions, without and with work for a model. limit: of each file, its first questions.
+    model, base_model, extractor: a role's spec, or an object that fits; base_model is `model` unless set, and without
+    either no question is tried without retrieval. openie: files of triples that are ready, so that no extractor reads
+    their documents. cache: stores the models' replies; next to `out` unless set. triple_cache: stores triples that a
+    model has read, as for the loop. first: see `label.First`. validation: the share of questions in that split.
     """
 
     out: Path
     musique: tuple[Path, ...] = ()
-    extractor: str = "offline"
+    hotpotqa: tuple[Path, ...] = ()
+    limit: int | None = None
+    model: object = None
+    base_model: object = None
+    extractor: object = "offline"
+    openie: tuple[Path, ...] = ()
+    cache: Path | None = None
     triple_cache: Path | None = None
     first: First = "question"
     validation: float = 0.1
@@ -54,35 +75,41 @@ class SubqConfig:
 
     def __post_init__(self) -> None:
         check_ranges(self, _RANGES)
-        if not self.musique:
-            raise SettingsError("there is nothing to build from: give --musique FILE")
+        if not (self.musique or self.hotpotqa):
+            raise SettingsError("there is nothing to build from: give --musique FILE or --hotpotqa FILE")
+        if self.hotpotqa and self.model is None:
+            raise SettingsError("HotpotQA's questions come without sub-queries: give --model to have them written")
 
 
 def build(config: SubqConfig) -> dict[str, Any]:
     """Write the samples and their card; return the card. Raises RasError children."""
     left_out: list[str] = []
     samples: list[SubqSample] = []
+    calls: list[Call] = []
     worker = _Worker(config)
 
     def leave_out(problem: IngestError) -> None:
         left_out.append(str(problem))
         print(f"left out: {problem}", flush=True)
 
-    asked = _distinct(_questions(config, leave_out), leave_out)
-    for one, made in results_in_order(Here(worker.samples), asked, concurrency=config.concurrency):
-        if isinstance(made, str):
-            leave_out(IngestError(f"{one.source} {one.question.id}: {made}"))
-        else:
-            samples += made
+    asked = _questions(config, leave_out)
+    for count, (one, made) in enumerate(results_in_order(Here(worker.work), asked, concurrency=config.concurrency), 1):
+        samples += made.samples
+        calls += made.calls
+        if made.problem:
+            leave_out(IngestError(f"{one.source} {one.question.id}: {made.problem}"))
+        if count % _EVERY == 0:
+            print(f"{count} questions, {len(samples)} samples", flush=True)
     if not samples:
         raise IngestError("no question gave a sample; what was wrong with each is written above")
     write_samples(config.out, samples)
     card = {
         "what": "samples for planner and answerer, labelled by Algorithm 1 of RAS",
         "made_by": "python -m ras_agent.train.subq.build",
-        "settings": {name: _plain(value) for name, value in asdict(config).items()},
+        "settings": {field.name: _plain(getattr(config, field.name)) for field in fields(config)},
         "statistics": statistics(samples),
         "sources": dict(Counter(sample.source for sample in samples)),
+        "calls": {name: value for name, value in Usage(tuple(calls)).to_dict().items() if name != "calls"},
         "left_out": left_out,
     }
     text = json.dumps(card, indent=2, ensure_ascii=False) + "\n"
@@ -90,69 +117,121 @@ def build(config: SubqConfig) -> dict[str, Any]:
     return card
 
 
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """Holds the samples of a question, or why it has none, and the calls that were made for them."""
+
+    samples: tuple[SubqSample, ...] = ()
+    problem: str = ""
+    calls: tuple[Call, ...] = ()
+
+
 class _Worker:
     """Makes the samples of one question."""
 
     def __init__(self, config: SubqConfig) -> None:
-        settings = Settings(triple_cache=config.triple_cache)
+        asks = config.model is not None or config.base_model is not None
+        cache = config.cache or (config.out.with_suffix(".replies.sqlite") if asks else None)
+        settings = Settings(temperature=0.0, cache=cache, triple_cache=config.triple_cache)
+        chat = ChatSettings.of(settings)
+        base = config.model if config.base_model is None else config.base_model
         self._config = config
-        self._extractor: Extractor = extractor_from_settings(settings, config.extractor)
+        self._decomposer = None if config.model is None else Decomposer(as_chat(config.model, chat))
+        self._base = None if base is None else resolve_answerer(base, settings=chat)
+        self._extractor = StatedFirst(extractor_from_settings(settings, config.extractor))
 
-    async def samples(self, asked: SubqQuestion) -> list[SubqSample] | str:
-        """Return the samples, or why the question is left out."""
+    async def work(self, asked: SubqQuestion) -> _Made:
+        """Return the samples of a question, or why it is left out. Raises what a model call raises that failed."""
+        with metered(Ledger("subq")) as ledger:
+            try:
+                samples, problem = await self._samples(asked), ""
+            except (ParseError, PromptTooLong) as error:
+                samples, problem = [], str(error)
+        return _Made(tuple(samples), problem, tuple(ledger.calls))
+
+    async def _samples(self, asked: SubqQuestion) -> list[SubqSample]:
         split = split_of(asked.question.question, self._config.validation)
-        try:
-            subqueries = [as_subquery(text) for text in asked.subqueries]
-            steps = [
-                await self._step(subquery, document)
-                for subquery, document in zip(subqueries, asked.documents, strict=True)
-            ]
-            return retrieval_samples(asked, steps, split, self._config.first)
-        except ParseError as error:
-            return str(error)
+        if await self._is_known(asked.question):
+            return no_retrieval_samples(asked, len(asked.documents), split)
+        steps = [step async for step in self._steps(asked)]
+        return retrieval_samples(asked, steps, split, self._config.first)
+
+    async def _is_known(self, question: Question) -> bool:
+        """Return whether the base model alone gives the answer."""
+        if self._base is None:
+            return False
+        answer: Answer = await acall(self._base, "answer", question.question, QuestionGraph(), (), ())
+        return not answer.abstained and exact_match(answer.text, question.answers) == 1.0
+
+    async def _steps(self, asked: SubqQuestion) -> AsyncIterator[SubqStep]:
+        """Yield the searches of a question, each with the triples of its document."""
+        question = asked.question
+        if asked.subqueries:
+            for text, document in zip(asked.subqueries, asked.documents, strict=True):
+                yield await self._step(as_subquery(text), document)
+            return
+        if self._decomposer is None:
+            raise ParseError("it comes without sub-queries, and there is no --model to write them")
+        documents = await self._decomposer.documents(question, asked.documents)
+        if not documents:
+            raise ParseError("none of its supporting documents helps, says the model")
+        searches: list[str] = []
+        for place, document in enumerate(documents):
+            searches.append(await self._decomposer.subquery(question, document, searches, documents[:place]))
+            yield await self._step(searches[-1], document)
 
     async def _step(self, subquery: str, document: Passage) -> SubqStep:
         found: Extraction = await acall(self._extractor, "extract", [document], subquery)
+        if found.failures and not found.triples:
+            raise ParseError(f"no triples of {document.title!r}: {found.failures[0].message}")
         facts = [(triple.subject, triple.predicate, triple.object) for triple in found.triples]
         return SubqStep(subquery, (document,), distinct(facts))
 
 
 def _questions(config: SubqConfig, on_bad: OnBad) -> Iterator[SubqQuestion]:
-    for file in config.musique:
-        yield from musique(file, on_bad)
-
-
-def _distinct(questions: Iterator[SubqQuestion], on_bad: OnBad) -> Iterator[SubqQuestion]:
-    """Yield each question once, by its id."""
+    """Yield each question once, by its id; its documents state the triples that are ready."""
+    ready = ready_triples(config.openie, on_bad)
+    sources = ((musique, config.musique), (hotpotqa, config.hotpotqa))
     seen = set()
-    for one in questions:
-        if (name := (one.source, one.question.id)) in seen:
-            on_bad(IngestError(f"{one.source} {one.question.id}: came before"))
-        else:
-            seen.add(name)
-            yield one
+    for read, files in sources:
+        for file in files:
+            for one in islice(read(file, on_bad), config.limit):
+                if (name := (one.source, one.question.id)) in seen:
+                    on_bad(IngestError(f"{one.source} {one.question.id}: came before"))
+                    continue
+                seen.add(name)
+                yield replace(one, documents=tuple(with_triples(document, ready) for document in one.documents))
 
 
 def _plain(value: object) -> object:
+    """Return a setting as JSON: of a path its name, of a model its name without secrets."""
     if isinstance(value, tuple):
         return [_plain(one) for one in value]
-    return value.name if isinstance(value, Path) else value
+    if isinstance(value, Path):
+        return value.name
+    return value if value is None or isinstance(value, int | float) else role_name(value)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--musique", type=Path, action="append", default=[], help="questions of MuSiQue's training part"
-    )
-    parser.add_argument("--out", type=Path, required=True, help="the samples; their card is next to them (.json)")
-    parser.add_argument("--extractor", default="offline", help="who reads the triples, as --extractor of ras-agent")
-    parser.add_argument("--triple-cache", type=Path, help="a file that stores what was read, for a later run")
-    parser.add_argument("--first", choices=get_args(First), default="question", help="what the added first search asks")
-    parser.add_argument("--validation", type=float, default=0.1, help="the share of questions to validate with")
-    parser.add_argument("--concurrency", type=int, default=8, help="how many questions are worked on at once")
+    add = parser.add_argument
+    add("--musique", type=Path, action="append", default=[], help="questions of MuSiQue's training part")
+    add("--hotpotqa", type=Path, action="append", default=[], help="questions with supporting titles; a corpus.jsonl "
+        "next to the file is read if they bring no contexts; needs --model")  # fmt: skip
+    add("--limit", type=int, help="take the first questions of each file only")
+    add("--out", type=Path, required=True, help="the samples; their card is next to them (.json)")
+    add("--model", help="picks documents and writes sub-queries: a chat model, as --planner of ras-agent")
+    add("--base-model", help="answers questions alone, as --answerer of ras-agent; --model if not given")
+    add("--extractor", default="offline", help="reads the triples, as --extractor of ras-agent")
+    add("--openie", type=Path, action="append", default=[], help="documents with triples that are ready")
+    add("--cache", type=Path, help="stores the models' replies; OUT.replies.sqlite if not given")
+    add("--triple-cache", type=Path, help="stores what a model has read, as --triple-cache of ras-agent")
+    add("--first", choices=get_args(First), default="question", help="what the added first search asks")
+    add("--validation", type=float, default=0.1, help="the share of questions to validate with")
+    add("--concurrency", type=int, default=8, help="how many questions are worked on at once")
     given = vars(parser.parse_args())
-    config = SubqConfig(**{**given, "musique": tuple(given["musique"]), "first": cast(First, given["first"])})
-    print(json.dumps(build(config)["statistics"], indent=2))
+    files = {name: tuple(given[name]) for name in ("musique", "hotpotqa", "openie")}
+    print(json.dumps(build(SubqConfig(**{**given, **files}))["statistics"], indent=2))
 
 
 if __name__ == "__main__":

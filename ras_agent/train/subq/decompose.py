@@ -1,0 +1,135 @@
+"""What a chat model does for a question without a gold decomposition: it picks documents and writes a search for each.
+
+RAS, appendix C.1 and C.2, with prompts of our own. Each reply is checked, and asked for once more if it is unusable.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+from ras_agent.errors import ParseError
+from ras_agent.eval.metrics import checkable, holds
+from ras_agent.eval.question import Question
+from ras_agent.marks import FLAGS, NONE, SUBQ
+from ras_agent.prompts import as_data, as_line, load, passage_block
+from ras_agent.records import Passage
+from ras_agent.text.canonical import canonical_key
+from ras_agent.text.names import name_spans
+from ras_agent.text.words import FUNCTION_WORDS
+from ras_agent.tools.chat.call import Reply, Request
+from ras_agent.tools.chat.client import Chat
+from ras_agent.tools.chat.dialogue import Dialogue, P, aconverse, repair, without_thinking
+from ras_agent.train.subq.label import as_subquery
+
+MOST_TOKENS = 256
+"""The most tokens of a reply, of a model that writes no thoughts."""
+
+_NUMBERS = re.compile(r"(?:[^\W\d][^\n\d:：]*[:：])?(\W*\d{1,4}(?:(?:[\s,;\[\]()]|\band\b)+\d{1,4})*\W*)")
+_LABEL = re.compile(r"(?:(?:search|next|sub-?)[ -]?)*(?:question|query|search)\s*\d*\s*[:：]\s*", re.IGNORECASE)
+
+
+class Decomposer:
+    """Picks a question's documents and writes a search for each, with a chat model."""
+
+    def __init__(self, chat: Chat) -> None:
+        self._chat = chat
+        self._pick, self._search, self._repair = load("subq-documents"), load("subq-search"), load("repair")
+
+    async def documents(self, question: Question, documents: Sequence[Passage]) -> tuple[Passage, ...]:
+        """Return the documents that the model finds necessary, in the order of the searches; none if none is.
+
+        Raises ParseError for a reply that names no documents, also the second time, and what the call raises.
+        """
+        shown = self._pick.fill(documents=passage_block(documents), question=as_data(question.question))
+
+        def read(text: str) -> tuple[Passage, ...]:
+            return tuple(documents[number - 1] for number in read_numbers(text, len(documents)))
+
+        form = f"the numbers of the documents, separated by commas, or {NONE}"
+        return await aconverse(self._chat, self._asked(Request(shown, most=MOST_TOKENS), read, form))
+
+    async def subquery(
+        self, question: Question, document: Passage, earlier: Sequence[str], found: Sequence[Passage]
+    ) -> str:
+        """Return the search that finds `document`, after the searches `earlier` have found the documents `found`.
+
+        Raises ParseError for a reply that is no such search, also the second time, and what the call raises.
+        """
+        searches = "\n".join(f"{SUBQ} {as_line(text)}" for text in earlier)
+        shown = self._search.fill(
+            searches=searches, document=passage_block([document]), question=as_data(question.question)
+        )
+        known = [question.question, *(text for passage in found for text in (passage.title, passage.text))]
+
+        def read(text: str) -> str:
+            search = read_search(text)
+            if problem := problem_of(search, question, earlier, known):
+                raise ParseError(problem)
+            return search
+
+        form = "one search question on one line"
+        return await aconverse(self._chat, self._asked(Request(shown, most=MOST_TOKENS), read, form))
+
+    def _asked(self, request: Request, read: Callable[[str], P], form: str) -> Dialogue[P]:
+        reply: Reply = yield request
+        try:
+            return read(reply.text)
+        except ParseError as error:
+            reply = yield repair(request, reply, self._repair, str(error), form)
+        return read(reply.text)
+
+
+def read_numbers(reply: str, count: int) -> tuple[int, ...]:
+    """Return the numbers from 1 to `count` that a reply lists on one line, each once; none for [NONE].
+
+    >>> read_numbers("Helpful documents: [2], [1]", 2)
+    (2, 1)
+
+    Raises ParseError for a reply that lists none, or another number.
+    """
+    text = without_thinking(reply)
+    lines = [found[1] for line in text.splitlines() if (found := _NUMBERS.fullmatch(line.strip(" \t*_`")))]
+    if not lines and re.search(NONE.live, text, FLAGS):
+        return ()
+    numbers = tuple(dict.fromkeys(map(int, re.findall(r"\d+", lines[-1])))) if lines else ()
+    if not numbers or not all(1 <= number <= count for number in numbers):
+        raise ParseError(f"it lists no numbers from 1 to {count}")
+    return numbers
+
+
+def read_search(reply: str) -> str:
+    """Return the search question of a reply: its only line, or the only line of several that asks something.
+
+    Raises ParseError for a reply without one.
+    """
+    lines = [line for line in map(str.strip, without_thinking(reply).splitlines()) if any(map(str.isalnum, line))]
+    if len(lines) != 1:
+        lines = [line for line in lines if line.rstrip("*_`\"'”’ ").endswith(("?", "？"))]
+    if len(lines) != 1:
+        raise ParseError("it is not one search question")
+    bare = re.sub(SUBQ.live, "", lines[0], flags=FLAGS).strip("*_`- ")
+    return as_subquery(_LABEL.sub("", bare, count=1))
+
+
+def problem_of(search: str, question: Question, earlier: Iterable[str], known: Sequence[str]) -> str:
+    """Return why a planner that knows the texts `known` could not ask `search` next, "" if it could."""
+    if canonical_key(search) in map(canonical_key, earlier):
+        return "it repeats an earlier search"
+    answers = [answer for answer in question.answers if checkable(answer)]
+    if holds(search, answers) and not any(holds(text, answers) for text in known):
+        return "it states what is to be found"
+    if names := unknown_names(search, known):
+        return f"nothing that is known by then names {', '.join(names)}"
+    return ""
+
+
+def unknown_names(search: str, known: Iterable[str]) -> tuple[str, ...]:
+    """Return the names in a search that have a word which is in none of the texts `known`."""
+    words = {word for text in known for word in canonical_key(text).split()}
+    names = (search[start:end] for start, end in name_spans(search))
+    return tuple(
+        name
+        for name in names
+        if not all(word in words or word in FUNCTION_WORDS for word in canonical_key(name).split())
+    )

@@ -48,27 +48,31 @@ class Preset:
     """What a preset fixes, whatever limits are given.
 
     early_stops: whether a repeated sub-query or a hop without new facts ends the loop. bounded: whether the graph is.
-    may_abstain: whether the answerer may. layout: what planner and answerer are shown. follows_any: whether a reply
-    that states no plan is the next search. from_memory: whether a plan of [NO_RETRIEVAL] leads to an answer from the
-    model's memory.
+    may_abstain: whether the answerer may. layout: what planner and answerer are shown; None for their own.
+    follows_any: whether a reply that states no plan is the next search. from_memory: whether a plan of [NO_RETRIEVAL]
+    leads to an answer from the model's memory.
     """
 
     early_stops: bool = True
     bounded: bool = True
     may_abstain: bool = True
-    layout: EvidenceLayout = "evidence"
+    layout: EvidenceLayout | None = None
     follows_any: bool = False
     from_memory: bool = False
 
     @property
     def planning(self) -> dict[str, Any]:
         """Return the options of a planner on a chat model."""
-        return {"layout": self.layout, "follows_any": self.follows_any}
+        return {"follows_any": self.follows_any, **self._shown}
 
     @property
     def answering(self) -> dict[str, Any]:
         """Return the options of an answerer."""
-        return {"may_abstain": self.may_abstain, "layout": self.layout}
+        return {"may_abstain": self.may_abstain, **self._shown}
+
+    @property
+    def _shown(self) -> dict[str, Any]:
+        return {} if self.layout is None else {"layout": self.layout}
 
     def limits(self, limits: Limits) -> Limits:
         """Return `limits` with what the preset fixes."""

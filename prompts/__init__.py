@@ -1,7 +1,15 @@
 """One text file per prompt, rendered with `load` and `fill`; the data in it is rendered by `as_data` and the blocks."""
 
 from ras_agent.marks import as_data
-from ras_agent.prompts.data import as_line, fact_block, fact_line, history_block, passage_block, text_history_block
+from ras_agent.prompts.data import (
+    as_line,
+    fact_block,
+    fact_line,
+    history_block,
+    passage_block,
+    searches_block,
+    text_history_block,
+)
 from ras_agent.prompts.templates import Prompt, Turn, fragment, load, prompt_names, render
 
 __all__ = [
@@ -17,5 +25,6 @@ __all__ = [
     "passage_block",
     "prompt_names",
     "render",
+    "searches_block",
     "text_history_block",
 ]

@@ -77,6 +77,11 @@ def history_block(
     return "\n".join(filter(None, (f"{GIVEN}\n{given}" if given else "", _chain(steps, str(FOUND), facts_of))))
 
 
+def searches_block(steps: Sequence[Step]) -> str:
+    """Render what has been asked so far, without what was found."""
+    return "\n".join(f"{SUBQ} {as_line(step.subquery)}" for step in steps)
+
+
 def text_history_block(passages: Sequence[Passage], steps: Sequence[Step]) -> str:
     """Render what has been asked and found so far as `history_block` does, with passages in place of facts.
 

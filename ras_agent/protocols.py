@@ -8,13 +8,17 @@ thread. Methods may be called from several threads at once. See ras_agent.callin
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
+from ras_agent.graph_batch import GraphBatch
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Answer, Extraction, Hit, Passage, Plan, Span, Step
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @runtime_checkable
@@ -86,4 +90,16 @@ class SpanReader(Protocol):
 
     def read(self, question: str, texts: Sequence[str]) -> list[list[Span]]:
         """Return for each text its likeliest spans, best first; none for a text without words."""
+        ...
+
+
+@runtime_checkable
+class GraphEncoder(Protocol):
+    """Turns a batch of graphs into states of their nodes."""
+
+    @property
+    def width(self) -> int: ...
+
+    def __call__(self, batch: GraphBatch) -> Tensor:
+        """Return the nodes' states, shape (N, width). Those of one graph do not depend on the others in the batch."""
         ...

@@ -37,8 +37,9 @@ StopReason = Literal[
 AnswerStyle = Literal["short", "choice", "boolean", "long", "reader"]
 """The form of an answer; "reader" is IRCoT's: reasons first, then the answer"""
 
-EvidenceLayout = Literal["evidence", "chain", "chain-of-text"]
-"""What an answerer is shown: all passages and facts; each sub-query with its facts; each sub-query with its passages"""
+EvidenceLayout = Literal["evidence", "chain", "chain-of-text", "searches"]
+"""What planner and answerer are shown as text: all passages and facts; each sub-query with its facts; each sub-query
+with its passages; each sub-query alone, for a model that reads the facts through graph tokens"""
 
 
 # ---- what is searched and found

@@ -25,6 +25,7 @@ PLUGINS: dict[str, dict[str, object]] = {
     "planner": {
         "offline": "ras_agent.tools.offline.roles:offline_planner",
         "llm": "ras_agent.tools.plan.llm:LLMPlanner",
+        "graphllm": "ras_agent.tools.graph_tokens.roles:graphllm_planner",
     },
     "extractor": {
         "offline": "ras_agent.tools.offline.roles:offline_extractor",
@@ -33,6 +34,7 @@ PLUGINS: dict[str, dict[str, object]] = {
     "answerer": {
         "offline": "ras_agent.tools.offline.roles:offline_answerer",
         "llm": "ras_agent.tools.answer.llm:LLMAnswerer",
+        "graphllm": "ras_agent.tools.graph_tokens.roles:graphllm_answerer",
     },
     "reasoner": {
         "offline": "ras_agent.tools.offline.roles:offline_reasoner",

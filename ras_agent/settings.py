@@ -87,7 +87,9 @@ class Settings(BaseModel):
     graph: str = _AGENT("ras", "The loop that finds the answer: ras, ircot, single-shot, or one of a plug-in.")
     preset: str | None = _AGENT(None, "paper: the loop as it was published.")
     layout: EvidenceLayout | None = _AGENT(
-        None, "What planner and answerer are shown of each hop; if not set, evidence, or chain with preset paper."
+        None,
+        "What planner and answerer are shown of each hop; if not set, evidence, or chain with preset paper; "
+        "searches is for models that read graph tokens.",
     )
     from_memory: bool | None = _AGENT(
         None,

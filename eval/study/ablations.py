@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from ras_agent.errors import RasError
 from ras_agent.eval.run.evaluation import Configuration
@@ -14,7 +14,6 @@ from ras_agent.eval.study.design import Choices, Design, LeftOut, extended, repl
 from ras_agent.eval.study.tables import side_by_side
 from ras_agent.graphs.from_settings import Roles, role_specs
 from ras_agent.graphs.registry import graph_spec
-from ras_agent.protocols import Answerer
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import EvidenceLayout, Extraction, Passage, Plan, Source, Step, Triple
 from ras_agent.settings import Settings
@@ -92,7 +91,8 @@ def _without_retrieval(roles: Roles) -> Roles:
 def _without_graph_tokens(roles: Roles) -> Roles:
     if not isinstance(roles.answerer, TakesGraphTokens):
         raise TypeError(f"the answerer {role_name(roles.answerer)} takes no graph tokens")
-    return replace(roles, answerer=roles.answerer.without_graph_tokens())
+    planner = roles.planner.without_graph_tokens() if isinstance(roles.planner, TakesGraphTokens) else roles.planner
+    return replace(roles, planner=planner, answerer=roles.answerer.without_graph_tokens())
 
 
 def _takes_graph_tokens(spec: str) -> bool:
@@ -149,8 +149,8 @@ class SentencesAsFacts:
 
 @runtime_checkable
 class TakesGraphTokens(Protocol):
-    """Marks an answerer that reads an encoding of the graph before its text, and can do without."""
+    """Marks a planner or an answerer that reads an encoding of the graph before its text, and can do without."""
 
-    def without_graph_tokens(self) -> Answerer:
-        """Return the same answerer, reading the graph as text alone."""
+    def without_graph_tokens(self) -> Any:
+        """Return the same role, reading the graph as text alone."""
         ...

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from ras_agent.question_graph.conflicts import conflicts_of
 from ras_agent.question_graph.merge import Entity, Readings, entities_of, facts_of, united
-from ras_agent.records import JSON, Source, Triple
+from ras_agent.records import JSON, Source, Step, Triple
 from ras_agent.text.canonical import canonical_key
 
 
@@ -94,6 +94,14 @@ class QuestionGraph:
             return groups
         seen = (tuple(fact for fact in group if fact.id not in self.shelf) for group in groups)
         return tuple(group for group in seen if len(group) > 1)
+
+    def by_subquery(self, steps: Iterable[Step]) -> tuple[tuple[Triple, ...], ...]:
+        """Return the visible facts that each hop found, first those of no hop; hops that found none are left out."""
+        steps = tuple(steps)
+        found = {name for step in steps for name in step.triple_ids}
+        given = tuple(fact for name, fact in self.by_id.items() if name not in found)
+        groups = (tuple(self.by_id[name] for name in step.triple_ids if name in self.by_id) for step in steps)
+        return tuple(filter(None, (given, *groups)))
 
     def bounded(self, max_facts: int, question: str = "", keep: Iterable[str] = ()) -> Self:
         """Return the graph with at most `max_facts` visible facts and the others on the shelf.

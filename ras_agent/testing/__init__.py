@@ -15,7 +15,14 @@ The suites are tuples of single checks too (`RETRIEVER_CHECKS`, ...), for a test
 
 from ras_agent.testing.answerers import ANSWERER_CHECKS, check_answerer
 from ras_agent.testing.conformance import Check, ConformanceError
-from ras_agent.testing.encoders import EMBEDDER_CHECKS, SPAN_READER_CHECKS, check_embedder, check_span_reader
+from ras_agent.testing.encoders import (
+    EMBEDDER_CHECKS,
+    GRAPH_ENCODER_CHECKS,
+    SPAN_READER_CHECKS,
+    check_embedder,
+    check_graph_encoder,
+    check_span_reader,
+)
 from ras_agent.testing.extractors import EXTRACTOR_CHECKS, check_extractor
 from ras_agent.testing.planners import PLANNER_CHECKS, REASONER_CHECKS, check_planner, check_reasoner
 from ras_agent.testing.retrievers import RETRIEVER_CHECKS, check_retriever
@@ -24,6 +31,7 @@ __all__ = [
     "ANSWERER_CHECKS",
     "EMBEDDER_CHECKS",
     "EXTRACTOR_CHECKS",
+    "GRAPH_ENCODER_CHECKS",
     "PLANNER_CHECKS",
     "REASONER_CHECKS",
     "RETRIEVER_CHECKS",
@@ -33,6 +41,7 @@ __all__ = [
     "check_answerer",
     "check_embedder",
     "check_extractor",
+    "check_graph_encoder",
     "check_planner",
     "check_reasoner",
     "check_retriever",

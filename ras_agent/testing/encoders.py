@@ -1,10 +1,14 @@
-"""The contracts of embedders and span readers, the models that turn text into numbers."""
+"""The contracts of embedders, span readers and graph encoders, the models that turn text and graphs into numbers."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from ras_agent.protocols import Embedder, SpanReader
+from ras_agent.arrays import Floats
+from ras_agent.graph_batch import GraphBatch, GraphFeatures
+from ras_agent.protocols import Embedder, GraphEncoder, SpanReader
 from ras_agent.testing.conformance import Check, demand, is_named, promise, run_checks, same_in_threads
 
 TEXTS = (
@@ -21,6 +25,7 @@ TOLERANCE = 1e-4
 
 _embedding: list[Check] = []
 _reading: list[Check] = []
+_graph_encoding: list[Check] = []
 
 
 def check_embedder(embedder: Embedder) -> None:
@@ -132,3 +137,87 @@ def gives_threads_the_same_spans(reader: SpanReader) -> None:
 
 EMBEDDER_CHECKS: tuple[Check, ...] = tuple(_embedding)
 SPAN_READER_CHECKS: tuple[Check, ...] = tuple(_reading)
+
+
+# ---- graph encoders
+
+
+def check_graph_encoder(encoder: GraphEncoder, input_width: int) -> None:
+    """Run the suite of graph encoders on one that reads vectors with `input_width` numbers, and is not in training.
+
+    Raises ConformanceError.
+    """
+    run_checks((encoder, input_width), GRAPH_ENCODER_CHECKS, "the graph encoder")
+
+
+def _graph(seed: int, nodes: int, ends: Sequence[tuple[int, int]], width: int) -> GraphFeatures:
+    """Return a graph of one sub-graph with random vectors."""
+    draw = np.random.default_rng(seed)
+    return GraphFeatures(
+        draw.normal(size=(nodes, width)).astype(np.float32),
+        draw.normal(size=(len(ends), width)).astype(np.float32),
+        np.array(ends, dtype=np.int64).reshape(-1, 2).T,
+        np.zeros(nodes, dtype=np.int64),
+    )
+
+
+def _graphs(width: int) -> list[GraphFeatures]:
+    """Return a chain, an empty graph, one node without edges, two parts without a way between them, and a loop."""
+    return [
+        _graph(1, 3, [(0, 1), (1, 2)], width),
+        _graph(2, 0, [], width),
+        _graph(3, 1, [], width),
+        _graph(4, 5, [(0, 1), (2, 3), (3, 4), (2, 3)], width),
+        _graph(5, 2, [(0, 0), (0, 1)], width),
+    ]
+
+
+def _states(encoder: GraphEncoder, graphs: Sequence[GraphFeatures], width: int) -> Floats:
+    return np.asarray(encoder(GraphBatch.of(graphs, width)).detach().cpu().float().numpy())
+
+
+@promise(_graph_encoding)
+def gives_a_finite_state_for_each_node(subject: tuple[GraphEncoder, int]) -> None:
+    encoder, width = subject
+    states = _states(encoder, _graphs(width), width)
+    demand(states.shape == (11, encoder.width), f"11 nodes have states of the shape {states.shape}")
+    demand(np.isfinite(states).all(), "a state is not finite")
+
+
+@promise(_graph_encoding)
+def gives_no_states_for_empty_graphs(subject: tuple[GraphEncoder, int]) -> None:
+    encoder, width = subject
+    empty = _graph(2, 0, [], width)
+    for graphs in ([], [empty], [empty, empty]):
+        demand(_states(encoder, graphs, width).shape == (0, encoder.width), f"{len(graphs)} empty graphs have states")
+
+
+@promise(_graph_encoding)
+def gives_a_graph_the_same_states_in_any_company(subject: tuple[GraphEncoder, int]) -> None:
+    encoder, width = subject
+    graphs = _graphs(width)
+    together, alone = _states(encoder, graphs, width), [_states(encoder, [graph], width) for graph in graphs]
+    away = float(np.abs(together - np.concatenate(alone)).max())
+    demand(away < TOLERANCE, f"states differ by {away} between a batch and each graph alone")
+
+
+@promise(_graph_encoding)
+def gives_nodes_their_states_in_any_order(subject: tuple[GraphEncoder, int]) -> None:
+    encoder, width = subject
+    graph = _graphs(width)[3]
+    order = np.array([4, 2, 0, 3, 1])
+    place = np.argsort(order)
+    shuffled = GraphFeatures(graph.nodes[order], graph.edges, place[graph.edge_index], graph.group)
+    away = float(np.abs(_states(encoder, [graph], width)[order] - _states(encoder, [shuffled], width)).max())
+    demand(away < TOLERANCE, f"states differ by {away} when the nodes are in another order")
+
+
+@promise(_graph_encoding)
+def is_changed_by_an_edge(subject: tuple[GraphEncoder, int]) -> None:
+    encoder, width = subject
+    with_edge, without = _graph(6, 2, [(0, 1)], width), _graph(6, 2, [], width)
+    changed = np.abs(_states(encoder, [with_edge], width) - _states(encoder, [without], width)).max()
+    demand(changed > TOLERANCE, "a graph has the same states with and without its only edge")
+
+
+GRAPH_ENCODER_CHECKS: tuple[Check, ...] = tuple(_graph_encoding)

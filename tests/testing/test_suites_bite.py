@@ -14,6 +14,7 @@ from ras_agent.testing import (
     check_answerer,
     check_embedder,
     check_extractor,
+    check_graph_encoder,
     check_planner,
     check_reasoner,
     check_retriever,
@@ -157,6 +158,25 @@ def test_a_span_reader_that_points_past_the_text_is_refused() -> None:
 
     with pytest.raises(ConformanceError, match="points inside the text best span first"):
         check_span_reader(Reader())
+
+
+def test_a_graph_encoder_that_mixes_its_batch_or_passes_over_edges_is_refused() -> None:
+    torch = pytest.importorskip("torch")
+
+    class Encoder:
+        width = 4
+
+        def __init__(self, mixed: float) -> None:
+            self.mixed = mixed
+
+        def __call__(self, batch: Any) -> Any:
+            rows = batch.nodes[:, :4] if len(batch.nodes) else torch.zeros(0, 4)
+            return rows + self.mixed * rows.sum() if len(rows) else rows
+
+    with pytest.raises(ConformanceError, match="in any company"):
+        check_graph_encoder(Encoder(0.1), 6)
+    with pytest.raises(ConformanceError, match="breaks 1 of 5 promises:\n  is changed by an edge"):
+        check_graph_encoder(Encoder(0.0), 6)
 
 
 def test_a_wrong_asynchronous_twin_is_found() -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from ras_agent.marks import NUMBER, number_text
-from ras_agent.prompts import fact_block, history_block, passage_block, text_history_block
+from ras_agent.prompts import fact_block, history_block, passage_block, searches_block, text_history_block
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Citation, EvidenceLayout, Passage, Source, Step, Triple
 from ras_agent.text.overlap import best_sentence, sentences_of, support
@@ -58,24 +58,26 @@ def read_citations(text: str, passage_ids: Mapping[int, str]) -> Cited:
 class NumberedEvidence:
     """Holds passages, numbered from 1, then facts. `unshown` passages have no number, but facts may come from them.
 
-    chain: the hops; if there are any, what they found is shown behind their sub-queries.
+    chain: the hops; if there are any, what they found is shown behind their sub-queries. in_text: whether passages and
+    facts are shown at all; if not, none of their numbers can be cited.
     """
 
     passages: tuple[Passage, ...] = ()
     facts: tuple[Triple, ...] = ()
     unshown: tuple[Passage, ...] = ()
     chain: tuple[Step, ...] = ()
+    in_text: bool = True
 
     @classmethod
     def laid_out(
         cls, layout: EvidenceLayout, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]
     ) -> Self:
         """Number the evidence in the order in which `layout` shows it."""
-        if layout == "chain":
+        if layout in ("chain", "searches"):
             found = dict.fromkeys(fact_id for step in steps for fact_id in step.triple_ids)
             given = (fact for fact in graph.facts if fact.id not in found)
             chained = (graph.by_id[fact_id] for fact_id in found if fact_id in graph.by_id)
-            return cls((), (*given, *chained), tuple(passages), tuple(steps))
+            return cls((), (*given, *chained), tuple(passages), tuple(steps), layout == "chain")
         if layout == "chain-of-text":
             return cls(tuple(passages), (), (), tuple(steps))
         return cls(tuple(passages), graph.facts)
@@ -93,6 +95,8 @@ class NumberedEvidence:
 
     def block(self) -> str:
         """Render the evidence for a prompt; "" for none."""
+        if not self.in_text:
+            return searches_block(self.chain)
         if self.chain and self.passages:
             return text_history_block(self.passages, self.chain)
         if self.chain and self.facts:
@@ -103,10 +107,15 @@ class NumberedEvidence:
 
     def frame(self) -> str:
         """Render what is shown around the evidence, whatever that is; "" for nothing."""
+        if not self.in_text:
+            return self.block()
         return history_block(QuestionGraph(), self.chain, repeated=True) if self.chain else ""
 
     def passage_ids(self) -> dict[int, str]:
         """Map each citable number to a passage: the passage itself, or the given one that the fact was read in."""
+        return self._passages_behind() if self.in_text else {}
+
+    def _passages_behind(self) -> dict[int, str]:
         behind = {number: passage.id for number, passage in enumerate(self.passages, start=1)}
         ranks = self._ranks()
         for number, fact in enumerate(self.facts, start=len(self.passages) + 1):
@@ -121,7 +130,7 @@ class NumberedEvidence:
         A citation quotes the place where the first cited fact of its passage was read. If no fact of it is cited, it
         quotes the sentence that shares most with answer and question.
         """
-        behind = self.passage_ids()
+        behind = self._passages_behind()
         cited: dict[str, list[Triple]] = {}
         for number in numbers:
             facts = cited.setdefault(behind[number], [])
@@ -155,7 +164,7 @@ class NumberedEvidence:
 
     def _supporting_facts(self, answer: str, question: str) -> list[int]:
         """Return the numbers of the facts of at most two passages that share most with answer and question."""
-        behind = self.passage_ids()
+        behind = self._passages_behind()
         scored = sorted(
             (-support(f"{fact.subject} {fact.predicate} {fact.object}", (answer, question)), number)
             for number, fact in enumerate(self.facts, start=1)

@@ -43,7 +43,8 @@ class LLMAnswerer:
     style: the form of the answer: "short", "choice" (a label), "boolean", "long", or "reader" (reasons first, as
         IRCoT's reader does).
     layout: what the model is shown: "evidence" is all passages and facts; "chain" is RAS's input (eq. 8), each
-        sub-query with all its facts and no passages; "chain-of-text" has the passages in place of the facts.
+        sub-query with all its facts and no passages; "chain-of-text" has the passages in place of the facts;
+        "searches" shows the sub-queries alone, to a model that reads the facts through graph tokens.
     few_shot: whether worked examples come before the question.
     may_abstain: whether the model may say that the evidence does not hold the answer. If not, its reply is the answer,
         whatever its form.
@@ -113,7 +114,7 @@ class LLMAnswerer:
         if passages and not grounded:
             return Answer(_NOTHING_TO_SHOW, abstained=True)
         instructions = self._on_evidence if grounded else self._from_memory
-        tokens, left_out = _TokenStream(), ""
+        tokens, left_out, by_subquery = _TokenStream(), "", graph.by_subquery(steps)
 
         def prompt(block: str) -> tuple[Turn, ...]:
             return self._prompt.fill(
@@ -130,6 +131,8 @@ class LLMAnswerer:
 
         def render(room: int) -> Request:
             nonlocal evidence, left_out
+            if not everything.in_text:
+                return Request(prompt(everything.block()), on_text if streaming() else None, graph=by_subquery)
             room -= estimate_turns(prompt(everything.frame()))
             ranked = partial(evidence_by_use, question, graph, everything.passages, steps)
             parts = (everything.facts, everything.passages)
@@ -142,7 +145,7 @@ class LLMAnswerer:
                     f"{self._chat.window:,} tokens; shorten them, or set context_window if the window is larger"
                 )
             evidence, left_out = everything.showing(shown.facts, shown.passages), shown.left_out
-            return Request(prompt(evidence.block()), on_text if streaming() else None)
+            return Request(prompt(evidence.block()), on_text if streaming() else None, graph=by_subquery)
 
         request, reply = yield from fitted(self._chat, self._most, render)
         failures = [_failure(did_not_fit(left_out, self._chat.window))] if left_out else []
@@ -195,6 +198,7 @@ _SHOWN: dict[EvidenceLayout, str] = {
     "evidence": "answer-from-evidence",
     "chain": "answer-from-chain",
     "chain-of-text": "answer-from-text",
+    "searches": "answer-from-graph",
 }
 
 

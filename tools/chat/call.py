@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ras_agent.prompts import Turn
+from ras_agent.records import Triple
 from ras_agent.tools.chat.http import BrokenReply, RefusedReply
 from ras_agent.tools.chat.models import answering_model
 from ras_agent.tools.chat.retry import causes
@@ -29,12 +30,14 @@ class Request:
     """Holds what is sent.
 
     on_text: called with the whole reply so far whenever more of it arrives. most: the tokens that the reply may have;
-    None for no limit. A model that writes thoughts has none either: they would use it up.
+    None for no limit. A model that writes thoughts has none either: they would use it up. graph: the facts of each
+    sub-query, for a model that reads them through soft tokens; others know only what the turns show.
     """
 
     turns: tuple[Turn, ...]
     on_text: Callable[[str], None] | None = None
     most: int | None = None
+    graph: tuple[tuple[Triple, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +84,10 @@ def ask(model: Any, request: Request, wanted: Callable[[], bool]) -> Any:
     """Return the model's message. It is streamed if the request has `on_text`, as long as `wanted` says so."""
     with _malformed_replies_named(model):
         if request.on_text is None:
-            return model.invoke(_messages(request))
+            return model.invoke(_messages(request), **graph_of(model, request))
         gathered = _Gathered(request.on_text)
         try:
-            for chunk in model.stream(_messages(request)):
+            for chunk in model.stream(_messages(request), **graph_of(model, request)):
                 if not wanted():
                     break
                 gathered.add(chunk)
@@ -92,7 +95,7 @@ def ask(model: Any, request: Request, wanted: Callable[[], bool]) -> Any:
         except ValueError as error:
             if _NO_STREAM not in str(error):
                 raise
-        message = model.invoke(_messages(request))
+        message = model.invoke(_messages(request), **graph_of(model, request))
         request.on_text(_text_of(message))
         return message
 
@@ -116,16 +119,16 @@ async def aask(model: Any, request: Request) -> Any:
 async def _aask_once(model: Any, request: Request) -> Any:
     with _malformed_replies_named(model):
         if request.on_text is None:
-            return await model.ainvoke(_messages(request))
+            return await model.ainvoke(_messages(request), **graph_of(model, request))
         gathered = _Gathered(request.on_text)
         try:
-            async for chunk in model.astream(_messages(request)):
+            async for chunk in model.astream(_messages(request), **graph_of(model, request)):
                 gathered.add(chunk)
             return gathered.message()
         except ValueError as error:
             if _NO_STREAM not in str(error):
                 raise
-        message = await model.ainvoke(_messages(request))
+        message = await model.ainvoke(_messages(request), **graph_of(model, request))
         request.on_text(_text_of(message))
         return message
 
@@ -159,6 +162,13 @@ def reply_in(message: Any, seconds: float, model: Any) -> Reply:
         cached_tokens=_count((usage.get("input_token_details") or {}).get("cache_read")),
         seconds=seconds,
     )
+
+
+def graph_of(model: Any, request: Request) -> dict[str, Any]:
+    """Return the argument by which a model gets the request's graph; none for a model that reads text alone."""
+    models = chat_models_in(model)
+    reads = bool(models) and all(getattr(one, "reads_graphs", False) is True for one in models)
+    return {"graph": request.graph} if reads else {}
 
 
 def _text_of(message: Any) -> str:

@@ -20,7 +20,7 @@ from ras_agent.errors import BudgetExceeded, ModelCallError, ModelRefused, Promp
 from ras_agent.records import Call
 from ras_agent.settings import Settings
 from ras_agent.tools.chat.cache import ReplyCache, ReplySlot, SingleFlight
-from ras_agent.tools.chat.call import Reply, Request, aask, ask, reply_in
+from ras_agent.tools.chat.call import Reply, Request, aask, ask, graph_of, reply_in
 from ras_agent.tools.chat.counting import USUAL_REPLY, uncounted
 from ras_agent.tools.chat.limits import Booking, Clock, Deadline, Limiter, Rates, TooLate, shared_limiter
 from ras_agent.tools.chat.models import (
@@ -246,9 +246,7 @@ class Chat:
         return reply
 
     def _try(self, request: Request, deadline: Deadline) -> Reply:
-        with self.limiter.hold(
-            estimate_turns(request.turns) + (request.most or USUAL_REPLY), deadline.left()
-        ) as booking:
+        with self.limiter.hold(_estimated_tokens(request), deadline.left()) as booking:
             started = time.perf_counter()
             with uncounted():
                 try:
@@ -259,9 +257,7 @@ class Chat:
             return _booked(reply_in(message, time.perf_counter() - started, self.model), booking)
 
     async def _atry(self, request: Request, deadline: Deadline) -> Reply:
-        async with self.limiter.ahold(
-            estimate_turns(request.turns) + (request.most or USUAL_REPLY), deadline.left()
-        ) as booking:
+        async with self.limiter.ahold(_estimated_tokens(request), deadline.left()) as booking:
             started = time.perf_counter()
             with uncounted():
                 try:
@@ -317,8 +313,10 @@ class Chat:
 
     def _slot(self, request: Request) -> ReplySlot:
         assert self._cache is not None
-        limit = {} if request.most is None else {"most": request.most}
-        return self._cache.slot(sampling_parameters(self.model) | limit, request.turns)
+        more: dict[str, Any] = {} if request.most is None else {"most": request.most}
+        if given := graph_of(self.model, request):
+            more["graph"] = [list(map(str, facts)) for facts in given["graph"]]
+        return self._cache.slot(sampling_parameters(self.model) | more, request.turns)
 
     def _retry_options(self, deadline: Deadline) -> dict[str, Any]:
         policy = self._retry
@@ -393,6 +391,11 @@ def as_chat(model: object, settings: ChatSettings | None = None) -> Chat:
             f"got {type(model)}"
         )
     return Chat(model, settings=settings)
+
+
+def _estimated_tokens(request: Request) -> int:
+    """Estimate the tokens of a request and its reply."""
+    return estimate_turns(request.turns) + (request.most or USUAL_REPLY)
 
 
 def _booked(reply: Reply, booking: Booking) -> Reply:

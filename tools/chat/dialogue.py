@@ -86,9 +86,8 @@ def repair(request: Request, reply: Reply, prompt: Prompt, problem: str, form: s
     Of a long reply the beginning is shown.
     """
     shown = cut_to_tokens(without_thinking(reply.text).strip(), SHOWN_TOKENS) or "(no text)"
-    return Request(
-        (*request.turns, Turn("assistant", shown), *prompt.fill(problem=problem, form=form)), most=request.most
-    )
+    turns = (*request.turns, Turn("assistant", shown), *prompt.fill(problem=problem, form=form))
+    return Request(turns, most=request.most, graph=request.graph)
 
 
 def converse(chat: Chat, dialogue: Dialogue[T]) -> T:

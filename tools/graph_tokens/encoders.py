@@ -7,16 +7,14 @@ node is normalised by itself, so that a graph's states do not depend on the grap
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, Self, cast, runtime_checkable
+from typing import Literal, cast
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from ras_agent.errors import MissingExtra, SettingsError
-from ras_agent.tools.graph_tokens.features import GraphFeatures
+from ras_agent.graph_batch import GraphBatch
 
 EncoderKind = Literal["graph-transformer", "gat", "gcn"]
 _KINDS: tuple[EncoderKind, ...] = ("graph-transformer", "gat", "gcn")
@@ -41,46 +39,6 @@ class EncoderConfig:
             raise SettingsError(f"unknown graph encoder {self.kind!r}; known: {', '.join(_KINDS)}")
         if min(self.layers, self.heads, self.width, self.input) < 1 or self.width % self.heads:
             raise SettingsError(f"an encoder's numbers are at least 1 and its heads divide its width, got {self}")
-
-
-@dataclass(frozen=True, slots=True)
-class GraphBatch:
-    """Joins several graphs for one pass of an encoder.
-
-    nodes: (N, d). edges: (E, d). edge_index: (2, E), sources above targets. group: (N,), the sub-graph of each node,
-    counted over all graphs. graph: (G,), the graph of each sub-graph. size: the number B of graphs, with empty ones.
-    """
-
-    nodes: Tensor
-    edges: Tensor
-    edge_index: Tensor
-    group: Tensor
-    graph: Tensor
-    size: int
-
-    @classmethod
-    def of(cls, graphs: Sequence[GraphFeatures], width: int, device: torch.device | str = "cpu") -> Self:
-        """Join graphs whose vectors have `width` numbers."""
-        joined = GraphFeatures.joined(graphs, width)
-        owner = np.repeat(np.arange(len(graphs)), [graph.groups for graph in graphs])
-
-        def moved(array: object) -> Tensor:
-            return torch.as_tensor(array).to(device)
-
-        nodes, edges = moved(joined.nodes), moved(joined.edges)
-        return cls(nodes, edges, moved(joined.edge_index), moved(joined.group), moved(owner), len(graphs))
-
-
-@runtime_checkable
-class GraphEncoder(Protocol):
-    """Turns a batch of graphs into states of their nodes. ras_agent.testing.check_graph_encoder states its contract."""
-
-    @property
-    def width(self) -> int: ...
-
-    def __call__(self, batch: GraphBatch) -> Tensor:
-        """Return the nodes' states, shape (N, width). A graph's do not depend on the other graphs of the batch."""
-        ...
 
 
 class MessagePassing(nn.Module):

@@ -1,17 +1,15 @@
-"""What an encoder reads of a graph: a vector for each node's text and each edge's, and which nodes the edges join."""
+"""The features of graphs: a vector for each node's text and each edge's, and which nodes the edges join."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from threading import Lock
-from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 
 from ras_agent.arrays import Floats
+from ras_agent.graph_batch import GraphFeatures
 from ras_agent.protocols import Embedder
 from ras_agent.text.canonical import canonical_key
 
@@ -19,41 +17,6 @@ Fact = tuple[str, str, str]
 """Subject, predicate and object of a fact, as texts."""
 
 _MOST_TEXTS = 50_000  # of width 384 these are 77 MB
-
-
-@dataclass(frozen=True, slots=True)
-class GraphFeatures:
-    """Holds one graph, which may fall into sub-graphs, as arrays.
-
-    nodes: (N, d) float32. edges: (E, d) float32. edge_index: (2, E) int64, sources above targets. group: (N,) int64,
-    the sub-graph of each node, counted from 0; no edge joins two of them, and none is empty.
-    """
-
-    nodes: Floats
-    edges: Floats
-    edge_index: npt.NDArray[np.int64]
-    group: npt.NDArray[np.int64]
-
-    @property
-    def groups(self) -> int:
-        """Return the number of sub-graphs."""
-        return int(self.group.max()) + 1 if len(self.group) else 0
-
-    @classmethod
-    def joined(cls, graphs: Sequence[Self], width: int) -> Self:
-        """Return the graph whose sub-graphs are those of `graphs`, whose vectors have `width` numbers."""
-        graphs = [graph for graph in graphs if len(graph.nodes)]
-        nodes = np.cumsum([0, *(len(graph.nodes) for graph in graphs)])
-        groups = np.cumsum([0, *(graph.groups for graph in graphs)])
-        no_vectors, no_ids = np.empty((0, width), np.float32), np.empty(0, np.int64)
-        index = [graph.edge_index + first for graph, first in zip(graphs, nodes[:-1], strict=True)]
-        group = [graph.group + first for graph, first in zip(graphs, groups[:-1], strict=True)]
-        return cls(
-            np.concatenate([no_vectors, *(graph.nodes for graph in graphs)]),
-            np.concatenate([no_vectors, *(graph.edges for graph in graphs)]),
-            np.concatenate([np.empty((2, 0), np.int64), *index], axis=1),
-            np.concatenate([no_ids, *group]),
-        )
 
 
 class GraphVectors:

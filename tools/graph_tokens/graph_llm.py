@@ -19,18 +19,17 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from ras_agent.errors import MissingExtra, SettingsError, WeightsError
+from ras_agent.graph_batch import GraphBatch, GraphFeatures
 from ras_agent.prompts import Turn
 from ras_agent.records import EvidenceLayout
 from ras_agent.tools.embed.embedders import resolve_embedder
-from ras_agent.tools.graph_tokens.encoders import EncoderConfig, GraphBatch, build_encoder, pool
-from ras_agent.tools.graph_tokens.features import GraphFeatures, GraphVectors
+from ras_agent.tools.graph_tokens.encoders import EncoderConfig, build_encoder, pool
+from ras_agent.tools.graph_tokens.features import GraphVectors
 
 Tuning = Literal["frozen", "lora", "full"]
 
 CONFIG, GRAPH_WEIGHTS = "config.json", "graph_tokens.safetensors"
-ADAPTER, LANGUAGE_MODEL, PROMPTS = "adapter", "language_model", "prompts"
-"""What a GraphLLM's folder holds; `prompts` are those it was trained with."""
-
+ADAPTER, LANGUAGE_MODEL = "adapter", "language_model"
 _IGNORED = -100  # the label of a token that the loss passes over
 
 
@@ -54,7 +53,7 @@ class GraphLLMConfig:
     projector: the hidden width of the projector.
     text_tokens: the longest prompt, in tokens; its beginning is cut off.
     embedder: whose vectors the encoder reads.
-    layout: how planner and answerer show the question's graph as text.
+    layout: how planner and answerer show the question's graph as text; "searches" leaves it to the graph tokens.
     """
 
     language_model: str

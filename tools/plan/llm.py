@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ras_agent.budget import current_ledger
 from ras_agent.errors import ParseError
-from ras_agent.prompts import Turn, as_data, history_block, load, text_history_block
+from ras_agent.prompts import Turn, as_data, history_block, load, searches_block, text_history_block
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.usefulness import evidence_by_use
 from ras_agent.records import EvidenceLayout, Passage, Plan, Step, Triple
@@ -32,7 +32,7 @@ class LLMPlanner:
     few_shot: whether worked examples come before the question.
     task: a task's own instruction, shown above the question.
     layout: what the history shows of each search: "evidence" is the facts that no earlier one found; "chain" is all
-        its facts, as in RAS (eq. 2); "chain-of-text" is its passages.
+        its facts, as in RAS (eq. 2); "chain-of-text" is its passages; "searches" is nothing but the search.
     follows_any: whether a reply that states no move, after the second try, is the next search, as in RAS's code.
     prompts_dir: a folder whose files override the packaged prompts (plan, plan-few-shot, repair).
     """
@@ -72,20 +72,27 @@ class LLMPlanner:
         evidence = Evidence()
         in_text, repeated = self._layout == "chain-of-text", self._layout == "chain"
         found = {hit.passage.id: hit.passage for step in steps for hit in step.hits} if in_text else {}
-        facts, passages = () if in_text else graph.facts, tuple(found.values())
+        bare = self._layout == "searches"
+        facts, passages = () if in_text or bare else graph.facts, tuple(found.values())
+        by_subquery = graph.by_subquery(steps)
         times = Counter(name for step in steps for name in step.triple_ids) if repeated else Counter[str]()
         times.update(hit.passage.id for step in steps for hit in step.hits)
 
         def prompt(facts: Sequence[Triple], passages: Sequence[Passage]) -> tuple[Turn, ...]:
             known = graph if len(facts) == len(graph) else QuestionGraph(tuple(facts))
-            history = text_history_block(passages, steps) if in_text else history_block(known, steps, repeated=repeated)
+            if bare:
+                history = searches_block(steps)
+            elif in_text:
+                history = text_history_block(passages, steps)
+            else:
+                history = history_block(known, steps, repeated=repeated)
             return self._prompt.fill(history=history, task=self._task, question=as_data(question))
 
         def render(room: int) -> Request:
             nonlocal evidence
             ranked = partial(evidence_by_use, question, graph, passages, steps)
             evidence = fit(facts, passages, room - estimate_turns(prompt((), ())), ranked, steps, times)
-            return Request(prompt(evidence.facts, evidence.passages))
+            return Request(prompt(evidence.facts, evidence.passages), graph=by_subquery)
 
         request, reply = yield from fitted(self._chat, MOST_TOKENS, render)
         if evidence.left_out:

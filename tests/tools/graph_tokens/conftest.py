@@ -1,0 +1,28 @@
+"""A small GraphLLM of each kind, and the facts of a question."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ras_agent.records import Source, Triple
+
+LEITH = Triple("Water of Leith", "flows through", "Edinburgh", (Source("p2"),))
+BELL = Triple("Alexander Graham Bell", "was born in", "Edinburgh", (Source("p1"),))
+
+
+@pytest.fixture
+def graph_llm(tiny_llm: Path) -> Callable[..., Any]:
+    """Return a function that makes a GraphLLM with new weights; its arguments are those of its configuration."""
+
+    def make(seed: int = 0, **config: Any) -> Any:
+        from ras_agent.tools.graph_tokens.encoders import EncoderConfig
+        from ras_agent.tools.graph_tokens.graph_llm import GraphLLM, GraphLLMConfig
+
+        config = {"encoder": EncoderConfig(layers=2, heads=2, width=32), "projector": 64, **config}
+        return GraphLLM.new(GraphLLMConfig(str(tiny_llm), **config), seed)
+
+    return make

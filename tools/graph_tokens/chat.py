@@ -1,0 +1,115 @@
+"""A GraphLLM as a chat model of LangChain: it takes messages, and beside them the facts of a question's graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from math import inf
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from langchain_core.callbacks import CallbackManagerForLLMRun
+from langchain_core.language_models.chat_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages.ai import UsageMetadata
+from langchain_core.outputs import ChatGeneration, ChatResult
+from pydantic import PrivateAttr
+
+from ras_agent.budget import current_ledger
+from ras_agent.errors import MissingExtra
+from ras_agent.prompts import Turn
+from ras_agent.records import Triple
+
+if TYPE_CHECKING:
+    from ras_agent.tools.graph_tokens.graph_llm import GraphLLM
+
+_ROLES: dict[str, Literal["system", "user", "assistant"]] = {"system": "system", "human": "user", "ai": "assistant"}
+_MOST_TOKENS = 512
+
+
+class GraphLLMChat(BaseChatModel):
+    """Runs a GraphLLM in this process.
+
+        chat = GraphLLMChat.in_folder("/path")
+        chat.invoke("Who was born where?", graph=[[Triple("Bell", "was born in", "Edinburgh")]])
+
+    model: the folder, which is its name. max_tokens: of a reply. timeout: seconds of a reply. reads_graphs: whether the
+    graph tokens are read; if not, the model sees the text alone. Calls are made one after another: for many users at
+    once, put the language model behind vLLM.
+    """
+
+    model: str
+    max_tokens: int = _MOST_TOKENS
+    temperature: float = 0.0
+    timeout: float | None = None
+    reads_graphs: bool = True
+    _graph_llm: Any = PrivateAttr()
+    _lock: Any = PrivateAttr()
+
+    def __init__(self, graph_llm: GraphLLM, model: str = "graphllm", **options: Any) -> None:
+        """Wrap a GraphLLM under a name."""
+        fields = {"model": model, "profile": {"max_input_tokens": graph_llm.window}, **options}
+        super().__init__(**fields)
+        self._graph_llm, self._lock = graph_llm, Lock()
+
+    @classmethod
+    def in_folder(cls, folder: str | Path, **options: Any) -> GraphLLMChat:
+        """Load the GraphLLM in a folder, on a GPU if there is one; it is loaded once for all who use it.
+
+        Raises WeightsError for a folder without one, MissingExtra without the packages of the extra `llm`.
+        """
+        graph_llm, lock = _loaded(Path(folder).expanduser().resolve())
+        chat = cls(graph_llm, str(folder), **options)
+        chat._lock = lock
+        return chat
+
+    @property
+    def graph_llm(self) -> GraphLLM:
+        """Return the GraphLLM."""
+        return cast("GraphLLM", self._graph_llm)
+
+    @property
+    def _llm_type(self) -> str:
+        return "graphllm"
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        graph: Iterable[Sequence[Triple]] = (),
+        **kwargs: Any,
+    ) -> ChatResult:
+        """Reply to messages. graph: the facts of each sub-query. stop: not supported, the model ends its replies."""
+        turns = [Turn(_ROLES.get(message.type, "user"), str(message.text)) for message in messages]
+        features = self.graph_llm.vectors.of_steps(map(_texts, graph)) if self.reads_graphs else None
+        seconds = min(self.timeout or inf, current_ledger().seconds_left())
+        with self._lock:  # a model that generates in two threads at once would need the memory twice
+            (made,) = self.graph_llm.generate(
+                [turns], [features], self.max_tokens, self.temperature, None if seconds == inf else seconds
+            )
+        total = made.input_tokens + made.output_tokens
+        message = AIMessage(
+            made.text,
+            usage_metadata=UsageMetadata(
+                input_tokens=made.input_tokens, output_tokens=made.output_tokens, total_tokens=total
+            ),
+            response_metadata={"finish_reason": "length" if made.truncated else "stop", "model_name": self.model},
+        )
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
+
+def _texts(facts: Sequence[Triple]) -> list[tuple[str, str, str]]:
+    return [(fact.subject, fact.predicate, fact.object) for fact in facts]
+
+
+@cache
+def _loaded(folder: Path) -> tuple[GraphLLM, Lock]:
+    try:
+        import torch
+
+        from ras_agent.tools.graph_tokens.graph_llm import GraphLLM
+    except ImportError as error:
+        raise MissingExtra("a GraphLLM", "llm") from error
+    return GraphLLM.load(folder).to("cuda" if torch.cuda.is_available() else "cpu"), Lock()

@@ -1,0 +1,95 @@
+"""GraphLLM as planner and answerer: the roles on a chat model, whose model also reads the graph through soft tokens."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Self
+
+from ras_agent.records import AnswerStyle, EvidenceLayout
+from ras_agent.tools.answer.llm import LLMAnswerer
+from ras_agent.tools.chat.client import Chat, ChatSettings
+from ras_agent.tools.graph_tokens.chat import GraphLLMChat
+from ras_agent.tools.plan.llm import LLMPlanner
+
+_PROMPTS = "prompts"  # in a GraphLLM's folder: those it was trained with
+
+
+class GraphLLMPlanner(LLMPlanner):
+    """Plans with a GraphLLM (RAS, eq. 2). The options are LLMPlanner's."""
+
+    def __init__(self, model: GraphLLMChat, *, settings: ChatSettings | None = None, **options: Any) -> None:
+        super().__init__(_chat(model, settings), **_defaults(model, options))
+        self._made_of = (model, {"settings": settings, **options})
+
+    def without_graph_tokens(self) -> Self:
+        """Return the same planner, reading the graph as text alone."""
+        model, options = self._made_of
+        return type(self)(model.model_copy(update={"reads_graphs": False}), **options)
+
+
+class GraphLLMAnswerer(LLMAnswerer):
+    """Answers with a GraphLLM (RAS, eq. 8). The options are LLMAnswerer's."""
+
+    def __init__(self, model: GraphLLMChat, *, settings: ChatSettings | None = None, **options: Any) -> None:
+        super().__init__(_chat(model, settings), **_defaults(model, options))
+        self._made_of = (model, {"settings": settings, **options})
+
+    def without_graph_tokens(self) -> Self:
+        """Return the same answerer, reading the graph as text alone."""
+        model, options = self._made_of
+        return type(self)(model.model_copy(update={"reads_graphs": False}), **options)
+
+
+def graphllm_planner(
+    folder: str,
+    *,
+    settings: ChatSettings | None = None,
+    prompts_dir: str | Path | None = None,
+    few_shot: bool = False,
+    task: str = "",
+    layout: EvidenceLayout | None = None,
+    follows_any: bool = False,
+) -> GraphLLMPlanner:
+    """Return the planner "graphllm:FOLDER". Without a layout and prompts of the caller's it has those of its training.
+
+    Raises WeightsError for a folder without a GraphLLM, MissingExtra without the packages of the extra `llm`.
+    """
+    options: dict[str, Any] = {"prompts_dir": prompts_dir, "few_shot": few_shot, "task": task, "layout": layout}
+    return GraphLLMPlanner(_model(folder, settings), settings=settings, follows_any=follows_any, **options)
+
+
+def graphllm_answerer(
+    folder: str,
+    *,
+    settings: ChatSettings | None = None,
+    prompts_dir: str | Path | None = None,
+    few_shot: bool = False,
+    task: str = "",
+    layout: EvidenceLayout | None = None,
+    style: AnswerStyle = "short",
+    may_abstain: bool = True,
+    answer_tokens: int | None = None,
+) -> GraphLLMAnswerer:
+    """Return the answerer "graphllm:FOLDER", as above."""
+    options: dict[str, Any] = {"prompts_dir": prompts_dir, "few_shot": few_shot, "task": task, "layout": layout}
+    options |= {"style": style, "may_abstain": may_abstain, "answer_tokens": answer_tokens}
+    return GraphLLMAnswerer(_model(folder, settings), settings=settings, **options)
+
+
+def _model(folder: str, settings: ChatSettings | None) -> GraphLLMChat:
+    options = {"temperature": settings.temperature, "timeout": settings.timeout} if settings else {}
+    return GraphLLMChat.in_folder(folder, **{name: value for name, value in options.items() if value is not None})
+
+
+def _chat(model: GraphLLMChat, settings: ChatSettings | None) -> Chat:
+    return Chat(model, f"graphllm:{model.model}", settings)
+
+
+def _defaults(model: GraphLLMChat, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options, with the layout and prompts that the model was trained with where there are no others."""
+    trained = Path(model.model).expanduser() / _PROMPTS
+    return {
+        **options,
+        "layout": options.get("layout") or model.graph_llm.config.layout,
+        "prompts_dir": options.get("prompts_dir") or (trained if trained.is_dir() else None),
+    }

@@ -1,6 +1,6 @@
 """Make training samples for planner and answerer by Algorithm 1 of RAS; write them and a JSON card of statistics.
 
-    python -m ras_agent.train.subq.build --musique musique_ans_v1.0_train.jsonl --out subq.jsonl
+    python -m ras_agent.train.subq.build --musique musique_ans_v1.0_train.jsonl --strategyqa train.json --out subq.jsonl
     python -m ras_agent.train.subq.build --hotpotqa hotpot_train_v1.1.json --model openai:gpt-4o-mini \
         --base-model vllm:http://localhost:8000/v1#llama --out subq.jsonl
 
@@ -41,7 +41,7 @@ from ras_agent.train.ranges import COUNT, SHARE, check_ranges
 from ras_agent.train.subq.decompose import Decomposer
 from ras_agent.train.subq.label import First, as_subquery, distinct, no_retrieval_samples, retrieval_samples
 from ras_agent.train.subq.samples import SubqSample, SubqStep, split_of, write_samples
-from ras_agent.train.subq.sources import SubqQuestion, hotpotqa, musique, ready_triples, with_triples
+from ras_agent.train.subq.sources import SubqQuestion, hotpotqa, musique, ready_triples, strategyqa, with_triples
 from ras_agent.train.subq.statistics import statistics
 
 _RANGES = {"validation": SHARE, "concurrency": COUNT, "limit": COUNT}
@@ -52,15 +52,17 @@ _EVERY = 100  # questions between two lines of progress
 class SubqConfig:
     """Everything that decides what comes out. Raises SettingsError for a number out of its range, or what is missing.
 
-    musique, hotpotqa: files of questions, without and with work for a model. limit: of each file, its first questions.
-    model, base_model, extractor: a role's spec, or an object that fits; base_model is `model` unless set, and without
-    either no question is tried without retrieval. openie: files of triples that are ready, so that no extractor reads
-    their documents. cache: stores the models' replies; next to `out` unless set. triple_cache: stores triples that a
-    model has read, as for the loop. first: see `label.First`. validation: the share of questions in that split.
+    musique, strategyqa: files of questions that come with sub-queries. hotpotqa: of questions without. limit: how many
+    of each file, from its beginning. model, base_model, extractor: a role's spec, or an object that fits; base_model is
+    `model` unless set, and without either no question is tried without retrieval. openie: files of triples that are
+    ready, so that no extractor reads their documents. cache: stores the models' replies; next to `out` unless set.
+    triple_cache: stores triples that a model has read, as for the loop. first: see `label.First`. validation: the share
+    of questions in that split.
     """
 
     out: Path
     musique: tuple[Path, ...] = ()
+    strategyqa: tuple[Path, ...] = ()
     hotpotqa: tuple[Path, ...] = ()
     limit: int | None = None
     model: object = None
@@ -75,8 +77,8 @@ class SubqConfig:
 
     def __post_init__(self) -> None:
         check_ranges(self, _RANGES)
-        if not (self.musique or self.hotpotqa):
-            raise SettingsError("there is nothing to build from: give --musique FILE or --hotpotqa FILE")
+        if not (self.musique or self.strategyqa or self.hotpotqa):
+            raise SettingsError("there is nothing to build from: give --musique, --strategyqa or --hotpotqa FILE")
         if self.hotpotqa and self.model is None:
             raise SettingsError("HotpotQA's questions come without sub-queries: give --model to have them written")
 
@@ -182,8 +184,9 @@ class _Worker:
 
     async def _step(self, subquery: str, document: Passage) -> SubqStep:
         found: Extraction = await acall(self._extractor, "extract", [document], subquery)
-        if found.failures and not found.triples:
-            raise ParseError(f"no triples of {document.title!r}: {found.failures[0].message}")
+        if not found.triples:  # what follows an empty search could not be sufficient
+            reason = found.failures[0].message if found.failures else "the extractor found none"
+            raise ParseError(f"no triples in {document.id!r}: {reason}")
         facts = [(triple.subject, triple.predicate, triple.object) for triple in found.triples]
         return SubqStep(subquery, (document,), distinct(facts))
 
@@ -191,7 +194,7 @@ class _Worker:
 def _questions(config: SubqConfig, on_bad: OnBad) -> Iterator[SubqQuestion]:
     """Yield each question once, by its id; its documents state the triples that are ready."""
     ready = ready_triples(config.openie, on_bad)
-    sources = ((musique, config.musique), (hotpotqa, config.hotpotqa))
+    sources = ((musique, config.musique), (strategyqa, config.strategyqa), (hotpotqa, config.hotpotqa))
     seen = set()
     for read, files in sources:
         for file in files:
@@ -216,6 +219,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("--musique", type=Path, action="append", default=[], help="questions of MuSiQue's training part")
+    add("--strategyqa", type=Path, action="append", default=[], help="questions of StrategyQA with their facts")
     add("--hotpotqa", type=Path, action="append", default=[], help="questions with supporting titles; a corpus.jsonl "
         "next to the file is read if they bring no contexts; needs --model")  # fmt: skip
     add("--limit", type=int, help="take the first questions of each file only")
@@ -230,7 +234,7 @@ def main() -> None:
     add("--validation", type=float, default=0.1, help="the share of questions to validate with")
     add("--concurrency", type=int, default=8, help="how many questions are worked on at once")
     given = vars(parser.parse_args())
-    files = {name: tuple(given[name]) for name in ("musique", "hotpotqa", "openie")}
+    files = {name: tuple(given[name]) for name in ("musique", "strategyqa", "hotpotqa", "openie")}
     print(json.dumps(build(SubqConfig(**{**given, **files}))["statistics"], indent=2))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,13 +10,16 @@ from pathlib import Path
 from ras_agent.errors import IngestError, RunError
 from ras_agent.eval.benchmarks import benchmark
 from ras_agent.eval.question import Question
-from ras_agent.eval.question_file import OnBad
+from ras_agent.eval.question_file import OnBad, QuestionRecord, read_records
 from ras_agent.eval.study.oracles import decomposed
 from ras_agent.records import Passage
+from ras_agent.text.words import content_words, stem
 from ras_agent.tools.index.load import Skipped
-from ras_agent.tools.index.stated_facts import STATED
+from ras_agent.tools.index.stated_facts import STATED, mentions
 from ras_agent.tools.kg.formats.openie import load_openie
 from ras_agent.train.data import questions_and_corpus
+
+_REFERENCE = re.compile(r"#(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,57 @@ def hotpotqa(file: Path, on_bad: OnBad) -> Iterator[SubqQuestion]:
             on_bad(IngestError(f"{file}: {question.id}: a supporting document is in neither context nor corpus"))
         else:
             yield SubqQuestion("hotpotqa", question, documents)
+
+
+def strategyqa(file: Path, on_bad: OnBad) -> Iterator[SubqQuestion]:
+    """Yield StrategyQA's questions whose last step compares what all the others found, and these refer to no other.
+
+    Only there every search is known without answers of single steps, which the set does not have. A question's facts
+    are its documents: each goes to the step that shares most of its words. Its development part is left out. on_bad: as
+    for `musique`; it is also told how many questions are of another kind.
+    """
+    others = 0
+    for record in read_records(file):
+        steps = record.texts("decomposition")
+        wanted = {str(number) for number in range(1, len(steps))}
+        alone = not any(map(_REFERENCE.search, steps[:-1])) and set(_REFERENCE.findall(steps[-1])) == wanted
+        if record.data.get("split") == "dev" or len(steps) < 3 or not alone:
+            others += 1
+            continue
+        try:
+            yield _compared(record, steps[:-1])
+        except IngestError as error:
+            on_bad(error)
+    if others:
+        on_bad(IngestError(f"{file}: {others} questions are not of the kind that can be used, or of the dev part"))
+
+
+def _compared(record: QuestionRecord, searches: tuple[str, ...]) -> SubqQuestion:
+    identity, term = record.text("qid"), record.text("term")
+    if not isinstance(answer := record.data.get("answer"), bool):
+        raise record.error(f"'answer' should be true or false, found {answer!r:.80}")
+    facts: list[list[str]] = [[] for _ in searches]
+    for fact in record.texts("facts"):
+        shared = [len(_stems(fact) & _stems(search)) for search in searches]
+        if max(shared):
+            facts[shared.index(max(shared))].append(fact.strip())
+    if bare := [search for search, found in zip(searches, facts, strict=True) if not found]:
+        raise record.error(f"no fact answers {bare[0]!r}")
+    documents = tuple(_document(f"{identity}#{number}", " ".join(found), term) for number, found in enumerate(facts, 1))
+    question = Question(identity, record.text("question"), ("yes" if answer else "no",))
+    return SubqQuestion("strategyqa", question, documents, searches)
+
+
+def _document(name: str, text: str, term: str) -> Passage:
+    """Return facts as a document. The question's term is its title only where the facts name it.
+
+    An extractor takes a title for what the text is about.
+    """
+    return Passage(name, text, term if mentions(text, term) else "")
+
+
+def _stems(text: str) -> frozenset[str]:
+    return frozenset(map(stem, content_words(text)))
 
 
 ReadyTriples = Mapping[tuple[str, str], list[list[str]]]

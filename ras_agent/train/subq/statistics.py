@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import mean, median
 from typing import Any, get_args
 
+from ras_agent.eval.metrics import checkable, holds
 from ras_agent.prompts import as_data, history_block
 from ras_agent.records import Action
 from ras_agent.tools.chat.window import estimate_tokens
@@ -16,6 +17,7 @@ from ras_agent.train.subq.samples import Kind, Split, SubqSample
 def statistics(samples: Sequence[SubqSample]) -> dict[str, Any]:
     """Return the figures of planning and of answering samples, and the counts by hops and by split.
 
+    A planner that remembers documents is not found out where a validation question shares one with a training question.
     Tokens are estimates (ras_agent.tools.chat.window); an input is the history and the question, without instruction.
     """
     kinds = {kind: [sample for sample in samples if sample.kind == kind] for kind in get_args(Kind)}
@@ -23,13 +25,14 @@ def statistics(samples: Sequence[SubqSample]) -> dict[str, Any]:
         **{kind: _of_kind(of_kind) for kind, of_kind in kinds.items()},
         "questions": len({(sample.source, sample.question_id) for sample in samples}),
         "splits": _counted((sample.split for sample in samples), get_args(Split)),
+        "validation questions that share a document with training": _shared(samples),
         "labels by hops": {
             str(hops): _counted(
                 (sample.label for sample in kinds["plan"] if sample.hops == hops and not sample.added), get_args(Action)
             )
             for hops in sorted({sample.hops for sample in samples})
         },
-        "searches without triples": sum(not step.triples for step in _distinct_steps(samples)),
+        "answers in their triples": _stated([sample for sample in kinds["answer"] if sample.steps]),
     }
 
 
@@ -55,12 +58,24 @@ def _input_tokens(sample: SubqSample) -> int:
     return estimate_tokens(history_block(graph, steps, repeated=True)) + estimate_tokens(as_data(sample.question))
 
 
-def _distinct_steps(samples: Iterable[SubqSample]) -> Iterable[Any]:
-    return {
-        (sample.source, sample.question_id, place): step
-        for sample in samples
-        for place, step in enumerate(sample.steps)
-    }.values()
+def _shared(samples: Sequence[SubqSample]) -> int:
+    def of(split: Split) -> dict[tuple[str, str], set[str]]:
+        found: dict[tuple[str, str], set[str]] = {}
+        for sample in (one for one in samples if one.split == split):
+            names = (passage.id for step in sample.steps for passage in step.passages)
+            found.setdefault((sample.source, sample.question_id), set()).update(names)
+        return found
+
+    trained = {name for names in of("train").values() for name in names}
+    return sum(not trained.isdisjoint(names) for names in of("validation").values())
+
+
+def _stated(samples: Sequence[SubqSample]) -> str:
+    """Return of how many answers that a text can state, neither yes nor no, the triples state one."""
+    asked = [sample for sample in samples if any(map(checkable, sample.answers))]
+    texts = (" | ".join(" ".join(fact) for step in sample.steps for fact in step.triples) for sample in asked)
+    stated = sum(holds(text, filter(checkable, sample.answers)) for text, sample in zip(texts, asked, strict=True))
+    return f"{stated} of {len(asked)}"
 
 
 def _counted(values: Iterable[str], known: Sequence[str]) -> Mapping[str, int]:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from ras_agent.errors import IngestError, SettingsError
+from ras_agent.records import Passage
 from ras_agent.train.subq import read_samples
 from ras_agent.train.subq.build import SubqConfig, build
 
@@ -98,10 +99,64 @@ def test_nothing_is_written_where_no_question_gives_a_sample(tmp_path: Path) -> 
 
 
 def test_without_a_source_there_is_nothing_to_build() -> None:
-    with pytest.raises(SettingsError, match="give --musique FILE"):
+    with pytest.raises(SettingsError, match="give --musique, --strategyqa or --hotpotqa FILE"):
         SubqConfig(Path("out.jsonl"))
 
 
 def test_a_share_out_of_its_range_is_refused() -> None:
     with pytest.raises(SettingsError, match="--validation has to be at least 0 and at most 1, got 2"):
         SubqConfig(Path("out.jsonl"), (Path("in.jsonl"),), validation=2)
+
+
+STRATEGY = {
+    "qid": "s1",
+    "term": "Gray whale",
+    "question": "Would a baby gray whale fit in a truck?",
+    "answer": True,
+    "facts": ["A truck measures 15 metres.", "A newborn gray whale is 5 metres long.", "Whales are mammals."],
+    "decomposition": ["How long is a baby gray whale?", "How large is a truck?", "Is #2 greater than #1?"],
+    "split": None,
+}
+
+
+def test_a_comparison_of_strategyqa_becomes_a_search_for_each_side(tmp_path: Path) -> None:
+    source = _file(tmp_path / "in.jsonl", STRATEGY)
+    build(SubqConfig(tmp_path / "out.jsonl", strategyqa=(source,), first="none"))
+    samples = read_samples(tmp_path / "out.jsonl")
+    assert [(one.id, one.target) for one in samples] == [
+        ("strategyqa/s1/plan-1", "[SUBQ] How large is a truck?"),
+        ("strategyqa/s1/plan-2", "[SUFFICIENT]"),
+        ("strategyqa/s1/answer", "yes"),
+    ]
+    assert [(step.subquery, step.passages) for step in samples[1].steps] == [
+        ("How long is a baby gray whale?", (Passage("s1#1", "", "Gray whale"),)),
+        ("How large is a truck?", (Passage("s1#2", "", ""),)),
+    ]
+    assert [subject for subject, _, _ in samples[1].steps[1].triples] == ["truck"]
+
+
+def test_other_questions_of_strategyqa_are_counted(tmp_path: Path) -> None:
+    others = [
+        {**STRATEGY, "qid": "s2", "split": "dev"},
+        {**STRATEGY, "qid": "s3", "decomposition": ["How long is it?", "Is a truck larger than #1?"]},
+        {**STRATEGY, "qid": "s4", "decomposition": ["How long is it?", "Is #1 long?", "Is #2 greater than #1?"]},
+        {**STRATEGY, "qid": "s5", "decomposition": ["How long is it?", "How large is a truck?", "Is #2 large?"]},
+        {**STRATEGY, "qid": "s6", "facts": ["A truck is large."]},
+        {**STRATEGY, "qid": "s7", "answer": "yes"},
+    ]
+    source = _file(tmp_path / "in.jsonl", STRATEGY, *others)
+    card = build(SubqConfig(tmp_path / "out.jsonl", strategyqa=(source,)))
+    assert card["left_out"] == [
+        f"{source} line 6: no fact answers 'How long is a baby gray whale?'",
+        f"{source} line 7: 'answer' should be true or false, found 'yes'",
+        f"{source}: 4 questions are not of the kind that can be used, or of the dev part",
+    ]
+
+
+def test_validation_questions_that_share_a_document_with_training_are_counted(tmp_path: Path) -> None:
+    questions = [{**MUSIQUE, "id": str(number), "question": f"Who is number {number}?"} for number in range(30)]
+    card = build(SubqConfig(tmp_path / "out.jsonl", (_file(tmp_path / "in.jsonl", *questions),), validation=0.2))
+    figures = card["statistics"]
+    assert (
+        figures["splits"]["validation"] == 4 * figures["validation questions that share a document with training"] > 0
+    )

@@ -65,6 +65,11 @@ def test_what_the_page_adds_from_outside_works_by_its_name(tmp_path: Path) -> No
     assert {"em", "f1", "brief"} <= run.finish()["scores"].keys()
 
 
+def test_a_graph_llm_is_made_and_asked_as_the_page_shows(tiny_llm: Path, tmp_path: Path) -> None:
+    names = {"llama": str(tiny_llm), "folder": tmp_path / "model"}
+    assert _run("graph-tokens.md", names)["message"].usage_metadata["output_tokens"] == 20
+
+
 def _names_in(body: list[ast.stmt], prefix: str = "") -> set[str]:
     """Return the classes, functions and variables that a module's or a class's body defines, dotted."""
     names: set[str] = set()

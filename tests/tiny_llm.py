@@ -39,9 +39,7 @@ def write_tiny_llm(folder: Path, *, seed: int = 0, width: int = 64, chat_templat
             num_attention_heads=4,
             num_key_value_heads=2,
             max_position_embeddings=4096,
-            bos_token_id=tokenizer.bos_token_id,
-            eos_token_id=tokenizer.eos_token_id,
-            pad_token_id=tokenizer.pad_token_id,
+            **{f"{name}_token_id": getattr(tokenizer, f"{name}_token_id") for name in ("bos", "eos", "pad")},
         )
     )
     model.save_pretrained(folder)

@@ -196,6 +196,9 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "near = best >= np.partition(best, -k)[-k] * np.float32(1 - 3 * TIE)",
         ): "rows that tie with none of the best are cut off later",
     },
+    "tools/plan/grammar.py": {
+        ("behind = 0", f"behind = {place}"): "it is read only behind a stop, which has set it" for place in (-1, 1)
+    },
     "tools/plan/llm.py": {
         ("MOST_TOKENS = 2048", f"MOST_TOKENS = {number}"): "one token more or less ends no reply that anybody reads"
         for number in (2047, 2049)

@@ -53,6 +53,10 @@ def test_the_three_actions(reply: str, plan: Plan) -> None:
         "",
         "<think>The facts are enough. [SUFFICIENT]</think>",
         "<think>still thinking: [SUFFICIENT]",
+        "x[SUFFICIENT]",
+        "I think this\nSUFFICIENT",
+        "What the token says is\n[SUFFICIENT]",
+        "The river is named, its source is not: [SUFFICIENT]",
     ],
 )
 def test_what_states_no_action_is_an_error(reply: str) -> None:
@@ -108,14 +112,54 @@ def test_a_subquery_keeps_its_own_punctuation() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "question", ["(Who wrote it (the book)", "((Who wrote it)", '"M" or "Q"', "“M” or “Q”", "“Who wrote M””"]
+)
+def test_quotes_and_parentheses_that_are_not_around_all_of_a_subquery_stay(question: str) -> None:
+    assert parse_plan(f"[SUBQ] {question}").subquery == question
+
+
 def test_markup_of_any_depth_on_its_line_may_come_before_an_action() -> None:
     reply = "The facts say nothing about it. " * 4 + "\n" + "> " * 10 + "[SUBQ] Who wrote it?"
     assert parse_plan(reply).subquery == "Who wrote it?"
 
 
+@pytest.mark.parametrize("before", ["> " * 40, "It is known.\n" + " " * 79])
+def test_up_to_eighty_characters_of_markup_may_come_before_a_token(before: str) -> None:
+    assert states(f"{before}[SUFFICIENT]") == "sufficient"
+    assert states(f"{before} [SUFFICIENT]") == ""
+
+
 def test_far_behind_prose_a_token_begins_no_line() -> None:
     with pytest.raises(ParseError):
         parse_plan("It is not" + " " * 90 + "[SUFFICIENT]")
+
+
+def test_what_is_missing_within_two_hundred_characters_denies_the_token_in_front() -> None:
+    assert states("[SUFFICIENT] Good" + " so" * 62 + "  missing") == ""
+    assert states("[SUFFICIENT] Good" + " so" * 62 + "   missing") == "sufficient"
+
+
+def test_what_an_earlier_clause_denies_is_not_the_token() -> None:
+    assert states("The river is not named, its source is: [SUFFICIENT]") == "sufficient"
+
+
+def test_a_question_is_announced_by_the_first_word_of_a_reply() -> None:
+    assert parse_plan("use [SUBQ] Who wrote it?").subquery == "Who wrote it?"
+
+
+def test_a_bracket_that_ends_a_question_is_left_out_where_it_is_the_tokens() -> None:
+    assert parse_plan("[SUBQ] Who wrote Notes [sic]").subquery == "Who wrote Notes [sic]"
+    assert parse_plan("[SUBQ: Who wrote Notes]").subquery == "Who wrote Notes"
+
+
+def test_an_action_in_a_block_of_json_counts_whatever_prose_is_around_it() -> None:
+    assert states('I have thought.\n```json\n{"action": "sufficient"}\n```\nThat is all.') == "sufficient"
+
+
+def test_two_hundred_characters_of_an_unreadable_reply_are_shown() -> None:
+    with pytest.raises(ParseError, match=r"reply 'x{200}'; expected one line"):
+        parse_plan("x" * 300)
 
 
 def test_a_list_number_is_no_reason() -> None:
@@ -124,6 +168,93 @@ def test_a_list_number_is_no_reason() -> None:
 
 def test_a_long_reason_is_cut() -> None:
     assert parse_plan("x" * 600 + ".\n[SUFFICIENT]").reason == "x" * 500
+
+
+@pytest.mark.parametrize(
+    ("reply", "question"),
+    [
+        ("Where was Bell born?", "Where was Bell born?"),
+        ("Is Paris large?", "Is Paris large?"),
+        ("What happened there in 1847?", "What happened there in 1847?"),
+        ("In which city did Bell live?", "In which city did Bell live?"),
+        ("Both are known.\n**Who directed Alien: Resurrection?**", "Who directed Alien: Resurrection?"),
+        ("The next question is: Where was Bell born?", "Where was Bell born?"),
+        ("The next question is Where was Bell born?", "Where was Bell born?"),
+        ("One thing: it is unclear. So: Where was Bell born?", "Where was Bell born?"),
+    ],
+)
+def test_a_question_that_ends_a_reply_without_tokens_is_searched_for(reply: str, question: str) -> None:
+    assert parse_plan(reply) == Plan("subq", question)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "Where was he born?",  # nobody is named
+        "Where was Bell born",
+        "Where was Bell born? And where did Watson live?",
+        "Where was Bell born? I do not know.",
+        "Do you know where Bell was born?",
+        "Where was I when Bell called?",
+        "Bell was born where?",
+        "The facts [SUBQ] are: Where was Bell born?",
+    ],
+)
+def test_another_question_without_a_token_is_none(reply: str) -> None:
+    assert states(reply) == ""
+
+
+def test_a_question_that_the_model_was_shown_is_not_searched_for() -> None:
+    with pytest.raises(ParseError):
+        parse_plan("Where was Bell born?", shown="Question: Where was Bell born, the inventor?\nWhere was Bell born?")
+
+
+@pytest.mark.parametrize(
+    ("reply", "plan"),
+    [
+        ('{"action": "sufficient"}', Plan("sufficient")),
+        ('{"next_action": "[NO_RETRIEVAL]", "reason": "It is known."}', Plan("no_retrieval", reason="It is known.")),
+        ('{"sufficient": true, "thought": "Both are known."}', Plan("sufficient", reason="Both are known.")),
+        ('{"is_sufficient": "Yes"}', Plan("sufficient")),
+        ('{"no_retrieval": "true"}', Plan("no_retrieval")),
+        ('{"sufficient": true, "missing": ""}', Plan("sufficient")),
+        ('{"subq": "Who wrote it?"}', Plan("subq", "Who wrote it?")),
+        ('{"sufficient": false, "query": "Who wrote it?"}', Plan("subq", "Who wrote it?")),
+        ('{"action": "search", "query": "Who wrote it?", "reasoning": "x"}', Plan("subq", "Who wrote it?", "x")),
+        ('{"action": "subq", "query": ["Who wrote it?", "Who filmed it?"]}', Plan("subq", "Who wrote it?")),
+        ('{"action": "ask", "question": "Who wrote it?"}', Plan("subq", "Who wrote it?")),
+        ('{"action": "[SUBQ] Who wrote it?"}', Plan("subq", "Who wrote it?")),
+        ('{"note": "first"}\n{"action": "sufficient"}', Plan("sufficient")),
+        ('{"action": "search", "query": "..."}\n{"action": "sufficient"}', Plan("sufficient")),
+    ],
+)
+def test_actions_in_json(reply: str, plan: Plan) -> None:
+    assert parse_plan(reply) == plan
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '{"sufficient": false}',
+        '{"sufficient": "no"}',
+        '{"sufficient": 1}',
+        '{"action": "sufficient?"}',
+        '{"action": "sufficient", "query": "Who wrote it?"}',
+        '{"sufficient": true, "missing_facts": ["the year"]}',
+        '{"action": "wait", "query": "Who wrote it?"}',
+        '{"question": "Who wrote it?"}',  # the user's
+        '{"action": "search"}',
+        '{"query": []}',
+        '{"query": 7}',
+        '{"query": null, "action": null}',
+    ],
+)
+def test_json_that_states_no_action(reply: str) -> None:
+    assert states(reply) == ""
+
+
+def test_a_long_reason_in_json_is_cut() -> None:
+    assert parse_plan(f'{{"sufficient": true, "reason": "{"x" * 600}"}}').reason == "x" * 500
 
 
 TOKENS = (

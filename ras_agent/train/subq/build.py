@@ -17,7 +17,6 @@ import json
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, fields, replace
-from itertools import islice
 from pathlib import Path
 from typing import Any, get_args
 
@@ -34,17 +33,18 @@ from ras_agent.records import Answer, Call, Extraction, Passage, Usage
 from ras_agent.settings import Settings
 from ras_agent.tools.chat.client import ChatSettings, as_chat
 from ras_agent.tools.index.durable import replace_file
+from ras_agent.tools.retrieve.bm25 import BM25Retriever
 from ras_agent.tools.roles import resolve_answerer, role_name
 from ras_agent.tools.spread.pool import Here, results_in_order
 from ras_agent.tools.structure.stated import StatedFirst
-from ras_agent.train.ranges import COUNT, SHARE, check_ranges
+from ras_agent.train.ranges import COUNT, NATURAL, SHARE, check_ranges
 from ras_agent.train.subq.decompose import Decomposer
 from ras_agent.train.subq.label import First, as_subquery, distinct, no_retrieval_samples, retrieval_samples
 from ras_agent.train.subq.samples import SubqSample, SubqStep, split_of, write_samples
 from ras_agent.train.subq.sources import SubqQuestion, hotpotqa, musique, ready_triples, strategyqa, with_triples
 from ras_agent.train.subq.statistics import statistics
 
-_RANGES = {"validation": SHARE, "concurrency": COUNT, "limit": COUNT}
+_RANGES = {"validation": SHARE, "concurrency": COUNT, "limit": COUNT, "opening": NATURAL}
 _EVERY = 100  # questions between two lines of progress
 
 
@@ -56,8 +56,9 @@ class SubqConfig:
     of each file, from its beginning. model, base_model, extractor: a role's spec, or an object that fits; base_model is
     `model` unless set, and without either no question is tried without retrieval. openie: files of triples that are
     ready, so that no extractor reads their documents. cache: stores the models' replies; next to `out` unless set.
-    triple_cache: stores triples that a model has read, as for the loop. first: see `label.First`. validation: the share
-    of questions in that split.
+    triple_cache: stores triples that a model has read, as for the loop. first: see `label.First`. opening: how many
+    passages BM25 finds for the question itself at the beginning of each history; 0 for no such search. validation: the
+    share of questions in that split.
     """
 
     out: Path
@@ -72,6 +73,7 @@ class SubqConfig:
     cache: Path | None = None
     triple_cache: Path | None = None
     first: First = "question"
+    opening: int = 0
     validation: float = 0.1
     concurrency: int = 8
 
@@ -81,6 +83,8 @@ class SubqConfig:
             raise SettingsError("there is nothing to build from: give --musique, --strategyqa or --hotpotqa FILE")
         if self.hotpotqa and self.model is None:
             raise SettingsError("HotpotQA's questions come without sub-queries: give --model to have them written")
+        if self.opening and self.first == "subquery":
+            raise SettingsError("--opening begins with the question itself, and --first subquery with another search")
 
 
 def build(config: SubqConfig) -> dict[str, Any]:
@@ -156,7 +160,8 @@ class _Worker:
         if await self._is_known(asked.question):
             return no_retrieval_samples(asked, len(asked.documents), split)
         steps = [step async for step in self._steps(asked)]
-        return retrieval_samples(asked, steps, split, self._config.first)
+        opening = await self._step(asked.question.question, asked.opening) if asked.opening else None
+        return retrieval_samples(asked, steps, split, self._config.first, opening)
 
     async def _is_known(self, question: Question) -> bool:
         """Return whether the base model alone gives the answer."""
@@ -170,7 +175,7 @@ class _Worker:
         question = asked.question
         if asked.subqueries:
             for text, document in zip(asked.subqueries, asked.documents, strict=True):
-                yield await self._step(as_subquery(text), document)
+                yield await self._step(as_subquery(text), (document,))
             return
         if self._decomposer is None:
             raise ParseError("it comes without sub-queries, and there is no --model to write them")
@@ -180,30 +185,36 @@ class _Worker:
         searches: list[str] = []
         for place, document in enumerate(documents):
             searches.append(await self._decomposer.subquery(question, document, searches, documents[:place]))
-            yield await self._step(searches[-1], document)
+            yield await self._step(searches[-1], (document,))
 
-    async def _step(self, subquery: str, document: Passage) -> SubqStep:
-        found: Extraction = await acall(self._extractor, "extract", [document], subquery)
-        if not found.triples:  # what follows an empty search could not be sufficient
-            reason = found.failures[0].message if found.failures else "the extractor found none"
-            raise ParseError(f"no triples in {document.id!r}: {reason}")
-        facts = [(triple.subject, triple.predicate, triple.object) for triple in found.triples]
-        return SubqStep(subquery, (document,), distinct(facts))
+    async def _step(self, subquery: str, found: tuple[Passage, ...]) -> SubqStep:
+        read: Extraction = await acall(self._extractor, "extract", found, subquery)
+        if not read.triples:  # what follows an empty search could not be sufficient
+            reason = read.failures[0].message if read.failures else "the extractor found none"
+            raise ParseError(f"no triples in {', '.join(repr(passage.id) for passage in found)}: {reason}")
+        facts = [(triple.subject, triple.predicate, triple.object) for triple in read.triples]
+        return SubqStep(subquery, found, distinct(facts))
 
 
 def _questions(config: SubqConfig, on_bad: OnBad) -> Iterator[SubqQuestion]:
-    """Yield each question once, by its id; its documents state the triples that are ready."""
+    """Yield each question once, by its id; its passages state the triples that are ready."""
     ready = ready_triples(config.openie, on_bad)
     sources = ((musique, config.musique), (strategyqa, config.strategyqa), (hotpotqa, config.hotpotqa))
     seen = set()
-    for read, files in sources:
-        for file in files:
-            for one in islice(read(file, on_bad), config.limit):
-                if (name := (one.source, one.question.id)) in seen:
-                    on_bad(IngestError(f"{one.source} {one.question.id}: came before"))
-                    continue
-                seen.add(name)
-                yield replace(one, documents=tuple(with_triples(document, ready) for document in one.documents))
+    for read, file in ((read, file) for read, files in sources for file in files):
+        source = read(file, on_bad)
+        retriever = BM25Retriever.from_passages(source.passages) if config.opening else None
+        for one in source.questions[: config.limit]:
+            if (name := (one.source, one.question.id)) in seen:
+                on_bad(IngestError(f"{one.source} {one.question.id}: came before"))
+                continue
+            seen.add(name)
+            hits = retriever.retrieve(one.question.question, config.opening) if retriever else ()
+            yield replace(
+                one,
+                documents=tuple(with_triples(document, ready) for document in one.documents),
+                opening=tuple(with_triples(hit.passage, ready) for hit in hits),
+            )
 
 
 def _plain(value: object) -> object:
@@ -231,6 +242,8 @@ def main() -> None:
     add("--cache", type=Path, help="stores the models' replies; OUT.replies.sqlite if not given")
     add("--triple-cache", type=Path, help="stores what a model has read, as --triple-cache of ras-agent")
     add("--first", choices=get_args(First), default="question", help="what the added first search asks")
+    add("--opening", type=int, default=0, help="begin each history with the search for the question itself, over so "
+        "many passages")  # fmt: skip
     add("--validation", type=float, default=0.1, help="the share of questions to validate with")
     add("--concurrency", type=int, default=8, help="how many questions are worked on at once")
     given = vars(parser.parse_args())

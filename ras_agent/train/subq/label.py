@@ -32,23 +32,36 @@ def no_retrieval_samples(asked: SubqQuestion, hops: int, split: Split) -> list[S
 
 
 def retrieval_samples(
-    asked: SubqQuestion, steps: Sequence[SubqStep], split: Split, first: First = "question"
+    asked: SubqQuestion,
+    steps: Sequence[SubqStep],
+    split: Split,
+    first: First = "question",
+    opening: SubqStep | None = None,
 ) -> list[SubqSample]:
     """Return the samples of a question that needs `steps` (lines 9 to 22).
 
     first: the label of the sample that is added in front: Algorithm 1 shows a planner the bare question with
     [NO_RETRIEVAL] alone, so one that is trained on it would never search. "none" adds no sample.
+    opening: the search for the question itself, with which the loop begins and Algorithm 1 does not. The history begins
+    with it, and steps whose documents it has found are left out.
     """
-    hops, opening = len(steps), {"question": asked.question.question, "subquery": steps[0].subquery, "none": ""}[first]
-    samples = []
-    if opening:
-        target = f"{SUBQ} {as_subquery(opening)}"
-        samples.append(_sample(asked, hops, split, "plan", "subq", (), target, added=True))
-    for count in range(1, hops):
-        target = f"{SUBQ} {steps[count].subquery}"
-        samples.append(_sample(asked, hops, split, "plan", "subq", steps[:count], target))
-    samples.append(_sample(asked, hops, split, "plan", "sufficient", steps, str(SUFFICIENT)))
-    samples.append(_sample(asked, hops, split, "answer", "sufficient", steps, asked.question.answers[0]))
+    begins = {"question": asked.question.question, "subquery": steps[0].subquery, "none": ""}[first]
+    history, left = list[SubqStep](), list(steps)
+    if opening is not None:
+        found = {passage.id for passage in opening.passages}
+        history, left = [opening], [step for step in steps if not found.issuperset(one.id for one in step.passages)]
+    else:
+        history.append(left.pop(0))
+
+    def sample(kind: Kind, label: Action, target: str, shown: Sequence[SubqStep], added: bool = False) -> SubqSample:
+        return _sample(asked, len(steps), split, kind, label, shown, target, added=added)
+
+    samples = [sample("plan", "subq", f"{SUBQ} {as_subquery(begins)}", (), added=True)] if begins else []
+    for step in left:
+        samples.append(sample("plan", "subq", f"{SUBQ} {step.subquery}", history))
+        history.append(step)
+    samples.append(sample("plan", "sufficient", str(SUFFICIENT), history))
+    samples.append(sample("answer", "sufficient", asked.question.answers[0], history))
     return samples
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from ras_agent.errors import IngestError, RunError
-from ras_agent.eval.benchmarks import benchmark
 from ras_agent.eval.question import Question
 from ras_agent.eval.question_file import OnBad, QuestionRecord, read_records
 from ras_agent.eval.study.oracles import decomposed
@@ -27,24 +27,36 @@ class SubqQuestion:
     """Holds a question, the documents that hold its answer together, and a sub-query for each if they are known.
 
     The documents of a question without sub-queries are in no particular order, and may be more than it needs.
+    opening: what a search for the question itself finds, if that is to begin the history.
     """
 
     source: str
     question: Question
     documents: tuple[Passage, ...]
     subqueries: tuple[str, ...] = ()
+    opening: tuple[Passage, ...] = ()
 
 
-def musique(file: Path, on_bad: OnBad) -> Iterator[SubqQuestion]:
-    """Yield MuSiQue's questions with their gold decompositions, in which #1, #2 are replaced by the gold answers.
+class SubqSource(NamedTuple):
+    """Holds the questions of a file, and the passages that the loop would search for them."""
+
+    questions: tuple[SubqQuestion, ...]
+    passages: tuple[Passage, ...]
+
+
+def musique(file: Path, on_bad: OnBad) -> SubqSource:
+    """Read MuSiQue's questions with their gold decompositions, in which #1, #2 are replaced by the gold answers.
 
     on_bad: given what is wrong with a record or a question that is left out.
     """
-    for question in benchmark("musique").load(file, on_bad=on_bad):
+    found = questions_and_corpus("musique", file, on_bad)
+    questions = []
+    for question in found.questions:
         try:
-            yield _decomposed(question)
+            questions.append(_decomposed(question))
         except (IngestError, RunError) as error:
             on_bad(IngestError(f"{file}: {error}"))
+    return SubqSource(tuple(questions), found.passages)
 
 
 def _decomposed(question: Question) -> SubqQuestion:
@@ -61,12 +73,13 @@ def _decomposed(question: Question) -> SubqQuestion:
     return SubqQuestion("musique", question, tuple(given[name] for name in names), asked)
 
 
-def hotpotqa(file: Path, on_bad: OnBad) -> Iterator[SubqQuestion]:
-    """Yield questions with their supporting documents, of HotpotQA or another set in one of its two forms.
+def hotpotqa(file: Path, on_bad: OnBad) -> SubqSource:
+    """Read questions with their supporting documents, of HotpotQA or another set in one of its two forms.
 
     The documents come from the questions' contexts, or from a corpus.jsonl next to the file. on_bad: as for `musique`.
     """
     found = questions_and_corpus("hotpotqa", file, on_bad)
+    questions = []
     for question in found.questions:
         documents = tuple(found.gold(question))
         if not question.answers:
@@ -74,17 +87,18 @@ def hotpotqa(file: Path, on_bad: OnBad) -> Iterator[SubqQuestion]:
         elif not documents or len(documents) < len(question.supporting):
             on_bad(IngestError(f"{file}: {question.id}: a supporting document is in neither context nor corpus"))
         else:
-            yield SubqQuestion("hotpotqa", question, documents)
+            questions.append(SubqQuestion("hotpotqa", question, documents))
+    return SubqSource(tuple(questions), found.passages)
 
 
-def strategyqa(file: Path, on_bad: OnBad) -> Iterator[SubqQuestion]:
-    """Yield StrategyQA's questions whose last step compares what all the others found, and these refer to no other.
+def strategyqa(file: Path, on_bad: OnBad) -> SubqSource:
+    """Read StrategyQA's questions whose last step compares what all the others found, and these refer to no other.
 
     Only there every search is known without answers of single steps, which the set does not have. A question's facts
     are its documents: each goes to the step that shares most of its words. Its development part is left out. on_bad: as
     for `musique`; it is also told how many questions are of another kind.
     """
-    others = 0
+    questions, others = [], 0
     for record in read_records(file):
         steps = record.texts("decomposition")
         wanted = {str(number) for number in range(1, len(steps))}
@@ -93,11 +107,12 @@ def strategyqa(file: Path, on_bad: OnBad) -> Iterator[SubqQuestion]:
             others += 1
             continue
         try:
-            yield _compared(record, steps[:-1])
+            questions.append(_compared(record, steps[:-1]))
         except IngestError as error:
             on_bad(error)
     if others:
         on_bad(IngestError(f"{file}: {others} questions are not of the kind that can be used, or of the dev part"))
+    return SubqSource(tuple(questions), tuple(document for one in questions for document in one.documents))
 
 
 def _compared(record: QuestionRecord, searches: tuple[str, ...]) -> SubqQuestion:

@@ -53,6 +53,22 @@ def test_gold_decompositions_become_samples_without_a_model(tmp_path: Path) -> N
     assert card == json.loads((tmp_path / "out.json").read_text("utf-8"))
 
 
+def test_the_question_itself_is_searched_first_where_that_is_asked_for(tmp_path: Path) -> None:
+    build(SubqConfig(tmp_path / "out.jsonl", (_file(tmp_path / "in.jsonl", MUSIQUE),), opening=1))
+    samples = read_samples(tmp_path / "out.jsonl")
+    assert [(one.target, [step.subquery for step in one.steps]) for one in samples[1:3]] == [
+        ("[SUBQ] When was CrossGen launched?", [MUSIQUE["question"]]),
+        ("[SUFFICIENT]", [MUSIQUE["question"], "When was CrossGen launched?"]),
+    ]
+    assert [passage.title for passage in samples[1].steps[0].passages] == ["Crux"]
+    assert samples[1].steps[0].triples == (("Crux", "was published by", "CrossGen"),)
+
+
+def test_a_first_search_cannot_be_two(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="--opening begins with the question itself"):
+        SubqConfig(tmp_path / "out.jsonl", (tmp_path / "in.jsonl",), opening=1, first="subquery")
+
+
 def test_the_same_command_writes_the_same_bytes(tmp_path: Path) -> None:
     questions = [{**MUSIQUE, "id": str(number), "question": f"Who is number {number}?"} for number in range(30)]
     source = _file(tmp_path / "in.jsonl", *questions)

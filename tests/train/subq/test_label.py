@@ -47,6 +47,29 @@ def test_the_bare_question_is_added_with_its_first_search(first, target) -> None
     assert others == retrieval_samples(ASKED, STEPS, "train", "none")
 
 
+OPENING = SubqStep(
+    ASKED.question.question, (Passage("q", "", "CrossGen"), Passage("x", "", "Tampa")), (("a", "b", "c"),)
+)
+
+
+def test_a_history_may_begin_with_the_question_and_then_skips_what_that_search_found() -> None:
+    samples = retrieval_samples(ASKED, STEPS, "train", "question", OPENING)
+    assert _brief(samples) == [
+        ("test/a/plan-0", "plan", "subq", 0, "[SUBQ] When was the publisher of Crux launched?", True),
+        ("test/a/plan-1", "plan", "subq", 1, "[SUBQ] Who published Crux?", False),
+        ("test/a/plan-2", "plan", "subq", 2, "[SUBQ] When was CrossGen launched?", False),
+        ("test/a/plan-3", "plan", "sufficient", 3, "[SUFFICIENT]", False),
+        ("test/a/answer", "answer", "sufficient", 3, "1998", False),
+    ]
+    assert samples[-1].steps == (OPENING, STEPS[0], STEPS[2])
+    assert {sample.hops for sample in samples} == {3}
+
+
+def test_a_search_for_the_question_that_finds_every_document_suffices() -> None:
+    samples = retrieval_samples(ASKED, STEPS[1:2], "train", "none", OPENING)
+    assert [(one.label, one.steps) for one in samples] == [("sufficient", (OPENING,)), ("sufficient", (OPENING,))]
+
+
 def test_a_question_of_one_document_is_answered_after_one_search() -> None:
     assert [(one.label, len(one.steps)) for one in retrieval_samples(ASKED, STEPS[:1], "train", "none")] == [
         ("sufficient", 1),

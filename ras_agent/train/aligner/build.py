@@ -1,0 +1,154 @@
+"""Make training samples for the aligner: questions with graphs, and reasoning that links them to their answers.
+
+    python -m ras_agent.train.aligner.build --questions pq2h.jsonl --kb pq2h_kb.jsonl --out pq2h-aligner.jsonl
+    python -m ras_agent.train.aligner.build --data DATA --sets hotpotqa,musique --out text-aligner.jsonl
+
+PathQuestion: the graph is the `max_ent` entities of highest PageRank around the question's entity, the reasoning its
+gold path in words; parts are those of `pathquestion.part_of`. Sets of questions over text (ras_agent.train.data): the
+graph has the facts of the gold passages and of the `k` that BM25 finds for the question; the reasoning is the gold
+passages' sentences that name the answer or each other; a fifth of the questions is the part "dev", the others "train".
+With --model a chat model writes the reasoning, from question, answer and facts, as the paper has it; replies are stored
+in --cache, so that a stopped command goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from random import Random
+
+from ras_agent.calling import call
+from ras_agent.errors import SettingsError
+from ras_agent.eval.benchmarks.pathquestion import PATHQUESTION, Part, part_of, read_knowledge_base
+from ras_agent.graphs.from_settings import extractor_from_settings
+from ras_agent.program import run_program
+from ras_agent.records import Passage
+from ras_agent.settings import Settings
+from ras_agent.tools.chat.client import ChatSettings
+from ras_agent.tools.graph_tokens.features import Fact
+from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.subgraph.extract import Extraction, ppr
+from ras_agent.tools.subgraph.graph import Graph, plain_name
+from ras_agent.train.aligner.reasoning import ChatReasoning, path_in_words, supporting_sentences
+from ras_agent.train.aligner.samples import AlignerSample, write_samples
+from ras_agent.train.data import training_set
+from ras_agent.train.options import config_from
+from ras_agent.train.ranges import COUNT, NATURAL, SEED, SHARE, check_ranges
+from ras_agent.train.subq.samples import split_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlignerBuildConfig:
+    """Says what samples are made of. Raises SettingsError for a number out of its range and for no source.
+
+    questions, kb: PathQuestion's files. data, sets: a folder of public data, and which sets of it.
+    max_ent: entities of a graph. k: passages that BM25 finds. dev: the share of a set's questions in that part.
+    sample: the most questions of each part, drawn by `seed`; 0 for all. model: who writes the reasoning.
+    """
+
+    out: Path
+    questions: Path | None = None
+    kb: Path | None = None
+    data: Path | None = None
+    sets: tuple[str, ...] = ()
+    max_ent: int = 100
+    k: int = 10
+    dev: float = 0.2
+    sample: int = 0
+    seed: int = 0
+    extractor: str = "offline"
+    triple_cache: Path | None = None
+    model: str = ""
+    cache: Path | None = None
+    concurrency: int = 8
+
+    def __post_init__(self) -> None:
+        check_ranges(self, {"max_ent": COUNT, "k": COUNT, "dev": SHARE, "sample": NATURAL, "seed": SEED})
+        if (self.questions is None) != (self.kb is None) or (self.data is None) != (not self.sets):
+            raise SettingsError("--questions goes with --kb, and --data with --sets")
+        if self.questions is None and self.data is None:
+            raise SettingsError("there is nothing to build from: give --questions and --kb, or --data and --sets")
+
+
+def build(config: AlignerBuildConfig) -> list[AlignerSample]:
+    """Write the samples and return them. Raises RasError children."""
+    samples = [sample for make in (_of_paths, _of_texts) for sample in make(config)]
+    if config.sample:
+        samples = [one for part in ("train", "dev", "test") for one in _some(samples, part, config)]
+    if config.model:
+        chat = ChatReasoning(config.model, ChatSettings.of(Settings(cache=config.cache)))
+        texts = chat.of(samples, config.concurrency)
+        samples = [replace(sample, reasoning=text) for sample, text in zip(samples, texts, strict=True)]
+    write_samples(config.out, samples)
+    return samples
+
+
+def _some(samples: list[AlignerSample], part: str, config: AlignerBuildConfig) -> list[AlignerSample]:
+    """Return the samples of a part, in their order, at most as many as wanted."""
+    places = [place for place, sample in enumerate(samples) if sample.part == part]
+    Random(config.seed).shuffle(places)
+    return [samples[place] for place in sorted(places[: config.sample])]
+
+
+def _of_paths(config: AlignerBuildConfig) -> Iterator[AlignerSample]:
+    if config.questions is None or config.kb is None:
+        return
+    graph = Graph.from_triples([_plain(*fact) for fact in read_knowledge_base(config.kb)])
+
+    @cache
+    def around(start: int) -> tuple[Fact, ...]:
+        facts = ppr(graph, [start], Extraction(max_ent=config.max_ent)).triples
+        return tuple((fact.subject, fact.predicate, fact.object) for fact in facts)
+
+    for question in PATHQUESTION.load(config.questions):
+        start = graph.find(plain_name(str(question.metadata["question_entities"][0])))
+        if start is not None:
+            path = [_plain(*step) for step in question.metadata["path"]]
+            answers = tuple(map(plain_name, question.answers))
+            text = plain_name(question.question)
+            name = f"{config.questions.stem}/{question.id}"
+            yield AlignerSample(name, part_of(question), text, answers, around(start), path_in_words(path))
+
+
+def _of_texts(config: AlignerBuildConfig) -> Iterator[AlignerSample]:
+    if config.data is None:
+        return
+    extractor = extractor_from_settings(Settings(triple_cache=config.triple_cache), config.extractor)
+    known: dict[tuple[str, str], list[Fact]] = {}
+
+    def facts_of(passage: Passage) -> list[Fact]:
+        key = passage.title, passage.text
+        if key not in known:
+            triples = call(extractor, "extract", [passage], "").triples
+            known[key] = [(triple.subject, triple.predicate, triple.object) for triple in triples]
+        return known[key]
+
+    for name in config.sets:
+        found = training_set(name, config.data)
+        index = PassageIndex.in_memory(found.passages).retriever("bm25")
+        for question in found.questions:
+            gold = found.gold(question)
+            hits = [hit.passage for hit in index.retrieve(question.question, config.k)]
+            passages = {passage.id: passage for passage in (*hits, *gold)}
+            facts = tuple(dict.fromkeys(fact for one in passages.values() for fact in facts_of(one)))
+            part: Part = "dev" if split_of(question.question, config.dev) == "validation" else "train"
+            reasoning = supporting_sentences(gold, question.answers)
+            if facts and reasoning:
+                sample = (part, question.question, question.answers, facts, reasoning)
+                yield AlignerSample(f"{name}/{question.id}", *sample)
+
+
+def _plain(subject: str, predicate: str, object_: str) -> Fact:
+    return plain_name(subject), plain_name(predicate), plain_name(object_)
+
+
+def main() -> None:
+    samples = build(config_from(AlignerBuildConfig, __doc__))
+    parts = {part: sum(sample.part == part for sample in samples) for part in ("train", "dev", "test")}
+    print(f"{len(samples)} samples: " + ", ".join(f"{part} {count}" for part, count in parts.items()))
+
+
+if __name__ == "__main__":
+    run_program(main)

@@ -1,0 +1,76 @@
+"""Reasoning that links a question to its answer: a gold path in words, supporting sentences, or a chat model's summary.
+
+All of it knows the answer, so it is for training alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ras_agent.errors import ParseError
+from ras_agent.prompts import as_line, fact_block, load
+from ras_agent.records import Passage, Triple
+from ras_agent.text.canonical import canonical_key
+from ras_agent.text.sentences import sentence_spans
+from ras_agent.tools.chat.call import Request
+from ras_agent.tools.chat.client import ChatSettings, as_chat
+from ras_agent.tools.chat.dialogue import Dialogue, converse_all, fitted, without_thinking
+from ras_agent.tools.chat.fit import first_that_fit
+from ras_agent.tools.chat.window import estimate_tokens, estimate_turns
+from ras_agent.tools.graph_tokens.features import Fact
+from ras_agent.train.aligner.samples import AlignerSample
+
+_MOST_TOKENS = 300
+
+
+def path_in_words(path: Sequence[Sequence[str]]) -> str:
+    """Return the triples of a gold path as sentences.
+
+    >>> path_in_words([("Ada", "mother", "Anna"), ("Anna", "born in", "Kent")])
+    'Ada mother Anna. Anna born in Kent.'
+    """
+    return " ".join(f"{' '.join(triple)}." for triple in path)
+
+
+def supporting_sentences(gold: Sequence[Passage], answers: Sequence[str]) -> str:
+    """Return, of each gold passage, the sentences that name an answer or another gold passage, or else its first."""
+    found = []
+    for passage in gold:
+        others = [other.title for other in gold if other.title != passage.title]
+        named = [f" {key} " for key in map(canonical_key, [*answers, *others]) if key]
+        sentences = [passage.text[start:end] for start, end in sentence_spans(passage.text)]
+        chosen = [one for one in sentences if any(name in f" {canonical_key(one)} " for name in named)]
+        found += [f"{passage.title}: {sentence}" for sentence in chosen or sentences[:1]]
+    return " ".join(found)
+
+
+class ChatReasoning:
+    """Has a chat model write how a graph's facts lead from the question to its answer (section 3.2.1)."""
+
+    def __init__(
+        self, model: object, settings: ChatSettings | None = None, prompts_dir: str | Path | None = None
+    ) -> None:
+        """Take a model as `as_chat` does. prompts_dir: a folder with a reasoning-chain.txt of the caller's own."""
+        self._chat = as_chat(model, settings)
+        self._prompt = load("reasoning-chain", prompts_dir)
+
+    def of(self, samples: Sequence[AlignerSample], at_once: int = 8) -> list[str]:
+        """Return the reasoning for each sample. Raises ModelCallError, and ParseError for an empty reply."""
+        return converse_all(self._chat, [self._dialogue(sample) for sample in samples], at_once)
+
+    def _dialogue(self, sample: AlignerSample) -> Dialogue[str]:
+        def filled(facts: Sequence[Fact]) -> Request:
+            block = fact_block(Triple(*fact) for fact in facts)
+            question, answer = as_line(sample.question), as_line("; ".join(sample.answers))
+            return Request(self._prompt.fill(facts=block, question=question, answer=answer))
+
+        def render(room: int) -> Request:
+            costs = (estimate_tokens(str(Triple(*fact))) + 1 for fact in sample.facts)
+            return filled(sample.facts[: first_that_fit(costs, room - estimate_turns(filled(()).turns))])
+
+        _, reply = yield from fitted(self._chat, _MOST_TOKENS, render)
+        text = " ".join(without_thinking(reply.text).split())
+        if not text:
+            raise ParseError(f"{self._chat.name} wrote no reasoning for the question {sample.id}")
+        return text

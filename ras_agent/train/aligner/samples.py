@@ -1,0 +1,55 @@
+"""A training sample of the aligner: a question with its graph, its answers, and the reasoning that links them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from ras_agent.eval.benchmarks.pathquestion import Part
+from ras_agent.eval.question_file import read_records
+from ras_agent.tools.graph_tokens.features import Fact
+from ras_agent.tools.index.durable import replace_file
+
+_PARTS: tuple[Part, ...] = ("train", "dev", "test")
+
+
+@dataclass(frozen=True, slots=True)
+class AlignerSample:
+    """Holds one sample. reasoning: made of the answer, so it is for training alone."""
+
+    id: str
+    part: Part
+    question: str
+    answers: tuple[str, ...]
+    facts: tuple[Fact, ...]
+    reasoning: str
+
+
+def write_samples(path: Path, samples: Iterable[AlignerSample]) -> None:
+    """Write a file that `read_samples` reads, whole or not at all."""
+    lines = (json.dumps(asdict(sample), ensure_ascii=False) + "\n" for sample in samples)
+    replace_file(path, "".join(lines).encode("utf-8", "replace"))
+
+
+def read_samples(path: Path) -> list[AlignerSample]:
+    """Read samples. Raises IngestError with the line of a record that is none."""
+    return list(_samples(path))
+
+
+def _samples(path: Path) -> Iterator[AlignerSample]:
+    graphs: dict[tuple[Fact, ...], tuple[Fact, ...]] = {}  # questions about one entity share a graph
+    for record in read_records(path):
+        part = next((one for one in _PARTS if one == record.text("part")), None)
+        if part is None:
+            raise record.error(f"'part' should be train, dev or test, found {record.text('part')!r:.40}")
+        facts = tuple((fact[0], fact[1], fact[2]) for fact in record.triples("facts"))
+        yield AlignerSample(
+            record.text("id"),
+            part,
+            record.text("question"),
+            tuple(record.texts("answers")),
+            graphs.setdefault(facts, facts),
+            record.text("reasoning"),
+        )

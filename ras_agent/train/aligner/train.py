@@ -1,0 +1,187 @@
+"""Train the aligner that prunes a question's graph (Align-GRAG) on samples of ras_agent.train.aligner.build.
+
+    python -m ras_agent.train.aligner.train --samples pq2h-aligner.jsonl --out aligner
+
+It learns from the part "train"; the part "dev" chooses the weights. --out then holds aligner.safetensors and
+config.json, which `prune` of the agent's settings and `ras_agent.train.graphllm.train --aligner` take, and the
+training's own files (ras_agent.train.loop), from which the same command resumes. metrics.jsonl has a validation every
+`validate_every` steps: both losses, and the share of answers that are left after pruning to `n_seed` nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any, cast
+
+from ras_agent.errors import SettingsError
+from ras_agent.program import run_program
+from ras_agent.protocols import Embedder
+from ras_agent.train.aligner.samples import AlignerSample, read_samples
+from ras_agent.train.loop import BatchesOfEpoch, FitConfig, FitResult, fit
+from ras_agent.train.options import config_from
+from ras_agent.train.ranges import COUNT, NATURAL, SHARE, Range, check_ranges
+
+if TYPE_CHECKING:
+    from ras_agent.tools.graph_tokens.aligner import AlignedGraph, AlignerConfig, GraphAligner
+
+_ABOVE = Range(0, 1e6, above=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlignerTrainingConfig(FitConfig):
+    """Says how to train. Raises SettingsError for a number out of its range.
+
+    encoder, layers, heads, dropout: see EncoderConfig; its width is that of the embedder's vectors. The paper has 4
+        layers.
+    projected, temperature, contrast, likeness, per_node: see AlignerConfig.
+    batch: graphs of a step, each one's reasoning against that of all others.
+    judged: the most samples of a validation, spread over the part. n_seed: how they are pruned there.
+    """
+
+    samples: Path
+    out: Path
+    encoder: str = "graph-transformer"
+    layers: int = 2
+    heads: int = 4
+    dropout: float = 0.0
+    projected: int = 384
+    temperature: float = 0.1
+    contrast: float = 0.1
+    likeness: bool = True
+    per_node: bool = False
+    embedder: str = "minilm"
+    batch: int = 16
+    n_seed: int = 5
+    judged: int = 200
+    rate: float = 3e-4
+    steps: int = 100
+    validate_every: int = 20
+
+    def __post_init__(self) -> None:
+        FitConfig.__post_init__(self)
+        above = dict.fromkeys(("temperature", "contrast"), _ABOVE)
+        counts = dict.fromkeys(("layers", "heads", "projected", "batch"), COUNT)
+        check_ranges(self, {**above, **counts, "n_seed": NATURAL, "judged": COUNT, "dropout": SHARE})
+
+
+def train(config: AlignerTrainingConfig, embedder: Embedder | None = None) -> tuple[GraphAligner, FitResult]:
+    """Train and save an aligner. embedder: by default the one that the configuration names.
+
+    Raises RasError children.
+    """
+    samples = read_samples(config.samples)
+    learned, judged = (of_part(samples, part) for part in ("train", "dev"))
+    judged = judged[:: max(1, -(-len(judged) // config.judged))]
+    if not learned:
+        raise SettingsError(f"{config.samples} has no samples of the part 'train' with facts")
+    aligner = new_aligner(config, embedder)
+    made = aligned_graphs(aligner, [*learned, *judged])
+    dev = made[len(learned) :]
+    validate = (lambda: validation(aligner, judged, dev, config)) if judged else None
+    settings = {"aligner": asdict(aligner.config), "batch": config.batch, "samples": config.samples.name}
+    batches = batches_of(made[: len(learned)], config.batch, config.seed)
+    result = fit(aligner, batches, validate, config, config.out, settings)
+    if result.main:
+        aligner.save(
+            config.out,
+            {
+                "made_by": "python -m ras_agent.train.aligner.train",
+                "samples": config.samples.name,
+                "seed": config.seed,
+                "steps": result.steps,
+                "chosen_step": result.best_step,
+                "validation": result.best,
+            },
+        )
+    return aligner, result
+
+
+def new_aligner(config: AlignerTrainingConfig, embedder: Embedder | None = None) -> GraphAligner:
+    """Return an aligner with the weights that a training begins with."""
+    import torch
+
+    from ras_agent.tools.embed.embedders import resolve_embedder
+    from ras_agent.tools.graph_tokens.aligner import GraphAligner
+
+    embedder = embedder or resolve_embedder(config.embedder)
+    torch.manual_seed(config.seed)
+    return GraphAligner(_aligner_config(config, embedder.dimension), embedder)
+
+
+def _aligner_config(config: AlignerTrainingConfig, width: int) -> AlignerConfig:
+    from ras_agent.tools.graph_tokens.aligner import AlignerConfig
+    from ras_agent.tools.graph_tokens.encoders import EncoderConfig, EncoderKind
+
+    return AlignerConfig(
+        EncoderConfig(cast(EncoderKind, config.encoder), config.layers, config.heads, width, width, config.dropout),
+        hidden=width,
+        projected=config.projected,
+        temperature=config.temperature,
+        contrast=config.contrast,
+        likeness=config.likeness,
+        per_node=config.per_node,
+        embedder=config.embedder,
+    )
+
+
+def aligned_graphs(aligner: GraphAligner, samples: Sequence[AlignerSample]) -> list[AlignedGraph]:
+    """Return the samples as vectors; samples that share a graph share its vectors."""
+    from ras_agent.tools.embed.embedders import query_vector
+    from ras_agent.tools.graph_tokens.aligner import AlignedGraph
+
+    aligner.vectors.of_texts(list(dict.fromkeys(one.reasoning for one in samples)))  # in one go: batches are faster
+    graphs = {facts: aligner.vectors.of_facts(facts) for facts in dict.fromkeys(one.facts for one in samples)}
+    questions = {text: query_vector(aligner.embedder, text) for text in dict.fromkeys(one.question for one in samples)}
+    return [
+        AlignedGraph(graphs[one.facts], questions[one.question], aligner.vectors.of_texts([one.reasoning])[0])
+        for one in samples
+    ]
+
+
+def batches_of(examples: Sequence[AlignedGraph], size: int, seed: int) -> BatchesOfEpoch[Sequence[AlignedGraph]]:
+    """Return what makes the batches of an epoch, in an order of its own."""
+
+    def batches(epoch: int) -> list[list[AlignedGraph]]:
+        order = list(range(len(examples)))
+        Random(seed * 100_003 + epoch).shuffle(order)
+        return [[examples[place] for place in order[start : start + size]] for start in range(0, len(order), size)]
+
+    return batches
+
+
+def validation(
+    aligner: GraphAligner,
+    samples: Sequence[AlignerSample],
+    examples: Sequence[AlignedGraph],
+    config: AlignerTrainingConfig,
+) -> Mapping[str, float]:
+    """Return both losses, and which shares of the answers and of the facts pruning leaves."""
+    from ras_agent.train.aligner.measure import kept_by_seeds, scores_of
+
+    sums, parts = [0.0, 0.0], list(range(0, len(examples), config.batch))
+    for start in parts:
+        for place, loss in enumerate(aligner.losses(examples[start : start + config.batch])):
+            sums[place] += float(loss.detach()) / len(parts)
+    kept = kept_by_seeds(samples, examples, scores_of(aligner, examples), config.n_seed)
+    found: dict[str, Any] = {"loss": sum(sums), "nodes": sums[0], "representations": sums[1]}
+    return {**found, "answers_kept": kept.answers, "facts_kept": kept.share}
+
+
+def of_part(samples: Sequence[AlignerSample], part: str) -> list[AlignerSample]:
+    """Return the samples of a part whose graphs have facts."""
+    return [sample for sample in samples if sample.part == part and sample.facts]
+
+
+def main() -> None:
+    config = config_from(AlignerTrainingConfig, __doc__)
+    _, result = train(config)
+    if result.main:
+        took = f"{result.steps} steps in {result.seconds:.0f} s"
+        print(f"{config.out}: {took}, best at {result.best_step}: {result.best}")
+
+
+if __name__ == "__main__":
+    run_program(main)

@@ -1,0 +1,194 @@
+"""The aligner: its losses by the paper's formulas, what it keeps of a graph, its file form."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("torch_geometric")
+
+from ras_agent.errors import SettingsError, WeightsError  # noqa: E402
+from ras_agent.tools.graph_tokens.aligner import (  # noqa: E402
+    AlignerConfig,
+    GraphAligner,
+    align_encoder,
+    fact_places,
+    node_alignment,
+    representation_alignment,
+)
+from ras_agent.tools.graph_tokens.encoders import EncoderConfig, build_encoder  # noqa: E402
+from ras_agent.tools.graph_tokens.features import GraphFeatures  # noqa: E402
+
+SMALL = AlignerConfig(EncoderConfig(layers=2, heads=2, width=64, input=64), hidden=32, projected=16)
+FACTS = [
+    ("Ada", "mother", "Anna"),
+    ("Anna", "born in", "Kent"),
+    ("Ada", "friend", "Charles"),
+    ("Charles", "built", "engine"),
+    ("Kent", "in", "England"),
+]
+REASONING = "Ada mother Anna. Anna born in Kent."
+
+
+def small(embedder: Any, config: AlignerConfig = SMALL) -> GraphAligner:
+    torch.manual_seed(0)
+    return GraphAligner(config, embedder)
+
+
+def softmax(values: np.ndarray) -> np.ndarray:
+    powers = np.exp(values - values.max())
+    return powers / powers.sum()
+
+
+@pytest.mark.parametrize("per_node", [False, True])
+def test_node_alignment_is_the_divergence_of_equation_6(per_node: bool) -> None:
+    scores, wanted = np.array([0.5, -1.0, 2.0, 0.0, 3.0]), np.array([1.0, 0.0, 0.3, 2.0, -1.0])
+    owner = np.array([0, 0, 0, 2, 2])  # graph 1 is empty
+    expected = []
+    for graph in (0, 2):
+        p, q = softmax(wanted[owner == graph]), softmax(scores[owner == graph])
+        divergence = np.sum(p * np.log(p / q))
+        expected.append(divergence / len(p) if per_node else divergence)
+    tensors = (torch.tensor(scores), torch.tensor(wanted), torch.tensor(owner))
+    found = node_alignment(*tensors, 3, per_node=per_node)
+    assert float(found) == pytest.approx(np.mean(expected), rel=1e-6)
+
+
+def test_node_alignment_is_nothing_where_both_agree_and_for_no_nodes_at_all() -> None:
+    same, owner = torch.tensor([1.0, 2.0, -4.0]), torch.tensor([0, 0, 1])
+    assert float(node_alignment(same, same + 7, owner, 2)) == pytest.approx(0, abs=1e-6)
+    none = torch.zeros(0)
+    assert float(node_alignment(none, none, torch.zeros(0, dtype=torch.long), 2)) == 0
+
+
+def test_representation_alignment_is_the_mean_of_both_directions_of_equation_9() -> None:
+    dice = np.random.default_rng(1)
+    graphs, texts, temperature = dice.normal(size=(3, 4)), dice.normal(size=(3, 4)), 0.3
+    sim = np.array([[a @ b / np.linalg.norm(a) / np.linalg.norm(b) for b in texts] for a in graphs])
+    to_text = -np.mean([np.log(softmax(sim[i] / temperature)[i]) for i in range(3)])
+    to_graph = -np.mean([np.log(softmax(sim[:, i] / temperature)[i]) for i in range(3)])
+    found = representation_alignment(torch.tensor(graphs), torch.tensor(texts), temperature)
+    assert float(found) == pytest.approx((to_text + to_graph) / 2, rel=1e-6)
+
+
+def test_a_text_in_the_place_of_another_costs_more() -> None:
+    rows = torch.eye(3)
+    assert representation_alignment(rows, rows, 0.1) < representation_alignment(rows, rows.roll(1, 0), 0.1)
+
+
+def test_the_losses_of_a_batch_follow_the_equations(hash_embedder: Any) -> None:
+    aligner = small(hash_embedder, replace(SMALL, likeness=False))
+    examples = [
+        aligner.example(FACTS, "Where was Ada's mother born?", REASONING),
+        aligner.example([], "Who is nobody?", "Nobody."),
+        aligner.example(FACTS[2:4], "What did Ada's friend build?", "Charles built engine."),
+    ]
+    nodes, _ = aligner.losses(examples)
+    expected = []
+    for one in (examples[0], examples[2]):
+        scores = aligner.scores(one.graph, one.question[None])[0].astype(np.float64)
+        likeness = one.graph.nodes.astype(np.float64) @ one.reasoning
+        p, q = softmax(likeness / SMALL.temperature), softmax(scores)
+        expected.append(np.sum(p * np.log(p / q)))
+    # the graphs went through the encoder one by one here, and together there
+    assert nodes.item() == pytest.approx(np.mean(expected), rel=1e-4)
+
+
+def test_an_untrained_aligner_orders_nodes_by_their_likeness_to_the_question(hash_embedder: Any) -> None:
+    aligner = small(hash_embedder)
+    graph = aligner.vectors.of_facts(FACTS)
+    questions = hash_embedder.embed(["Where was Anna born", "Charles"])
+    np.testing.assert_allclose(aligner.scores(graph, questions), questions @ graph.nodes.T / 0.1, atol=1e-4)
+
+
+def test_pruning_keeps_the_facts_of_the_best_nodes_with_their_neighbours(hash_embedder: Any) -> None:
+    aligner = small(hash_embedder)
+    assert aligner.prune(FACTS, "Anna", 1) == FACTS[:2]
+    assert aligner.prune(FACTS, "Charles", 1) == FACTS[2:4]
+    assert aligner.prune(FACTS, "Anna", 25) == FACTS
+    assert aligner.prune(FACTS, "Anna", 0) == []
+
+
+def test_facts_in_two_parts_and_no_facts_can_be_pruned(hash_embedder: Any) -> None:
+    aligner = small(hash_embedder)
+    apart = [("a", "is", "b"), ("c", "is", "d")]
+    assert aligner.prune(apart, "d", 1) == apart[1:]
+    assert aligner.prune([], "d") == []
+    assert aligner.best([], "d", 3) == []
+
+
+def test_the_best_facts_begin_with_those_that_pruning_keeps(hash_embedder: Any) -> None:
+    aligner = small(hash_embedder)
+    assert sorted(aligner.best(FACTS, "Charles", 2)) == [2, 3]
+    assert len(aligner.best(FACTS, "Charles", 99)) == len(FACTS)
+
+
+def test_nodes_that_tie_keep_their_order() -> None:
+    empty = np.zeros((0, 1), np.float32)
+    graph = GraphFeatures(empty, empty, np.array([[0, 2], [1, 3]]), np.zeros(4, np.int64))
+    assert fact_places(graph, np.array([1.0, 1.0, 1.0 + 1e-8, 1.0])).tolist() == [[0, 2], [1, 3]]
+    assert fact_places(graph, np.array([0.0, 1.0, 3.0, 2.0])).tolist() == [[2, 0], [3, 1]]
+
+
+def test_training_lets_both_losses_fall_and_finds_what_the_reasoning_names(hash_embedder: Any) -> None:
+    aligner = small(hash_embedder)
+    examples = [
+        aligner.example(FACTS, "Where is her mother from?", REASONING),
+        aligner.example(FACTS[2:4], "What did her friend do?", "Charles built engine."),
+    ]
+    first = [loss.item() for loss in aligner.losses(examples)]
+    optimiser = torch.optim.AdamW(aligner.parameters(), lr=3e-3)
+    for _ in range(40):
+        optimiser.zero_grad()
+        aligner.loss(examples).backward()
+        optimiser.step()
+    last = [loss.item() for loss in aligner.losses(examples)]
+    assert all(after < before / 4 for before, after in zip(first, last, strict=True))
+    assert aligner.prune(FACTS, "Where is her mother from?", 1) == FACTS[:2]
+
+
+def test_an_aligner_is_read_back_as_it_was_written(hash_embedder: Any, tmp_path: Path) -> None:
+    aligner = small(hash_embedder)
+    for weight in aligner.parameters():
+        torch.nn.init.normal_(weight, std=0.1)
+    aligner.save(tmp_path, {"seed": 3})
+    again = GraphAligner.load(tmp_path, hash_embedder)
+    graph, question = aligner.vectors.of_facts(FACTS), hash_embedder.embed(["Ada"])[0]
+    assert again.scores(graph, question).tolist() == aligner.scores(graph, question).tolist()
+    assert again.config == SMALL
+    assert json.loads((tmp_path / "config.json").read_text())["about"] == {"seed": 3}
+
+
+def test_a_folder_without_an_aligner_says_so(hash_embedder: Any, tmp_path: Path) -> None:
+    with pytest.raises(WeightsError, match=r"there is no aligner in this folder; python -m"):
+        GraphAligner.load(tmp_path)
+    small(hash_embedder).save(tmp_path)
+    (tmp_path / "aligner.safetensors").write_bytes(b"no weights")
+    with pytest.raises(WeightsError, match="no weights of the aligner"):
+        GraphAligner.load(tmp_path, hash_embedder)
+    (tmp_path / "config.json").write_text('{"format": "other"}')
+    with pytest.raises(WeightsError, match="expected 'ras-agent aligner' version 1"):
+        GraphAligner.load(tmp_path, hash_embedder)
+
+
+def test_the_encoder_of_a_graph_llm_can_begin_as_an_aligners(hash_embedder: Any, tmp_path: Path) -> None:
+    aligner = small(hash_embedder)
+    aligner.save(tmp_path)
+    torch.manual_seed(5)
+    encoder = build_encoder(SMALL.encoder)
+    align_encoder(encoder, tmp_path)
+    for name, value in aligner.encoder.state_dict().items():
+        assert torch.equal(encoder.state_dict()[name], value)
+    with pytest.raises(SettingsError, match="has the encoder"):
+        align_encoder(build_encoder(replace(SMALL.encoder, layers=1)), tmp_path)
+
+
+def test_an_encoder_of_another_width_than_the_texts_is_refused() -> None:
+    with pytest.raises(SettingsError, match="one MLP"):
+        AlignerConfig(EncoderConfig(width=1024, input=384))

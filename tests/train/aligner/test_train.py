@@ -1,0 +1,93 @@
+"""The training of the aligner: the loss falls, validations tell what is kept, a resumed training ends the same."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("torch_geometric")
+
+from safetensors.torch import load_file  # noqa: E402
+
+from ras_agent.errors import SettingsError  # noqa: E402
+from ras_agent.tools.graph_tokens.aligner import GraphAligner  # noqa: E402
+from ras_agent.train.aligner.measure import Kept, kept  # noqa: E402
+from ras_agent.train.aligner.samples import AlignerSample, write_samples  # noqa: E402
+from ras_agent.train.aligner.train import AlignerTrainingConfig, train  # noqa: E402
+from ras_agent.train.options import config_from  # noqa: E402
+
+
+def sample(number: int, part: str) -> AlignerSample:
+    """A question about the middle of three persons, whose graph holds a stranger too."""
+    first, second, third = (f"{name}{number}" for name in ("Ann", "Bob", "Cid"))
+    facts = ((first, "knows", second), (second, "likes", third), ("Zoe", "meets", first))
+    path = f"{first} knows {second}. {second} likes {third}."
+    return AlignerSample(str(number), part, f"Who likes the friend of {first}?", (third,), facts, path)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> AlignerTrainingConfig:
+    samples = [sample(number, "dev" if number % 4 == 0 else "train") for number in range(16)]
+    write_samples(tmp_path / "samples.jsonl", samples)
+    return AlignerTrainingConfig(
+        samples=tmp_path / "samples.jsonl", out=tmp_path / "out", layers=1, heads=2, projected=16, batch=4,
+        steps=40, rate=3e-3, validate_every=10, n_seed=2, dropout=0.1,
+    )  # fmt: skip
+
+
+def lines(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_the_losses_fall_on_graphs_that_were_not_learned(config: AlignerTrainingConfig, hash_embedder: Any) -> None:
+    _, result = train(config, hash_embedder)
+    validations = [line["validation"] for line in lines(config.out) if "validation" in line]
+    assert len(validations) == 4
+    assert set(validations[0]) == {"loss", "nodes", "representations", "answers_kept", "facts_kept"}
+    assert validations[-1]["nodes"] < validations[0]["nodes"]
+    assert lines(config.out)[-1]["loss"] < lines(config.out)[0]["loss"] / 2
+    about = json.loads((config.out / "config.json").read_text())["about"]
+    assert about["chosen_step"] == result.best_step
+    assert about["seed"] == 0
+
+
+def test_the_folder_holds_an_aligner(config: AlignerTrainingConfig, hash_embedder: Any) -> None:
+    aligner, _ = train(replace(config, steps=2), hash_embedder)
+    facts = sample(3, "dev").facts
+    again = GraphAligner.load(config.out, hash_embedder)
+    assert again.prune(facts, "Bob3", 1) == aligner.prune(facts, "Bob3", 1)
+
+
+def test_a_resumed_training_ends_with_the_weights_of_one_that_was_not_interrupted(
+    config: AlignerTrainingConfig, hash_embedder: Any, tmp_path: Path
+) -> None:
+    config = replace(config, steps=6, validate_every=2)
+    train(config, hash_embedder)
+    stopped = replace(config, out=tmp_path / "stopped", save_every=1, minutes=1e-9)
+    for _ in range(6):
+        _, result = train(stopped, hash_embedder)
+    assert result.stopped == "steps"
+    whole, parts = (load_file(folder / "aligner.safetensors") for folder in (config.out, stopped.out))
+    assert all(torch.equal(whole[name], parts[name]) for name in whole)
+
+
+def test_a_training_without_the_part_train_says_so(config: AlignerTrainingConfig, hash_embedder: Any) -> None:
+    write_samples(config.samples, [sample(1, "dev")])
+    with pytest.raises(SettingsError, match="no samples of the part 'train'"):
+        train(config, hash_embedder)
+
+
+def test_answers_are_kept_where_they_are_an_end_of_a_fact_that_is_left() -> None:
+    samples = [sample(1, "dev"), sample(2, "dev")]
+    assert kept(samples, [[0], [1, 2]]) == Kept(answers=0.5, facts=1.5, share=0.5)
+    assert kept([], []) == Kept(0.0, 0.0, 0.0)
+
+
+def test_every_option_is_a_flag() -> None:
+    config = config_from(AlignerTrainingConfig, None, ["--samples", "s.jsonl", "--out", "o", "--no-likeness"])
+    assert (config.likeness, config.samples, config.encoder) == (False, Path("s.jsonl"), "graph-transformer")

@@ -1,0 +1,265 @@
+"""Align-GRAG's aligner: a graph encoder that is trained to find the nodes which a chain of reasoning is about.
+
+Source: Align-GRAG (arXiv:2505.16237), section 3.2. Two losses share the encoder: its scores of the nodes follow their
+likeness to the reasoning (eq. 5 and 6), and its state of the whole graph follows the reasoning's vector (eq. 7 to 10).
+In use there is no reasoning: the best `n_seed` nodes and their neighbours are kept of a graph, and the encoder can be
+the one of a GraphLLM.
+
+Eq. 5 takes a softmax of plain cosines, in which the best of a hundred nodes is hardly more likely than the worst. Here
+cosines are divided by a temperature. Eq. 6 divides the divergence by the number of nodes, so that a large graph hardly
+counts; that is `per_node`, which is off.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from ras_agent.arrays import Floats
+from ras_agent.errors import SettingsError, WeightsError
+from ras_agent.protocols import Embedder
+from ras_agent.tools.embed.embedders import query_vector, resolve_embedder
+from ras_agent.tools.graph_tokens.encoders import EncoderConfig, GraphBatch, MessagePassing, build_encoder, pool
+from ras_agent.tools.graph_tokens.features import Fact, GraphFeatures, GraphVectors
+from ras_agent.tools.index.ties import best_places
+
+FORMAT, VERSION = "ras-agent aligner", 1
+CONFIG, WEIGHTS = "config.json", "aligner.safetensors"
+
+
+@dataclass(frozen=True, slots=True)
+class AlignerConfig:
+    """Describes an aligner. Raises SettingsError for an encoder as wide as something else than a text's vector.
+
+    hidden: the width inside the two MLPs. projected: d_t of eq. 8, in the paper the width of the language model.
+    temperature: of the nodes' likeness to the reasoning (eq. 5). contrast: the temperature of eq. 9.
+    likeness: a node's score begins as its likeness to the question, and the network learns what to add.
+    per_node: divide a graph's divergence by its number of nodes, as eq. 6 is printed.
+    embedder: whose vectors the encoder reads.
+    """
+
+    encoder: EncoderConfig = field(default_factory=lambda: EncoderConfig(width=384))
+    hidden: int = 384
+    projected: int = 384
+    temperature: float = 0.1
+    contrast: float = 0.1
+    likeness: bool = True
+    per_node: bool = False
+    embedder: str = "minilm"
+
+    def __post_init__(self) -> None:
+        if self.encoder.width != self.encoder.input:
+            raise SettingsError(
+                "an aligner maps graphs and texts by one MLP: its encoder is as wide as a text's vector, "
+                f"{self.encoder.input}, not {self.encoder.width}"
+            )
+        if min(self.hidden, self.projected) < 1 or min(self.temperature, self.contrast) <= 0:
+            raise SettingsError(f"an aligner's widths are at least 1 and its temperatures above 0, got {self}")
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """Return the configuration that `asdict` wrote. Raises TypeError for unknown or missing names."""
+        return cls(**{**data, "encoder": EncoderConfig(**data["encoder"])})
+
+
+@dataclass(frozen=True, slots=True)
+class AlignedGraph:
+    """Holds what one question teaches: its graph, and the vectors (d,) of the question and of the reasoning."""
+
+    graph: GraphFeatures
+    question: Floats
+    reasoning: Floats
+
+
+class GraphAligner(nn.Module):
+    """Scores the nodes of a question's graph, and tells which facts to keep."""
+
+    def __init__(self, config: AlignerConfig, embedder: Embedder | None = None) -> None:
+        """Make an aligner with new weights. embedder: by default the one that the configuration names."""
+        super().__init__()
+        self.config = config
+        self.embedder = embedder or resolve_embedder(config.embedder)
+        self.vectors = GraphVectors(self.embedder)
+        width = config.encoder.width
+        self.encoder = build_encoder(config.encoder)
+        last = nn.Linear(config.hidden, 1)
+        if config.likeness:
+            nn.init.zeros_(last.weight)
+            nn.init.zeros_(last.bias)
+        self.node_head = nn.Sequential(nn.Linear(2 * width, config.hidden), nn.ReLU(), last)
+        projected = nn.Linear(config.hidden, config.projected)
+        self.shared = nn.Sequential(nn.Linear(width, config.hidden), nn.ReLU(), projected)
+        self.train(False)
+
+    def example(self, facts: Sequence[Fact], question: str, reasoning: str) -> AlignedGraph:
+        """Return a training example made of texts."""
+        return AlignedGraph(
+            self.vectors.of_facts(facts), query_vector(self.embedder, question), self.vectors.of_texts([reasoning])[0]
+        )
+
+    def forward(self, graphs: Sequence[GraphFeatures]) -> tuple[Tensor, GraphBatch]:
+        """Return the states of all nodes, shape (N, d) (eq. 3), and the batch that they are of."""
+        batch = GraphBatch.of(graphs, self.config.encoder.input, self._device)
+        return self.encoder(batch), batch
+
+    def judged(self, states: Tensor, nodes: Tensor, questions: Tensor) -> Tensor:
+        """Return scores of nodes before their softmax, shape (N,) (eq. 5).
+
+        states: (N, d), the encoder's. nodes: (N, d), the vectors of their texts. questions: (N, d), each node's.
+        """
+        scores: Tensor = self.node_head(torch.cat([states, questions], dim=1)).squeeze(1)
+        if self.config.likeness:
+            scores = scores + nn.functional.cosine_similarity(nodes, questions, dim=1) / self.config.temperature
+        return scores
+
+    def losses(self, examples: Sequence[AlignedGraph]) -> tuple[Tensor, Tensor]:
+        """Return the loss of the nodes (eq. 6) and that of the representations (eq. 10) of a batch."""
+        states, batch = self([one.graph for one in examples])
+        questions = torch.as_tensor(np.stack([one.question for one in examples])).to(self._device)
+        reasoning = torch.as_tensor(np.stack([one.reasoning for one in examples])).to(self._device)
+        owner = batch.graph[batch.group]
+        scores = self.judged(states, batch.nodes, questions[owner])
+        wanted = nn.functional.cosine_similarity(reasoning[owner], batch.nodes, dim=1) / self.config.temperature
+        nodes = node_alignment(scores, wanted, owner, batch.size, per_node=self.config.per_node)
+        # an empty graph says nothing
+        there = torch.bincount(owner, minlength=batch.size) > 0
+        graphs, texts = self.shared(pool(states, batch)[there]), self.shared(reasoning[there])
+        return nodes, representation_alignment(graphs, texts, self.config.contrast)
+
+    def loss(self, batch: Sequence[AlignedGraph]) -> Tensor:
+        """Return the sum of both losses."""
+        nodes, representations = self.losses(batch)
+        return nodes + representations
+
+    @torch.no_grad()
+    def scores(self, graph: GraphFeatures, questions: Floats) -> Floats:
+        """Return the scores of a graph's nodes for each question; the graph is encoded once.
+
+        questions: (Q, d). The result is (Q, N).
+        """
+        states, batch = self([graph])
+        rows = torch.as_tensor(questions).to(self._device)
+        found = [self.judged(states, batch.nodes, row.expand_as(states)) for row in rows]
+        array: Floats = torch.stack(found).cpu().numpy()
+        return array
+
+    def prune(self, facts: Sequence[Fact], question: str, n_seed: int = 25) -> list[Fact]:
+        """Return the facts at the `n_seed` best nodes, which join these with their neighbours, in their order."""
+        kept = self._places(facts, question)[0] < n_seed
+        return [fact for fact, keep in zip(facts, kept, strict=True) if keep]
+
+    def best(self, facts: Sequence[Fact], question: str, most: int) -> list[int]:
+        """Return the places of the best `most` facts: those of the best node first, ordered by their other ends."""
+        places: list[int] = np.lexsort(self._places(facts, question)[::-1])[:most].tolist()
+        return places
+
+    def _places(self, facts: Sequence[Fact], question: str) -> npt.NDArray[np.int64]:
+        graph = self.vectors.of_facts(facts)
+        return fact_places(graph, self.scores(graph, query_vector(self.embedder, question)[None])[0])
+
+    def save(self, folder: str | Path, about: dict[str, Any] | None = None) -> None:
+        """Write weights and configuration into `folder`, which is made. about: how they were trained, plain JSON."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        save_file(
+            {name: value.detach().cpu().contiguous() for name, value in self.state_dict().items()}, folder / WEIGHTS
+        )
+        text = {"format": FORMAT, "version": VERSION, "config": asdict(self.config), "about": about or {}}
+        (folder / CONFIG).write_text(json.dumps(text, indent=2, ensure_ascii=False) + "\n", "utf-8")
+
+    @classmethod
+    def load(cls, folder: str | Path, embedder: Embedder | None = None) -> Self:
+        """Read what `save` wrote. Raises WeightsError for a folder that holds something else."""
+        folder = Path(folder)
+        aligner = cls(read_config(folder), embedder)
+        try:
+            aligner.load_state_dict(load_file(folder / WEIGHTS))
+        except (OSError, SafetensorError, RuntimeError) as error:
+            why = str(error).partition("\n")[0]
+            raise WeightsError(
+                f"{folder / WEIGHTS}: no weights of the aligner in {CONFIG} ({why}): train it anew"
+            ) from error
+        return aligner
+
+    @property
+    def _device(self) -> torch.device:
+        return next(self.parameters()).device
+
+
+def node_alignment(scores: Tensor, wanted: Tensor, owner: Tensor, size: int, *, per_node: bool = False) -> Tensor:
+    """Return KL(softmax of `wanted` || softmax of `scores`) over the nodes of each graph, mean over graphs (eq. 5, 6).
+
+    scores, wanted: (N,). owner: (N,), the graph of each node, below `size`. per_node: divide a graph's divergence by
+    its nodes. Graphs without nodes do not count; it is 0 for a batch without any node.
+    """
+    found, target = _log_softmax(scores, owner, size), _log_softmax(wanted, owner, size)
+    terms = target.exp() * (target - found)
+    parts = terms.new_zeros(size).index_add(0, owner, terms)
+    counts = torch.bincount(owner, minlength=size)
+    if per_node:
+        parts = parts / counts.clamp(min=1)
+    return parts.sum() / (counts > 0).sum().clamp(min=1)
+
+
+def representation_alignment(graphs: Tensor, texts: Tensor, temperature: float) -> Tensor:
+    """Return the contrastive loss of graphs and texts (N, t) whose rows belong together, both ways (eq. 9 and 10)."""
+    if not len(graphs):
+        return graphs.sum()
+    alike = nn.functional.normalize(graphs, dim=1) @ nn.functional.normalize(texts, dim=1).T / temperature
+    own = torch.arange(len(alike), device=alike.device)
+    return (nn.functional.cross_entropy(alike, own) + nn.functional.cross_entropy(alike.T, own)) / 2
+
+
+def fact_places(graph: GraphFeatures, scores: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Return the places (2, E) of each edge's better and other node when nodes are ordered by score, ties by number."""
+    places = np.empty(len(scores), np.int64)
+    places[best_places(scores, len(scores), relative=False)] = np.arange(len(scores))
+    ends: npt.NDArray[np.int64] = np.sort(places[graph.edge_index], axis=0)
+    return ends
+
+
+def align_encoder(encoder: MessagePassing, folder: str | Path) -> None:
+    """Give a graph encoder, such as a GraphLLM's, the weights of the one in an aligner's folder.
+
+    Raises WeightsError for a folder without an aligner, SettingsError for an encoder of another form.
+    """
+    there = read_config(Path(folder)).encoder
+    if there != encoder.config:
+        raise SettingsError(f"the aligner in {folder} has the encoder {there}, and this model {encoder.config}")
+    weights = load_file(Path(folder) / WEIGHTS)
+    encoder.load_state_dict(
+        {name.removeprefix("encoder."): value for name, value in weights.items() if name.startswith("encoder.")}
+    )
+
+
+def read_config(folder: Path) -> AlignerConfig:
+    """Return the configuration in an aligner's folder. Raises WeightsError where there is none of this form."""
+    path = folder / CONFIG
+    try:
+        data = json.loads(path.read_text("utf-8"))
+        if (data.get("format"), data.get("version")) != (FORMAT, VERSION):
+            raise WeightsError(f"{path}: expected '{FORMAT}' version {VERSION}: train it anew")
+        return AlignerConfig.from_dict(data["config"])
+    except FileNotFoundError as error:
+        made = "python -m ras_agent.train.aligner.train"
+        raise WeightsError(f"{path}: there is no aligner in this folder; {made} makes one") from error
+    except (ValueError, KeyError, TypeError, AttributeError, SettingsError) as error:
+        raise WeightsError(f"{path}: no configuration of an aligner: {error}") from error
+
+
+def _log_softmax(scores: Tensor, owner: Tensor, size: int) -> Tensor:
+    """Return the logarithm of the softmax among the scores (N,) of each owner."""
+    highest = scores.new_full((size,), -torch.inf).scatter_reduce(0, owner, scores.detach(), "amax")
+    shifted = scores - highest[owner]
+    sums = scores.new_zeros(size).index_add(0, owner, shifted.exp())
+    return shifted - sums.log()[owner]

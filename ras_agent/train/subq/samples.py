@@ -79,7 +79,7 @@ class SubqSample:
         """Return the graph and the hops that the loop would give to the role: its prompts render a sample likewise."""
         graph, steps = QuestionGraph(), list[Step]()
         for hop, one in enumerate(self.steps, start=1):
-            place = one.passages[0].id if one.passages else ""
+            place = one.passages[0].id if len(one.passages) == 1 else ""  # of several, the file does not say which
             read = [Triple(*fact, (Source(place, hop=hop, subquery=one.subquery),)) for fact in one.triples]
             names = tuple(dict.fromkeys(triple.id for triple in read))
             new = tuple(name for name in names if name not in graph.by_id)

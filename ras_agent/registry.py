@@ -30,6 +30,7 @@ PLUGINS: dict[str, dict[str, object]] = {
     "extractor": {
         "offline": "ras_agent.tools.offline.roles:offline_extractor",
         "llm": "ras_agent.tools.structure.llm:LLMExtractor",
+        "text2triple": "ras_agent.tools.structure.triple_model:text2triple",
     },
     "answerer": {
         "offline": "ras_agent.tools.offline.roles:offline_answerer",

@@ -394,3 +394,30 @@ def tiny_llm(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from tests.tiny_llm import write_tiny_llm
 
     return write_tiny_llm(tmp_path_factory.mktemp("tiny_llm"))
+
+
+def memorising_model(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Makes a tiny text-to-triples model, "t5" or "llama", that was trained for some steps on three texts alone."""
+    made: dict[str, Path] = {}
+    texts = [
+        ("Alexander Graham Bell was born in Edinburgh in 1847. He invented the telephone.", "Alexander Graham Bell",
+         [["Alexander Graham Bell", "was born in", "Edinburgh"], ["Alexander Graham Bell", "invented", "telephone"]]),
+        ("The Water of Leith is a river in Scotland. It flows through Edinburgh.", "Water of Leith",
+         [["Water of Leith", "flows through", "Edinburgh"]]),
+        ("Edinburgh is the capital of Scotland.", "", [["Edinburgh", "is the capital of", "Scotland"]]),
+    ]  # fmt: skip
+
+    def make(kind: str) -> Path:
+        if kind not in made:
+            pytest.importorskip("transformers")
+            from ras_agent.train.triples.train import TriplesConfig, train
+
+            folder = tmp_path_factory.mktemp(kind)
+            lines = [json.dumps({"text": text, "title": title, "triples": facts}) for text, title, facts in texts]
+            (folder / "facts.jsonl").write_text("\n".join(lines), encoding="utf-8")
+            size = {"width": 64, "layers": 2, "heads": 4, "vocabulary": 400, "dropout": 0.0, "steps": 60, "rate": 5e-3}
+            train(TriplesConfig(data=(folder / "facts.jsonl",), out=folder, scratch=kind, held_out=0, **size))
+            made[kind] = folder / "model"
+        return made[kind]
+
+    return make

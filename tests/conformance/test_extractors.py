@@ -12,10 +12,24 @@ REPLY = """(S> Alexander Graham Bell | P> was born in | O> Edinburgh)
 (S> Water of Leith | P> flows through | O> Edinburgh)"""
 
 
-@pytest.fixture(params=["offline", "chat model", "chat model, few-shot", "chat model, three a call"])
+@pytest.fixture(
+    params=[
+        "offline",
+        "chat model",
+        "chat model, few-shot",
+        "chat model, three a call",
+        "text2triple, t5",
+        "text2triple, llama",
+        "text2triple, t5#copy",
+    ]
+)
 def extractor(request: pytest.FixtureRequest, scripted_model: Any) -> Extractor:
     if request.param == "offline":
         return resolve_extractor("offline")
+    if "text2triple" in request.param:
+        kind, _, options = request.param.partition(", ")[2].partition("#")
+        folder = request.getfixturevalue("memorising_model")(kind)
+        return resolve_extractor(f"text2triple:{folder}#{options}")
     size = 3 if "three" in request.param else 1
     return resolve_extractor(scripted_model(("", REPLY)), few_shot="few-shot" in request.param, passages_per_call=size)
 

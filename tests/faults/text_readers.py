@@ -38,7 +38,6 @@ from ras_agent.text.words import stem_set
 from ras_agent.tools.answer.citations import read_citations
 from ras_agent.tools.answer.forms import FORMS, abstains, answer_part
 from ras_agent.tools.answer.llm import LLMAnswerer, _TokenStream
-from ras_agent.tools.chat.call import Reply
 from ras_agent.tools.chat.dialogue import without_thinking
 from ras_agent.tools.chat.loose_json import is_json, json_objects
 from ras_agent.tools.chat.models import printable, without_secrets
@@ -56,7 +55,7 @@ from ras_agent.tools.offline.question import analyse
 from ras_agent.tools.offline.roles import offline_answerer, offline_planner, offline_reasoner
 from ras_agent.tools.plan.grammar import parse_plan
 from ras_agent.tools.plan.llm_reasoner import first_new_sentence
-from ras_agent.tools.structure.llm import _problem
+from ras_agent.tools.structure.llm import problem_of
 from ras_agent.tools.structure.parse_triples import parse_triples
 from ras_agent.tools.subgraph.pipeline import without_names
 from ras_agent.tools.subgraph.scorers.llm import read_shares
@@ -150,7 +149,7 @@ READERS = {
     "first_new_sentence": TextReader(lambda text: first_new_sentence(text, ["Alan was"]), "tools.plan.llm_reasoner"),
     "json_objects": TextReader(lambda text: (is_json(text), list(json_objects(text))), "tools.chat.loose_json"),
     "parse_triples": TextReader(
-        lambda text: _problem(parse_triples(text), Reply(text)),
+        lambda text: problem_of(parse_triples(text), text),
         "tools.structure.parse_triples tools.structure.triple_lines tools.structure.llm",
     ),
     "answer_part, prose": TextReader(lambda text: answer_part(text, prose=True), "tools.answer.forms"),

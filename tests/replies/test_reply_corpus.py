@@ -27,7 +27,7 @@ from ras_agent.tools.answer.llm import LLMAnswerer
 from ras_agent.tools.chat.call import Reply
 from ras_agent.tools.plan.grammar import parse_plan
 from ras_agent.tools.plan.llm_reasoner import first_new_sentence
-from ras_agent.tools.structure.llm import _problem
+from ras_agent.tools.structure.llm import problem_of
 from ras_agent.tools.structure.parse_triples import parse_triples
 
 UNREADABLE = "unreadable"
@@ -65,7 +65,7 @@ def sentence(line: dict[str, Any]) -> tuple[object, object]:
 def triples(line: dict[str, Any]) -> tuple[object, object]:
     parsed = parse_triples(line["reply"])
     read = [f"{fact.subject} | {fact.predicate} | {fact.object}" for fact in dict.fromkeys(parsed.triples)]
-    asks_again = bool(_problem(parsed, Reply(line["reply"])))
+    asks_again = bool(problem_of(parsed, line["reply"]))
     return UNREADABLE if asks_again and (not read or read != line["reads"]) else read, line["reads"]
 
 

@@ -77,11 +77,11 @@ class LLMExtractor:
 
     def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
         """Return the facts in the order of the passages."""
-        return _joined(converse_all(self._chat, self._dialogues(passages), self._at_once))
+        return joined(converse_all(self._chat, self._dialogues(passages), self._at_once))
 
     async def aextract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
         """Do the same as `extract`, for coroutines."""
-        return _joined(await aconverse_all(self._chat, self._dialogues(passages), self._at_once))
+        return joined(await aconverse_all(self._chat, self._dialogues(passages), self._at_once))
 
     def _dialogues(self, passages: Sequence[Passage]) -> list[Dialogue[Extraction]]:
         size = self._passages_per_call
@@ -103,13 +103,13 @@ class LLMExtractor:
         def read(part: Sequence[Passage], request: Request, reply: Reply) -> Dialogue[None]:
             parsed = parse_triples(reply.text, cut_off=reply.truncated)
             triples.extend(parsed.triples)
-            if (problem := _problem(parsed, reply)) and not reply.truncated:
+            if (problem := problem_of(parsed, reply.text)) and not reply.truncated:
                 reply = yield repair(request, reply, self._repair, problem, FORM)
                 parsed = parse_triples(reply.text, cut_off=reply.truncated)
                 triples.extend(parsed.triples)
             if reply.truncated:
                 failed("the reply was cut off at its token limit", parsed.leftovers[-1] if parsed.leftovers else "")
-            elif _problem(parsed, reply):
+            elif problem_of(parsed, reply.text):
                 failed("facts could not be read, also after a repair", "\n".join(parsed.leftovers))
 
         try:
@@ -119,11 +119,11 @@ class LLMExtractor:
         if len(triples) > MOST_FACTS:
             failed(f"only the first {MOST_FACTS:,} of {len(triples):,} facts were taken")
         sentences = [(passage, sentences_of(passage.text)) for passage in passages]
-        located = [_located(triple, sentences, self.name) for triple in dict.fromkeys(triples[:MOST_FACTS])]
-        for triple in located:
+        found = [located(triple, sentences, self.name) for triple in dict.fromkeys(triples[:MOST_FACTS])]
+        for triple in found:
             if not triple.sources:
                 failed("a fact shares no word with any of its passages", str(triple))
-        return Extraction(tuple(triple for triple in located if triple.sources), tuple(failures))
+        return Extraction(tuple(triple for triple in found if triple.sources), tuple(failures))
 
 
 def _halves(passages: Sequence[Passage]) -> Sequence[Sequence[Passage]]:
@@ -139,16 +139,16 @@ def _halves(passages: Sequence[Passage]) -> Sequence[Sequence[Passage]]:
     return [replace(passage, text=passage.text[:cut])], [replace(passage, text=passage.text[cut:])]
 
 
-def _problem(parsed: ParsedTriples, reply: Reply) -> str:
+def problem_of(parsed: ParsedTriples, reply: str) -> str:
     """Return what is wrong with a reply, "" for nothing. Prose around readable facts is not wrong."""
     if parsed.broken:
         return f"these lines are not in the form of facts: {as_line(' / '.join(parsed.broken))[:500]}"
-    if parsed.triples or _NOTHING.search(reply.text) or (not parsed.leftovers and without_thinking(reply.text).strip()):
+    if parsed.triples or _NOTHING.search(reply) or (not parsed.leftovers and without_thinking(reply).strip()):
         return ""
     return f"it holds no fact in the agreed form, nor {NONE}"
 
 
-def _located(triple: Triple, passages: Sequence[tuple[Passage, Sequence[Sentence]]], extractor: str) -> Triple:
+def located(triple: Triple, passages: Sequence[tuple[Passage, Sequence[Sentence]]], extractor: str) -> Triple:
     """Return the triple with its source: of all sentences, the one that shares most words with it.
 
     Where no sentence shares a word, a single passage is the source as a whole, but none of several is.
@@ -165,7 +165,7 @@ def _located(triple: Triple, passages: Sequence[tuple[Passage, Sequence[Sentence
     return replace(triple, sources=(best,) if best else ())
 
 
-def _joined(parts: Sequence[Extraction]) -> Extraction:
+def joined(parts: Sequence[Extraction]) -> Extraction:
     return Extraction(
         tuple(triple for part in parts for triple in part.triples),
         tuple(failure for part in parts for failure in part.failures),

@@ -1,0 +1,128 @@
+"""Texts with the triples they state, as a text-to-triples model learns from them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, overload
+
+import numpy as np
+
+from ras_agent.eval.question_file import read_records
+from ras_agent.eval.study.extractors import GOLD_TRIPLES
+from ras_agent.tools.structure.parse_triples import parse_triples
+from ras_agent.tools.structure.triple_text import TripleText, titled_text
+
+_POOL = 64  # batches whose texts are sorted by length together
+
+
+@dataclass(frozen=True, slots=True)
+class TripleExample:
+    """Holds a text, its title and the triples it states."""
+
+    title: str
+    text: str
+    triples: tuple[tuple[str, str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """Holds the tokens of an example: what the model reads, and what it has to write."""
+
+    source: list[int]
+    target: list[int]
+
+
+def triple_examples(files: Iterable[Path]) -> list[TripleExample]:
+    """Read the examples of some files, each text once.
+
+    JSON Lines with `text` and `triples`, optionally `title`; or, as WikiOFGraph is prepared for RAS, `input` and
+    `output`, a line of (S> ...| P> ...| O> ...). Raises IngestError with the place of a record that is neither.
+    """
+    found: dict[str, TripleExample] = {}
+    for file in files:
+        first = next(iter(read_records(file)), None)
+        if first is not None and "input" in first:
+            for record in read_records(file):
+                facts = parse_triples(record.text("output")).triples
+                triples = tuple((fact.subject, fact.predicate, fact.object) for fact in facts)
+                found.setdefault(record.text("input"), TripleExample("", record.text("input"), triples))
+        else:
+            for question in GOLD_TRIPLES.load(file):
+                gold = tuple(_readable(*triple) for triple in question.metadata["triples"])
+                title = str(question.metadata.get("title", ""))
+                found.setdefault(question.question, TripleExample(title, question.question, gold))
+    return list(found.values())
+
+
+def split(examples: Sequence[TripleExample], share: float) -> tuple[list[TripleExample], list[TripleExample]]:
+    """Return the examples to train on and those held out, by a hash of their texts: the same whatever else is there."""
+    parts: tuple[list[TripleExample], list[TripleExample]] = ([], [])
+    for example in examples:
+        place = int(hashlib.sha256(example.text.encode("utf-8", "replace")).hexdigest()[:8], 16) / 16**8
+        parts[place < share].append(example)
+    return parts
+
+
+def write_examples(file: Path, examples: Iterable[TripleExample]) -> None:
+    """Write examples as `triple_examples` and `ras-agent study extractors --gold` read them."""
+    lines = (
+        json.dumps({"title": one.title, "text": one.text, "triples": one.triples}, ensure_ascii=False)
+        for one in examples
+    )
+    file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def encoded(example: TripleExample, text: TripleText, target_tokens: int) -> Encoded:
+    """Return an example's tokens: the first of a text that is too long, and as many triples as fit."""
+    _, source = text.fitting(titled_text(example.title, example.text))
+    count = len(example.triples)
+    target = text.target(example.triples)
+    while len(target) > target_tokens and count:
+        count -= 1
+        target = text.target(example.triples[:count])
+    return Encoded(source, target)
+
+
+class LikeLength(Sequence[list[Encoded]]):
+    """Is an epoch's batches: examples of like length together, in an order of its own, made when they are asked for."""
+
+    def __init__(
+        self, examples: Sequence[TripleExample], rows: int, seed: Any, encode: Callable[[TripleExample], Encoded]
+    ) -> None:
+        self._examples, self._encode = examples, encode
+        rng = np.random.default_rng(seed)
+        order = rng.permutation(len(examples)).tolist()
+        batches = []
+        for start in range(0, len(order), _POOL * rows):
+            pool = sorted(order[start : start + _POOL * rows], key=lambda place: _characters(examples[place]))
+            batches += [pool[first : first + rows] for first in range(0, len(pool), rows)]
+        self._batches = [batches[place] for place in rng.permutation(len(batches))]
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+    @overload
+    def __getitem__(self, place: int) -> list[Encoded]: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[list[Encoded]]: ...
+    def __getitem__(self, place: int | slice) -> list[Encoded] | list[list[Encoded]]:
+        if isinstance(place, slice):
+            return [self[one] for one in range(*place.indices(len(self)))]
+        return [self._encode(self._examples[number]) for number in self._batches[place]]
+
+
+def _characters(example: TripleExample) -> int:
+    return len(example.text) + sum(len(part) for triple in example.triples for part in triple)
+
+
+def _readable(subject: str, predicate: str, object_: str) -> tuple[str, str, str]:
+    """Return a triple with DBpedia's names as texts write them: Alan_Turing is Alan Turing."""
+
+    def name(text: str) -> str:
+        return " ".join(text.replace("_", " ").strip('" ').split()) or text
+
+    return name(subject), predicate, name(object_)

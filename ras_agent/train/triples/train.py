@@ -1,0 +1,275 @@
+"""Train a text-to-triples model, seq2seq or causal: from pre-trained weights, or a small one from nothing.
+
+    python -m ras_agent.train.triples.train --data FACTS.jsonl --out RUN --model google/flan-t5-large --rate 2e-5
+    python -m ras_agent.train.triples.train --data FACTS.jsonl --out RUN --model meta-llama/Llama-3.2-3B --lora 16
+    python -m ras_agent.train.triples.train --data edc.jsonl --out RUN --scratch t5 --width 128 --layers 2 --epochs 20
+    torchrun --nproc-per-node 8 -m ras_agent.train.triples.train --data ... --out RUN --model ...
+
+FACTS.jsonl holds a text and its triples a line (see ras_agent.train.triples.examples). A part of the texts, chosen by a
+hash of the text, is held out: for validation, early stopping, and RUN/held_out.jsonl. RUN/model is then an extractor:
+
+    ras-agent study extractors --gold RUN/held_out.jsonl --extractor text2triple:RUN/model
+
+The loss is the mean over the targets' tokens; a prompt's tokens have none. Started again with the same options, a
+training goes on where it was saved (ras_agent.train.loop).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ras_agent.errors import MissingExtra, SettingsError
+from ras_agent.eval.run.manifest import file_sha256
+from ras_agent.program import run_program
+from ras_agent.tools.structure.triple_model import load_text_model
+from ras_agent.tools.structure.triple_text import SOURCE_TOKENS, TARGET_TOKENS, TripleText, titled_text
+from ras_agent.train.loop import FitConfig, FitResult, fit
+from ras_agent.train.options import config_from
+from ras_agent.train.ranges import COUNT, NATURAL, Range, check_ranges
+from ras_agent.train.triples.examples import (
+    Encoded,
+    LikeLength,
+    TripleExample,
+    encoded,
+    split,
+    triple_examples,
+    write_examples,
+)
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+_IGNORED = -100  # a label that the loss passes over
+_RANGES = {
+    **dict.fromkeys(("width", "layers", "heads", "batch", "source_tokens", "target_tokens"), COUNT),
+    "vocabulary": Range(300),
+    "lora": NATURAL,
+    "held_out": Range(0, 0.5),
+    "dropout": Range(0, 0.9),
+}
+_OWN = ("model", "scratch", "width", "layers", "heads", "vocabulary", "dropout", "lora", "batch", "held_out")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriplesConfig(FitConfig):
+    """Says what is trained on what. Raises SettingsError for a number out of range, or no one model to begin with.
+
+    data: files, parted by commas. model: pre-trained weights, a folder or a hub name. scratch: "t5" or "llama" for a
+    new model of `width`, `layers` (of the encoder and of the decoder), `heads` and `dropout`, with a byte-level
+    vocabulary made of the texts. lora: the rank of an adapter, which is merged into the model at the end; 0 to train
+    all weights. batch: texts. held_out: a share of the texts.
+    """
+
+    data: tuple[Path, ...]
+    out: Path
+    model: str = ""
+    scratch: str = ""
+    width: int = 128
+    layers: int = 2
+    heads: int = 4
+    vocabulary: int = 4000
+    dropout: float = 0.1
+    lora: int = 0
+    batch: int = 32
+    source_tokens: int = SOURCE_TOKENS
+    target_tokens: int = TARGET_TOKENS
+    held_out: float = 0.1
+
+    def __post_init__(self) -> None:
+        FitConfig.__post_init__(self)
+        check_ranges(self, _RANGES)
+        if bool(self.model) == bool(self.scratch) or self.scratch not in ("", *_SCRATCH):
+            raise SettingsError(f"give --model, or --scratch with one of {', '.join(_SCRATCH)}")
+
+
+def train(config: TriplesConfig) -> FitResult:
+    """Train, and write RUN/model, RUN/held_out.jsonl and RUN/training.json.
+
+    Raises IngestError for data that cannot be read, WeightsError for a model that cannot, and what `fit` raises.
+    """
+    import torch
+
+    torch.manual_seed(config.seed)
+    learned, held_out = split(triple_examples(config.data), config.held_out)
+    model, tokenizer = _begun(config, learned)
+    text = TripleText(tokenizer, seq2seq=bool(model.config.is_encoder_decoder), source_tokens=config.source_tokens)
+    trainer = triples_trainer(model, text)
+
+    def encode(example: TripleExample) -> Encoded:
+        return encoded(example, text, config.target_tokens)
+
+    def batches(epoch: int) -> LikeLength:
+        return LikeLength(learned, config.batch, (config.seed, epoch), encode)
+
+    def validate() -> dict[str, float]:
+        losses, tokens = 0.0, 0
+        for batch in LikeLength(held_out, config.batch, 0, encode):
+            count = sum(len(one.target) for one in batch)
+            losses, tokens = losses + count * float(trainer.loss(batch)), tokens + count
+        return {"loss": losses / tokens}
+
+    settings: dict[str, Any] = {name: getattr(config, name) for name in (*_OWN, "source_tokens", "target_tokens")}
+    settings["texts"] = [file_sha256(file)[:12] for file in config.data]
+    result = fit(trainer, batches, validate if held_out else None, config, config.out, settings)
+    if result.main:
+        write_examples(config.out / "held_out.jsonl", held_out)
+        if config.lora:
+            model = model.merge_and_unload()
+        model.save_pretrained(config.out / "model")
+        tokenizer.save_pretrained(config.out / "model")
+        card = {
+            "what": "text-to-triples model",
+            "made_by": "python -m ras_agent.train.triples.train",
+            "data": [file.name for file in config.data],
+            "texts": {"trained": len(learned), "held_out": len(held_out)},
+            "parameters": sum(weight.numel() for weight in model.parameters()),
+            "settings": {**settings, **{one.name: getattr(config, one.name) for one in fields(FitConfig)}},
+            **{name: getattr(result, name) for name in ("steps", "seconds", "stopped", "best_step", "best")},
+        }
+        (config.out / "training.json").write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
+    return result
+
+
+def triples_trainer(model: Any, text: TripleText) -> Any:
+    """Return a torch module around the model that knows the loss of a batch of Encoded."""
+    from torch import nn
+
+    class TriplesTrainer(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = model
+
+        def loss(self, batch: Sequence[Encoded]) -> Tensor:
+            """Return the mean cross-entropy of the targets' tokens."""
+            found: Tensor = self.model(**model_inputs(batch, text, next(self.parameters()).device)).loss
+            return found
+
+    return TriplesTrainer()
+
+
+def model_inputs(batch: Sequence[Encoded], text: TripleText, device: Any = "cpu") -> dict[str, Tensor]:
+    """Return what a model of transformers computes its loss from: padded rows of tokens, (B, T), and their labels.
+
+    A seq2seq model reads the sources and has the targets as labels; a causal one reads both, source first, and only
+    the target's tokens have labels.
+    """
+    import torch
+    from torch.nn.utils.rnn import pad_sequence
+
+    if text.seq2seq:
+        rows, labels = [one.source for one in batch], [one.target for one in batch]
+    else:
+        rows = [[*one.source, *one.target] for one in batch]
+        labels = [[*[_IGNORED] * len(one.source), *one.target] for one in batch]
+
+    def padded(lists: Sequence[Sequence[int]], value: int) -> Tensor:
+        return pad_sequence([torch.tensor(one) for one in lists], batch_first=True, padding_value=value).to(device)
+
+    return {
+        "input_ids": padded(rows, text.tokenizer.pad_token_id or 0),
+        "attention_mask": padded([[1] * len(row) for row in rows], 0),
+        "labels": padded(labels, _IGNORED),
+    }
+
+
+def _begun(config: TriplesConfig, learned: Sequence[TripleExample]) -> tuple[Any, Any]:
+    """Return the model as its training begins, and its tokenizer."""
+    if config.scratch:
+        texts = (titled_text(one.title, one.text) for one in learned)
+        facts = (" ".join(part for triple in one.triples for part in triple) for one in learned)
+        tokenizer = byte_tokenizer([*texts, *facts], config.vocabulary)
+        return _SCRATCH[config.scratch](tokenizer, config), tokenizer
+    model, tokenizer = load_text_model(config.model)
+    if not config.lora:
+        return model.float(), tokenizer  # steps smaller than a bfloat16's last bit would be lost
+    try:
+        from peft import LoraConfig, get_peft_model
+    except ImportError as error:
+        raise MissingExtra("a LoRA adapter", "llm") from error
+    task = "SEQ_2_SEQ_LM" if model.config.is_encoder_decoder else "CAUSAL_LM"
+    options = LoraConfig(task_type=task, r=config.lora, lora_alpha=2 * config.lora, lora_dropout=0.05)
+    return get_peft_model(model, options), tokenizer
+
+
+def byte_tokenizer(texts: Sequence[str], vocabulary: int) -> Any:
+    """Return a byte-level BPE tokenizer made of `texts`, which reads any text and loses nothing of it."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    tokenizer.decoder = decoders.ByteLevel()
+    special = ["<pad>", "</s>", "<s>"]
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocabulary,
+        special_tokens=special,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    tokenizer.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
+    wrapped: Any = PreTrainedTokenizerFast  # without types
+    return wrapped(
+        tokenizer_object=tokenizer, pad_token="<pad>", eos_token="</s>", bos_token="<s>", model_max_length=4096
+    )
+
+
+def _t5(tokenizer: Any, config: TriplesConfig) -> Any:
+    from transformers import T5Config, T5ForConditionalGeneration
+
+    shape: Any = T5Config  # its types lack what all configurations take
+    model = T5ForConditionalGeneration(
+        shape(
+            vocab_size=len(tokenizer),
+            d_model=config.width,
+            d_kv=max(1, config.width // config.heads),
+            d_ff=2 * config.width,
+            num_layers=config.layers,
+            num_heads=config.heads,
+            dropout_rate=config.dropout,
+            feed_forward_proj="gated-gelu",  # as in Flan-T5
+            tie_word_embeddings=False,
+            decoder_start_token_id=tokenizer.pad_token_id,
+            pad_token_id=tokenizer.pad_token_id,
+            eos_token_id=tokenizer.eos_token_id,
+        )
+    )
+    # transformers begins with logits as wide as the model, which take a hundred steps to shrink
+    model.lm_head.weight.data.mul_(config.width**-0.5)
+    return model
+
+
+def _llama(tokenizer: Any, config: TriplesConfig) -> Any:
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    return LlamaForCausalLM(
+        LlamaConfig(
+            vocab_size=len(tokenizer),
+            hidden_size=config.width,
+            intermediate_size=2 * config.width,
+            num_hidden_layers=config.layers,
+            num_attention_heads=config.heads,
+            attention_dropout=config.dropout,
+            pad_token_id=tokenizer.pad_token_id,
+            bos_token_id=tokenizer.bos_token_id,
+            eos_token_id=tokenizer.eos_token_id,
+        )
+    )
+
+
+_SCRATCH = {"t5": _t5, "llama": _llama}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Train as the options say."""
+    result = train(config_from(TriplesConfig, __doc__, arguments))
+    if result.main:
+        print(json.dumps({"steps": result.steps, "stopped": result.stopped, "best": result.best}))
+
+
+if __name__ == "__main__":
+    run_program(main)

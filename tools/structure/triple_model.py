@@ -1,0 +1,389 @@
+"""An extractor on a local text-to-triples model: any Hugging Face seq2seq (Flan-T5) or causal (Llama, Qwen) model.
+
+    resolve_extractor("text2triple")                              the public model of RAS, pat-jj/text2triple-flan-t5
+    resolve_extractor("text2triple:/path/of/a/model")             one of your own, by folder or hub name
+    resolve_extractor("text2triple:/path#copy,beams=4")           subjects and objects copied from the text; beam search
+
+Texts are read in batches of like length. Callers that ask while the model is busy are served together next, so
+`ras-agent structure --concurrency 64` fills batches by itself. Sums of a batch are rounded as its width has it: a fact
+on the edge may differ with what it is read beside, as rarely as the last bit of a score decides.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from ras_agent.budget import Ledger, current_ledger
+from ras_agent.errors import BudgetExceeded, MissingExtra, SettingsError, WeightsError
+from ras_agent.records import Call, Extraction, Failure, Passage, Triple
+from ras_agent.text.overlap import sentences_of
+from ras_agent.tools.structure.llm import joined, located, problem_of
+from ras_agent.tools.structure.parse_triples import parse_triples
+from ras_agent.tools.structure.triple_text import SOURCE_TOKENS, TARGET_TOKENS, Piece, TripleText
+
+PUBLIC_MODEL = "pat-jj/text2triple-flan-t5"
+"""The model that RAS's authors published."""
+
+_ROWS = 64  # of a batch, however short they are
+
+
+@dataclass(frozen=True, slots=True)
+class Decoding:
+    """Says how facts are written. The lengths are RAS's; the authors' own code searches with 8 beams.
+
+    beams: 1 takes the likeliest token each time. copy: subjects and objects are spans of the text, and only facts in
+    the agreed form are written. source_tokens, target_tokens: of a text and of its facts. batch_tokens: of a batch,
+    padding and facts included.
+    """
+
+    beams: int = 1
+    copy: bool = False
+    source_tokens: int = SOURCE_TOKENS
+    target_tokens: int = TARGET_TOKENS
+    batch_tokens: int = 16384
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            if getattr(self, one.name) < (0 if one.name == "copy" else 1):
+                raise SettingsError(f"{one.name} has to be at least 1, got {getattr(self, one.name)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Holds what a model wrote about one piece of text. cut_off: it was not at its end."""
+
+    text: str
+    tokens: int
+    cut_off: bool
+
+
+class Writer(Protocol):
+    """Is a model that writes facts, wherever it runs."""
+
+    text: TripleText
+
+    @property
+    def fingerprint(self) -> str:
+        """Return what identifies the model's weights."""
+        ...
+
+    def write(self, pieces: Sequence[Piece], decoding: Decoding) -> list[Written]:
+        """Return what the model writes about each piece, in their order."""
+        ...
+
+
+class TripleModel:
+    """Extracts with a local model, which reads each passage alone and, where it is long, in several pieces.
+
+    A piece whose facts cannot be read, or are cut off, is a Failure; what could be read of it is taken. Safe between
+    threads and coroutines: one pass of the model runs at a time.
+    """
+
+    def __init__(self, writer: Writer, *, name: str, decoding: Decoding | None = None) -> None:
+        self.name = name
+        self.decoding = decoding or Decoding()
+        self._writer = writer
+        self._passes = _Passes(lambda pieces: writer.write(pieces, self.decoding))
+
+    @property
+    def fingerprint(self) -> str:
+        """Return a hash of what decides a passage's facts: weights, prompt and decoding; not where the model runs."""
+        turns = [[turn.role, turn.text] for turn in self._writer.text.prompt.turns]
+        decoding = {name: value for name, value in asdict(self.decoding).items() if name != "batch_tokens"}
+        identity = [self._writer.fingerprint, turns, decoding]
+        return f"text2triple {hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]}"
+
+    def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
+        """Return the facts in the order of the passages."""
+        reading = _Reading(self, passages)
+        try:
+            return reading.facts(self._passes.submit(reading.pieces).result())
+        finally:
+            reading.close()
+
+    async def aextract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
+        """Do the same as `extract`, for coroutines."""
+        import asyncio
+
+        reading = _Reading(self, passages)
+        try:
+            return reading.facts(await asyncio.wrap_future(self._passes.submit(reading.pieces)))
+        finally:
+            reading.close()
+
+    def pieces(self, passage: Passage) -> list[Piece]:
+        """Return what the model reads of a passage."""
+        return list(self._writer.text.pieces(passage))
+
+
+class _Reading:
+    """Reads some passages for one caller, within the limits of that caller's run."""
+
+    def __init__(self, model: TripleModel, passages: Sequence[Passage]) -> None:
+        self.model, self.passages = model, passages
+        self.ledger: Ledger = current_ledger()
+        self.pieces: list[Piece] = []
+        self.failures: list[Failure] = []
+        self.reserved: list[int] = []
+        self.began = time.monotonic()
+        most = model.decoding.target_tokens
+        for piece in (piece for passage in passages for piece in model.pieces(passage)):
+            try:
+                granted = self.ledger.admit(len(piece.tokens), most)
+            except BudgetExceeded as error:
+                self._failed(piece.passage, str(error))
+                break
+            self.pieces.append(piece)
+            self.reserved.append(len(piece.tokens) + granted)
+
+    def facts(self, written: list[Written]) -> Extraction:
+        """Return the facts of all pieces, and record a call for each."""
+        seconds = (time.monotonic() - self.began) / max(1, len(written))
+        triples: dict[str, list[Triple]] = {}
+        for piece, one in zip(self.pieces, written, strict=True):
+            call = Call(
+                self.ledger.role, self.ledger.hop, self.model.name, len(piece.tokens), one.tokens, seconds=seconds
+            )
+            self.ledger.record(call, self.reserved.pop())  # all pieces reserve as much for the reply
+            parsed = parse_triples(one.text, cut_off=one.cut_off)
+            triples.setdefault(piece.passage.id, []).extend(parsed.triples)
+            leftovers = "\n".join(parsed.leftovers)
+            if one.cut_off:
+                self._failed(piece.passage, "the facts were cut off at their token limit", leftovers)
+            elif problem_of(parsed, one.text):
+                self._failed(piece.passage, "facts could not be read", leftovers or one.text)
+        found = []
+        for passage in self.passages:
+            sentences = [(passage, sentences_of(passage.text))]
+            facts = dict.fromkeys(triples.pop(passage.id, ()))
+            found.append(Extraction(tuple(located(fact, sentences, self.model.name) for fact in facts)))
+        return joined([*found, Extraction(failures=tuple(self.failures))])
+
+    def close(self) -> None:
+        """Release what was reserved for calls that were not made."""
+        while self.reserved:
+            self.ledger.release(self.reserved.pop())
+
+    def _failed(self, passage: Passage, message: str, detail: str = "") -> None:
+        self.failures.append(Failure("extractor", f"{message} (passage {passage.id})", self.ledger.hop, detail[:500]))
+
+
+class _Passes:
+    """Runs the model in one thread at a time, each pass for all callers that wait when it begins."""
+
+    def __init__(self, write: Callable[[Sequence[Piece]], list[Written]]) -> None:
+        self._write = write
+        self._lock = threading.Lock()
+        self._waiting: list[tuple[Sequence[Piece], Future[list[Written]]]] = []
+        self._running = False
+
+    def submit(self, pieces: Sequence[Piece]) -> Future[list[Written]]:
+        """Return the future of what the model writes about the pieces."""
+        future: Future[list[Written]] = Future()
+        if not pieces:
+            future.set_result([])
+            return future
+        with self._lock:
+            self._waiting.append((pieces, future))
+            begin, self._running = not self._running, True
+        if begin:
+            # the process may end while nobody waits for the result
+            threading.Thread(target=self._run, name="text2triple", daemon=True).start()
+        return future
+
+    def _run(self) -> None:
+        while True:
+            with self._lock:
+                jobs, self._waiting = self._waiting, []
+                if not jobs:
+                    self._running = False
+                    return
+            jobs = [job for job in jobs if job[1].set_running_or_notify_cancel()]
+            try:
+                written = iter(self._write([piece for pieces, _ in jobs for piece in pieces]))
+                for pieces, future in jobs:
+                    future.set_result([next(written) for _ in pieces])
+            except BaseException as error:
+                for _, future in jobs:
+                    if not future.done():
+                        future.set_exception(error)
+
+
+@dataclass
+class TransformersWriter:
+    """Writes with a model of transformers in this process, on a graphics processor if there is one."""
+
+    model: Any
+    tokenizer: Any
+    prompts_dir: str | Path | None = None
+    source_tokens: int = SOURCE_TOKENS
+    text: TripleText = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.text = TripleText(
+            self.tokenizer,
+            seq2seq=bool(self.model.config.is_encoder_decoder),
+            prompts_dir=self.prompts_dir,
+            source_tokens=self.source_tokens,
+        )
+        self.model.eval()
+
+    @classmethod
+    def load(cls, name: str, *, prompts_dir: str | Path | None = None, source_tokens: int = SOURCE_TOKENS) -> Any:
+        """Return the writer on the model of a folder or a hub name. Raises WeightsError, MissingExtra."""
+        import torch
+
+        model, tokenizer = load_text_model(name)
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+        # a processor computes bfloat16 slowly; a graphics processor that can, twice as fast
+        kind = torch.bfloat16 if device == "cuda" and torch.cuda.is_bf16_supported() else torch.float32
+        return cls(model.to(device, kind), tokenizer, prompts_dir, source_tokens)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Return a hash of the weights."""
+        digest = hashlib.sha256()
+        for name, tensor in sorted(self.model.state_dict().items()):
+            digest.update(name.encode())
+            digest.update(tensor.detach().float().cpu().contiguous().numpy().tobytes())
+        return digest.hexdigest()
+
+    def write(self, pieces: Sequence[Piece], decoding: Decoding) -> list[Written]:
+        """Return what the model writes about each piece, in their order."""
+        found: list[Written | None] = [None] * len(pieces)
+        for batch in batches_of_like_length([len(piece.tokens) for piece in pieces], decoding):
+            for place, written in zip(batch, self._batch([pieces[place] for place in batch], decoding), strict=True):
+                found[place] = written
+        return cast(list[Written], found)
+
+    def _batch(self, pieces: Sequence[Piece], decoding: Decoding) -> list[Written]:
+        import torch
+
+        tokenizer, seq2seq = self.tokenizer, self.text.seq2seq
+        end = tokenizer.eos_token_id
+        pad = end if tokenizer.pad_token_id is None else tokenizer.pad_token_id
+        longest = max(len(piece.tokens) for piece in pieces)
+        gaps = [longest - len(piece.tokens) for piece in pieces]
+        # a causal model goes on where its text ends, so padding is in front
+        rows = [
+            [*piece.tokens, *[pad] * gap] if seq2seq else [*[pad] * gap, *piece.tokens]
+            for piece, gap in zip(pieces, gaps, strict=True)
+        ]
+        seen = [
+            [*[1] * (longest - gap), *[0] * gap] if seq2seq else [*[0] * gap, *[1] * (longest - gap)] for gap in gaps
+        ]
+        device = self.model.device
+        options: dict[str, Any] = {}
+        if decoding.copy:
+            from transformers import LogitsProcessorList
+
+            options["logits_processor"] = LogitsProcessorList(
+                [self._copying(pieces, decoding, 1 if seq2seq else longest)]
+            )
+        if decoding.beams > 1:
+            # as the authors of the public model search
+            options |= {"num_beams": decoding.beams, "early_stopping": True, "length_penalty": 0.6}
+        with torch.inference_mode():
+            made = self.model.generate(
+                input_ids=torch.tensor(rows, device=device),
+                attention_mask=torch.tensor(seen, device=device),
+                max_new_tokens=decoding.target_tokens,
+                do_sample=False,
+                pad_token_id=pad,
+                **options,
+            )
+        begins = 1 if seq2seq else longest  # a decoder's start token, or the prompt
+        return [self._written(row[begins:]) for row in made.tolist()]
+
+    def _copying(self, pieces: Sequence[Piece], decoding: Decoding, begins: int) -> Any:
+        from ras_agent.tools.structure.span_copy import SpanCopying
+
+        texts = [piece.text for piece in pieces]
+        return SpanCopying(
+            self.text, texts, beams=decoding.beams, begins=begins, most=decoding.target_tokens, ends=self._ends
+        )
+
+    @cached_property
+    def _ends(self) -> frozenset[int]:
+        """Return the tokens that end a text: the tokenizer's, and those of the model's generation config."""
+        own = getattr(self.model.generation_config, "eos_token_id", None)
+        listed = own if isinstance(own, list) else [own]
+        return frozenset(token for token in (*listed, self.tokenizer.eos_token_id) if token is not None)
+
+    def _written(self, tokens: list[int]) -> Written:
+        stop = next((place for place, token in enumerate(tokens) if token in self._ends), None)
+        text = self.tokenizer.decode(tokens[:stop], skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        return Written(text.strip(), len(tokens) if stop is None else stop + 1, stop is None)
+
+
+def batches_of_like_length(lengths: Sequence[int], decoding: Decoding) -> list[list[int]]:
+    """Return places in batches of at most `batch_tokens`, the longest first, so that a lack of memory shows early.
+
+    Each row takes the longest text of its batch and the facts' room, times the beams.
+    """
+    found: list[list[int]] = []
+    for place in sorted(range(len(lengths)), key=lambda place: (-lengths[place], place)):
+        if found:
+            rows = len(found[-1]) + 1
+            tokens = rows * decoding.beams * (lengths[found[-1][0]] + decoding.target_tokens)
+            if rows <= _ROWS and tokens <= decoding.batch_tokens:
+                found[-1].append(place)
+                continue
+        found.append([place])
+    return found
+
+
+def load_text_model(name: str) -> tuple[Any, Any]:
+    """Return the model of a folder or a hub name, seq2seq or causal as its config has it, and its tokenizer.
+
+    Only safetensors are read. Raises WeightsError for what is no such model, MissingExtra without transformers.
+    """
+    try:
+        from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
+    except ImportError as error:
+        raise MissingExtra("a local text-to-triples model", "llm") from error
+    try:
+        config = AutoConfig.from_pretrained(name)
+        kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+        model = kind.from_pretrained(name, dtype="auto", use_safetensors=True)
+        return model, AutoTokenizer.from_pretrained(name)
+    except (OSError, ValueError, KeyError) as error:
+        why = str(error).strip().partition("\n")[0]
+        raise WeightsError(
+            f"cannot load the text-to-triples model {name!r}, a folder with config.json, a tokenizer and safetensors, "
+            f"or a hub name: {why}"
+        ) from error
+
+
+_OPTION = re.compile(r"(?P<name>[a-z_]+)(?:=(?P<value>\d+))?")
+
+
+def read_spec(argument: str) -> tuple[str, Decoding]:
+    """Return the model and the decoding of an argument such as "/path#copy,beams=4". Raises SettingsError."""
+    model, _, options = argument.partition("#")
+    decoding = Decoding()
+    for option in filter(None, options.split(",")):
+        match = _OPTION.fullmatch(option.strip())
+        if match is None or match["name"] not in Decoding.__dataclass_fields__:
+            known = ", ".join("copy" if name == "copy" else f"{name}=N" for name in Decoding.__dataclass_fields__)
+            raise SettingsError(f"a text-to-triples model has no option {option.strip()!r}; known: {known}")
+        value: Any = True if match["name"] == "copy" else int(match["value"] or 0)
+        decoding = replace(decoding, **{match["name"]: value})
+    return model or PUBLIC_MODEL, decoding
+
+
+def text2triple(argument: str = PUBLIC_MODEL, *, prompts_dir: str | Path | None = None) -> TripleModel:
+    """Return the extractor on a model of transformers. argument: see `read_spec`."""
+    model, decoding = read_spec(argument)
+    writer = TransformersWriter.load(model, prompts_dir=prompts_dir, source_tokens=decoding.source_tokens)
+    return TripleModel(writer, name=f"text2triple:{argument}", decoding=decoding)

@@ -1,0 +1,127 @@
+"""What a text-to-triples model reads and writes, in words and in tokens: one form for training, use and vLLM.
+
+A model with an encoder (Flan-T5) reads the bare text, as the public `pat-jj/text2triple-flan-t5` does; a causal one
+(Llama, Qwen) reads the prompt `text2triple`, in its chat template if it has one. Both write facts parted by commas:
+
+    (S> Alan Turing | P> was born in | O> London), (S> ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ras_agent.errors import SettingsError
+from ras_agent.marks import NONE, fact_text
+from ras_agent.prompts import as_data, load
+from ras_agent.records import Passage
+from ras_agent.text.sentences import sentence_spans
+
+SOURCE_TOKENS, TARGET_TOKENS = 512, 256
+"""The longest text and the longest facts, in tokens (RAS, appendix D.1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Holds a part of a passage that fits into the model: its text with the passage's title, and its input tokens."""
+
+    passage: Passage
+    text: str
+    tokens: list[int]
+
+
+def titled_text(title: str, text: str) -> str:
+    """Return the text a model reads, with its marks made inert: behind its title, unless it names that itself."""
+    text = as_data(" ".join(text.split()))
+    title = as_data(" ".join(title.split()))
+    return text if not title or title.casefold() in text.casefold() else f"{title}: {text}"
+
+
+def target_text(triples: Sequence[tuple[str, str, str]]) -> str:
+    """Return what a model writes: facts parted by commas, or the mark for none."""
+    return ", ".join(fact_text(*triple) for triple in triples) or str(NONE)
+
+
+class TripleText:
+    """Turns texts into a model's input tokens, and facts into its target tokens.
+
+    tokenizer: of transformers. seq2seq: whether the model has an encoder.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Any,
+        *,
+        seq2seq: bool,
+        prompts_dir: str | Path | None = None,
+        source_tokens: int = SOURCE_TOKENS,
+    ) -> None:
+        self.tokenizer, self.seq2seq, self._most = tokenizer, seq2seq, source_tokens
+        self.prompt = load("text2triple", prompts_dir)
+        around = len(self.source("x")) - len(self._plain("x"))
+        if source_tokens <= around:
+            raise SettingsError(
+                f"source_tokens has to be above {around}, the tokens of the prompt; got {source_tokens}"
+            )
+        self._room = source_tokens - around
+
+    def source(self, text: str) -> list[int]:
+        """Return the input tokens for a text."""
+        if self.seq2seq:
+            return list(self.tokenizer(text)["input_ids"])
+        turns = self.prompt.fill(text=text)
+        if not self.tokenizer.chat_template:
+            begins = [] if self.tokenizer.bos_token_id is None else [self.tokenizer.bos_token_id]
+            return [*begins, *self._plain("\n\n".join(turn.text for turn in turns) + "\n\nTriples:")]
+        messages = [{"role": turn.role, "content": turn.text} for turn in turns]
+        shown = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+        return self._plain(shown)  # the template has written the tokens that begin a text
+
+    def fitting(self, text: str) -> tuple[str, list[int]]:
+        """Return the beginning of a text that fits, and its input tokens."""
+        tokens, kept, source = self._plain(text), self._room, self.source(text)
+        while len(source) > self._most and kept:
+            text = self.tokenizer.decode(tokens[:kept], skip_special_tokens=True).strip()
+            source, kept = self.source(text), kept - 1
+        return text, source
+
+    def target(self, triples: Sequence[tuple[str, str, str]]) -> list[int]:
+        """Return the tokens that the model has to write for some facts, its end included."""
+        text = target_text(triples)
+        # where a prompt ends in a word, the reply begins as any word does
+        tokens = self._plain(text if self.seq2seq or self.tokenizer.chat_template else f" {text}")
+        return [*tokens, self.tokenizer.eos_token_id]
+
+    def pieces(self, passage: Passage) -> Iterator[Piece]:
+        """Yield the passage in parts that fit, cut between sentences; a sentence that does not fit, between words."""
+        waiting = ""
+        for sentence in self._sentences(passage):
+            longer = f"{waiting} {sentence}".strip()
+            if waiting and self._length(passage.title, longer) > self._room:
+                yield self._piece(passage, waiting)
+                longer = sentence
+            waiting = longer
+        if waiting:
+            yield self._piece(passage, waiting)
+
+    def _sentences(self, passage: Passage) -> Iterator[str]:
+        spans = list(sentence_spans(passage.text))
+        for start, end in spans:
+            words = passage.text[start:end].split()
+            while words:
+                many = len(words)
+                while many > 1 and self._length(passage.title, " ".join(words[:many])) > self._room:
+                    many = (many + 1) // 2
+                yield " ".join(words[:many])
+                words = words[many:]
+
+    def _piece(self, passage: Passage, text: str) -> Piece:
+        return Piece(passage, *self.fitting(titled_text(passage.title, text)))
+
+    def _length(self, title: str, text: str) -> int:
+        return len(self._plain(titled_text(title, text)))
+
+    def _plain(self, text: str) -> list[int]:
+        return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])

@@ -396,6 +396,7 @@ def tiny_llm(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_tiny_llm(tmp_path_factory.mktemp("tiny_llm"))
 
 
+@pytest.fixture(scope="session")
 def memorising_model(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """Makes a tiny text-to-triples model, "t5" or "llama", that was trained for some steps on three texts alone."""
     made: dict[str, Path] = {}
@@ -409,7 +410,7 @@ def memorising_model(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str]
 
     def make(kind: str) -> Path:
         if kind not in made:
-            pytest.importorskip("transformers")
+            pytest.importorskip("transformers", reason="needs the extra 'llm'")
             from ras_agent.train.triples.train import TriplesConfig, train
 
             folder = tmp_path_factory.mktemp(kind)

@@ -12,7 +12,7 @@ from socket import socket
 
 import pytest
 
-torch = pytest.importorskip("torch")
+torch = pytest.importorskip("torch", reason="needs the extra 'llm'")
 from safetensors.torch import load_file  # noqa: E402
 
 from ras_agent.errors import SettingsError, WeightsError  # noqa: E402
@@ -188,7 +188,7 @@ def test_bfloat16_is_used_where_it_is_asked_for(tmp_path: Path) -> None:
 
 
 def test_gradient_checkpointing_changes_no_weight(tmp_path: Path) -> None:
-    transformers = pytest.importorskip("transformers")
+    transformers = pytest.importorskip("transformers", reason="needs the extra 'llm'")
 
     class Small(torch.nn.Module):
         def __init__(self) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("transformers")
+pytest.importorskip("transformers", reason="needs the extra 'llm'")
 import torch
 
 from ras_agent.errors import SettingsError

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("transformers")
+pytest.importorskip("transformers", reason="needs the extra 'llm'")
 import torch
 from safetensors.torch import load_file
 
@@ -138,7 +138,7 @@ def test_a_resumed_training_ends_with_the_same_weights(config: TriplesConfig) ->
 
 @pytest.mark.parametrize("kind", ["t5", "llama"])
 def test_an_adapter_is_trained_alone_and_merged(config: TriplesConfig, kind: str, tmp_path: Path) -> None:
-    pytest.importorskip("peft")
+    pytest.importorskip("peft", reason="needs the extra 'llm'")
     train(replace(config, scratch=kind, out=tmp_path / "base"))
     train(replace(config, scratch="", model=str(tmp_path / "base" / "model"), lora=2, out=tmp_path / "lora"))
     base, tuned = (load_file(tmp_path / name / "model" / "model.safetensors") for name in ("base", "lora"))

@@ -201,6 +201,9 @@ def fit(
     if progress["best_step"]:
         best = _best(folder, progress["best_step"])
         _copy(best, _load(best)[0], trained)
+    # what averages gradients goes before the group of processes: whatever goes last waits for the group's threads, and
+    # it would wait for ever, in their way
+    del loss_of
     process.end()
     kept = {name: progress[name] for name in ("seconds", "stopped", "best_step", "best")}
     return FitResult(steps=progress["step"], main=process.main, **kept)

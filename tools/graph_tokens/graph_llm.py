@@ -150,6 +150,9 @@ class GraphLLM(nn.Module):
         super().train(mode)
         if self.config.tuning == "frozen":
             self.language_model.train(False)
+            for layer in self.language_model.modules():
+                if getattr(layer, "gradient_checkpointing", False):
+                    layer.training = mode  # a layer in use stores its activations; what is in it has no dropout
         return self
 
     @property
@@ -174,6 +177,13 @@ class GraphLLM(nn.Module):
         self, prompts: Sequence[Sequence[Turn]], graphs: Sequence[GraphFeatures], targets: Sequence[str]
     ) -> Tensor:
         """Return the mean cross-entropy of the targets' tokens, their ends included, each behind its prompt."""
+        logits, wanted = self.target_logits(prompts, graphs, targets)
+        return nn.functional.cross_entropy(logits.float(), wanted)
+
+    def target_logits(
+        self, prompts: Sequence[Sequence[Turn]], graphs: Sequence[GraphFeatures], targets: Sequence[str]
+    ) -> tuple[Tensor, Tensor]:
+        """Return the logits of all targets' tokens, shape (n, vocabulary), and those tokens, shape (n,)."""
         ends = self.tokenizer.eos_token_id
         wanted = [[*self._plain_tokens(target), *([] if ends is None else [ends])] for target in targets]
         vectors, labels = [], []
@@ -182,9 +192,15 @@ class GraphLLM(nn.Module):
             labels.append(torch.tensor([_IGNORED] * len(prompt) + reply, device=self.device))
         padded = nn.utils.rnn.pad_sequence(vectors, batch_first=True)  # (B, T, width)
         mask = nn.utils.rnn.pad_sequence([torch.ones(len(row)) for row in vectors], batch_first=True)
-        goals = nn.utils.rnn.pad_sequence(labels, batch_first=True, padding_value=_IGNORED)
-        output = self.language_model(inputs_embeds=padded, attention_mask=mask.to(self.device), labels=goals)
-        return cast(Tensor, output.loss)
+        # the place in front of a token predicts it
+        next_ = nn.utils.rnn.pad_sequence(labels, batch_first=True, padding_value=_IGNORED)[:, 1:]
+        # prompts are long and vocabularies large: logits are computed only where some row has a target
+        places = (next_ != _IGNORED).any(dim=0).nonzero().squeeze(1)
+        output = self.language_model(
+            inputs_embeds=padded, attention_mask=mask.to(self.device), logits_to_keep=places, use_cache=False
+        )
+        next_ = next_[:, places]
+        return output.logits[next_ != _IGNORED], next_[next_ != _IGNORED]
 
     @torch.no_grad()
     def generate(

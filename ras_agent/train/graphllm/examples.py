@@ -1,0 +1,114 @@
+"""What a GraphLLM is trained on: the prompts that its planner and answerer make of samples, and what it is to write."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ras_agent.marks import NUMBER
+from ras_agent.prompts import Turn, fact_line
+from ras_agent.question_graph import QuestionGraph
+from ras_agent.records import EvidenceLayout, Step, Triple
+from ras_agent.text.canonical import canonical_key
+from ras_agent.text.overlap import support
+from ras_agent.tools.answer.llm import LLMAnswerer
+from ras_agent.tools.chat.call import Request
+from ras_agent.tools.chat.client import Chat, ChatSettings
+from ras_agent.tools.chat.dialogue import Dialogue
+from ras_agent.tools.graph_tokens.features import Fact
+from ras_agent.tools.plan.llm import LLMPlanner
+from ras_agent.train.subq import SubqSample
+
+PROMPTS = Path(__file__).parent / "prompts"
+"""The prompts that come with the training: shorter than those for models that were never trained on them."""
+
+_NUMBERED = re.compile(rf"^({NUMBER.live}) (.*)$", re.MULTILINE)
+_MOST_CITED = 2
+
+
+@dataclass(frozen=True, slots=True)
+class GraphLLMExample:
+    """Holds a prompt, the graph that is read with it, and the reply.
+
+    graph: the facts of each search. reply: of an answer, with the numbers of the facts that hold it.
+    """
+
+    sample: SubqSample
+    turns: tuple[Turn, ...]
+    graph: tuple[tuple[Fact, ...], ...]
+    reply: str
+
+
+class ExampleMaker:
+    """Makes examples of samples by the code that asks the model when it is used: same prompts, same trimming.
+
+    window: the tokens that a prompt and its reply may have. layout: how the graph is shown as text. prompts: a folder
+    of prompts in place of the packaged ones. citations: whether answers cite the facts of the last search that hold
+    them.
+    """
+
+    def __init__(
+        self, window: int, layout: EvidenceLayout = "chain", prompts: Path = PROMPTS, *, citations: bool = True
+    ) -> None:
+        from langchain_core.language_models.fake_chat_models import FakeListChatModel
+
+        # a model that nobody asks: the roles make their first request for it
+        chat = Chat(FakeListChatModel(responses=[]), settings=ChatSettings(context_window=window))
+        self._planner = LLMPlanner(chat, layout=layout, prompts_dir=prompts)
+        self._answerer = LLMAnswerer(chat, layout=layout, prompts_dir=prompts)
+        self._citations = citations
+        self._made: dict[str, GraphLLMExample] = {}
+
+    def asks(self, sample: SubqSample) -> bool:
+        """Return whether a role would ask its model: an answerer that has nothing to show does not."""
+        return sample.kind == "plan" or not sample.steps or any(step.triples for step in sample.steps)
+
+    def example(self, sample: SubqSample) -> GraphLLMExample:
+        """Return the example of a sample for which a model is asked. It is made once."""
+        if sample.id not in self._made:
+            self._made[sample.id] = self._make(sample)
+        return self._made[sample.id]
+
+    def _make(self, sample: SubqSample) -> GraphLLMExample:
+        graph, steps = sample.as_run()
+        if sample.kind == "plan":
+            request = _first(self._planner._dialogue(sample.question, graph, steps))
+        else:
+            passages = tuple({hit.passage.id: hit.passage for step in steps for hit in step.hits}.values())
+            request = _first(self._answerer._dialogue(sample.question, graph, passages, steps))
+        reply = sample.target
+        if sample.kind == "answer" and self._citations and steps:
+            reply += _cited(reply, _facts(graph, steps[-1]), steps[-1].subquery, request.turns)
+        facts = tuple(tuple((fact.subject, fact.predicate, fact.object) for fact in _facts(graph, at)) for at in steps)
+        return GraphLLMExample(sample, request.turns, facts, reply)
+
+
+def _facts(graph: QuestionGraph, step: Step) -> list[Triple]:
+    return [graph.by_id[name] for name in step.triple_ids if name in graph.by_id]
+
+
+def _first(dialogue: Dialogue[Any]) -> Request:
+    """Return the first request of a role."""
+    request = next(dialogue)
+    dialogue.close()
+    return request
+
+
+def _cited(answer: str, facts: Sequence[Triple], subquery: str, turns: Sequence[Turn]) -> str:
+    """Return the numbers under which a prompt shows the facts that hold the answer, best first; "" for none.
+
+    A fact holds it in its subject or object; those that share more with the sub-query are better.
+    """
+    shown = {line: number for turn in turns for number, line in _NUMBERED.findall(turn.text)}
+    key = f" {canonical_key(answer)} "
+    holding = [
+        fact
+        for fact in facts
+        if fact_line(fact) in shown and any(key in f" {canonical_key(end)} " for end in (fact.subject, fact.object))
+    ]
+    holding.sort(key=lambda fact: -support(f"{fact.subject} {fact.predicate} {fact.object}", (answer, subquery)))
+    cited = "".join(shown[fact_line(fact)] for fact in holding[:_MOST_CITED])
+    return f" {cited}" if cited else ""

@@ -1,0 +1,224 @@
+"""Train a GraphLLM to plan and to answer from the question's graph, as RAS does (section 3.3), and write its folder.
+
+    python -m ras_agent.train.subq.build --musique musique_ans_v1.0_train.jsonl --out subq.jsonl
+    python -m ras_agent.train.graphllm.train --data subq.jsonl --language-model Qwen/Qwen2.5-7B-Instruct \\
+        --tuning lora --out graphllm
+    ras-agent ask "..." --index my.index --planner graphllm:graphllm --answerer graphllm:graphllm
+
+The same command goes on where a killed one stopped. Several processors, with batches of their own:
+
+    torchrun --nproc-per-node 8 -m ras_agent.train.graphllm.train ...
+
+In --out: what `GraphLLM.save` writes, prompts/ (those it was trained with), training.json (settings, data, scores) and
+training/ (metrics.jsonl, where to go on). docs/training-graphllm.md has recipes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import shutil
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, cast, get_args
+
+from ras_agent.errors import SettingsError
+from ras_agent.program import run_program
+from ras_agent.records import EvidenceLayout
+from ras_agent.tools.index.durable import replace_file
+from ras_agent.train.graphllm.examples import PROMPTS, ExampleMaker
+from ras_agent.train.loop import FitConfig, FitResult, fit
+from ras_agent.train.options import config_from
+from ras_agent.train.ranges import COUNT, NATURAL, SHARE, check_ranges
+from ras_agent.train.subq import SubqSample, read_samples
+
+if TYPE_CHECKING:
+    from ras_agent.tools.graph_tokens.graph_llm import GraphLLM, GraphLLMConfig
+
+Tasks = Literal["both", "plan", "answer"]
+_ENCODERS = ("graph-transformer", "gat", "gcn", "none")
+_TUNINGS = ("frozen", "lora", "full")
+# those that show no passages, whose texts samples do not hold
+_LAYOUTS = tuple(name for name in get_args(EvidenceLayout) if name in ("chain", "searches"))
+_PLACES = frozenset(("data", "out", "language_model", "prompts"))
+_RANGES = {
+    **dict.fromkeys(
+        ("encoder_layers", "encoder_heads", "encoder_width", "projector", "lora_rank", "lora_alpha"), COUNT
+    ),
+    **dict.fromkeys(("batch", "text_tokens"), COUNT),
+    **dict.fromkeys(("graph_tokens", "validation_replies"), NATURAL),
+    "lora_dropout": SHARE,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config(FitConfig):
+    """Everything that decides what comes out. The defaults are RAS's, of LoRA G-Retriever's.
+
+    data: samples (ras_agent.train.subq). language_model: a folder or a hub name. tuning: "frozen" trains the graph
+        part alone, "lora" an adapter too, "full" all weights. tasks: planning and answering at random, or one of them.
+    encoder: "graph-transformer", "gat", "gcn", or "none" for trained tokens that are the same for every graph, of
+        which --graph-tokens 0 has none: the model reads text alone.
+    layout: "chain" shows each search with its facts, "searches" the searches alone, so that facts are in the graph
+        tokens only. citations: whether answers cite. prompts: a folder of your own; None for the packaged ones.
+    validation_replies: how many samples of the validation part are replied to at each validation.
+    """
+
+    data: Path
+    out: Path
+    language_model: str
+    tuning: str = "lora"
+    tasks: str = "both"
+    encoder: str = "graph-transformer"
+    encoder_layers: int = 4
+    encoder_heads: int = 4
+    encoder_width: int = 1024
+    projector: int = 2048
+    graph_tokens: int = 1
+    lora_rank: int = 8
+    lora_alpha: int = 16
+    lora_dropout: float = 0.05
+    lora_targets: tuple[str, ...] = ()
+    text_tokens: int = 2500
+    embedder: str = "minilm"
+    layout: str = "chain"
+    prompts: Path | None = None
+    citations: bool = True
+    batch: int = 2
+    accumulate: int = 2
+    epochs: int = 2
+    rate: float = 1e-5
+    warmup: float = 0.15
+    patience: int = 3
+    validation_replies: int = 64
+
+    def __post_init__(self) -> None:
+        FitConfig.__post_init__(self)
+        check_ranges(self, _RANGES)
+        for name, known in (
+            *(("tuning", _TUNINGS), ("tasks", get_args(Tasks)), ("encoder", _ENCODERS), ("layout", _LAYOUTS)),
+        ):
+            if (value := getattr(self, name)) not in known:
+                raise SettingsError(f"--{name} {value}: unknown; known: {', '.join(known)}")
+        if not self.graph_tokens and self.encoder != "none":
+            raise SettingsError("--graph-tokens 0 leaves an encoder nothing to write into: add --encoder none")
+
+    def model(self) -> GraphLLMConfig:
+        """Return the configuration of the model to train."""
+        from ras_agent.tools.embed.embedders import resolve_embedder
+        from ras_agent.tools.graph_tokens.encoders import EncoderConfig, EncoderKind
+        from ras_agent.tools.graph_tokens.graph_llm import GraphLLMConfig, Lora, Tuning
+
+        encoder = None
+        if self.encoder != "none":
+            kind, width = cast(EncoderKind, self.encoder), resolve_embedder(self.embedder).dimension
+            encoder = EncoderConfig(kind, self.encoder_layers, self.encoder_heads, self.encoder_width, width)
+        base = Path(self.language_model)
+        return GraphLLMConfig(
+            language_model=str(base.resolve()) if base.is_dir() else self.language_model,
+            encoder=encoder,
+            graph_tokens=self.graph_tokens,
+            projector=self.projector,
+            tuning=cast(Tuning, self.tuning),
+            lora=Lora(self.lora_rank, self.lora_alpha, self.lora_dropout, self.lora_targets),
+            text_tokens=self.text_tokens,
+            embedder=self.embedder,
+            layout=cast(EvidenceLayout, self.layout),
+        )
+
+
+def train(config: Config) -> FitResult:
+    """Train, write the folder, and return how it ended. Raises RasError children."""
+    import torch
+
+    from ras_agent.tools.graph_tokens.graph_llm import PROMPTS as PROMPTS_FOLDER
+    from ras_agent.tools.graph_tokens.graph_llm import GraphLLM
+    from ras_agent.train.graphllm.trainable import TrainableGraphLLM
+
+    samples = read_samples(config.data)
+    model = GraphLLM.new(config.model(), config.seed)
+    stored = next(model.language_model.parameters()).dtype
+    _set_precision(model, config)
+    maker = ExampleMaker(model.window, model.config.layout, config.prompts or PROMPTS, citations=config.citations)
+    chosen = [sample for sample in samples if config.tasks in ("both", sample.kind) and maker.asks(sample)]
+    taught = [sample for sample in chosen if sample.split == "train"]
+    checked = [sample for sample in chosen if sample.split == "validation"]
+    if not taught:
+        raise SettingsError(f"{config.data}: no samples of the split train and the tasks {config.tasks}")
+    trainable = TrainableGraphLLM(model, maker)
+    settings = {
+        field.name: _plain(getattr(config, field.name))
+        for field in fields(config)
+        if field.name not in _PLACES and field.name not in FitConfig.__dataclass_fields__
+    }
+    settings |= {"data_sha256": hashlib.sha256(config.data.read_bytes()).hexdigest()}
+    result = fit(
+        trainable,
+        lambda epoch: batches(taught, config.batch, config.seed, epoch),
+        (lambda: trainable.validated(checked, config.batch, config.validation_replies)) if checked else None,
+        config,
+        config.out / "training",
+        settings,
+    )
+    if not result.main:
+        return result
+    if config.tuning == "full":
+        model.language_model.to(stored)
+    model.language_model.config.use_cache = True
+    model.save(config.out)
+    shutil.copytree(config.prompts or PROMPTS, config.out / PROMPTS_FOLDER, dirs_exist_ok=True)
+    trained = sum(weight.numel() for weight in model.parameters() if weight.requires_grad)
+    card = {
+        "what": "a GraphLLM that plans and answers from a question's graph",
+        "made_by": "python -m ras_agent.train.graphllm.train",
+        "settings": {name: _plain(value) for name, value in asdict(config).items()},
+        "data_sha256": settings["data_sha256"],
+        "sources": sorted({sample.source for sample in chosen}),
+        "samples": {"train": len(taught), "validation": len(checked)},
+        "weights": {"all": sum(weight.numel() for weight in model.parameters()), "trained": trained},
+        "device": str(model.device),
+        "torch": torch.__version__,
+        "result": asdict(result),
+    }
+    replace_file(config.out / "training.json", (json.dumps(card, indent=2) + "\n").encode())
+    return result
+
+
+def batches(samples: Sequence[SubqSample], size: int, seed: int, epoch: int) -> list[list[SubqSample]]:
+    """Return an epoch's batches: all samples, in an order of its own, planning and answering at random."""
+    shuffled = list(samples)
+    random.Random(f"{seed} {epoch}").shuffle(shuffled)
+    return [shuffled[first : first + size] for first in range(0, len(shuffled), size)]
+
+
+def _set_precision(model: GraphLLM, config: Config) -> None:
+    """Give trained weights float32, which a small rate needs, and frozen ones bfloat16 where that is computed in."""
+    import torch
+
+    bf16 = config.bf16
+    if bf16 is None:
+        bf16 = torch.cuda.is_available() and torch.cuda.is_bf16_supported()
+    for weight in model.language_model.parameters():
+        if weight.requires_grad:
+            weight.data = weight.data.float()
+        elif bf16 and weight.dtype in (torch.float16, torch.float32):
+            weight.data = weight.data.bfloat16()
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, tuple):
+        return [_plain(one) for one in value]
+    return str(value) if isinstance(value, Path) else value
+
+
+def main() -> None:
+    """Command line: one option for each field of `Config`."""
+    result = train(config_from(Config, __doc__))
+    if result.main:
+        print(json.dumps(asdict(result)))
+
+
+if __name__ == "__main__":
+    run_program(main)

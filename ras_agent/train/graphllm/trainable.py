@@ -1,0 +1,78 @@
+"""The GraphLLM as the training loop sees it: the loss of a batch of samples, and what is measured in between."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from torch import Tensor, nn
+
+from ras_agent.errors import ParseError
+from ras_agent.eval.metrics.answers import exact_match
+from ras_agent.prompts import Turn
+from ras_agent.tools.answer.citations import read_citations
+from ras_agent.tools.answer.forms import answer_part
+from ras_agent.tools.graph_tokens.features import GraphFeatures
+from ras_agent.tools.graph_tokens.graph_llm import GraphLLM
+from ras_agent.tools.plan.grammar import parse_plan
+from ras_agent.train.graphllm.examples import ExampleMaker, GraphLLMExample
+from ras_agent.train.subq import SubqSample
+
+_NEW_TOKENS = 100  # RAS's
+
+
+class TrainableGraphLLM(nn.Module):
+    """Computes the loss of samples."""
+
+    def __init__(self, model: GraphLLM, maker: ExampleMaker) -> None:
+        super().__init__()
+        self.model, self._maker = model, maker
+
+    def loss(self, batch: Sequence[SubqSample]) -> Tensor:
+        """Return the mean cross-entropy of the replies' tokens."""
+        examples = self._examples(batch)
+        return cast(Tensor, self.model(*self._inputs(examples), [example.reply for example in examples]))
+
+    def validated(self, samples: Sequence[SubqSample], size: int, replies: int) -> Mapping[str, float]:
+        """Measure loss and accuracy of all target tokens, and `replies` replies, which are spread over the samples.
+
+        "loss" and "token_accuracy" are given the tokens in front. "actions" is the share of plans with the right move,
+        "plans" of those that are right to the letter, "answers" of answers that match exactly.
+        """
+        lost, right, tokens = 0.0, 0, 0
+        for first in range(0, len(samples), size):
+            examples = self._examples(samples[first : first + size])
+            logits, wanted = self.model.target_logits(*self._inputs(examples), [example.reply for example in examples])
+            lost += float(nn.functional.cross_entropy(logits.float(), wanted, reduction="sum"))
+            right += int((logits.argmax(dim=-1) == wanted).sum())
+            tokens += len(wanted)
+        found = {"loss": lost / tokens, "token_accuracy": right / tokens}
+        every = max(1, -(-len(samples) // replies)) if replies else 0
+        chosen = self._examples(samples[::every]) if every else []
+        scores: dict[str, list[float]] = {}
+        for first in range(0, len(chosen), size):
+            examples = chosen[first : first + size]
+            for example, made in zip(examples, self.model.generate(*self._inputs(examples), _NEW_TOKENS), strict=True):
+                for name, score in _scores(example, made.text).items():
+                    scores.setdefault(name, []).append(score)
+        return found | {name: sum(values) / len(values) for name, values in scores.items()}
+
+    def _examples(self, samples: Sequence[SubqSample]) -> list[GraphLLMExample]:
+        return [self._maker.example(sample) for sample in samples]
+
+    def _inputs(self, examples: Sequence[GraphLLMExample]) -> tuple[list[tuple[Turn, ...]], list[GraphFeatures]]:
+        return [example.turns for example in examples], [
+            self.model.vectors.of_steps(example.graph) for example in examples
+        ]
+
+
+def _scores(example: GraphLLMExample, reply: str) -> dict[str, float]:
+    """Return what a reply to an example scores, read as planner and answerer read it."""
+    if example.sample.kind == "answer":
+        answer = read_citations(answer_part(reply, prose=False), {}).bare
+        return {"answers": exact_match(answer, example.sample.answers)}
+    try:
+        action: str = parse_plan(reply).action
+    except ParseError:
+        action = ""
+    return {"actions": float(action == example.sample.label), "plans": float(reply.strip() == example.reply)}

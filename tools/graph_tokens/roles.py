@@ -11,7 +11,8 @@ from ras_agent.tools.chat.client import Chat, ChatSettings
 from ras_agent.tools.graph_tokens.chat import GraphLLMChat
 from ras_agent.tools.plan.llm import LLMPlanner
 
-_PROMPTS = "prompts"  # in a GraphLLM's folder: those it was trained with
+PROMPTS = "prompts"
+"""What the folder in a GraphLLM's folder is called that holds the prompts it was trained with."""
 
 
 class GraphLLMPlanner(LLMPlanner):
@@ -87,7 +88,7 @@ def _chat(model: GraphLLMChat, settings: ChatSettings | None) -> Chat:
 
 def _defaults(model: GraphLLMChat, options: dict[str, Any]) -> dict[str, Any]:
     """Return the options, with the layout and prompts that the model was trained with where there are no others."""
-    trained = Path(model.model).expanduser() / _PROMPTS
+    trained = Path(model.model).expanduser() / PROMPTS
     return {
         **options,
         "layout": options.get("layout") or model.graph_llm.config.layout,

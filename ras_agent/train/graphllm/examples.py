@@ -82,8 +82,10 @@ class ExampleMaker:
         reply = sample.target
         if sample.kind == "answer" and self._citations and steps:
             reply += _cited(reply, _facts(graph, steps[-1]), steps[-1].subquery, request.turns)
-        facts = tuple(tuple((fact.subject, fact.predicate, fact.object) for fact in _facts(graph, at)) for at in steps)
-        return GraphLLMExample(sample, request.turns, facts, reply)
+        graph_facts = tuple(
+            tuple((fact.subject, fact.predicate, fact.object) for fact in facts) for facts in request.graph
+        )
+        return GraphLLMExample(sample, request.turns, graph_facts, reply)
 
 
 def _facts(graph: QuestionGraph, step: Step) -> list[Triple]:

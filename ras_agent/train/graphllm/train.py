@@ -41,7 +41,7 @@ Tasks = Literal["both", "plan", "answer"]
 _ENCODERS = ("graph-transformer", "gat", "gcn", "none")
 _TUNINGS = ("frozen", "lora", "full")
 # those that show no passages, whose texts samples do not hold
-_LAYOUTS = tuple(name for name in get_args(EvidenceLayout) if name in ("chain", "searches"))
+_LAYOUTS = ("chain", "searches")
 _PLACES = frozenset(("data", "out", "language_model", "prompts"))
 _RANGES = {
     **dict.fromkeys(
@@ -133,8 +133,8 @@ def train(config: Config) -> FitResult:
     """Train, write the folder, and return how it ended. Raises RasError children."""
     import torch
 
-    from ras_agent.tools.graph_tokens.graph_llm import PROMPTS as PROMPTS_FOLDER
     from ras_agent.tools.graph_tokens.graph_llm import GraphLLM
+    from ras_agent.tools.graph_tokens.roles import PROMPTS as PROMPTS_FOLDER
     from ras_agent.train.graphllm.trainable import TrainableGraphLLM
 
     samples = read_samples(config.data)

@@ -26,7 +26,8 @@ from ras_agent.errors import SettingsError  # noqa: E402
 from ras_agent.prompts import Turn  # noqa: E402
 from ras_agent.records import Passage  # noqa: E402
 from ras_agent.tools.graph_tokens.graph_llm import GraphLLM  # noqa: E402
-from ras_agent.train.graphllm import from_scratch  # noqa: E402
+from ras_agent.tools.roles import resolve_answerer, resolve_planner  # noqa: E402
+from ras_agent.train.graphllm import ExampleMaker, from_scratch  # noqa: E402
 from ras_agent.train.graphllm.train import Config, batches, train  # noqa: E402
 from ras_agent.train.subq import SubqSample, SubqStep, read_samples  # noqa: E402
 from ras_agent.train.subq.samples import write_samples  # noqa: E402
@@ -190,6 +191,40 @@ def test_without_graph_tokens_the_graph_changes_nothing(config: Config, graph_st
         logits = [model.target_logits([turns], [graph], ["[SUFFICIENT]"])[0] for graph in (graph_states, empty)]
     assert torch.equal(*logits)
     assert len(model.prompt_embeddings(turns, graph_states)) == len(model.prompt_tokens(turns))
+
+
+@pytest.mark.parametrize("layout", ["chain", "searches"])
+def test_planner_and_answerer_ask_with_the_prompts_and_graphs_of_the_training(config: Config, layout: str) -> None:
+    train(replace(config, steps=1, layout=layout))
+    planner, answerer = (role(f"graphllm:{config.out}") for role in (resolve_planner, resolve_answerer))
+    maker = ExampleMaker(GraphLLM.load(config.out).window, layout)  # type: ignore[arg-type]
+    for sample in read_samples(config.data, "validation"):
+        graph, steps = sample.as_run()
+        passages = [hit.passage for step in steps for hit in step.hits]
+        given = (graph, steps) if sample.kind == "plan" else (graph, passages, steps)
+        role: Any = planner if sample.kind == "plan" else answerer
+        request, example = next(role._dialogue(sample.question, *given)), maker.example(sample)
+        assert request.turns == example.turns
+        assert tuple(
+            tuple((fact.subject, fact.predicate, fact.object) for fact in facts) for facts in request.graph
+        ) == (example.graph)
+        assert ("(S> " in example.turns[-1].text) == (layout == "chain" and bool(steps))
+
+
+def test_a_trained_folder_plans_and_answers(config: Config) -> None:
+    train(replace(config, steps=150, tasks="both"))
+    planner, answerer = (role(f"graphllm:{config.out}") for role in (resolve_planner, resolve_answerer))
+    for sample in read_samples(config.data, "train")[:4]:
+        graph, steps = sample.as_run()
+        if sample.kind == "plan":
+            assert planner.plan(sample.question, graph, steps).action == sample.label
+        else:
+            answer = answerer.answer(
+                sample.question, graph, [hit.passage for step in steps for hit in step.hits], steps
+            )
+            assert answer.text in {f"River {town}" for town in TOWNS.values()}
+            assert {citation.passage_id for citation in answer.citations} <= {"Bell", "Edinburgh"}
+            assert answer.citations
 
 
 @pytest.mark.parametrize("tuning", ["full", "lora"])

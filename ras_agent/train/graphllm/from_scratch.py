@@ -124,7 +124,8 @@ def _vocabulary(texts: Sequence[str], most: int) -> Any:
         vocab_size=most, special_tokens=[_PAD, _END], initial_alphabet=alphabet, show_progress=False
     )
     tokenizer.train_from_iterator(texts, trainer)
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=_END, pad_token=_PAD)
+    wrapped: Any = PreTrainedTokenizerFast
+    return wrapped(tokenizer_object=tokenizer, eos_token=_END, pad_token=_PAD)
 
 
 def _batches(rows: Sequence[list[int]], size: int, seed: int, epoch: int) -> list[list[list[int]]]:

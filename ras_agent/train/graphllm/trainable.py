@@ -9,10 +9,10 @@ from torch import Tensor, nn
 
 from ras_agent.errors import ParseError
 from ras_agent.eval.metrics.answers import exact_match
+from ras_agent.graph_batch import GraphFeatures
 from ras_agent.prompts import Turn
 from ras_agent.tools.answer.citations import read_citations
 from ras_agent.tools.answer.forms import answer_part
-from ras_agent.tools.graph_tokens.features import GraphFeatures
 from ras_agent.tools.graph_tokens.graph_llm import GraphLLM
 from ras_agent.tools.plan.grammar import parse_plan
 from ras_agent.train.graphllm.examples import ExampleMaker, GraphLLMExample

@@ -84,7 +84,7 @@ def reading(path: Path, remedy: str) -> Iterator[None]:
     except OSError as error:
         raise IndexMismatch(f"{path} cannot be read ({error.strerror or error}): {remedy}") from error
     except Exception as error:  # a damaged header makes numpy, json and FAISS raise whatever they like
-        raise IndexMismatch(f"{path} is damaged ({error or type(error).__name__}): {remedy}") from error
+        raise IndexMismatch(f"{path} is damaged ({str(error) or type(error).__name__}): {remedy}") from error
 
 
 def load_array(path: Path, remedy: str) -> Any:

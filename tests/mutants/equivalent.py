@@ -62,6 +62,10 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "if log is None and embedder is None:",
         ): "an index with vectors is only written to with its embedder, and one without has none",
     },
+    "tools/index/checksums.py": {
+        ("_AT_ONCE = 1 << 20", f"_AT_ONCE = {size}"): "any size of a part gives the same sum"
+        for size in ("2 << 20", "1 << 21", "1 << 19")
+    },
     "tools/index/journal.py": {
         ("return row[0] if row else None", "return row[ -1] if row else None"): "the row has one column",
         (
@@ -195,6 +199,12 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "near = best >= np.partition(best, -k)[-k] * np.float32(1 - 2 * TIE)",
             "near = best >= np.partition(best, -k)[-k] * np.float32(1 - 3 * TIE)",
         ): "rows that tie with none of the best are cut off later",
+    },
+    "tools/gfm/reach.py": {
+        (
+            "last = np.partition(background, -BEST)[-BEST] if len(background) > BEST else -np.inf",
+            "last = np.partition(background, -BEST)[-BEST] if len(background) >= BEST else -np.inf",
+        ): "among just so many none is behind the last",
     },
     "tools/plan/grammar.py": {
         ("behind = 0", f"behind = {place}"): "it is read only behind a stop, which has set it" for place in (-1, 1)

@@ -345,7 +345,7 @@ class Chat:
         """Turn whatever a provider's client raises into a RasError without credentials."""
         try:
             yield
-        except BudgetExceeded:
+        except (BudgetExceeded, ModelRefused):
             raise
         except TooLate:
             deadline.ledger.refuse("max_seconds")

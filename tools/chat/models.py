@@ -196,16 +196,25 @@ def _given(**options: Any) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-def _openai_compatible(address: str, options: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def server_address(address: str, form: str) -> tuple[str, str, str]:
+    """Return the URL and the model's name in `http://host:port/v1#model`, and the server's key, if it wants one.
+
+    form: how the whole spec is written, for the message. Raises SettingsError for another form.
+    """
     url, _, name = address.partition("#")
     if not (url.startswith(("http://", "https://")) and name):
-        raise SettingsError(f"expected 'vllm:http://host:port/v1#model', got {printable(f'vllm:{address}')!r}")
+        raise SettingsError(f"expected '{form}http://host:port/v1#model', got {printable(f'{form}{address}')!r}")
     try:
         urlsplit(url).port  # noqa: B018  (raises for a port that is none)
     except ValueError as error:
-        raise SettingsError(f"{printable(f'vllm:{address}')!r}: {error}; correct the address") from None
-    # OPENAI_API_KEY is not for this server; stream_usage, because LangChain sets it for OpenAI's own servers alone
-    key = os.environ.get("VLLM_API_KEY", "EMPTY")
+        raise SettingsError(f"{printable(f'{form}{address}')!r}: {error}; correct the address") from None
+    # OPENAI_API_KEY is not for this server
+    return url, name, os.environ.get("VLLM_API_KEY", "EMPTY")
+
+
+def _openai_compatible(address: str, options: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    url, name, key = server_address(address, "vllm:")
+    # stream_usage, because LangChain sets it for OpenAI's own servers alone
     return f"openai:{name}", options | {"base_url": url, "api_key": key, "stream_usage": True}
 
 

@@ -22,7 +22,8 @@ from ras_agent.prompts import Turn
 from ras_agent.records import Triple
 
 if TYPE_CHECKING:
-    from ras_agent.tools.graph_tokens.graph_llm import GraphLLM
+    from ras_agent.graph_batch import GraphFeatures
+    from ras_agent.tools.graph_tokens.graph_llm import Generated, GraphLLM
 
 _ROLES: dict[str, Literal["system", "user", "assistant"]] = {"system": "system", "human": "user", "ai": "assistant"}
 _MOST_TOKENS = 512
@@ -82,13 +83,27 @@ class GraphLLMChat(BaseChatModel):
         **kwargs: Any,
     ) -> ChatResult:
         """Reply to messages. graph: the facts of each sub-query. stop: not supported, the model ends its replies."""
-        turns = [Turn(_ROLES.get(message.type, "user"), str(message.text)) for message in messages]
-        features = self.graph_llm.vectors.of_steps(map(_texts, graph)) if self.reads_graphs else None
-        seconds = min(self.timeout or inf, current_ledger().seconds_left())
+        turns, features = self._read(messages, graph)
+        seconds = self._seconds()
         with self._lock:  # a model that generates in two threads at once would need the memory twice
             (made,) = self.graph_llm.generate(
                 [turns], [features], self.max_tokens, self.temperature, None if seconds == inf else seconds
             )
+        return self._result(made)
+
+    def _read(
+        self, messages: Sequence[BaseMessage], graph: Iterable[Sequence[Triple]]
+    ) -> tuple[list[Turn], GraphFeatures | None]:
+        """Return messages and facts as the GraphLLM takes them."""
+        turns = [Turn(_ROLES.get(message.type, "user"), str(message.text)) for message in messages]
+        return turns, self.graph_llm.vectors.of_steps(map(_texts, graph)) if self.reads_graphs else None
+
+    def _seconds(self) -> float:
+        """Return the seconds that a reply may take from now on."""
+        return min(self.timeout or inf, current_ledger().seconds_left())
+
+    def _result(self, made: Generated) -> ChatResult:
+        """Return a reply as LangChain takes it."""
         total = made.input_tokens + made.output_tokens
         message = AIMessage(
             made.text,

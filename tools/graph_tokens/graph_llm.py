@@ -25,6 +25,7 @@ from ras_agent.records import EvidenceLayout
 from ras_agent.tools.embed.embedders import resolve_embedder
 from ras_agent.tools.graph_tokens.encoders import EncoderConfig, build_encoder, pool
 from ras_agent.tools.graph_tokens.features import GraphVectors
+from ras_agent.tools.graph_tokens.word_vectors import load_word_vectors
 
 Tuning = Literal["frozen", "lora", "full"]
 
@@ -260,16 +261,26 @@ class GraphLLM(nn.Module):
         (folder / CONFIG).write_text(json.dumps(config.to_dict(), indent=2) + "\n", encoding="utf-8")
 
     @classmethod
-    def load(cls, folder: str | Path) -> Self:
-        """Read what `save` wrote. Raises WeightsError for a folder that holds something else, MissingExtra."""
+    def load(cls, folder: str | Path, *, words_only: bool = False) -> Self:
+        """Read what `save` wrote. Raises WeightsError for a folder that holds something else, MissingExtra.
+
+        words_only: of the language model its word vectors alone, which is what prompt_embeddings need; such a GraphLLM
+        cannot generate.
+        """
         folder = Path(folder)
         config = read_config(folder)
         inside = folder / config.language_model
-        language_model, tokenizer = load_language_model(str(inside) if inside.is_dir() else config.language_model)
-        if config.tuning == "lora":
-            from peft import PeftModel
+        name = str(inside) if inside.is_dir() else config.language_model
+        adapter = folder / ADAPTER if config.tuning == "lora" else None
+        language_model: Any
+        if words_only:
+            language_model, tokenizer = load_word_vectors(name, adapter)
+        else:
+            language_model, tokenizer = load_language_model(name)
+            if adapter is not None:
+                from peft import PeftModel
 
-            language_model = PeftModel.from_pretrained(language_model, folder / ADAPTER, is_trainable=True)
+                language_model = PeftModel.from_pretrained(language_model, adapter, is_trainable=True)
         model = cls(config, language_model, tokenizer)
         try:
             model.graph_tokens.load_state_dict(load_file(folder / GRAPH_WEIGHTS))

@@ -8,6 +8,7 @@ from typing import Any, Self
 from ras_agent.records import AnswerStyle, EvidenceLayout
 from ras_agent.tools.answer.llm import LLMAnswerer
 from ras_agent.tools.chat.client import Chat, ChatSettings
+from ras_agent.tools.chat.models import server_address
 from ras_agent.tools.graph_tokens.chat import GraphLLMChat
 from ras_agent.tools.plan.llm import LLMPlanner
 
@@ -77,9 +78,16 @@ def graphllm_answerer(
     return GraphLLMAnswerer(_model(folder, settings), settings=settings, **options)
 
 
-def _model(folder: str, settings: ChatSettings | None) -> GraphLLMChat:
-    options = {"temperature": settings.temperature, "timeout": settings.timeout} if settings else {}
-    return GraphLLMChat.in_folder(folder, **{name: value for name, value in options.items() if value is not None})
+def _model(spec: str, settings: ChatSettings | None) -> GraphLLMChat:
+    """Return the model of a folder, or of `folder@http://host:port/v1#model`."""
+    given = {"temperature": settings.temperature, "timeout": settings.timeout} if settings else {}
+    options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    folder, served, address = spec.partition("@http")
+    if not served:
+        return GraphLLMChat.in_folder(folder, **options)
+    from ras_agent.tools.graph_tokens.served import ServedGraphLLM
+
+    return ServedGraphLLM.at(folder, *server_address(f"http{address}", f"graphllm:{folder}@"), **options)
 
 
 def _chat(model: GraphLLMChat, settings: ChatSettings | None) -> Chat:

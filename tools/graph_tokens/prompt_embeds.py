@@ -1,0 +1,63 @@
+"""Prompt embeddings as vLLM takes them: vectors in place of a prompt's tokens, in a request or offline.
+
+vLLM (`vllm serve ... --enable-prompt-embeds`) reads them in the field `prompt_embeds` of its Completions: each is a
+base64 string of a tensor written by `torch.save`, of shape (tokens, width), which it loads with `weights_only=True`.
+What was read in which version is in tests/tools/graph_tokens/vllm_requests.json.
+"""
+
+from __future__ import annotations
+
+import io
+from base64 import b64encode
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+_DTYPES = (torch.float32, torch.bfloat16, torch.float16)  # vLLM before 0.22 refuses all others
+
+
+def encoded(vectors: Tensor) -> str:
+    """Return a prompt's vectors, shape (tokens, width), as a request holds them.
+
+    A token takes width x bytes of a number x 4/3 characters. Raises ValueError for other shapes and for no tokens.
+    """
+    buffer = io.BytesIO()
+    # copied: torch.save writes the whole storage behind a view
+    torch.save(_checked(vectors).detach().cpu().clone(memory_format=torch.contiguous_format), buffer)
+    return b64encode(buffer.getvalue()).decode("ascii")
+
+
+def completion_request(
+    model: str,
+    prompts: Sequence[Tensor],
+    *,
+    max_tokens: int,
+    temperature: float | None = 0.0,
+    stop: Sequence[str] = (),
+    stream: bool = False,
+) -> dict[str, Any]:
+    """Return the body of a request to /v1/completions for a reply to each prompt, in order.
+
+    model: the name under which the server serves the language model, or its adapter. prompts: tensors (tokens, width).
+    There is no `prompt`: versions of vLLM complete an empty one too, as one prompt more.
+    """
+    request: dict[str, Any] = {
+        "model": model,
+        "prompt_embeds": [encoded(vectors) for vectors in prompts],
+        "max_tokens": max_tokens,  # vLLM's own default is 16
+    }
+    if temperature is not None:
+        request["temperature"] = temperature
+    if stop:
+        request["stop"] = list(stop)
+    if stream:
+        request |= {"stream": True, "stream_options": {"include_usage": True}}
+    return request
+
+
+def _checked(vectors: Tensor) -> Tensor:
+    if vectors.ndim != 2 or not len(vectors):
+        raise ValueError(f"a prompt's vectors have the shape (tokens, width), and these {tuple(vectors.shape)}")
+    return vectors if vectors.dtype in _DTYPES else vectors.float()

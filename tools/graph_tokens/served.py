@@ -1,0 +1,148 @@
+"""A GraphLLM whose language model is behind vLLM: the graph is encoded here, and the text is generated there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+from langchain_core.messages import BaseMessage
+from langchain_core.outputs import ChatResult
+from pydantic import PrivateAttr, SecretStr
+
+from ras_agent.errors import MissingExtra, ModelRefused
+from ras_agent.records import Triple
+from ras_agent.tools.chat.http import BrokenReply, openai_clients
+from ras_agent.tools.chat.models import printable
+from ras_agent.tools.graph_tokens.chat import GraphLLMChat
+
+if TYPE_CHECKING:
+    from ras_agent.tools.graph_tokens.graph_llm import Generated, GraphLLM
+
+_FLAG = "--enable-prompt-embeds"
+_TIMEOUT = 60.0  # seconds, as of the other models that are built from a string
+
+
+class ServedGraphLLM(GraphLLMChat):
+    """Asks a server for the replies of a GraphLLM.
+
+        chat = ServedGraphLLM.at("/path", "http://host:8000/v1", "model")
+        chat.invoke("Who was born where?", graph=[[Triple("Bell", "was born in", "Edinburgh")]])
+
+    The server is `vllm serve MODEL --enable-prompt-embeds`, MODEL the language model of the folder. This process has
+    the encoder, the projector, and of the language model the word vectors; what it sends are prompt embeddings.
+
+    served: the name under which the server serves the model, or its adapter. The other fields are GraphLLMChat's.
+    """
+
+    base_url: str
+    served: str
+    api_key: SecretStr
+    timeout: float | None = _TIMEOUT
+    _client: Any = PrivateAttr()
+    _aclient: Any = PrivateAttr()
+
+    def __init__(self, graph_llm: GraphLLM, model: str, base_url: str, served: str, key: str, **options: Any) -> None:
+        """Wrap a GraphLLM that makes the prompts. key: what the server wants as its API key."""
+        super().__init__(graph_llm, model, base_url=base_url, served=served, api_key=SecretStr(key), **options)
+        clients = openai_clients()
+        if not clients:
+            raise MissingExtra("a served GraphLLM", "openai")
+        from openai import AsyncOpenAI, OpenAI
+
+        known: dict[str, Any] = {"base_url": base_url, "api_key": key, "max_retries": 0}
+        self._client = OpenAI(http_client=clients["http_client"], **known)
+        self._aclient = AsyncOpenAI(http_client=clients["http_async_client"], **known)
+
+    @classmethod
+    def at(cls, folder: str | Path, base_url: str, served: str, key: str = "EMPTY", **options: Any) -> ServedGraphLLM:
+        """Load what the client needs of the GraphLLM in a folder; it is loaded once for all who use it.
+
+        Raises WeightsError for a folder without one, MissingExtra without the packages of the extras `llm` and
+        `openai`.
+        """
+        return cls(_loaded(Path(folder).expanduser().resolve()), str(folder), base_url, served, key, **options)
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        graph: Iterable[Sequence[Triple]] = (),
+        **kwargs: Any,
+    ) -> ChatResult:
+        """Reply to messages. graph: the facts of each sub-query."""
+        request = self._request(messages, graph, stop)
+        with self._refusals_named():
+            return self._result(_generated(self._client.post("/completions", **request)))
+
+    async def _agenerate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        graph: Iterable[Sequence[Triple]] = (),
+        **kwargs: Any,
+    ) -> ChatResult:
+        """Do the same as _generate, for coroutines; the graph is encoded in a thread."""
+        request = await asyncio.to_thread(self._request, messages, graph, stop)
+        with self._refusals_named():
+            return self._result(_generated(await self._aclient.post("/completions", **request)))
+
+    def _request(
+        self, messages: list[BaseMessage], graph: Iterable[Sequence[Triple]], stop: list[str] | None
+    ) -> dict[str, Any]:
+        """Return the arguments of a request."""
+        from openai.types import Completion
+
+        from ras_agent.tools.graph_tokens.prompt_embeds import completion_request
+
+        vectors = self.graph_llm.prompt_embeddings(*self._read(messages, graph))
+        body = completion_request(
+            self.served, [vectors], max_tokens=self.max_tokens, temperature=self.temperature, stop=stop or ()
+        )
+        seconds = self._seconds()
+        return {"body": body, "cast_to": Completion, "options": {"timeout": None if seconds == inf else seconds}}
+
+    @contextmanager
+    def _refusals_named(self) -> Iterator[None]:
+        """Raise ModelRefused where every other request would be refused likewise: the server was started otherwise."""
+        from openai import BadRequestError
+
+        try:
+            yield
+        except BadRequestError as error:
+            where, why = f"{printable(self.base_url)}#{self.served}", error.message
+            if _FLAG in why:
+                remedy = f"start it with `vllm serve MODEL {_FLAG}`"
+                raise ModelRefused(f"the server at {where} takes no prompt embeddings; {remedy}") from error
+            if "hidden_size" in why:
+                remedy = f"let it serve {self.graph_llm.config.language_model}"
+                raise ModelRefused(f"{where} is not the language model of {self.model}: {why}; {remedy}") from error
+            raise
+
+
+def _generated(completion: Any) -> Generated:
+    """Return what a server has written. Raises BrokenReply for a reply of another form."""
+    from ras_agent.tools.graph_tokens.graph_llm import Generated
+
+    try:
+        (choice,), usage = completion.choices, completion.usage
+        read, written = (usage.prompt_tokens or 0, usage.completion_tokens or 0) if usage else (0, 0)
+        return Generated(choice.text.strip(), read, written, choice.finish_reason == "length")
+    except (AttributeError, TypeError, ValueError) as error:
+        raise BrokenReply(f"the reply does not have the form of one: {error}") from error
+
+
+@cache
+def _loaded(folder: Path) -> GraphLLM:
+    try:
+        from ras_agent.tools.graph_tokens.graph_llm import GraphLLM
+    except ImportError as error:
+        raise MissingExtra("a GraphLLM", "llm") from error
+    return GraphLLM.load(folder, words_only=True)

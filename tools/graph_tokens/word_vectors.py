@@ -1,0 +1,100 @@
+"""The word vectors of a language model alone, for a client of a server that runs the rest of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from torch import Tensor, nn
+
+from ras_agent.errors import MissingExtra, WeightsError
+
+_WHOLE, _INDEX = "model.safetensors", "model.safetensors.index.json"
+_ADAPTER = "adapter_model.safetensors"
+
+
+class WordVectors(nn.Module):
+    """Stands in for a causal language model of which the input embeddings alone are loaded; it cannot generate."""
+
+    def __init__(self, embeddings: nn.Module, config: Any) -> None:
+        super().__init__()
+        self.embeddings, self.config = embeddings, config
+
+    def get_input_embeddings(self) -> nn.Module:
+        """Return the module that turns token ids into vectors."""
+        return self.embeddings
+
+
+def load_word_vectors(name: str, adapter: Path | None = None) -> tuple[WordVectors, Any]:
+    """Return the word vectors of the language model in a folder or of a hub name, and its tokenizer.
+
+    Of a model's safetensors one tensor is read. Raises WeightsError where there is none, or where a low-rank adapter
+    changes it, MissingExtra.
+    """
+    try:
+        from accelerate import init_empty_weights
+        from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+    except ImportError as error:
+        raise MissingExtra("the word vectors of a language model", "llm") from error
+    try:
+        config, tokenizer = AutoConfig.from_pretrained(name), AutoTokenizer.from_pretrained(name)
+        # the model's own module, as some scale the vectors; its buffers are real, its weights take no memory
+        with init_empty_weights():
+            model: Any = AutoModelForCausalLM.from_config(config)  # type: ignore[no-untyped-call]
+        embeddings = model.get_input_embeddings()
+        place = next(path for path, module in model.named_modules() if module is embeddings)
+        weight = _tensor(name, f"{place}.weight", model.base_model_prefix)
+    except (OSError, ValueError, SafetensorError) as error:
+        why = str(error).strip().partition("\n")[0]
+        raise WeightsError(f"cannot load the word vectors of {name!r}, a folder or a hub name: {why}") from error
+    if weight.shape != embeddings.weight.shape:
+        want, got = tuple(embeddings.weight.shape), tuple(weight.shape)
+        raise WeightsError(f"{name}: the word vectors have the shape {got}, by the model's configuration {want}")
+    if adapter is not None:
+        _check(adapter, place)
+    embeddings.weight = nn.Parameter(weight.to(config.dtype or weight.dtype), requires_grad=False)
+    return WordVectors(embeddings, config), tokenizer
+
+
+def _check(adapter: Path, place: str) -> None:
+    """Raise WeightsError for an adapter that changes the word vectors: a server does not know which words they were."""
+    try:
+        with safe_open(adapter / _ADAPTER, framework="pt") as tensors:
+            keys = list(tensors.keys())
+    except (OSError, SafetensorError) as error:
+        raise WeightsError(f"{adapter / _ADAPTER}: no weights of an adapter: {error}") from error
+    if any(f"{place}." in key for key in keys):
+        layer = place.rpartition(".")[2]
+        raise WeightsError(
+            f"{adapter}: this adapter changes the word vectors, which a server's client cannot follow; train it with "
+            f"lora.targets that leave out {layer!r}"
+        )
+
+
+def _tensor(name: str, key: str, prefix: str) -> Tensor:
+    """Return one tensor of a model's safetensors; the key may be written with or without the model's prefix."""
+    keys = (key, key.removeprefix(f"{prefix}."), f"{prefix}.{key}")
+    if (index := _file(name, _INDEX)) is not None:
+        files = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
+        path = next((_file(name, files[key]) for key in keys if key in files), None)
+    else:
+        path = _file(name, _WHOLE)
+    if path is None:
+        raise WeightsError(f"{name}: there is no {_WHOLE} with the tensor {key}; save the model as safetensors")
+    with safe_open(path, framework="pt") as tensors:
+        known = set(tensors.keys())
+        found = next((key for key in keys if key in known), None)
+        if found is None:
+            raise WeightsError(f"{path}: there is no tensor {key}, the word vectors, in this file")
+        tensor: Tensor = tensors.get_tensor(found)
+        return tensor
+
+
+def _file(name: str, file: str) -> Path | None:
+    """Return where a model's file is on this machine, downloaded from the hub if it is not; None for no such file."""
+    from transformers.utils.hub import cached_file
+
+    found = cached_file(name, file, _raise_exceptions_for_missing_entries=False)
+    return None if found is None else Path(found)

@@ -1,6 +1,7 @@
 """Graph abundance (RAS, Fig. 4): the loop runs once, then its answerer sees only a part of each question's triples.
 
 With the evidence "facts", as in RAS, it sees each sub-query with its triples and no passages, in the full loop too.
+With orders in place of shuffles the study shows which of them finds the triples that an answer needs.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from ras_agent.graphs.from_settings import Roles, agent_of
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import JSON, Extraction, Hit, Passage, Plan, Step
 from ras_agent.settings import Settings
+from ras_agent.tools.graph_tokens.fact_orders import FactOrder, fact_order
 from ras_agent.trace import Trace
 
 if TYPE_CHECKING:
@@ -37,7 +39,10 @@ Traces = Callable[[], Mapping[str, JSON]]
 
 
 def abundance_design(material: Material, settings: Settings, choices: Choices, traces: Traces, seed: int = 0) -> Design:
-    """Design the full loop and a run for each share and shuffle. traces: the full loop's, by question."""
+    """Design the full loop and a run for each share and shuffle, or each order. traces: the full loop's, by question.
+
+    Raises UnknownName for an unknown order.
+    """
     layout = "chain" if choices.evidence == "facts" else "evidence"
     settings = choices.single(settings).model_copy(update={"layout": layout})
     shares = tuple(sorted(set(choices.shares))) or SHARES
@@ -45,13 +50,17 @@ def abundance_design(material: Material, settings: Settings, choices: Choices, t
         raise SettingsError(f"a share of the triples is over 0 and at most 1, got {shares[0]:g} to {shares[-1]:g}")
     metrics = extended(material.asked.metrics, "answer_in_facts")
     runs = [Configuration(FULL, settings, metrics=metrics, seed=seed, variant={"abundance": None})]
-    names: dict[float, list[str]] = {}
+    names: dict[tuple[str, float], list[str]] = {}
+    orders = {spec: fact_order(spec) for spec in dict.fromkeys(choices.orders)}
+    shuffled = [("", f"shuffle {number}", number) for number in range(1, choices.shuffles + 1)]
+    ordered = [(spec, f"by {spec}", 0) for spec in orders]
     for share in shares:
-        for shuffle in range(1, choices.shuffles + 1):
-            name = f"{100 * share:g} % of the triples, shuffle {shuffle}"
-            names.setdefault(share, []).append(name)
-            part = _Part(share, f"{seed}/{shuffle}", choices.evidence, traces)
-            variant = {"abundance": share, "shuffle": shuffle, "evidence": choices.evidence}
+        for spec, label, shuffle in ordered or shuffled:
+            name = f"{100 * share:g} % of the triples, {label}"
+            names.setdefault((spec, share), []).append(name)
+            part = _Part(share, f"{seed}/{shuffle}", choices.evidence, traces, orders.get(spec))
+            how: JSON = {"order": spec} if spec else {"shuffle": shuffle}
+            variant = {"abundance": share, **how, "evidence": choices.evidence}
             runs.append(
                 Configuration(
                     name, settings, metrics=metrics, seed=seed, traces=False, asker=part.asker, graph="replay",
@@ -71,6 +80,7 @@ class _Part:
     seed: str
     evidence: ShownEvidence
     traces: Traces
+    order: FactOrder | None = None
 
     def asker(self, material: Material, settings: Settings) -> AskQuestion:
         roles, traces = parts(material, settings), self.traces()
@@ -79,7 +89,12 @@ class _Part:
             if question.id not in traces:
                 raise RunError("the full loop ended in an error for this question; --retry-errors asks it again")
             trace = Trace.from_dict(traces[question.id], question.id)
-            graph = kept_graph(trace.graph, kept_facts(trace.graph, self.share, f"{self.seed}/{question.id}"))
+            if self.order is None:
+                facts = kept_facts(trace.graph, self.share, f"{self.seed}/{question.id}")
+            else:
+                asked = tuple(step.subquery for step in trace.steps)
+                facts = _first(self.order(question.question, trace.graph, asked), self.share)
+            graph = kept_graph(trace.graph, facts)
             shown = kept_passages(graph, trace.passages, "all" if self.evidence == "facts" else self.evidence)
             out = await _again(roles, trace, graph, shown).ainvoke({"question": question.question})
             return {**out, "stop_reason": trace.stop_reason}
@@ -138,15 +153,15 @@ class _Replay:
 def _show(
     runs: Mapping[str, Sequence[Result]],
     *,
-    names: Mapping[float, Sequence[str]],
+    names: Mapping[tuple[str, float], Sequence[str]],
     metrics: Sequence[str],
     headline: str,
     evidence: str,
 ) -> Shown:
-    """Return a row for each share: the mean over its shuffles, and their lowest and highest score."""
+    """Return a row for each share, and each order: the mean over its shuffles, and their lowest and highest score."""
     rows: list[JSON] = []
-    for share, shuffles in names.items():
-        row: JSON = {"share": share, "shuffles": len(shuffles), "scores": {}}
+    for (order, share), shuffles in sorted(names.items(), key=lambda item: item[0][0]):
+        row: JSON = {"order": order, "share": share, "shuffles": len(shuffles), "scores": {}}
         for metric in metrics:
             means = [mean for name in shuffles if (mean := _mean(runs[name], metric)) is not None]
             if means:
@@ -155,23 +170,25 @@ def _show(
         rows.append(row)
     shown = [metric for metric in metrics if any(metric in row["scores"] for row in rows)]
     full = [_percent(_mean(runs[FULL], metric)) for metric in shown]
-    body = [[f"{100 * row['share']:g} %", *(_spread(row["scores"].get(metric)) for metric in shown),
-             f"{row['abstained']:.1f}"] for row in rows]  # fmt: skip
+    label = f"Mean over {len(next(iter(names.values())))} shuffles (lowest–highest), %"
+    if any(order for order, _ in names):
+        label = "The best triples by each order, %"
+    body = [[", ".join(filter(None, (f"{100 * row['share']:g} %", row["order"]))),
+             *(_spread(row["scores"].get(metric)) for metric in shown), f"{row['abstained']:.1f}"]
+            for row in rows]  # fmt: skip
     shown_there = "all triples" if evidence == "facts" else "all triples and passages"
     body.append([f"{FULL} ({shown_there})", *full, str(sum(one.abstained for one in runs[FULL]))])
     text = (
-        f"Mean over {len(next(iter(names.values())))} shuffles (lowest–highest), %; evidence beside the triples: "
-        f"{evidence}; {len(runs[FULL])} questions\n\n"
+        f"{label}; evidence beside the triples: {evidence}; {len(runs[FULL])} questions\n\n"
         f"{markdown_table(['triples', *shown, 'abstained'], body)}\n"
     )
-    points = {
-        metric: [
-            (100 * row["share"], *(row["scores"][metric][part] for part in ("mean", "low", "high")))
-            for row in rows
-            if metric in row["scores"]
-        ]
-        for metric in shown
-    }
+    points: dict[str, list[tuple[float, float, float, float]]] = {}
+    for row in rows:
+        for metric in shown:
+            if metric in row["scores"]:
+                score = row["scores"][metric]
+                line = points.setdefault(f"{metric}, {row['order']}" if row["order"] else metric, [])
+                line.append((100 * row["share"], score["mean"], score["low"], score["high"]))
     picture = partial(lines, points, "triples kept, %", "%", "Answers from a part of the graph")
     return Shown(text, {"rows": rows, "evidence": evidence, "headline": headline}, {"abundance.svg": picture})
 
@@ -186,7 +203,9 @@ def _percent(mean: float | None) -> str:
 
 
 def _spread(found: Mapping[str, float] | None) -> str:
-    return f"{100 * found['mean']:.1f} ({100 * found['low']:.1f}–{100 * found['high']:.1f})" if found else "–"
+    if not found or found["low"] == found["high"]:
+        return _percent(found and found["mean"])
+    return f"{100 * found['mean']:.1f} ({100 * found['low']:.1f}–{100 * found['high']:.1f})"
 
 
 def kept_facts(graph: QuestionGraph, share: float, seed: str) -> list[str]:
@@ -198,6 +217,10 @@ def kept_facts(graph: QuestionGraph, share: float, seed: str) -> list[str]:
         raise ValueError(f"a share of the triples is over 0 and at most 1, got {share}")
     names = sorted(graph.by_id)
     random.Random(seed).shuffle(names)
+    return _first(names, share)
+
+
+def _first(names: list[str], share: float) -> list[str]:
     # 0.1 * 30 is a little over 3
     return names[: math.ceil(round(share * len(names), 9))]
 

@@ -25,7 +25,8 @@ class Choices:
     """Holds several values of what a run has one of; an empty choice leaves the settings' own value.
 
     gold: files of texts with gold triples; gold_limit: how many texts of each are read. shares: of a graph's triples,
-    each over 0 and at most 1, in `shuffles` orders. evidence: what an answerer sees next to the remaining triples.
+    each over 0 and at most 1, in `shuffles` random orders or in `orders` (ras_agent.tools.graph_tokens.fact_orders).
+    evidence: what an answerer sees next to the remaining triples.
     """
 
     planners: tuple[str, ...] = ()
@@ -38,6 +39,7 @@ class Choices:
     gold_limit: int | None = None
     shares: tuple[float, ...] = ()
     shuffles: int = 5
+    orders: tuple[str, ...] = ()
     evidence: ShownEvidence = "facts"
 
     def single(self, settings: Settings, *varied: str) -> Settings:

@@ -203,6 +203,20 @@ def test_abundance_answers_from_a_share_of_the_triples(cli: Cli, musique: Path, 
     assert again.stdout == done.stdout
 
 
+def test_abundance_keeps_the_best_triples_by_an_order(cli: Cli, musique: Path, tmp_path: Path) -> None:
+    study = ["study", "abundance", "musique", "--data", musique, "--out", tmp_path / "s", "--share", "0.3"]
+    done = cli(*study, "--order", "use")
+    assert done.exit_code == 0, done.output
+    assert list(_runs(tmp_path / "s")) == ["full loop", "30 % of the triples, by use"]
+    assert _manifest(tmp_path / "s", "30 % of the triples, by use")["variant"] == {
+        "abundance": 0.3, "order": "use", "evidence": "facts",
+    }  # fmt: skip
+    assert "| 30 %, use |" in done.stdout
+    wrong = cli(*study, "--order", "beauty")
+    assert wrong.exit_code != 0
+    assert "unknown order of facts 'beauty'; known: aligner:FOLDER, likeness, use" in wrong.stderr
+
+
 def test_with_all_triples_the_answerer_says_what_it_said_in_the_full_loop(
     cli: Cli, musique: Path, tmp_path: Path
 ) -> None:

@@ -27,14 +27,14 @@ class GraphVectors:
     """
 
     def __init__(self, embedder: Embedder, most: int = _MOST_TEXTS) -> None:
-        self._embedder, self._most = embedder, most
+        self.embedder, self._most = embedder, most
         self._vectors: OrderedDict[str, Floats] = OrderedDict()
         self._lock = Lock()
 
     @property
     def width(self) -> int:
         """Return d, the width of a text's vector."""
-        return self._embedder.dimension
+        return self.embedder.dimension
 
     def of_facts(self, facts: Iterable[Fact]) -> GraphFeatures:
         """Return the features of one graph: a node for each subject and object, an edge for each fact.
@@ -69,7 +69,7 @@ class GraphVectors:
         with self._lock:
             known = {text: self._vectors[text] for text in dict.fromkeys(texts) if text in self._vectors}
         if new := [text for text in dict.fromkeys(texts) if text not in known]:
-            known |= dict(zip(new, self._embedder.embed(new), strict=True))
+            known |= dict(zip(new, self.embedder.embed(new), strict=True))
         with self._lock:
             for text, vector in known.items():
                 self._vectors[text] = vector

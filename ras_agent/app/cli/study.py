@@ -80,6 +80,13 @@ def study(
         int,
         typer.Option(min=1, help="abundance: random orders of leaving triples out.", rich_help_panel=_VARIED),
     ] = 5,
+    order: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="abundance: in place of shuffles, use, likeness or aligner:FOLDER: the best triples stay.",
+            rich_help_panel=_VARIED,
+        ),
+    ] = None,
     evidence: Annotated[
         AbundanceEvidence,
         typer.Option(
@@ -131,6 +138,7 @@ def study(
         gold_limit=gold_limit,
         shares=tuple(share or ()),
         shuffles=shuffles,
+        orders=tuple(order or ()),
         evidence=evidence.value,
     )
     console = screen(quiet=quiet, stderr=True)

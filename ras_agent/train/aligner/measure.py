@@ -37,6 +37,18 @@ def kept_by_seeds(samples: Sequence[AlignerSample], examples: Sequence[AlignedGr
     return kept(samples, chosen)
 
 
+def kept_by_number(
+    samples: Sequence[AlignerSample], examples: Sequence[AlignedGraph], scores: Scores, most: int
+) -> Kept:
+    """Return what is left of the graphs of which each keeps its best `most` facts, as `GraphAligner.best` has them."""
+    from ras_agent.tools.graph_tokens.aligner import fact_places
+
+    chosen = [
+        np.lexsort(fact_places(example.graph, row)[::-1])[:most] for example, row in zip(examples, scores, strict=True)
+    ]
+    return kept(samples, chosen)
+
+
 def kept(samples: Sequence[AlignerSample], chosen: Sequence[Sequence[int] | npt.NDArray[Any]]) -> Kept:
     """Return what is left of the graphs of which the facts at the places `chosen` are left."""
     found = []

@@ -5,7 +5,8 @@
 It learns from the part "train"; the part "dev" chooses the weights. --out then holds aligner.safetensors and
 config.json, which `prune` of the agent's settings and `ras_agent.train.graphllm.train --aligner` take, and the
 training's own files (ras_agent.train.loop), from which the same command resumes. metrics.jsonl has a validation every
-`validate_every` steps: both losses, and the share of answers that are left after pruning to `n_seed` nodes.
+`validate_every` steps: both losses, and for each of `n_seeds` how many facts pruning leaves and the share of answers
+among their ends.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from ras_agent.errors import SettingsError
 from ras_agent.program import run_program
@@ -38,7 +39,7 @@ class AlignerTrainingConfig(FitConfig):
         layers.
     projected, temperature, contrast, likeness, per_node: see AlignerConfig.
     batch: graphs of a step, each one's reasoning against that of all others.
-    judged: the most samples of a validation, spread over the part. n_seed: how they are pruned there.
+    judged: the most samples of a validation, spread over the part. n_seeds: to how many nodes they are pruned.
     """
 
     samples: Path
@@ -54,17 +55,17 @@ class AlignerTrainingConfig(FitConfig):
     per_node: bool = False
     embedder: str = "minilm"
     batch: int = 16
-    n_seed: int = 5
+    n_seeds: tuple[int, ...] = (1, 2, 5, 10, 25)
     judged: int = 200
-    rate: float = 3e-4
+    rate: float = 1e-3
     steps: int = 100
-    validate_every: int = 20
+    validate_every: int = 10
 
     def __post_init__(self) -> None:
         FitConfig.__post_init__(self)
         above = dict.fromkeys(("temperature", "contrast"), _ABOVE)
         counts = dict.fromkeys(("layers", "heads", "projected", "batch"), COUNT)
-        check_ranges(self, {**above, **counts, "n_seed": NATURAL, "judged": COUNT, "dropout": SHARE})
+        check_ranges(self, {**above, **counts, "n_seeds": NATURAL, "judged": COUNT, "dropout": SHARE})
 
 
 def train(config: AlignerTrainingConfig, embedder: Embedder | None = None) -> tuple[GraphAligner, FitResult]:
@@ -73,17 +74,26 @@ def train(config: AlignerTrainingConfig, embedder: Embedder | None = None) -> tu
     Raises RasError children.
     """
     samples = read_samples(config.samples)
-    learned, judged = (of_part(samples, part) for part in ("train", "dev"))
-    judged = judged[:: max(1, -(-len(judged) // config.judged))]
-    if not learned:
-        raise SettingsError(f"{config.samples} has no samples of the part 'train' with facts")
+    learned, judged = of_part(samples, "train"), spread_out(of_part(samples, "dev"), config.judged)
     aligner = new_aligner(config, embedder)
     made = aligned_graphs(aligner, [*learned, *judged])
-    dev = made[len(learned) :]
+    result = train_on(aligner, made[: len(learned)], judged, made[len(learned) :], config)
+    return aligner, result
+
+
+def train_on(
+    aligner: GraphAligner,
+    learned: Sequence[AlignedGraph],
+    judged: Sequence[AlignerSample],
+    dev: Sequence[AlignedGraph],
+    config: AlignerTrainingConfig,
+) -> FitResult:
+    """Train an aligner on `learned` and save it. Its weights are chosen by the samples `judged`, as vectors `dev`."""
+    if not learned:
+        raise SettingsError(f"{config.samples} has no samples of the part 'train' with facts")
     validate = (lambda: validation(aligner, judged, dev, config)) if judged else None
     settings = {"aligner": asdict(aligner.config), "batch": config.batch, "samples": config.samples.name}
-    batches = batches_of(made[: len(learned)], config.batch, config.seed)
-    result = fit(aligner, batches, validate, config, config.out, settings)
+    result = fit(aligner, batches_of(learned, config.batch, config.seed), validate, config, config.out, settings)
     if result.main:
         aligner.save(
             config.out,
@@ -96,7 +106,7 @@ def train(config: AlignerTrainingConfig, embedder: Embedder | None = None) -> tu
                 "validation": result.best,
             },
         )
-    return aligner, result
+    return result
 
 
 def new_aligner(config: AlignerTrainingConfig, embedder: Embedder | None = None) -> GraphAligner:
@@ -165,14 +175,22 @@ def validation(
     for start in parts:
         for place, loss in enumerate(aligner.losses(examples[start : start + config.batch])):
             sums[place] += float(loss.detach()) / len(parts)
-    kept = kept_by_seeds(samples, examples, scores_of(aligner, examples), config.n_seed)
-    found: dict[str, Any] = {"loss": sum(sums), "nodes": sums[0], "representations": sums[1]}
-    return {**found, "answers_kept": kept.answers, "facts_kept": kept.share}
+    scores = scores_of(aligner, examples)
+    found = {"loss": sum(sums), "nodes": sums[0], "representations": sums[1]}
+    for n in config.n_seeds:
+        kept = kept_by_seeds(samples, examples, scores, n)
+        found |= {f"answers@{n}": kept.answers, f"facts@{n}": kept.facts}
+    return found
 
 
 def of_part(samples: Sequence[AlignerSample], part: str) -> list[AlignerSample]:
     """Return the samples of a part whose graphs have facts."""
     return [sample for sample in samples if sample.part == part and sample.facts]
+
+
+def spread_out(samples: list[AlignerSample], most: int) -> list[AlignerSample]:
+    """Return at most `most` of the samples, evenly spread over them."""
+    return samples[:: max(1, -(-len(samples) // most))]
 
 
 def main() -> None:

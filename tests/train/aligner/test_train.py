@@ -36,7 +36,7 @@ def config(tmp_path: Path) -> AlignerTrainingConfig:
     write_samples(tmp_path / "samples.jsonl", samples)
     return AlignerTrainingConfig(
         samples=tmp_path / "samples.jsonl", out=tmp_path / "out", layers=1, heads=2, projected=16, batch=4,
-        steps=40, rate=3e-3, validate_every=10, n_seed=2, dropout=0.1,
+        steps=40, rate=3e-3, validate_every=10, n_seeds=(1, 2), dropout=0.1,
     )  # fmt: skip
 
 
@@ -48,7 +48,10 @@ def test_the_losses_fall_on_graphs_that_were_not_learned(config: AlignerTraining
     _, result = train(config, hash_embedder)
     validations = [line["validation"] for line in lines(config.out) if "validation" in line]
     assert len(validations) == 4
-    assert set(validations[0]) == {"loss", "nodes", "representations", "answers_kept", "facts_kept"}
+    assert set(validations[0]) == {
+        *("loss", "nodes", "representations"),
+        *("answers@1", "facts@1", "answers@2", "facts@2"),
+    }
     assert validations[-1]["nodes"] < validations[0]["nodes"]
     assert lines(config.out)[-1]["loss"] < lines(config.out)[0]["loss"] / 2
     about = json.loads((config.out / "config.json").read_text())["about"]
@@ -91,3 +94,26 @@ def test_answers_are_kept_where_they_are_an_end_of_a_fact_that_is_left() -> None
 def test_every_option_is_a_flag() -> None:
     config = config_from(AlignerTrainingConfig, None, ["--samples", "s.jsonl", "--out", "o", "--no-likeness"])
     assert (config.likeness, config.samples, config.encoder) == (False, Path("s.jsonl"), "graph-transformer")
+
+
+def test_the_study_trains_for_each_seed_and_measures_the_last_part(
+    config: AlignerTrainingConfig, hash_embedder: Any, tmp_path: Path
+) -> None:
+    pytest.importorskip("igraph")
+    pytest.importorskip("pcst_fast")
+    from ras_agent.train.aligner.study import AlignerStudyConfig, study
+
+    parts = ("train", "train", "dev", "test")
+    write_samples(config.samples, [sample(number, parts[number % 4]) for number in range(16)])
+    own = {name: getattr(config, name) for name in ("samples", "out", "layers", "heads", "projected", "batch")}
+    asked = AlignerStudyConfig(**own, steps=4, validate_every=2, n_seeds=(1, 2), n_facts=(1, 3), seeds=(0, 1))
+    figures = study(asked, hash_embedder)
+    assert figures["questions"] == {"train": 8, "dev": 4, "test": 4}
+    assert list(figures["by_step"]) == ["0", "2", "4"]
+    # the reasoning names the person in the middle, who has both facts of the path
+    assert figures["by_seeds"]["cosine with the reasoning"]["1"] == {"answers": [1.0, 0.0], "facts": [2.0, 0.0]}
+    assert figures["by_facts"]["aligner"]["3"]["answers"] == [1.0, 0.0]
+    assert set(figures["pcst"]) == {"paper's WebQSP", "K = 10"}
+    text = (config.out / "tables.md").read_text()
+    assert "| cosine with the reasoning | 100.0 (2) |" in text
+    assert study(asked, hash_embedder) == figures

@@ -1,0 +1,59 @@
+"""Orders of facts by name: by use, by likeness to the question, by an aligner."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ras_agent.errors import UnknownName, WeightsError
+from ras_agent.question_graph import QuestionGraph
+from ras_agent.records import Source, Triple
+from ras_agent.tools.graph_tokens.fact_orders import fact_order
+
+FACTS = tuple(
+    Triple(*parts, (Source("p", 0, 1),))
+    for parts in (("Charles", "built", "an engine"), ("Ada", "mother", "Anna"), ("Anna", "born in", "Kent"))
+)
+GRAPH = QuestionGraph(FACTS)
+ENGINE, MOTHER, BORN = (fact.id for fact in FACTS)
+
+
+def test_facts_by_likeness_begin_with_the_words_of_the_question(hash_embedder: Any) -> None:
+    order = fact_order("likeness", hash_embedder)
+    assert order("where Anna born in", GRAPH, ())[0] == BORN
+    assert order("who built an engine", GRAPH, ())[0] == ENGINE
+    assert order("who?", QuestionGraph(), ()) == []
+
+
+def test_the_order_of_reading_decides_no_tie(hash_embedder: Any) -> None:
+    order = fact_order("likeness", hash_embedder)
+    assert order("zzz", GRAPH, ()) == order("zzz", QuestionGraph(FACTS[::-1]), ())
+
+
+def test_facts_by_use_know_the_sub_queries() -> None:
+    order = fact_order("use")
+    assert order("Who built it?", GRAPH, ("Where was Anna born?",))[0] == BORN
+
+
+def test_facts_by_an_aligner_begin_at_its_best_node(hash_embedder: Any, tmp_path: Path) -> None:
+    pytest.importorskip("torch_geometric")
+    from ras_agent.tools.graph_tokens.aligner import AlignerConfig, GraphAligner
+    from ras_agent.tools.graph_tokens.encoders import EncoderConfig
+
+    encoder = EncoderConfig(layers=1, heads=2, width=64, input=64)
+    GraphAligner(AlignerConfig(encoder, hidden=8, projected=8), hash_embedder).save(tmp_path)
+    order = fact_order(f"aligner:{tmp_path}", hash_embedder)
+    assert order("Charles", GRAPH, ())[0] == ENGINE
+    assert sorted(order("Kent", GRAPH, ())) == sorted([ENGINE, MOTHER, BORN])
+    assert order("Kent", GRAPH, ())[0] == BORN
+
+
+def test_an_unknown_order_is_named() -> None:
+    for spec in ("beauty", "use:now", "aligner:", ""):
+        with pytest.raises(UnknownName, match="known: aligner:FOLDER, likeness, use"):
+            fact_order(spec)
+    pytest.importorskip("torch")
+    with pytest.raises(WeightsError, match="there is no aligner in this folder"):
+        fact_order("aligner:/nowhere")

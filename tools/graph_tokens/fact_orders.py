@@ -1,0 +1,67 @@
+"""Orders of a question graph's facts, the most useful first: what an answerer is shown where it cannot see all.
+
+use              what was asked for by name, and what is near it (ras_agent.question_graph.usefulness)
+likeness         cosine of the fact and the question
+aligner:FOLDER   a trained aligner (Align-GRAG): the facts of the best nodes first
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ras_agent.errors import UnknownName
+from ras_agent.protocols import Embedder
+from ras_agent.question_graph import QuestionGraph
+from ras_agent.question_graph.usefulness import facts_by_use
+from ras_agent.tools.embed.embedders import query_vector, resolve_embedder
+from ras_agent.tools.graph_tokens.features import GraphVectors
+from ras_agent.tools.index.ties import best_places
+
+FactOrder = Callable[[str, QuestionGraph, Sequence[str]], list[str]]
+"""Returns the ids of all facts of a graph, best first, for a question and the sub-queries that followed it."""
+
+_ORDERS = ("use", "likeness", "aligner:FOLDER")
+
+
+def fact_order(spec: str, embedder: Embedder | None = None) -> FactOrder:
+    """Return the order that `spec` names. embedder: of facts and questions, MiniLM by default.
+
+    Raises UnknownName, and for an aligner WeightsError or MissingExtra.
+    """
+    name, _, folder = spec.partition(":")
+    if name == "use" and not folder:
+        return _by_use
+    if name == "likeness" and not folder:
+        return _by_likeness(GraphVectors(embedder or resolve_embedder("minilm")))
+    if name == "aligner" and folder:
+        return _by_aligner(folder, embedder)
+    raise UnknownName("order of facts", spec, _ORDERS)
+
+
+def _by_use(question: str, graph: QuestionGraph, subqueries: Sequence[str]) -> list[str]:
+    return [fact.id for fact in facts_by_use(graph, (question, *subqueries))]
+
+
+def _by_likeness(vectors: GraphVectors) -> FactOrder:
+    def order(question: str, graph: QuestionGraph, subqueries: Sequence[str]) -> list[str]:
+        names = sorted(graph.by_id)  # ties by content, not by what was read first
+        texts = [f"{fact.subject} {fact.predicate} {fact.object}" for fact in map(graph.by_id.__getitem__, names)]
+        scores = vectors.of_texts(texts) @ query_vector(vectors.embedder, question)
+        return [names[place] for place in best_places(np.asarray(scores), len(names), relative=False)]
+
+    return order
+
+
+def _by_aligner(folder: str, embedder: Embedder | None) -> FactOrder:
+    from ras_agent.tools.graph_tokens.aligner import GraphAligner
+
+    aligner = GraphAligner.load(folder, embedder)
+
+    def order(question: str, graph: QuestionGraph, subqueries: Sequence[str]) -> list[str]:
+        names = sorted(graph.by_id)
+        facts = [(one.subject, one.predicate, one.object) for one in map(graph.by_id.__getitem__, names)]
+        return [names[place] for place in aligner.best(facts, question, len(facts))]
+
+    return order

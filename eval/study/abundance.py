@@ -204,7 +204,7 @@ def _percent(mean: float | None) -> str:
 
 def _spread(found: Mapping[str, float] | None) -> str:
     if not found or found["low"] == found["high"]:
-        return _percent(found and found["mean"])
+        return _percent(found["mean"] if found else None)
     return f"{100 * found['mean']:.1f} ({100 * found['low']:.1f}–{100 * found['high']:.1f})"
 
 

@@ -27,10 +27,11 @@ from torch import Tensor, nn
 
 from ras_agent.arrays import Floats
 from ras_agent.errors import SettingsError, WeightsError
+from ras_agent.graph_batch import GraphBatch, GraphFeatures
 from ras_agent.protocols import Embedder
 from ras_agent.tools.embed.embedders import query_vector, resolve_embedder
-from ras_agent.tools.graph_tokens.encoders import EncoderConfig, GraphBatch, MessagePassing, build_encoder, pool
-from ras_agent.tools.graph_tokens.features import Fact, GraphFeatures, GraphVectors
+from ras_agent.tools.graph_tokens.encoders import EncoderConfig, MessagePassing, build_encoder, pool
+from ras_agent.tools.graph_tokens.features import Fact, GraphVectors
 from ras_agent.tools.index.ties import best_places
 
 FORMAT, VERSION = "ras-agent aligner", 1

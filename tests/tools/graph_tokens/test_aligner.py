@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("torch_geometric")
 
 from ras_agent.errors import SettingsError, WeightsError  # noqa: E402
+from ras_agent.graph_batch import GraphFeatures  # noqa: E402
 from ras_agent.tools.graph_tokens.aligner import (  # noqa: E402
     AlignerConfig,
     GraphAligner,
@@ -23,7 +24,6 @@ from ras_agent.tools.graph_tokens.aligner import (  # noqa: E402
     representation_alignment,
 )
 from ras_agent.tools.graph_tokens.encoders import EncoderConfig, build_encoder  # noqa: E402
-from ras_agent.tools.graph_tokens.features import GraphFeatures  # noqa: E402
 
 SMALL = AlignerConfig(EncoderConfig(layers=2, heads=2, width=64, input=64), hidden=32, projected=16)
 FACTS = [

@@ -31,6 +31,7 @@ PLUGINS: dict[str, dict[str, object]] = {
         "offline": "ras_agent.tools.offline.roles:offline_extractor",
         "llm": "ras_agent.tools.structure.llm:LLMExtractor",
         "text2triple": "ras_agent.tools.structure.triple_model:text2triple",
+        "text2triple-vllm": "ras_agent.tools.structure.triple_vllm:text2triple_vllm",
     },
     "answerer": {
         "offline": "ras_agent.tools.offline.roles:offline_answerer",

@@ -262,11 +262,13 @@ class TransformersWriter:
         """Return what the model writes about each piece, in their order."""
         found: list[Written | None] = [None] * len(pieces)
         for batch in batches_of_like_length([len(piece.tokens) for piece in pieces], decoding):
-            for place, written in zip(batch, self._batch([pieces[place] for place in batch], decoding), strict=True):
-                found[place] = written
+            written = self.write_batch([pieces[place] for place in batch], decoding)
+            for place, one in zip(batch, written, strict=True):
+                found[place] = one
         return cast(list[Written], found)
 
-    def _batch(self, pieces: Sequence[Piece], decoding: Decoding) -> list[Written]:
+    def write_batch(self, pieces: Sequence[Piece], decoding: Decoding) -> list[Written]:
+        """Return what the model writes about pieces that it reads in one batch."""
         import torch
 
         tokenizer, seq2seq = self.tokenizer, self.text.seq2seq

@@ -181,8 +181,7 @@ def _begun(config: TriplesConfig, learned: Sequence[TripleExample]) -> tuple[Any
     if config.scratch:
         texts = (titled_text(one.title, one.text) for one in learned)
         facts = (" ".join(part for triple in one.triples for part in triple) for one in learned)
-        tokenizer = byte_tokenizer([*texts, *facts], config.vocabulary)
-        return _SCRATCH[config.scratch](tokenizer, config), tokenizer
+        return new_model(config, [*texts, *facts])
     model, tokenizer = load_text_model(config.model)
     if not config.lora:
         return model.float(), tokenizer  # steps smaller than a bfloat16's last bit would be lost
@@ -193,6 +192,12 @@ def _begun(config: TriplesConfig, learned: Sequence[TripleExample]) -> tuple[Any
     task = "SEQ_2_SEQ_LM" if model.config.is_encoder_decoder else "CAUSAL_LM"
     options = LoraConfig(task_type=task, r=config.lora, lora_alpha=2 * config.lora, lora_dropout=0.05)
     return get_peft_model(model, options), tokenizer
+
+
+def new_model(config: TriplesConfig, texts: Sequence[str]) -> tuple[Any, Any]:
+    """Return a model with random weights, and a tokenizer made of `texts`."""
+    tokenizer = byte_tokenizer(texts, config.vocabulary)
+    return _SCRATCH[config.scratch](tokenizer, config), tokenizer
 
 
 def byte_tokenizer(texts: Sequence[str], vocabulary: int) -> Any:

@@ -1,0 +1,81 @@
+"""Bulk text-to-triples through vLLM's offline batches, with the prompts and the parsing of the other local models.
+
+    ras-agent structure --extractor text2triple-vllm:/path --corpus TEXTS.jsonl --triple-cache FACTS --concurrency 512
+
+Callers that ask while the engine is busy make one batch of `LLM.generate`, so the concurrency is the batch. Only causal
+models, without beams and without copying: vLLM runs no T5, and its engine takes no rules from a caller's process.
+
+It was written against the signatures of vLLM's own source (`LLM.__init__`, `LLM.get_tokenizer`, `LLM.generate` with
+`prompt_token_ids`, `SamplingParams`, `RequestOutput`) and tested with a stand-in that has these and nothing else, on
+top of transformers: no test has run it in vLLM itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ras_agent.errors import MissingExtra, SettingsError, WeightsError
+from ras_agent.tools.structure.triple_model import Decoding, TripleModel, Written, read_spec
+from ras_agent.tools.structure.triple_text import Piece, TripleText
+
+
+class VLLMWriter:
+    """Writes facts with a vLLM engine. Raises SettingsError for decoding that vLLM has not."""
+
+    def __init__(self, name: str, decoding: Decoding, *, prompts_dir: str | Path | None = None) -> None:
+        if decoding.beams > 1 or decoding.copy:
+            raise SettingsError(f"vLLM takes neither beams nor copy here: text2triple:{name} has both")
+        try:
+            from transformers import AutoConfig
+            from vllm import LLM, SamplingParams
+        except ImportError as error:
+            raise MissingExtra("bulk text-to-triples in vLLM", "vllm") from error
+        try:
+            config: Any = AutoConfig.from_pretrained(name)
+        except (OSError, ValueError) as error:
+            why = str(error).strip().partition("\n")[0]
+            raise WeightsError(f"cannot load the model {name!r}, a folder or a hub name: {why}") from error
+        if config.is_encoder_decoder:
+            raise SettingsError(f"vLLM runs no model with an encoder: take text2triple:{name}")
+        self._name, self._commit = name, getattr(config, "_commit_hash", None)
+        self._engine = LLM(model=name, max_model_len=decoding.source_tokens + decoding.target_tokens, seed=0)
+        self._sampling = SamplingParams(temperature=0.0, max_tokens=decoding.target_tokens)
+        self.text = TripleText(
+            self._engine.get_tokenizer(), seq2seq=False, prompts_dir=prompts_dir, source_tokens=decoding.source_tokens
+        )
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Return a hash of the weights' files, or the commit that the hub gave them out of."""
+        digest = hashlib.sha256(f"vllm {self._commit or ''}".encode())
+        folder = Path(self._name)
+        for file in sorted(folder.glob("*.safetensors")) if folder.is_dir() else ():
+            with file.open("rb") as stream:
+                while part := stream.read(1 << 24):
+                    digest.update(part)
+        if not folder.is_dir():
+            digest.update(self._name.encode())
+        return digest.hexdigest()
+
+    def write(self, pieces: Sequence[Piece], decoding: Decoding) -> list[Written]:
+        """Return what the model writes about each piece, in their order. The engine makes batches by itself."""
+        prompts = [{"prompt_token_ids": piece.tokens} for piece in pieces]
+        made = self._engine.generate(prompts, self._sampling, use_tqdm=False)
+        return [_written(one.outputs[0]) for one in made]
+
+
+def _written(output: Any) -> Written:
+    return Written(output.text.strip(), len(output.token_ids), output.finish_reason == "length")
+
+
+def text2triple_vllm(argument: str = "", *, prompts_dir: str | Path | None = None) -> TripleModel:
+    """Return the extractor on a causal model in vLLM. argument: a folder or a hub name, see `read_spec`."""
+    if not argument.partition("#")[0]:
+        raise SettingsError("which model? the public one has an encoder: text2triple-vllm:/path-or-hub-name")
+    model, decoding = read_spec(argument)
+    writer = VLLMWriter(model, decoding, prompts_dir=prompts_dir)
+    return TripleModel(writer, name=f"text2triple-vllm:{argument}", decoding=decoding)

@@ -24,9 +24,9 @@ from typing import Any
 from ras_agent.eval.question import load_passages
 from ras_agent.program import run_program
 from ras_agent.records import Passage
+from ras_agent.tools.structure.new_model import KINDS, new_model
 from ras_agent.tools.structure.triple_model import Decoding, TransformersWriter, Written, batches_of_like_length
 from ras_agent.tools.structure.triple_text import Piece
-from ras_agent.train.triples.train import TriplesConfig, new_model
 
 _ROWS = 16  # of a batch in the order given
 
@@ -106,15 +106,14 @@ def _writer(model: str, kind: str, width: int, layers: int, texts: Sequence[str]
     import torch
 
     torch.manual_seed(0)
-    config = TriplesConfig(data=(), out=Path(), scratch=kind, width=width, layers=layers)
-    return TransformersWriter(*new_model(config, texts))
+    return TransformersWriter(*new_model(kind, texts, width=width, layers=layers))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, print each measurement as a line of JSON, then each way's median round."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="")
-    parser.add_argument("--kind", choices=("t5", "llama"), default="t5", help="of the model with random weights")
+    parser.add_argument("--kind", choices=KINDS, default="t5", help="of the model with random weights")
     parser.add_argument("--width", type=int, default=256)
     parser.add_argument("--layers", type=int, default=4)
     parser.add_argument("--corpus", type=Path)

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from ras_agent.errors import MissingExtra, SettingsError
 from ras_agent.eval.run.manifest import file_sha256
 from ras_agent.program import run_program
+from ras_agent.tools.structure.new_model import KINDS, new_model
 from ras_agent.tools.structure.triple_model import load_text_model
 from ras_agent.tools.structure.triple_text import SOURCE_TOKENS, TARGET_TOKENS, TripleText, titled_text
 from ras_agent.train.loop import FitConfig, FitResult, fit
@@ -82,8 +83,8 @@ class TriplesConfig(FitConfig):
     def __post_init__(self) -> None:
         FitConfig.__post_init__(self)
         check_ranges(self, _RANGES)
-        if bool(self.model) == bool(self.scratch) or self.scratch not in ("", *_SCRATCH):
-            raise SettingsError(f"give --model, or --scratch with one of {', '.join(_SCRATCH)}")
+        if bool(self.model) == bool(self.scratch) or self.scratch not in ("", *KINDS):
+            raise SettingsError(f"give --model, or --scratch with one of {', '.join(KINDS)}")
 
 
 def train(config: TriplesConfig) -> FitResult:
@@ -181,7 +182,8 @@ def _begun(config: TriplesConfig, learned: Sequence[TripleExample]) -> tuple[Any
     if config.scratch:
         texts = (titled_text(one.title, one.text) for one in learned)
         facts = (" ".join(part for triple in one.triples for part in triple) for one in learned)
-        return new_model(config, [*texts, *facts])
+        sizes = {name: getattr(config, name) for name in ("width", "layers", "heads", "dropout", "vocabulary")}
+        return new_model(config.scratch, [*texts, *facts], **sizes)
     model, tokenizer = load_text_model(config.model)
     if not config.lora:
         return model.float(), tokenizer  # steps smaller than a bfloat16's last bit would be lost
@@ -192,81 +194,6 @@ def _begun(config: TriplesConfig, learned: Sequence[TripleExample]) -> tuple[Any
     task = "SEQ_2_SEQ_LM" if model.config.is_encoder_decoder else "CAUSAL_LM"
     options = LoraConfig(task_type=task, r=config.lora, lora_alpha=2 * config.lora, lora_dropout=0.05)
     return get_peft_model(model, options), tokenizer
-
-
-def new_model(config: TriplesConfig, texts: Sequence[str]) -> tuple[Any, Any]:
-    """Return a model with random weights, and a tokenizer made of `texts`."""
-    tokenizer = byte_tokenizer(texts, config.vocabulary)
-    return _SCRATCH[config.scratch](tokenizer, config), tokenizer
-
-
-def byte_tokenizer(texts: Sequence[str], vocabulary: int) -> Any:
-    """Return a byte-level BPE tokenizer made of `texts`, which reads any text and loses nothing of it."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
-    from transformers import PreTrainedTokenizerFast
-
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
-    tokenizer.decoder = decoders.ByteLevel()
-    special = ["<pad>", "</s>", "<s>"]
-    trainer = trainers.BpeTrainer(
-        vocab_size=vocabulary,
-        special_tokens=special,
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    tokenizer.train_from_iterator(texts, trainer)
-    tokenizer.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
-    wrapped: Any = PreTrainedTokenizerFast  # without types
-    return wrapped(
-        tokenizer_object=tokenizer, pad_token="<pad>", eos_token="</s>", bos_token="<s>", model_max_length=4096
-    )
-
-
-def _t5(tokenizer: Any, config: TriplesConfig) -> Any:
-    from transformers import T5Config, T5ForConditionalGeneration
-
-    shape: Any = T5Config  # its types lack what all configurations take
-    model = T5ForConditionalGeneration(
-        shape(
-            vocab_size=len(tokenizer),
-            d_model=config.width,
-            d_kv=max(1, config.width // config.heads),
-            d_ff=2 * config.width,
-            num_layers=config.layers,
-            num_heads=config.heads,
-            dropout_rate=config.dropout,
-            feed_forward_proj="gated-gelu",  # as in Flan-T5
-            tie_word_embeddings=False,
-            decoder_start_token_id=tokenizer.pad_token_id,
-            pad_token_id=tokenizer.pad_token_id,
-            eos_token_id=tokenizer.eos_token_id,
-        )
-    )
-    # transformers begins with logits as wide as the model, which take a hundred steps to shrink
-    model.lm_head.weight.data.mul_(config.width**-0.5)
-    return model
-
-
-def _llama(tokenizer: Any, config: TriplesConfig) -> Any:
-    from transformers import LlamaConfig, LlamaForCausalLM
-
-    return LlamaForCausalLM(
-        LlamaConfig(
-            vocab_size=len(tokenizer),
-            hidden_size=config.width,
-            intermediate_size=2 * config.width,
-            num_hidden_layers=config.layers,
-            num_attention_heads=config.heads,
-            attention_dropout=config.dropout,
-            pad_token_id=tokenizer.pad_token_id,
-            bos_token_id=tokenizer.bos_token_id,
-            eos_token_id=tokenizer.eos_token_id,
-        )
-    )
-
-
-_SCRATCH = {"t5": _t5, "llama": _llama}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -14,6 +14,7 @@ import torch
 from ras_agent.errors import SettingsError
 from ras_agent.records import Passage
 from ras_agent.testing.extractors import PASSAGES
+from ras_agent.tools.structure.new_model import _llama, _t5
 from ras_agent.tools.structure.parse_triples import parse_triples
 from ras_agent.tools.structure.triple_model import (
     Decoding,
@@ -46,11 +47,8 @@ def sentence_pieces(texts: list[str]) -> Any:
 
 
 def random_model(kind: str, tokenizer: Any, seed: int) -> Any:
-    from ras_agent.train.triples.train import _SCRATCH, TriplesConfig
-
     torch.manual_seed(seed)
-    config = TriplesConfig(data=(), out=Path(), scratch=kind, width=32, layers=1, dropout=0.0)
-    model = _SCRATCH[kind](tokenizer, config)
+    model = (_t5 if kind == "t5" else _llama)(tokenizer, 32, 1, 4, 0.0)
     for weight in model.parameters():
         torch.nn.init.normal_(weight, std=0.6)
     return model

@@ -13,6 +13,7 @@ import torch
 from safetensors.torch import load_file
 
 from ras_agent.errors import IngestError, SettingsError
+from ras_agent.tools.structure.new_model import byte_tokenizer
 from ras_agent.tools.structure.triple_model import load_text_model
 from ras_agent.tools.structure.triple_text import TripleText
 from ras_agent.train.triples.examples import (
@@ -26,7 +27,6 @@ from ras_agent.train.triples.examples import (
 )
 from ras_agent.train.triples.train import (
     TriplesConfig,
-    byte_tokenizer,
     main,
     model_inputs,
     train,

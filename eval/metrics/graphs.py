@@ -190,11 +190,17 @@ def _fully_valid(question: Question, outcome: Outcome) -> float | None:
 
 
 def _validity(question: Question, outcome: Outcome) -> GraphValidity | None:
-    """Count what the answer cites of the graph that comes with the question; None without one."""
-    if not question.metadata.get("graph"):
+    """Count what the answer cites of the graph that comes with the question, or else of the one that the agent built.
+
+    None without either.
+    """
+    if question.metadata.get("graph"):
+        nodes, edges = question.graph.nodes, question.graph.triples()
+    elif edges := tuple(outcome.triples()):
+        nodes = tuple(end for edge in edges for end in (edge[0], edge[2]))
+    else:
         return None
-    graph = question.graph
-    return graph_validity(read_cited_graph(outcome.answer), graph.nodes, graph.triples())
+    return graph_validity(read_cited_graph(outcome.answer), nodes, edges)
 
 
 def _key(triple: TripleTexts) -> tuple[str, str, str]:

@@ -2,7 +2,8 @@
 
     result = fit(model, batches, validate, FitConfig(epochs=2), Path("RUN"))
 
-`model` is a torch module with `loss(batch) -> scalar`; the parameters that require a gradient are trained. In RUN:
+`model` is a torch module with `loss(batch) -> scalar`; the parameters that require a gradient are trained. It may have
+`rate_factors`, {"encoder.": 0.1}: factors of the rate of the weights whose names begin so. In RUN:
 metrics.jsonl (a line for each step, with the validation after it), training.safetensors (where to go on) and
 best-STEP.safetensors (the trained weights of the best validation, which the model holds when `fit` returns).
 
@@ -146,7 +147,7 @@ def fit(
     total = config.steps or math.ceil(config.epochs * epoch_steps)
     if not trained or not epoch_steps:
         raise SettingsError("nothing to train: no batches, or no parameter requires a gradient")
-    optimiser = _optimiser(trained, config)
+    optimiser = _optimiser(trained, config, getattr(model, "rate_factors", {}))
     own = {one.name: getattr(config, one.name) for one in fields(FitConfig) if one.name not in _CIRCUMSTANCES}
     known = {**own, **(settings or {}), "processes": process.world, "total": total}
     folder.mkdir(parents=True, exist_ok=True)
@@ -165,7 +166,7 @@ def fit(
             torch.manual_seed(int(SeedSequence((config.seed, step, process.rank)).generate_state(1, "u8")[0]))
             rate = _rate(config, step, total)
             for group in optimiser.param_groups:
-                group["lr"] = rate
+                group["lr"] = rate * group["factor"]
             epoch, mine = next(stream)
             model.train()
             loss = _gradients(loss_of, mine[process.rank :: process.world], config, process)
@@ -276,14 +277,17 @@ def _stream(batches: BatchesOfEpoch[Any], size: int, skipped: int) -> Iterator[t
         left, epoch = max(0, left - len(found)), epoch + 1
 
 
-def _optimiser(trained: Mapping[str, Tensor], config: FitConfig) -> Optimizer:
+def _optimiser(trained: Mapping[str, Tensor], config: FitConfig, factors: Mapping[str, float]) -> Optimizer:
     from torch.optim import AdamW
 
-    groups = [
-        {"params": [weight for weight in trained.values() if weight.dim() > 1], "weight_decay": config.decay},
-        {"params": [weight for weight in trained.values() if weight.dim() <= 1], "weight_decay": 0.0},
+    groups: dict[tuple[float, float], list[Tensor]] = {}
+    for name, weight in trained.items():
+        factor = next((factor for start, factor in factors.items() if name.startswith(start)), 1.0)
+        groups.setdefault((factor, config.decay if weight.dim() > 1 else 0.0), []).append(weight)
+    described = [
+        {"params": weights, "factor": factor, "weight_decay": decay} for (factor, decay), weights in groups.items()
     ]
-    return AdamW([group for group in groups if group["params"]], lr=config.rate)
+    return AdamW(described, lr=config.rate)
 
 
 def _checkpoint_gradients(model: nn.Module) -> None:

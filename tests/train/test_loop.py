@@ -32,6 +32,7 @@ class Line(torch.nn.Module):
         self.frozen = torch.nn.Linear(2, 1).requires_grad_(False)
         self.norm = torch.nn.BatchNorm1d(2)
         self.dropout = torch.nn.Dropout(0.2)
+        self.rate_factors: dict[str, float] = {}
 
     def loss(self, batch: list[tuple[float, float]]) -> torch.Tensor:
         x = torch.tensor([[one, one**2] for one, _ in batch])
@@ -272,3 +273,13 @@ def test_a_configuration_is_made_of_the_options_of_its_fields() -> None:
         config_from(Own, "about", ["--out", "run", "--accumulate", "0"])
     with pytest.raises(SystemExit):
         config_from(Own, "about", [])
+
+
+def test_weights_whose_names_begin_as_listed_have_a_rate_of_their_own(tmp_path: Path) -> None:
+    model = Line()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    model.rate_factors = {"layer.": 0.0}
+    trained(tmp_path, model=model)
+    after = model.state_dict()
+    assert torch.equal(after["layer.weight"], before["layer.weight"])
+    assert not torch.equal(after["norm.weight"], before["norm.weight"])

@@ -18,15 +18,14 @@ import torch
 from torch import Tensor, nn
 
 from ras_agent.errors import UnknownName, WeightsError
+from ras_agent.graph_batch import GraphBatch, GraphFeatures
 from ras_agent.tools.embed.packaged_minilm import packaged_minilm
-from ras_agent.tools.graph_tokens.encoders import EncoderConfig, GraphBatch, build_encoder, pool
-from ras_agent.tools.graph_tokens.features import GraphFeatures
+from ras_agent.tools.graph_tokens.encoders import EncoderConfig, build_encoder, pool
 from ras_agent.tools.offline.span_reader import load_base
 from ras_agent.train.graphqa.examples import StanceExample, graph_text
 from ras_agent.train.graphqa.signs import RELATIONS, SIGN_FEATURES, relation_bag, sign_features
 
 TRAINED_TOKENS = 10  # G-Retriever's ablation has ten trainable tokens in the place of the graph token
-_SCALE = 5.0  # of counts and signs: a large input learns faster, so that MiniLM's low rate does for it too
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,7 @@ class StanceConfig:
 
     design: str
     encoder: EncoderConfig
-    frozen: int = 3
+    frozen: int = 5
     hidden: int = 128
     dropout: float = 0.1
 
@@ -115,7 +114,7 @@ class WordEncoder:
             lengths = torch.tensor([len(rows[place]) for place in places])
             padded = nn.utils.rnn.pad_sequence([torch.tensor(rows[place]) for place in places], batch_first=True)
             mask = torch.arange(padded.shape[1]) < lengths.unsqueeze(1)
-            with torch.inference_mode():
+            with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16):
                 states = self.network.embeddings(input_ids=padded)
                 states = through(self.network.encoder.layer[: self.config.frozen], states, mask).to(torch.bfloat16)
             for row, place in enumerate(places):
@@ -148,6 +147,7 @@ class StanceModel(nn.Module):
     def __init__(self, config: StanceConfig, words: WordEncoder | None) -> None:
         """Make it with new weights and the upper layers of `words`, which only a design without words does not need."""
         super().__init__()
+        self.rate_factors: dict[str, float] = {}
         self.config, reads = config, config.reads
         self.width = words.width if words is not None and reads.words else 0
         upper = words.network.encoder.layer[config.frozen :] if words is not None and reads.words else ()
@@ -208,7 +208,9 @@ class StanceModel(nn.Module):
         from safetensors.torch import save_file
 
         folder.mkdir(parents=True, exist_ok=True)
-        save_file({name: tensor.contiguous() for name, tensor in self.state_dict().items()}, folder / "model.safetensors")
+        save_file(
+            {name: tensor.contiguous() for name, tensor in self.state_dict().items()}, folder / "model.safetensors"
+        )
         text = json.dumps({"model": asdict(self.config), **about}, indent=2, default=str)
         (folder / "config.json").write_text(text + "\n", encoding="utf-8")
 
@@ -242,5 +244,4 @@ def features_of(reads: Design, examples: Sequence[StanceExample]) -> Tensor:
         columns.append(torch.from_numpy(sign_features(examples)))
     if reads.bag:
         columns.append(torch.from_numpy(relation_bag(examples)))
-    return _SCALE * torch.cat(columns, dim=1)
-
+    return torch.cat(columns, dim=1)

@@ -2,7 +2,9 @@
 
 An explanation graph is a chain of reasons from one argument to the other. Each "not" in it turns the stance around, and
 so does one in either argument: what decides is whether their number is odd. Four signs say it, of the two arguments, of
-the concepts and of the relations; a linear model over their products can weigh every such parity.
+the concepts and of the relations; the products of some of them are all parities there are. A negation of an argument
+does not count where the graph repeats it ("X should not be banned", "X; not desires; banned"), so what a denying
+relation points to is compared with what an argument negates.
 """
 
 from __future__ import annotations
@@ -23,9 +25,18 @@ _NEGATION = re.compile(
     r"|n['’]t\b",
     re.IGNORECASE,
 )
+_LETTERS = re.compile(r"[a-z]+")
+_FUNCTION_WORDS = frozenset(
+    _LETTERS.findall(
+        "a an the to of in is are be been being it that this they them their for and or on with as by do does did can "
+        "could would should will so if at from has have had was were his her its s t"
+    )
+)
+_SCOPE = 4  # the content words behind a negation that it may negate
+_STEM = 5  # words with the same first letters are taken for forms of one word
 _PARTS = 4
 _PRODUCTS = [chosen for size in range(1, _PARTS + 1) for chosen in combinations(range(_PARTS), size)]
-SIGN_FEATURES = 2 * _PARTS + len(_PRODUCTS)
+SIGN_FEATURES = 2 * _PARTS + len(_PRODUCTS) + 9
 
 RELATIONS = (
     *("antonym of", "synonym of", "at location", "not at location", "capable of", "not capable of"),
@@ -47,11 +58,18 @@ def reverses(relation: str) -> bool:
     return relation == "antonym of" or negations(relation) > 0
 
 
+def scopes(text: str) -> list[frozenset[str]]:
+    """Return for each negation of a text the stems of the content words behind it."""
+    return [frozenset(_stems(text[found.end() :])[:_SCOPE]) for found in _NEGATION.finditer(text)]
+
+
 def sign_features(examples: Sequence[StanceExample]) -> Floats:
     """Return the negations of each example, shape (B, SIGN_FEATURES).
 
     The first four columns count them in the first argument, the second one, the concepts and the relations, the next
-    four say whether there are any, and the others are all products of the four signs, 1 for even and -1 for odd.
+    four say whether there are any, and fifteen are the products of the four signs, 1 for even and -1 for odd. Then,
+    for each argument: the negations whose words a denying relation points to, and the others; the denying relations
+    that point to words of the first argument alone, the second alone, both, neither; and those that meet no negation.
     """
     return np.array([_signs(example) for example in examples], dtype=np.float32).reshape(-1, SIGN_FEATURES)
 
@@ -64,7 +82,27 @@ def _signs(example: StanceExample) -> list[float]:
         sum(reverses(relation) for _, relation, _ in example.facts),
     )
     signs = [1 - 2 * (count % 2) for count in counts]
-    return [*counts, *(min(count, 1) for count in counts), *(prod(signs[n] for n in some) for some in _PRODUCTS)]
+    parities = (prod(signs[number] for number in chosen) for chosen in _PRODUCTS)
+    return [*counts, *(min(count, 1) for count in counts), *parities, *_places(example)]
+
+
+def _places(example: StanceExample) -> list[float]:
+    """Return where the negations of the arguments and the denying relations meet, nine counts."""
+    denied = [(frozenset(_stems(fact[0])), frozenset(_stems(fact[2]))) for fact in example.facts if reverses(fact[1])]
+    negated = [scopes(argument) for argument in (example.first, example.second)]
+    found: list[float] = []
+    for scopes_of_one in negated:
+        met = sum(any(scope & target for _, target in denied) for scope in scopes_of_one)
+        found += [met, len(scopes_of_one) - met]
+    first, second = (frozenset(_stems(argument)) for argument in (example.first, example.second))
+    points = [(bool(target & first), bool(target & second)) for _, target in denied]
+    found += [points.count(place) for place in ((True, False), (False, True), (True, True), (False, False))]
+    everything = frozenset[str]().union(*negated[0], *negated[1])
+    return [*found, sum(not everything & (source | target) for source, target in denied)]
+
+
+def _stems(text: str) -> list[str]:
+    return [word[:_STEM] for word in _LETTERS.findall(text.lower()) if word not in _FUNCTION_WORDS]
 
 
 def relation_bag(examples: Sequence[StanceExample]) -> Floats:

@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ras_agent.graph_batch import GraphFeatures
 from ras_agent.program import run_program
 from ras_agent.protocols import Embedder
 from ras_agent.tools.embed.embedders import resolve_embedder
@@ -28,7 +29,7 @@ from ras_agent.tools.embed.packaged_minilm import MINILM_SHA256
 from ras_agent.train.graphqa.examples import FOLDS, SUPPORT, StanceExample, folds, read_examples, reordered
 from ras_agent.train.loop import FitConfig, fit
 from ras_agent.train.options import config_from
-from ras_agent.train.ranges import COUNT, NATURAL, Range, check_ranges
+from ras_agent.train.ranges import COUNT, NATURAL, SHARE, Range, check_ranges
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -38,9 +39,10 @@ if TYPE_CHECKING:
 _RANGES = {
     **dict.fromkeys(("batch", "orders"), COUNT),
     "frozen": NATURAL,
+    "lower_rate": SHARE,
     "fold": Range(0, FOLDS - 1),
 }
-_WITHOUT_WORDS = 8  # times as many epochs where there are only counts to learn from
+_WITHOUT_WORDS = 6  # times as many epochs where there are only counts to learn from
 _POOL = 16  # batches among whose examples those of like length are put together
 
 
@@ -50,6 +52,7 @@ class StanceTrainingConfig(FitConfig):
 
     encoder, layers, heads, width: the graph encoder. frozen: the layers of MiniLM that stay as packaged.
     orders: in how many orders of the facts each example is read; the first is the file's.
+    lower_rate: the rate of MiniLM's layers as a share of the others'.
     fold: which fifth of train.tsv is scored in place of val.tsv. base: a folder with another BERT than MiniLM.
     """
 
@@ -60,11 +63,12 @@ class StanceTrainingConfig(FitConfig):
     layers: int = 4
     heads: int = 4
     width: int = 256
-    frozen: int = 3
-    orders: int = 2
-    batch: int = 16
-    epochs: int = 4
-    rate: float = 2e-4
+    frozen: int = 5
+    orders: int = 1
+    batch: int = 32
+    epochs: int = 3
+    rate: float = 2e-3
+    lower_rate: float = 0.1
     warmup: float = 0.1
     fold: int | None = None
     base: Path | None = None
@@ -89,6 +93,7 @@ def train(config: StanceTrainingConfig, embedder: Embedder | None = None) -> dic
     else:
         examples, held_out = folds(examples, config.fold)
     model, words = _model(config, embedder)
+    model.rate_factors = {"upper.": config.lower_rate}
     inputs = Inputs(model, words, embedder)
     orders = config.orders if model.config.reads.graph_text else 1
     rounds = [inputs.of([reordered(example, order) for example in examples]) for order in range(orders)]
@@ -128,10 +133,8 @@ class Inputs:
 
     def of(self, examples: Sequence[StanceExample]) -> list[StanceInput]:
         """Return an input for each example."""
-        import numpy as np
         import torch
 
-        from ras_agent.tools.graph_tokens.features import GraphFeatures
         from ras_agent.train.graphqa.model import StanceInput, features_of
 
         states = self._words.states(examples) if self._words else [torch.zeros(0, 0)] * len(examples)
@@ -139,9 +142,7 @@ class Inputs:
             self._vectors.of_texts(sorted({text for example in examples for fact in example.facts for text in fact}))
             graphs = [self._vectors.of_facts(example.facts) for example in examples]
         else:
-            nothing = np.empty((0, 0), np.float32)
-            none = GraphFeatures(nothing, nothing, np.empty((2, 0), np.int64), np.empty(0, np.int64))
-            graphs = [none] * len(examples)
+            graphs = [GraphFeatures.joined((), 0)] * len(examples)
         features = features_of(self._reads, examples)
         return [StanceInput(*parts) for parts in zip(states, graphs, features, strict=True)]
 

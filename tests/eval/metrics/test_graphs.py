@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ras_agent.eval.metrics import Outcome, score
 from ras_agent.eval.metrics.answer_sets import SetScore
 from ras_agent.eval.metrics.graphs import (
     CitedGraph,
@@ -13,6 +14,8 @@ from ras_agent.eval.metrics.graphs import (
     read_cited_graph,
     triple_score,
 )
+from ras_agent.eval.question import Question
+from ras_agent.records import Triple
 
 NODES = ("mill", "Ardle", "Tam Orr")
 EDGES = (("mill", "river", "Ardle"), ("Tam Orr", "owned", "mill"))
@@ -89,3 +92,16 @@ def test_nodes_may_stand_on_one_line() -> None:
 @pytest.mark.parametrize("reply", ["", "No graph.", "at (3, 4, 5)", "(x,y,w,h): (1, 2, 3, 4)", "a (b) c (d; e)"])
 def test_a_reply_may_cite_nothing(reply: str) -> None:
     assert read_cited_graph(reply) == CitedGraph()
+
+
+def test_a_question_without_a_graph_is_held_to_the_one_that_the_agent_built() -> None:
+    metrics = ("valid_nodes", "valid_edges", "fully_valid")
+    reply = "Ardle\nNodes: mill, Isla\nEdges:\n- (mill; river; Ardle)"
+    question = Question("1", "Which river?", ("Ardle",))
+    built = {"1": Triple("mill", "river", "Ardle")}
+    assert score(question, Outcome(reply, facts=built), metrics) == {
+        "valid_nodes": 0.5,
+        "valid_edges": 1.0,
+        "fully_valid": 0.0,
+    }
+    assert score(question, Outcome(reply), metrics) == {}

@@ -48,6 +48,15 @@ def test_gold_decompositions_become_samples_without_a_model(tmp_path: Path) -> N
     assert samples[2].steps[0].triples == (("Crux", "was published by", "CrossGen"),)
     assert samples[3].answers == ("1998", "in 1998")
     assert card["left_out"] == []
+    assert {name: value for name, value in card["settings"].items() if value} == {
+        "out": "out.jsonl",
+        "musique": ["in.jsonl"],
+        "extractor": "offline",
+        "first": "question",
+        "validation": 0.1,
+        "concurrency": 8,
+    }
+    assert card["settings"]["model"] is None
     assert card["statistics"]["plan"]["labels"] == {"subq": 2, "sufficient": 1, "no_retrieval": 0}
     assert card["statistics"]["plan"]["sub-queries"] == {"min": 0, "mean": 1, "median": 1, "max": 2}
     assert card == json.loads((tmp_path / "out.json").read_text("utf-8"))

@@ -49,7 +49,12 @@ def test_a_sample_is_shown_to_a_role_as_a_run_would_be() -> None:
     again = SubqStep("When was CrossGen launched?", (), (*STEP.triples, ("CrossGen", "was launched in", "1998")))
     graph, steps = SubqSample.as_run(_with(steps=(STEP, again)))
     assert len(graph) == 2
-    assert [len(step.new_triple_ids) for step in steps] == [1, 1]
+    assert [(step.hop, step.subquery, len(step.triple_ids), len(step.new_triple_ids)) for step in steps] == [
+        (1, "Crux publisher", 1, 1),
+        (2, "When was CrossGen launched?", 2, 1),
+    ]
+    assert [(hit.passage.id, hit.score) for hit in steps[0].hits] == [("Crux#1", 1.0)]
+    assert [(one.passage_id, one.hop) for one in graph.facts[0].sources] == [("", 2), ("Crux#1", 1)]
     assert history_block(graph, steps, repeated=True).splitlines() == [
         "[SUBQ] Crux publisher",
         "Retrieved Graph Information:",

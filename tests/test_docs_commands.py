@@ -76,9 +76,11 @@ def run() -> Run:
 
 
 @pytest.fixture(scope="module")
-def everything(tmp_path_factory: pytest.TempPathFactory, run: Run) -> Path:
+def everything(tmp_path_factory: pytest.TempPathFactory, run: Run, memorising_model: Callable[[str], Path]) -> Path:
     """The folder of somebody who has done all that the pages show."""
     here = tmp_path_factory.mktemp("reader")
+    for model in ("models/t5", "RUN/model"):
+        shutil.copytree(memorising_model("t5"), here / model)
     records = [passage.to_dict() for passage in sample_passages()[:12]]
     (here / "docs").mkdir()
     for name, record in zip(("bell.md", "river.txt", "old.txt"), records, strict=False):
@@ -96,7 +98,8 @@ def everything(tmp_path_factory: pytest.TempPathFactory, run: Run) -> Path:
         _write(here / name, records)
     for name in ("questions.jsonl", "musique.jsonl", "hotpotqa/questions.jsonl", "musique/questions.jsonl"):
         _write(here / name, questions)
-    for name in ("musique/corpus_openie.jsonl", "text_to_triples/genwiki_test.jsonl", "text_to_triples/carb.jsonl"):
+    for name in ("musique/corpus_openie.jsonl", "text_to_triples/genwiki_test.jsonl", "text_to_triples/carb.jsonl",
+                 "RUN/held_out.jsonl"):  # fmt: skip
         _write(here / name, triples)
     own_graph = {"question": "who was born in edinburgh", "q_entity": ["Edinburgh"], "answer": ["Bell"]}
     _write(here / "webqsp.jsonl", [{**own_graph, "id": "w1", "graph": [["Bell", "people.born", "Edinburgh"]]}])

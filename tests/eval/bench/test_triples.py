@@ -14,14 +14,14 @@ from ras_agent.eval.bench.triples import main, random_passages
 def test_every_way_is_measured_in_every_round(capsys: pytest.CaptureFixture[str]) -> None:
     main(["--width", "16", "--layers", "1", "--passages", "20", "--target-tokens", "60", "--rounds", "2"])
     lines = capsys.readouterr().out.splitlines()
-    found = [json.loads(line) for line in lines[:8]]
-    assert [one["round"] for one in found] == [0] * 4 + [1] * 4
+    found = [json.loads(line) for line in lines[:10]]
+    assert [one["round"] for one in found] == [0] * 5 + [1] * 5
     assert {one["passages"] for one in found} == {20}
-    assert [one["padding"] for one in found[:4]] == [0.0, *(one["padding"] for one in found[5:])]
-    assert found[1]["padding"] > 0
+    assert [one["padding"] for one in found[:5]] == [0.0, *(one["padding"] for one in found[6:])]
+    assert found[1]["padding"] > found[2]["padding"] > 0
     assert found[0]["ratio"] == 1.0
-    assert lines[8].startswith("one by one: ")
-    assert lines[8].endswith("1.0 times as many as one by one")
+    assert lines[10].startswith("one by one: ")
+    assert lines[10].endswith("1.0 times as many as one by one")
 
 
 def test_passages_are_the_same_each_time() -> None:

@@ -195,12 +195,13 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.answer(lambda: self.vllm.complete(body) if self.path == "/v1/completions" else self.missing())
+        asked = self.path == "/v1/completions"
+        self.answer(lambda: self.vllm.complete(body) if asked else self.missing(), bool(body.get("stream")))
 
     def missing(self) -> dict[str, Any]:
         raise Refused(404, "Not Found")
 
-    def answer(self, reply: Any) -> None:
+    def answer(self, reply: Any, stream: bool = False) -> None:
         status, body = 200, {}
         if self.vllm.key and self.headers.get("Authorization") != f"Bearer {self.vllm.key}":
             status, body = 401, {"error": "Unauthorized"}
@@ -209,15 +210,27 @@ class Handler(BaseHTTPRequestHandler):
                 body = reply()
             except Refused as refusal:
                 status, body = refusal.status, refusal.body
-        data = json.dumps(body).encode()
+        stream = stream and status == 200
+        data = "".join(pieces(body)).encode() if stream else json.dumps(body).encode()
         self.send_response(status)
-        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Type", "text/event-stream" if stream else "application/json")
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
 
     def log_message(self, format: str, *args: Any) -> None:
         """Say nothing."""
+
+
+def pieces(body: dict[str, Any]) -> Iterator[str]:
+    """Yield a reply as the events of a stream: three characters each, then how it ended, then its usage."""
+    (choice,) = body["choices"]
+    text, ending = choice["text"], choice["finish_reason"]
+    ended = [(text[start : start + 3], None) for start in range(0, len(text), 3)]
+    for part, reason in [*ended, ("", ending)]:
+        given = {"index": 0, "text": part, "finish_reason": reason}
+        yield f"data: {json.dumps({**body, 'choices': [given], 'usage': None})}\n\n"
+    yield f"data: {json.dumps({**body, 'choices': []})}\n\ndata: [DONE]\n\n"
 
 
 @contextmanager

@@ -46,7 +46,7 @@ class _Intake:
         path = response.request.url.path
         streamed = response.headers.get("content-type", "").startswith("text/event-stream")
         # of the other protocols' streams the client knows the end itself
-        self._unfinished = streamed and path.endswith("/chat/completions")
+        self._unfinished = streamed and path.endswith("/completions")
         self._most = self._room = MOST_BYTES_OF_VECTORS if path.endswith("/embeddings") else MOST_BYTES
         self._seen = b""
         self._seconds = response.request.extensions.get("timeout", {}).get("read")

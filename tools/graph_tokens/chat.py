@@ -104,15 +104,17 @@ class GraphLLMChat(BaseChatModel):
 
     def _result(self, made: Generated) -> ChatResult:
         """Return a reply as LangChain takes it."""
-        total = made.input_tokens + made.output_tokens
         message = AIMessage(
             made.text,
-            usage_metadata=UsageMetadata(
-                input_tokens=made.input_tokens, output_tokens=made.output_tokens, total_tokens=total
-            ),
+            usage_metadata=usage_of(made.input_tokens, made.output_tokens),
             response_metadata={"finish_reason": "length" if made.truncated else "stop", "model_name": self.model},
         )
         return ChatResult(generations=[ChatGeneration(message=message)])
+
+
+def usage_of(read: int, written: int) -> UsageMetadata:
+    """Return numbers of tokens as LangChain takes them."""
+    return UsageMetadata(input_tokens=read, output_tokens=written, total_tokens=read + written)
 
 
 def _texts(facts: Sequence[Triple]) -> list[tuple[str, str, str]]:

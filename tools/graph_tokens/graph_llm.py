@@ -129,7 +129,7 @@ class GraphLLM(nn.Module):
         self.language_model = language_model
         self.tokenizer = tokenizer
         self.vectors = GraphVectors(resolve_embedder(config.embedder))
-        width = language_model.get_input_embeddings().embedding_dim
+        width = language_model.get_input_embeddings().weight.shape[1]  # an adapter's layer says it no other way
         self.graph_tokens: GraphTokens | TrainedTokens
         if config.encoder is None:
             self.graph_tokens = TrainedTokens(config.graph_tokens, width)
@@ -269,8 +269,7 @@ class GraphLLM(nn.Module):
         """
         folder = Path(folder)
         config = read_config(folder)
-        inside = folder / config.language_model
-        name = str(inside) if inside.is_dir() else config.language_model
+        name = base_model(folder, config)
         adapter = folder / ADAPTER if config.tuning == "lora" else None
         language_model: Any
         if words_only:
@@ -333,6 +332,12 @@ def read_config(folder: Path) -> GraphLLMConfig:
         raise WeightsError(f"{path}: there is no GraphLLM in this folder; {made} makes one") from error
     except (json.JSONDecodeError, TypeError, AttributeError, SettingsError) as error:
         raise WeightsError(f"{path}: no configuration of a GraphLLM: {error}") from error
+
+
+def base_model(folder: Path, config: GraphLLMConfig) -> str:
+    """Return the folder or the hub name of the language model of a GraphLLM's folder, without its adapter."""
+    inside = folder / config.language_model
+    return str(inside) if inside.is_dir() else config.language_model
 
 
 def load_language_model(name: str) -> tuple[Any, Any]:

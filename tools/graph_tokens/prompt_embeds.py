@@ -31,21 +31,21 @@ def encoded(vectors: Tensor) -> str:
 
 def completion_request(
     model: str,
-    prompts: Sequence[Tensor],
+    vectors: Tensor,
     *,
     max_tokens: int,
     temperature: float | None = 0.0,
     stop: Sequence[str] = (),
     stream: bool = False,
 ) -> dict[str, Any]:
-    """Return the body of a request to /v1/completions for a reply to each prompt, in order.
+    """Return the body of a request to /v1/completions for a reply to one prompt; vLLM batches requests itself.
 
-    model: the name under which the server serves the language model, or its adapter. prompts: tensors (tokens, width).
-    There is no `prompt`: versions of vLLM complete an empty one too, as one prompt more.
+    model: the name under which the server serves the language model, or its adapter. vectors: the prompt's, shape
+    (tokens, width). There is no `prompt`: versions of vLLM complete an empty one too, as one prompt more.
     """
     request: dict[str, Any] = {
         "model": model,
-        "prompt_embeds": [encoded(vectors) for vectors in prompts],
+        "prompt_embeds": encoded(vectors),
         "max_tokens": max_tokens,  # vLLM's own default is 16
     }
     if temperature is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from math import inf
@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
-from langchain_core.messages import BaseMessage
-from langchain_core.outputs import ChatResult
+from langchain_core.messages import AIMessageChunk, BaseMessage
+from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from pydantic import PrivateAttr, SecretStr
 
 from ras_agent.errors import MissingExtra, ModelRefused
 from ras_agent.records import Triple
 from ras_agent.tools.chat.http import BrokenReply, openai_clients
 from ras_agent.tools.chat.models import printable
-from ras_agent.tools.graph_tokens.chat import GraphLLMChat
+from ras_agent.tools.graph_tokens.chat import GraphLLMChat, usage_of
 
 if TYPE_CHECKING:
     from ras_agent.tools.graph_tokens.graph_llm import Generated, GraphLLM
@@ -68,6 +68,16 @@ class ServedGraphLLM(GraphLLMChat):
         """
         return cls(_loaded(Path(folder).expanduser().resolve()), str(folder), base_url, served, key, **options)
 
+    @property
+    def model_name(self) -> str:
+        """Return the server's name of the model, which with the address is the endpoint that rates are for."""
+        return self.served
+
+    @property
+    def model_kwargs(self) -> dict[str, Any]:
+        """Return what tells cached replies from those of other graph tokens with the same language model."""
+        return {"graphllm": self.model}
+
     def _generate(
         self,
         messages: list[BaseMessage],
@@ -94,8 +104,50 @@ class ServedGraphLLM(GraphLLMChat):
         with self._refusals_named():
             return self._result(_generated(await self._aclient.post("/completions", **request)))
 
+    def _stream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        graph: Iterable[Sequence[Triple]] = (),
+        **kwargs: Any,
+    ) -> Iterator[ChatGenerationChunk]:
+        """Yield the pieces of a reply, as they are written."""
+        from openai import Stream
+        from openai.types import Completion
+
+        request, pieces = self._request(messages, graph, stop, stream=True), _Pieces(self.model)
+        streamed = {"stream": True, "stream_cls": Stream[Completion], **request}
+        with self._refusals_named(), self._client.post("/completions", **streamed) as stream:
+            yield from map(pieces.chunk, stream)
+
+    async def _astream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        graph: Iterable[Sequence[Triple]] = (),
+        **kwargs: Any,
+    ) -> AsyncIterator[ChatGenerationChunk]:
+        """Do the same as _stream, for coroutines."""
+        from openai import AsyncStream
+        from openai.types import Completion
+
+        request = await asyncio.to_thread(self._request, messages, graph, stop, stream=True)
+        pieces = _Pieces(self.model)
+        with self._refusals_named():
+            asked = self._aclient.post("/completions", stream=True, stream_cls=AsyncStream[Completion], **request)
+            async with await asked as stream:
+                async for piece in stream:
+                    yield pieces.chunk(piece)
+
     def _request(
-        self, messages: list[BaseMessage], graph: Iterable[Sequence[Triple]], stop: list[str] | None
+        self,
+        messages: list[BaseMessage],
+        graph: Iterable[Sequence[Triple]],
+        stop: list[str] | None,
+        *,
+        stream: bool = False,
     ) -> dict[str, Any]:
         """Return the arguments of a request."""
         from openai.types import Completion
@@ -103,9 +155,8 @@ class ServedGraphLLM(GraphLLMChat):
         from ras_agent.tools.graph_tokens.prompt_embeds import completion_request
 
         vectors = self.graph_llm.prompt_embeddings(*self._read(messages, graph))
-        body = completion_request(
-            self.served, [vectors], max_tokens=self.max_tokens, temperature=self.temperature, stop=stop or ()
-        )
+        limits: dict[str, Any] = {"max_tokens": self.max_tokens, "temperature": self.temperature}
+        body = completion_request(self.served, vectors, **limits, stop=stop or (), stream=stream)
         seconds = self._seconds()
         return {"body": body, "cast_to": Completion, "options": {"timeout": None if seconds == inf else seconds}}
 
@@ -125,6 +176,31 @@ class ServedGraphLLM(GraphLLMChat):
                 remedy = f"let it serve {self.graph_llm.config.language_model}"
                 raise ModelRefused(f"{where} is not the language model of {self.model}: {why}; {remedy}") from error
             raise
+
+
+class _Pieces:
+    """Turns the pieces of a streamed reply into LangChain's. White space around the whole is left out."""
+
+    def __init__(self, model: str) -> None:
+        self._model, self._begun, self._space = model, False, ""
+
+    def chunk(self, piece: Any) -> ChatGenerationChunk:
+        """Return a piece. Raises BrokenReply for one of another form."""
+        try:
+            choice, usage = next(iter(piece.choices), None), piece.usage
+            text = self._space + (choice.text if choice else "")
+            ending = choice.finish_reason if choice else None
+        except (AttributeError, TypeError) as error:
+            raise BrokenReply(f"a piece of the reply does not have the form of one: {error}") from error
+        text = text if self._begun else text.lstrip()
+        shown = text.rstrip()
+        self._begun, self._space = self._begun or bool(shown), text[len(shown) :]
+        message = AIMessageChunk(shown)
+        if ending:
+            message.response_metadata = {"finish_reason": ending, "model_name": self._model}
+        if usage:
+            message.usage_metadata = usage_of(usage.prompt_tokens or 0, usage.completion_tokens or 0)
+        return ChatGenerationChunk(message=message)
 
 
 def _generated(completion: Any) -> Generated:

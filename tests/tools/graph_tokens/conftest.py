@@ -26,3 +26,22 @@ def graph_llm(tiny_llm: Path) -> Callable[..., Any]:
         return GraphLLM.new(GraphLLMConfig(str(tiny_llm), **config), seed)
 
     return make
+
+
+@pytest.fixture
+def trained(graph_llm: Callable[..., Any], tmp_path: Path) -> Callable[[str], Path]:
+    """Return a function that saves a GraphLLM of a tuning, whose weights are as far from new ones as trained ones."""
+
+    def make(tuning: str) -> Path:
+        import torch
+
+        model = graph_llm(tuning=tuning)
+        parts = {"frozen": "graph_tokens.projector", "lora": "lora_B", "full": "mlp"}
+        with torch.no_grad():
+            for name, weight in model.named_parameters():
+                if name.startswith("graph_tokens.projector") or parts[tuning] in name:
+                    weight += torch.randn_like(weight)
+        model.save(tmp_path / tuning)
+        return tmp_path / tuning
+
+    return make

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import shutil
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ras_agent.errors import ModelRefused
+from ras_agent.errors import ModelCallError, ModelRefused, PromptTooLong, SettingsError
 from ras_agent.prompts import Turn
 from ras_agent.tools.chat.call import Request
-from ras_agent.tools.chat.client import Chat
+from ras_agent.tools.chat.client import Chat, ChatSettings
+from ras_agent.tools.chat.retry import RetryPolicy
+from ras_agent.tools.roles import resolve_answerer, resolve_planner, role_name
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("langchain_openai", reason="needs the extra 'openai'")
@@ -32,23 +38,6 @@ def _local(folder: Path, **options: Any) -> Chat:
     from ras_agent.tools.graph_tokens.chat import GraphLLMChat
 
     return Chat(GraphLLMChat.in_folder(folder, **options))
-
-
-@pytest.fixture
-def trained(graph_llm: Callable[..., Any], tmp_path: Path) -> Callable[[str], Path]:
-    """Return a function that saves a GraphLLM of a tuning, whose weights are as far from new ones as trained ones."""
-
-    def make(tuning: str) -> Path:
-        model = graph_llm(tuning=tuning)
-        parts = {"frozen": "graph_tokens.projector", "lora": "lora_B", "full": "mlp"}
-        with torch.no_grad():
-            for name, weight in model.named_parameters():
-                if name.startswith("graph_tokens.projector") or parts[tuning] in name:
-                    weight += torch.randn_like(weight)
-        model.save(tmp_path / tuning)
-        return tmp_path / tuning
-
-    return make
 
 
 @pytest.mark.parametrize("tuning", ["frozen", "lora", "full"])
@@ -73,19 +62,126 @@ def test_a_server_writes_what_the_model_writes_here(
         if adapters:
             assert _served(folder, server, str(base)).complete(asked).text != texts[-1]
     assert len(set(texts)) > 1
-    sent = [server.decoded(body["prompt_embeds"][0]) for body in server.requests]
+    sent = [server.decoded(body["prompt_embeds"]) for body in server.requests]
     assert [len(vectors) - len(sent[0]) for vectors in sent[1:4]] == [1, 1, 1]
     assert not any(torch.equal(sent[1], other) for other in sent[2:4])
     for version in SCHEMAS:
         assert not [wrong for body in server.requests for wrong in misfits("CompletionRequest", body, version)]
 
 
-def test_a_server_without_the_flag_is_reported_with_the_flag(
-    graph_llm: Callable[..., Any], tiny_llm: Path, tmp_path: Path
+def test_many_at_once_write_what_a_batch_writes_here(trained: Callable[[str], Path], tiny_llm: Path) -> None:
+    from ras_agent.tools.graph_tokens.graph_llm import GraphLLM
+
+    folder = trained("frozen")
+    graphs = [((BELL,),), ((LEITH, BELL),), (), ((BELL,), (LEITH,))]
+    asked = [Request(WHERE.turns, most=12, graph=graph) for graph in graphs]
+    with serving(tiny_llm) as server:
+        chat = _served(folder, server, str(tiny_llm))
+
+        async def all_of_them() -> list[str]:
+            return [reply.text for reply in await asyncio.gather(*map(chat.acomplete, asked))]
+
+        at_once = asyncio.run(all_of_them())
+        with ThreadPoolExecutor(4) as pool:
+            assert [reply.text for reply in pool.map(chat.complete, asked)] == at_once
+    here = GraphLLM.load(folder)
+    facts = [[[(one.subject, one.predicate, one.object) for one in step] for step in graph] for graph in graphs]
+    batch = here.generate([WHERE.turns] * 4, list(map(here.vectors.of_steps, facts)), 12)
+    assert at_once == [made.text for made in batch]
+
+
+def test_a_streamed_reply_is_the_whole_one_in_pieces(trained: Callable[[str], Path], tiny_llm: Path) -> None:
+    folder, shown = trained("frozen"), list[str]()
+    with serving(tiny_llm) as server:
+        chat = _served(folder, server, str(tiny_llm))
+        whole = chat.complete(WHERE)
+        streamed = chat.complete(replace(WHERE, on_text=shown.append))
+        assert replace(streamed, seconds=0.0) == replace(whole, seconds=0.0)
+        assert len(shown) > 3
+        assert shown[-1] == whole.text
+        shown.clear()
+        assert asyncio.run(chat.acomplete(replace(WHERE, on_text=shown.append))).text == shown[-1] == whole.text
+        assert server.requests[1]["stream_options"] == {"include_usage": True}
+        assert not any(misfits("CompletionRequest", body) for body in server.requests)
+
+
+def test_the_stand_in_replies_in_the_form_of_vllms_own_classes(trained: Callable[[str], Path], tiny_llm: Path) -> None:
+    with serving(tiny_llm) as server:
+        _served(trained("frozen"), server, str(tiny_llm)).complete(WHERE)
+        reply = server.complete(server.requests[0])
+    for version in SCHEMAS:
+        known = {name: value for name, value in reply.items() if name not in ("id", "created")}
+        assert misfits("CompletionResponse", known, version) == []
+        assert misfits("CompletionResponse", {**known, "choices": [{"index": 0, "text": None}]}, version) != []
+        assert misfits("CompletionRequest", {"prompt_embeds": 3}, version) == ["prompt_embeds: 3 fits no type"]
+
+
+def test_planner_and_answerer_are_named_with_the_servers_address(
+    trained: Callable[[str], Path], tiny_llm: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    graph_llm().save(tmp_path / "model")
+    folder = trained("frozen")
+    monkeypatch.setenv("VLLM_API_KEY", "key-of-a-server")
+    with serving(tiny_llm, key="key-of-a-server") as server:
+        spec = f"graphllm:{folder}@{server.url}#{tiny_llm}"
+        settings = ChatSettings(temperature=0.0)
+        for role in (resolve_planner(spec, settings=settings), resolve_answerer(spec)):
+            model = role._chat.complete(WHERE) and role._chat.model  # type: ignore[attr-defined]
+            assert "key-of-a-server" not in repr(model)
+            assert role._chat.endpoint == f"{server.url}#{tiny_llm}"  # type: ignore[attr-defined]
+            assert role._chat.name == f"graphllm:{folder}"  # type: ignore[attr-defined]
+        assert [(body["max_tokens"], body["temperature"]) for body in server.requests] == [(12, 0.0)] * 2
+    assert role_name(spec) == spec
+    with pytest.raises(SettingsError, match=r"expected 'graphllm:/m@http://host:port/v1#model', got 'graphllm:/m@http"):
+        resolve_planner("graphllm:/m@http://host:8000/v1")
+
+
+def test_replies_of_other_graph_tokens_are_cached_apart(
+    trained: Callable[[str], Path], tiny_llm: Path, tmp_path: Path
+) -> None:
+    from ras_agent.tools.graph_tokens.served import ServedGraphLLM
+
+    folder = trained("frozen")
+    twin = Path(shutil.copytree(folder, tmp_path / "twin"))
+    cached, asked = ChatSettings(cache=tmp_path / "replies"), replace(WHERE, graph=((BELL,),))
+    with serving(tiny_llm) as server:
+        chats = [Chat(ServedGraphLLM.at(one, server.url, str(tiny_llm)), settings=cached) for one in (folder, twin)]
+        assert [chat.complete(asked).replayed for chat in (*chats, *chats)] == [False, False, True, True]
+        assert not chats[0].complete(replace(asked, graph=((LEITH,),))).replayed
+
+
+def test_a_server_without_the_flag_is_reported_with_the_flag(trained: Callable[[str], Path], tiny_llm: Path) -> None:
     with serving(tiny_llm, flag=False) as server:
-        chat = _served(tmp_path / "model", server, str(tiny_llm))
-        with pytest.raises(ModelRefused, match="takes no prompt embeddings; start it with `vllm serve MODEL --enable-"):
-            chat.complete(WHERE)
-        assert len(server.requests) == 1
+        chat = _served(trained("frozen"), server, str(tiny_llm))
+        for request in (WHERE, replace(WHERE, on_text=print)):
+            with pytest.raises(
+                ModelRefused, match="takes no prompt embeddings; start it with `vllm serve MODEL --enab"
+            ):
+                chat.complete(request)
+        assert len(server.requests) == 2
+
+
+def test_a_server_of_another_model_is_refused(trained: Callable[[str], Path], tiny_llm: Path, tmp_path: Path) -> None:
+    from tests.tiny_llm import write_tiny_llm
+
+    other = write_tiny_llm(tmp_path / "other", width=32)
+    with serving(other) as server:
+        with pytest.raises(ModelRefused, match=rf"hidden_size 64 does not .* hidden_size 32.*let it serve {tiny_llm}"):
+            _served(trained("frozen"), server, str(other)).complete(WHERE)
+        with pytest.raises(ModelRefused, match=r"The model `nobody` does not exist.*check the model's name"):
+            _served(trained("frozen"), server, "nobody").complete(WHERE)
+
+
+def test_what_fails_otherwise_fails_as_with_other_models(trained: Callable[[str], Path], tiny_llm: Path) -> None:
+    folder = trained("frozen")
+    with serving(tiny_llm, window=600) as server:
+        long = Request((Turn("user", "word " * 700),), most=8)
+        with pytest.raises(PromptTooLong) as refused:
+            _served(folder, server, str(tiny_llm)).complete(long)
+        assert refused.value.window == 600
+    with serving(tiny_llm, key="another") as server, pytest.raises(ModelRefused, match="check the API key"):
+        _served(folder, server, str(tiny_llm), key="wrong-key-of-mine").complete(WHERE)
+    from ras_agent.tools.graph_tokens.served import ServedGraphLLM
+
+    nobody = Chat(ServedGraphLLM.at(folder, "http://127.0.0.1:1/v1", "m"), settings=ChatSettings(retry=RetryPolicy(1)))
+    with pytest.raises(ModelCallError, match=r"nothing listens at http://127\.0\.0\.1:1; start the server"):
+        nobody.complete(WHERE)

@@ -1,0 +1,74 @@
+"""Replies of a GraphLLM in bulk: its language model in a vLLM engine of this process, its graphs encoded beside it.
+
+It was written against vLLM's own source (0.11 to 0.33: `LLM` with `enable_prompt_embeds`, `LLM.generate` with
+`EmbedsPrompt` and `lora_request`, `SamplingParams`, `LoRARequest`, `RequestOutput`), and is tested with a stand-in that
+has these and nothing else, on top of transformers: no test has run it in vLLM itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ras_agent.errors import MissingExtra
+from ras_agent.graph_batch import GraphFeatures
+from ras_agent.prompts import Turn
+from ras_agent.tools.graph_tokens.graph_llm import ADAPTER, Generated, GraphLLM, base_model
+
+_RANKS = (16, 32, 64, 128, 256, 320, 512)  # which vLLM has room for
+
+
+class GraphLLMBatches:
+    """Generates as GraphLLM does, for any number of prompts at once.
+
+        batches = GraphLLMBatches("/path", gpu_memory_utilization=0.8)
+        batches.generate(prompts, [batches.vectors.of_steps(facts) for facts in ...], max_new_tokens=100)
+
+    engine: further arguments of vllm.LLM. Raises WeightsError for a folder without a GraphLLM, MissingExtra without the
+    packages of the extras `llm` and `vllm`.
+    """
+
+    def __init__(self, folder: str | Path, **engine: Any) -> None:
+        try:
+            from vllm import LLM
+            from vllm.lora.request import LoRARequest
+        except ImportError as error:
+            raise MissingExtra("a GraphLLM's replies in bulk", "vllm") from error
+        folder = Path(folder).expanduser().resolve()
+        self._reader = GraphLLM.load(folder, words_only=True)
+        self.vectors, config = self._reader.vectors, self._reader.config
+        self._adapter = None
+        if config.tuning == "lora":
+            self._adapter = LoRARequest("graphllm", 1, str(folder / ADAPTER))
+            rank = next((room for room in _RANKS if room >= config.lora.rank), config.lora.rank)
+            engine = {"enable_lora": True, "max_lora_rank": rank, **engine}
+        self._engine = LLM(model=base_model(folder, config), enable_prompt_embeds=True, **engine)
+
+    def generate(
+        self,
+        prompts: Sequence[Sequence[Turn]],
+        graphs: Sequence[GraphFeatures | None],
+        max_new_tokens: int = 100,
+        temperature: float = 0.0,
+    ) -> list[Generated]:
+        """Write a reply to each prompt; None in place of a graph leaves the graph tokens out.
+
+        The engine makes its own batches. All prompts are held in memory as vectors: width x bytes of a number a token.
+        """
+        from vllm import SamplingParams
+
+        if not prompts:
+            return []
+        vectors = [self._reader.prompt_embeddings(*pair) for pair in zip(prompts, graphs, strict=True)]
+        made = self._engine.generate(
+            [{"prompt_embeds": rows} for rows in vectors],
+            SamplingParams(temperature=temperature, max_tokens=max_new_tokens),
+            use_tqdm=False,
+            lora_request=self._adapter,
+        )
+        return [_generated(one.outputs[0], len(rows)) for one, rows in zip(made, vectors, strict=True)]
+
+
+def _generated(output: Any, read: int) -> Generated:
+    return Generated(output.text.strip(), read, len(output.token_ids), output.finish_reason == "length")

@@ -42,7 +42,7 @@ _ENCODERS = ("graph-transformer", "gat", "gcn", "none")
 _TUNINGS = ("frozen", "lora", "full")
 # those that show no passages, whose texts samples do not hold
 _LAYOUTS = ("chain", "searches")
-_PLACES = frozenset(("data", "out", "language_model", "prompts"))
+_PLACES = frozenset(("data", "out", "language_model", "prompts", "aligner"))
 _RANGES = {
     **dict.fromkeys(
         ("encoder_layers", "encoder_heads", "encoder_width", "projector", "lora_rank", "lora_alpha"), COUNT
@@ -63,6 +63,8 @@ class Config(FitConfig):
         which --graph-tokens 0 has none: the model reads text alone.
     layout: "chain" shows each search with its facts, "searches" the searches alone, so that facts are in the graph
         tokens only. citations: whether answers cite. prompts: a folder of your own; None for the packaged ones.
+    aligner: a folder of ras_agent.train.aligner.train, whose encoder the model takes and trains on, in place of a new
+        one by the encoder options (Align-GRAG).
     validation_replies: how many samples of the validation part are replied to at each validation.
     """
 
@@ -85,6 +87,7 @@ class Config(FitConfig):
     embedder: str = "minilm"
     layout: str = "chain"
     prompts: Path | None = None
+    aligner: Path | None = None
     citations: bool = True
     batch: int = 2
     accumulate: int = 2
@@ -104,6 +107,8 @@ class Config(FitConfig):
                 raise SettingsError(f"--{name} {value}: unknown; known: {', '.join(known)}")
         if not self.graph_tokens and self.encoder != "none":
             raise SettingsError("--graph-tokens 0 leaves an encoder nothing to write into: add --encoder none")
+        if self.aligner and self.encoder == "none":
+            raise SettingsError("--aligner is an encoder, and --encoder none wants none: leave one of them out")
 
     def model(self) -> GraphLLMConfig:
         """Return the configuration of the model to train."""
@@ -112,7 +117,16 @@ class Config(FitConfig):
         from ras_agent.tools.graph_tokens.graph_llm import GraphLLMConfig, Lora, Tuning
 
         encoder = None
-        if self.encoder != "none":
+        if self.aligner:
+            from ras_agent.tools.graph_tokens.aligner import read_config
+
+            there = read_config(self.aligner)
+            if there.embedder != self.embedder:
+                raise SettingsError(
+                    f"{self.aligner} was trained with another embedder: add --embedder {there.embedder}"
+                )
+            encoder = there.encoder
+        elif self.encoder != "none":
             kind, width = cast(EncoderKind, self.encoder), resolve_embedder(self.embedder).dimension
             encoder = EncoderConfig(kind, self.encoder_layers, self.encoder_heads, self.encoder_width, width)
         base = Path(self.language_model)
@@ -139,6 +153,7 @@ def train(config: Config) -> FitResult:
 
     samples = read_samples(config.data)
     model = GraphLLM.new(config.model(), config.seed)
+    aligned = _align(model, config.aligner) if config.aligner else {}
     stored = next(model.language_model.parameters()).dtype
     _set_precision(model, config)
     maker = ExampleMaker(model.window, model.config.layout, config.prompts or PROMPTS, citations=config.citations)
@@ -153,7 +168,7 @@ def train(config: Config) -> FitResult:
         for field in fields(config)
         if field.name not in _PLACES and field.name not in FitConfig.__dataclass_fields__
     }
-    settings |= {"data_sha256": hashlib.sha256(config.data.read_bytes()).hexdigest()}
+    settings |= {"data_sha256": hashlib.sha256(config.data.read_bytes()).hexdigest(), **aligned}
     result = fit(
         trainable,
         lambda epoch: batches(taught, config.batch, config.seed, epoch),
@@ -175,6 +190,7 @@ def train(config: Config) -> FitResult:
         "made_by": "python -m ras_agent.train.graphllm.train",
         "settings": {name: _plain(value) for name, value in asdict(config).items()},
         "data_sha256": settings["data_sha256"],
+        **aligned,
         "sources": sorted({sample.source for sample in chosen}),
         "samples": {"train": len(taught), "validation": len(checked)},
         "weights": {"all": sum(weight.numel() for weight in model.parameters()), "trained": trained},
@@ -191,6 +207,16 @@ def batches(samples: Sequence[SubqSample], size: int, seed: int, epoch: int) -> 
     shuffled = list(samples)
     random.Random(f"{seed} {epoch}").shuffle(shuffled)
     return [shuffled[first : first + size] for first in range(0, len(shuffled), size)]
+
+
+def _align(model: GraphLLM, folder: Path) -> dict[str, str]:
+    """Give the model's graph encoder the weights of a trained aligner's, and return which these were."""
+    from ras_agent.tools.graph_tokens.aligner import WEIGHTS, align_encoder
+    from ras_agent.tools.graph_tokens.graph_llm import GraphTokens
+
+    if isinstance(model.graph_tokens, GraphTokens):
+        align_encoder(model.graph_tokens.encoder, folder)
+    return {"aligner_sha256": hashlib.sha256((folder / WEIGHTS).read_bytes()).hexdigest()}
 
 
 def _set_precision(model: GraphLLM, config: Config) -> None:

@@ -24,7 +24,9 @@ from safetensors.torch import load_file  # noqa: E402
 from ras_agent.errors import SettingsError  # noqa: E402
 from ras_agent.prompts import Turn  # noqa: E402
 from ras_agent.records import Passage  # noqa: E402
-from ras_agent.tools.graph_tokens.graph_llm import GraphLLM  # noqa: E402
+from ras_agent.tools.graph_tokens.aligner import AlignerConfig, GraphAligner  # noqa: E402
+from ras_agent.tools.graph_tokens.encoders import EncoderConfig  # noqa: E402
+from ras_agent.tools.graph_tokens.graph_llm import GraphLLM, GraphTokens  # noqa: E402
 from ras_agent.tools.roles import resolve_answerer, resolve_planner  # noqa: E402
 from ras_agent.train.graphllm import ExampleMaker, from_scratch  # noqa: E402
 from ras_agent.train.graphllm.train import Config, batches, train  # noqa: E402
@@ -301,3 +303,20 @@ def test_two_processes_train_as_one_does_with_twice_the_batches_a_step(config: C
     assert other == pytest.approx(one, rel=1e-4)
     whole, shared = weights(config.out), weights(two)
     assert all(torch.allclose(whole[name], shared[name], atol=2e-4) for name in whole)
+
+
+def test_the_encoder_may_begin_as_an_aligners(config: Config, tmp_path: Path) -> None:
+    encoder = EncoderConfig(layers=1, heads=2, width=384, input=384)
+    aligner = GraphAligner(AlignerConfig(encoder, hidden=8, projected=8))
+    aligner.save(tmp_path / "aligner")
+    train(replace(config, aligner=tmp_path / "aligner", steps=1, rate=0.0))
+    trained = GraphLLM.load(config.out).graph_tokens
+    assert isinstance(trained, GraphTokens)
+    assert trained.encoder.config == encoder
+    for name, weight in aligner.encoder.state_dict().items():
+        assert torch.equal(trained.encoder.state_dict()[name], weight)
+
+
+def test_an_aligner_is_no_encoder_for_a_model_without_one(config: Config) -> None:
+    with pytest.raises(SettingsError, match="--encoder none wants none"):
+        replace(config, encoder="none", aligner=Path("aligner"))

@@ -73,11 +73,13 @@ def roles_of(
     fixed = preset_named(preset, from_memory=settings.from_memory, layout=settings.layout)
     answering = options | fixed.answering | {"style": style, "answer_tokens": settings.answer_tokens}
     planning = options | (fixed.planning if spec.presets else {})
+    chosen = _planner(spec, parts["planner"], planning) if "planner" in parts else None
+    chosen, answering_role = _shown_less(chosen, resolve_answerer(parts["answerer"], **answering), settings)
     return Roles(
         graph=graph,
-        planner=_planner(spec, parts["planner"], planning) if "planner" in parts else None,
+        planner=chosen,
         extractor=extractor_from_settings(settings, parts["extractor"]) if "extractor" in parts else None,
-        answerer=resolve_answerer(parts["answerer"], **answering),
+        answerer=answering_role,
         retriever=resolve_retriever(
             retriever or settings.retriever,
             settings.index if index is None else index,
@@ -150,6 +152,19 @@ def _planner(graph: GraphSpec, spec: object, options: dict[str, Any]) -> object:
         known = signature(graph.planner).parameters
         return graph.planner(spec, **{name: option for name, option in options.items() if name in known})
     return resolve_reasoner(spec, **options) if graph.planner == "reasoner" else resolve_planner(spec, **options)
+
+
+def _shown_less(planner: object, answerer: Answerer, settings: Settings) -> tuple[object, Answerer]:
+    """Return both roles as they are, or around a pruner of their facts. A planner that reads no graph stays."""
+    if not settings.prune:
+        return planner, answerer
+    from ras_agent.protocols import Planner
+    from ras_agent.tools.graph_tokens.fact_orders import fact_order
+    from ras_agent.tools.graph_tokens.pruned import FactPruner, PrunedAnswerer, PrunedPlanner
+
+    pruner = FactPruner(fact_order(settings.prune), settings.prune_to)
+    wrapped = PrunedPlanner(planner, pruner) if isinstance(planner, Planner) else planner
+    return wrapped, PrunedAnswerer(answerer, pruner)
 
 
 def _options(settings: Settings) -> dict[str, Any]:

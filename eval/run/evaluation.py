@@ -179,7 +179,10 @@ def prepare_run(
         seed=run.seed,
         retrieval_only=run.retrieval_only,
         prompts_dir=settings.prompts,
-        settings=settings.model_dump(include=set(_ASKING)) | _made(material) | _searching(settings),
+        settings=settings.model_dump(include=set(_ASKING))
+        | _made(material)
+        | _searching(settings)
+        | _pruning(settings),
         variant=run.variant,
         knowledge_graph=_knowledge_graph(material, settings),
     )
@@ -221,6 +224,11 @@ def _pool(
         Order("ras_agent.eval.run.asking:asks_elsewhere", order),
         {name: (path, holds) for name, (path, holds) in kept.items() if path},
     )
+
+
+def _pruning(settings: Settings) -> JSON:
+    """Return how facts are left out of prompts; nothing where they are not, as in runs from before there was a way."""
+    return settings.model_dump(include={"prune", "prune_to"}) if settings.prune else {}
 
 
 def _searching(settings: Settings) -> JSON:

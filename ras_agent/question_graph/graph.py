@@ -118,6 +118,17 @@ class QuestionGraph:
             shelf = _least_useful(facts, max_facts, question, frozenset((*keep, *conflicting)))
         return self if shelf == self.shelf else replace(self, shelf=shelf)
 
+    def showing(self, facts: Iterable[str]) -> Self:
+        """Return the graph with the visible facts whose ids are in `facts`, and those in conflict with one of them.
+
+        The others are on the shelf, until `bounded` decides anew.
+        """
+        shown = set(facts)
+        for group in self.conflicts:
+            names = {fact.id for fact in group}
+            shown |= names if shown & names else set()
+        return replace(self, shelf=self.shelf.union(name for name in self.by_id if name not in shown))
+
     def __len__(self) -> int:
         return len(self.facts)
 

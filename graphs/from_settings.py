@@ -156,13 +156,13 @@ def _planner(graph: GraphSpec, spec: object, options: dict[str, Any]) -> object:
 
 def _shown_less(planner: object, answerer: Answerer, settings: Settings) -> tuple[object, Answerer]:
     """Return both roles as they are, or around a pruner of their facts. A planner that reads no graph stays."""
-    if not settings.prune:
+    if not settings.prune_facts:
         return planner, answerer
     from ras_agent.protocols import Planner
     from ras_agent.tools.graph_tokens.fact_orders import fact_order
     from ras_agent.tools.graph_tokens.pruned import FactPruner, PrunedAnswerer, PrunedPlanner
 
-    pruner = FactPruner(fact_order(settings.prune), settings.prune_to)
+    pruner = FactPruner(fact_order(settings.prune_facts), settings.prune_to)
     wrapped = PrunedPlanner(planner, pruner) if isinstance(planner, Planner) else planner
     return wrapped, PrunedAnswerer(answerer, pruner)
 

@@ -99,10 +99,10 @@ class Settings(BaseModel):
     retriever: str = _AGENT(
         "bm25", "bm25, dense or hybrid; with a knowledge graph also graph, gfm, ppr, paths or pcst; a+b mixes two."
     )
-    prune: str | None = _AGENT(
+    prune_facts: str | None = _AGENT(
         None, "Show planner and answerer the best facts alone, by use, likeness or aligner:FOLDER; if not set, all."
     )
-    prune_to: PositiveInt = _AGENT(40, "How many facts --prune leaves.")
+    prune_to: PositiveInt = _AGENT(40, "How many facts --prune-facts leaves.")
     weights: str | None = _AGENT(
         None, "Weights of the graph network: a folder, an id on the Hugging Face hub, or packaged, the default."
     )

@@ -228,7 +228,7 @@ def _pool(
 
 def _pruning(settings: Settings) -> JSON:
     """Return how facts are left out of prompts; nothing where they are not, as in runs from before there was a way."""
-    return settings.model_dump(include={"prune", "prune_to"}) if settings.prune else {}
+    return settings.model_dump(include={"prune_facts", "prune_to"}) if settings.prune_facts else {}
 
 
 def _searching(settings: Settings) -> JSON:

@@ -3,7 +3,7 @@
     python -m ras_agent.train.aligner.train --samples pq2h-aligner.jsonl --out aligner
 
 It learns from the part "train"; the part "dev" chooses the weights. --out then holds aligner.safetensors and
-config.json, which `prune` of the agent's settings and `ras_agent.train.graphllm.train --aligner` take, and the
+config.json, which `prune_facts` of the agent's settings and `ras_agent.train.graphllm.train --aligner` take, and the
 training's own files (ras_agent.train.loop), from which the same command resumes. metrics.jsonl has a validation every
 `validate_every` steps: both losses, and for each of `n_seeds` how many facts pruning leaves and the share of answers
 among their ends.

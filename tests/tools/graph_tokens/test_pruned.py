@@ -65,8 +65,8 @@ def test_a_fact_is_shown_with_those_that_contradict_it() -> None:
     assert graph.showing([]).bounded(9) == graph
 
 
-def test_the_setting_prune_puts_it_around_both_roles() -> None:
-    roles = roles_of("ras", Settings(prune="use", prune_to=5), [Passage("p", "Ada.")])
+def test_the_setting_prune_facts_puts_it_around_both_roles() -> None:
+    roles = roles_of("ras", Settings(prune_facts="use", prune_to=5), [Passage("p", "Ada.")])
     assert isinstance(roles.planner, PrunedPlanner)
     assert isinstance(roles.answerer, PrunedAnswerer)
     assert roles.answerer.name == "offline"

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 from ras_agent.budget import Ledger, current_ledger
-from ras_agent.errors import BudgetExceeded, MissingExtra, SettingsError, WeightsError
+from ras_agent.errors import BudgetExceeded, MissingExtra, ModelCallError, SettingsError, WeightsError
 from ras_agent.records import Call, Extraction, Failure, Passage, Triple
 from ras_agent.text.overlap import sentences_of
 from ras_agent.tools.structure.llm import joined, located, problem_of
@@ -97,7 +97,7 @@ class TripleModel:
 
     @property
     def fingerprint(self) -> str:
-        """Return a hash of what decides a passage's facts: weights, prompt and decoding; not where the model runs."""
+        """Return a hash of what decides a passage's facts: weights as they are computed with, prompt and decoding."""
         turns = [[turn.role, turn.text] for turn in self._writer.text.prompt.turns]
         decoding = {name: value for name, value in asdict(self.decoding).items() if name != "batch_tokens"}
         identity = [self._writer.fingerprint, turns, decoding]
@@ -108,6 +108,8 @@ class TripleModel:
         reading = _Reading(self, passages)
         try:
             return reading.facts(self._passes.submit(reading.pieces).result())
+        except ModelCallError as error:
+            return reading.failed(error)
         finally:
             reading.close()
 
@@ -118,6 +120,8 @@ class TripleModel:
         reading = _Reading(self, passages)
         try:
             return reading.facts(await asyncio.wrap_future(self._passes.submit(reading.pieces)))
+        except ModelCallError as error:
+            return reading.failed(error)
         finally:
             reading.close()
 
@@ -168,6 +172,12 @@ class _Reading:
             facts = dict.fromkeys(triples.pop(passage.id, ()))
             found.append(Extraction(tuple(located(fact, sentences, self.model.name) for fact in facts)))
         return joined([*found, Extraction(failures=tuple(self.failures))])
+
+    def failed(self, error: ModelCallError) -> Extraction:
+        """Return a failure for each passage, where the model wrote nothing."""
+        for passage in self.passages:
+            self._failed(passage, str(error))
+        return Extraction(failures=tuple(self.failures))
 
     def close(self) -> None:
         """Release what was reserved for calls that were not made."""
@@ -262,10 +272,25 @@ class TransformersWriter:
         """Return what the model writes about each piece, in their order."""
         found: list[Written | None] = [None] * len(pieces)
         for batch in batches_of_like_length([len(piece.tokens) for piece in pieces], decoding):
-            written = self.write_batch([pieces[place] for place in batch], decoding)
+            written = self._in_memory([pieces[place] for place in batch], decoding)
             for place, one in zip(batch, written, strict=True):
                 found[place] = one
         return cast(list[Written], found)
+
+    def _in_memory(self, pieces: Sequence[Piece], decoding: Decoding) -> list[Written]:
+        """Write about a batch, in halves where the graphics processor has no memory for all of it."""
+        import torch
+
+        try:
+            return self.write_batch(pieces, decoding)
+        except torch.cuda.OutOfMemoryError as error:
+            if len(pieces) == 1:
+                raise ModelCallError(
+                    f"no memory to read a text of {len(pieces[0].tokens)} tokens: give fewer beams, or source_tokens="
+                ) from error
+        torch.cuda.empty_cache()
+        half = len(pieces) // 2
+        return [*self._in_memory(pieces[:half], decoding), *self._in_memory(pieces[half:], decoding)]
 
     def write_batch(self, pieces: Sequence[Piece], decoding: Decoding) -> list[Written]:
         """Return what the model writes about pieces that it reads in one batch."""

@@ -133,6 +133,26 @@ def test_what_was_reserved_is_released_when_the_model_fails(text: TripleText) ->
     assert ledger.tokens_left() == 1500  # all but the answer's quarter
 
 
+@pytest.mark.parametrize(("room", "failures"), [(2, 0), (1, 0), (0, 3)])
+def test_a_batch_without_memory_is_read_in_halves_and_a_text_without_is_a_failure(
+    folder: Path, room: int, failures: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = TransformersWriter(*load_text_model(str(folder)))
+    whole = TripleModel(writer, name="any").extract(PASSAGES[:3])
+    write_batch = writer.write_batch
+
+    def limited(pieces: Sequence[Piece], decoding: Decoding) -> list[Written]:
+        if len(pieces) > room:
+            raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+        return write_batch(pieces, decoding)
+
+    monkeypatch.setattr(writer, "write_batch", limited)
+    found = TripleModel(writer, name="any").extract(PASSAGES[:3])
+    assert found.triples == (whole.triples if room else ())
+    assert len(found.failures) == failures
+    assert all("fewer beams, or source_tokens=" in failure.message for failure in found.failures)
+
+
 def test_callers_that_wait_for_the_model_are_served_in_one_pass(text: TripleText) -> None:
     writer = Fixed(text, Written("[NONE]", 2, False))
     extractor = TripleModel(writer, name="fixed")

@@ -161,6 +161,24 @@ def test_a_frozen_language_model_stays_as_it_is_and_the_graph_part_changes(
     assert all(not torch.equal(there[name], here[name]) for name in there if name.endswith("weight"))
 
 
+@pytest.mark.parametrize("tuning", ["frozen", "lora", "full"])
+def test_gradient_checkpointing_computes_layers_twice_whatever_is_trained(config: Config, tuning: str) -> None:
+    config = replace(config, tuning=tuning, gradient_checkpointing=True, steps=1, accumulate=1, batch=1)
+    computed: list[bool] = []
+    new = GraphLLM.new
+
+    def watched(*given: Any) -> GraphLLM:
+        model = new(*given)
+        layer = next(module for name, module in model.named_modules() if name.endswith("layers.0.mlp"))
+        layer.register_forward_pre_hook(lambda *_: computed.append(torch.is_grad_enabled()))
+        return model
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(GraphLLM, "new", watched)
+        train(config)
+    assert computed.count(True) == 2  # once for the loss, once for its gradient
+
+
 def test_lora_trains_adapters_and_the_graph_part_alone(config: Config) -> None:
     config = replace(config, tuning="lora", lora_rank=2)
     before = GraphLLM.new(config.model(), config.seed).language_model.state_dict()

@@ -13,7 +13,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     ),
     "ras_agent/budget.py": ("tests/test_budget.py",),
     "ras_agent/question_graph/graph.py": ("tests/question_graph",),
-    "ras_agent/question_graph/merge.py": ("tests/question_graph",),
+    "ras_agent/question_graph/merge.py": ("tests/question_graph/test_graph.py", "tests/question_graph/test_export.py"),
     "ras_agent/question_graph/conflicts.py": ("tests/question_graph",),
     "ras_agent/text/canonical.py": ("tests/text/test_canonical.py",),
     "tools/plan/llm.py": ("tests/tools/plan",),

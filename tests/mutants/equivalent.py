@@ -207,7 +207,13 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
         ): "among just so many none is behind the last",
     },
     "tools/plan/grammar.py": {
-        ("behind = 0", f"behind = {place}"): "it is read only behind a stop, which has set it" for place in (-1, 1)
+        **{("behind = 0", f"behind = {place}"): "it is read only behind a stop, which has set it" for place in (-1, 1)},
+        (
+            'question = next((part for part in re.split(r": |\\bis (?=[A-Z])", question)[1:] '
+            'if _ASKS.match(part)), "")',
+            'question = next((part for part in re.split(r": |\\bis (?=[A-Z])", question)[ 0:] '
+            'if _ASKS.match(part)), "")',
+        ): "a text that does not begin as a question has no first part that does",
     },
     "tools/plan/llm.py": {
         ("MOST_TOKENS = 2048", f"MOST_TOKENS = {number}"): "one token more or less ends no reply that anybody reads"

@@ -73,6 +73,7 @@ def test_what_states_no_action_is_an_error(reply: str) -> None:
         "[subq]: Who wrote it?",
         "> [SUBQ] `Who wrote it?`",
         "[SUBQ]\n\nWho wrote it?",
+        '[SUBQ] "Who wrote it?',  # one quote was forgotten
         "```\n[SUBQ] Who wrote it?\n```",
         "1. [SUBQ] Who wrote it?\n2. [SUBQ] Who filmed it?",
         "The graph is INSUFFICIENT. [SUBQ] Who wrote it?",
@@ -177,6 +178,7 @@ def test_a_long_reason_is_cut() -> None:
         ("Is Paris large?", "Is Paris large?"),
         ("What happened there in 1847?", "What happened there in 1847?"),
         ("In which city did Bell live?", "In which city did Bell live?"),
+        ("What was the 3rd of them?", "What was the 3rd of them?"),
         ("Both are known.\n**Who directed Alien: Resurrection?**", "Who directed Alien: Resurrection?"),
         ("The next question is: Where was Bell born?", "Where was Bell born?"),
         ("The next question is Where was Bell born?", "Where was Bell born?"),

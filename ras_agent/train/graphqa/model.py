@@ -95,7 +95,7 @@ class WordEncoder:
         folder = packaged_minilm() if base is None else base
         self.config = config
         self.network: Any = load_base(folder)[0]
-        self.tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        self.tokenizer: Any = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self.tokenizer.no_padding()
         self.tokenizer.no_truncation()
 
@@ -125,7 +125,7 @@ class WordEncoder:
         parts = [example.first, example.second]
         if self.config.reads.graph_text:
             parts.append(graph_text(example.facts))
-        ids = [self.tokenizer.token_to_id("[CLS]")]
+        ids: list[int] = [self.tokenizer.token_to_id("[CLS]")]
         for part in parts:
             ids += [*self.tokenizer.encode(part, add_special_tokens=False).ids, self.tokenizer.token_to_id("[SEP]")]
         most = int(self.network.config.max_position_embeddings)
@@ -187,7 +187,7 @@ class StanceModel(nn.Module):
         mask = torch.arange(states.shape[1]) < lengths.unsqueeze(1)  # (B, T)
         soft = self.soft_tokens([one.graph for one in inputs])  # (B, k, width)
         front = torch.ones(soft.shape[:2], dtype=torch.bool)
-        states = through(self.upper, torch.cat([soft, states], dim=1), torch.cat([front, mask], dim=1)).float()
+        states = through(list(self.upper), torch.cat([soft, states], dim=1), torch.cat([front, mask], dim=1)).float()
         words = states[:, soft.shape[1] :]
         mean = (words * mask.unsqueeze(2)).sum(1) / lengths.unsqueeze(1)
         return [words[:, 0], mean]

@@ -75,15 +75,16 @@ def measure(writer: Any, pieces: Sequence[Piece], decoding: Decoding, rounds: in
             read = sum(len(piece.tokens) for piece in pieces)
             padded = sum(len(batch) * max(len(pieces[place].tokens) for place in batch) for batch in batches)
             tokens = sum(one.tokens for one in written)
-            rates = (round(count / seconds, 2) for count in (len(pieces), read, tokens))
             yield TripleSpeed(
                 number,
                 way,
                 len(pieces),
                 round(seconds, 3),
-                *rates,
-                round(1 - read / padded, 3),
-                round(base / seconds, 2),
+                passages_a_second=round(len(pieces) / seconds, 2),
+                read_a_second=round(read / seconds, 2),
+                written_a_second=round(tokens / seconds, 2),
+                padding=round(1 - read / padded, 3),
+                ratio=round(base / seconds, 2),
             )
 
 

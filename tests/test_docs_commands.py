@@ -27,7 +27,7 @@ Run = Callable[[list[str]], Any]
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```|((?:^ {4,}\S.*\n)+)", re.MULTILINE | re.DOTALL)
-_MODEL = re.compile(r"(openai|anthropic|vllm):\S+")
+_MODEL = re.compile(r"(openai|anthropic|vllm|graphllm):\S+")
 
 
 _STAND_INS = {"st:sentence-transformers/all-mpnet-base-v2": "minilm", "rmanluo/GFM-RAG-8M": "packaged"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from ras_agent.eval.question_file import read_records
 from ras_agent.tools.graph_tokens.features import Fact
 from ras_agent.tools.index.durable import replace_file
 
-_PARTS: tuple[Part, ...] = ("train", "dev", "test")
+_PARTS: Mapping[str, Part] = {"train": "train", "dev": "dev", "test": "test"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ def read_samples(path: Path) -> list[AlignerSample]:
 def _samples(path: Path) -> Iterator[AlignerSample]:
     graphs: dict[tuple[Fact, ...], tuple[Fact, ...]] = {}  # questions about one entity share a graph
     for record in read_records(path):
-        part = next((one for one in _PARTS if one == record.text("part")), None)
+        part = _PARTS.get(record.text("part"))
         if part is None:
             raise record.error(f"'part' should be train, dev or test, found {record.text('part')!r:.40}")
         facts = tuple((fact[0], fact[1], fact[2]) for fact in record.triples("facts"))

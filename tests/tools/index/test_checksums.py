@@ -1,5 +1,7 @@
 """Checksums tell whether a file is the one that was written."""
 
+import os
+import pickle
 import zlib
 from pathlib import Path
 
@@ -114,15 +116,30 @@ def test_what_is_no_damage_passes(error: BaseException) -> None:
     assert caught.value is error
 
 
-def test_an_array_is_mapped_and_never_unpickled(file: Path) -> None:
+def test_an_array_is_mapped(file: Path) -> None:
     np.save(file, np.array([1, 2, 3], dtype=np.int32))
     array = load_array(file, "delete it")
     assert type(array) is np.ndarray
     assert isinstance(array.base, np.memmap)
     assert array.tolist() == [1, 2, 3]
-    np.save(file, np.array([{}], dtype=object), allow_pickle=True)
+
+
+class Unpickled:
+    """Makes the folder that it was given when it is unpickled."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return os.mkdir, (str(self.folder),)
+
+
+def test_nothing_is_unpickled(file: Path) -> None:
+    made = file.with_name("made")
+    file.write_bytes(pickle.dumps(Unpickled(made)))
     with pytest.raises(IndexMismatch, match="is damaged"):
         load_array(file, "delete it")
+    assert not made.exists()
 
 
 def test_each_row_has_a_sum_of_its_bytes_in_order() -> None:

@@ -61,7 +61,7 @@ def roles_of(
     """
     from ras_agent.graphs.assembly import preset_named
     from ras_agent.tools.retrieve.resolve import resolve_retriever, retriever_options
-    from ras_agent.tools.roles import resolve_answerer
+    from ras_agent.tools.roles import resolve_answerer, role_name
 
     spec, settings = graph_spec(graph), settings or Settings()
     preset = preset or settings.preset
@@ -72,6 +72,8 @@ def roles_of(
     style = settings.style or spec.style
     fixed = preset_named(preset, from_memory=settings.from_memory, layout=settings.layout)
     answering = options | fixed.answering | {"style": style, "answer_tokens": settings.answer_tokens}
+    if settings.least_confidence is not None and role_name(parts["answerer"]).partition(":")[0] == _OFFLINE:
+        answering["least_confidence"] = settings.least_confidence
     planning = options | (fixed.planning if spec.presets else {})
     chosen = _planner(spec, parts["planner"], planning) if "planner" in parts else None
     chosen, answering_role = _shown_less(chosen, resolve_answerer(parts["answerer"], **answering), settings)

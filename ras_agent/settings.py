@@ -74,6 +74,9 @@ _PASSAGES = _Group("Cutting into passages", ("index",))
 _RECORDS = _Group("Fields of JSON Lines and tables", ("index",))
 
 
+_Share = Annotated[float, Field(ge=0, le=1)]
+
+
 class Settings(BaseModel):
     """Holds all settings with their defaults. Frozen; an unknown key is an error.
 
@@ -128,6 +131,9 @@ class Settings(BaseModel):
     style: AnswerStyle | None = _ANSWERS(None, "Form of the answer; if not set, the one that fits the graph.")
     answer_tokens: PositiveInt | None = _ANSWERS(
         None, "Most tokens of an answer; if not set, those of the benchmark, or 2048."
+    )
+    least_confidence: _Share | None = _ANSWERS(
+        None, 'An offline answer with less confidence is "I don\'t know", 0 to 1; if not set, 0.2.'
     )
     few_shot: bool = _MODELS(False, "Worked examples in the prompts, or none.", "--few-shot/--zero-shot")
     prompts: Path | None = _MODELS(None, "Folder of your own prompts.")

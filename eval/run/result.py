@@ -14,6 +14,7 @@ from ras_agent.records import JSON, Passage
 class Result:
     """Holds one question's result.
 
+    confidence: of the answer, 0..1, also of one that was left unsaid; None of an answerer that states none.
     supporting, retrieved: passage ids, or titles where the gold passages are named by title; `retrieved` is ranked by
     hop, then by rank within the hop. scores: metric -> 0..1. seconds: by the clock, from asked to answered. usage: see
     `token_use`. failures: what went wrong in the run without ending it. error: {"type", "message"} of what was raised
@@ -28,6 +29,7 @@ class Result:
     gold_hops: int | None = None
     answer: str = ""
     abstained: bool = False
+    confidence: float | None = None
     scores: Mapping[str, float] = field(default_factory=dict)
     retrieved: tuple[str, ...] = ()
     stop_reason: str = ""
@@ -60,6 +62,7 @@ def result_of(question: Question, out: Mapping[str, Any], *, seconds: float, tra
         **_asked(question),
         answer=out.get("answer", ""),
         abstained=bool(out.get("abstained")),
+        confidence=out.get("confidence"),
         retrieved=question.names(passages),
         stop_reason=out.get("stop_reason", ""),
         hops=len(out.get("steps", ())),

@@ -36,6 +36,7 @@ def summarise(results: Sequence[Result], seed: int = 0, prices: Prices | None = 
         "by_answer": _by(results, _kind_of_answer, seed),
         "stop_reasons": dict(Counter(result.stop_reason for result in results).most_common()),
         "abstained": sum(result.abstained for result in results),
+        "at_coverage": at_coverage(results),
         "retrieved": fmean(len(result.retrieved) for result in results) if results else 0.0,
         "hops": fmean(result.hops for result in results) if results else 0.0,
         "seconds": {**_percentiles(seconds), "mean": fmean(seconds) if seconds else 0.0},
@@ -44,6 +45,26 @@ def summarise(results: Sequence[Result], seed: int = 0, prices: Prices | None = 
         "errors": sum(result.error is not None for result in results),
         "cost": _cost(results, prices or Prices()),
     }
+
+
+_COVERAGES = (0.5, 0.8)
+
+
+def at_coverage(results: Sequence[Result]) -> dict[str, dict[str, float]]:
+    """Return the mean scores of the most confident half and four fifths of all answers; {} where none has a confidence.
+
+    So good would the answers be if only these were given. An answer that was left unsaid comes last, as does one
+    without a confidence; with `--least-confidence 0` all are said. Equal confidences are ordered by question.
+    """
+    if not any(result.confidence is not None for result in results):
+        return {}
+    sure = sorted(results, key=lambda one: (one.abstained, -(one.confidence or 0.0), one.question))
+    names = dict.fromkeys(name for result in results for name in result.scores)
+    found = {}
+    for share in _COVERAGES:
+        said = sure[: max(1, round(share * len(sure)))]
+        found[f"{share:.0%}"] = {name: fmean(one.scores.get(name, 0.0) for one in said) for name in names}
+    return found
 
 
 def interval(values: Sequence[float], seed: int = 0) -> tuple[float, float]:

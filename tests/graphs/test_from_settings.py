@@ -118,6 +118,17 @@ def test_an_argument_wins_over_settings() -> None:
     assert agent.invoke({"question": "Where was Bell born?"})["answer"] == "Edinburgh"
 
 
+def test_the_least_confidence_is_the_offline_answerers(scripted_llm: Any) -> None:
+    question = {"question": "Where was Bell born?"}
+    sure = create_ras_agent(index=CORPUS, settings=Settings(least_confidence=0.0)).invoke(question)
+    assert (sure["answer"], sure["abstained"]) == ("Edinburgh", False)
+    unsure = create_ras_agent(index=CORPUS, settings=Settings(least_confidence=0.999)).invoke(question)
+    assert unsure["abstained"]
+    scripted_llm.script({"when": "You answer questions", "reply": "Answer: Edinburgh [1]"})
+    settings = Settings(answerer=scripted_llm.spec, extractor="offline", least_confidence=0.999)
+    assert create_single_shot_agent(index=CORPUS, settings=settings).invoke(question)["answer"] == "Edinburgh"
+
+
 def test_the_index_may_be_a_setting(tmp_path: Path) -> None:
     PassageIndex.create(tmp_path / "index").add(CORPUS)
     agent = create_ras_agent(settings=Settings(index=tmp_path / "index"))

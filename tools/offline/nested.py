@@ -22,7 +22,7 @@ from ras_agent.tools.offline.question import head_type
 from ras_agent.tools.offline.reading import read
 
 _MOST_LINKS = 5  # a found name that is a description itself must not go on for ever
-_TRUST = 0.3  # the least confidence from which a name replaces its description
+_TRUST = 0.35  # the least confidence from which a name replaces its description
 
 # names are masked with zeros, so that they match as one thing and every offset stays
 _NAME = r"(?:the )?\0+"
@@ -176,7 +176,10 @@ class NestedAnswerer:
         left = resolve(question, graph, passages, steps, self._namer)
         if left.open or not left.names:
             return self._last.answer(question, graph, passages, steps)
-        answer = self._last.answer(left.explained, graph, about(left.names[-1:], passages), steps)
+        read_now = about(left.names[-1:], passages)
+        answer = self._last.answer(left.explained, graph, read_now, steps)
+        if answer.abstained:
+            answer = self._last.answer(left.question, graph, read_now, steps)
         if answer.abstained:
             as_asked = self._last.answer(question, graph, passages, steps)
             # what only led towards the answer is not the answer

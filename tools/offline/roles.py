@@ -30,17 +30,24 @@ def offline_planner(embeddings: str = "") -> NestedPlanner:
     return NestedPlanner(OfflineAnswerer(), OfflinePlanner())
 
 
-def offline_answerer(embeddings: str = "", may_abstain: bool = True, layout: EvidenceLayout = "evidence") -> Answerer:
+def offline_answerer(
+    embeddings: str = "",
+    may_abstain: bool = True,
+    layout: EvidenceLayout = "evidence",
+    least_confidence: float | None = None,
+) -> Answerer:
     """Name the question's descriptions, then answer what is left; embeddings as for `offline_planner`.
 
     layout: "evidence" reads passages and facts, "chain" the facts alone, "chain-of-text" the passages alone.
+    least_confidence: an answer with less is "I don't know"; None for the packaged threshold.
     """
-    from ras_agent.tools.offline.answerer.answer import OfflineAnswerer
+    from ras_agent.tools.offline.answerer.answer import LEAST_CONFIDENCE, OfflineAnswerer
     from ras_agent.tools.offline.answerer.from_facts import FromFacts, FromPassages
     from ras_agent.tools.offline.nested import NestedAnswerer
 
     embedder, reader = _encoders(embeddings)
-    last = OfflineAnswerer(embedder, reader, may_abstain=may_abstain)
+    least = LEAST_CONFIDENCE if least_confidence is None else least_confidence
+    last = OfflineAnswerer(embedder, reader, may_abstain=may_abstain, least_confidence=least)
     nested = NestedAnswerer(OfflineAnswerer(), last)
     if layout == "chain":
         return FromFacts(nested)

@@ -189,6 +189,9 @@ def _show(console: Console, summary: JSON, run: Evaluation) -> None:
         for kind, part in summary["by_answer"].items():
             for metric in sorted({"em", "f1"} & part["scores"].keys()):
                 shown.add_row(f"  {metric}, {kind}", *_figures(part["scores"][metric]))
+    for share, scores in summary["at_coverage"].items():
+        for metric in sorted({"em", "f1"} & scores.keys()):
+            shown.add_row(f"  {metric}, surest {share}", f"{100 * scores[metric]:.1f}", "", "")
     tokens = summary["tokens"]
     parts = [
         counted(summary["questions"], "question"),

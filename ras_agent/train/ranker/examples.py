@@ -49,11 +49,12 @@ class RankerQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Holds the evidence that the loop had when it came to answer."""
+    """Holds the evidence that the loop had when it came to answer, after so many hops."""
 
     asked: RankerQuestion
     graph: QuestionGraph
     passages: tuple[Passage, ...]
+    hops: int = 1
 
 
 @dataclass(slots=True)
@@ -94,7 +95,7 @@ def find(retriever: Retriever, asked: Iterable[RankerQuestion], loop: str) -> It
         agent = create_ras_agent(planner=OfflinePlanner(), extractor=extractor, answerer=recorder, retriever=retriever)
     for one in asked:
         agent.invoke({"question": one.question})
-        yield Found(one, recorder.graph, recorder.passages)
+        yield Found(one, recorder.graph, recorder.passages, recorder.hops)
 
 
 class _Recorder:
@@ -102,9 +103,10 @@ class _Recorder:
 
     graph = QuestionGraph()
     passages: tuple[Passage, ...] = ()
+    hops = 1
 
     def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]) -> Answer:
-        self.graph, self.passages = graph, tuple(passages)
+        self.graph, self.passages, self.hops = graph, tuple(passages), len(steps)
         return Answer("recorded")
 
 

@@ -1,9 +1,9 @@
-"""Fit the ranker: the types of answers, the networks that score spans, and how sure their mean may be."""
+"""Fit the ranker: the types of answers, the networks that score spans, and how good they are."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ras_agent.eval.metrics import token_f1
 from ras_agent.tools.offline.answerer.answer_type import ROWS, TypeModel, answer_features, question_features
-from ras_agent.tools.offline.answerer.rank import INPUTS, Ranker, pooled
+from ras_agent.tools.offline.answerer.rank import INPUTS, Ranked, Ranker, pooled
 from ras_agent.tools.offline.question import analyse
 from ras_agent.train.ranker.config import SETS, RankerConfig
 from ras_agent.train.ranker.examples import RankerExample
@@ -148,54 +148,27 @@ def _sampled(gain: Floats, most: int, rng: np.random.Generator) -> npt.NDArray[n
     return np.concatenate([right, wrong[: most - len(right)]])
 
 
-@dataclass(frozen=True, slots=True)
-class LeftOut:
-    """Holds what rankers make of questions that they were not trained on.
-
-    figures: token F1 of each set in per cent. confidence: its slope and offset (2,).
-    """
-
-    figures: dict[str, float]
-    confidence: Floats
-
-
 def cross_validated(
     sets: Mapping[tuple[str, str], Sequence[RankerExample]],
     fixed: Mapping[str, npt.NDArray[Any]],
     config: RankerConfig,
-) -> LeftOut:
-    """Train a ranker for each fold on all others, and ask it what was left out."""
-    measured: dict[tuple[str, str], list[tuple[float, float]]] = {name: [] for name in sets}
+) -> dict[str, float]:
+    """Train a ranker for each fold on all others, and ask it what was left out: token F1 of each set in per cent."""
+    measured: dict[tuple[str, str], list[float]] = {name: [] for name in sets}
     for fold in range(config.folds):
         others = {name: [one for one in made if one.group % config.folds != fold] for name, made in sets.items()}
         ranker = Ranker({**fixed, **train_ranker(others, config)})
         for name, made in sets.items():
-            measured[name] += best_f1(ranker, [one for one in made if one.group % config.folds == fold])
-    figures = {
-        ", ".join(name): round(100 * float(np.mean([f1 for _, f1 in found])), 1) for name, found in measured.items()
-    }
-    every = [one for found in measured.values() for one in found]
-    return LeftOut(figures, np.array(calibrated(every), np.float32))
+            held_out = [one for one in made if one.group % config.folds == fold]
+            measured[name] += [
+                token_f1(best_candidates(ranker, one)[0].text, one.answers)
+                for one in held_out
+                if one.asked.kind in ("open", "shared")
+            ]
+    return {", ".join(name): round(100 * float(np.mean(found)), 1) for name, found in measured.items()}
 
 
-def best_f1(ranker: Ranker, made: Iterable[RankerExample]) -> list[tuple[float, float]]:
-    """Return (share, token F1) of the best candidate of each question that asks for a span."""
-    measured = []
-    for one in made:
-        if one.asked.kind in ("open", "shared"):
-            logits = ranker.score(one.inputs)
-            best = pooled(one.found, np.where(one.fits, logits, -np.inf) if one.fits.any() else logits)[0]
-            measured.append((best.share, token_f1(best.text, one.answers)))
-    return measured
-
-
-def calibrated(measured: Sequence[tuple[float, float]], rounds: int = 2000) -> tuple[float, float]:
-    """Return slope and offset of the logistic map from a candidate's share (its log odds) to its expected token F1."""
-    share = np.array([s for s, _ in measured]).clip(1e-4, 1 - 1e-4)
-    odds, f1 = np.log(share / (1 - share)), np.array([f for _, f in measured])
-    slope, offset = 1.0, 0.0
-    for _ in range(rounds):
-        error = 1 / (1 + np.exp(-(slope * odds + offset))) - f1
-        slope -= 0.05 * float((error * odds).mean())
-        offset -= 0.05 * float(error.mean())
-    return slope, offset
+def best_candidates(ranker: Ranker, one: RankerExample) -> list[Ranked]:
+    """Return the candidates of an example that have the form of an answer, all where none has, best first."""
+    logits = ranker.score(one.inputs)
+    return pooled(one.found, one.inputs, np.where(one.fits, logits, -np.inf) if one.fits.any() else logits)

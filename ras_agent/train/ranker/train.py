@@ -75,14 +75,14 @@ def train(config: RankerConfig) -> dict[str, Any]:
         "type.answers": types.answers,
     }
     left_out = cross_validated(made, arrays, config)
-    arrays |= {**train_ranker(made, config), "confidence": left_out.confidence}
+    arrays |= train_ranker(made, config)
     card = {
         "what": "the offline answerer's ranker: word rarity, answer types, and the mean of small networks over a span",
         "made_by": _MADE_BY,
         "config": {name: value for name, value in asdict(config).items() if name not in _NOT_ON_THE_CARD},
         "shares": {", ".join(name): round(share, 3) for name, share in SETS.items()},
         "earlier": config.earlier is not None,
-        "cross_validated_f1": left_out.figures,
+        "cross_validated_f1": left_out,
         "seconds": round(time.monotonic() - began),
         "data": _DATA,
     }

@@ -64,3 +64,18 @@ def test_failures_inside_runs_are_counted_by_what_they_say() -> None:
     ]
     failures = {"extractor: m failed after 1 try: 401": 2, "planner: no plan": 1}
     assert summarise(results)["failures"] == failures
+
+
+def test_the_surest_answers_are_scored_by_themselves() -> None:
+    results = [
+        _result("a", 0.0, confidence=0.1),
+        _result("b", 1.0, confidence=0.9),
+        _result("c", 0.5, confidence=0.5),
+        _result("d", 0.0, confidence=0.7, abstained=True),  # left unsaid, so it comes last
+        _result("e", 0.5, confidence=0.4),
+    ]
+    assert summarise(results)["at_coverage"] == {"50%": {"f1": 0.75}, "80%": {"f1": 0.5}}
+
+
+def test_answers_without_confidence_have_no_surest_half() -> None:
+    assert summarise([_result("a", 1.0)])["at_coverage"] == {}

@@ -10,23 +10,24 @@ from ras_agent.records import Answer, Citation, Passage, Source, Step
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import name_spans
 from ras_agent.text.words import stems
-from ras_agent.tools.offline.answerer.choice import Side, choose, sides_of
-from ras_agent.tools.offline.answerer.rank import Ranker, packaged_ranker
+from ras_agent.tools.offline.answerer.choice import GUESSED, Side, choose, sides_of, well_known
+from ras_agent.tools.offline.answerer.confidence import packaged_confidence, signs_of
+from ras_agent.tools.offline.answerer.rank import Ranker, likeliest, packaged_ranker
 from ras_agent.tools.offline.answerer.shared import Common, common_ground, spoken
 from ras_agent.tools.offline.answerer.yes_no import decide
 from ras_agent.tools.offline.question import QuestionAnalysis, analyse
 from ras_agent.tools.offline.reading import MOST_READ, ReadPassage, Sentence, read
 
 I_DO_NOT_KNOW = "I don't know: the passages found do not hold the answer."
-# on HotpotQA questions that were not trained on, the answers below it were worth a quarter of a point of F1
-_LEAST_CONFIDENCE = 0.15
+LEAST_CONFIDENCE = 0.2
+"""The confidence below which an answer is left unsaid, if nobody sets another."""
 
 
 class OfflineAnswerer:
     """Fits `Answerer`. Weights load at the first question; may be used from several threads at once.
 
     embedder, reader: widen what the ranker sees. may_abstain: False always gives the best guess there is.
-    ranker: the packaged one unless given.
+    ranker: the packaged one unless given. least_confidence: an answer with less is "I don't know".
     """
 
     name = "offline"
@@ -37,8 +38,10 @@ class OfflineAnswerer:
         reader: SpanReader | None = None,
         may_abstain: bool = True,
         ranker: Ranker | None = None,
+        least_confidence: float = LEAST_CONFIDENCE,
     ) -> None:
         self._embedder, self._reader, self._may_abstain, self._ranker = embedder, reader, may_abstain, ranker
+        self._least_confidence = least_confidence
 
     def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]) -> Answer:
         """Return the answer as the passages write it; `confidence` is the token F1 to expect of it."""
@@ -49,47 +52,57 @@ class OfflineAnswerer:
         known = bool(sides) and all(side.sentences for side in sides)
         ranker = self._ranker or packaged_ranker()
         if asked.kind == "yes_no":
-            return self._yes_no(asked, sides, graph)
-        if asked.kind == "choice" and sides:
-            return self._choice(asked, sides, graph)
-        if asked.kind == "shared" and known:
-            common = common_ground(asked, sides)
-            if common:
-                return self._shared(asked, common, graph, ranker)
-        return self._span(asked, graph, found, ranker)
+            answer = self._yes_no(asked, sides, graph)
+        elif asked.kind == "choice" and sides:
+            answer = self._choice(asked, sides, graph)
+        elif asked.kind == "shared" and known and (common := common_ground(asked, sides)):
+            answer = self._shared(asked, sides, common, graph, ranker)
+        else:
+            answer = self._span(asked, graph, found, ranker, len(steps))
+        unsure = answer.confidence is not None and answer.confidence < self._least_confidence
+        if self._may_abstain and unsure:
+            return Answer(I_DO_NOT_KNOW, abstained=True, confidence=answer.confidence)
+        return answer
 
     def _yes_no(self, asked: QuestionAnalysis, sides: Sequence[Side], graph: QuestionGraph) -> Answer:
         verdict = decide(asked, sides)
         if not verdict.grounds and self._may_abstain:
             return Answer(I_DO_NOT_KNOW, abstained=True)
         citations = cited(verdict.grounds, graph)
-        return Answer("yes" if verdict.yes else "no", citations, confidence=verdict.confidence)
+        return Answer("yes" if verdict.yes else "no", citations, confidence=verdict.confidence(sides))
 
     def _choice(self, asked: QuestionAnalysis, sides: Sequence[Side], graph: QuestionGraph) -> Answer:
         choice = choose(asked, sides)
         if not choice.grounds and self._may_abstain:
             return Answer(I_DO_NOT_KNOW, abstained=True)
         citations = cited(choice.grounds, graph)
-        return Answer(choice.side.asked, citations, confidence=choice.confidence)
+        return Answer(choice.side.asked, citations, confidence=choice.confidence(sides))
 
     def _shared(
-        self, asked: QuestionAnalysis, common: Sequence[Common], graph: QuestionGraph, ranker: Ranker
+        self,
+        asked: QuestionAnalysis,
+        sides: Sequence[Side],
+        common: Sequence[Common],
+        graph: QuestionGraph,
+        ranker: Ranker,
     ) -> Answer:
         told = spoken(asked, common, ranker.types)
-        return Answer(told.text, cited(told.grounds, graph), confidence=0.4)
+        return Answer(told.text, cited(told.grounds, graph), confidence=0.4 if well_known(sides) else GUESSED)
 
     def _span(
-        self, asked: QuestionAnalysis, graph: QuestionGraph, passages: Sequence[ReadPassage], ranker: Ranker
+        self,
+        asked: QuestionAnalysis,
+        graph: QuestionGraph,
+        passages: Sequence[ReadPassage],
+        ranker: Ranker,
+        hops: int,
     ) -> Answer:
         ranked = ranker.rank(asked, graph, passages, self._reader)
         if not ranked:
             return Answer(I_DO_NOT_KNOW, abstained=True)
-        # what the question names already is rarely what it asks for
-        known = set(stems(asked.question))
-        best = next((one for one in ranked if not set(stems(one.text)) <= known), ranked[0])
-        confidence = ranker.confidence(best.share)
-        missing = unheard_names(asked.question, passages)
-        if self._may_abstain and (confidence < _LEAST_CONFIDENCE or missing):
+        best = likeliest(asked, ranked)
+        confidence = packaged_confidence()(signs_of(asked, best, ranked, passages, hops, ranker.rarity))
+        if self._may_abstain and unheard_names(asked.question, passages):
             return Answer(I_DO_NOT_KNOW, abstained=True, confidence=confidence)
         grounds = [best.sentence, *bridges(asked.question, best.sentence, passages)]
         return Answer(best.text, cited(grounds, graph), confidence=confidence)

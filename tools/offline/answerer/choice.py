@@ -37,6 +37,7 @@ _GROUPS = {"duo": 2.0, "trio": 3.0, "quartet": 4.0, "quintet": 5.0, "sextet": 6.
 _MEMBERS = frozenset(map(stem, word_set("member members people person musicians")))
 _REACH = 8
 _NEAR = 0.3
+_ALIKE = 2.0
 _FIRST_YEAR = 100  # a day without its year orders nothing
 
 
@@ -51,9 +52,10 @@ class Choice:
     grounds: tuple[Sentence, ...]
     decided: bool
 
-    @property
-    def confidence(self) -> float:
-        """Return how often such a choice is right."""
+    def confidence(self, sides: Sequence[Side]) -> float:
+        """Return how often such a choice between these sides is right."""
+        if not well_known(sides):
+            return GUESSED
         return 0.8 if self.decided else 0.6
 
 
@@ -235,12 +237,14 @@ def _by_trait(sides: Sequence[Side], about: frozenset[str]) -> Choice:
 class Side:
     """Holds one of the things compared: its name, and the sentences of the passage about it, in order.
 
-    asked: the name as the question has it, which may hold a word too many. No sentences: no passage is about it.
+    asked: the name as the question has it, which may hold a word too many. No sentences: no passage speaks of it.
+    titled: whether the passage is about it by its title; else its first words mention it, or a part of its title does.
     """
 
     asked: str
     name: str
     sentences: tuple[Sentence, ...]
+    titled: bool = True
 
     def best_sentence(self, stems: frozenset[str]) -> Sentence | None:
         """Return the sentence with most of `stems`, the first among equals."""
@@ -258,11 +262,30 @@ def sides_of(asked: QuestionAnalysis, passages: Sequence[ReadPassage]) -> tuple[
     for name in asked.compared or (asked.mentions[:1] if asked.kind == "yes_no" else ()):
         about = _about(name, wanted, passages, taken)
         if about is None:
-            sides.append(Side(name, name, ()))
+            sides.append(Side(name, name, (), titled=False))
         else:
             taken.append(about)
-            sides.append(Side(name, _trimmed(name, about.topic), about.sentences))
+            sides.append(Side(name, _trimmed(name, about.topic), about.sentences, _titled(name, about)))
     return tuple(sides)
+
+
+GUESSED = 0.15
+"""The confidence of a verdict or a comparison where no passage is about one of the things."""
+
+
+def well_known(sides: Sequence[Side]) -> bool:
+    """Return whether a passage is about each of the sides, by its title."""
+    return all(side.sentences and side.titled for side in sides)
+
+
+def _titled(name: str, passage: ReadPassage) -> bool:
+    """Return whether the title is the name, most of it, or the name in full.
+
+    "Parsifal" is of "Parsifal by Wagner", and "Mount Kenya" of Kenya, but "Cotula australis" is not of Cotula.
+    """
+    key = canonical_key(name)
+    begins, ends = key.startswith(f"{passage.key} "), passage.topic.endswith(f" {name}")
+    return begins or ends or _likeness(key, passage, None) >= _ALIKE
 
 
 def _trimmed(name: str, title: str) -> str:

@@ -19,7 +19,7 @@ from ras_agent.protocols import SpanReader
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Span
 from ras_agent.text.values import figures_in
-from ras_agent.text.words import stem, word_set
+from ras_agent.text.words import stem, stems, word_set
 from ras_agent.tools.offline.answerer.answer_type import TypeModel
 from ras_agent.tools.offline.answerer.coverage import Rarity
 from ras_agent.tools.offline.answerer.features import FEATURES, Candidates, describe
@@ -33,12 +33,16 @@ _CLIP = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """Holds a candidate with its likeliest span. share: of all candidates' probability, in 0..1."""
+    """Holds a candidate with its likeliest span, whose `inputs` (len(INPUTS),) the ranker saw.
+
+    share: of all candidates' probability, in 0..1.
+    """
 
     text: str
     key: str
     sentence: Sentence
     share: float
+    inputs: npt.NDArray[np.float32]
 
 
 class Ranker:
@@ -54,7 +58,6 @@ class Ranker:
         self.rarity = Rarity(weights["rarity"])
         self.types = TypeModel(weights["type.questions"], weights["type.answers"])
         self._net = {name: array for name, array in weights.items() if array.dtype == np.float32}
-        self._slope, self._offset = weights.get("confidence", np.array([1.0, 0.0]))
 
     def rank(
         self,
@@ -70,25 +73,20 @@ class Ranker:
         found = describe(asked, graph, passages, self.rarity)
         if found is None:
             return []
-        logits = self.score(self.inputs(asked, found))
+        inputs = self.inputs(asked, found)
+        logits = self.score(inputs)
         if reader is not None:
             logits = logits + reader_logits(reader, asked.question, passages, found).astype(np.float32)
         fits = fitting(asked, found.texts, found.sentences, found.mentions)
         if not fits.any():
-            return [replace(one, share=0.0) for one in pooled(found, logits)]
+            return [replace(one, share=0.0) for one in pooled(found, inputs, logits)]
         logits[~fits] = -np.inf
-        return [one for one in pooled(found, logits) if one.share > 0]
+        return [one for one in pooled(found, inputs, logits) if one.share > 0]
 
     def inputs(self, asked: QuestionAnalysis, found: Candidates) -> npt.NDArray[np.float32]:
         """Return (M, len(INPUTS))"""
         types = self.types.scores(asked, found.texts)
         return np.column_stack([found.features, types, types - types.max()]).astype(np.float32)
-
-    def confidence(self, share: float) -> float:
-        """Return the token F1 to expect of a candidate with this share, in 0..1."""
-        share = min(max(share, 1e-4), 1 - 1e-4)
-        odds = float(np.log(share / (1 - share)))
-        return float(1 / (1 + np.exp(-(self._slope * odds + self._offset))))
 
     def score(self, inputs: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """Return (M,) logits of being the answer: a linear map plus one hidden layer."""
@@ -99,7 +97,7 @@ class Ranker:
         return logits
 
 
-def pooled(found: Candidates, logits: npt.NDArray[np.float32]) -> list[Ranked]:
+def pooled(found: Candidates, inputs: npt.NDArray[np.float32], logits: npt.NDArray[np.float32]) -> list[Ranked]:
     """Return one entry a key, its spans' probabilities added up, told by the likeliest span."""
     probability = np.exp(logits - logits.max())
     probability /= probability.sum()
@@ -110,7 +108,15 @@ def pooled(found: Candidates, logits: npt.NDArray[np.float32]) -> list[Ranked]:
         if key not in best or probability[place] > probability[best[key]]:
             best[key] = place
     order = sorted(shares, key=lambda key: (-shares[key], best[key]))
-    return [Ranked(found.texts[best[key]], key, found.sentences[best[key]], shares[key]) for key in order]
+    return [
+        Ranked(found.texts[best[key]], key, found.sentences[best[key]], shares[key], inputs[best[key]]) for key in order
+    ]
+
+
+def likeliest(asked: QuestionAnalysis, ranked: Sequence[Ranked]) -> Ranked:
+    """Return the first of `ranked` that says more than the question's own words, else the first."""
+    known = set(stems(asked.question))
+    return next((one for one in ranked if not set(stems(one.text)) <= known), ranked[0])
 
 
 @lru_cache(maxsize=1)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.words import stem, stems, word_set
-from ras_agent.tools.offline.answerer.choice import Side, choose
+from ras_agent.tools.offline.answerer.choice import GUESSED, Side, choose, well_known
 from ras_agent.tools.offline.question import QuestionAnalysis
 from ras_agent.tools.offline.reading import Sentence
 
@@ -33,10 +33,9 @@ class Verdict:
     grounds: tuple[Sentence, ...]
     support: float
 
-    @property
-    def confidence(self) -> float:
-        """Return how often such a verdict is right."""
-        return 0.75 if self.grounds else 0.5
+    def confidence(self, sides: Sequence[Side]) -> float:
+        """Return how often such a verdict about these sides is right."""
+        return 0.75 if self.grounds and well_known(sides) else GUESSED
 
 
 def decide(asked: QuestionAnalysis, sides: Sequence[Side]) -> Verdict:

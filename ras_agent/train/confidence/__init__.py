@@ -1,0 +1,1 @@
+"""Training of the offline answerer's confidence."""

@@ -7,6 +7,9 @@ routes, the classes of requests, the renderer that decodes prompt embeddings, an
 errors. The engine's stand-in gets what the renderer made, and generates with transformers. Prints a JSON object a case.
 """
 
+# pyright: reportMissingImports=false
+# vLLM is not among the packages that this project is checked with
+
 from __future__ import annotations
 
 import argparse

@@ -44,6 +44,7 @@ def schemas() -> dict[str, Any]:
 
 def _home() -> Any:
     """Return the module of vLLM that has the classes; it moved between versions."""
+    missing = None
     for name in _HOMES:
         try:
             return import_module(name)

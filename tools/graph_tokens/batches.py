@@ -31,8 +31,8 @@ class GraphLLMBatches:
 
     def __init__(self, folder: str | Path, **engine: Any) -> None:
         try:
-            from vllm import LLM
-            from vllm.lora.request import LoRARequest
+            from vllm import LLM  # pyright: ignore[reportMissingImports]
+            from vllm.lora.request import LoRARequest  # pyright: ignore[reportMissingImports]
         except ImportError as error:
             raise MissingExtra("a GraphLLM's replies in bulk", "vllm") from error
         folder = Path(folder).expanduser().resolve()
@@ -56,7 +56,7 @@ class GraphLLMBatches:
 
         The engine makes its own batches. All prompts are held in memory as vectors: width x bytes of a number a token.
         """
-        from vllm import SamplingParams
+        from vllm import SamplingParams  # pyright: ignore[reportMissingImports]
 
         if not prompts:
             return []

@@ -195,7 +195,7 @@ class _Pieces:
         text = text if self._begun else text.lstrip()
         shown = text.rstrip()
         self._begun, self._space = self._begun or bool(shown), text[len(shown) :]
-        message = AIMessageChunk(shown)
+        message = AIMessageChunk(content=shown)
         if ending:
             message.response_metadata = {"finish_reason": ending, "model_name": self._model}
         if usage:

@@ -21,7 +21,7 @@ from concurrent.futures import Future
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, Self, cast
 
 from ras_agent.budget import Ledger, current_ledger
 from ras_agent.errors import BudgetExceeded, MissingExtra, ModelCallError, SettingsError, WeightsError
@@ -249,7 +249,7 @@ class TransformersWriter:
         self.model.eval()
 
     @classmethod
-    def load(cls, name: str, *, prompts_dir: str | Path | None = None, source_tokens: int = SOURCE_TOKENS) -> Any:
+    def load(cls, name: str, *, prompts_dir: str | Path | None = None, source_tokens: int = SOURCE_TOKENS) -> Self:
         """Return the writer on the model of a folder or a hub name. Raises WeightsError, MissingExtra."""
         import torch
 
@@ -259,9 +259,13 @@ class TransformersWriter:
         kind = torch.bfloat16 if device == "cuda" and torch.cuda.is_bf16_supported() else torch.float32
         return cls(model.to(device, kind), tokenizer, prompts_dir, source_tokens)
 
-    @cached_property
+    @property
     def fingerprint(self) -> str:
         """Return a hash of the weights."""
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> str:
         digest = hashlib.sha256()
         for name, tensor in sorted(self.model.state_dict().items()):
             digest.update(name.encode())

@@ -31,7 +31,7 @@ class VLLMWriter:
             raise SettingsError(f"vLLM takes neither beams nor copy here: text2triple:{name} has both")
         try:
             from transformers import AutoConfig
-            from vllm import LLM, SamplingParams
+            from vllm import LLM, SamplingParams  # pyright: ignore[reportMissingImports]
         except ImportError as error:
             raise MissingExtra("bulk text-to-triples in vLLM", "vllm") from error
         try:
@@ -48,9 +48,13 @@ class VLLMWriter:
             self._engine.get_tokenizer(), seq2seq=False, prompts_dir=prompts_dir, source_tokens=decoding.source_tokens
         )
 
-    @cached_property
+    @property
     def fingerprint(self) -> str:
         """Return a hash of the weights' files, or the commit that the hub gave them out of."""
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> str:
         digest = hashlib.sha256(f"vllm {self._commit or ''}".encode())
         folder = Path(self._name)
         for file in sorted(folder.glob("*.safetensors")) if folder.is_dir() else ():

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,14 +25,14 @@ from ras_agent.program import run_program
 from ras_agent.train.graphllm.examples import ExampleMaker
 from ras_agent.train.loop import FitConfig, FitResult, fit
 from ras_agent.train.options import config_from
-from ras_agent.train.ranges import COUNT, check_ranges
+from ras_agent.train.ranges import COUNT, Range, check_ranges
 from ras_agent.train.subq import read_samples
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 _END, _PAD = "<|end|>", "<|pad|>"
-_RANGES = dict.fromkeys(("vocabulary", "width", "layers", "heads", "text_tokens", "batch"), COUNT)
+_RANGES: Mapping[str, Range] = dict.fromkeys(("vocabulary", "width", "layers", "heads", "text_tokens", "batch"), COUNT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -60,12 +60,12 @@ def test_an_entry_point_is_found_by_its_name(monkeypatch: pytest.MonkeyPatch) ->
         return [entry for entry in installed if entry.group == group and name in (None, entry.name)]
 
     monkeypatch.setattr(registry, "entry_points", entry_points)
-    assert names("answerer") == ("offline", "llm", "theirs")
+    assert names("answerer") == ("offline", "llm", "graphllm", "theirs")
     assert (known("answerer", "theirs"), known("planner", "theirs")) == (True, False)
     assert find("answerer", "theirs").__name__ == "loads"
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
     assert not known("answerer", "nobody")
-    with pytest.raises(UnknownName, match=r"^unknown answerer 'nobody'; known: llm, offline$"):
+    with pytest.raises(UnknownName, match=r"^unknown answerer 'nobody'; known: graphllm, llm, offline$"):
         find("answerer", "nobody")

@@ -59,6 +59,7 @@ from ras_agent.tools.structure.llm import problem_of
 from ras_agent.tools.structure.parse_triples import parse_triples
 from ras_agent.tools.subgraph.pipeline import without_names
 from ras_agent.tools.subgraph.scorers.llm import read_shares
+from ras_agent.train.subq.decompose import read_numbers, read_search
 
 
 def _any(read: Callable[[str], object]) -> Callable[[str], None]:
@@ -164,6 +165,8 @@ READERS = {
     "read_answers": TextReader(read_answers, "eval.bench.path_answers"),
     "read_shares": TextReader(lambda text: read_shares(text, 50), "tools.subgraph.scorers.llm"),
     "listed_names": TextReader(lambda text: listed_names(text, "Who was Alan?"), "tools.kg.llm_mentions"),
+    "read_numbers": TextReader(_any(lambda text: read_numbers(text, 9)), "train.subq.decompose"),
+    "read_search": TextReader(_any(read_search), "train.subq.decompose train.subq.label"),
     "read_overflow": TextReader(
         lambda text: (read_overflow(ValueError(text)), estimate_tokens(text), cut_to_tokens(text, 100)),
         "tools.chat.window",
@@ -221,9 +224,14 @@ OWN_TEXTS = {
     "tools.kg.disk": "names of files",
     "tools.kg.equivalence": "names of entities, which are short",
     "tools.subgraph.scorers.graph_vectors": "paths that this package wrote",
+    "tools.structure.triple_model": "the options behind a model's name, which the user writes",
+    "train.graphllm.examples": "prompts that this package wrote",
+    "train.graphqa.examples": "training data",
+    "train.graphqa.signs": "training data",
     "train.pseudo_questions": "training data",
     "train.ranker.examples": "training data",
     "train.reader.examples": "training data",
+    "train.subq.sources": "training data",
 }
 """Modules whose patterns read no text from outside, and what they read."""
 

@@ -109,7 +109,8 @@ def read_search(reply: str) -> str:
     if len(lines) != 1:
         raise ParseError("it is not one search question")
     bare = re.sub(SUBQ.live, "", lines[0], flags=FLAGS).strip("*_`- ")
-    return as_subquery(_LABEL.sub("", bare, count=1))
+    label = _LABEL.match(bare)
+    return as_subquery(bare[label.end() :] if label else bare)
 
 
 def problem_of(search: str, question: Question, earlier: Iterable[str], known: Sequence[str]) -> str:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
@@ -190,8 +190,8 @@ def _judged(cases: Sequence[_Case], config: ConfidenceConfig) -> Judged:
                 best = likeliest(asked, ranked)
                 signs = signs_of(asked, best, ranked, passages, case.found.hops, ranker.rarity)
                 rows.append((signs, token_f1(best.text, case.example.answers), case.share, fold, case.withheld))
-    signs, f1, share, folds, hidden = zip(*rows, strict=True)
-    return Judged(np.array(signs), np.array(f1), np.array(share), np.array(folds), np.array(hidden))
+    columns = map(np.array, zip(*rows, strict=True))
+    return Judged(*columns)
 
 
 def fitted(signs: Doubles, f1: Doubles, share: Doubles, ridge: float) -> dict[str, npt.NDArray[np.float32]]:
@@ -230,10 +230,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Train the confidence of the offline answerer.")
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--questions", type=int, default=ConfidenceConfig.questions)
-    parser.add_argument("--withheld", type=float, default=ConfidenceConfig.withheld)
-    parser.add_argument("--ridge", type=float, default=ConfidenceConfig.ridge)
+    defaults = {field.name: field.default for field in fields(ConfidenceConfig)}
+    for name, kind in (("seed", int), ("questions", int), ("withheld", float), ("ridge", float)):
+        parser.add_argument(f"--{name}", type=kind, default=defaults[name])
     options = parser.parse_args()
     print(json.dumps(train(ConfidenceConfig(**vars(options))), indent=2))
 

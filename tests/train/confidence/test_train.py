@@ -1,6 +1,7 @@
 """The training of the confidence: from files of questions to weights that the answerer loads."""
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from ras_agent.records import Passage
 from ras_agent.tools.offline.answerer.confidence import SIGNS, Confidence
 from ras_agent.tools.offline.answerer.weights import read_safetensors
 from ras_agent.tools.retrieve.bm25 import BM25Retriever
-from ras_agent.train.confidence.train import SETS, ConfidenceConfig, fitted, train, withheld
+from ras_agent.train.confidence.train import SETS, ConfidenceConfig, fitted, main, train, withheld
 from ras_agent.train.ranker.examples import RankerQuestion
 
 
@@ -61,3 +62,13 @@ def test_answers_that_count_less_move_the_confidence_less() -> None:
 def test_a_number_out_of_its_range_is_named_as_an_option() -> None:
     with pytest.raises(SettingsError, match="--folds has to be at least 2, got 1"):
         ConfidenceConfig(Path(), Path(), folds=1)
+
+
+def test_the_command_needs_data_and_a_place_alone(
+    data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = data / "confidence.safetensors"
+    monkeypatch.setattr(sys, "argv", ["train", "--data", str(data), "--out", str(out)])
+    monkeypatch.setattr("ras_agent.train.confidence.train.train", lambda config: {"ridge": config.ridge})
+    main()
+    assert json.loads(capsys.readouterr().out) == {"ridge": 30.0}

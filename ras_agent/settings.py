@@ -133,7 +133,7 @@ class Settings(BaseModel):
         None, "Most tokens of an answer; if not set, those of the benchmark, or 2048."
     )
     least_confidence: _Share | None = _ANSWERS(
-        None, 'An offline answer with less confidence is "I don\'t know", 0 to 1; if not set, 0.2.'
+        None, 'An offline answer with less confidence is "I don\'t know", 0 to 1; if not set, 0.15.'
     )
     few_shot: bool = _MODELS(False, "Worked examples in the prompts, or none.", "--few-shot/--zero-shot")
     prompts: Path | None = _MODELS(None, "Folder of your own prompts.")

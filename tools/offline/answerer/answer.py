@@ -19,7 +19,7 @@ from ras_agent.tools.offline.question import QuestionAnalysis, analyse
 from ras_agent.tools.offline.reading import MOST_READ, ReadPassage, Sentence, read
 
 I_DO_NOT_KNOW = "I don't know: the passages found do not hold the answer."
-LEAST_CONFIDENCE = 0.2
+LEAST_CONFIDENCE = 0.15
 """The confidence below which an answer is left unsaid, if nobody sets another."""
 
 

@@ -269,7 +269,7 @@ def sides_of(asked: QuestionAnalysis, passages: Sequence[ReadPassage]) -> tuple[
     return tuple(sides)
 
 
-GUESSED = 0.15
+GUESSED = 0.1
 """The confidence of a verdict or a comparison where no passage is about one of the things."""
 
 

@@ -88,7 +88,7 @@ AUSTRALIS = Passage("australis", "Cotula australis is a herb up to 20 cm tall.",
 
 @pytest.mark.parametrize(
     ("passages", "confidence"),
-    [((PTEROCARYA, COTULA), 0.8), ((PTEROCARYA, AUSTRALIS), 0.15), ((PTEROCARYA,), 0.15)],
+    [((PTEROCARYA, COTULA), 0.8), ((PTEROCARYA, AUSTRALIS), 0.1), ((PTEROCARYA,), 0.1)],
 )
 def test_a_comparison_without_a_passage_about_each_side_is_a_guess(
     passages: tuple[Passage, ...], confidence: float
@@ -100,7 +100,7 @@ def test_a_comparison_without_a_passage_about_each_side_is_a_guess(
 
 def test_a_verdict_about_what_no_passage_is_about_is_a_guess() -> None:
     answerer = OfflineAnswerer(least_confidence=0.0)
-    for passages, confidence in (((PTEROCARYA, COTULA), 0.75), ((PTEROCARYA, AUSTRALIS), 0.15)):
+    for passages, confidence in (((PTEROCARYA, COTULA), 0.75), ((PTEROCARYA, AUSTRALIS), 0.1)):
         found = answerer.answer("Are Pterocarya and Cotula both trees?", QuestionGraph(), passages, ())
         assert found.confidence == confidence
 

@@ -11,7 +11,9 @@ import pytest
 
 from ras_agent.errors import IndexMismatch
 from ras_agent.tools.index.chunk import Chunking
+from ras_agent.tools.index.identity import document_id, gone_sources, size_and_time
 from ras_agent.tools.index.ingest import JOURNAL, ingest
+from ras_agent.tools.index.journal import open_journal
 from ras_agent.tools.index.store import PassageIndex
 
 
@@ -144,8 +146,59 @@ class TestMoved:
             ("docs/x.txt", "one"), ("docs/y.txt", "two"), ("docs~.../x.txt", "uno"), ("docs~.../y.txt", "two"),
         ]  # fmt: skip
 
+    def test_several_folders_that_were_moved_at_once_keep_their_documents(self, tmp_path: Path, out: Path) -> None:
+        olds = [folder(tmp_path / name / "docs", **{name: f"of {name}"}) for name in ("a", "b", "c")]
+        ingest(olds, out)
+        before = stored(out)
+        news = [old.rename(folder(tmp_path / "new" / old.parent.name) / "docs") for old in olds]
+        report = ingest(news, out)
+        assert report.moved == tuple((str(old), str(new)) for old, new in zip(olds, news, strict=True))
+        assert stored(out) == before
+
+    def test_a_folder_that_is_known_already_is_not_taken_for_one_that_was_moved(
+        self, tmp_path: Path, out: Path
+    ) -> None:
+        gone, here = folder(tmp_path / "a/docs", x="one"), folder(tmp_path / "b/docs", x="two")
+        new = tmp_path / "c/docs"
+        ingest([gone, here], out)
+        gone.rename(folder(new.parent) / "docs")
+        report = ingest([here, new], out)
+        assert report.moved == ((str(gone), str(new)),)
+
+    def test_a_place_that_cannot_be_asked_is_not_taken_for_gone(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        there, gone, below_a_file = tmp_path, tmp_path / "gone", folder(tmp_path, x="a file") / "x.txt" / "below"
+
+        def lstat(path: Path) -> os.stat_result:
+            if path == there:
+                raise PermissionError(13, "no rights", str(path))
+            return os.stat(path)
+
+        monkeypatch.setattr("ras_agent.tools.index.identity.os.lstat", lstat)
+        with open_journal(None) as journal:
+            for number, path in enumerate((there, gone, below_a_file)):
+                journal.put_source(path, f"source {number}")
+            assert gone_sources(journal) == [gone, below_a_file]
+
+    def test_the_stamp_of_a_file_that_cannot_be_asked_is_empty(self, tmp_path: Path) -> None:
+        assert size_and_time(tmp_path / "gone") == ""
+        path = folder(tmp_path, x="four") / "x.txt"
+        os.utime(path, ns=(5, 7))
+        assert size_and_time(path) == "4 7 "
+
 
 class TestRecords:
+    def test_records_of_one_file_with_one_id_are_counted_from_two(self, tmp_path: Path, out: Path) -> None:
+        one = records(tmp_path / "a.jsonl", {"id": "Q1", "text": "first"})
+        ingest([one], out)
+        with open_journal(out / JOURNAL) as journal:
+            names = []
+            for digest in (b"1", b"2", b"3"):
+                names.append(document_id("Q1", "b.jsonl", journal))
+                journal.put_document(names[-1], "b.jsonl", "Q1", "", digest)
+        assert names == ["b.jsonl/Q1", "b.jsonl/Q1~2", "b.jsonl/Q1~3"]
+
     def test_equal_ids_in_two_files_are_two_records(self, tmp_path: Path, out: Path) -> None:
         one = records(tmp_path / "a.jsonl", {"id": 1, "text": "of a"})
         two = records(tmp_path / "b.jsonl", {"id": 1, "text": "of b"}, {"id": 2, "text": "more"})

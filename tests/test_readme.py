@@ -22,7 +22,7 @@ DEMO = "Which river flows through the city where the inventor of the telephone w
 _FENCED = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _INDENTED = re.compile(r"^ {4,}(?:\$ )?(\S.*)$", re.MULTILINE)
 _INLINE = re.compile(r"`([^`\n]+)`")
-_FLAG = re.compile(r"--[a-z][a-z-]*")
+_FLAG = re.compile(r"--[a-z][a-z0-9-]*")
 
 
 def _blocks(language: str) -> list[str]:

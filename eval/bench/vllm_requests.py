@@ -8,6 +8,7 @@ under the version in tests/tools/graph_tokens/vllm_requests.json. Tests hold the
 
 from __future__ import annotations
 
+import argparse
 import json
 from importlib import import_module, metadata
 from typing import Any
@@ -73,4 +74,5 @@ def _text(version: str, classes: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     print(_text(metadata.version("vllm"), schemas()))

@@ -38,18 +38,18 @@ def test_an_answerer_without_a_model_needs_facts(fakes):
 def test_the_paper_preset_asks_for_an_answerer_that_reads_the_chain_and_always_answers(ras, fakes, monkeypatch):
     asked = []
 
-    def make(*, may_abstain, layout):
+    def make(*, may_abstain, layout="its own"):
         asked.append((may_abstain, layout))
         return fakes.CountingAnswerer()
 
     monkeypatch.setitem(PLUGINS["answerer"], "ours", make)
     ras("q", answerer="ours")
     ras("q", answerer="ours", preset="paper")
-    assert asked == [(True, "evidence"), (False, "chain")]
+    assert asked == [(True, "its own"), (False, "chain")]
 
 
 def test_an_unknown_name_is_reported_as_the_planners(ras):
-    with pytest.raises(UnknownName, match="unknown planner 'gpt-4o'; known: <provider>:<model>, offline"):
+    with pytest.raises(UnknownName, match="unknown planner 'gpt-4o'; known: <provider>:<model>, graphllm, offline"):
         ras(planner="gpt-4o", extractor=None)
 
 

@@ -20,7 +20,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "tools/plan/grammar.py": ("tests/tools/plan/test_grammar.py", "tests/replies"),
     "tools/structure/parse_triples.py": ("tests/tools/structure/test_parse_triples.py", "tests/replies"),
     "tools/structure/triple_lines.py": ("tests/tools/structure/test_triple_lines.py", "tests/replies"),
-    "ras_agent/marks.py": ("tests/test_marks.py", "tests/tools/plan/test_grammar.py", "tests/tools/answer"),
+    "ras_agent/marks.py": ("tests/test_marks.py", "tests/tools/plan/test_grammar.py", "tests/replies"),
     "tools/index/checksums.py": ("tests/tools/index/test_checksums.py",),
     "tools/index/identity.py": ("tests/tools/index/test_identity.py",),
     "tools/index/merge.py": ("tests/tools/index/test_store.py",),

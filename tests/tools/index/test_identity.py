@@ -11,7 +11,7 @@ import pytest
 
 from ras_agent.errors import IndexMismatch
 from ras_agent.tools.index.chunk import Chunking
-from ras_agent.tools.index.identity import document_id, gone_sources, size_and_time
+from ras_agent.tools.index.identity import _unlike_others, document_id, gone_sources, size_and_time
 from ras_agent.tools.index.ingest import JOURNAL, ingest
 from ras_agent.tools.index.journal import open_journal
 from ras_agent.tools.index.store import PassageIndex
@@ -76,6 +76,13 @@ class TestSources:
         ingest([folder(tmp_path / "a/docs", x="of a")], out)
         ingest([folder(tmp_path / "b/docs", x="of b")], out, forget=["docs/x.txt"])
         assert stored(out) == {"docs/x.txt": "of b"}
+
+    def test_the_letters_of_a_name_are_of_its_place_and_more_where_they_are_taken(self) -> None:
+        taken = {"docs", "a.tar.txt"}
+        names = [_unlike_others("docs", Path("/b/docs"), False, taken.__contains__)]
+        names.append(_unlike_others("docs", Path("/b/docs"), False, {*taken, *names}.__contains__))
+        names.append(_unlike_others("a.tar.txt", Path("/b/a.tar.txt"), True, taken.__contains__))
+        assert names == ["docs~852ea9", "docs~852ea95", "a.tar~1e9901.txt"]
 
 
 class TestOneDocument:

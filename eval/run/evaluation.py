@@ -181,7 +181,7 @@ def prepare_run(
         prompts_dir=settings.prompts,
         settings=settings.model_dump(include=set(_ASKING))
         | _made(material)
-        | _searching(settings)
+        | _chosen(settings)
         | _pruning(settings),
         variant=run.variant,
         knowledge_graph=_knowledge_graph(material, settings),
@@ -231,9 +231,9 @@ def _pruning(settings: Settings) -> JSON:
     return settings.model_dump(include={"prune_facts", "prune_to"}) if settings.prune_facts else {}
 
 
-def _searching(settings: Settings) -> JSON:
-    """Return what else was chosen of the search; nothing for what was not, which older runs do not name."""
-    return settings.model_dump(include={"weights", "starts"}, exclude_none=True, mode="json")
+def _chosen(settings: Settings) -> JSON:
+    """Return what else was chosen; nothing for what was not, which older runs do not name."""
+    return settings.model_dump(include={"weights", "starts", "least_confidence"}, exclude_none=True, mode="json")
 
 
 def _knowledge_graph(material: Material, settings: Settings) -> str | None:

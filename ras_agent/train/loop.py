@@ -27,8 +27,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from numpy.random import SeedSequence
 
-from ras_agent.errors import SettingsError, WeightsError
-from ras_agent.train.gfm.checkpoint import cut_metrics
+from ras_agent.errors import IngestError, SettingsError, WeightsError
 from ras_agent.train.ranges import AMOUNT, COUNT, NATURAL, SEED, SHARE, Range, check_ranges
 
 if TYPE_CHECKING:
@@ -208,6 +207,32 @@ def fit(
     process.end()
     kept = {name: progress[name] for name in ("seconds", "stopped", "best_step", "best")}
     return FitResult(steps=progress["step"], main=process.main, **kept)
+
+
+def cut_metrics(file: Path, last: int) -> None:
+    """Cut metrics back to the lines up to step `last`: a run that was killed had listed steps that it did not save.
+
+    Raises IngestError for a line before these that has no step.
+    """
+    if not file.is_file():
+        return
+    data, lines, step = file.read_bytes(), list[bytes](), 0
+    for number, line in enumerate(data.splitlines(), 1):
+        if step >= last:
+            break
+        try:
+            step = int(json.loads(line)["step"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise IngestError(
+                f"{file} line {number}: has no step: {line.decode('utf-8', 'replace')!r:.80}; take the line out, "
+                "or move the file away"
+            ) from error
+        if step <= last:
+            lines.append(line + b"\n")
+    if b"".join(lines) != data:
+        new = file.with_name(f"{file.name}.new")
+        new.write_bytes(b"".join(lines))
+        new.replace(file)
 
 
 def _judged(progress: Mapping[str, Any], found: Mapping[str, float], patience: int) -> dict[str, Any]:

@@ -69,6 +69,8 @@ def test_the_same_command_finishes_a_run_and_another_one_is_refused(
     assert sorted(row["id"] for row in _rows(tmp_path / "run")) == ["q1", "q2"]
     other = cli(*run, "--k", "3")
     assert (other.exit_code, "limits.k: 5 there, 3 here" in other.stderr) == (1, True)
+    other = cli(*run, "--least-confidence", "0")
+    assert (other.exit_code, "least_confidence" in other.stderr) == (1, True)
 
 
 def test_a_run_that_could_not_be_set_up_leaves_its_folder_free(

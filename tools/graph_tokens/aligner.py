@@ -13,7 +13,8 @@ counts; that is `per_node`, which is off.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -183,13 +184,8 @@ class GraphAligner(nn.Module):
         """Read what `save` wrote. Raises WeightsError for a folder that holds something else."""
         folder = Path(folder)
         aligner = cls(read_config(folder), embedder)
-        try:
+        with _unfit_weights_named(folder):
             aligner.load_state_dict(load_file(folder / WEIGHTS))
-        except (OSError, SafetensorError, RuntimeError) as error:
-            why = str(error).partition("\n")[0]
-            raise WeightsError(
-                f"{folder / WEIGHTS}: no weights of the aligner in {CONFIG} ({why}): train it anew"
-            ) from error
         return aligner
 
     @property
@@ -237,10 +233,23 @@ def align_encoder(encoder: MessagePassing, folder: str | Path) -> None:
     there = read_config(Path(folder)).encoder
     if there != encoder.config:
         raise SettingsError(f"the aligner in {folder} has the encoder {there}, and this model {encoder.config}")
-    weights = load_file(Path(folder) / WEIGHTS)
-    encoder.load_state_dict(
-        {name.removeprefix("encoder."): value for name, value in weights.items() if name.startswith("encoder.")}
-    )
+    with _unfit_weights_named(Path(folder)):
+        weights = load_file(Path(folder) / WEIGHTS)
+        encoder.load_state_dict(
+            {name.removeprefix("encoder."): value for name, value in weights.items() if name.startswith("encoder.")}
+        )
+
+
+@contextmanager
+def _unfit_weights_named(folder: Path) -> Iterator[None]:
+    """Raise WeightsError for weights that are not there, are damaged, or are of another aligner."""
+    try:
+        yield
+    except (OSError, SafetensorError, RuntimeError) as error:
+        why = str(error).partition("\n")[0]
+        raise WeightsError(
+            f"{folder / WEIGHTS}: no weights of the aligner in {CONFIG} ({why}): train it anew"
+        ) from error
 
 
 def read_config(folder: Path) -> AlignerConfig:

@@ -71,6 +71,11 @@ class GraphLLMChat(BaseChatModel):
         return cast("GraphLLM", self._graph_llm)
 
     @property
+    def model_kwargs(self) -> dict[str, Any]:
+        """Return what tells cached replies from those of other weights, such as those of another training there."""
+        return {"graphllm": self.model, "weights": self.graph_llm.fingerprint}
+
+    @property
     def _llm_type(self) -> str:
         return "graphllm"
 

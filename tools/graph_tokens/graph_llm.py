@@ -8,6 +8,7 @@ trained whole.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -15,7 +16,8 @@ from pathlib import Path
 from typing import Any, Literal, Self, cast
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors import SafetensorError
+from safetensors.torch import load, save_file
 from torch import Tensor, nn
 
 from ras_agent.errors import MissingExtra, SettingsError, WeightsError
@@ -137,6 +139,7 @@ class GraphLLM(nn.Module):
             self.graph_tokens = GraphTokens(config.encoder, config.graph_tokens, config.projector, width)
         if config.tuning == "frozen":
             language_model.requires_grad_(False)
+        self.fingerprint = ""  # of the graph part's weights, where they were read from a file
         self.train(False)
 
     @classmethod
@@ -233,9 +236,7 @@ class GraphLLM(nn.Module):
             pad_token_id=pad if pad is not None else ends if ends is not None else 0,
             **sampling,
         )
-        return [
-            self._generated(tokens, len(row), max_new_tokens) for tokens, row in zip(made.tolist(), rows, strict=True)
-        ]
+        return [self._generated(tokens, len(row)) for tokens, row in zip(made.tolist(), rows, strict=True)]
 
     @torch.no_grad()
     def prompt_embeddings(self, turns: Sequence[Turn], graph: GraphFeatures | None) -> Tensor:
@@ -282,10 +283,12 @@ class GraphLLM(nn.Module):
                 language_model = PeftModel.from_pretrained(language_model, adapter, is_trainable=True)
         model = cls(config, language_model, tokenizer)
         try:
-            model.graph_tokens.load_state_dict(load_file(folder / GRAPH_WEIGHTS))
-        except (OSError, RuntimeError, ValueError) as error:
+            stored = (folder / GRAPH_WEIGHTS).read_bytes()
+            model.graph_tokens.load_state_dict(load(stored))
+        except (OSError, RuntimeError, ValueError, SafetensorError) as error:
             why = str(error).partition("\n")[0]
             raise WeightsError(f"{folder / GRAPH_WEIGHTS}: no weights of the model in {CONFIG}: {why}") from error
+        model.fingerprint = hashlib.sha256(stored).hexdigest()[:16]
         return model
 
     def _input(self, turns: Sequence[Turn], graph: GraphFeatures | None) -> Tensor:
@@ -314,7 +317,7 @@ class GraphLLM(nn.Module):
     def _plain_tokens(self, text: str) -> list[int]:
         return cast("list[int]", self.tokenizer(text, add_special_tokens=False)["input_ids"])
 
-    def _generated(self, tokens: list[int], read: int, most: int) -> Generated:
+    def _generated(self, tokens: list[int], read: int) -> Generated:
         ends = _ends(self.language_model, self.tokenizer)
         stop = next((place for place, token in enumerate(tokens) if token in ends), None)
         text = self.tokenizer.decode(tokens[:stop], skip_special_tokens=True)

@@ -16,30 +16,25 @@ PROMPTS = "prompts"
 """What the folder in a GraphLLM's folder is called that holds the prompts it was trained with."""
 
 
-class GraphLLMPlanner(LLMPlanner):
+class _OnGraphLLM:
+    """Makes a role on a chat model one on a GraphLLM."""
+
+    def __init__(self, model: GraphLLMChat, *, settings: ChatSettings | None = None, **options: Any) -> None:
+        super().__init__(_chat(model, settings), **_defaults(model, options))  # type: ignore[call-arg]
+        self._made_of = (model, {"settings": settings, **options})
+
+    def without_graph_tokens(self) -> Self:
+        """Return the same role, reading the graph as text alone."""
+        model, options = self._made_of
+        return type(self)(model.model_copy(update={"reads_graphs": False}), **options)
+
+
+class GraphLLMPlanner(_OnGraphLLM, LLMPlanner):
     """Plans with a GraphLLM (RAS, eq. 2). The options are LLMPlanner's."""
 
-    def __init__(self, model: GraphLLMChat, *, settings: ChatSettings | None = None, **options: Any) -> None:
-        super().__init__(_chat(model, settings), **_defaults(model, options))
-        self._made_of = (model, {"settings": settings, **options})
 
-    def without_graph_tokens(self) -> Self:
-        """Return the same planner, reading the graph as text alone."""
-        model, options = self._made_of
-        return type(self)(model.model_copy(update={"reads_graphs": False}), **options)
-
-
-class GraphLLMAnswerer(LLMAnswerer):
+class GraphLLMAnswerer(_OnGraphLLM, LLMAnswerer):
     """Answers with a GraphLLM (RAS, eq. 8). The options are LLMAnswerer's."""
-
-    def __init__(self, model: GraphLLMChat, *, settings: ChatSettings | None = None, **options: Any) -> None:
-        super().__init__(_chat(model, settings), **_defaults(model, options))
-        self._made_of = (model, {"settings": settings, **options})
-
-    def without_graph_tokens(self) -> Self:
-        """Return the same answerer, reading the graph as text alone."""
-        model, options = self._made_of
-        return type(self)(model.model_copy(update={"reads_graphs": False}), **options)
 
 
 def graphllm_planner(

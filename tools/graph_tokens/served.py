@@ -73,11 +73,6 @@ class ServedGraphLLM(GraphLLMChat):
         """Return the server's name of the model, which with the address is the endpoint that rates are for."""
         return self.served
 
-    @property
-    def model_kwargs(self) -> dict[str, Any]:
-        """Return what tells cached replies from those of other graph tokens with the same language model."""
-        return {"graphllm": self.model}
-
     def _generate(
         self,
         messages: list[BaseMessage],

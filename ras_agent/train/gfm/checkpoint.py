@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from ras_agent.errors import IngestError, SettingsError, WeightsError
+from ras_agent.errors import SettingsError, WeightsError
 from ras_agent.eval.run.manifest import differences
 from ras_agent.tools.gfm.weights import GFMConfig, save_gfm
 
@@ -88,29 +88,3 @@ def resume(
                 # AdamW counts its steps on the CPU
                 optimiser.state[weights[name]][part] = value if part == "step" else value.to(weights[name].device)
     return cast(dict[str, Any], progress)
-
-
-def cut_metrics(file: Path, last: int) -> None:
-    """Cut metrics back to the lines up to step `last`: a run that was killed had listed steps that it did not save.
-
-    Raises IngestError for a line before these that has no step.
-    """
-    if not file.is_file():
-        return
-    data, lines, step = file.read_bytes(), list[bytes](), 0
-    for number, line in enumerate(data.splitlines(), 1):
-        if step >= last:
-            break
-        try:
-            step = int(json.loads(line)["step"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise IngestError(
-                f"{file} line {number}: has no step: {line.decode('utf-8', 'replace')!r:.80}; take the line out, "
-                "or move the file away"
-            ) from error
-        if step <= last:
-            lines.append(line + b"\n")
-    if b"".join(lines) != data:
-        new = file.with_name(f"{file.name}.new")
-        new.write_bytes(b"".join(lines))
-        new.replace(file)

@@ -48,8 +48,9 @@ from ras_agent.tools.gfm.weights import (
 from ras_agent.tools.kg.disk import read_kg_manifest
 from ras_agent.tools.retrieve.document_ranker import PACKAGED
 from ras_agent.train.gfm.batches import GFMExample, completion_example, retrieval_example
-from ras_agent.train.gfm.checkpoint import cut_metrics, resume, save
+from ras_agent.train.gfm.checkpoint import resume, save
 from ras_agent.train.gfm.sets import GFMSet, load_sets, text_model_of
+from ras_agent.train.loop import cut_metrics
 from ras_agent.train.ranges import AMOUNT, COUNT, NATURAL, SEED, SHARE, Range, check_ranges
 
 if TYPE_CHECKING:

@@ -220,6 +220,7 @@ class StanceModel(nn.Module):
 
         Raises WeightsError for a folder that holds something else.
         """
+        from safetensors import SafetensorError
         from safetensors.torch import load_file
 
         try:
@@ -228,7 +229,7 @@ class StanceModel(nn.Module):
             words = WordEncoder(config, base) if config.reads.words else None
             model = cls(config, words)
             model.load_state_dict(load_file(folder / "model.safetensors"))
-        except (OSError, KeyError, TypeError, ValueError, RuntimeError) as error:
+        except (OSError, KeyError, TypeError, ValueError, RuntimeError, SafetensorError) as error:
             raise WeightsError(
                 f"{folder}: holds no stance model of this version ({error!r:.200}): train one with "
                 "python -m ras_agent.train.graphqa.train"

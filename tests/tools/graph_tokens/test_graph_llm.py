@@ -166,6 +166,9 @@ def test_weights_of_another_shape_are_refused(graph_llm: Callable[..., Any], tmp
 
     with pytest.raises(WeightsError, match=r"graph_tokens\.safetensors: no weights of the model in config\.json"):
         GraphLLM.load(tmp_path / "one")
+    (tmp_path / "one" / "graph_tokens.safetensors").write_bytes(b"damaged")
+    with pytest.raises(WeightsError, match=r"graph_tokens\.safetensors: no weights of the model in config\.json"):
+        GraphLLM.load(tmp_path / "one")
 
 
 def test_a_language_model_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -124,6 +124,19 @@ def test_equal_texts_with_other_graphs_have_replies_of_their_own_in_the_cache(
     assert replies[0].truncated
 
 
+def test_weights_that_were_trained_anew_in_a_folder_have_replies_of_their_own(
+    graph_llm: Callable[..., Any], folder: Path
+) -> None:
+    from ras_agent.tools.chat.models import sampling_parameters
+    from ras_agent.tools.graph_tokens.chat import GraphLLMChat
+
+    model = type(graph_llm())
+    before = GraphLLMChat(model.load(folder), str(folder))
+    assert sampling_parameters(before) == sampling_parameters(GraphLLMChat(model.load(folder), str(folder)))
+    graph_llm(seed=1).save(folder)
+    assert sampling_parameters(before) != sampling_parameters(GraphLLMChat(model.load(folder), str(folder)))
+
+
 def test_a_model_that_reads_text_alone_gets_no_graph(scripted_model: Any) -> None:
     from ras_agent.tools.plan.llm import LLMPlanner
 

@@ -221,7 +221,7 @@ class GraphLLM(nn.Module):
         """
         if not prompts:
             return []
-        rows = [self._input(prompt, graph) for prompt, graph in zip(prompts, graphs, strict=True)]
+        rows = self._inputs(prompts, graphs)
         longest = max(map(len, rows))
         # padding is in front, so that every reply begins in the same column
         padded = torch.stack([nn.functional.pad(row, (0, 0, longest - len(row), 0)) for row in rows])
@@ -241,7 +241,7 @@ class GraphLLM(nn.Module):
     @torch.no_grad()
     def prompt_embeddings(self, turns: Sequence[Turn], graph: GraphFeatures | None) -> Tensor:
         """Return the vectors that the language model reads, shape (T, width), for a server that takes them."""
-        return self._input(turns, graph)
+        return self._inputs([turns], [graph])[0]
 
     def save(self, folder: str | Path) -> None:
         """Write the configuration and everything that was trained. The base model is named, not copied."""
@@ -291,22 +291,20 @@ class GraphLLM(nn.Module):
         model.fingerprint = hashlib.sha256(stored).hexdigest()[:16]
         return model
 
-    def _input(self, turns: Sequence[Turn], graph: GraphFeatures | None) -> Tensor:
-        if graph is None:
-            return self._words(self.prompt_tokens(turns))
-        return self._inputs([turns], [graph])[0]
-
-    def _inputs(self, prompts: Sequence[Sequence[Turn]], graphs: Sequence[GraphFeatures]) -> list[Tensor]:
-        """Return what the language model reads for each prompt, (T, width): the graph's tokens, then the text's.
+    def _inputs(self, prompts: Sequence[Sequence[Turn]], graphs: Sequence[GraphFeatures | None]) -> list[Tensor]:
+        """Return what the language model reads for each prompt, (T, width): its graph's tokens, then the text's.
 
         A token that begins every text of the model stays the first.
         """
-        soft = self.graph_tokens(graphs)
+        given = [graph for graph in graphs if graph is not None]
+        soft = iter(self.graph_tokens(given) if given else ())
         inputs = []
-        for number, turns in enumerate(prompts):
+        for turns, graph in zip(prompts, graphs, strict=True):
             words = self._words(tokens := self.prompt_tokens(turns))
-            begins = int(bool(tokens) and tokens[0] == self.tokenizer.bos_token_id)
-            inputs.append(torch.cat([words[:begins], soft[number].to(words.dtype), words[begins:]]))
+            if graph is not None:
+                begins = int(bool(tokens) and tokens[0] == self.tokenizer.bos_token_id)
+                words = torch.cat([words[:begins], next(soft).to(words.dtype), words[begins:]])
+            inputs.append(words)
         return inputs
 
     def _words(self, tokens: Sequence[int]) -> Tensor:

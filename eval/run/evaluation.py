@@ -179,10 +179,7 @@ def prepare_run(
         seed=run.seed,
         retrieval_only=run.retrieval_only,
         prompts_dir=settings.prompts,
-        settings=settings.model_dump(include=set(_ASKING))
-        | _made(material)
-        | _chosen(settings)
-        | _pruning(settings),
+        settings=settings.model_dump(include=set(_ASKING)) | _made(material) | _chosen(settings) | _pruning(settings),
         variant=run.variant,
         knowledge_graph=_knowledge_graph(material, settings),
     )

@@ -25,7 +25,7 @@ from ras_agent.tools.index.store import PassageIndex
 
 Run = Callable[[list[str]], Any]
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```|((?:^ {4,}\S.*\n)+)", re.MULTILINE | re.DOTALL)
 _MODEL = re.compile(r"(openai|anthropic|vllm|graphllm):\S+")
 

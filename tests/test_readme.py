@@ -16,7 +16,7 @@ from ras_agent.app.cli import build_program
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
-PAGES = {page.name: page.read_text("utf-8") for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))}
+PAGES = {str(page): page.read_text("utf-8") for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))}
 DEMO = "Which river flows through the city where the inventor of the telephone was born?"
 # a command in a fenced block, in an indented one, or inside a line
 _FENCED = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)

@@ -1,0 +1,82 @@
+"""Every page of docs/howto and every program of examples/ runs as it is shown, in a folder of its own, with no network.
+
+The folder holds what the pages name: `docs/`, an index `my.index` of it, and questions. A model that a page names is a
+loopback server's.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import inspect
+import re
+import runpy
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ras_agent.app.sample import sample_passages
+from ras_agent.tools.index.store import PassageIndex
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = sorted((ROOT / "docs" / "howto").glob("*.md"))
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+_BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_MODEL = re.compile(r"(?<=[\"'])(openai|anthropic|ollama|vllm):(?![^\"'\n]*embed)[^\"'\n]+(?=[\"'])")
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with documents and their index."""
+    here = tmp_path_factory.mktemp("howto")
+    passages = sample_passages()[:40]
+    (here / "docs").mkdir()
+    for name, passage in zip(("bell.md", "river.txt", "old.txt"), passages, strict=False):
+        (here / "docs" / name).write_text(f"{passage.title}\n\n{passage.text}\n", encoding="utf-8")
+    PassageIndex.create(here / "my.index").add(passages)
+    return here
+
+
+@pytest.fixture
+def here(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the prepared folder, which is the working directory of the test."""
+    shutil.copytree(prepared, tmp_path / "here")
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    return tmp_path / "here"
+
+
+def _run(code: str, name: str, names: dict[str, Any], runner: asyncio.Runner) -> None:
+    compiled = compile(code, name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    if compiled.co_flags & inspect.CO_COROUTINE:
+        runner.run(eval(compiled, names))
+    else:
+        exec(compiled, names)
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_how_to_runs_as_it_is_shown(page: Path, scripted_llm: Any) -> None:
+    scripted_llm.script(
+        {"when": "(S> ", "reply": "(S> Bell | P> was born in | O> Edinburgh)", "repeat": True},
+        {"reply": "[SUFFICIENT]\nAnswer: Edinburgh [1]", "repeat": True},
+    )
+    names: dict[str, Any] = {"__name__": f"howto_{page.stem.replace('-', '_')}"}
+    with asyncio.Runner() as runner:
+        for number, block in enumerate(_BLOCK.findall(page.read_text("utf-8")), 1):
+            code = _MODEL.sub(scripted_llm.spec, block)
+            _run(code, f"{page.name}, block {number}", names, runner)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_how_to_is_short(page: Path) -> None:
+    assert len(page.read_text("utf-8").splitlines()) <= 80
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("program", EXAMPLES, ids=lambda program: program.stem)
+def test_an_example_runs_and_prints_something(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(program), run_name="__main__")
+    assert capsys.readouterr().out.strip()

@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 DEMO   ?= Which river flows through the city where the inventor of the telephone was born?
 
-.PHONY: demo test faults mutants lint types bench results clean
+.PHONY: demo test faults mutants lint types docs bench results clean
 
 demo: $(VENV)/.core  ## Answer a bundled 3-hop question step by step: no key, no model, no network
 	$(BIN)/ras-agent ask --sample --save trace.html "$(DEMO)"
@@ -26,6 +26,9 @@ lint: $(VENV)/.dev  ## Style and formatting
 types: $(VENV)/.dev  ## mypy --strict, and pyright as editors run it
 	$(BIN)/mypy
 	$(BIN)/pyright --pythonpath $(BIN)/python
+
+docs: $(VENV)/.dev  ## Build the docs site into build/site; a broken link is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
 bench: $(VENV)/.dev  ## Speed, as ratios to a named peer in the same run; also appended to build/bench.jsonl
 	mkdir -p build

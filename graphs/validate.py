@@ -181,7 +181,8 @@ def valid_citations(answer: Answer, passages: Mapping[str, Passage], triple_ids:
             citation = replace(citation, quote="")
         start, end = span or (0, 0)
         title, quote = whole(str(citation.title)), whole(str(citation.quote))
-        citation = replace(citation, start=start, end=end, title=title, quote=quote)
+        file, page = passage.file, passage.page
+        citation = replace(citation, start=start, end=end, title=title, quote=quote, file=file, page=page)
         unknown = [name for name in citation.triple_ids if name not in triple_ids]
         if unknown:
             drop(f"facts {', '.join(unknown)} are not in the graph")

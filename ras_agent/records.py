@@ -13,6 +13,7 @@ from typing import Any, Literal, Self, get_args
 from ras_agent.marks import SUBQ, fact_text
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.short_cache import cached_if_short
+from ras_agent.text.titles import file_title
 
 JSON = dict[str, Any]
 
@@ -54,6 +55,23 @@ class Passage:
     title: str = ""
     document_id: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def file(self) -> str:
+        """Return the file it was read from, as its index calls it ("docs/a.pdf"); "" if that is not known."""
+        named = self.metadata.get("file", "")
+        return named if isinstance(named, str) else ""
+
+    @property
+    def page(self) -> int | None:
+        """Return the page or slide of its file, from 1; None for a file without pages."""
+        number = self.metadata.get("page")
+        return number if isinstance(number, int) and not isinstance(number, bool) else None
+
+    @property
+    def own_title(self) -> str:
+        """Return the title; "" where it is but the name of the file, which need not name what the text is about."""
+        return "" if self.file and self.title == file_title(self.file) else self.title
 
     def to_dict(self) -> JSON:
         return {
@@ -291,7 +309,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """Points an answer to its evidence: characters `start` to `end` of a passage, and the facts read there."""
+    """Points an answer to its evidence: characters `start` to `end` of a passage, and the facts read there.
+
+    file, page: those of the passage, if it has any; the run fills them in.
+    """
 
     number: int
     passage_id: str
@@ -300,12 +321,16 @@ class Citation:
     end: int = 0
     quote: str = ""
     triple_ids: tuple[str, ...] = ()
+    file: str = ""
+    page: int | None = None
 
     def to_dict(self) -> JSON:
         return {
             "number": self.number,
             "passage_id": self.passage_id,
             "title": self.title,
+            "file": self.file,
+            "page": self.page,
             "start": self.start,
             "end": self.end,
             "quote": self.quote,

@@ -1,4 +1,4 @@
-"""Titles of encyclopaedia pages as names."""
+"""Titles of encyclopaedia pages as names, and of files."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import re
 from html import unescape
 
 _DISAMBIGUATOR = re.compile(r"(?<!\s)\s*+\([^()]*+\)$")  # behind white space once, so in linear time
+
+_APART = re.compile(r"~[0-9a-f]{6}$")  # by which an index tells files of one name apart
 
 
 def bare_title(title: str) -> str:
@@ -16,6 +18,17 @@ def bare_title(title: str) -> str:
     """
     plain = unescaped(title).strip()
     return _DISAMBIGUATOR.sub("", plain) or plain
+
+
+def file_title(name: str) -> str:
+    """Return a title made of the name of a file.
+
+    >>> file_title("notes/Alexander_Graham_Bell.txt")
+    'Alexander Graham Bell'
+    """
+    last = name.rpartition("/")[2]
+    stem, dot, _ = last.rpartition(".")
+    return _APART.sub("", stem if dot and stem else last).replace("_", " ").strip()
 
 
 def unescaped(title: str) -> str:

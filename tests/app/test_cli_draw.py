@@ -1,6 +1,7 @@
 """A run on screen."""
 
 import io
+from dataclasses import replace
 
 from rich.console import Console
 from rich.text import Text
@@ -107,6 +108,13 @@ def test_the_facts_nearest_the_query_are_shown_and_all_on_request() -> None:
 
 def test_an_answer_that_cites_inside_is_not_marked_again() -> None:
     assert drawn(Answered(Answer("It was Bell [1].", (CITED,)), "sufficient")).startswith("answer It was Bell [1].\n")
+
+
+def test_a_citation_says_file_and_page() -> None:
+    cited = replace(CITED, file="docs/phones.pdf", page=3)
+    assert drawn(Answered(Answer("Bell", (cited,)), "sufficient")) == (
+        "answer Bell [1]\n       [1] Telephone (docs/phones.pdf, page 3): “It was patented by Bell.”\n"
+    )
 
 
 def test_a_passage_without_a_title_goes_by_its_id() -> None:

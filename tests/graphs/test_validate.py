@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ras_agent.graphs.validate import given_passages
-from ras_agent.records import Extraction, Passage, Source, Triple
+from ras_agent.records import Answer, Citation, Extraction, Passage, Source, Triple
 
 
 class Extractor:
@@ -166,3 +166,14 @@ def test_what_is_no_passage_is_named_with_its_number(wrong):
 
 def test_nothing_given_is_nothing():
     assert given_passages({"question": "Q?"}) == []
+
+
+def test_a_citation_names_the_file_and_the_page_of_its_passage(ras, fakes):
+    class Answerer:
+        def answer(self, question, graph, passages, steps):
+            return Answer("Bell", (Citation(1, "p", file="invented.pdf"),))
+
+    passage = Passage("p", "Bell.", metadata={"file": "docs/a.pdf", "page": 3})
+    agent = ras("q", fakes.SUFFICIENT, answerer=Answerer())
+    (cited,) = agent.invoke({"question": "Who?", "seed_passages": [passage]})["citations"]
+    assert (cited["file"], cited["page"]) == ("docs/a.pdf", 3)

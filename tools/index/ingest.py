@@ -33,6 +33,8 @@ JOURNAL = "ingest.sqlite"
 # that little is done twice after a kill, whether embedding runs at ten passages a second or at ten thousand.
 FIRST_BATCH, LARGEST_BATCH = 128, 8192
 BATCH_SECONDS = 4.0
+# Raised when files come to be read in another way: the next run then reads all of them anew.
+READING = 2
 # The user meant to read a file that begins with so many bad records in another way; a million messages would not help.
 HOPELESS = 1000
 
@@ -149,7 +151,7 @@ class _IngestRun:
         self._index, self._journal = index, journal
         self._chunking, self._fields, self._strict = chunking, fields, strict
         self._on_progress = on_progress
-        self._way = json.dumps([asdict(chunking), asdict(fields)])
+        self._way = json.dumps([READING, asdict(chunking), asdict(fields)])
         self._counts: Counter[str] = Counter()
         self._skipped: list[Skipped] = []
         self._new: list[Passage] = []
@@ -246,7 +248,9 @@ class _IngestRun:
         if known and known.digest == digest:
             self._counts["documents_unchanged"] += 1
         else:
-            self._new += passages_of(replace(document, id=name), self._chunking)
+            # a record that names a file of its own, which it was made from, is cited by that
+            about = {"file": file, **document.metadata}
+            self._new += passages_of(replace(document, id=name, metadata=about), self._chunking)
             self._counts["documents_written"] += 1
             whole = document.record and not self._chunking.cut_records
             self._counts["long_records"] += whole and len(document.text) > self._chunking.size

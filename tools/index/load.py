@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import logging
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
@@ -13,17 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from ras_agent.errors import MissingExtra
+from ras_agent.text.titles import file_title
+from ras_agent.tools.index.markdown import first_heading, front_matter
 from ras_agent.tools.index.text_files import NotText, OnRead, name_of, not_unicode, parse_line, read_lines, read_text
 
 _SEPARATORS = ",;\t|"
 _LONGEST_FIELD = 1 << 30  # csv's own limit, 128 KiB, is less than a long article
-
-_FRONT = re.compile(r"---[ \t]*\r?\n(.*?)^---[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
-_ENTRY = re.compile(r"([A-Za-z][\w-]*):(?:[ \t]+(.*))?")
-_FENCE = re.compile(r" {0,3}(```|~~~)")
-_ATX = re.compile(r" {0,3}#{1,6}[ \t]++(.*)")
-_SETEXT = re.compile(r" {0,3}(?:=+|-+)[ \t]*")
-_PLAIN = re.compile(r" {0,3}[^\s#>*+|`~-].*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,72 +92,21 @@ def load(
 
 
 def _load_text(path: Path, label: str, fields: Fields, on_read: OnRead) -> Iterator[Document | Skipped]:
-    yield Document(label, read_text(path, on_read), _title_from_name(path), place=label)
+    yield Document(label, read_text(path, on_read), file_title(label), place=label)
 
 
 def _load_markdown(path: Path, label: str, fields: Fields, on_read: OnRead) -> Iterator[Document | Skipped]:
     """Yield one document, titled by its front matter, else by its first heading, else after its file."""
     metadata, body = front_matter(read_text(path, on_read))
-    title = metadata.pop("title", "") or first_heading(body) or _title_from_name(path)
+    named = metadata.get("title")
+    title = named.strip() if isinstance(named, str) else ""
+    if title:
+        del metadata["title"]
+    title = title or first_heading(body) or file_title(label)
     if body.strip():
         yield Document(label, body, title, metadata, place=label)
     else:
         yield Skipped(label, "holds no text below its front matter", error=False)
-
-
-def front_matter(text: str) -> tuple[dict[str, str], str]:
-    """Return the `key: value` lines between two `---` at the top, and the text below them.
-
-    Front matter of any richer kind (nested, lists, block text) is left in the text.
-    """
-    match = _FRONT.match(text)
-    if match is None:
-        return {}, text
-    metadata: dict[str, str] = {}
-    for line in match[1].splitlines():
-        if not line.strip() or line.startswith("#"):
-            continue
-        entry = _ENTRY.fullmatch(line.rstrip())
-        if entry is None or not entry[2] or entry[2][0] in "[{|>&*!":
-            return {}, text
-        metadata[entry[1]] = _unquoted(entry[2])
-    return metadata, text[match.end() :]
-
-
-def first_heading(text: str) -> str:
-    """Return the first `# heading`, or line underlined with `===` or `---`, outside fenced code; "" without one."""
-    fence, above = "", ""
-    for line in text.splitlines():
-        mark = _FENCE.match(line)
-        if mark and (not fence or mark[1] == fence):
-            fence, above = ("" if fence else mark[1]), ""
-            continue
-        if fence:
-            continue
-        heading = _ATX.fullmatch(line)
-        if heading and (title := _without_closing(heading[1])):
-            return title
-        if above and _SETEXT.fullmatch(line):
-            return above.strip()
-        above = line if _PLAIN.fullmatch(line) else ""
-    return ""
-
-
-def _without_closing(heading: str) -> str:
-    """Return a heading without the `#`s that may close it."""
-    title = heading.rstrip(" \t")
-    opening = title.rstrip("#")
-    return opening.rstrip(" \t") if opening.endswith((" ", "\t")) else title
-
-
-def _unquoted(value: str) -> str:
-    value = value.strip()
-    return value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'" else value
-
-
-def _title_from_name(path: Path) -> str:
-    """Return "Alexander Graham Bell" for `notes/Alexander_Graham_Bell.txt`."""
-    return name_of(path.stem).replace("_", " ").strip()
 
 
 def _load_pdf(path: Path, label: str, fields: Fields, on_read: OnRead) -> Iterator[Document | Skipped]:
@@ -176,7 +119,7 @@ def _load_pdf(path: Path, label: str, fields: Fields, on_read: OnRead) -> Iterat
     text, pages, blank = "", [], []
     try:
         reader = PdfReader(path)
-        title = str((reader.metadata and reader.metadata.title) or "").strip() or _title_from_name(path)
+        title = str((reader.metadata and reader.metadata.title) or "").strip() or file_title(label)
         for number, page in enumerate(reader.pages, start=1):
             pages.append(len(text))
             words = page.extract_text().strip()

@@ -49,8 +49,8 @@ class UnstatedEdge(NamedTuple):
 
 
 def facts_in(passage: Passage, triples: tuple[Triple, ...]) -> PassageFacts:
-    """Return what was extracted from a passage; its title counts as an entity."""
-    title = bare_title(passage.title)
+    """Return what was extracted from a passage; its title counts as an entity, the name of its file does not."""
+    title = bare_title(passage.own_title)
     return PassageFacts(passage.id, triples, (title,) if canonical_key(title) else ())
 
 

@@ -88,13 +88,14 @@ class ReadPassage:
 
     def __init__(self, passage: Passage) -> None:
         self.id, self.title, self.text = passage.id, passage.title, passage.text
+        self._own_title = passage.own_title
         spans = enumerate(sentence_spans(passage.text))
         self.sentences = tuple(Sentence(self, number, start, self.text[start:end]) for number, (start, end) in spans)
 
     @cached_property
     def topic(self) -> str:
-        """The title without what tells namesakes apart."""
-        return bare_title(self.title)
+        """The title without what tells namesakes apart; "" for the name of a file."""
+        return bare_title(self._own_title)
 
     @cached_property
     def key(self) -> str:
@@ -103,7 +104,7 @@ class ReadPassage:
     @cached_property
     def keys(self) -> frozenset[str]:
         """Canonical keys of its title's forms."""
-        forms = (self.topic, self.topic.split(", ")[0], unescaped(self.title))
+        forms = (self.topic, self.topic.split(", ")[0], unescaped(self._own_title))
         return frozenset(canonical_key(form) for form in forms if form)
 
     @cached_property
@@ -133,10 +134,10 @@ class PassageMemo:
 
     def __init__(self, most: int) -> None:
         self._most, self._size, self._lock = most, 0, Lock()
-        self._read: OrderedDict[tuple[str, str, str], ReadPassage] = OrderedDict()
+        self._read: OrderedDict[tuple[str, ...], ReadPassage] = OrderedDict()
 
     def read(self, passage: Passage) -> ReadPassage:
-        content = passage.id, passage.title, passage.text
+        content = passage.id, passage.title, passage.text, passage.own_title
         with self._lock:
             found = self._read.pop(content, None)
             if found is None:

@@ -159,6 +159,9 @@ class Drawing:
     def _draw_citation(self, citation: Citation) -> None:
         body = Text.assemble((inert(citation.title) or inert(citation.passage_id), "bold"))
         passage = self._passages.get(citation.passage_id)
+        if citation.file:
+            page = f", page {citation.page}" if citation.page else ""
+            body.append(f" ({inert(citation.file)}{page})")
         if citation.quote:
             if passage is not None:
                 body.append(f", sentence {_sentence_number(passage.text, citation.start)}")

@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ras_agent.tools.index.find_files import SourceFile, find_files
-from ras_agent.tools.index.load import USUAL_FIELDS, Document, Fields, Skipped, first_heading, front_matter, load
+from ras_agent.tools.index.load import USUAL_FIELDS, Document, Fields, Skipped, load
+from ras_agent.tools.index.markdown import first_heading, front_matter
 
 Write = Callable[[str, str | bytes], Path]
 
@@ -96,10 +97,44 @@ class TestMarkdown:
             "# Heading\n",
         )
 
-    @pytest.mark.parametrize("rich", ["tags:\n  - a\n", "tags: [a, b]\n", "text: |\n  block\n"])
-    def test_richer_front_matter_stays_in_the_text(self, rich: str) -> None:
-        text = f"---\n{rich}---\nbody"
-        assert front_matter(text) == ({}, text)
+    def test_front_matter_is_yaml_whose_values_stay_as_written(self) -> None:
+        text = "---\ntags: [sensors, sonar]\nversion: 1.10\nauthor:\n  name: Ann Lee\nabout: >\n  two\n  lines\n"
+        assert front_matter(f"{text}---\nbody") == (
+            {
+                "tags": ["sensors", "sonar"],
+                "version": "1.10",
+                "author": {"name": "Ann Lee"},
+                "about": "two lines\n",
+            },
+            "body",
+        )
+
+    def test_the_heading_is_the_title_where_the_front_matter_has_none(self, write: Write) -> None:
+        (document,) = load(write("a.md", "---\ntags: [sensors, sonar]\ntitle:\n---\n# Product guide\n"))
+        assert isinstance(document, Document)
+        assert document.title == "Product guide"
+
+    @pytest.mark.parametrize(
+        ("block", "metadata"),
+        [
+            ("title: Sonar: a guide\n", {"title": "Sonar: a guide"}),
+            ('tags:\n- a: b: c\n- "d"\n# comment\nof: x\n', {"tags": ["a: b: c", "d"], "of": "x"}),
+            ("a: &x [1]\nb: *x\n", {"a": "&x [1]", "b": "*x"}),
+        ],
+    )
+    def test_front_matter_that_is_no_yaml_is_read_by_lines(self, block: str, metadata: object) -> None:
+        assert front_matter(f"---\n{block}---\nbody") == (metadata, "body")
+
+    def test_aliases_that_would_make_gigabytes_are_not_followed(self) -> None:
+        lines = ["a0: &a0 [x, x]"] + [f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, 60)]
+        metadata, body = front_matter("---\n" + "\n".join(lines) + "\n---\nbody")
+        assert (metadata["a59"], body) == ("&a59 [*a58, *a58]", "body")
+
+    @pytest.mark.parametrize("block", ["Some words.\n", "a: b\nmore words\n", f"a: {'[' * 3000}\n"])
+    def test_lines_between_two_rules_that_say_nothing_of_the_text_stay_in_it(self, block: str) -> None:
+        text = f"---\n{block}---\nbody"
+        assert front_matter(text)[1] in (text, "body")
+        assert first_heading(front_matter(text)[1]) != "---"
 
 
 class TestJSONLines:

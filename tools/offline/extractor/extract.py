@@ -7,11 +7,13 @@ from collections.abc import Iterator, Sequence
 
 from ras_agent.records import Extraction, Passage, Source, Triple
 from ras_agent.text.canonical import canonical_key
+from ras_agent.text.names import is_name
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.text.titles import bare_title
+from ras_agent.text.words import word_set
 from ras_agent.tools.offline.extractor.chunks import Chunk, chunked
 from ras_agent.tools.offline.extractor.clauses import read_clauses
-from ras_agent.tools.offline.extractor.subjects import Fact
+from ras_agent.tools.offline.extractor.subjects import Fact, finite_verbs, subject_of
 from ras_agent.tools.offline.extractor.tokens import tagged
 from ras_agent.tools.offline.extractor.topics import (
     ALIAS,
@@ -23,6 +25,11 @@ from ras_agent.tools.offline.extractor.topics import (
     without_asides,
 )
 from ras_agent.tools.offline.reading import MOST_READ
+
+_OPENING = 3  # sentences: two headings, say, and the first that has a verb
+_LONGEST_HEADING = 80
+_POINTING = word_set("this that these those my our your his her its their")
+_PRONOUNS = word_set("he she it they him her them his its their this that these those i we you")
 
 
 class OfflineExtractor:
@@ -41,7 +48,7 @@ class OfflineExtractor:
 
 def _title_pattern(passages: Sequence[Passage]) -> re.Pattern[str] | None:
     """Matches the first passages' titles, the longest first: whatever their words look like, they are names."""
-    titles = {bare_title(passage.title) for passage in passages[:MOST_READ]}
+    titles = {bare_title(passage.own_title) for passage in passages[:MOST_READ]}
     known = sorted(
         (title for title in titles if len(title) > 3 and not title.islower()), key=lambda title: (-len(title), title)
     )
@@ -49,14 +56,42 @@ def _title_pattern(passages: Sequence[Passage]) -> re.Pattern[str] | None:
 
 
 def _triples(passage: Passage, titles: re.Pattern[str] | None) -> Iterator[Triple]:
-    topic = topic_of(passage.title, passage.text)
-    for number, (start, end) in enumerate(sentence_spans(passage.text)):
+    spans = sentence_spans(passage.text)
+    name = passage.own_title
+    if not name and passage.title:
+        name = _first_subject([passage.text[start:end] for start, end in spans[:_OPENING]], titles)
+    topic = topic_of(name, passage.text)
+    for number, (start, end) in enumerate(spans):
         source = (Source(passage.id, start, end, extractor="offline"),)
         facts = dict.fromkeys(_facts(passage.text[start:end], topic, titles, first=number == 0))
         for subject, predicate, object_ in facts:
+            if not topic.label and subject.lower() in _PRONOUNS:
+                continue  # nobody knows whom they stand for
             yield Triple(subject, predicate, object_, source)
             if subject == topic.label and predicate == ALIAS:
                 topic = topic.called(object_)
+
+
+def _first_subject(sentences: Sequence[str], titles: re.Pattern[str] | None) -> str:
+    """Return what the first sentence is about, or a name that is above it as a heading; "" for neither.
+
+    Without a title, that is what "it" stands for later on.
+    """
+    for sentence in sentences:
+        bare, _ = without_asides(sentence)
+        chunks = chunked(tagged(bare, titles, 0), bare)
+        verbs = finite_verbs(chunks)
+        subject = subject_of(chunks, verbs, 0, Topic("", (), person=False))
+        if subject is not None:
+            phrase = chunks[subject.first].np
+            unknown = phrase is None or phrase.tag == "pronoun" or phrase.opener in _POINTING or subject.prefix
+            return "" if unknown else subject.label
+        heading = bare.strip().lstrip("# ")
+        if verbs or len(heading) > _LONGEST_HEADING:
+            return ""
+        if is_name(heading):
+            return heading
+    return ""
 
 
 def _facts(sentence: str, topic: Topic, titles: re.Pattern[str] | None, first: bool) -> Iterator[Fact]:

@@ -156,3 +156,28 @@ def test_a_long_list_is_looked_through_for_verbs_once(monkeypatch: pytest.Monkey
     monkeypatch.setattr(subjects, "_heads", lambda chunks, at, start: looks.append(at) or heads(chunks, at, start))
     read("alpha; beta; " * 200)
     assert len(looks) <= 400
+
+
+class TestATitleThatIsTheNameOfAFile:
+    """Says nothing of what its text is about: the first sentence does, or a heading."""
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "Velmora builds sonars. It was founded by Bo Day.",
+            "# Velmora\n\nIt was founded by Bo Day.",
+            "Velmora\n\nThe company was founded by Bo Day.",
+        ],
+    )
+    def test_is_not_what_pronouns_stand_for(self, text: str) -> None:
+        triples = OfflineExtractor().extract([from_file(text)]).triples
+        assert str(triples[-1]) == "(S> Velmora | P> was founded by | O> Bo Day)"
+
+    @pytest.mark.parametrize("text", ["It was founded by Bo Day.", "This file says: It was founded by Bo Day."])
+    def test_leaves_a_pronoun_without_a_fact_where_nothing_else_is_named(self, text: str) -> None:
+        subjects = {triple.subject for triple in OfflineExtractor().extract([from_file(text)]).triples}
+        assert subjects.isdisjoint({"company", "It"})
+
+
+def from_file(text: str) -> Passage:
+    return Passage("p", text, "company", metadata={"file": "docs/company.txt"})

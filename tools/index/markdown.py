@@ -33,7 +33,7 @@ def front_matter(text: str) -> tuple[dict[str, Any], str]:
 
 
 def _from_yaml(block: str) -> dict[str, Any] | None:
-    import yaml  # comes with langchain-core
+    import yaml  # langchain-core requires it
 
     if len(block) > _LONGEST_FRONT:
         return None

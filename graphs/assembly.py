@@ -12,10 +12,10 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import StateGraph
-from langgraph.graph.state import CompiledStateGraph
 
 from ras_agent.budget import Limits
 from ras_agent.errors import UnknownName
+from ras_agent.graphs.agent import Agent as Agent
 from ras_agent.graphs.node import Body, Node
 from ras_agent.graphs.records import Records
 from ras_agent.graphs.state import Inputs, Outputs, State
@@ -35,8 +35,6 @@ AnyAnswerer = Answerer | AnyModel | None
 AnyRetriever = Retriever | BaseRetriever | str | None
 AnyIndex = PassageIndex | str | Path | Sequence[Passage] | None
 AnyCheckpointer = BaseCheckpointSaver[Any] | bool | None
-
-Agent = CompiledStateGraph[State, Limits, Inputs, Outputs]
 
 DEFAULT_LIMITS = Limits()
 # The limits end a run; LangGraph's own must not end it first, however large max_hops is.
@@ -122,7 +120,7 @@ class AgentGraph(StateGraph[State, Limits, Inputs, Outputs]):
 
     def agent(self, name: str, checkpointer: AnyCheckpointer = None) -> Agent:
         """Return the graph, ready to run."""
-        return self.compile(checkpointer, name=name).with_config(recursion_limit=_RECURSION_LIMIT)
+        return Agent.of(self.compile(checkpointer, name=name)).with_config(recursion_limit=_RECURSION_LIMIT)
 
     def _bounds(self, given: Limits | None) -> Limits:
         return self._preset.limits(given or self._limits)

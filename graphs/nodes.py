@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from ras_agent.budget import Limits, current_ledger
 from ras_agent.events import Answered, GraphDelta, Hits, Triples, emit, streaming
+from ras_agent.graphs.conversation import answered_messages
 from ras_agent.graphs.node import Ask, Body, Work, recorded
 from ras_agent.graphs.records import Records
 from ras_agent.graphs.state import Beginning, State, Update
@@ -182,6 +183,7 @@ def answer(answerer: Answerer) -> Body:
             "grounded": grounded,
             "confidence": finite(reply.confidence),
             "failures": failures,
+            "messages": answered_messages(state.get("messages", ()), state["question"], reply, grounded=grounded),
         }
 
     return body

@@ -1,4 +1,4 @@
-"""The state of a run: plain JSON under a few keys, each passage's text once.
+"""The state of a run: plain JSON under a few keys, each passage's text once; the conversation as LangChain messages.
 
 What grows grows through reducers, so that a node returns only what it adds. An update of None empties it: that is how
 `begin` makes a thread ready for its next question.
@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
+from langchain_core.messages import AnyMessage, MessageLikeRepresentation
+from langgraph.graph.message import add_messages
 from langgraph.managed import RemainingSteps
 from typing_extensions import TypedDict  # typing's own will do for pydantic, which makes JSON schemas, from Python 3.12
 
@@ -28,9 +30,9 @@ def _first_wins(old: dict[str, Any], new: Mapping[str, Any] | None) -> dict[str,
 
 
 class Inputs(TypedDict, total=False):
-    """What a caller gives.
+    """What a caller gives: a question, or the messages of a conversation whose last one of the user asks it.
 
-    question: required.
+    messages: LangChain messages, or what LangChain makes them of: {"role": "user", "content": "..."}, ("user", "...").
     seed_passages: passages for the first hop, in place of its retrieval; after it the loop goes on as always.
     static_passages: the only passages; nothing is planned or retrieved (see static_iterations).
     static_iterations: hops over which static_passages are spread in order; 5 unless given, as in the RAS paper.
@@ -39,6 +41,7 @@ class Inputs(TypedDict, total=False):
     """
 
     question: str
+    messages: Sequence[MessageLikeRepresentation]
     seed_passages: Sequence[Passage | JSON | str] | None
     static_passages: Sequence[Passage | JSON | str] | None
     static_iterations: int | None
@@ -71,6 +74,9 @@ class Outputs(TypedDict):
     """Failure.to_dict()"""
     seconds: float
     """time spent inside nodes; a pause between them does not count"""
+    messages: Annotated[list[AnyMessage], add_messages]
+    """the conversation with its answer, an AIMessage whose additional_kwargs have `citations`; empty without `messages`
+    in the input or on the thread"""
 
 
 class Beginning(Inputs):

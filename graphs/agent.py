@@ -1,0 +1,53 @@
+"""The agent: a compiled LangGraph graph that looks at what it is asked before it runs.
+
+LangGraph drops input keys that a graph does not know, without a word, and remembers on a thread what was asked there
+before. So a misspelt key, or one with nothing asked, would be answered all the same. `Agent` refuses both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.runnables import RunnableConfig, ensure_config
+from langgraph.graph.state import CompiledStateGraph
+
+from ras_agent.budget import Limits
+from ras_agent.errors import UnknownName
+from ras_agent.graphs.conversation import with_question
+from ras_agent.graphs.state import Inputs, Outputs, State
+
+
+class Agent(CompiledStateGraph[State, Limits, Inputs, Outputs]):
+    """Is what `create_ras_agent` and its siblings return; LangGraph runs it as any compiled graph.
+
+    An unknown key of the input raises UnknownName. As a node of a bigger graph the agent is given that graph's whole
+    state: there it takes the keys that it knows, as LangGraph does.
+    """
+
+    @classmethod
+    def of(cls, graph: CompiledStateGraph[State, Limits, Inputs, Outputs]) -> Agent:
+        """Return the graph as an agent."""
+        return cls(**{name: value for name, value in vars(graph).items() if name != "__orig_class__"})
+
+    if not TYPE_CHECKING:  # the signatures, overloads among them, are LangGraph's; invoke and ainvoke come through here
+
+        def stream(self, input, config=None, **kwargs):
+            return super().stream(self._checked(input, config), config, **kwargs)
+
+        def astream(self, input, config=None, **kwargs):
+            return super().astream(self._checked(input, config), config, **kwargs)
+
+    def _checked(self, given: Any, config: RunnableConfig | None) -> Any:
+        """Return the input with the question that it asks.
+
+        None and a Command go on with a run that has begun, and pass as they are.
+        """
+        if not isinstance(given, Mapping):
+            return given
+        known = tuple(self.builder.schemas[self.builder.input_schema])
+        within_a_graph = ensure_config(config).get("configurable", {}).get("checkpoint_ns")
+        for key in () if within_a_graph else given:
+            if key not in known:
+                raise UnknownName("input key", key, known)
+        return with_question({key: given[key] for key in known if key in given})

@@ -1,0 +1,165 @@
+"""A conversation in messages: the agent alone, as a node of a bigger graph, and under a supervisor."""
+
+import json
+
+import pytest
+from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langgraph.graph import MessagesState, StateGraph
+from langgraph_supervisor import create_supervisor
+
+from ras_agent.checkpoints import open_checkpointer
+from ras_agent.errors import UnknownName
+
+OF_THE_SUPERVISOR = pytest.mark.filterwarnings("ignore:create_react_agent has been moved")
+THREAD = {"configurable": {"thread_id": "1"}}
+
+
+class Supervisor(GenericFakeChatModel):
+    """A chat model that calls tools as its script has it."""
+
+    def bind_tools(self, tools, **kwargs):
+        return self
+
+
+@pytest.fixture
+def enough(fakes):
+    return fakes.SUFFICIENT
+
+
+def supervisor(*replies):
+    return Supervisor(messages=iter(replies))
+
+
+HANDED_OVER = AIMessage("", tool_calls=[{"name": "transfer_to_ras", "args": {}, "id": "call-1"}])
+
+
+@pytest.mark.parametrize(
+    "message", [HumanMessage("Who?"), ("user", "Who?"), {"role": "user", "content": "Who?"}, "Who?"]
+)
+def test_the_last_message_of_the_user_asks_the_question(ras, enough, message):
+    out = ras("q", enough).invoke({"messages": [message]})
+    assert (out["question"], out["steps"][0]["subquery"]) == ("Who?", "Who?")
+    asked, answered = out["messages"]
+    assert (asked.type, asked.text) == ("human", "Who?")
+    assert (type(answered), answered.text) == (AIMessage, out["answer"]) == (AIMessage, "2 facts, 2 passages")
+
+
+def test_the_answer_carries_its_citations_as_plain_json(ras, enough):
+    out = ras("q", enough).invoke({"messages": [("user", "Who?")]})
+    data = out["messages"][-1].additional_kwargs
+    assert data == {"citations": out["citations"], "abstained": False, "grounded": True}
+    assert json.loads(json.dumps(data)) == data
+    assert data["citations"][0]["passage_id"] == "Who? A"
+
+
+async def test_an_asynchronous_run_takes_messages_too(ras, enough):
+    out = await ras("q", enough).ainvoke({"messages": [("user", "Who?")]})
+    assert [message.text for message in out["messages"]] == ["Who?", "2 facts, 2 passages"]
+
+
+def test_instructions_and_calls_of_tools_among_the_messages_ask_nothing(ras, enough):
+    call = AIMessage("", tool_calls=[{"name": "look", "args": {}, "id": "1"}])
+    messages = [SystemMessage("Be brief."), HumanMessage("Who?"), call, ToolMessage("Done", tool_call_id="1")]
+    out = ras("q", enough).invoke({"messages": messages})
+    assert out["question"] == "Who?"
+    assert [message.type for message in out["messages"]] == ["system", "human", "ai", "tool", "ai"]
+
+
+def test_a_message_in_parts_asks_with_its_text(ras, enough):
+    parts = [{"type": "text", "text": "Who?"}, {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}}]
+    assert ras("q", enough).invoke({"messages": [HumanMessage(parts)]})["question"] == "Who?"
+
+
+def test_a_question_after_messages_is_asked_after_them(ras, enough):
+    out = ras("q", enough).invoke({"question": "Where?", "messages": [("user", "Who?"), ("ai", "Ann.")]})
+    assert [message.text for message in out["messages"]] == ["Who?", "Ann.", "Where?", "2 facts, 2 passages"]
+
+
+def test_a_question_alone_is_answered_in_plain_json(ras, enough):
+    assert ras("q", enough).invoke({"question": "Who?"})["messages"] == []
+
+
+@pytest.mark.parametrize("messages", [[], [("ai", "Hello.")], [("user", " ")]])
+def test_messages_that_ask_nothing_are_refused(ras, messages):
+    with pytest.raises(ValueError, match=r"question|text to answer|none of the user"):
+        ras("q").invoke({"messages": messages})
+
+
+def test_what_is_no_message_is_refused(ras):
+    with pytest.raises(ValueError, match="cannot be read as LangChain messages"):
+        ras("q").invoke({"messages": [{"said": "Who?"}]})
+
+
+@pytest.mark.parametrize("method", ["invoke", "stream", "batch"])
+def test_an_unknown_key_of_the_input_is_an_error_that_names_the_known_ones(ras, method):
+    given = {"question": "Who?", "chat_history": []}
+    with pytest.raises(UnknownName, match=r"unknown input key 'chat_history'; known: .*messages, question, seed_"):
+        list(getattr(ras("q"), method)([given] if method == "batch" else given))
+
+
+async def test_an_unknown_key_is_an_error_of_an_asynchronous_run_too(ras):
+    with pytest.raises(UnknownName, match="unknown input key 'query'"):
+        await ras("q").ainvoke({"query": "Who?"})
+
+
+def test_halves_of_characters_in_messages_are_replaced(ras, enough, tmp_path):
+    with open_checkpointer(f"sqlite:{tmp_path / 'file'}") as checkpointer:
+        agent = ras("q", enough, checkpointer=checkpointer)
+        out = agent.invoke({"messages": [("user", "Who\ud800?")]}, THREAD)
+    assert (out["question"], out["messages"][0].text) == ("Who\ufffd?", "Who\ufffd?")
+
+
+def test_a_thread_keeps_its_conversation(ras, enough, tmp_path):
+    with open_checkpointer(f"sqlite:{tmp_path / 'file'}") as checkpointer:
+        agent = ras("q", enough, checkpointer=checkpointer)
+        agent.invoke({"messages": [("user", "Who?")]}, THREAD)
+        out = agent.invoke({"messages": [("user", "Where?")]}, THREAD)
+        assert out["question"] == "Where?"
+        out = agent.invoke({"question": "When?"}, THREAD)
+    said = ["Who?", "2 facts, 2 passages", "Where?", "2 facts, 2 passages", "When?", "2 facts, 2 passages"]
+    assert [message.text for message in out["messages"]] == said
+
+
+def test_a_thread_does_not_answer_its_last_question_again(ras, enough):
+    with open_checkpointer("memory") as checkpointer:
+        agent = ras("q", enough, checkpointer=checkpointer)
+        agent.invoke({"question": "Who?"}, THREAD)
+        with pytest.raises(ValueError, match="a question that is not blank"):
+            agent.invoke({"seed_passages": ["A seed."]}, THREAD)
+
+
+def test_the_agent_is_a_node_of_a_graph_of_messages(ras, enough):
+    graph = StateGraph(MessagesState).add_node("research", ras("q", enough)).set_entry_point("research").compile()
+    out = graph.invoke({"messages": [("user", "Who?")]})
+    assert [(message.type, message.text) for message in out["messages"]] == [
+        ("human", "Who?"),
+        ("ai", "2 facts, 2 passages"),
+    ]
+    assert out["messages"][-1].additional_kwargs["citations"]
+
+
+def test_a_bigger_graph_may_have_keys_that_the_agent_does_not_know(ras, enough):
+    class Mine(MessagesState):
+        team: str
+
+    graph = StateGraph(Mine).add_node("research", ras("q", enough)).set_entry_point("research").compile()
+    assert graph.invoke({"messages": [("user", "Who?")], "team": "x"})["team"] == "x"
+
+
+@OF_THE_SUPERVISOR
+async def test_a_supervisor_hands_over_to_the_agent(ras, enough):
+    model = supervisor(HANDED_OVER, AIMessage("It is Ann."))
+    app = create_supervisor([ras("q", enough)], model=model).compile()
+    out = await app.ainvoke({"messages": [("user", "Who?")]})
+    said = [message.text for message in out["messages"] if message.type != "tool"]
+    assert said == ["Who?", "", "2 facts, 2 passages", "Transferring back to supervisor", "It is Ann."]
+
+
+@OF_THE_SUPERVISOR
+def test_a_supervisor_reads_the_whole_conversation(ras, enough):
+    model = supervisor(HANDED_OVER, AIMessage("It is Ann."))
+    app = create_supervisor([ras("q", enough)], model=model, output_mode="full_history").compile()
+    out = app.invoke({"messages": [("user", "Who?")]})
+    assert [message.text for message in out["messages"]].count("2 facts, 2 passages") == 1
+    assert [message.text for message in out["messages"]].count("Who?") == 1

@@ -52,12 +52,14 @@ DEFAULT_CHUNKING = Chunking()
 def passages_of(document: Document, chunking: Chunking = DEFAULT_CHUNKING) -> Iterator[Passage]:
     """Yield the document's passages. A document that fits in one passage gives it its own id and its whole text.
 
-    Other passages are called `document#number-hash`: the same text always gets the same ids, another text others. Facts
-    that the document states go to the passages that they are about.
+    One of several pages has a passage a page at least. Other passages are called `document#number-hash`: the same text
+    always gets the same ids, another text others. Facts that the document states go to the passages that they are
+    about.
     """
     text = document.text
-    whole = len(text) <= chunking.size or (document.record and not chunking.cut_records)
-    spans = [(0, len(text))] if whole else chunk_spans(text, chunking)
+    one_page = len(set(document.pages)) <= 1
+    whole = (len(text) <= chunking.size and one_page) or (document.record and not chunking.cut_records)
+    spans = [(0, len(text))] if whole else _spans_of_pages(document, chunking)
     if len(spans) == 1:
         yield _passage(document, spans[0], document.id, document.metadata)
         return
@@ -65,6 +67,16 @@ def passages_of(document: Document, chunking: Chunking = DEFAULT_CHUNKING) -> It
     for number, (start, end) in enumerate(spans, start=1):
         digest = hashlib.blake2b(text[start:end].encode(), digest_size=4).hexdigest()
         yield _passage(document, (start, end), f"{document.id}#{number}-{digest}", metadata[number - 1])
+
+
+def _spans_of_pages(document: Document, chunking: Chunking) -> list[Span]:
+    """Return the spans of a document; none is on two pages, so that each can be cited by its own."""
+    text, starts = document.text, document.pages or (0,)
+    return [
+        (begin + start, begin + end)
+        for begin, after in zip(starts, (*starts[1:], len(text)), strict=True)
+        for start, end in chunk_spans(text[begin:after], chunking)
+    ]
 
 
 def piece_number(passage: Passage) -> int:

@@ -7,12 +7,13 @@ import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any
 
 from ras_agent.errors import MissingExtra
 from ras_agent.text.titles import file_title
+from ras_agent.tools.index.line_ends import joined_words
 from ras_agent.tools.index.markdown import first_heading, front_matter
 from ras_agent.tools.index.text_files import NotText, OnRead, name_of, not_unicode, parse_line, read_lines, read_text
 
@@ -116,28 +117,25 @@ def _load_pdf(path: Path, label: str, fields: Fields, on_read: OnRead) -> Iterat
     except ImportError as error:
         raise MissingExtra("reading PDF files", "pdf") from error
     logging.getLogger("pypdf").setLevel(logging.ERROR)  # it warns about every oddity of a file it can read
-    text, pages, blank = "", [], []
     try:
         reader = PdfReader(path)
         title = str((reader.metadata and reader.metadata.title) or "").strip() or file_title(label)
-        for number, page in enumerate(reader.pages, start=1):
-            pages.append(len(text))
-            words = page.extract_text().strip()
-            text += f"{words}\n" if words else ""
-            if not words:
-                blank.append(number)
+        pages = joined_words([page.extract_text().strip() for page in reader.pages])
     except Exception as error:  # damaged files make pypdf raise nearly anything, RecursionError included
         yield Skipped(label, f"not a readable PDF: {type(error).__name__}: {error}"[:300])
         return
     on_read(path.stat().st_size)
+    text = "".join(f"{page}\n" for page in pages if page)
     if reason := not_unicode(text):
         yield Skipped(label, reason)
     elif not text:
         yield Skipped(label, "no text on any page; a scan needs OCR first")
     else:
-        for number in blank:
-            yield Skipped(f"{label} page {number}", "no text on this page", error=False)
-        yield Document(label, text, title, place=label, pages=tuple(pages))
+        for number, page in enumerate(pages, start=1):
+            if not page:
+                yield Skipped(f"{label} page {number}", "no text on this page", error=False)
+        starts = accumulate((len(page) + 1 if page else 0 for page in pages[:-1]), initial=0)
+        yield Document(label, text, title, place=label, pages=tuple(starts))
 
 
 def _load_jsonl(path: Path, label: str, fields: Fields, on_read: OnRead) -> Iterator[Document | Skipped]:

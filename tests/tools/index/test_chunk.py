@@ -76,10 +76,11 @@ def test_a_record_with_an_id_stays_whole_unless_records_are_cut() -> None:
     assert [passage.document_id for passage in passages_of(record, Chunking(50, 0, cut_records=True))] == ["d", "d"]
 
 
-def test_chunks_of_a_paged_document_say_on_which_page_they_begin() -> None:
-    document = Document("d", "First page. More of it. Second page.", pages=(0, 24))
-    pages = [passage.metadata["page"] for passage in passages_of(document, Chunking(12, 0))]
-    assert pages == [1, 1, 2]
+def test_no_passage_is_on_two_pages_and_each_says_on_which_it_is() -> None:
+    document = Document("d", "One. More of it.\nThree, the blank second left out.\n", pages=(0, 17, 17))
+    found = [(passage.text, passage.page) for passage in passages_of(document, Chunking(1000, 200))]
+    assert found == [("One. More of it.", 1), ("Three, the blank second left out.", 3)]
+    assert [passage.page for passage in passages_of(document, Chunking(14, 0))] == [1, 1, 3, 3, 3]
 
 
 @pytest.mark.parametrize(("size", "overlap"), [(0, 0), (100, 100), (100, -1)])

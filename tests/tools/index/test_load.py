@@ -265,6 +265,12 @@ class TestPDF:
         assert isinstance(document, Document)
         assert (document.text, document.title, document.pages) == ("First page.\nSecond page.\n", "Old phone", (0, 12))
 
+    def test_a_word_that_a_line_end_divides_is_joined(self, write: Write) -> None:
+        pytest.importorskip("pypdf")
+        (document,) = load(write("a.pdf", pdf("Made in Mitten-) Tj 0 -12 Td (au by hand.")))
+        assert isinstance(document, Document)
+        assert document.text == "Made in Mittenau by hand.\n"
+
     def test_a_page_without_text_is_reported(self, write: Write) -> None:
         pytest.importorskip("pypdf")
         assert skipped(write("a.pdf", pdf("Text.", ""))) == ["a.pdf page 2: no text on this page"]

@@ -140,7 +140,7 @@ def merge(*, thinking: bool = False) -> Body:
         )
         if streaming():  # counting entities and conflicts costs as much as the merge
             added = tuple(graph.by_id[name] for name in new)
-            emit(GraphDelta(hop, added, len(graph), len(graph.entities), len(graph.conflicts)))
+            emit(GraphDelta(hop, added, len(graph), len(graph.entities), len(graph.conflicts), new))
         changed = {} if graph is before else {"graph": records.dump_graph(graph)}
         return {**changed, "steps": [records.dump(step)]}
 

@@ -56,7 +56,7 @@ class FlagError(SettingsError):
 
 
 class TraceError(RasError, ValueError):
-    """Raised when a saved trace cannot be read; the message names the place in it."""
+    """Raised when a saved trace, or the JSON of an event, cannot be read; the message names the place in it."""
 
 
 class ModelCallError(RasError, RuntimeError):

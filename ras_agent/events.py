@@ -1,82 +1,141 @@
 """Typed events of a running agent.
 
 `for event in agent.stream(inputs, stream_mode="custom")` yields these; the command line's trace is drawn from them.
+
+An event's JSON has its fields, `type` first: `to_dict` writes it, `event_from_dict` reads it. LangGraph Server, which
+turns records into JSON by their fields, sends the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from ras_agent.records import Answer, Failure, Hit, Plan, Triple
+from ras_agent.errors import TraceError
+from ras_agent.records import JSON, Answer, Failure, Hit, Plan, Triple
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+
+class _Event:
+    """Is what all events share: their JSON form."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> JSON:
+        """Return plain JSON: the fields, those of the records inside too, with `type` first."""
+        data: JSON = _plain(self)
+        return data
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
+    if isinstance(value, Mapping):
+        return {name: _plain(item) for name, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, tuple | list) else value
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class Planned(_Event):
     """The planner's decision before hop `hop`. thought: whether it is a sentence of a chain of thought.
 
     The sentence is the plan's sub-query, or, where it ends the loop, the plan's reason.
     """
 
+    type: Literal["planned"] = field(default="planned", kw_only=True)
     hop: int
     plan: Plan
     thought: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Hits:
+class Hits(_Event):
     """Passages found for a sub-query."""
 
+    type: Literal["hits"] = field(default="hits", kw_only=True)
     hop: int
     subquery: str
     hits: tuple[Hit, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Triples:
+class Triples(_Event):
     """Facts read in this hop's passages, before merging."""
 
+    type: Literal["triples"] = field(default="triples", kw_only=True)
     hop: int
     triples: tuple[Triple, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class GraphDelta:
-    """How a hop changed the question graph: its new facts, its size after the hop, its conflicts after the hop."""
+class GraphDelta(_Event):
+    """How a hop changed the question graph: its new facts, its size after the hop, its conflicts after the hop.
 
+    ids: those of the new facts, in the same order, by which steps and citations name them.
+    """
+
+    type: Literal["graph_delta"] = field(default="graph_delta", kw_only=True)
     hop: int
     added: tuple[Triple, ...]
     facts: int
     entities: int
     conflicts: int
+    ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerToken:
+class AnswerToken(_Event):
     """A piece of the answer's text as the model writes it."""
 
+    type: Literal["answer_token"] = field(default="answer_token", kw_only=True)
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class Answered(_Event):
     """The end of the run. grounded: whether the answer rests on evidence that was found."""
 
+    type: Literal["answered"] = field(default="answered", kw_only=True)
     answer: Answer
     stop_reason: str
     grounded: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(_Event):
     """Something went wrong; the run goes on."""
 
+    type: Literal["failed"] = field(default="failed", kw_only=True)
     failure: Failure
 
 
 Event = Planned | Hits | Triples | GraphDelta | AnswerToken | Answered | Failed
+
+
+def event_from_dict(data: Mapping[str, Any]) -> Event:
+    """Return the event that `to_dict` wrote, or that a server sent. Raises TraceError, which names what is wrong."""
+    from pydantic import ValidationError
+
+    try:
+        return _shape().validate_python(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise TraceError(f"an event's JSON: {f'{place}: ' if place else ''}{first['msg']}") from error
+
+
+@cache
+def _shape() -> TypeAdapter[Event]:
+    from pydantic import Field, TypeAdapter
+
+    return TypeAdapter(Annotated[Event, Field(discriminator="type")])
+
 
 _sink: ContextVar[Callable[[Event], None] | None] = ContextVar("ras_agent_events", default=None)
 

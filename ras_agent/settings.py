@@ -46,8 +46,11 @@ _ROLES = frozenset(("llm", "planner", "extractor", "answerer", "embedder", "weig
 _LOCAL_ROLES = frozenset(("offline", "minilm", "packaged"))
 _SECRET = ("key", "token", "secret", "password")
 
-Work = Literal["answer", "extract", "index"]
-"""What a command does. It takes the settings of its work: `ask` answers, `kg build` extracts, `index` indexes."""
+Work = Literal["answer", "extract", "index", "serve"]
+"""What a command does. It takes the settings of its work: `ask` answers, `kg build` extracts, `index` indexes.
+
+`serve` answers too: it takes the settings of both.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,7 @@ _CALLS = _Group("Model calls", ("answer", "extract"))
 _VECTORS = _Group("", ("index",))
 _PASSAGES = _Group("Cutting into passages", ("index",))
 _RECORDS = _Group("Fields of JSON Lines and tables", ("index",))
+_SERVER = _Group("Server", ("serve",))
 
 
 _Share = Annotated[float, Field(ge=0, le=1)]
@@ -164,6 +168,11 @@ class Settings(BaseModel):
     title_field: str = _RECORDS("title", "Key or column of the title.")
     id_field: str = _RECORDS("id", "Key or column of the id; '' numbers the records.")
 
+    host: str = _SERVER("127.0.0.1", "Address to listen at; one that other machines reach needs a token.")
+    port: Annotated[int, Field(ge=0, le=65535)] = _SERVER(8000, "Port to listen at; 0 takes a free one.")
+    checkpoint: str = _SERVER("memory", "Where threads are stored: memory, sqlite:FILE or postgres:CONNECTION.")
+    max_runs: PositiveInt = _SERVER(256, "Most questions at the same time; one more is refused with status 503.")
+
     @property
     def limits(self) -> Limits:
         """The limits of a run."""
@@ -211,6 +220,7 @@ def _setting(name: str, info: FieldInfo) -> Setting:
     about: Any = info.json_schema_extra or {}
     inner = _without_none(info.annotation)
     choices = tuple(map(str, get_args(inner))) if get_origin(inner) is Literal else ()
+    work: set[Work] = set(about.get("work", get_args(Work)))
     return Setting(
         name=name,
         type=str if choices else inner,
@@ -218,7 +228,7 @@ def _setting(name: str, info: FieldInfo) -> Setting:
         default=info.default,
         help=info.description or "",
         panel=about.get("panel", ""),
-        work=frozenset(about.get("work", get_args(Work))),
+        work=frozenset(work | {"serve"} if "answer" in work else work),
         flags=tuple(about.get("flags", ())),
     )
 

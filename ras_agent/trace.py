@@ -133,16 +133,20 @@ class Trace:
         }
 
     def to_json(self, indent: int | None = None) -> str:
-        """Return one JSON document, whatever the run holds.
+        """Return one JSON document, made by `json_document`."""
+        return json_document(self.to_dict(), indent)
 
-        What JSON cannot hold is replaced: a lone surrogate by U+FFFD, NaN by 0, an infinity by the largest number.
-        """
-        data = self.to_dict()
-        try:
-            text = json.dumps(data, ensure_ascii=False, allow_nan=False, indent=indent)
-        except ValueError:
-            text = json.dumps(_finite(data), ensure_ascii=False, indent=indent)
-        return _LONE_SURROGATE.sub("\ufffd", text)
+
+def json_document(data: JSON, indent: int | None = None) -> str:
+    """Return one JSON document, whatever the run holds that `data` comes from.
+
+    What JSON cannot hold is replaced: a lone surrogate by U+FFFD, NaN by 0, an infinity by the largest number.
+    """
+    try:
+        text = json.dumps(data, ensure_ascii=False, allow_nan=False, indent=indent)
+    except ValueError:
+        text = json.dumps(_finite(data), ensure_ascii=False, indent=indent)
+    return _LONE_SURROGATE.sub("\ufffd", text)
 
 
 def trace_schema() -> JSON:

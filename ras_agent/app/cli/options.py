@@ -46,6 +46,7 @@ class _SettingsOf:
 
 AnswerSettings = Annotated[Settings, _SettingsOf("answer")]
 ExtractSettings = Annotated[Settings, _SettingsOf("extract")]
+ServeSettings = Annotated[Settings, _SettingsOf("serve")]
 IndexSettings = Annotated[Settings, _SettingsOf("index")]
 GivenFlags = Annotated[frozenset[str], "given"]
 """Receives the names of the settings that were given as flags, for a command that has to know."""

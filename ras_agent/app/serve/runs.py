@@ -1,0 +1,85 @@
+"""One run of an agent for one request: its events as they come, its end, and its cancellation."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+
+from ras_agent.budget import Limits
+from ras_agent.calling import raise_if_cancelled
+from ras_agent.events import Event
+from ras_agent.graphs.assembly import Agent
+from ras_agent.graphs.state import Outputs
+from ras_agent.records import JSON
+
+# seconds without an event after which a client is shown that the server lives; proxies close silent connections
+_SILENCE = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """Says how a run ended. review: the value of the interrupt that waits for a decision, None if none does."""
+
+    outputs: JSON
+    review: JSON | None = None
+
+
+class Silence:
+    """Stands in a run's stream for a while without an event."""
+
+
+class Run:
+    """Runs an agent in a task of its own, which goes on at its own pace however slowly its events are read.
+
+    `cancel` ends it with the model call under way; what the thread's checkpoints hold then is where it is resumed.
+    """
+
+    def __init__(
+        self, agent: Agent, inputs: Any, config: RunnableConfig, limits: Limits, *, ended: Callable[[], None]
+    ) -> None:
+        self._news: asyncio.Queue[Event | None] = asyncio.Queue()
+        self._task = asyncio.create_task(self._run(agent, inputs, config, limits))
+        self._task.add_done_callback(lambda _: (self._news.put_nowait(None), ended()))
+
+    def cancel(self) -> None:
+        """End the run; nothing happens to one that has ended."""
+        self._task.cancel()
+
+    async def events(self) -> AsyncIterator[Event | Silence]:
+        """Yield the events of the run, and Silence where none came for a while."""
+        while True:
+            try:
+                async with asyncio.timeout(_SILENCE):
+                    event = await self._news.get()
+            except TimeoutError:
+                yield Silence()
+                continue
+            if event is None:
+                return
+            yield event
+
+    async def end(self) -> Ended:
+        """Wait for the end. Raises what the run raised, and CancelledError for one that was cancelled."""
+        return await self._task
+
+    async def _run(self, agent: Agent, inputs: Any, config: RunnableConfig, limits: Limits) -> Ended:
+        state: JSON = {}
+        review: JSON | None = None
+        stream: AsyncIterator[Any] = agent.astream(inputs, config, context=limits, stream_mode=["custom", "values"])
+        async for kind, payload in stream:
+            if kind == "custom":
+                self._news.put_nowait(payload)
+            else:
+                state = payload
+                review = next((one.value for one in payload.get("__interrupt__", ())), None)
+        raise_if_cancelled()
+        return Ended(outputs_of(state), review)
+
+
+def outputs_of(state: JSON) -> JSON:
+    """Return what a state holds of an agent's outputs."""
+    return {name: state[name] for name in Outputs.__annotations__ if name in state}

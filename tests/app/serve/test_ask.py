@@ -1,0 +1,62 @@
+"""POST /api/ask: a question over HTTP, as one document and as events."""
+
+import httpx
+
+from ras_agent.events import event_from_dict
+from ras_agent.graphs.state import Outputs
+from tests.app.serve.conftest import events_of
+
+QUESTION = "Who invented the telephone?"
+
+
+def test_the_server_says_that_it_is_there(client: httpx.Client) -> None:
+    assert client.get("/health").json()["status"] == "ok"
+
+
+def test_a_question_is_answered_with_the_agents_outputs_and_the_thread(client: httpx.Client) -> None:
+    out = client.post("/api/ask", json={"question": QUESTION}).json()
+    assert out["answer"] == "Alexander Graham Bell"
+    assert set(out) == {*Outputs.__annotations__, "thread"}
+
+
+def test_a_stream_tells_the_run_in_events_and_ends_with_the_same_outputs(client: httpx.Client) -> None:
+    response = client.post("/api/ask", json={"question": QUESTION, "stream": True})
+    assert response.headers["content-type"].startswith("text/event-stream")
+    *events, (last, out) = events_of(response.text)
+    assert [name for name, _ in events][:4] == ["planned", "hits", "triples", "graph_delta"]
+    assert [event_from_dict(data).type for _, data in events] == [name for name, _ in events]
+    assert (last, out["answer"]) == ("done", "Alexander Graham Bell")
+    assert set(out) == {*Outputs.__annotations__, "thread"}
+
+
+def test_a_conversation_is_asked_by_its_last_question(client: httpx.Client) -> None:
+    out = client.post("/api/ask", json={"messages": [{"role": "user", "content": QUESTION}]}).json()
+    assert out["answer"] == "Alexander Graham Bell"
+
+
+def test_a_request_lowers_limits_and_cannot_raise_them(client: httpx.Client) -> None:
+    out = client.post("/api/ask", json={"question": QUESTION, "limits": {"max_hops": 1, "k": 1000}}).json()
+    assert len(out["steps"]) == 1
+    assert len(out["steps"][0]["hits"]) == 5
+
+
+def test_what_is_wrong_with_a_request_is_said_in_one_shape(client: httpx.Client) -> None:
+    for body, message in (
+        ({}, "give question or messages, one of them"),
+        ({"question": "  "}, "the input needs a question that is not blank"),
+        ({"question": QUESTION, "limits": {"max_hops": 0}}, "limits.max_hops: Input should be greater than 0"),
+        ({"question": QUESTION, "thread": "../x"}, "thread: String should match pattern"),
+        ({"query": QUESTION}, "query: Extra inputs are not permitted"),
+    ):
+        response = client.post("/api/ask", json=body)
+        assert response.status_code == 422
+        assert message in response.json()["error"]["message"]
+
+
+def test_the_page_and_its_files_are_served_and_nothing_else_of_the_folder(client: httpx.Client) -> None:
+    page = client.get("/")
+    assert "<!doctype html>" in page.text
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+    assert client.get("/page/ask.js").headers["content-type"].startswith("text/javascript")
+    for path in ("/page/layout.py", "/page/..%2f..%2fevents.py", "/page/%2e%2e/settings.py"):
+        assert client.get(path).status_code == 404

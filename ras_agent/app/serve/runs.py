@@ -43,7 +43,7 @@ class Run:
     ) -> None:
         self._news: asyncio.Queue[Event | None] = asyncio.Queue()
         self._task = asyncio.create_task(self._run(agent, inputs, config, limits))
-        self._task.add_done_callback(lambda _: (self._news.put_nowait(None), ended()))
+        self._task.add_done_callback(lambda _: self._close(ended))
 
     def cancel(self) -> None:
         """End the run; nothing happens to one that has ended."""
@@ -65,6 +65,10 @@ class Run:
     async def end(self) -> Ended:
         """Wait for the end. Raises what the run raised, and CancelledError for one that was cancelled."""
         return await self._task
+
+    def _close(self, ended: Callable[[], None]) -> None:
+        self._news.put_nowait(None)
+        ended()
 
     async def _run(self, agent: Agent, inputs: Any, config: RunnableConfig, limits: Limits) -> Ended:
         state: JSON = {}

@@ -26,7 +26,7 @@ from ras_agent.eval.report.traces import packed_traces
 from ras_agent.eval.run.prices import Prices, model_tokens
 from ras_agent.eval.run.result import Result
 from ras_agent.marks import ACTIONS
-from ras_agent.page import filled, json_for_html, page_file, policy, trace_frame
+from ras_agent.page import filled, json_for_html, page_file, policy, trace_frame, trace_script
 from ras_agent.records import JSON
 
 
@@ -59,7 +59,7 @@ def report_html(
     called with how many are done, and of how many.
     """
     style, script = page_file("report.css"), page_file("report.js")
-    inner = (page_file("trace.js"), page_file("trace.css"))  # an inner page obeys the outer page's policy as well
+    inner = (trace_script(), page_file("trace.css"))  # an inner page obeys the outer page's policy as well
     packed = _packed(report.runs, workers, progress) if traces else {}
     slots = {
         "POLICY": policy([script, inner[0]], [style, inner[1]]),

@@ -1,7 +1,19 @@
 """Pages to look at: the page of a run, and what every self-contained page is made with."""
 
 from ras_agent.page.layout import placed
-from ras_agent.page.self_contained import filled, json_for_html, page_file, policy
-from ras_agent.page.trace_page import trace_data, trace_frame, trace_html
+from ras_agent.page.self_contained import filled, json_for_html, page_file, page_script, policy
+from ras_agent.page.trace_page import picture, trace_data, trace_frame, trace_html, trace_script
 
-__all__ = ["filled", "json_for_html", "page_file", "placed", "policy", "trace_data", "trace_frame", "trace_html"]
+__all__ = [
+    "filled",
+    "json_for_html",
+    "page_file",
+    "page_script",
+    "picture",
+    "placed",
+    "policy",
+    "trace_data",
+    "trace_frame",
+    "trace_html",
+    "trace_script",
+]

@@ -27,6 +27,13 @@ def page_file(name: str) -> str:
     return files("ras_agent.page").joinpath(name).read_text(encoding="utf-8")
 
 
+@cache
+def page_script(*names: str) -> str:
+    """Return the scripts in ras_agent/page of these names as one, whose variables no other script sees."""
+    parts = (page_file(f"{name}.js") for name in names)
+    return "".join(['"use strict";\n(() => {\n', *parts, "})();\n"])
+
+
 def json_for_html(data: Any) -> str:
     """Return `data` as ASCII JSON that may be put inside any element."""
     return json.dumps(data, separators=(",", ":")).translate(_TO_ESCAPE)

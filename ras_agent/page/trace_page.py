@@ -9,13 +9,17 @@ import html
 import json
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from types import MappingProxyType
 
 from ras_agent.marks import ACTIONS
+from ras_agent.page.chain import Link, chain_of, joins_of
 from ras_agent.page.layout import placed
-from ras_agent.page.self_contained import filled, json_for_html, page_file, policy
+from ras_agent.page.self_contained import filled, json_for_html, page_file, page_script, policy
+from ras_agent.page.sources import source_files
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.merge import first_hop
-from ras_agent.records import JSON
+from ras_agent.records import JSON, Citation
 from ras_agent.text.canonical import canonical_key
 from ras_agent.trace import Trace
 
@@ -30,42 +34,58 @@ _LINE_HEIGHT = 17.0
 _DOT = 12.0
 
 
-def trace_html(trace: Trace) -> str:
-    """Return the page of a run: one file that loads nothing. It is ASCII except for its frame."""
+def trace_html(trace: Trace, folder: Path | None = None) -> str:
+    """Return the page of a run: one file that loads nothing. It is ASCII except for its frame.
+
+    folder: where the page is going to be. Evidence links to those of its source files that are there or in the working
+    folder.
+    """
     title = " ".join(trace.question.split())[:120]
-    return trace_frame(title, trace_data(trace))
+    return trace_frame(title, trace_data(trace, {} if folder is None else source_files(trace.passages, folder)))
 
 
-def trace_data(trace: Trace) -> str:
-    """Return what the page draws, as JSON that may be put into HTML: {"trace", "picture", "marks": {action: mark}}."""
+def trace_data(trace: Trace, files: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Return what the page draws, as JSON that may be put into HTML.
+
+    It is {"trace", "picture", "marks": {action: mark}, "files": {document id: link}}; see `picture`, `source_files`.
+    """
     marks = {action: str(mark) for action, mark in ACTIONS.items()}
-    return json_for_html({"trace": json.loads(trace.to_json()), "picture": _picture(trace), "marks": marks})
+    drawn = picture(trace.graph, trace.question, trace.answer, trace.citations)
+    drawn["hops"] = max([drawn["hops"], *(step.hop for step in trace.steps)])
+    data = {"trace": json.loads(trace.to_json()), "picture": drawn, "marks": marks, "files": dict(files)}
+    return json_for_html(data)
 
 
 def trace_frame(title: str, data: str = "@@DATA@@") -> str:
     """Return the page around its data; without `data`, a frame that says @@DATA@@ where `trace_data` belongs."""
-    style, script = page_file("trace.css"), page_file("trace.js")
+    style, script = page_file("trace.css"), trace_script()
     slots = {"POLICY": policy([script], [style]), "STYLE": style, "SCRIPT": script}
     return filled(page_file("trace.html"), {**slots, "TITLE": html.escape(title), "DATA": data})
 
 
-def _picture(trace: Trace) -> JSON:
+def trace_script() -> str:
+    """Return the script of the page."""
+    return page_script("elements", "drawing", "story", "trace")
+
+
+def picture(graph: QuestionGraph, question: str, answer: str, citations: Iterable[Citation]) -> JSON:
     """Return nodes and edges with their places, in pixels at scale 1, for the page's script.
 
     Entities are named by index, facts by id. `shown`: whether a label is drawn at every scale. An edge bends through
-    its (x, y). `left_out`: the number of facts that are not drawn.
+    its (x, y). `left_out`: the number of facts that are not drawn. `joins`: pairs of cited entities that are one thing
+    under two names. `chain`: the links that lead from the question to the answer.
     """
     cited: dict[str, list[int]] = {}
-    for citation in trace.citations:
+    for citation in citations:
         for name in citation.triple_ids:
             cited.setdefault(name, []).append(citation.number)
-    whole = trace.graph
-    graph = whole.bounded(_MOST, trace.question, cited) if len(whole) > _MOST else whole
+    whole = graph
+    graph = whole.bounded(_MOST, question, cited) if len(whole) > _MOST else whole
     disputed = {fact.id for group in graph.conflicts for fact in group}
     crowded = len(graph) > _CROWD
     index = {key: number for number, key in enumerate(graph.entities)}
 
-    roles = {key: _role(key, trace) for key in index}
+    roles = {key: _role(key, question, answer) for key in index}
     labelled = set(index) if not crowded else _labelled(graph, roles, cited)
     nodes: list[JSON] = []
     for key, entity in graph.entities.items():
@@ -84,16 +104,41 @@ def _picture(trace: Trace) -> JSON:
             | {"text": text, "hop": first_hop(fact), "conflict": name in disputed, "cited": cited.get(name, [])}
             | {"shown": not crowded or name in cited}
         )
-    _place(nodes, edges)
-    hops = max([0, *(step.hop for step in trace.steps), *(edge["hop"] for edge in edges)])
+    joins, chain = _told(nodes, edges, answer)
+    _place(nodes, edges, joins)
     left_out = len(whole) - len(graph)
-    return {"nodes": nodes, "edges": edges, "hops": hops, "crowded": crowded, "left_out": left_out}
+    return {
+        "nodes": nodes,
+        "edges": edges,
+        "joins": joins,
+        "chain": [{"from": link.start, "to": link.end, "fact": link.fact, "cited": link.citation} for link in chain],
+        "hops": max([0, *(edge["hop"] for edge in edges)]),
+        "crowded": crowded,
+        "left_out": left_out,
+    }
 
 
-def _place(nodes: list[JSON], edges: list[JSON]) -> None:
+def _told(nodes: list[JSON], edges: list[JSON], answer: str) -> tuple[list[tuple[int, int]], list[Link]]:
+    """Return the cited entities that are one thing under two names, and the chain from the question to the answer.
+
+    An answer in whole sentences is no entity: it answers with the cited entities that it names.
+    """
+    facts = [Link(edge["from"], edge["to"], edge["id"], edge["cited"][0]) for edge in edges if edge["cited"]]
+    cited = dict.fromkeys(end for link in facts for end in (link.start, link.end))
+    answers = [number for number, node in enumerate(nodes) if node["role"] == "answer"]
+    labels = {number: nodes[number]["label"] for number in [*cited, *answers]}
+    joins = joins_of(labels)
+    if not answers:
+        text = f" {canonical_key(answer)} "
+        answers = [end for end in cited if not nodes[end]["role"] and f" {nodes[end]['key']} " in text]
+    asked = [number for number, node in enumerate(nodes) if node["role"] == "asked"]
+    return joins, chain_of(facts, joins, asked, answers)
+
+
+def _place(nodes: list[JSON], edges: list[JSON], joins: Iterable[tuple[int, int]]) -> None:
     """Set x and y of nodes and edges. Each label is a box of its own, linked to both ends of its edge."""
     sizes = [(node["w"], node["h"]) for node in nodes]
-    links = []
+    links = list(joins)
     for edge in edges:
         if edge["shown"]:
             links += [(edge["from"], len(sizes)), (len(sizes), edge["to"])]
@@ -131,11 +176,11 @@ def _labelled(graph: QuestionGraph, roles: Mapping[str, str], cited: Collection[
     return matter
 
 
-def _role(key: str, trace: Trace) -> str:
+def _role(key: str, question: str, answer: str) -> str:
     """Return "answer", "asked" for an entity that the question names, or ""."""
-    if key == canonical_key(trace.answer):
+    if key == canonical_key(answer):
         return "answer"
-    return "asked" if f" {key} " in f" {canonical_key(trace.question)} " else ""
+    return "asked" if f" {key} " in f" {canonical_key(question)} " else ""
 
 
 def _wrapped(label: str) -> list[str]:

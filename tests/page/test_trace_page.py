@@ -135,11 +135,11 @@ class TestShows:
 
     def test_the_steps(self, page: Browser) -> None:
         steps = text(page, "#steps")
-        assert "Who invented it? Telephone 2.5 1 fact read, 1 new" in steps
+        assert "Who invented it? Telephone score 2.5 1 fact read in these passages; it is new." in steps
         assert "[SUFFICIENT]" in steps
 
     def test_why_a_passage_was_found_is_drawn_as_chains_of_facts(self, page: Browser) -> None:
-        assert text(page, "#steps .why summary") == "Bell 2.25"
+        assert text(page, "#steps .why summary") == "Bell score 2.25"
         chains = page.ask("[...document.querySelectorAll('#steps .chain')].map((chain) => chain.innerText)")
         assert "</script>" in chains[0]
         assert "".join(chains[1].split()) == "0.5Edinburgh←wasborninBell←waspatentedbyTelephone"
@@ -179,7 +179,7 @@ class TestGrows:
     def test_the_first_hop_shows_only_its_facts(self, page: Browser) -> None:
         click(page, "[data-hop='1']")
         assert shown_facts(page) == {TELEPHONE}
-        assert text(page, "#caption") == "Hop 1 Who invented it? 1 new fact, 1 in all"
+        assert text(page, "#caption") == "Hop 1 Who invented it? 1 fact added, 1 in the graph"
 
     def test_the_start_shows_none(self, page: Browser) -> None:
         click(page, "[data-hop='0']")

@@ -183,27 +183,27 @@ def show(
 # ---- a trace in a file, in the form that the file's name asks for
 
 
-def _html(trace: Trace) -> str:
+def _html(trace: Trace, path: Path) -> str:
     from ras_agent.page import trace_html
 
-    return trace_html(trace)
+    return trace_html(trace, path.parent)
 
 
-def _graphml(trace: Trace) -> str:
+def _graphml(trace: Trace, _: Path) -> str:
     from ras_agent.question_graph import to_graphml
 
     return to_graphml(trace.graph)
 
 
-def _mermaid(trace: Trace) -> str:
+def _mermaid(trace: Trace, _: Path) -> str:
     from ras_agent.question_graph import to_mermaid
 
     return to_mermaid(trace.graph)
 
 
-_FORMS: dict[str, Callable[[Trace], str]] = {
+_FORMS: dict[str, Callable[[Trace, Path], str]] = {
     ".html": _html,
-    ".json": lambda trace: trace.to_json(indent=2) + "\n",
+    ".json": lambda trace, _: trace.to_json(indent=2) + "\n",
     ".graphml": _graphml,
     ".mmd": _mermaid,
 }
@@ -227,7 +227,7 @@ def _save_trace(trace: Trace, paths: Sequence[Path]) -> None:
     errors: list[OSError] = []
     for path in paths:
         try:
-            path.write_text(_FORMS[path.suffix.lower()](trace), encoding="utf-8")
+            path.write_text(_FORMS[path.suffix.lower()](trace, path), encoding="utf-8")
         except OSError as error:
             errors.append(error)
     if errors:

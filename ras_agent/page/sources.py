@@ -1,0 +1,41 @@
+"""Finds the files that passages were read from, so that a page beside them can link to them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from urllib.parse import quote
+
+from ras_agent.records import Passage
+
+_PLACES = ("path", "file", "source")
+"""Keys of a passage's metadata that may hold the path of its file, before the document's id"""
+
+
+def source_files(passages: Mapping[str, Passage], folder: Path) -> dict[str, str]:
+    """Return a relative link from `folder` to the file of each document, by document id, where there is such a file.
+
+    A path is looked for in `folder`, then in the working folder.
+    """
+    found = {}
+    for passage in passages.values():
+        if passage.document_id not in found and (link := _link(passage, folder)):
+            found[passage.document_id] = link
+    return found
+
+
+def _link(passage: Passage, folder: Path) -> str:
+    named = [*(passage.metadata.get(key) for key in _PLACES), passage.document_id]
+    for name in named:
+        # a name without an ending may be any folder or a program; none of these is a document
+        if not isinstance(name, str) or not PurePosixPath(name).suffix or "\0" in name or len(name) > 1000:
+            continue
+        for base in (folder, Path()):
+            try:
+                path = (base / name).resolve()
+                if path.is_file():
+                    return quote(Path(os.path.relpath(path, folder.resolve())).as_posix())
+            except (OSError, ValueError):  # a name that no file can have; on Windows, a path on another drive
+                continue
+    return ""

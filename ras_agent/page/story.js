@@ -1,0 +1,226 @@
+/**
+ * What a run says in words: its evidence in the order of the answer's chain, its steps, its facts.
+ *
+ * run: {trace, picture, facts: Map of id to fact, files, marks}. on: {show({fact}|{node}), chain(ids, row), hop(n),
+ * close()}, called when the reader chooses something.
+ */
+function storyOf(run, on) {
+  const { trace, picture, facts, files, marks } = run;
+  const edges = new Map(picture.edges.map((edge) => [edge.id, edge]));
+  const sentence = (fact) => `${fact.subject} ${fact.predicate} ${fact.object}`;
+  const titleOf = (citation) => citation.title || citation.passage_id;
+  const hopOf = (id) => edges.get(id)?.hop ?? 0;
+
+  // ---- facts and entities
+
+  const heading = (text) =>
+    make("div", { class: "title" }, make("h3", { tabindex: -1 }, text), make("button", { type: "button", "aria-label": "Close", title: "Close (Esc)", click: () => on.close() }, "✕"));
+
+  const factWords = (fact) => [`${fact.subject} `, make("i", {}, fact.predicate), ` ${fact.object}`];
+
+  const factButton = (id) => {
+    const edge = edges.get(id);
+    return make("li", { hop: edge.hop }, make("button", { type: "button", "data-show": id, click: () => on.show({ fact: id }) },
+      edge.conflict ? make("span", { class: "alarm" }, "⚠ ") : "", factWords(facts.get(id))));
+  };
+
+  function nodeDetails(index) {
+    const node = picture.nodes[index];
+    const own = picture.edges.filter((edge) => edge.from === index || edge.to === index);
+    const others = node.forms.filter((form) => form !== node.label);
+    return [
+      heading(node.label),
+      others.length ? make("p", { class: "note" }, `also written ${others.map((form) => `“${form}”`).join(", ")}`) : "",
+      make("ul", { class: "facts" }, own.map((edge) => factButton(edge.id))),
+    ];
+  }
+
+  function factDetails(id) {
+    const fact = facts.get(id);
+    const against = (trace.graph.conflicts ?? []).filter((group) => group.includes(id)).flat().filter((other) => other !== id && facts.has(other));
+    return [
+      heading(sentence(fact)),
+      against.length ? make("p", { class: "note alarm" }, "⚠ cannot be true together with") : "",
+      against.length ? make("ul", { class: "facts" }, against.map(factButton)) : "",
+      fact.sources.length ? "" : make("p", { class: "note" }, "supplied, without a source"),
+      ...fact.sources.map(sourceCard),
+    ];
+  }
+
+  function sourceCard(source) {
+    const passage = trace.passages[source.passage_id];
+    const reader = source.extractor && (source.extractor.startsWith("stated: ") ? source.extractor : `read by ${source.extractor}`);
+    const origin = [source.hop ? `hop ${source.hop}` : "", reader, source.passage_id].filter(Boolean).join(" · ");
+    const text = passage ? excerpt(passage.text, source.start, source.end) : ["This passage is not in the trace."];
+    return make("div", { class: "card", hop: source.hop },
+      make("h3", {}, passage?.title || source.passage_id),
+      passage ? sourceLine(passage, files) : "",
+      make("p", { class: "text", tabindex: 0 }, ...text),
+      make("p", { class: "note" }, origin));
+  }
+
+  const details = (chosen) => (chosen.fact ? factDetails(chosen.fact) : nodeDetails(chosen.node));
+
+  // ---- the evidence, told as a chain
+
+  /** The text of a card as it is copied: the quote and where it is from. */
+  function asText(citation) {
+    const { name, page } = sourceOf(trace.passages[citation.passage_id] ?? { id: citation.passage_id });
+    const from = [...new Set([titleOf(citation), name, page && `page ${page}`].filter(Boolean))].join(", ");
+    return `“${citation.quote || trace.passages[citation.passage_id]?.text || ""}” (${from})`;
+  }
+
+  function card(citation, told) {
+    const known = citation.triple_ids.filter((id) => facts.has(id) && edges.has(id));
+    const more = known.filter((id) => !told.includes(id));
+    const passage = trace.passages[citation.passage_id];
+    return make("div", { class: "card", hop: Math.min(...(told.length ? told : known).map(hopOf), picture.hops), "data-citation": citation.number },
+      told.length ? make("ul", { class: "facts lead" }, told.map(factButton)) : "",
+      citation.quote ? make("blockquote", {}, citation.quote) : "",
+      make("div", { class: "from" },
+        make("div", {}, make("h3", {}, make("span", { class: "mark" }, String(citation.number)), ` ${titleOf(citation)}`), passage ? sourceLine(passage, files) : ""),
+        copyButton(`evidence ${citation.number}`, () => asText(citation))),
+      !more.length ? ""
+        : told.length ? make("details", { class: "more" }, make("summary", {}, count(more.length, "more fact from this passage", "more facts from this passage")), make("ul", { class: "facts" }, more.map(factButton)))
+          : make("ul", { class: "facts" }, more.map(factButton)));
+  }
+
+  function evidence() {
+    if (!trace.citations.length) return [];
+    const byNumber = new Map(trace.citations.map((citation) => [citation.number, citation]));
+    const label = (index) => picture.nodes[index].label;
+    const rows = [];
+    const used = new Set();
+    let last = null;
+    for (const link of picture.chain ?? []) {
+      const citation = byNumber.get(link.cited);
+      if (!link.fact) {
+        rows.push({ same: make("li", { class: "same" }, make("span", {}, `“${label(link.from)}” and “${label(link.to)}” are taken for one thing`)) });
+        last = null;
+      } else if (last && last.citation === citation) last.told.push(link.fact);
+      else if (citation) {
+        rows.push((last = { citation, told: [link.fact] }));
+        used.add(citation);
+      }
+    }
+    const rest = trace.citations.filter((citation) => !used.has(citation));
+    const chained = rows.length > 0;
+    const end = picture.chain?.at(-1);
+    return [
+      make("h2", {}, chained ? "How the answer follows" : "Evidence"),
+      chained ? make("ol", { class: "story" },
+        make("li", { class: "end" }, make("b", {}, label(picture.chain[0].from)), " is in the question"),
+        rows.map((row) => row.same ?? make("li", {}, card(row.citation, row.told))),
+        make("li", { class: "end" }, make("b", { class: "answer-name" }, label(end.to)), picture.nodes[end.to].role === "answer" ? " is the answer" : " is in the answer")) : "",
+      chained && rest.length ? make("h2", { class: "also" }, "Cited as well") : "",
+      ...rest.map((citation) => card(citation, [])),
+    ];
+  }
+
+  // ---- why a passage was retrieved
+
+  const factKey = (parts) => parts.map((part) => part.toLowerCase()).join("|");
+  const factOf = new Map([...facts.values()].map((fact) => [factKey([fact.subject, fact.predicate, fact.object]), fact.id]));
+
+  /** "0.4  (a | r | b) → (b | s^-1 | c)", or "0.4  a → r → b ← s ← c", as names and steps; null for other text. */
+  function readChain(line) {
+    const [, weight, body] = line.match(/^(-?[\d.]+) {2}(.*)$/s) ?? [null, "", line];
+    const names = [];
+    const steps = [];
+    if (/^\(.*\)$/s.test(body)) {
+      const parts = body.slice(1, -1).split(") → (").map((part) => part.split(" | "));
+      if (parts.some((part) => part.length !== 3)) return null;
+      names.push(parts[0][0], ...parts.map((part) => part[2]));
+      for (const [, name] of parts) steps.push({ name: name.replace(/\^-1$/, ""), back: name.endsWith("^-1") });
+    } else {
+      const parts = body.split(/ ([→←]) /);
+      if (parts.length < 5 || parts.length % 4 !== 1) return null;
+      for (let at = 0; at < parts.length; at += 4) names.push(parts[at]);
+      for (let at = 2; at < parts.length; at += 4) steps.push({ name: parts[at], back: parts[at - 1] === "←" });
+    }
+    return { weight, names, steps };
+  }
+
+  /** A chain of facts as a row; a click highlights those of its facts that are in the graph. */
+  function chainRow(line) {
+    const chain = readChain(line);
+    if (!chain) return make("p", {}, line);
+    const ids = chain.steps.map(({ name, back }, at) => {
+      const ends = [chain.names[at], chain.names[at + 1]];
+      if (back) ends.reverse();
+      return factOf.get(factKey([ends[0], name, ends[1]]));
+    });
+    const known = ids.filter((id) => edges.has(id));
+    const row = make("button", { type: "button", class: "chain", title: known.length ? "Show in the graph" : "Not in the question's graph" },
+      chain.weight ? make("small", {}, chain.weight) : "",
+      make("b", {}, chain.names[0]),
+      chain.steps.flatMap(({ name, back }, at) => [
+        make("i", {}, back ? `← ${name} ` : ` ${name} →`), make("b", { class: at === chain.steps.length - 1 ? "last" : "" }, chain.names[at + 1]),
+      ]));
+    row.addEventListener("click", () => known.length && on.chain(known, row));
+    return row;
+  }
+
+  // ---- the steps
+
+  function hitRow(hit, place) {
+    const { page } = sourceOf(trace.passages[hit.passage_id] ?? { id: hit.passage_id });
+    const name = `${hit.title || hit.passage_id}${page ? `, page ${page}` : ""} `;
+    const score = make("small", { title: "The retriever's score. Only scores of one search compare." }, `score ${Number(hit.score.toPrecision(3))}`);
+    if (!hit.why) return make("li", {}, name, score);
+    return make("li", {}, make("details", { class: "why", open: place === 0 }, make("summary", {}, name, score), hit.why.map(chainRow)));
+  }
+
+  function read(step) {
+    const [all, fresh] = [step.triple_ids.length, step.new_triple_ids.length];
+    if (!all) return "No facts were read in these passages.";
+    const which = fresh === all ? (all === 1 ? "it is new" : "all are new") : fresh ? `${fresh.toLocaleString("en")} of them ${fresh === 1 ? "is" : "are"} new` : all === 1 ? "it was known" : "all were known";
+    return `${count(all, "fact")} read in these passages; ${which}.`;
+  }
+
+  function stepRow(step) {
+    return make("li", { class: "step", hop: step.hop },
+      make("b", { "aria-hidden": "true" }, String(step.hop)),
+      make("button", { type: "button", class: "subquery", "data-step": step.hop, click: () => on.hop(step.hop) }, make("span", { class: "unseen" }, `Hop ${step.hop}: `), step.subquery),
+      step.thought ? make("p", { class: "note" }, step.thought) : "",
+      step.hits.length ? make("ul", { class: "note hits" }, step.hits.map(hitRow)) : make("p", { class: "note" }, "Nothing was found."),
+      make("p", { class: "note" }, read(step)));
+  }
+
+  function steps() {
+    if (!trace.steps.length && !trace.plans.length) return [];
+    const list = make("ol", {}, trace.steps.map(stepRow));
+    const plan = trace.plans.at(-1);
+    const last = plan && plan.action !== "subq" ? plan : null;
+    const why = last ? last.reason : `stopped: ${words(trace.stop_reason)}`;
+    if (last || trace.stop_reason) {
+      list.append(make("li", { class: "step", hop: 0 }, make("b", { "aria-hidden": "true" }, "■"),
+        make("span", {}, last ? make("span", { class: "action" }, marks[last.action] || last.action) : "", ` ${why}`)));
+    }
+    return [make("h2", {}, "Steps"), list];
+  }
+
+  function rest() {
+    const found = [];
+    if (trace.failures.length) found.push(make("h2", {}, "What went wrong"));
+    for (const failure of trace.failures) {
+      found.push(make("div", { class: "card" }, make("p", {}, `${failure.role}, hop ${failure.hop}: ${failure.message}`), failure.detail ? make("p", { class: "text" }, failure.detail) : ""));
+    }
+    if (picture.edges.length) {
+      found.push(make("details", {}, make("summary", {}, `All ${count(picture.edges.length, "fact")}`),
+        make("ul", { class: "facts" }, picture.edges.map((edge) => factButton(edge.id)))));
+    }
+    const { usage } = trace;
+    const set = [["graph", trace.mode], ...Object.entries(trace.roles ?? {}), ["stopped", words(trace.stop_reason ?? "")],
+      ["tokens in", usage?.input_tokens], ["tokens out", usage?.output_tokens],
+      ["confidence", trace.confidence == null ? "" : `${Number(trace.confidence.toPrecision(2))}, as the answerer states it (offline: the token F1 that it expects of the answer); not the chance that the answer is right`],
+    ].filter(([, value]) => value);
+    if (set.length) {
+      found.push(make("details", {}, make("summary", {}, "The run"),
+        make("dl", {}, set.flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, String(value))]))));
+    }
+    return found;
+  }
+
+  return { details, evidence, steps, rest, stepRow, sentence, asText };
+}

@@ -19,13 +19,14 @@ from ras_agent.graphs.validate import whole
 from ras_agent.marks import ends_chain
 from ras_agent.protocols import Planner, Reasoner
 from ras_agent.records import Failure, Plan, StopReason
+from ras_agent.review import notes
 from ras_agent.text.canonical import canonical_key
 
 # from `plan` on: retrieve, structure, merge, plan, answer
 _STEPS_OF_A_HOP = 5
 
 
-def plan(planner: Planner, *, from_memory: bool = False) -> Body:
+def plan(planner: Planner, *, from_memory: bool = False, more_steps: int = 0) -> Body:
     """Ask for the next sub-query, unless a limit, given passages or an earlier refusal decide already.
 
     The first sub-query is the question itself, whatever words the planner has for it (RAS, section 3.1: q0 = Q); it
@@ -33,11 +34,12 @@ def plan(planner: Planner, *, from_memory: bool = False) -> Body:
 
     from_memory: whether a first plan of [NO_RETRIEVAL] leads to an answer from the model's memory. If not, the question
     is searched. Only if so is a first plan asked for where passages are given for the first hop.
+    more_steps: how many steps reviews may add from a plan to the answer.
     """
 
     def body(state: State, limits: Limits, records: Records) -> Work:
         question, hop = state["question"], len(state["steps"])
-        update = settled(state, limits)
+        update = settled(state, limits, more_steps=more_steps)
         if update is not None and not (update.get("subquery") and from_memory and not hop and not state["static"]):
             return update
         steps = [records.step(data, state["passages"]) for data in state["steps"]]
@@ -45,7 +47,7 @@ def plan(planner: Planner, *, from_memory: bool = False) -> Body:
         chosen = yield Ask("planner", hop + 1, planner, "plan", args, Plan)
         if current_ledger().refused == "model_refused":
             return stop("model_refused")
-        following = _later_plan(chosen) if hop else _first_plan(chosen, question, from_memory)
+        following = _later_plan(chosen) if hop else _first_plan(chosen, question, from_memory, noted=bool(notes()))
         return stop("planner_failed") if following is None else followed(state, limits, following)
 
     return body
@@ -56,12 +58,15 @@ def _later_plan(chosen: Plan | None) -> Plan | None:
     return replace(chosen, action="sufficient") if chosen and chosen.action == "no_retrieval" else chosen
 
 
-def _first_plan(chosen: Plan | None, question: str, from_memory: bool) -> Plan:
-    """Return one of the two first plans that there are: to search for the question, or not to search at all."""
+def _first_plan(chosen: Plan | None, question: str, from_memory: bool, *, noted: bool) -> Plan:
+    """Return one of the two first plans that there are: to search for the question, or not to search at all.
+
+    noted: whether a person has asked for another first search; then it is the planner's.
+    """
     if chosen is None:
         return Plan("subq", question, "no plan came back: the question itself comes first")
     if chosen.action == "subq":
-        return replace(chosen, subquery=question)
+        return chosen if noted else replace(chosen, subquery=question)
     if chosen.action == "no_retrieval" and from_memory:
         return chosen
     why = (
@@ -73,16 +78,16 @@ def _first_plan(chosen: Plan | None, question: str, from_memory: bool) -> Plan:
     return Plan("subq", question, f"{why}: the question itself is searched{said}")
 
 
-def reason(reasoner: Reasoner, *, structured: bool) -> Body:
+def reason(reasoner: Reasoner, *, structured: bool, more_steps: int = 0) -> Body:
     """Write the next sentence of the chain of thought, which is also the next sub-query; the first is the question.
 
     A sentence that states the answer ends the loop (`ras_agent.marks.ends_chain`). structured: whether the graph reads
-    facts; if not, a hop without new facts ends nothing.
+    facts; if not, a hop without new facts ends nothing. more_steps: as for `plan`.
     """
 
     def body(state: State, limits: Limits, records: Records) -> Work:
         question, hop = state["question"], len(state["steps"])
-        if (update := settled(state, limits, structured=structured)) is not None:
+        if (update := settled(state, limits, structured=structured, more_steps=more_steps)) is not None:
             return update
         if not hop:
             return {"subquery": question}
@@ -109,10 +114,11 @@ def retrieve_or_answer(state: _Decided) -> Literal["retrieve", "answer"]:
     return "retrieve" if state["subquery"] else "answer"
 
 
-def settled(state: State, limits: Limits, *, structured: bool = True) -> Update | None:
+def settled(state: State, limits: Limits, *, structured: bool = True, more_steps: int = 0) -> Update | None:
     """Decide what needs no planner: a limit ends the loop, given passages are read under the question; None otherwise.
 
     A body that decides begins with it. structured: whether the graph reads facts, so that a hop can lack new ones.
+    more_steps: how many steps a hop and the answer take besides those of RAS.
     """
     if not structured:
         limits = replace(limits, stop_on_no_new_facts=False)
@@ -123,7 +129,7 @@ def settled(state: State, limits: Limits, *, structured: bool = True) -> Update 
     end: StopReason | None = None
     if limits.loop_seconds is not None and state["seconds"] >= limits.loop_seconds:
         end = "max_seconds"  # before what the hop lacked: it may be what time did not allow
-    end = end or (None if state["static"] else _loop_end(state, limits)) or _budget_end(state, limits)
+    end = end or (None if state["static"] else _loop_end(state, limits)) or _budget_end(state, limits, more_steps)
     if end:
         return stop(end)
     return {"subquery": state["question"]} if state["given"] else None
@@ -152,7 +158,7 @@ def stop(reason: str) -> Update:
     return {"stop_reason": reason, "subquery": ""}
 
 
-def _budget_end(state: State, limits: Limits) -> StopReason | None:
+def _budget_end(state: State, limits: Limits, more_steps: int) -> StopReason | None:
     """Return the budget that forbids another hop, or None.
 
     Tokens are looked at here, before every hop, and by the ledger before every model call.
@@ -160,7 +166,7 @@ def _budget_end(state: State, limits: Limits) -> StopReason | None:
     usage = state["usage"]
     if limits.loop_tokens is not None and usage["input_tokens"] + usage["output_tokens"] >= limits.loop_tokens:
         return "max_tokens"
-    if state["remaining_steps"] <= _STEPS_OF_A_HOP:
+    if state["remaining_steps"] <= _STEPS_OF_A_HOP + more_steps:
         return "recursion_limit"
     return None
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from ras_agent.errors import SettingsError
 from ras_agent.graphs.registry import GraphSpec, graph_spec
 from ras_agent.records import Passage
+from ras_agent.review import Place, places
 from ras_agent.settings import Settings
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class Roles:
     """An agent's parts, ready to be put together, once or with some of them replaced.
 
     graph: a registered name. planner: what the graph's planner is, such as IRCoT's Reasoner; None in a graph that plans
-    nothing. extractor: None in a graph that reads no facts.
+    nothing. extractor: None in a graph that reads no facts. review: where a run waits for a person.
     """
 
     graph: str
@@ -39,6 +40,7 @@ class Roles:
     retriever: Retriever
     limits: Limits
     preset: Preset | None = None
+    review: tuple[Place, ...] = ()
 
 
 def roles_of(
@@ -53,6 +55,7 @@ def roles_of(
     retriever: object = None,
     limits: Limits | None = None,
     preset: str | Preset | None = None,
+    review: str | Sequence[str] | None = None,
 ) -> Roles:
     """Return the parts of an agent. What is given as an argument wins over `settings`, their `graph` included.
 
@@ -77,6 +80,7 @@ def roles_of(
     planning = options | (fixed.planning if spec.presets else {})
     chosen = _planner(spec, parts["planner"], planning) if "planner" in parts else None
     chosen, answering_role = _shown_less(chosen, resolve_answerer(parts["answerer"], **answering), settings)
+    waits = _waits(graph, spec, settings.review if review is None else review, "extractor" in parts)
     return Roles(
         graph=graph,
         planner=chosen,
@@ -89,11 +93,23 @@ def roles_of(
         ),
         limits=limits or settings.limits,
         preset=fixed if spec.presets else None,
+        review=waits,
     )
 
 
+def _waits(graph: str, spec: GraphSpec, wanted: str | Sequence[str] | None, structured: bool) -> tuple[Place, ...]:
+    """Return where a run is to wait for a person. Raises SettingsError for a place that the graph does not have."""
+    named = places(wanted)
+    for place in named:
+        if place not in spec.review or (place == "facts" and not structured):
+            why = "reads no facts without an extractor" if place in spec.review else "has no such place"
+            known = ", ".join(one for one in spec.review if one != place) or "none"
+            raise SettingsError(f"graph {graph!r} cannot be reviewed at {place}: it {why}; other places: {known}")
+    return named
+
+
 def agent_of(roles: Roles, checkpointer: AnyCheckpointer = None) -> Agent:
-    """Put the parts together to an agent."""
+    """Put the parts together to an agent. Raises SettingsError where it is to be reviewed and has no checkpointer."""
     graph = graph_spec(roles.graph)
     parts: dict[str, Any] = {"answerer": roles.answerer, "retriever": roles.retriever, "limits": roles.limits}
     if graph.planner is not None:
@@ -104,6 +120,13 @@ def agent_of(roles: Roles, checkpointer: AnyCheckpointer = None) -> Agent:
         parts["preset"] = roles.preset
     if checkpointer is not None:
         parts["checkpointer"] = checkpointer
+    if roles.review:
+        if not checkpointer:
+            raise SettingsError(
+                f"review = {','.join(roles.review)!r}: nobody can be waited for here, as there is no checkpointer; "
+                "leave review out, or ask the question with `ras-agent ask --review`"
+            )
+        parts["review"] = roles.review
     return graph.build(**parts)
 
 

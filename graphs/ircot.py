@@ -5,10 +5,13 @@ Interleaving Retrieval with Chain-of-Thought Reasoning (Trivedi et al., 2023), w
 
 from __future__ import annotations
 
-from langgraph.graph import END, START
+from collections.abc import Sequence
+
+from langgraph.graph import START
 
 from ras_agent.budget import Limits
 from ras_agent.graphs import decide, nodes
+from ras_agent.graphs import review as reviews
 from ras_agent.graphs.assembly import (
     Agent,
     AgentGraph,
@@ -22,6 +25,7 @@ from ras_agent.graphs.assembly import (
 from ras_agent.graphs.from_settings import roles_of
 from ras_agent.graphs.registry import GraphSpec
 from ras_agent.graphs.state import Beginning
+from ras_agent.review import PLACES
 from ras_agent.settings import Settings
 
 
@@ -35,6 +39,7 @@ def create_ircot_agent(
     limits: Limits | None = None,
     preset: str | None = None,
     checkpointer: AnyCheckpointer = None,
+    review: Sequence[str] | None = None,
     settings: Settings | None = None,
     task: str = "",
 ) -> Agent:
@@ -45,15 +50,18 @@ def create_ircot_agent(
     stays empty. `limits.max_hops` counts retrievals, that with the question included; a published step limit counts
     sentences and is one less. The published settings (2 steps for HotpotQA and 2Wiki, 4 for MuSiQue, 10 passages) are
     `Limits(max_hops=3, k=10)` and `Limits(max_hops=5, k=10)`.
-    preset: none; a preset is RAS's.
+    preset: none; a preset is RAS's. review: at facts only if facts are read; there is no plan for the first search,
+    which is the question's.
     """
     roles = roles_of("ircot", settings, index, task, planner=planner, extractor=extractor, answerer=answerer,
-                     retriever=retriever, limits=limits, preset=preset)  # fmt: skip
+                     retriever=retriever, limits=limits, preset=preset, review=review)  # fmt: skip
     structured = roles.extractor is not None
 
     graph = AgentGraph(roles.limits)
-    graph.add_body("begin", nodes.begin(), reads=Beginning)
-    graph.add_body("reason", decide.reason(roles.planner, structured=structured))
+    more = reviews.more_steps(roles)
+    begin = nodes.begin(least_steps=nodes.LEAST_STEPS + more, reviewed=bool(roles.review))
+    graph.add_body("begin", begin, reads=Beginning)
+    graph.add_body("reason", decide.reason(roles.planner, structured=structured, more_steps=more))
     graph.add_body("retrieve", nodes.retrieve(roles.retriever))
     graph.add_body("merge", nodes.merge(thinking=True))
     graph.add_body("answer", nodes.answer(roles.answerer))
@@ -62,15 +70,11 @@ def create_ircot_agent(
 
     graph.add_edge(START, "begin")
     graph.add_edge("begin", "reason")
-    graph.add_conditional_edges("reason", decide.retrieve_or_answer)
-    if structured:
-        graph.add_edge("retrieve", "structure")
-        graph.add_edge("structure", "merge")
-    else:
-        graph.add_edge("retrieve", "merge")
+    graph.add_edge("retrieve", "structure" if structured else "merge")
     graph.add_edge("merge", "reason")
-    graph.add_edge("answer", END)
+    # reason -> retrieve or answer, structure -> merge, answer -> END
+    reviews.add_edges(graph, roles, decides="reason")
     return graph.agent("ircot", checkpointer)
 
 
-IRCOT = GraphSpec(create_ircot_agent, planner="reasoner", facts="if needed", style="reader")
+IRCOT = GraphSpec(create_ircot_agent, planner="reasoner", facts="if needed", style="reader", review=PLACES)

@@ -42,6 +42,7 @@ from ras_agent.graphs.records import Records
 from ras_agent.graphs.state import Update
 from ras_agent.graphs.validate import whole
 from ras_agent.records import JSON, Failure, Usage
+from ras_agent.review import noted
 from ras_agent.tools.chat.counting import counting
 
 # Everything else that a tool raises is recorded. These are raised: mistakes in code or set-up, which no later hop
@@ -126,7 +127,8 @@ class Node(Runnable[Any, Update]):
         calls = tuple(map(self._records.call, state["usage"]["calls"])) if "usage" in state else ()
         ledger = Ledger(limits=limits, started=began - spent, earlier=calls)
         writer = runtime.stream_writer
-        with metered(ledger), counting(), emitting(None if _does_nothing(writer) else writer):
+        stream = None if _does_nothing(writer) else writer
+        with metered(ledger), counting(), emitting(stream), noted(state.get("reviews", ())):
             turn = _Turn(self._body(state, limits, self._records), ledger)
             yield turn
         turn.update.setdefault("seconds", spent + monotonic() - began)

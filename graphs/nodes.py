@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from langgraph.config import get_config
+
 from ras_agent.budget import Limits, current_ledger
+from ras_agent.errors import ReviewError
 from ras_agent.events import Answered, GraphDelta, Hits, Triples, emit, streaming
 from ras_agent.graphs.conversation import answered_messages
 from ras_agent.graphs.node import Ask, Body, Work, recorded
@@ -21,14 +24,19 @@ from ras_agent.records import Answer, Extraction, Failure, Hit, Passage, Step, U
 from ras_agent.tools.structure.stated import StatedFirst
 
 # begin, plan, answer
-_LEAST_STEPS = 3
+LEAST_STEPS = 3
+# where LangGraph passes the checkpointer on, from a graph to the graphs inside it too
+_CHECKPOINTER = "__pregel_checkpointer"
 
 
-def begin(*, least_steps: int = _LEAST_STEPS, stop_reason: str = "", static: bool = False) -> Body:
+def begin(
+    *, least_steps: int = LEAST_STEPS, stop_reason: str = "", static: bool = False, reviewed: bool = False
+) -> Body:
     """Check what the caller gave, and empty what an earlier question on the same thread left.
 
-    static: whether the graph can do with `static_passages` alone. Raises ValueError for a blank question, for given
-    passages that contradict each other, and for a recursion limit below `least_steps`, which leaves no room to answer.
+    static: whether the graph can do with `static_passages` alone. reviewed: whether the run will wait for a person.
+    Raises ValueError for a blank question, for given passages that contradict each other, and for a recursion limit
+    below `least_steps`, which leaves no room to answer; ReviewError where a run that will wait has no checkpointer.
     """
 
     def body(state: Beginning, limits: Limits, records: Records) -> Update:
@@ -40,8 +48,13 @@ def begin(*, least_steps: int = _LEAST_STEPS, stop_reason: str = "", static: boo
             raise ValueError(f"recursion_limit is too low to reach an answer: give at least {least_steps + 1}, or none")
         if state.get("static_passages") and not static:
             raise ValueError("this graph has no mode for static_passages: give seed_passages, or take the RAS graph")
+        if reviewed and get_config()["configurable"].get(_CHECKPOINTER) is None:
+            raise ReviewError(
+                "a review pauses the run, and only a checkpointer holds a run that is paused: give one where the agent "
+                "is made, checkpointer=InMemorySaver() or open_checkpointer(...), or leave review out"
+            )
         return {
-            **dict.fromkeys(("steps", "plans", "passages", "failures"), None),
+            **dict.fromkeys(("steps", "plans", "passages", "failures", "reviews"), None),
             **dict.fromkeys(("seed_passages", "static_passages", "static_iterations"), None),
             **{"given": given_passages(state), "static": bool(state.get("static_passages"))},
             **{"answer": "", "citations": [], "abstained": False, "failed": "", "grounded": False},
@@ -126,6 +139,8 @@ def merge(*, thinking: bool = False) -> Body:
         triples = records.triples(state["triples"])
         graph = before.merge(triples).bounded(limits.max_facts, state["question"]) if triples else before
         found = {hit["passage_id"] for hit in hits}
+        # a person may have added facts that are from elsewhere
+        found |= {source.passage_id for triple in triples for source in triple.sources}
         read = (name for name, fact in graph.by_id.items() for source in fact.sources if source.passage_id in found)
         ids = tuple(dict.fromkeys(read))
         new = tuple(name for name in ids if name not in before.by_id)

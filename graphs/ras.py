@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from langgraph.graph import END, START
+from collections.abc import Sequence
+
+from langgraph.graph import START
 
 from ras_agent.budget import Limits
 from ras_agent.graphs import decide, nodes
+from ras_agent.graphs import review as reviews
 from ras_agent.graphs.assembly import (
     Agent,
     AgentGraph,
@@ -21,6 +24,7 @@ from ras_agent.graphs.assembly import (
 from ras_agent.graphs.from_settings import roles_of
 from ras_agent.graphs.registry import GraphSpec
 from ras_agent.graphs.state import Beginning
+from ras_agent.review import PLACES
 from ras_agent.settings import Settings
 
 
@@ -34,6 +38,7 @@ def create_ras_agent(
     limits: Limits | None = None,
     preset: str | Preset | None = None,
     checkpointer: AnyCheckpointer = None,
+    review: Sequence[str] | None = None,
     settings: Settings | None = None,
     task: str = "",
 ) -> Agent:
@@ -48,6 +53,8 @@ def create_ras_agent(
     limits: of every run, unless `invoke(..., context=Limits(...))` gives others.
     preset: "paper" is the loop that was published; a planner or answerer given as an object decides itself what it
         shows its model and whether it abstains. A Preset of your own is taken too.
+    review: where a run waits for a person: any of "plan", "facts" and "answer" (ras_agent.review has what is shown and
+        decided there). A checkpointer is then needed.
     task: a task's own instruction, which the roles on chat models show.
 
     The input's keys are in ras_agent.graphs.state.Inputs, the output's in Outputs. A tool that fails in a run is listed
@@ -55,11 +62,13 @@ def create_ras_agent(
     Raises RasError children for specs that cannot be resolved.
     """
     roles = roles_of("ras", settings, index, task, planner=planner, extractor=extractor, answerer=answerer,
-                     retriever=retriever, limits=limits, preset=preset)  # fmt: skip
+                     retriever=retriever, limits=limits, preset=preset, review=review)  # fmt: skip
     fixed = preset_named(roles.preset)
     graph = AgentGraph(roles.limits, fixed)
-    graph.add_body("begin", nodes.begin(static=True), reads=Beginning)
-    graph.add_body("plan", decide.plan(roles.planner, from_memory=fixed.from_memory))
+    more = reviews.more_steps(roles)
+    begin = nodes.begin(least_steps=nodes.LEAST_STEPS + more, static=True, reviewed=bool(roles.review))
+    graph.add_body("begin", begin, reads=Beginning)
+    graph.add_body("plan", decide.plan(roles.planner, from_memory=fixed.from_memory, more_steps=more))
     graph.add_body("retrieve", nodes.retrieve(roles.retriever))
     graph.add_body("structure", nodes.structure(roles.extractor))
     graph.add_body("merge", nodes.merge())
@@ -67,12 +76,11 @@ def create_ras_agent(
 
     graph.add_edge(START, "begin")
     graph.add_edge("begin", "plan")
-    graph.add_conditional_edges("plan", decide.retrieve_or_answer)
     graph.add_edge("retrieve", "structure")
-    graph.add_edge("structure", "merge")
     graph.add_edge("merge", "plan")
-    graph.add_edge("answer", END)
+    # plan -> retrieve or answer, structure -> merge, answer -> END
+    reviews.add_edges(graph, roles, decides="plan")
     return graph.agent("ras", checkpointer)
 
 
-RAS = GraphSpec(create_ras_agent, static=True, presets=True)
+RAS = GraphSpec(create_ras_agent, static=True, presets=True, review=PLACES)

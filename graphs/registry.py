@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ras_agent.records import AnswerStyle
 from ras_agent.registry import find
+from ras_agent.review import Place
 
 if TYPE_CHECKING:
     from ras_agent.graphs.assembly import Agent
@@ -26,6 +27,7 @@ class GraphSpec:
     static: whether it takes `static_passages`; if not, an evaluation gives them as `seed_passages`.
     style: the form of answer that it asks for where a question wants a short one.
     presets: whether it takes a preset.
+    review: the places where its runs can wait for a person, given to `build` as `review=`.
     """
 
     build: Callable[..., Agent]
@@ -34,6 +36,7 @@ class GraphSpec:
     static: bool = False
     style: AnswerStyle = "short"
     presets: bool = False
+    review: tuple[Place, ...] = ()
 
 
 def graph_spec(name: str) -> GraphSpec:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from langgraph.graph import END, START
+from collections.abc import Sequence
+
+from langgraph.graph import START
 
 from ras_agent.budget import Limits
 from ras_agent.graphs import nodes
+from ras_agent.graphs import review as reviews
 from ras_agent.graphs.assembly import (
     Agent,
     AgentGraph,
@@ -32,18 +35,21 @@ def create_single_shot_agent(
     limits: Limits | None = None,
     preset: str | None = None,
     checkpointer: AnyCheckpointer = None,
+    review: Sequence[str] | None = None,
     settings: Settings | None = None,
     task: str = "",
 ) -> Agent:
     """Make an agent of one hop, a compiled LangGraph graph; parameters, input and output as for `create_ras_agent`.
 
     planner: taken so that the three factories take the same arguments, and unused, for nothing is planned; the
-    extractor follows the answerer. preset: none; a preset is RAS's.
+    extractor follows the answerer. preset: none; a preset is RAS's. review: at facts and answer.
     """
     roles = roles_of("single-shot", settings, index, task, planner=planner, extractor=extractor, answerer=answerer,
-                     retriever=retriever, limits=limits, preset=preset)  # fmt: skip
+                     retriever=retriever, limits=limits, preset=preset, review=review)  # fmt: skip
     graph = AgentGraph(roles.limits)
-    graph.add_body("begin", nodes.begin(least_steps=5, stop_reason="single_shot"), reads=Beginning)
+    steps, waits = 5 + reviews.more_steps(roles), bool(roles.review)
+    begin = nodes.begin(least_steps=steps, stop_reason="single_shot", reviewed=waits)
+    graph.add_body("begin", begin, reads=Beginning)
     graph.add_body("retrieve", nodes.retrieve(roles.retriever))
     graph.add_body("structure", nodes.structure(roles.extractor))
     graph.add_body("merge", nodes.merge())
@@ -52,10 +58,9 @@ def create_single_shot_agent(
     graph.add_edge(START, "begin")
     graph.add_edge("begin", "retrieve")
     graph.add_edge("retrieve", "structure")
-    graph.add_edge("structure", "merge")
     graph.add_edge("merge", "answer")
-    graph.add_edge("answer", END)
+    reviews.add_edges(graph, roles)  # structure -> merge, answer -> END
     return graph.agent("single-shot", checkpointer)
 
 
-SINGLE_SHOT = GraphSpec(create_single_shot_agent, planner=None)
+SINGLE_SHOT = GraphSpec(create_single_shot_agent, planner=None, review=("facts", "answer"))

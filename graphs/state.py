@@ -29,6 +29,14 @@ def _first_wins(old: dict[str, Any], new: Mapping[str, Any] | None) -> dict[str,
     return {} if new is None else {**old, **{key: value for key, value in new.items() if key not in old}}
 
 
+def _one_a_hop(old: list[JSON], new: Sequence[JSON] | None) -> list[JSON]:
+    """Return `old` with the plans of `new` in place of those for the same hop, or at its end."""
+    if new is None:
+        return []
+    hops = {plan["hop"] for plan in new}
+    return [*(plan for plan in old if plan["hop"] not in hops), *new]
+
+
 class Inputs(TypedDict, total=False):
     """What a caller gives: a question, or the messages of a conversation whose last one of the user asks it.
 
@@ -63,8 +71,9 @@ class Outputs(TypedDict):
     """QuestionGraph.to_dict()"""
     steps: Annotated[list[JSON], _extended]
     """Step.to_dict(), one for each hop"""
-    plans: Annotated[list[JSON], _extended]
-    """Plan.to_dict() with the `hop` that it was made for; `thought` is true for a sentence of a chain of thought"""
+    plans: Annotated[list[JSON], _one_a_hop]
+    """Plan.to_dict() with the `hop` that it was made for; `thought` is true for a sentence of a chain of thought, `by`
+    names the person who changed it"""
     passages: Annotated[dict[str, JSON], _first_wins]
     """Passage.to_dict() by id, in the order of hops, then of ranks within the hop"""
     usage: JSON
@@ -72,6 +81,8 @@ class Outputs(TypedDict):
     stop_reason: str
     failures: Annotated[list[JSON], _extended]
     """Failure.to_dict()"""
+    reviews: Annotated[list[JSON], _extended]
+    """ras_agent.review.Reviewed.to_dict(): each decision of a person, and what it changed as it was before"""
     seconds: float
     """time spent inside nodes; a pause between them does not count"""
     messages: Annotated[list[AnyMessage], add_messages]
@@ -100,4 +111,6 @@ class State(Outputs):
     """facts read in this hop's passages"""
     read: list[str]
     """ids of passages whose facts are in the graph"""
+    again: str
+    """the node that a person sent the run back to; empty to go on. A review writes it before it is read"""
     remaining_steps: RemainingSteps

@@ -8,6 +8,7 @@ from ras_agent.prompts.data import (
     history_block,
     passage_block,
     searches_block,
+    task_block,
     text_history_block,
 )
 from ras_agent.prompts.templates import Prompt, Turn, fragment, load, prompt_names, render
@@ -26,5 +27,6 @@ __all__ = [
     "prompt_names",
     "render",
     "searches_block",
+    "task_block",
     "text_history_block",
 ]

@@ -12,6 +12,7 @@ from ras_agent.marks import (
     FOUND,
     FOUND_TEXT,
     GIVEN,
+    NOTE_FENCE,
     PASSAGE_FENCE,
     SUBQ,
     as_data,
@@ -21,11 +22,20 @@ from ras_agent.marks import (
 )
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Passage, Step, Triple
+from ras_agent.review import notes
+
+_ASKED = "A person has looked at this run so far, and asks you to consider:"
 
 
 def as_line(text: str) -> str:
     """Return `text` as data on one line."""
     return as_data(" ".join(text.split()))
+
+
+def task_block(task: str) -> str:
+    """Render a task's own instruction and what a person has asked of this run; "" for neither."""
+    asked = [fenced(NOTE_FENCE, as_data(note)) for note in notes()]
+    return "\n".join(filter(None, (task, *([_ASKED] if asked else []), *asked)))
 
 
 def passage_block(passages: Sequence[Passage], first: int = 1) -> str:

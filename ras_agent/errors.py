@@ -55,6 +55,10 @@ class FlagError(SettingsError):
     """Raised when a flag of the command line has a wrong value."""
 
 
+class ReviewError(RasError, ValueError):
+    """Raised when a person's decision cannot be followed, or a run that is to be reviewed cannot wait for one."""
+
+
 class TraceError(RasError, ValueError):
     """Raised when a saved trace, or the JSON of an event, cannot be read; the message names the place in it."""
 

@@ -45,13 +45,15 @@ def _plain(value: Any) -> Any:
 class Planned(_Event):
     """The planner's decision before hop `hop`. thought: whether it is a sentence of a chain of thought.
 
-    The sentence is the plan's sub-query, or, where it ends the loop, the plan's reason.
+    The sentence is the plan's sub-query, or, where it ends the loop, the plan's reason. by: the person who changed the
+    plan, "person" or "person:Ada"; empty for the planner's own.
     """
 
     type: Literal["planned"] = field(default="planned", kw_only=True)
     hop: int
     plan: Plan
     thought: bool = False
+    by: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ from ras_agent.budget import Limits
 from ras_agent.errors import FlagError, SettingsError, UnknownName
 from ras_agent.records import AnswerStyle, EvidenceLayout
 from ras_agent.registry import known, names
+from ras_agent.review import places
 
 _PREFIX = "RAS_AGENT_"
 _CONFIG_VARIABLE = "RAS_AGENT_CONFIG"
@@ -125,6 +126,10 @@ class Settings(BaseModel):
     )
     answerer: str | None = _AGENT(None, "Answers from the facts and passages: offline or provider:model.")
 
+    review: str | None = _AGENT(
+        None, "Where a run waits for a person: plan, facts, answer, or several with commas; if not set, nowhere."
+    )
+
     k: PositiveInt = _LIMITS(5, "Passages per hop.")
     max_hops: PositiveInt = _LIMITS(5, "Most hops.")
     max_facts: PositiveInt = _LIMITS(400, "Most facts in the question graph.")
@@ -184,6 +189,11 @@ class Settings(BaseModel):
         if not known("graph", name):
             raise UnknownName("graph", name, names("graph"))
         return name
+
+    @field_validator("review")
+    @classmethod
+    def _review_is_known(cls, wanted: str | None) -> str | None:
+        return ",".join(places(wanted)) or None
 
     @model_validator(mode="after")
     def _overlap_leaves_room(self) -> Self:

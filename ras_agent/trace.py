@@ -22,6 +22,8 @@ from ras_agent.errors import TraceError
 from ras_agent.events import Planned
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import JSON, Action, Call, Citation, Failure, Passage, Plan, Step, Usage
+from ras_agent.review import Action as ReviewAction
+from ras_agent.review import Place, Reviewed
 
 _VERSION = 1
 _Outcome = Literal["answered", "abstained", "failed"]
@@ -35,7 +37,7 @@ class Trace:
     plans: the planner's decisions, each with the hop it was made for. passages: by id, in the order of retrieval. mode:
     the name of the graph that ran, such as "ras". roles: what played each role, such as {"planner":
     "openai:gpt-4o-mini"}. seconds: time spent inside nodes. failed: why no answer could be made; see `outcome`.
-    grounded: whether the answer rests on evidence that was found.
+    grounded: whether the answer rests on evidence that was found. reviews: what a person decided on the way.
     """
 
     question: str
@@ -55,6 +57,7 @@ class Trace:
     passages: Mapping[str, Passage] = field(default_factory=dict)
     failed: str = ""
     grounded: bool = False
+    reviews: tuple[Reviewed, ...] = ()
 
     @property
     def outcome(self) -> _Outcome:
@@ -103,6 +106,7 @@ class Trace:
             passages=passages,
             failed=wire["failed"],
             grounded=wire["grounded"],
+            reviews=tuple(map(Reviewed.from_dict, wire.get("reviews", ()))),
         )
 
     def to_dict(self) -> JSON:
@@ -123,13 +127,16 @@ class Trace:
             "seconds": self.seconds,
             "steps": [step.to_dict() for step in self.steps],
             "plans": [
-                {"hop": planned.hop, **planned.plan.to_dict(), **({"thought": True} if planned.thought else {})}
+                {"hop": planned.hop, **planned.plan.to_dict()}
+                | ({"thought": True} if planned.thought else {})
+                | ({"by": planned.by} if planned.by else {})
                 for planned in self.plans
             ],
             "graph": self.graph.to_dict(),
             "usage": self.usage.to_dict(),
             "failures": [failure.to_dict() for failure in self.failures],
             "passages": {name: passage.to_dict() for name, passage in self.passages.items()},
+            **({"reviews": [review.to_dict() for review in self.reviews]} if self.reviews else {}),
         }
 
     def to_json(self, indent: int | None = None) -> str:
@@ -177,6 +184,7 @@ class _Plan(TypedDict):
     subquery: str
     reason: str
     thought: NotRequired[bool]
+    by: NotRequired[str]
 
 
 class _Source(TypedDict):
@@ -211,6 +219,26 @@ class _Usage(TypedDict):
     calls: list[Call]
 
 
+class _Review(TypedDict):
+    at: Place
+    hop: int
+    action: ReviewAction
+    by: NotRequired[str]
+    note: NotRequired[str]
+    to: NotRequired[str]
+    subquery: NotRequired[str]
+    stop: NotRequired[bool]
+    fact: NotRequired[str]
+    subject: NotRequired[str]
+    predicate: NotRequired[str]
+    object: NotRequired[str]
+    passage_id: NotRequired[str]
+    quote: NotRequired[str]
+    answer: NotRequired[str]
+    citations: NotRequired[list[int]]
+    before: NotRequired[dict[str, str]]
+
+
 class _Trace(TypedDict):
     schema: Literal["ras-agent/trace"]
     version: Literal[1]
@@ -231,6 +259,7 @@ class _Trace(TypedDict):
     usage: _Usage
     failures: list[Failure]
     passages: dict[str, Passage]
+    reviews: NotRequired[list[_Review]]
 
 
 @cache
@@ -263,7 +292,7 @@ def _checked(data: Mapping[str, Any], where: str) -> _Trace:
 
 def _planned(data: _Plan) -> Planned:
     plan = Plan(data["action"], data["subquery"], data["reason"])
-    return Planned(data["hop"], plan, data.get("thought", False))
+    return Planned(data["hop"], plan, data.get("thought", False), data.get("by", ""))
 
 
 def _finite(value: Any) -> Any:

@@ -12,7 +12,7 @@ from ras_agent.budget import current_ledger
 from ras_agent.errors import BudgetExceeded, ModelCallError, PromptTooLong
 from ras_agent.events import AnswerToken, emit, streaming
 from ras_agent.marks import UNKNOWN
-from ras_agent.prompts import Turn, as_data, fragment, load
+from ras_agent.prompts import Turn, as_data, fragment, load, task_block
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.usefulness import evidence_by_use
 from ras_agent.records import Answer, AnswerStyle, EvidenceLayout, Failure, Passage, Step
@@ -54,6 +54,8 @@ class LLMAnswerer:
 
     Where the evidence does not fit into the model's window, the least useful is left out, and a Failure says so.
     """
+
+    reads_notes = True
 
     def __init__(
         self,
@@ -121,7 +123,7 @@ class LLMAnswerer:
                 shown=instructions.shown,
                 abstention=instructions.abstention,
                 evidence=block,
-                task=self._task,
+                task=task_block(self._task),
                 question=as_data(question),
             )
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ras_agent.budget import current_ledger
 from ras_agent.errors import ParseError
-from ras_agent.prompts import Turn, as_data, history_block, load, searches_block, text_history_block
+from ras_agent.prompts import Turn, as_data, history_block, load, searches_block, task_block, text_history_block
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.usefulness import evidence_by_use
 from ras_agent.records import EvidenceLayout, Passage, Plan, Step, Triple
@@ -36,6 +36,8 @@ class LLMPlanner:
     follows_any: whether a reply that states no move, after the second try, is the next search, as in RAS's code.
     prompts_dir: a folder whose files override the packaged prompts (plan, plan-few-shot, repair).
     """
+
+    reads_notes = True
 
     def __init__(
         self,
@@ -86,7 +88,7 @@ class LLMPlanner:
                 history = text_history_block(passages, steps)
             else:
                 history = history_block(known, steps, repeated=repeated)
-            return self._prompt.fill(history=history, task=self._task, question=as_data(question))
+            return self._prompt.fill(history=history, task=task_block(self._task), question=as_data(question))
 
         def render(room: int) -> Request:
             nonlocal evidence

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ras_agent.budget import current_ledger
 from ras_agent.errors import ParseError
-from ras_agent.prompts import Turn, as_data, as_line, load, passage_block
+from ras_agent.prompts import Turn, as_data, as_line, load, passage_block, task_block
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.usefulness import passages_by_use
 from ras_agent.records import Passage
@@ -49,6 +49,8 @@ class LLMReasoner:
     prompts_dir: a folder whose files override the packaged prompts (next-sentence, next-sentence-few-shot, repair).
     """
 
+    reads_notes = True
+
     def __init__(
         self,
         model: object,
@@ -81,7 +83,7 @@ class LLMReasoner:
         def prompt(passages: Sequence[Passage]) -> tuple[Turn, ...]:
             return self._prompt.fill(
                 passages=passage_block(passages),
-                task=self._task,
+                task=task_block(self._task),
                 question=as_data(question),
                 thoughts=" ".join(map(as_line, thoughts)) or "(none yet)",
             )

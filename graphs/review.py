@@ -1,0 +1,267 @@
+"""The nodes where a run waits for a person, and the edges around them; see ras_agent.review for what a person decides.
+
+LangGraph runs a node that waits once more when it is resumed. So a review is a node of its own, which calls nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from inspect import unwrap
+
+from langchain_core.messages import RemoveMessage
+from langgraph.graph import END
+from langgraph.types import interrupt
+
+from ras_agent.budget import Limits
+from ras_agent.errors import ReviewError
+from ras_agent.events import Answered, Planned, Triples, emit
+from ras_agent.graphs import decide
+from ras_agent.graphs.assembly import AgentGraph
+from ras_agent.graphs.conversation import answer_message
+from ras_agent.graphs.from_settings import Roles
+from ras_agent.graphs.node import Body
+from ras_agent.graphs.records import Records
+from ras_agent.graphs.state import State, Update
+from ras_agent.question_graph import QuestionGraph
+from ras_agent.records import JSON, Answer, Citation, Passage, Plan, Source, Triple
+from ras_agent.review import Action, Decision, Review, Reviewed, decisions_of, is_person, person
+
+# a plan for the next hop was made, though the loop ends
+_PLANNED_ENDS = frozenset(("", "sufficient", "no_retrieval", "repeated_subquery"))
+
+
+def add_edges(graph: AgentGraph, roles: Roles, decides: str = "") -> None:
+    """Add the edges where a person may stand between two nodes, and the nodes that wait for him where `roles` say so.
+
+    They are: from `decides` to retrieve or answer, from structure to merge, from answer to the end. decides: the node
+    that plans; empty in a graph that plans nothing.
+    """
+    asked_planner = bool(decides) and _reads_notes(roles.planner)
+    if decides and "plan" in roles.review:
+        graph.add_body("review_plan", _plan(decides if asked_planner else ""))
+        graph.add_edge(decides, "review_plan")
+        graph.add_conditional_edges(
+            "review_plan", _again_or(decide.retrieve_or_answer), ["retrieve", "answer", decides]
+        )
+    elif decides:
+        graph.add_conditional_edges(decides, decide.retrieve_or_answer)
+    if "facts" in roles.review:
+        graph.add_body("review_facts", _facts(asked_planner or _reads_notes(roles.answerer)))
+        graph.add_edge("structure", "review_facts")
+        graph.add_edge("review_facts", "merge")
+    elif roles.extractor is not None:
+        graph.add_edge("structure", "merge")
+    if "answer" in roles.review:
+        back = {"answerer": "answer"} if _reads_notes(roles.answerer) else {}
+        back |= {"planner": decides} if asked_planner else {}
+        graph.add_body("review_answer", _answer(back))
+        graph.add_edge("answer", "review_answer")
+        graph.add_conditional_edges(
+            "review_answer", _again_or(lambda state: END), [END, "answer", *filter(None, [decides])]
+        )
+    else:
+        graph.add_edge("answer", END)
+
+
+def more_steps(roles: Roles) -> int:
+    """Return how many steps reviews may add from one plan to the answer."""
+    return len(roles.review) + ("plan" in roles.review)
+
+
+def _reads_notes(role: object) -> bool:
+    return bool(getattr(unwrap(role), "reads_notes", False))  # type: ignore[arg-type]
+
+
+def _again_or(route: Callable[[State], str]) -> Callable[[State], str]:
+    return lambda state: state["again"] or route(state)
+
+
+def _waited(review: Review, follow: Callable[[tuple[Decision, ...]], Update]) -> Update:
+    """Wait for the person's decision, and return the update that follows it; wait again while it cannot be followed."""
+    while True:
+        try:
+            return follow(decisions_of(interrupt(review.to_dict()), review))
+        except ReviewError as error:
+            review = replace(review, error=str(error))
+
+
+def _reviewed(review: Review, decision: Decision, before: JSON | None = None) -> JSON:
+    return Reviewed(review.at, review.hop, decision, before).to_dict()
+
+
+def _plan(back: str) -> Body:
+    """Wait for a decision about the next hop's plan. back: the node that a note leads to; empty if nobody reads it."""
+
+    def body(state: State, limits: Limits, records: Records) -> Update:
+        hop = len(state["steps"]) + 1
+        made = [plan for plan in state["plans"] if plan["hop"] == hop]
+        if not made or not (state["subquery"] or state["stop_reason"] in _PLANNED_ENDS):
+            return {"again": ""}
+        plan = {key: made[0][key] for key in ("action", "subquery", "reason")}
+        actions: tuple[Action, ...] = ("approve", "edit", "ask") if back else ("approve", "edit")
+        ends = state["stop_reason"] if not state["subquery"] else ""
+        review = Review("plan", hop, state["question"], actions, plan=Plan.from_dict(plan), stop_reason=ends)
+
+        def follow(decisions: tuple[Decision, ...]) -> Update:
+            (decision,) = decisions
+            update: Update = {"again": "", "reviews": [_reviewed(review, decision)]}
+            if decision.action == "ask":
+                return update | {"again": back, "subquery": "", "stop_reason": ""}
+            if decision.action == "approve":
+                return update
+            changed = Plan("sufficient") if decision.stop else Plan("subq", decision.subquery)
+            emit(Planned(hop, changed, bool(made[0].get("thought")), decision.person))
+            update["reviews"] = [_reviewed(review, decision, plan)]
+            update["plans"] = [{**made[0], **changed.to_dict(), "by": decision.person}]
+            return update | {"subquery": changed.subquery, "stop_reason": "sufficient" if decision.stop else ""}
+
+        return _waited(review, follow)
+
+    return body
+
+
+def _facts(noted: bool) -> Body:
+    """Wait for decisions about the facts that were read at this hop. noted: whether a role reads notes."""
+
+    def body(state: State, limits: Limits, records: Records) -> Update:
+        if state["stop_reason"] == "model_refused":
+            return {}
+        hop, subquery = len(state["steps"]) + 1, state["subquery"]
+        passages = {name: records.passage(data) for name, data in state["passages"].items()}
+        read = records.triples(state["triples"])
+        actions: tuple[Action, ...] = ("approve", "edit", "remove", "add", "ask")
+        review = Review(
+            "facts",
+            hop,
+            state["question"],
+            actions if noted else actions[:-1],
+            subquery=subquery,
+            facts=tuple((fact, _read_in(fact, passages)) for fact in QuestionGraph(read).facts),
+            passages=tuple((hit["passage_id"], passages[hit["passage_id"]].title) for hit in state["hits"]),
+        )
+
+        def follow(decisions: tuple[Decision, ...]) -> Update:
+            held: dict[str, tuple[Triple, ...]] = {}
+            for triple in read:
+                held[triple.id] = (*held.get(triple.id, ()), triple)
+            stated: dict[str, Passage] = {}
+            log: list[JSON] = []
+            for decision in decisions:
+                before = held.get(decision.fact, ())
+                if decision.action == "remove":
+                    held[decision.fact] = ()
+                elif decision.action == "edit":
+                    held[decision.fact] = tuple(_corrected(triple, decision) for triple in before)
+                elif decision.action == "add":
+                    source, own = _source(decision, passages, len(stated), hop, subquery)
+                    stated |= {own.id: own} if own else {}
+                    added = Triple(decision.subject, decision.predicate, decision.object, (source,))
+                    held[f"added {len(log)}"] = (added,)
+                log.append(_reviewed(review, decision, _words(before[0]) if before else None))
+            triples = tuple(triple for group in held.values() for triple in group)
+            if any("" in triple.key for triple in triples):
+                raise ReviewError("decision: a subject, predicate or object has no letter that can be seen")
+            update: Update = {"reviews": log}
+            if triples != read:
+                emit(Triples(hop, triples))
+                update["triples"] = records.dump_triples(triples)
+            return update | ({"passages": {name: records.dump(own) for name, own in stated.items()}} if stated else {})
+
+        return _waited(review, follow)
+
+    return body
+
+
+def _words(fact: Triple) -> JSON:
+    return {"subject": fact.subject, "predicate": fact.predicate, "object": fact.object}
+
+
+def _read_in(fact: Triple, passages: dict[str, Passage]) -> str:
+    source = fact.sources[0]
+    passage = passages.get(source.passage_id)
+    return passage.text[source.start : source.end] if passage else ""
+
+
+def _corrected(fact: Triple, decision: Decision) -> Triple:
+    """Return a fact in the person's words, at the places where it was read."""
+    return Triple(
+        decision.subject or fact.subject,
+        decision.predicate or fact.predicate,
+        decision.object or fact.object,
+        tuple(replace(source, extractor=decision.person) for source in fact.sources),
+    )
+
+
+def _source(
+    decision: Decision, passages: dict[str, Passage], stated: int, hop: int, subquery: str
+) -> tuple[Source, Passage | None]:
+    """Return where an added fact comes from: a passage that the person names, or his own words, as a passage.
+
+    Raises ReviewError for a quote that its passage does not have.
+    """
+    if decision.passage_id:
+        start = passages[decision.passage_id].text.find(decision.quote)
+        if start < 0:
+            raise ReviewError(
+                f"decision.quote: passage {decision.passage_id!r} has no such words: {decision.quote!r:.80}"
+            )
+        return Source(decision.passage_id, start, start + len(decision.quote), hop, subquery, decision.person), None
+    number = 1 + stated + sum(map(is_person, passages))
+    title = f"Stated by {decision.by or 'a person'}"
+    text = f"{decision.subject} {decision.predicate} {decision.object}."
+    own = Passage(f"{person()}:{number}", text, title, person(), {"by": decision.person})
+    return Source(own.id, 0, len(text), hop, subquery, decision.person), own
+
+
+def _answer(back: dict[str, str]) -> Body:
+    """Wait for a decision about the answer. back: the node that a note leads to, by who reads it."""
+
+    def body(state: State, limits: Limits, records: Records) -> Update:
+        if state["stop_reason"] == "model_refused":
+            return {"again": ""}
+        actions: tuple[Action, ...] = ("approve", "edit", "remove", "ask")
+        said = state.get("messages", [])[-1:]  # the answer, if the caller gave messages
+        citations = tuple(map(Citation.from_dict, state["citations"]))
+        review = Review(
+            "answer",
+            len(state["steps"]),
+            state["question"],
+            actions if back else actions[:-1],
+            stop_reason=state["stop_reason"],
+            answer=state["answer"],
+            citations=citations,
+            abstained=state["abstained"],
+        )
+
+        def follow(decisions: tuple[Decision, ...]) -> Update:
+            (decision,) = decisions
+            update: Update = {"again": "", "reviews": [_reviewed(review, decision)]}
+            if decision.action == "approve":
+                return update
+            if decision.action == "ask":
+                to = decision.to or next(iter(back))
+                if to not in back:
+                    raise ReviewError(f"decision.to: the {to} of this run reads no notes; known: {', '.join(back)}")
+                # the next answer takes the place of this one
+                unsaid = [RemoveMessage(id=message.id) for message in said]
+                update |= {"again": back[to], "messages": unsaid}
+                return update | ({"stop_reason": ""} if to == "planner" else {})
+            update["reviews"] = [_reviewed(review, decision, {"answer": state["answer"]})]
+            left = [one for one in citations if decision.citations is None or one.number in decision.citations]
+            reply = Answer(decision.answer, tuple(left))
+            if decision.action == "remove":
+                reply = Answer(f"No answer: it was withdrawn by {decision.by or 'a person'}.", abstained=True)
+            grounded = state["grounded"] and bool(reply.citations)
+            emit(Answered(reply, state["stop_reason"], grounded))
+            cited = [citation.to_dict() for citation in reply.citations]
+            instead = answer_message(reply, grounded=grounded)
+            return update | {
+                "messages": [instead.model_copy(update={"id": message.id}) for message in said],
+                **{"answer": reply.text, "citations": cited, "abstained": reply.abstained},
+                **{"failed": "", "grounded": grounded, "confidence": None},
+            }
+
+        return _waited(review, follow)
+
+    return body

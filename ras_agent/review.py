@@ -1,0 +1,323 @@
+"""Reviews: where a run waits for a person, what it shows, and what the person decides.
+
+An agent made with `review=("plan", "facts", "answer")` stops there with LangGraph's interrupt, whose value is
+`Review.to_dict()`. `Command(resume=DECISION)` goes on; a decision is plain JSON, which `decisions_of` checks:
+
+    at plan     {"action": "approve"}
+                {"action": "edit", "subquery": "..."}            another sub-query
+                {"action": "edit", "stop": true}                 no more searches: answer from what was found
+                {"action": "ask", "note": "..."}                 plan again, with this note
+    at facts    {"action": "approve"}
+                {"action": "edit", "fact": ID, "subject" and/or "predicate" and/or "object": "..."}
+                {"action": "remove", "fact": ID}
+                {"action": "add", "subject": "...", "predicate": "...", "object": "...", "passage_id"?, "quote"?}
+                {"action": "ask", "note": "..."}                 go on; who plans and answers reads this note
+                a list of these, which are done in order
+    at answer   {"action": "approve"}
+                {"action": "edit", "answer": "...", "citations"?: [numbers to keep; all unless given]}
+                {"action": "remove"}                             withdraw it: the run ends without an answer
+                {"action": "ask", "note": "...", "to"?: "answerer" or "planner"}    answer, or search, again
+
+Each may say who decides, `"by": "Ada"`, and for which review it is meant, `"at": "plan", "hop": 2`: a decision that
+comes twice is then not taken for the next review. A wrong decision changes nothing: the run waits again, and the
+`error` of the review that it shows says what was wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Literal, Self, cast, get_args
+
+from ras_agent.errors import ReviewError, SettingsError
+from ras_agent.records import JSON, Citation, Plan, Triple
+
+Place = Literal["plan", "facts", "answer"]
+Action = Literal["approve", "edit", "remove", "add", "ask"]
+
+PLACES: tuple[Place, ...] = get_args(Place)
+
+_PERSON = "person"
+_LONGEST_NAME = 80
+_LONGEST_TEXT = 20_000
+# what a decision may say besides its action, who decides, and for which review it is meant
+_SAYS: dict[tuple[Place, Action], tuple[str, ...]] = {
+    ("plan", "approve"): (),
+    ("plan", "edit"): ("subquery", "stop"),
+    ("plan", "ask"): ("note",),
+    ("facts", "approve"): (),
+    ("facts", "edit"): ("fact", "subject", "predicate", "object"),
+    ("facts", "remove"): ("fact",),
+    ("facts", "add"): ("subject", "predicate", "object", "passage_id", "quote"),
+    ("facts", "ask"): ("note",),
+    ("answer", "approve"): (),
+    ("answer", "edit"): ("answer", "citations"),
+    ("answer", "remove"): (),
+    ("answer", "ask"): ("note", "to"),
+}
+_ALWAYS = ("action", "by", "at", "hop")
+_NEEDED: dict[tuple[Place, Action], tuple[str, ...]] = {
+    ("plan", "ask"): ("note",),
+    ("facts", "edit"): ("fact",),
+    ("facts", "remove"): ("fact",),
+    ("facts", "add"): ("subject", "predicate", "object"),
+    ("facts", "ask"): ("note",),
+    ("answer", "edit"): ("answer",),
+    ("answer", "ask"): ("note",),
+}
+
+
+def places(wanted: str | Iterable[str] | None) -> tuple[Place, ...]:
+    """Return the places of "plan,facts" or of a list, each once, in the order of a run. Raises SettingsError."""
+    given = wanted.split(",") if isinstance(wanted, str) else wanted or ()
+    named = [name.strip() for name in given if name.strip()]
+    for name in named:
+        if name not in PLACES:
+            raise SettingsError(f"unknown place for a review {name!r}; known: {', '.join(PLACES)}")
+    return tuple(place for place in PLACES if place in named)
+
+
+def person(name: str = "") -> str:
+    """Return how a person is named where something comes from him: "person", or "person:Ada"."""
+    return f"{_PERSON}:{name}" if name else _PERSON
+
+
+def is_person(name: str) -> bool:
+    """Tell whether `name`, such as the extractor of a source, is a person's."""
+    return name == _PERSON or name.startswith(f"{_PERSON}:")
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """Shows a person what is to be decided.
+
+    at: plan, facts or answer. hop: which it is for. actions: those that can be taken here. error: what was wrong with
+    the last decision, empty at first. plan, stop_reason: at plan, and why the loop would end. subquery, facts,
+    passages: at facts, those read in the hop's passages, and id and title of these. answer, citations, abstained: at
+    answer.
+    """
+
+    at: Place
+    hop: int
+    question: str
+    actions: tuple[Action, ...]
+    error: str = ""
+    plan: Plan | None = None
+    stop_reason: str = ""
+    subquery: str = ""
+    facts: tuple[tuple[Triple, str], ...] = ()
+    """each fact with the text that it was read in"""
+    passages: tuple[tuple[str, str], ...] = ()
+    answer: str = ""
+    citations: tuple[Citation, ...] = ()
+    abstained: bool = False
+
+    def to_dict(self) -> JSON:
+        """Return the interrupt's value: plain JSON with the keys that belong to the place."""
+        data: JSON = {"type": "review", "at": self.at, "hop": self.hop, "question": self.question}
+        data |= {"actions": list(self.actions), "error": self.error}
+        if self.at == "plan":
+            plan = self.plan.to_dict() if self.plan else None
+            return data | {"plan": plan, "stop_reason": self.stop_reason}
+        if self.at == "facts":
+            facts = [{"id": fact.id, **fact.to_dict(), "quote": quote} for fact, quote in self.facts]
+            passages = [{"id": name, "title": title} for name, title in self.passages]
+            return data | {"subquery": self.subquery, "facts": facts, "passages": passages}
+        citations = [citation.to_dict() for citation in self.citations]
+        answer = {"answer": self.answer, "citations": citations, "abstained": self.abstained}
+        return data | answer | {"stop_reason": self.stop_reason}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Return the review that `to_dict` wrote."""
+        return cls(
+            data["at"],
+            data["hop"],
+            data["question"],
+            tuple(data["actions"]),
+            data.get("error", ""),
+            Plan.from_dict(data["plan"]) if data.get("plan") else None,
+            data.get("stop_reason", ""),
+            data.get("subquery", ""),
+            tuple((Triple.from_dict(fact), fact["quote"]) for fact in data.get("facts", ())),
+            tuple((passage["id"], passage["title"]) for passage in data.get("passages", ())),
+            data.get("answer", ""),
+            tuple(map(Citation.from_dict, data.get("citations", ()))),
+            data.get("abstained", False),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Holds what a person decided; the module's docstring has which fields belong to which action.
+
+    by: the person's name, or empty. to: who reads a note again. citations: the numbers to keep, None for all.
+    """
+
+    action: Action
+    by: str = ""
+    note: str = ""
+    to: str = ""
+    subquery: str = ""
+    stop: bool = False
+    fact: str = ""
+    subject: str = ""
+    predicate: str = ""
+    object: str = ""
+    passage_id: str = ""
+    quote: str = ""
+    answer: str = ""
+    citations: tuple[int, ...] | None = None
+
+    @property
+    def person(self) -> str:
+        """Return the person as provenance names him: "person", or "person:Ada"."""
+        return person(self.by)
+
+    def to_dict(self) -> JSON:
+        """Return plain JSON without what was not said."""
+        data = {name: getattr(self, name) for name in self.__dataclass_fields__ if getattr(self, name)}
+        if self.citations is not None:
+            data["citations"] = list(self.citations)
+        return data
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Return the decision that `to_dict` wrote. `decisions_of` checks one that came from outside."""
+        known = {name: value for name, value in data.items() if name in cls.__dataclass_fields__}
+        if known.get("citations") is not None:
+            known["citations"] = tuple(known["citations"])
+        return cls(**known)
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewed:
+    """Records a decision in the run's `reviews`. before: what it changed, as it was: a plan, a fact or an answer."""
+
+    at: Place
+    hop: int
+    decision: Decision
+    before: JSON | None = None
+
+    def to_dict(self) -> JSON:
+        before = {} if self.before is None else {"before": self.before}
+        return {"at": self.at, "hop": self.hop, **self.decision.to_dict(), **before}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        return cls(data["at"], data["hop"], Decision.from_dict(data), data.get("before"))
+
+
+def decisions_of(given: object, review: Review) -> tuple[Decision, ...]:
+    """Return what a person decided at a review: one decision, or at facts any number.
+
+    Raises ReviewError, which names the key, for anything that cannot be done there.
+    """
+    if isinstance(given, Sequence) and not isinstance(given, str):
+        if review.at != "facts":
+            raise ReviewError(f"decision: a list of decisions can be taken at facts alone, and this is {review.at}")
+        taken = [_decision(one, review, f"decision {number}") for number, one in enumerate(given, start=1)]
+        if not taken:
+            raise ReviewError('decision: an empty list decides nothing; {"action": "approve"} approves')
+        gone: set[str] = set()
+        for number, one in enumerate(taken, start=1):
+            if one.fact in gone:
+                raise ReviewError(f"decision {number}.fact: an earlier decision has changed {one.fact!r} already")
+            gone |= {one.fact} - {""}
+        return tuple(taken)
+    return (_decision(given, review, "decision"),)
+
+
+def _decision(given: object, review: Review, where: str) -> Decision:
+    if not isinstance(given, Mapping) or not isinstance(given.get("action"), str):
+        raise ReviewError(f'{where}: expected an object such as {{"action": "approve"}}, got {given!r:.80}')
+    if given["action"] not in review.actions:
+        known = ", ".join(review.actions)
+        raise ReviewError(f"{where}.action: {given['action']!r:.80} cannot be done at {review.at}; known: {known}")
+    action = cast(Action, given["action"])
+    allowed = _SAYS[review.at, action]
+    for key in given:
+        if key not in (*_ALWAYS, *allowed):
+            able = f"{action} takes {', '.join(allowed)}" if allowed else f"{action} takes nothing else"
+            raise ReviewError(f"{where}.{key!s:.80}: unknown at {review.at}; {able}")
+    for key in ("at", "hop"):
+        if key in given and given[key] != getattr(review, key):
+            raise ReviewError(
+                f"{where}.{key}: it is meant for {key} {given[key]!r:.80}, and the run waits at {review.at} of hop "
+                f"{review.hop}"
+            )
+    read = {key: _read(key, given[key], f"{where}.{key}") for key in ("by", *allowed) if given.get(key) is not None}
+    for key in _NEEDED.get((review.at, action), ()):
+        if not read.get(key):
+            raise ReviewError(f"{where}.{key}: {action} at {review.at} needs it, and it is missing or blank")
+    decision = Decision(action, **read)
+    _check(decision, review, where)
+    return decision
+
+
+def _read(key: str, value: object, where: str) -> Any:
+    """Return the value of a key in the type of its field."""
+    if key == "stop":
+        if not isinstance(value, bool):
+            raise ReviewError(f"{where}: expected true or false, got {value!r:.80}")
+        return value
+    if key == "citations":
+        if not isinstance(value, list | tuple) or not all(type(number) is int for number in value):
+            raise ReviewError(f"{where}: expected a list of numbers, got {value!r:.80}")
+        return tuple(value)
+    if not isinstance(value, str):
+        raise ReviewError(f"{where}: expected a text, got {value!r:.80}")
+    most = _LONGEST_NAME if key == "by" else _LONGEST_TEXT
+    if len(value) > most:
+        raise ReviewError(f"{where}: {len(value):,} characters, and it may have {most:,}")
+    text = value.encode("utf-8", "replace").decode("utf-8").strip()
+    return " ".join(text.split()) if key in ("by", "subject", "predicate", "object") else text
+
+
+def _check(decision: Decision, review: Review, where: str) -> None:
+    """Raise ReviewError for what the fields of a decision say together, or of things that the review does not show."""
+    if review.at == "plan" and decision.action == "edit" and decision.stop == bool(decision.subquery):
+        raise ReviewError(f'{where}: edit at plan takes a subquery that is not blank, or "stop": true')
+    if decision.fact and decision.fact not in {fact.id for fact, _ in review.facts}:
+        known = ", ".join(fact.id for fact, _ in review.facts) or "none were read"
+        raise ReviewError(f"{where}.fact: unknown fact {decision.fact!r:.80}; known: {known}")
+    corrects = review.at == "facts" and decision.action == "edit"
+    if corrects and not (decision.subject or decision.predicate or decision.object):
+        raise ReviewError(f"{where}: edit at facts takes a subject, predicate or object that is not blank")
+    if decision.passage_id and decision.passage_id not in {name for name, _ in review.passages}:
+        known = ", ".join(name for name, _ in review.passages) or "none were found"
+        raise ReviewError(f"{where}.passage_id: unknown passage {decision.passage_id!r:.80}; known: {known}")
+    if decision.quote and not decision.passage_id:
+        raise ReviewError(f"{where}.quote: a quote needs the passage_id of the passage that it is from")
+    if decision.to not in ("", "planner", "answerer"):
+        raise ReviewError(f"{where}.to: expected answerer or planner, got {decision.to!r:.80}")
+    numbers = {citation.number for citation in review.citations}
+    for number in decision.citations or ():
+        if number not in numbers:
+            raise ReviewError(f"{where}.citations: there is no citation {number}; known: {sorted(numbers)}")
+
+
+# ---- notes, which the roles read
+
+_notes: ContextVar[tuple[str, ...]] = ContextVar("ras_agent_notes", default=())
+
+
+def notes() -> tuple[str, ...]:
+    """Return what the person who reviews the running question has asked of it, oldest first; usually nothing.
+
+    A planner, reasoner or answerer of your own that shows them to its model says so by an attribute `reads_notes` that
+    is true: only then can a person ask it back.
+    """
+    return _notes.get()
+
+
+@contextmanager
+def noted(reviews: Iterable[Mapping[str, Any]]) -> Iterator[None]:
+    """Give the notes among the `reviews` of a state to the roles that run inside the block."""
+    token = _notes.set(tuple(review["note"] for review in reviews if review["action"] == "ask"))
+    try:
+        yield
+    finally:
+        _notes.reset(token)

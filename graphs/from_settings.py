@@ -64,6 +64,7 @@ def roles_of(
     """
     from ras_agent.graphs.assembly import preset_named
     from ras_agent.tools.retrieve.resolve import resolve_retriever, retriever_options
+    from ras_agent.tools.retrieve.search import scoped
     from ras_agent.tools.roles import resolve_answerer, role_name
 
     spec, settings = graph_spec(graph), settings or Settings()
@@ -86,10 +87,13 @@ def roles_of(
         planner=chosen,
         extractor=extractor_from_settings(settings, parts["extractor"]) if "extractor" in parts else None,
         answerer=answering_role,
-        retriever=resolve_retriever(
-            retriever or settings.retriever,
-            settings.index if index is None else index,
-            **retriever_options(settings, retriever),
+        retriever=scoped(
+            resolve_retriever(
+                retriever or settings.retriever,
+                settings.index if index is None else index,
+                **retriever_options(settings, retriever),
+            ),
+            settings.filter,
         ),
         limits=limits or settings.limits,
         preset=fixed if spec.presets else None,

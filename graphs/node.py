@@ -36,7 +36,15 @@ from langgraph.runtime import get_runtime
 
 from ras_agent.budget import Ledger, Limits, metered
 from ras_agent.calling import StillRunning, acall, call
-from ras_agent.errors import BudgetExceeded, IndexMismatch, ModelRefused, PromptError, SettingsError, UnknownName
+from ras_agent.errors import (
+    BudgetExceeded,
+    FilterError,
+    IndexMismatch,
+    ModelRefused,
+    PromptError,
+    SettingsError,
+    UnknownName,
+)
 from ras_agent.events import Failed, emit, emitting
 from ras_agent.graphs.records import Records
 from ras_agent.graphs.state import Update
@@ -59,6 +67,7 @@ RAISED = (
     SettingsError,
     PromptError,
     IndexMismatch,
+    FilterError,
     GraphBubbleUp,
 )
 

@@ -13,14 +13,25 @@ from langgraph.config import get_config
 from ras_agent.budget import Limits, current_ledger
 from ras_agent.errors import ReviewError
 from ras_agent.events import Answered, GraphDelta, Hits, Triples, emit, streaming
+from ras_agent.filters import Filter
 from ras_agent.graphs.conversation import answered_messages
 from ras_agent.graphs.node import Ask, Body, Work, recorded
 from ras_agent.graphs.records import Records
 from ras_agent.graphs.state import Beginning, State, Update
-from ras_agent.graphs.validate import finite, given_passages, valid_citations, valid_facts, valid_hit, whole
+from ras_agent.graphs.validate import (
+    check_given,
+    finite,
+    given_filter,
+    given_passages,
+    valid_citations,
+    valid_facts,
+    valid_hit,
+    whole,
+)
 from ras_agent.protocols import Answerer, Extractor, Retriever
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Answer, Extraction, Failure, Hit, Passage, Step, Usage
+from ras_agent.tools.retrieve.search import Search
 from ras_agent.tools.structure.stated import StatedFirst
 
 # begin, plan, answer
@@ -55,7 +66,8 @@ def begin(
             )
         return {
             **dict.fromkeys(("steps", "plans", "passages", "failures", "reviews"), None),
-            **dict.fromkeys(("seed_passages", "static_passages", "static_iterations"), None),
+            **dict.fromkeys(("seed_passages", "static_passages", "static_iterations", "filter"), None),
+            **{"scope": given_filter(state), "commit": ""},
             **{"given": given_passages(state), "static": bool(state.get("static_passages"))},
             **{"answer": "", "citations": [], "abstained": False, "failed": "", "grounded": False},
             "confidence": None,
@@ -76,10 +88,12 @@ def retrieve(retriever: Retriever) -> Body:
 
     def body(state: State, limits: Limits, records: Records) -> Work:
         hop, subquery, given = len(state["steps"]) + 1, state["subquery"], state["given"]
+        search = Search(retriever, Filter.of(state["scope"]), state["commit"])
         if given:
             hits = tuple(Hit(records.passage(data), 1 / rank) for rank, data in enumerate(given[0], start=1))
+            check_given([hit.passage for hit in hits], search.filter)
         else:
-            found = yield Ask("retriever", hop, retriever, "retrieve", (subquery, limits.k), Sequence)
+            found = yield Ask("retriever", hop, search, "retrieve", (subquery, limits.k), Sequence)
             hits = tuple(map(valid_hit, (found or ())[: limits.k]))
         # an id names the text that came with it first
         texts = {hit.passage.id: hit.passage.text for hit in reversed(hits)}
@@ -91,6 +105,7 @@ def retrieve(retriever: Retriever) -> Body:
         update: Update = {
             "hits": [records.dump_hit(hit) for hit in hits],
             "passages": {passage.id: records.dump(passage) for passage in new},
+            "commit": search.commit,
         }
         if lost:
             update["failures"] = recorded(_shared_id(passage, hop) for passage in lost)

@@ -44,6 +44,8 @@ class Inputs(TypedDict, total=False):
     seed_passages: passages for the first hop, in place of its retrieval; after it the loop goes on as always.
     static_passages: the only passages; nothing is planned or retrieved (see static_iterations).
     static_iterations: hops over which static_passages are spread in order; 5 unless given, as in the RAS paper.
+    filter: which passages may be found, {"team": "x"}, a list meaning any of its items (see ras_agent.filters). It
+        narrows what the agent's own `Settings.filter` admits, and cannot widen it.
 
     A passage is a `Passage`, its `to_dict()`, or just its text.
     """
@@ -53,6 +55,7 @@ class Inputs(TypedDict, total=False):
     seed_passages: Sequence[Passage | JSON | str] | None
     static_passages: Sequence[Passage | JSON | str] | None
     static_iterations: int | None
+    filter: JSON | list[JSON] | None
 
 
 class Outputs(TypedDict):
@@ -103,6 +106,10 @@ class State(Outputs):
     """passages that take the place of retrieval, for the next hop, the one after, ..."""
     static: bool
     """whether the given passages are all that there is"""
+    scope: JSON | list[JSON] | None
+    """the filter of this question"""
+    commit: str
+    """the state of the index that the question's first search saw, and the next ones see again; empty before"""
     subquery: str
     """what to retrieve for next; empty when the loop has ended"""
     hits: list[JSON]

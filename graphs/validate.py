@@ -7,12 +7,14 @@ as a Failure; what a caller gave wrongly, or a tool of the wrong type, raises.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from math import isfinite
 from operator import index
 from typing import Any
 
+from ras_agent.errors import FilterError
+from ras_agent.filters import Filter
 from ras_agent.graphs.state import Inputs
 from ras_agent.records import JSON, Answer, Citation, Extraction, Failure, Hit, Passage, Source, Triple
 
@@ -78,6 +80,23 @@ def given_passages(inputs: Inputs) -> list[list[JSON]]:
         return [passages] if passages else []
     count, size = min(iterations or _STATIC_ITERATIONS, len(passages)), len(passages)
     return [passages[size * i // count : size * (i + 1) // count] for i in range(count)]
+
+
+def given_filter(inputs: Inputs) -> Any:
+    """Return the caller's filter as plain JSON. Raises FilterError for one that cannot be read."""
+    given = inputs.get("filter")
+    Filter.of(given)
+    return None if given is None else plain(given)
+
+
+def check_given(passages: Iterable[Passage], admitted: Filter) -> None:
+    """Raise FilterError if one of the caller's passages is outside the filter that the question is asked within."""
+    for passage in passages:
+        if not admitted.matches(passage):
+            raise FilterError(
+                f"given passage {passage.id!r} is outside the filter ({admitted}): give only passages whose metadata "
+                "it admits, or leave them away"
+            )
 
 
 def _given_passage(given: Passage | JSON | str, number: int) -> JSON:

@@ -51,6 +51,10 @@ class SettingsError(RasError, ValueError):
     """Raised when a setting is unknown or has a wrong value."""
 
 
+class FilterError(RasError, ValueError):
+    """Raised for a filter that cannot be read, or that a retriever cannot apply before it chooses what it finds."""
+
+
 class FlagError(SettingsError):
     """Raised when a flag of the command line has a wrong value."""
 

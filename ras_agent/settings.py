@@ -11,6 +11,7 @@ the table in the docs are made from them. API keys are not settings: each provid
 
 from __future__ import annotations
 
+import json
 import os
 import tomllib
 from collections.abc import Mapping
@@ -36,6 +37,7 @@ from pydantic.fields import FieldInfo
 
 from ras_agent.budget import Limits
 from ras_agent.errors import FlagError, SettingsError, UnknownName
+from ras_agent.filters import Filter, read_filter
 from ras_agent.records import AnswerStyle, EvidenceLayout
 from ras_agent.registry import known, names
 from ras_agent.review import places
@@ -103,6 +105,9 @@ class Settings(BaseModel):
         None,
         "Answer from the model's memory where the planner wants no retrieval; if not set, only with preset paper.",
         "--from-memory/--grounded",
+    )
+    filter: dict[str, Any] | None = _AGENT(
+        None, "Find only passages with this in their metadata, e.g. team=x; several values of a key mean any of them."
     )
     retriever: str = _AGENT(
         "bm25", "bm25, dense or hybrid; with a knowledge graph also graph, gfm, ppr, paths or pcst; a+b mixes two."
@@ -183,6 +188,16 @@ class Settings(BaseModel):
         """The limits of a run."""
         return Limits(**self.model_dump(include=set(Limits.names())))
 
+    @field_validator("filter", mode="before")
+    @classmethod
+    def _filter_can_be_read(cls, given: object) -> object:
+        """Read "key=value", a list of them, as a flag or a file has it, or JSON; an object stays one."""
+        if isinstance(given, str):
+            given = json.loads(given) if given.lstrip().startswith("{") else [given]
+        if isinstance(given, list) and all(isinstance(part, str) for part in given):
+            given = read_filter(given)
+        return given if Filter.of(given) else None
+
     @field_validator("graph")
     @classmethod
     def _graph_is_known(cls, name: str) -> str:
@@ -208,6 +223,7 @@ class Setting:
     """Describes a field of a settings class: what its flag, its help text and its line in the docs need.
 
     type: what a value is read as: str, int, float, bool or Path. choices: the allowed values of a Literal.
+    repeated: whether the flag may be given several times, each time with a key=value.
     """
 
     name: str
@@ -218,6 +234,7 @@ class Setting:
     panel: str
     work: frozenset[Work]
     flags: tuple[str, ...]
+    repeated: bool = False
 
 
 def describe(model: type[Settings] = Settings, work: Work | None = None) -> dict[str, Setting]:
@@ -231,15 +248,17 @@ def _setting(name: str, info: FieldInfo) -> Setting:
     inner = _without_none(info.annotation)
     choices = tuple(map(str, get_args(inner))) if get_origin(inner) is Literal else ()
     work: set[Work] = set(about.get("work", get_args(Work)))
+    pairs = get_origin(inner) is dict
     return Setting(
         name=name,
-        type=str if choices else inner,
+        type=str if choices or pairs else inner,
         choices=choices,
         default=info.default,
         help=info.description or "",
         panel=about.get("panel", ""),
         work=frozenset(work | {"serve"} if "answer" in work else work),
         flags=tuple(about.get("flags", ())),
+        repeated=pairs,
     )
 
 

@@ -26,7 +26,8 @@ from ras_agent.graphs.registry import graph_spec
 from ras_agent.protocols import Retriever
 from ras_agent.records import Passage
 from ras_agent.settings import Settings
-from ras_agent.tools.retrieve.resolve import retriever_options
+from ras_agent.tools.retrieve.resolve import resolve_retriever, retriever_options
+from ras_agent.tools.retrieve.search import scoped
 from ras_agent.tools.spread.pool import Do
 
 if TYPE_CHECKING:
@@ -75,7 +76,8 @@ def asks_elsewhere(
 def asker_of(material: Material, settings: Settings, retrieval_only: bool) -> AskQuestion:
     """Return what asks the agent of `settings`, or searches with its retriever alone."""
     if retrieval_only:
-        found = material.index.retriever(settings.retriever, **retriever_options(settings))
+        made = resolve_retriever(settings.retriever, material.index, **retriever_options(settings))
+        found = scoped(made, settings.filter)
         return retrieval_asker(found, settings.k)
     task = material.asked.instructions.get("answer", "")
     return agent_asker(agent_from_settings(settings, material.index, task=task), partial(_inputs, material, settings))

@@ -28,7 +28,8 @@ from ras_agent.graphs.registry import graph_spec
 from ras_agent.records import JSON
 from ras_agent.settings import Settings
 from ras_agent.tools.kg.index import KGIndex
-from ras_agent.tools.retrieve.resolve import reads_graph, retriever_options
+from ras_agent.tools.retrieve.resolve import reads_graph, resolve_retriever, retriever_options
+from ras_agent.tools.retrieve.search import scoped
 from ras_agent.tools.roles import role_name
 from ras_agent.tools.spread.pool import Order, Pool
 
@@ -254,7 +255,8 @@ def _baseline(name: str) -> dict[str, Any]:
         raise UnknownName("baseline", name, BASELINES)
 
     def asker(material: Material, settings: Settings) -> AskQuestion:
-        found = material.index.retriever(settings.retriever, **retriever_options(settings))
+        made = resolve_retriever(settings.retriever, material.index, **retriever_options(settings))
+        found = scoped(made, settings.filter)
         return baseline_asker(name, found, settings.k)
 
     roles = {"planner": "none", "extractor": "none", "answerer": f"always {name}"}

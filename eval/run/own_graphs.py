@@ -15,8 +15,9 @@ from contextvars import ContextVar
 from threading import Lock
 from typing import Any, Self
 
-from ras_agent.errors import IndexMismatch, RunError, SettingsError
+from ras_agent.errors import FilterError, IndexMismatch, RunError, SettingsError
 from ras_agent.eval.question import Question
+from ras_agent.filters import Filter
 from ras_agent.protocols import Embedder, Retriever
 from ras_agent.records import Hit, Passage
 from ras_agent.registry import find, options_of
@@ -127,6 +128,12 @@ class OwnGraphs(PassageIndex):
         made = cls.in_memory()
         made._embedder = resolve_embedder(embedder) if embedder is not None else None
         return made
+
+    def within(self, filter: object = None) -> PassageIndex:
+        """Return itself. Raises FilterError for a filter: each question searches a graph of its own."""
+        if Filter.of(filter):
+            raise FilterError("questions that bring their own graphs are asked without a filter: leave --filter away")
+        return self
 
     def retriever(self, name: str = "bm25", **options: Any) -> Retriever:
         """Return the retriever of that name over the graph of the question that is being asked.

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from math import isfinite
 
+from ras_agent.filters import Filter, takes_filter
 from ras_agent.protocols import Retriever
 from ras_agent.records import Hit, Passage
 from ras_agent.testing.conformance import Check, demand, is_named, promise, refuses, run_checks, same_asynchronously
@@ -135,6 +137,43 @@ def gives_threads_what_one_caller_gets(build: BuildRetriever) -> None:
 @promise(_checks)
 def gives_asynchronous_callers_the_same_hits(build: BuildRetriever) -> None:
     same_asynchronously(build(PASSAGES), "retrieve", "telephone inventor", 3)
+
+
+@promise(_checks)
+def applies_a_filter_before_it_chooses_the_best(build: BuildRetriever) -> None:
+    """A retriever without the parameter `filter` passes: an agent refuses to ask it within one."""
+    ours = [Passage(f"ours-{number}", "A river flows through the city.", metadata={"team": "us"}) for number in (1, 2)]
+    theirs = [
+        Passage(f"theirs-{number}", "A river flows through the city.", "The river", metadata={"team": "them"})
+        for number in range(30)
+    ]
+    corpus = [*theirs[:20], *ours, *theirs[20:], PASSAGES[2]]
+    retriever = build(corpus)
+    if not takes_filter(retriever):
+        return
+    before = _ids(retriever.retrieve("river city", 5))
+    for filter, k, wanted in (
+        ({"team": "us"}, 1, 1),
+        ({"team": "us"}, 5, 2),
+        ({"team": ["us", "you"], "id": "ours-*"}, 5, 2),
+        ({"id": "ours-2"}, 5, 1),
+        ({"team": "nobody"}, 5, 0),
+    ):
+        admitted = {passage.id for passage in corpus if Filter.of(filter).matches(passage)}
+        bound = partial(retriever.retrieve, filter=Filter.of(filter))  # type: ignore[call-arg]
+        found = bound("river city", k)
+        others = [name for hit in found for name in _stating(hit.passage) if name not in admitted]
+        demand(not others, f"the filter {filter} leaves out {others}, which were found")
+        own = [name for name in _ids(found) if name in admitted]
+        demand(len(own) == wanted, f"the filter {filter} with k = {k} admits {wanted}, and {_ids(found)} were found")
+    after = _ids(retriever.retrieve("river city", 5))
+    demand(after == before, f"without a filter {before} were found, and after searches within one {after}")
+
+
+def _stating(passage: Passage) -> list[str]:
+    """Return the passage's id, or those whose facts it lists, if it was written from a graph."""
+    facts = passage.metadata.get("facts")
+    return [str(place) for *_, place in facts] if facts else [passage.id]
 
 
 RETRIEVER_CHECKS: tuple[Check, ...] = tuple(_checks)

@@ -100,7 +100,7 @@ def build(
 
         store = InMemoryVectorStore(HashEmbeddings())
         store.add_documents(
-            [Document(page_content=p.text, id=p.id, metadata={"title": p.title}) for p in passages],
+            [Document(page_content=p.text, id=p.id, metadata={**p.metadata, "title": p.title}) for p in passages],
         )
         return LangChainRetriever(store.as_retriever())
 

@@ -56,6 +56,6 @@ def test_an_unknown_name_is_reported_as_the_planners(ras):
 def test_the_shapes_of_input_and_output_are_there_as_json_schemas(ras):
     agent = ras("q")
     assert set(agent.get_input_jsonschema()["properties"]) == {
-        *("question", "messages", "seed_passages", "static_passages", "static_iterations"),
+        *("question", "messages", "seed_passages", "static_passages", "static_iterations", "filter"),
     }
     assert {"answer", "citations", "graph", "steps"} <= set(agent.get_output_jsonschema()["properties"])

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ras_agent.filters import ALL, Filter
 from ras_agent.records import Answer, Citation, Extraction, Hit, Passage, Plan, Source, Span, Triple
 from ras_agent.testing import (
     ConformanceError,
@@ -73,7 +74,22 @@ def test_a_retriever_that_takes_blank_queries_and_zero_hits_is_refused() -> None
     with pytest.raises(ConformanceError, match="refuses a blank query") as raised:
         check_retriever(Lenient)
     assert "refuses to find fewer than one hit" in str(raised.value)
-    assert "breaks 2 of 13 promises" in str(raised.value)
+    assert "breaks 2 of 14 promises" in str(raised.value)
+
+
+def test_a_retriever_that_filters_what_it_chose_is_refused() -> None:
+    class TooLate(Wrapped):
+        def retrieve(self, query: str, k: int = 5, filter: Filter = ALL) -> list[Hit]:
+            return [hit for hit in super().retrieve(query, k) if filter.matches(hit.passage)]
+
+    class Careless(Wrapped):
+        def retrieve(self, query: str, k: int = 5, filter: Filter = ALL) -> list[Hit]:
+            return super().retrieve(query, k)
+
+    with pytest.raises(ConformanceError, match=r"applies a filter before it chooses the best: .* admits 1, and"):
+        check_retriever(TooLate)
+    with pytest.raises(ConformanceError, match=r"applies a filter before it chooses the best: .* leaves out"):
+        check_retriever(Careless)
 
 
 def test_what_is_no_retriever_is_refused() -> None:

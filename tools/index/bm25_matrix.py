@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, Self, get_args
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.arrays import Floats
+from ras_agent.arrays import Floats, Ints
 from ras_agent.errors import IndexMismatch
 from ras_agent.tools.index.durable import save_array, sync_file, sync_folder, writing
 from ras_agent.tools.index.tokenise import Tokeniser
@@ -76,6 +76,10 @@ class BM25Matrix:
         column = self.vocabulary.get(term)
         return self.rows[:0] if column is None else self.rows[self.starts[column] : self.starts[column + 1]]
 
+    def of_rows(self, rows: Ints) -> BM25Matrix:
+        """Return the matrix of some passages, `rows` ascending; their weights are those that they have in the whole."""
+        return _PartOfMatrix(len(rows), self.vocabulary, self.starts, self.rows, self.weights, self, rows)
+
     def save(self, folder: Path) -> None:
         """Write the arrays as .npy and the vocabulary as JSON."""
         folder.mkdir(exist_ok=True)
@@ -101,6 +105,26 @@ class BM25Matrix:
         if starts.shape != (len(vocabulary) + 1,) or not rows.shape == weights.shape == (starts[-1],):
             raise ValueError("its files do not fit together")
         return cls(described["size"], vocabulary, starts, rows, weights)
+
+
+@dataclass(frozen=True, slots=True)
+class _PartOfMatrix(BM25Matrix):
+    """Reads the passages `chosen` (size,) of the matrix `whole`, so that a part of a large corpus costs no copy."""
+
+    whole: BM25Matrix
+    chosen: Ints
+
+    def scores(self, terms: Iterable[str]) -> Floats:
+        """Return the BM25 score of every passage, shape (size,)."""
+        scores: Floats = self.whole.scores(terms)[self.chosen]
+        return scores
+
+    def having(self, term: str) -> npt.NDArray[np.int32]:
+        """Return the passages that hold a term, ascending."""
+        having = self.whole.having(term)
+        places = np.searchsorted(self.chosen, having).clip(max=max(len(self.chosen) - 1, 0))
+        there = self.chosen[places] == having if len(self.chosen) else np.zeros(len(having), dtype=np.bool_)
+        return places[there].astype(np.int32)
 
 
 class _TermIds(Sequence[list[int]]):

@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from functools import lru_cache, partial
 from pathlib import Path
-from threading import RLock
-from typing import Any, Self, cast
+from threading import Lock, RLock
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 
-from ras_agent.errors import IndexMismatch, RasError
+from ras_agent.errors import IndexMismatch, IndexNotFound, RasError
+from ras_agent.filters import ALL, Filter
 from ras_agent.protocols import Embedder, Retriever
 from ras_agent.records import Passage
 from ras_agent.registry import check_options, find
@@ -24,8 +26,9 @@ from ras_agent.tools.embed.embedders import resolve_embedder
 from ras_agent.tools.index.bm25_matrix import BM25Parameters
 from ras_agent.tools.index.durable import writer_lock
 from ras_agent.tools.index.logs import MemoryPassageLog, MemoryVectorLog
-from ras_agent.tools.index.manifest import EmbedderIdentity, Manifest, read_manifest
+from ras_agent.tools.index.manifest import NAME, EmbedderIdentity, Manifest, read_manifest
 from ras_agent.tools.index.merge import Changes, merge, without_documents
+from ras_agent.tools.index.part import Columns, PartOfSnapshot
 from ras_agent.tools.index.row_table import ROW, Table, fingerprint, hash_of
 from ras_agent.tools.index.snapshot import (
     Snapshot,
@@ -39,13 +42,47 @@ from ras_agent.tools.index.snapshot import (
 from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.index.vector_index import VectorSettings, require_faiss
 
+_GRAPH = "kg/kg.json"
+"""what a write to the knowledge graph beside an index replaces"""
+_NARROWED = 8
+"""How many filters a retriever made by `retriever` remembers a narrower one of"""
+
+
+class Stamp(NamedTuple):
+    """Tells two states of an index's folder apart: the inode, time and size of what a write replaces."""
+
+    passages: tuple[int, ...]
+    graph: tuple[int, ...]
+
+    @classmethod
+    def of(cls, folder: Path) -> Self:
+        """Look at the folder. Raises IndexNotFound if there is no index any more."""
+        found = [_looked_at(folder / name) for name in (NAME, _GRAPH)]
+        if not found[0]:
+            raise IndexNotFound(f"{folder} holds no index any more: index its files again, `ras-agent index`")
+        return cls(*found)
+
+    def __str__(self) -> str:
+        return "-".join(format(number, "x") for number in (*self.passages, *self.graph))
+
+
+def _looked_at(path: Path) -> tuple[int, ...]:
+    try:
+        seen = path.stat()
+    except FileNotFoundError:
+        return ()
+    return seen.st_ino, seen.st_mtime_ns, seen.st_size
+
 
 class PassageIndex:
     """Holds passages in a fixed order with a BM25 matrix and, given an embedder, a vector index.
 
     Made by `create`, `open` or `in_memory`. One process may write while others read; a second writer waits. Retrievers
-    search the passages that were there when they were made.
+    search the passages that were there when they were made; `refresh` takes what others have written since.
     """
+
+    filter = ALL
+    """admits all that this index shows; see `within`"""
 
     def __init__(self, snapshot: Snapshot, embedder: Embedder | None, path: Path | None = None) -> None:
         self.path = path
@@ -53,6 +90,10 @@ class PassageIndex:
         self._embedder = embedder
         self._lock = RLock()
         self._in_batch = False
+        self._whole: PassageIndex | None = None  # what this is a view of
+        self._opening = Lock()
+        self._seen: Stamp | None = None
+        self._columns: Columns | None = None
 
     @classmethod
     def create(
@@ -138,15 +179,67 @@ class PassageIndex:
 
         Raises IndexMismatch if the index was built with an embedder that has to be given to `open`.
         """
+        if self._whole is not None:
+            return self._whole.embedder
         if self._embedder is None and self.snapshot.manifest.embedder:
             self._embedder = _remembered(self.snapshot.manifest, str(self.path))
         return self._embedder
 
     def retriever(self, name: str = "bm25", **options: Any) -> Retriever:
         """Make a registered retriever over this index as it is now. Raises UnknownName for a name or an option."""
-        made = find("retriever", name)
-        check_options("retriever", name, made, options)
-        return cast(Retriever, made(self, **options))
+        factory = find("retriever", name)
+        check_options("retriever", name, factory, options)
+        made = factory(self, **options)
+        if hasattr(made, "narrow"):  # a filter is then a retriever over the passages that it admits
+            made.narrow = lru_cache(_NARROWED)(partial(_narrowed, self.within(), name, options))
+        return cast(Retriever, made)
+
+    def within(self, filter: object = None) -> PassageIndex:
+        """Return a view of the passages that are there now and that `filter` admits, as if the index held no others.
+
+        A view can be searched like any index, and does not change. Raises FilterError.
+        """
+        chosen, snapshot = Filter.of(filter), self.snapshot
+        view = PassageIndex(snapshot, None, self.path)
+        view._whole, view._columns = self._whole or self, self._columns_of(snapshot)
+        view.filter = self.filter.both(chosen)
+        if chosen:
+            view.snapshot = PartOfSnapshot(snapshot, view._columns.rows(chosen))
+            view._columns = None
+        return view
+
+    @property
+    def commit(self) -> str:
+        """Name the state that is searched: another one after each write, and after the graph beside it was written."""
+        if self.path is None:
+            return str(self.snapshot.manifest.generation)
+        with self._opening:
+            return "" if self._seen is None else str(self._seen)
+
+    def refresh(self) -> None:
+        """Take the last commit, if somebody has written since; costs two looks at files if nobody has.
+
+        Raises IndexNotFound if the index is gone, IndexMismatch if it is damaged or now has other vectors than the
+        embedder that was given to `open`.
+        """
+        if self.path is None or self._whole is not None:
+            return
+        with self._opening:
+            seen = Stamp.of(self.path)
+            if seen == self._seen:
+                return
+            if self._seen is None or seen.passages != self._seen.passages:
+                manifest = read_manifest(self.path)
+                if manifest != self.snapshot.manifest:
+                    if manifest.embedder != self.snapshot.manifest.embedder and self._embedder is not None:
+                        self._embedder = None
+                    self.snapshot = open_folder(self.path)
+            self._seen = seen
+
+    def _columns_of(self, snapshot: Snapshot) -> Columns:
+        if self._columns is None or self._columns.snapshot is not snapshot:
+            self._columns = Columns(snapshot, self._columns)
+        return self._columns
 
     def add(self, passages: Iterable[Passage]) -> Changes:
         """Append passages. Raises ValueError for an id that is given twice or already there; then nothing is added."""
@@ -203,6 +296,8 @@ class PassageIndex:
         self._write(lambda now: (now.table, Changes(unchanged=len(now.table))))
 
     def _write(self, change: Callable[[Snapshot], tuple[Table, Changes]]) -> Changes:
+        if self._whole is not None:
+            raise TypeError("a view of an index cannot be written to: write to the index itself")
         with self._lock, writer_lock(self.path / "writer.lock") if self.path else nullcontext():
             if self.path and read_manifest(self.path).generation != self.snapshot.manifest.generation:
                 self.snapshot = open_folder(self.path)  # another process wrote since
@@ -229,6 +324,10 @@ class PassageIndex:
         if embedder is not None:
             require_faiss()  # before hours of embedding, not after
         return embedder
+
+
+def _narrowed(index: PassageIndex, name: str, options: dict[str, Any], filter: Filter) -> Retriever:
+    return index.within(filter).retriever(name, **options)
 
 
 def _begin(

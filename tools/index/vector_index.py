@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.arrays import Floats
+from ras_agent.arrays import Floats, Ints
 from ras_agent.errors import IndexMismatch, MissingExtra, StoreError
 from ras_agent.tools.index.durable import sync_file, writing
 from ras_agent.tools.index.ties import TIE, level
@@ -83,19 +83,58 @@ class VectorIndex:
                 f"the query's vector has shape {query.shape}, the index holds vectors of {self._index.d} numbers: "
                 "search with the embedder that built the index"
             )
-        depth = min(k + 1, self._index.ntotal)
+        depth = min(k + 1, self._count)
         while depth:
-            products, numbers = (found[0] for found in self._index.search(query[None], depth))
+            products, numbers = self._nearest(query, depth)
             # a tie across the cut: which of the tied were found is FAISS's choice, so fetch them all
-            if depth == self._index.ntotal or products[k - 1] - products[-1] > TIE:
+            if depth == self._count or products[k - 1] - products[-1] > TIE:
                 found = numbers >= 0  # an approximate index may find fewer
                 products, numbers = products[found], numbers[found]
                 best_first = np.argsort(-products, kind="stable")
                 numbers, products = numbers[best_first], level(products[best_first], relative=False)
                 order = np.lexsort((numbers, -products))[:k]
                 return numbers[order], products[order]
-            depth = min(2 * depth, self._index.ntotal)
+            depth = min(2 * depth, self._count)
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
+
+    def of_rows(self, rows: Ints) -> VectorIndex:
+        """Return an index of some of the vectors, `rows` ascending, numbered by their places in `rows`."""
+        return _PartOfVectors(self._index, rows)
+
+    @property
+    def _count(self) -> int:
+        return int(self._index.ntotal)
+
+    def _nearest(self, query: Floats, depth: int) -> tuple[Floats, Ints]:
+        """Return what FAISS finds: inner products and numbers, -1 where it found none."""
+        products, numbers = self._index.search(query[None], depth)
+        return products[0], numbers[0]
+
+
+class _PartOfVectors(VectorIndex):
+    """Searches some rows of a faiss.Index: it passes over all others, so that a part of a large index costs no copy."""
+
+    def __init__(self, index: Any, rows: Ints) -> None:
+        super().__init__(index)
+        self._rows = np.ascontiguousarray(rows, dtype=np.int64)
+        faiss = _faiss()
+        known = faiss.downcast_index(index)
+        if isinstance(known, faiss.IndexIVF):
+            self._how = faiss.SearchParametersIVF(sel=faiss.IDSelectorBatch(self._rows), nprobe=known.nprobe)
+        elif isinstance(known, faiss.IndexHNSW):
+            chosen = faiss.IDSelectorBatch(self._rows)
+            self._how = faiss.SearchParametersHNSW(sel=chosen, efSearch=known.hnsw.efSearch)
+        else:
+            self._how = faiss.SearchParameters(sel=faiss.IDSelectorArray(self._rows))
+
+    @property
+    def _count(self) -> int:
+        return len(self._rows)
+
+    def _nearest(self, query: Floats, depth: int) -> tuple[Floats, Ints]:
+        products, numbers = self._index.search(query[None], depth, params=self._how)
+        places = np.searchsorted(self._rows, numbers[0])
+        return products[0], np.where(numbers[0] < 0, -1, places)
 
 
 def empty_index(shape: tuple[int, ...], settings: VectorSettings) -> Any:

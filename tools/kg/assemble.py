@@ -159,6 +159,52 @@ def without_documents(graph: KGArrays, gone: npt.NDArray[np.bool_]) -> KGArrays:
     )
 
 
+def part_of(graph: KGArrays, admitted: npt.NDArray[np.bool_], *, imported: bool = False) -> KGArrays:
+    """Return what the `admitted` documents (D,) state, as a graph of its own: no name of any other is left.
+
+    Names are numbered anew, in their order. Facts that no document states are left out, and of equivalences those of a
+    name that is. imported: whether the equivalences were, and so are facts that no document states.
+    """
+    left = without_documents(graph, ~admitted)
+    stated = np.diff(left.source_starts) > 0
+    alike = np.arange(len(left.edges)) >= left.facts
+    named = left.mentions.row_sizes() > 0
+    named[left.edges[stated][:, [0, 2]].ravel()] = True
+    stays = stated | (alike & named[left.edges[:, 0]] & named[left.edges[:, 2]] & (not imported))
+    edges, similarities = left.edges[stays], left.similarities[stays[left.facts :]]
+    used = np.zeros(len(left.relations), dtype=np.bool_)
+    used[edges[:, 1]] = True
+    used[-1] = True  # the equivalence relation has the last number, also where nothing is equivalent
+    of_entity, of_relation, of_document = (np.cumsum(kept) - 1 for kept in (named, used, admitted))
+    rows = np.repeat(np.arange(left.mentions.shape[0]), left.mentions.row_sizes())
+    sources = left.sources.copy()
+    sources["document"] = of_document[sources["document"]]
+    shape = int(named.sum()), int(admitted.sum())
+    return replace(
+        left,
+        entities=_those(left.entities, named),
+        keys=_those(left.keys, named),
+        relations=_those(left.relations, used),
+        relation_keys=_those(left.relation_keys, used[:-1]),
+        edges=np.stack([of_entity[edges[:, 0]], of_relation[edges[:, 1]], of_entity[edges[:, 2]]], axis=1).astype(
+            np.int32
+        ),
+        similarities=similarities,
+        mentions=SparseRows.sorted(of_entity[rows], of_document[left.mentions.columns], left.mentions.values, shape),
+        source_starts=np.concatenate([[0], np.cumsum(np.diff(left.source_starts)[stays])]),
+        sources=sources,
+        documents=_those(left.documents, admitted),
+        entity_vectors=None if left.entity_vectors is None else np.asarray(left.entity_vectors)[named],
+        relation_vectors=None if left.relation_vectors is None else np.asarray(left.relation_vectors)[used],
+        near=None,
+        texts=None if left.texts is None else np.asarray(left.texts)[admitted],
+    )
+
+
+def _those(table: StringTable, kept: npt.NDArray[np.bool_]) -> StringTable:
+    return StringTable.of(table[number] for number in np.flatnonzero(kept).tolist())
+
+
 class _Numbering:
     """Numbers the distinct keys among `used` names, ascending, each with its most frequent name (ties: the first).
 

@@ -20,7 +20,7 @@ from ras_agent.tools.embed.embedders import of_unit_length, resolve_embedder
 from ras_agent.tools.index.manifest import EmbedderIdentity
 from ras_agent.tools.index.row_table import hash_of
 from ras_agent.tools.kg.arrays import Edges, KGArrays, SparseRows, Vectors
-from ras_agent.tools.kg.assemble import assemble, occurrences_of, with_equivalences, without_documents
+from ras_agent.tools.kg.assemble import assemble, occurrences_of, part_of, with_equivalences, without_documents
 from ras_agent.tools.kg.disk import NAME, KGManifest, digest_of, open_generation
 from ras_agent.tools.kg.equivalence import IMPORTED, Equivalence, comparable, mutual, near_lists
 from ras_agent.tools.kg.passage_facts import PassageFacts, UnstatedEdge
@@ -34,6 +34,9 @@ class KGIndex:
 
     It does not change: a write to its folder makes another generation. May be read from several threads at once.
     """
+
+    is_part = False
+    """whether the graph at `path` holds more than this one"""
 
     def __init__(
         self, arrays: KGArrays, manifest: KGManifest, embedder: Embedder | None = None, path: Path | None = None
@@ -165,6 +168,22 @@ class KGIndex:
         arrays = without_documents(self.arrays, documents)
         manifest = replace(self.manifest, facts=arrays.facts, fingerprint=digest_of(arrays))
         return type(self)(arrays, manifest, self._embedder, self.path)
+
+    def within(self, admitted: npt.NDArray[np.bool_]) -> Self:
+        """Return what the `admitted` documents, (D,), state, as a graph of its own that names nothing else."""
+        arrays = part_of(self.arrays, admitted, imported=self.manifest.equivalence.kind == IMPORTED)
+        manifest = replace(
+            self.manifest,
+            documents=len(arrays.documents),
+            entities=len(arrays.entities),
+            relations=len(arrays.relations),
+            facts=arrays.facts,
+            equivalences=len(arrays.similarities),
+            fingerprint=digest_of(arrays),
+        )
+        part = type(self)(arrays, manifest, self._embedder, self.path)
+        part.is_part = True
+        return part
 
     @property
     def embedder(self) -> Embedder | None:

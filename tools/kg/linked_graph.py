@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ras_agent.errors import IndexMismatch
+from ras_agent.filters import ALL, Filter
 from ras_agent.protocols import Embedder
 from ras_agent.tools.embed.embedders import UNSCALED, of_unit_length
 from ras_agent.tools.embed.remembering import remembering
@@ -27,6 +28,7 @@ class LinkedGraph:
     rows: (D,) the row of the index at which each of the graph's documents is, -1 for none.
     embedder: that of the graph's vectors, with a cache of queries; None for a graph without vectors. queries: the same
     if it also made the index's vectors, so that dense search can use it; else None.
+    linking, mentions: how it was linked. filter: admits the passages whose facts the graph holds.
     """
 
     graph: KGIndex
@@ -34,6 +36,9 @@ class LinkedGraph:
     linker: EntityLinker
     embedder: Embedder | None
     queries: Embedder | None
+    linking: Linking | None = None
+    mentions: Mentions | None = None
+    filter: Filter = ALL
 
     @classmethod
     def of(
@@ -45,16 +50,21 @@ class LinkedGraph:
     ) -> LinkedGraph:
         """Link the graph in the index's folder, or `graph`; one that is linked already is returned unchanged.
 
-        Raises IndexMismatch if there is no graph, or its vectors come from another embedder.
+        Of an index within a filter, what the graph holds of other passages is left out. Raises IndexMismatch if there
+        is no graph, or its vectors come from another embedder.
         """
         if isinstance(graph, LinkedGraph):
-            return graph
-        known = graph or graph_of(index)
+            if graph.filter == index.filter:
+                return graph
+            linking, mentions, graph = linking or graph.linking, mentions or graph.mentions, graph.graph
+        known = graph_of(index) if graph is None else graph_within(index, graph)
         linker = linker_for(index, known, linking, mentions)
         own = linker.embedder
         shared = index.snapshot.manifest.embedder == known.manifest.embedder
         embedder = remembering(own) if own is not None else None
-        return cls(known, rows_of_documents(index, known), linker, embedder, embedder if shared else None)
+        queries = embedder if shared else None
+        rows = rows_of_documents(index, known)
+        return cls(known, rows, linker, embedder, queries, linking, mentions, index.filter)
 
 
 def graph_of(index: PassageIndex) -> KGIndex:
@@ -70,6 +80,8 @@ def graph_of(index: PassageIndex) -> KGIndex:
     if not KGIndex.exists(index.path):
         raise IndexMismatch(f"{index.path} has no knowledge graph: make it with `ras-agent kg build {index.path}`")
     graph = KGIndex.open(index.path)
+    if index.filter:
+        return graph_within(index, graph)
     texts = graph.arrays.texts
     if texts is None:
         return graph
@@ -77,6 +89,14 @@ def graph_of(index: PassageIndex) -> KGIndex:
     # without a known text, nobody knows whether the index ever held the document
     gone = _changed(index, graph, rows) | ((rows < 0) & (texts != 0))
     return graph.without(gone) if gone.any() else graph
+
+
+def graph_within(index: PassageIndex, graph: KGIndex) -> KGIndex:
+    """Return what the passages of `index` state in `graph`, where the index is a view of some; else the whole graph."""
+    if not index.filter:
+        return graph
+    rows = _rows(index, graph)
+    return graph.within((rows >= 0) & ~_changed(index, graph, rows))
 
 
 def linker_for(

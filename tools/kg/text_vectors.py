@@ -14,6 +14,7 @@ import warnings
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
+from threading import get_ident
 from typing import Any
 
 import numpy as np
@@ -30,19 +31,29 @@ _Rows = npt.NDArray[Any]
 
 
 def stored_vectors(
-    folder: Path | None, use: str, embedder: Embedder, texts: Sequence[str], *, seconds: float = _SECONDS
+    folder: Path | None,
+    use: str,
+    embedder: Embedder,
+    texts: Sequence[str],
+    *,
+    seconds: float = _SECONDS,
+    part: bool = False,
 ) -> Floats:
     """Return unit vectors of `texts`, shape (len(texts), dimension), float32; embed those that are not stored.
 
     folder: of the graph; None for one in memory, for which nothing is stored. use: a word, part of the file's name.
     seconds: what is embedded is stored at least that often, so that a long run that is interrupted can go on.
+    part: whether the graph has other texts too, whose vectors stay stored.
     """
     path = None if folder is None else folder / f"{use}-{_digest(embedder.name).hex()[:12]}.npy"
     keys = [_digest(text) for text in texts]
     known = _read(path) if path is not None else {}
     found = {key: known[key] for key in keys if key in known}
-    if len(found) < len(set(keys)) and any(len(vector) != embedder.dimension for vector in found.values()):
+    stored = known if part else found
+    if len(found) < len(set(keys)) and any(len(vector) != embedder.dimension for vector in stored.values()):
         found = {}  # of another model that had the same name
+    elif part:
+        found = dict(known)
     missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
     if missing or len(found) < len(known):
         for key, vector in _embedded(embedder, missing, found, path, seconds):
@@ -95,7 +106,7 @@ def _store(path: Path | None, found: dict[bytes, Floats]) -> None:
     rows["digest"] = np.frombuffer(b"".join(found), dtype=np.uint8).reshape(-1, 16)
     rows["vector"] = np.stack(list(found.values()))
     rows["sum"] = [zlib.crc32(vector.tobytes()) for vector in rows["vector"]]
-    fresh = path.with_name(f"{re.sub(r'[.]npy$', '', path.name)}.{os.getpid()}.new")
+    fresh = path.with_name(f"{re.sub(r'[.]npy$', '', path.name)}.{os.getpid()}-{get_ident()}.new")
     try:
         save_array(fresh, rows)
         fresh.replace(path)

@@ -262,7 +262,7 @@ def inverse_vectors(graph: KGIndex, config: GFMConfig, embedder: Embedder | None
     embedder = embedder or graph.embedder
     assert embedder is not None  # vectors come with the embedder that made them
     texts = [f"{config.relation_prefix}inverse_{name}" for name in graph.relations]
-    return stored_vectors(graph.path, "inverse", embedder, texts)
+    return stored_vectors(graph.path, "inverse", embedder, texts, part=graph.is_part)
 
 
 def relation_vectors(graph: KGIndex, config: GFMConfig, embedder: Embedder | None = None) -> Floats:
@@ -276,7 +276,7 @@ def relation_vectors(graph: KGIndex, config: GFMConfig, embedder: Embedder | Non
     embedder = embedder or graph.embedder
     assert embedder is not None
     texts = [f"{config.relation_prefix}{name}" for name in graph.relations]
-    return stored_vectors(graph.path, "relations", embedder, texts)
+    return stored_vectors(graph.path, "relations", embedder, texts, part=graph.is_part)
 
 
 def messages_of(graph: KGIndex, config: GFMConfig, embedder: Embedder | None = None) -> GFMGraph:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from io import StringIO
@@ -16,21 +17,27 @@ from typing import Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.errors import ModelCallError
+from ras_agent.errors import FilterError, ModelCallError
+from ras_agent.filters import Filter
 from ras_agent.records import Failure, Hit, Passage, Triple
 from ras_agent.tools.index.stated_facts import STATED, sentence_of
 from ras_agent.tools.index.ties import level
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.link import LinkedEntity
 from ras_agent.tools.kg.linked_graph import LinkedGraph
+from ras_agent.tools.retrieve.ranker import Narrow
+from ras_agent.tools.retrieve.ranking import check_query
 from ras_agent.tools.subgraph.graph import Graph, Subgraph, plain_name
 from ras_agent.tools.subgraph.paths import RankedPath
 
 Finder = TypeVar("Finder")
 
 
-class GraphRetriever(Generic[Finder]):
+class GraphRetriever(ABC, Generic[Finder]):
     """Searches a graph with a finder of paths or subgraphs, and knows the passages that state its facts."""
+
+    narrow: Narrow | None = None
+    """set by the index that made this"""
 
     def __init__(
         self,
@@ -45,6 +52,26 @@ class GraphRetriever(Generic[Finder]):
     def linked(self, query: str) -> tuple[LinkedEntity, ...]:
         """Return the entities that the finder starts from."""
         return self._linker.link(query)
+
+    def retrieve(self, query: str, k: int = 5, filter: object = None) -> list[Hit]:
+        """Return at most `k` hits, best first, ties in corpus order.
+
+        Raises ValueError for a blank query or k < 1, ModelCallError if a chat model scored nothing, and FilterError for
+        a filter if the retriever was not made by name. A RuntimeWarning reports that a model scored only a part.
+        """
+        check_query(query, k)
+        if not (chosen := Filter.of(filter)):
+            return self.found(query, k)
+        if self.narrow is None:
+            raise FilterError(
+                f"{type(self).__name__} cannot apply a filter, since it was made by hand: make it by its name, "
+                "index.retriever(name)"
+            )
+        return self.narrow(chosen).retrieve(query, k)
+
+    @abstractmethod
+    def found(self, query: str, k: int) -> list[Hit]:
+        """Return what `retrieve` does over all passages."""
 
 
 def warn_of(failures: Sequence[Failure], scored: str, found: bool) -> None:

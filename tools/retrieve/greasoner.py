@@ -129,14 +129,20 @@ def relation_texts(graph: KGIndex) -> tuple[list[str], list[str]]:
 
 
 def text_vectors(
-    folder: Path | None, use: str, embedder: Embedder, texts: Sequence[str], config: ReasonerConfig
+    folder: Path | None,
+    use: str,
+    embedder: Embedder,
+    texts: Sequence[str],
+    config: ReasonerConfig,
+    *,
+    part: bool = False,
 ) -> Floats:
-    """Return unit vectors (len(texts), text width), stored in the graph's `folder`.
+    """Return unit vectors (len(texts), text width), stored in the graph's `folder`; `part` as in `stored_vectors`.
 
     Of longer vectors the first numbers are taken, as the published `truncate_dim` does. Raises IndexMismatch for
     shorter ones.
     """
-    vectors = stored_vectors(folder, use, embedder, texts)
+    vectors = stored_vectors(folder, use, embedder, texts, part=part)
     if vectors.shape[1] < config.text_width:
         raise IndexMismatch(
             f"the network reads vectors of width {config.text_width} of {config.text_model or 'its encoder'}, and "
@@ -211,7 +217,8 @@ def greasoner(
     encoder, kg, passages = _encoder(linked, embedder, config), linked.graph, index.snapshot.passages
 
     def vectors_of(use: str, texts: Sequence[str]) -> Floats:
-        return text_vectors(kg.path, use, encoder, [config.passage_instruct + text for text in texts], config)
+        told = [config.passage_instruct + text for text in texts]
+        return text_vectors(kg.path, use, encoder, told, config, part=kg.is_part)
 
     nodes = vectors_of("nodes", node_texts(kg, passages, linked.rows))
     names, inverses = relation_texts(kg)

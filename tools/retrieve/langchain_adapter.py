@@ -7,16 +7,21 @@ import sys
 from collections.abc import Iterable
 from itertools import pairwise
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from ras_agent.calling import acall
+from ras_agent.errors import FilterError
+from ras_agent.filters import OWN_FIELDS, Filter
 from ras_agent.protocols import Retriever
 from ras_agent.records import Hit, Passage
 from ras_agent.tools.retrieve.ranking import check_query
+from ras_agent.tools.retrieve.search import Search
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
     from langchain_core.retrievers import BaseRetriever
+
+_WITH_OPERATORS = frozenset(("Chroma", "PGVector", "PineconeVectorStore"))
+"""LangChain's vector stores that take {"key": {"$in": [...]}}, and "$and" of several"""
 
 
 def is_langchain_retriever(thing: object) -> bool:
@@ -40,24 +45,46 @@ class LangChainRetriever:
         self._retriever = retriever
         self._takes_k = isinstance(retriever, VectorStoreRetriever)  # others return as many as they were configured to
 
-    def retrieve(self, query: str, k: int = 5) -> list[Hit]:
-        """Return at most `k` hits, in the retriever's order. Raises ValueError for a blank query or k < 1."""
-        check_query(query, k)
-        return _hits(self._retriever.invoke(query, **self._options(k)), k)
+    def retrieve(self, query: str, k: int = 5, filter: object = None) -> list[Hit]:
+        """Return at most `k` hits, in the retriever's order.
 
-    async def aretrieve(self, query: str, k: int = 5) -> list[Hit]:
+        Raises ValueError for a blank query or k < 1, and FilterError where the store cannot be given the filter.
+        """
+        check_query(query, k)
+        return _hits(self._retriever.invoke(query, **self._options(k, Filter.of(filter))), k)
+
+    async def aretrieve(self, query: str, k: int = 5, filter: object = None) -> list[Hit]:
         """Do what `retrieve` does without blocking the event loop."""
         check_query(query, k)
-        return _hits(await self._retriever.ainvoke(query, **self._options(k)), k)
+        return _hits(await self._retriever.ainvoke(query, **self._options(k, Filter.of(filter))), k)
 
-    def _options(self, k: int) -> dict[str, Any]:
-        return {"k": k} if self._takes_k else {}
+    def _options(self, k: int, filter: Filter) -> dict[str, Any]:
+        options: dict[str, Any] = {"k": k} if self._takes_k else {}
+        return options | {"filter": self._store_filter(filter)} if filter else options
+
+    def _store_filter(self, filter: Filter) -> object:
+        """Return the filter in the store's own language, together with the one that the retriever was made with."""
+        if getattr(self._retriever, "takes_filters", False):
+            return filter
+        kinds = {kind.__name__ for kind in type(getattr(self._retriever, "vectorstore", None)).__mro__}
+        own: Any = getattr(self._retriever, "search_kwargs", {}).get("filter")
+        if "InMemoryVectorStore" in kinds and (own is None or callable(own)):
+            return lambda document: filter.matches(_passage(document)) and (own is None or own(document))
+        named = {one.key for one in filter.conditions}
+        if kinds & _WITH_OPERATORS and own is None and not named & set(OWN_FIELDS):
+            parts = [{one.key: {"$in": list(one.values)}} for one in filter.conditions]
+            return parts[0] if len(parts) == 1 else {"$and": parts}
+        raise FilterError(
+            f"{self.name} cannot be given the filter ({filter}): write a retriever around the store, with a method "
+            "retrieve(query, k, filter=None) that asks the store in its own language"
+        )
 
 
 def as_langchain(retriever: Retriever, k: int = 5) -> BaseRetriever:
     """Wrap `retriever` as a LangChain BaseRetriever that returns at most `k` documents.
 
     Documents carry the passage's id and text; their metadata is the passage's, with title, document_id and score.
+    `invoke(query, filter={"team": "x"})` finds only what the filter admits, if `retriever` can.
     """
     from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
     from langchain_core.retrievers import BaseRetriever
@@ -65,13 +92,17 @@ def as_langchain(retriever: Retriever, k: int = 5) -> BaseRetriever:
     class PassageRetriever(BaseRetriever):
         """Offers a ras_agent retriever through LangChain's interface."""
 
-        def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
-            return [_document(hit) for hit in retriever.retrieve(query, k)]
+        takes_filters: ClassVar[bool] = True
+
+        def _get_relevant_documents(
+            self, query: str, *, run_manager: CallbackManagerForRetrieverRun, filter: object = None
+        ) -> list[Document]:
+            return [_document(hit) for hit in Search(retriever, Filter.of(filter)).retrieve(query, k)]
 
         async def _aget_relevant_documents(
-            self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun
+            self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, filter: object = None
         ) -> list[Document]:
-            return [_document(hit) for hit in await acall(retriever, "retrieve", query, k)]
+            return [_document(hit) for hit in await Search(retriever, Filter.of(filter)).aretrieve(query, k)]
 
     return PassageRetriever()
 

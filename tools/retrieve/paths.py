@@ -8,7 +8,6 @@ from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.link import Linking, Mentions
 from ras_agent.tools.kg.linked_graph import LinkedGraph
 from ras_agent.tools.retrieve.graph_retriever import GraphRetriever, by_path, warn_of
-from ras_agent.tools.retrieve.ranking import check_query
 from ras_agent.tools.subgraph.composition import Composition
 from ras_agent.tools.subgraph.extract import Extraction
 from ras_agent.tools.subgraph.graph import Graph
@@ -30,13 +29,8 @@ class PathRetriever(GraphRetriever[PathFinder]):
         """Find the paths themselves, with the subgraph and the time of each module."""
         return self.finder.find(query, [link.entity for link in self.linked(query)])
 
-    def retrieve(self, query: str, k: int = 5) -> list[Hit]:
-        """Return at most `k` hits, best first, ties in corpus order.
-
-        Raises ValueError for a blank query or k < 1, and ModelCallError if a chat model scored nothing. A
-        RuntimeWarning reports that it scored only a part.
-        """
-        check_query(query, k)
+    def found(self, query: str, k: int) -> list[Hit]:
+        """Return at most `k` hits; see `by_path`."""
         found = self.paths(query)
         hits = by_path(self.finder.graph, found.paths, self._passage_of, k)
         warn_of(found.failures, "paths were", found=bool(hits))

@@ -10,7 +10,6 @@ from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.link import Linking, Mentions
 from ras_agent.tools.kg.linked_graph import LinkedGraph
 from ras_agent.tools.retrieve.graph_retriever import GraphRetriever, by_fact, warn_of
-from ras_agent.tools.retrieve.ranking import check_query
 from ras_agent.tools.subgraph.extract import Extraction
 from ras_agent.tools.subgraph.graph import Graph, Subgraph
 from ras_agent.tools.subgraph.pcst import PCSTFinder, PCSTSettings, QuestionSubgraph
@@ -34,12 +33,8 @@ class PCSTRetriever(GraphRetriever[PCSTFinder]):
         links = self.linked(query)
         return self.finder.find(query, [link.entity for link in links], [link.weight for link in links])
 
-    def retrieve(self, query: str, k: int = 5) -> list[Hit]:
-        """Return at most `k` hits, best first, ties in corpus order; see `by_fact`.
-
-        Raises ValueError for a blank query or k < 1, and ModelCallError if a chat model scored nothing.
-        """
-        check_query(query, k)
+    def found(self, query: str, k: int) -> list[Hit]:
+        """Return at most `k` hits; see `by_fact`."""
         found = self.subgraph(query)
         warn_of(found.failures, "a graph was", found=len(found.subgraph.nodes) > 0)
         tree, values = found.subgraph, _values(found)

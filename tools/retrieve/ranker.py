@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
+from itertools import islice
 from typing import Protocol, Self, cast, runtime_checkable
 
+from ras_agent.filters import Filter
 from ras_agent.protocols import Retriever
 from ras_agent.records import Hit, Passage
-from ras_agent.tools.retrieve.ranking import Ranking
+from ras_agent.tools.retrieve.ranking import Ranking, check_query
 
 
 class Ranker(Protocol):
@@ -47,18 +49,31 @@ def hits(passages: Sequence[Passage], ranking: Ranking) -> list[Hit]:
     return [Hit(passages[row], score) for row, score in best]
 
 
+Narrow = Callable[[Filter], Retriever]
+"""Makes the same retriever over the passages that a filter admits"""
+
+
 class RankedRetriever(ABC):
     """Retrieves by ranking rows; a subclass implements `rank`."""
 
     passages: Sequence[Passage]
+    narrow: Narrow | None = None
+    """set by the index that made this; without it a filter goes through the ranking of all passages"""
 
     @abstractmethod
     def rank(self, query: str, k: int) -> Ranking:
         """Return the `k` best rows. Raises ValueError for a blank query or k < 1."""
 
-    def retrieve(self, query: str, k: int = 5) -> list[Hit]:
+    def retrieve(self, query: str, k: int = 5, filter: object = None) -> list[Hit]:
         """Return at most `k` hits, best first, ties in corpus order. Raises ValueError for a blank query or k < 1."""
-        return hits(self.passages, self.rank(query, k))
+        chosen = Filter.of(filter)
+        if not chosen:
+            return hits(self.passages, self.rank(query, k))
+        if self.narrow is not None:
+            return self.narrow(chosen).retrieve(query, k)
+        check_query(query, k)
+        every = hits(self.passages, self.rank(query, max(len(self.passages), 1)))
+        return list(islice((hit for hit in every if chosen.matches(hit.passage)), k))
 
 
 class ExplainedRetriever(RankedRetriever):
@@ -70,10 +85,13 @@ class ExplainedRetriever(RankedRetriever):
     def why(self, query: str, passage_ids: Sequence[str]) -> list[tuple[str, ...]]:
         """Return each passage's reasons, one line per reason, or an empty tuple."""
 
-    def retrieve(self, query: str, k: int = 5) -> list[Hit]:
+    def retrieve(self, query: str, k: int = 5, filter: object = None) -> list[Hit]:
         """Return at most `k` hits, best first, ties in corpus order. Raises ValueError for a blank query or k < 1."""
-        found = super().retrieve(query, k)
-        if not self._paths:
+        chosen = Filter.of(filter)
+        if chosen and self._paths and self.narrow is not None:
+            return explained(self.narrow(chosen), self._paths).retrieve(query, k)
+        found = super().retrieve(query, k, chosen)
+        if chosen or not self._paths:  # reasons may hold facts of passages that the filter leaves out
             return found
         reasons = self.why(query, [hit.passage.id for hit in found])
         return [replace(hit, why=why) for hit, why in zip(found, reasons, strict=True)]

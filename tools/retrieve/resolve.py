@@ -13,6 +13,7 @@ from ras_agent.registry import find, options_of
 from ras_agent.settings import Settings
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.retrieve.langchain_adapter import LangChainRetriever, is_langchain_retriever
+from ras_agent.tools.retrieve.search import Current
 
 _USES = {"weights": "use a graph network, such as gfm or graph", "starts": "search a graph, such as gfm or ppr"}
 
@@ -23,7 +24,7 @@ def resolve_retriever(
     """Return the retriever that `spec` names.
 
     spec: a Retriever; a LangChain BaseRetriever; or a registered name ("bm25", "dense", "hybrid", entry points of
-        `ras_agent.retriever`), built over `index` with `options`.
+        `ras_agent.retriever`), built over `index` with `options`; it follows the commits of the index.
     index: an open index, the path of one, or passages, which are then indexed in memory. For the last two the option
         `embedder` is how to embed (see ras_agent.tools.embed.embedders.resolve_embedder).
     Raises UnknownName, SettingsError for a name without an index, IndexNotFound, IndexMismatch, MissingExtra, or
@@ -31,7 +32,7 @@ def resolve_retriever(
     """
     if isinstance(spec, str):
         find("retriever", spec)  # an unknown name is reported before an index is read
-        return _open(spec, index, options).retriever(spec, **options)
+        return Current(spec, _open(spec, index, options), options)
     if options:
         raise TypeError(f"options are for retrievers named by a string, got {spec!r:.200} with {', '.join(options)}")
     if is_langchain_retriever(spec):

@@ -84,6 +84,7 @@ def with_options(command: Callable[..., None], model: type[Settings] = Settings)
         values = {name: _as_text(value) for name, value in values.items()}
         if receiver:
             flags = {setting.name: values.pop(setting.name) for setting in taken}
+            flags = {name: None if value == [] else value for name, value in flags.items()}
             config = values.pop("config")
             file = find_config(config)
             values[receiver] = load_settings(file, flags=flags, model=model)
@@ -138,7 +139,8 @@ def _option(setting: Setting) -> inspect.Parameter:
         shown = f"{setting.default:g}" if setting.type is float else setting.default
         about += f" [dim]\\[default: {shown}][/dim]"
     option = typer.Option(*setting.flags, help=about, rich_help_panel=setting.panel or None)
-    return _parameter(setting.name, Annotated[setting.type | None, option], None)
+    kind: Any = list[str] if setting.repeated else setting.type
+    return _parameter(setting.name, Annotated[kind | None, option], None)
 
 
 def help_of(setting: Setting) -> str:

@@ -23,7 +23,7 @@ from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.build import build_graph, delete_documents
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.retrieve.gfm import GFMRetriever
-from ras_agent.tools.retrieve.resolve import resolve_retriever, retriever_options
+from ras_agent.tools.retrieve.resolve import retriever_options
 
 Reals = npt.NDArray[np.float64]
 
@@ -162,7 +162,7 @@ def _retriever(index: Path, data: Path, weights: Path, embedder: Any) -> GFMRetr
     settings = Settings(
         retriever="gfm", weights=str(weights), starts=data / "processed" / "stage1" / "test.json", index=index
     )
-    found = resolve_retriever("gfm", PassageIndex.open(index, embedder), **retriever_options(settings))
+    found = PassageIndex.open(index, embedder).retriever("gfm", **retriever_options(settings))
     assert isinstance(found, GFMRetriever)
     return found
 

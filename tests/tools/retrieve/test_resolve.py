@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from ras_agent.errors import IndexNotFound, RasError, SettingsError, UnknownName
+from ras_agent.filters import ALL
 from ras_agent.records import Hit, Passage
 from ras_agent.registry import check_options, find, names, options_of
 from ras_agent.tools.index.store import PassageIndex
@@ -45,7 +46,7 @@ def test_options_reach_the_factory_and_embedder_the_index(tmp_path: Path, hash_e
     PassageIndex.create(tmp_path / "index", hash_embedder).add(CORPUS)
     for index in (CORPUS, tmp_path / "index"):
         resolved = resolve_retriever("hybrid", index, embedder=hash_embedder, depth=7)
-        assert isinstance(resolved, HybridRetriever)
+        assert isinstance(resolved.at("", ALL).retriever, HybridRetriever)
         assert resolved.retrieve("blue sea", 1)[0].passage.id == "sea"
 
 

@@ -1,0 +1,155 @@
+"""Which passages a question may be answered from: a filter over their metadata, documents and ids.
+
+    {"team": "x"}                       the passages whose metadata has "team": "x"
+    {"team": ["x", "y"], "year": 2019}  of team x or y, and of 2019
+    {"document_id": "handbook/*"}       of documents whose id begins so; `id` likewise, for passages
+
+Every retriever applies it before it chooses its best k, so that a passage outside is never found, shown or counted.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+from ras_agent.errors import FilterError
+from ras_agent.records import Passage
+
+OWN_FIELDS = ("id", "document_id", "title")
+"""Keys that mean a passage's own field, whatever its metadata has under them."""
+_WITH_PREFIXES = ("id", "document_id")
+
+Scalar = str | int | float | bool
+
+
+def as_text(value: object) -> str | None:
+    """Return a value as JSON writes it, texts as they are; None for a value that no filter matches."""
+    if isinstance(value, str):
+        return value
+    if value is None or isinstance(value, Mapping):
+        return None
+    return json.dumps(value) if isinstance(value, bool | int | float) else str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Holds for a passage whose `key` has one of some values; a list in its metadata has each of its items.
+
+    Values compare as they are written: 2019 and "2019" are equal, 1 and true are not. `values` are as they were given.
+    """
+
+    key: str
+    texts: tuple[str, ...]
+    values: tuple[Scalar, ...] = field(default=(), compare=False)
+
+    def matches(self, passage: Passage) -> bool:
+        """Tell whether the condition holds for `passage`."""
+        return any(self.admits(text) for text in texts_of(passage, self.key))
+
+    def admits(self, text: str) -> bool:
+        """Tell whether one value of the key, as text, is among those asked for."""
+        return text in self.texts or any(text.startswith(prefix) for prefix in self.prefixes)
+
+    @property
+    def prefixes(self) -> tuple[str, ...]:
+        """Return what ids may begin with: the values of `id` and `document_id` that end with a star."""
+        if self.key not in _WITH_PREFIXES:
+            return ()
+        return tuple(text[:-1] for text in self.texts if text.endswith("*"))
+
+
+def texts_of(passage: Passage, key: str) -> list[str]:
+    """Return the values that `passage` has under `key`, as texts."""
+    if key in OWN_FIELDS:
+        return [getattr(passage, key)]
+    value = passage.metadata.get(key)
+    items = value if isinstance(value, list | tuple | set | frozenset) else [value]
+    return [text for item in items if (text := as_text(item)) is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Admits the passages for which all of its conditions hold; without conditions, all passages."""
+
+    conditions: tuple[Condition, ...] = ()
+
+    @classmethod
+    def of(cls, given: object) -> Self:
+        """Return the filter of a JSON object, of a list of them that all have to hold, of a filter, or of None.
+
+        Raises FilterError for anything else, for a key without a value, and for a value that no text can match.
+        """
+        if isinstance(given, cls):
+            return given
+        if given is None:
+            return cls()
+        if isinstance(given, Mapping):
+            return cls(tuple(sorted({_condition(key, value) for key, value in given.items()}, key=_order)))
+        if isinstance(given, Sequence) and not isinstance(given, str):
+            return cls().both(*map(cls.of, given))
+        raise FilterError(f'a filter is a JSON object such as {{"team": "x"}}, got {given!r:.200}')
+
+    def both(self, *others: Filter) -> Self:
+        """Return the filter that admits what this one and all `others` admit."""
+        conditions = {*self.conditions, *(one for other in others for one in other.conditions)}
+        return type(self)(tuple(sorted(conditions, key=_order)))
+
+    def matches(self, passage: Passage) -> bool:
+        """Tell whether `passage` is admitted."""
+        return all(condition.matches(passage) for condition in self.conditions)
+
+    def __bool__(self) -> bool:
+        """Tell whether the filter leaves anything out at all."""
+        return bool(self.conditions)
+
+    def __str__(self) -> str:
+        return ", ".join(f"{one.key} = {' or '.join(one.texts)}" for one in self.conditions)
+
+
+ALL = Filter()
+"""Admits every passage"""
+
+
+def read_filter(parts: Iterable[str]) -> dict[str, list[str]]:
+    """Return the JSON of "key=value" texts, as the command line has them; several values of a key are any-of.
+
+    Raises FilterError for a text without "=" or without a key.
+    """
+    found: dict[str, list[str]] = {}
+    for part in parts:
+        key, equals, value = part.partition("=")
+        if not equals or not key.strip():
+            raise FilterError(f"a filter is written key=value, such as team=x, got {part!r}")
+        found.setdefault(key.strip(), []).append(value)
+    return found
+
+
+def takes_filter(retriever: object) -> bool:
+    """Tell whether a retriever's method `retrieve` has a parameter `filter`."""
+    known = inspect.signature(getattr(retriever, "retrieve")).parameters.values()  # noqa: B009
+    return any(one.name == "filter" or one.kind is one.VAR_KEYWORD for one in known)
+
+
+def _condition(key: object, value: object) -> Condition:
+    if not isinstance(key, str) or not key:
+        raise FilterError(f"a filter's keys are texts, got {key!r:.200}")
+    listed = value if isinstance(value, list | tuple | set | frozenset) else (value,)
+    if not listed:
+        raise FilterError(f"filter key {key!r} has no value: leave the key away, or name what it may be")
+    texts: dict[str, Scalar] = {}
+    for item in listed:
+        if not isinstance(item, str | bool | int | float):
+            raise FilterError(
+                f"filter key {key!r} is compared with a text, a number, true or false, or a list of them, "
+                f"got {item!r:.200}"
+            )
+        texts.setdefault(as_text(item) or "", item)
+    ordered = sorted(texts)
+    return Condition(key, tuple(ordered), tuple(texts[text] for text in ordered))
+
+
+def _order(condition: Condition) -> tuple[str, tuple[str, ...]]:
+    return condition.key, condition.texts

@@ -1,0 +1,134 @@
+"""Filters: what they admit, and how a wrong one is reported."""
+
+import re
+
+import pytest
+
+from ras_agent.errors import FilterError
+from ras_agent.filters import Filter, read_filter, takes_filter
+from ras_agent.records import Passage
+
+PASSAGE = Passage(
+    "docs/a.md#2",
+    "text",
+    "A title",
+    "docs/a.md",
+    {"team": "x", "year": 2019, "tags": ["red", "blue"], "open": True, "share": 0.5, "id": "other", "none": None},
+)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        None,
+        {},
+        {"team": "x"},
+        {"team": ["x", "y"]},
+        {"year": 2019},
+        {"year": "2019"},
+        {"tags": "blue"},
+        {"tags": ["green", "red"]},
+        {"open": True},
+        {"open": "true"},
+        {"share": 0.5},
+        {"team": "x", "year": [2019, 2020]},
+        [{"tags": "red"}, {"tags": "blue"}],
+        {"id": "docs/a.md#2"},
+        {"id": "docs/*"},
+        {"document_id": ["b.md", "docs/a*"]},
+        {"title": "A title"},
+    ],
+    ids=str,
+)
+def test_a_filter_admits_a_passage_that_has_one_of_the_values_under_each_key(given: object) -> None:
+    assert Filter.of(given).matches(PASSAGE)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"team": "X"},
+        {"team": "x*"},
+        {"team": "x", "year": 2020},
+        {"colour": "red"},
+        {"open": 1},
+        {"open": "True"},
+        {"none": "None"},
+        {"none": "null"},
+        {"id": "other"},
+        {"id": "a.md*"},
+        {"title": "A*"},
+        {"tags": "['red', 'blue']"},
+        [{"team": "x"}, {"team": "y"}],
+    ],
+    ids=str,
+)
+def test_a_filter_leaves_out_every_other_passage(given: object) -> None:
+    assert not Filter.of(given).matches(PASSAGE)
+
+
+def test_one_is_another_filter_than_true() -> None:
+    assert Filter.of({"open": True}) != Filter.of({"open": 1})
+    assert Filter.of({"year": 2019}) == Filter.of({"year": "2019"})
+
+
+def test_both_admits_what_each_admits_and_a_filter_cannot_be_widened() -> None:
+    bound = Filter.of({"team": "x"})
+    assert not bound.both(Filter.of({"team": "y"})).matches(PASSAGE)
+    assert not bound.both(Filter.of({"team": ["y", "z"]})).matches(PASSAGE)
+    assert bound.both(Filter.of({"team": ["x", "y"]}), Filter()).matches(PASSAGE)
+    assert str(bound.both(Filter.of({"year": [2019, 2020]}))) == "team = x, year = 2019 or 2020"
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("team=x", """a filter is a JSON object such as {"team": "x"}, got 'team=x'"""),
+        (7, 'a filter is a JSON object such as {"team": "x"}, got 7'),
+        ({"team": []}, "filter key 'team' has no value: leave the key away, or name what it may be"),
+        (
+            {"team": None},
+            "filter key 'team' is compared with a text, a number, true or false, or a list of",
+        ),
+        (
+            {"team": {"$ne": "x"}},
+            "filter key 'team' is compared with a text, a number, true or false, or a list of",
+        ),
+        (
+            {"team": ["x", ["y"]]},
+            "filter key 'team' is compared with a text, a number, true or false, or a list of",
+        ),
+        ({7: "x"}, "a filter's keys are texts, got 7"),
+        ({"": "x"}, "a filter's keys are texts, got ''"),
+    ],
+)
+def test_a_wrong_filter_is_an_error_that_shows_it(given: object, message: str) -> None:
+    with pytest.raises(FilterError, match=re.escape(message)):
+        Filter.of(given)
+
+
+def test_the_command_line_s_filters_are_any_of_by_key() -> None:
+    assert read_filter(["team=x", "year=2019", "team=y", "url=a=b"]) == {
+        "team": ["x", "y"],
+        "year": ["2019"],
+        "url": ["a=b"],
+    }
+    for wrong in ("team", "=x", ""):
+        with pytest.raises(FilterError, match="a filter is written key=value, such as team=x"):
+            read_filter([wrong])
+
+
+def test_a_retriever_takes_a_filter_by_a_parameter_of_that_name_or_by_any() -> None:
+    class Plain:
+        def retrieve(self, query: str, k: int = 5) -> list[object]:
+            return []
+
+    class Named(Plain):
+        def retrieve(self, query: str, k: int = 5, *, filter: object = None) -> list[object]:
+            return []
+
+    class Open(Plain):
+        def retrieve(self, query: str, k: int = 5, **options: object) -> list[object]:
+            return []
+
+    assert [takes_filter(one()) for one in (Plain, Named, Open)] == [False, True, True]

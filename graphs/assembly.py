@@ -13,6 +13,7 @@ from langchain_core.runnables import Runnable
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import StateGraph
 
+from ras_agent.address import Address
 from ras_agent.budget import Limits
 from ras_agent.errors import UnknownName
 from ras_agent.graphs.agent import Agent as Agent
@@ -23,6 +24,7 @@ from ras_agent.protocols import Answerer, Extractor, Planner, Reasoner, Retrieve
 from ras_agent.records import EvidenceLayout, Passage
 from ras_agent.registry import names
 from ras_agent.tools.chat.runnables import is_chat_model
+from ras_agent.tools.index.postgres import PostgresIndex
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.roles import role_name
 
@@ -33,7 +35,7 @@ AnyReasoner = Reasoner | AnyModel | None
 AnyExtractor = Extractor | AnyModel | None
 AnyAnswerer = Answerer | AnyModel | None
 AnyRetriever = Retriever | BaseRetriever | str | None
-AnyIndex = PassageIndex | str | Path | Sequence[Passage] | None
+AnyIndex = PassageIndex | PostgresIndex | str | Path | Address | Sequence[Passage] | None
 AnyCheckpointer = BaseCheckpointSaver[Any] | bool | None
 
 DEFAULT_LIMITS = Limits()

@@ -5,14 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from inspect import signature
 from typing import TYPE_CHECKING, Any, cast
 
 from ras_agent.errors import SettingsError
 from ras_agent.graphs.registry import GraphSpec, graph_spec
-from ras_agent.records import Passage
 from ras_agent.review import Place, places
 from ras_agent.settings import Settings
 
@@ -20,7 +18,6 @@ if TYPE_CHECKING:
     from ras_agent.budget import Limits
     from ras_agent.graphs.assembly import Agent, AnyCheckpointer, AnyIndex, Preset
     from ras_agent.protocols import Answerer, Extractor, Retriever
-    from ras_agent.tools.index.store import PassageIndex
 
 _OFFLINE = "offline"
 
@@ -134,7 +131,7 @@ def agent_of(roles: Roles, checkpointer: AnyCheckpointer = None) -> Agent:
     return graph.build(**parts)
 
 
-def agent_from_settings(settings: Settings, index: PassageIndex | Sequence[Passage], *, task: str = "") -> Agent:
+def agent_from_settings(settings: Settings, index: AnyIndex, *, task: str = "") -> Agent:
     """Make the agent that `settings` describe, whichever graph they name, over `index`."""
     return agent_of(roles_of(settings.graph, settings, index, task))
 

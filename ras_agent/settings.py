@@ -27,6 +27,8 @@ from pydantic import (
     ConfigDict,
     Field,
     NonNegativeInt,
+    PlainSerializer,
+    PlainValidator,
     PositiveFloat,
     PositiveInt,
     ValidationError,
@@ -35,6 +37,7 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
+from ras_agent.address import Address, place_of
 from ras_agent.budget import Limits
 from ras_agent.errors import FlagError, SettingsError, UnknownName
 from ras_agent.filters import Filter, read_filter
@@ -81,6 +84,8 @@ _RECORDS = _Group("Fields of JSON Lines and tables", ("index",))
 _SERVER = _Group("Server", ("serve",))
 
 
+IndexPlace = Annotated[Path | Address, PlainValidator(place_of), PlainSerializer(str, when_used="json")]
+"""Where an index is. As text an address shows no password."""
 _Share = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -93,7 +98,9 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    index: Path | None = _AGENT(None, "The index to search.", "--index", "-i")
+    index: IndexPlace | None = _AGENT(
+        None, "The index to search: a folder, or postgresql://host/database.", "--index", "-i"
+    )
     graph: str = _AGENT("ras", "The loop that finds the answer: ras, ircot, single-shot, or one of a plug-in.")
     preset: str | None = _AGENT(None, "paper: the loop as it was published.")
     layout: EvidenceLayout | None = _AGENT(
@@ -263,12 +270,11 @@ def _setting(name: str, info: FieldInfo) -> Setting:
 
 
 def _without_none(annotation: Any) -> Any:
-    """Return the X of `X | None` and of `Annotated[X, ...]`."""
+    """Return the X of `X | None`, of `Annotated[X, ...]` and of `X | Y`."""
     if get_origin(annotation) is Annotated:
         return _without_none(get_args(annotation)[0])
     if get_origin(annotation) in (Union, UnionType):
-        (inner,) = (one for one in get_args(annotation) if one is not NoneType)
-        return _without_none(inner)
+        return _without_none(next(one for one in get_args(annotation) if one is not NoneType))
     return annotation
 
 
@@ -309,13 +315,18 @@ def unnamed_destinations(
     if config is None or given or environment.get(_CONFIG_VARIABLE) or config.name != _LOCAL_CONFIG:
         return {}
     chosen = {key for key, value in (flags or {}).items() if value is not None} | _from_environment(environment).keys()
-    places = _ROLES | {name for name, one in describe(model).items() if one.type is Path and name != "index"}
+    places = _ROLES | {name for name, one in describe(model).items() if one.type is Path}
     taken = places & describe(model, work).keys()
     return {
         key: str(value)
         for key, value in _from_file(config, model).items()
-        if key in taken and key not in chosen and value not in _LOCAL_ROLES
+        if key in taken and key not in chosen and value not in _LOCAL_ROLES and not _is_folder(key, value)
     }
+
+
+def _is_folder(key: str, value: object) -> bool:
+    """Return whether a setting names the folder of an index, which is read and never written to."""
+    return key == "index" and isinstance(value, Path)
 
 
 def refuse_keys(config: Path | None, destinations: Mapping[str, str], environment: Mapping[str, str]) -> None:
@@ -328,6 +339,12 @@ def refuse_keys(config: Path | None, destinations: Mapping[str, str], environmen
                 f"{config}: {name!r} names the server {url.scheme}://{url.netloc.rpartition('@')[2]}, and VLLM_API_KEY "
                 f"is set; a key goes to no server that only a file of the working directory names. If you trust the "
                 f"file, say so: --config {config}, or {_CONFIG_VARIABLE}={config}; else unset VLLM_API_KEY"
+            )
+        if name == "index" and environment.get("PGPASSWORD"):
+            raise SettingsError(
+                f"{config}: {name!r} names the database {value}, and PGPASSWORD is set; a password goes to no server "
+                f"that only a file of the working directory names. If you trust the file, say so: --config {config}, "
+                f"or {_CONFIG_VARIABLE}={config}; else unset PGPASSWORD"
             )
 
 
@@ -376,8 +393,9 @@ def _from_file(path: Path, model: type[Settings]) -> dict[str, Any]:
     except OSError as error:
         raise SettingsError(f"{path}: cannot be read: {error.strerror}") from error
     for key, setting in describe(model).items():
-        if setting.type is Path and isinstance(table.get(key), str):
-            table[key] = path.parent / Path(table[key]).expanduser()
+        if setting.type is Path and isinstance(given := table.get(key), str):
+            place = place_of(given) if key == "index" else Path(given)
+            table[key] = path.parent / place.expanduser() if isinstance(place, Path) else place
     return table
 
 

@@ -28,6 +28,7 @@ import pytest
 from ras_agent.tools.chat.client import ChatSettings
 from ras_agent.tools.chat.limits import Clock
 from ras_agent.tools.chat.retry import RetryPolicy
+from tests.postgres_servers import pgvector, postgres
 
 # Draw the same examples in every run, so that a failure comes from a change and not from chance;
 # `pytest --hypothesis-profile=default` draws new ones.
@@ -36,6 +37,8 @@ hypothesis.settings.register_profile(
     "repeatable", derandomize=True, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("repeatable")
+
+__all__ = ["pgvector", "postgres"]  # fixtures that are defined elsewhere
 
 ALLOWED_SKIPS = {
     "a LangChain vector store has no corpus order": "the contract's promise of order does not apply to it",

@@ -2,16 +2,10 @@
 
 import json
 import os
-import pwd
-import shutil
-import socket
 import sqlite3
 import subprocess
 import sys
-import tempfile
 import textwrap
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -56,40 +50,6 @@ def agent_of(roles, checkpointer):
 def untimed(out):
     steps = [{**step, "seconds": 0} for step in out["steps"]]
     return {**out, "steps": steps, "seconds": 0}
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[str]:
-    """The URL of a private server on loopback, stopped and removed afterwards."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb")) or [Path(shutil.which("initdb") or "none")]
-    binaries = found[-1].parent
-    if not found[-1].is_file():
-        pytest.skip("no PostgreSQL server binaries: apt-get install postgresql")
-    owner: dict[str, int] = {}
-    if os.getuid() == 0:  # initdb refuses root
-        names = {user.pw_name: user for user in pwd.getpwall()}
-        user = names.get("postgres") or names["nobody"]
-        owner = {"user": user.pw_uid, "group": user.pw_gid}
-    with tempfile.TemporaryDirectory(prefix="ras-agent-postgres-") as home, socket.socket() as free:
-        if owner:
-            os.chown(home, owner["user"], owner["group"])
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-        free.close()
-
-        def run(tool: str, *arguments: str) -> None:
-            subprocess.run(
-                [binaries / tool, "-D", f"{home}/data", *arguments],
-                **{"check": True, "stdout": subprocess.DEVNULL, "cwd": home, **owner},
-            )
-
-        run("initdb", "-A", "trust", "-U", "tester", "-E", "UTF8", "--no-sync")
-        options = f"-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories='' -c fsync=off"
-        run("pg_ctl", "-w", "-l", f"{home}/log", "-o", options, "start")
-        try:
-            yield f"postgresql://tester@127.0.0.1:{port}/postgres"
-        finally:
-            run("pg_ctl", "-m", "immediate", "stop")
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])

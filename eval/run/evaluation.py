@@ -27,6 +27,7 @@ from ras_agent.graphs.from_settings import role_specs
 from ras_agent.graphs.registry import graph_spec
 from ras_agent.records import JSON
 from ras_agent.settings import Settings
+from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.retrieve.resolve import reads_graph, resolve_retriever, retriever_options
 from ras_agent.tools.retrieve.search import scoped
@@ -236,7 +237,7 @@ def _chosen(settings: Settings) -> JSON:
 
 def _knowledge_graph(material: Material, settings: Settings) -> str | None:
     """Return the fingerprint of the index's knowledge graph; None without one or a retriever that reads it."""
-    folder = material.index.path
+    folder = material.index.path if isinstance(material.index, PassageIndex) else None
     if folder is None or not KGIndex.exists(folder) or not reads_graph(settings.retriever):
         return None
     return KGIndex.open(folder).fingerprint

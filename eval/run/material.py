@@ -16,6 +16,7 @@ from ras_agent.eval.run.manifest import file_sha256
 from ras_agent.settings import Settings
 
 if TYPE_CHECKING:
+    from ras_agent.tools.index.postgres import PostgresIndex
     from ras_agent.tools.index.store import PassageIndex
 
 
@@ -29,7 +30,7 @@ class Material:
     asked: Benchmark
     data: Path
     questions: Sequence[Question]
-    index: PassageIndex
+    index: PassageIndex | PostgresIndex
     corpus_sha256: str
     corpus: Path | None = None
     embedder: str | None = None
@@ -75,17 +76,18 @@ def _corpus(
     asked: Benchmark,
     questions: Sequence[Question],
     on_bad: OnBad | None,
-) -> tuple[PassageIndex, str]:
+) -> tuple[PassageIndex | PostgresIndex, str]:
     """Return what is searched and a digest of it: a file, an index, or the passages or graphs of the questions."""
     from ras_agent.eval.run.own_graphs import OwnGraphs, bring_graphs, digest_of_graphs
+    from ras_agent.tools.index.open_index import open_index
     from ras_agent.tools.index.store import PassageIndex
 
     if corpus is not None:
         return PassageIndex.in_memory(asked.corpus(corpus, on_bad), embedder), file_sha256(corpus)
     if settings.index is not None:
-        index = PassageIndex.open(settings.index)
-    elif bring_graphs(questions):
+        opened = open_index(settings.index)
+        return opened, opened.fingerprint
+    if bring_graphs(questions):
         return OwnGraphs.embedded_by(embedder), digest_of_graphs(questions)
-    else:
-        index = PassageIndex.in_memory(asked.corpus(questions), embedder)
-    return index, index.snapshot.manifest.fingerprint
+    index = PassageIndex.in_memory(asked.corpus(questions), embedder)
+    return index, index.fingerprint

@@ -12,11 +12,13 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from ras_agent.address import Address, place_of
 from ras_agent.errors import IngestError
 from ras_agent.records import Passage
 from ras_agent.tools.index.chunk import DEFAULT_CHUNKING, Chunking, passages_of
@@ -24,6 +26,8 @@ from ras_agent.tools.index.find_files import SourceFile, find_files
 from ras_agent.tools.index.identity import document_id, gone_sources, label_of, size_and_time, take_over_moved
 from ras_agent.tools.index.journal import Journal, JournalFile, open_journal
 from ras_agent.tools.index.load import LOADERS, USUAL_FIELDS, Document, Fields, Skipped, load
+from ras_agent.tools.index.postgres import PostgresIndex
+from ras_agent.tools.index.postgres.journal import open_postgres_journal
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.index.text_files import path_of
 
@@ -82,7 +86,7 @@ class IngestReport:
 
 def ingest(
     paths: Iterable[str | Path],
-    out: str | Path,
+    out: str | Path | Address,
     *,
     embedder: Any = None,
     chunking: Chunking = DEFAULT_CHUNKING,
@@ -96,6 +100,7 @@ def ingest(
 ) -> IngestReport:
     """Index files, and folders of them, into the index at `out`, which is made if there is none.
 
+    out: a folder, or the address of a database such as postgresql://host/database.
     A file is one document, or its records are; `identity` says what they are called. embedder: as PassageIndex.create
     takes it. prune: remove the documents of files that were indexed from the named folders and no longer exist; those
     in a folder that cannot be read stay. forget: labels of files, ids of documents, or paths of files and folders, to
@@ -106,8 +111,9 @@ def ingest(
     Raises IngestError if there is nothing to do, with `strict` for the first thing that cannot be loaded, and while
     another run writes the same index; IndexExists, IndexMismatch and MissingExtra as PassageIndex does.
     """
-    out = Path(out)
-    found = tuple(find_files(paths, LOADERS, exclude=out, follow_links=follow_links))
+    place: Any = place_of(out)
+    in_files = isinstance(place, Path)
+    found = tuple(find_files(paths, LOADERS, exclude=place if in_files else None, follow_links=follow_links))
     some = bool(forget) or any(isinstance(item, SourceFile) for item in found)
     problems = [item for item in found if isinstance(item, Skipped) and (item.error or not some)]
     if problems and (strict or not some):
@@ -115,12 +121,13 @@ def ingest(
     if not some:
         raise IngestError("there is no file to index in the folders named")
 
-    known = PassageIndex.exists(out)
+    store: type[PassageIndex] | type[PostgresIndex] = PassageIndex if in_files else PostgresIndex
+    known = store.exists(place)
     if strict:
-        with open_journal(out / JOURNAL if known else None) as journal:
+        with _journal(place) if known else open_journal(None) as journal:
             _IngestRun(None, journal, chunking, fields, strict=True).take(found, prune=prune, forget=forget)
-    index = PassageIndex.open(out, embedder) if known or not found else PassageIndex.create(out, embedder)
-    with open_journal(out / JOURNAL) as journal:
+    index = store.open(place, embedder) if known or not found else store.create(place, embedder)
+    with _journal(place) as journal:
         finished, was_finished = journal.erasing(), index.is_finished()
         with index.batch():
             run = _IngestRun(index, journal, chunking, fields, strict=strict, on_progress=on_progress)
@@ -132,6 +139,10 @@ def ingest(
         return replace(report, finished=finished)
 
 
+def _journal(place: Path | Address) -> AbstractContextManager[Journal]:
+    return open_journal(place / JOURNAL) if isinstance(place, Path) else open_postgres_journal(place)
+
+
 class _IngestRun:
     """Passes over files once. Without an index everything is loaded and nothing written, as a rehearsal.
 
@@ -140,7 +151,7 @@ class _IngestRun:
 
     def __init__(
         self,
-        index: PassageIndex | None,
+        index: PassageIndex | PostgresIndex | None,
         journal: Journal,
         chunking: Chunking,
         fields: Fields,
@@ -272,7 +283,9 @@ class _IngestRun:
         elif name not in self._journal.erasing():  # else an interrupted run removed it, and this one erases it
             remedy = "give a file as it is called there, its path, that of a folder, or an id"
             if self._index is not None and name in self._index.document_ids():
-                remedy = f"it was added otherwise, `ras-agent kg delete {self._index.path} {name}` takes it out"
+                command = f"`ras-agent kg delete {self._index} {name}` takes it out"
+                method = f"PostgresIndex.delete_document({name!r}) takes it out"
+                remedy = f"it was added otherwise, {command if isinstance(self._index, PassageIndex) else method}"
             raise IngestError(f"nothing in the index came from {name!r}: {remedy}")
 
     def _files_at(self, path: Path) -> list[JournalFile]:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Protocol, Self
 
 from ras_agent.errors import IndexMismatch
 from ras_agent.tools.index.database import open_database
@@ -36,6 +37,10 @@ REMEDY = (
 )
 """What mends a damaged journal."""
 _ENTRY = "id, file, own, place, digest, run"
+_PUT_DOCUMENT = """
+INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET
+    file = excluded.file, own = excluded.own, place = excluded.place, digest = excluded.digest, run = excluded.run
+"""
 _WITHIN = "(path = ? OR path >= ? AND path < ?)"
 
 
@@ -63,6 +68,16 @@ class JournalFile:
     stamp: str
 
 
+class Connection(Protocol):
+    """Is a database: of SQLite, or one that takes the same statements."""
+
+    def execute(self, query: str, values: Any = (), /) -> Any: ...
+
+    def commit(self) -> None: ...
+
+    def rollback(self) -> None: ...
+
+
 class Journal:
     """Reads and writes the journal for one run. Nothing is stored before `commit`.
 
@@ -70,8 +85,13 @@ class Journal:
     user named, and their names.
     """
 
-    def __init__(self, connection: sqlite3.Connection, where: str = "") -> None:
-        self._connection = connection
+    def __init__(self, connection: Connection, run: int) -> None:
+        """Take a database that has the tables, and the number of this run."""
+        self._connection, self.run = connection, run
+
+    @classmethod
+    def in_sqlite(cls, connection: sqlite3.Connection, where: str = "") -> Self:
+        """Begin a run in a database of SQLite, whose tables are made if there are none."""
         columns = [name for _, name, *_ in connection.execute("PRAGMA table_info(files)")]
         if columns and "path" not in columns:
             raise IndexMismatch(
@@ -81,8 +101,8 @@ class Journal:
             )
         connection.executescript(_TABLES)
         (last,) = connection.execute("PRAGMA user_version").fetchone()
-        self.run = last + 1
-        connection.execute(f"PRAGMA user_version = {self.run:d}")
+        connection.execute(f"PRAGMA user_version = {last + 1:d}")
+        return cls(connection, last + 1)
 
     def sources(self) -> dict[Path, str]:
         """Return the names of all sources by their paths."""
@@ -132,7 +152,9 @@ class Journal:
         ]
 
     def put_file(self, label: str, path: Path, stamp: str) -> None:
-        self._connection.execute("INSERT OR REPLACE INTO files VALUES (?, ?, ?)", (label, os.fsencode(path), stamp))
+        place = os.fsencode(path)
+        self._connection.execute("DELETE FROM files WHERE label = ? OR path = ?", (label, place))
+        self._connection.execute("INSERT INTO files VALUES (?, ?, ?)", (label, place, stamp))
 
     def drop_file(self, label: str) -> None:
         """Delete a file's entry; its label is being erased from here on."""
@@ -158,7 +180,7 @@ class Journal:
     def put_document(self, name: str, file: str, own: str, place: str, digest: bytes) -> None:
         """Record that this run saw the document."""
         values = (name, file, own, place, digest, self.run)
-        self._connection.execute("INSERT OR REPLACE INTO documents VALUES (?, ?, ?, ?, ?, ?)", values)
+        self._connection.execute(_PUT_DOCUMENT, values)
 
     def drop_document(self, name: str) -> None:
         """Delete a document's entry; its id is being erased from here on."""
@@ -189,7 +211,7 @@ class Journal:
 
     def begin_erasing(self, name: str) -> None:
         """Record that something of that name was deleted, until `end_erasing`."""
-        self._connection.execute("INSERT OR IGNORE INTO erasing VALUES (?)", (name,))
+        self._connection.execute("INSERT INTO erasing VALUES (?) ON CONFLICT DO NOTHING", (name,))
 
     def erasing(self) -> tuple[str, ...]:
         """Return the names of deleted files and documents of which something may still be in a file of the index."""
@@ -203,12 +225,16 @@ class Journal:
         self.commit()
         if not self.erasing():
             return
+        self._overwrite()
+        self._connection.execute("DELETE FROM erasing")
+        self.commit()
+
+    def _overwrite(self) -> None:
+        """Leave nothing of what was deleted in SQLite's file."""
         # what was deleted is overwritten (secure_delete), but not the copies that SQLite left when it moved rows
         self._connection.execute("VACUUM")
         # with the lock of this mode gone, each commit deletes SQLite's own journal, which holds what was there before
         self._connection.execute("PRAGMA locking_mode = NORMAL")
-        self._connection.execute("DELETE FROM erasing")
-        self.commit()
 
     def commit(self) -> None:
         self._connection.commit()
@@ -225,10 +251,10 @@ def open_journal(path: Path | None) -> Iterator[Journal]:
     """
     if path is None:
         with closing(sqlite3.connect(":memory:")) as connection:
-            yield Journal(connection)
+            yield Journal.in_sqlite(connection)
     else:
         with open_database(path, "index", REMEDY.format(path=path)) as connection:
-            yield Journal(connection, str(path))
+            yield Journal.in_sqlite(connection, str(path))
 
 
 def _within(path: Path) -> tuple[bytes, bytes, bytes]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.arrays import Ints
+from ras_agent.arrays import Floats, Ints
 from ras_agent.errors import IndexMismatch, RasError
 from ras_agent.protocols import Embedder
 from ras_agent.records import Passage
@@ -17,7 +17,7 @@ from ras_agent.tools.index.logs import VectorLog, passage_line
 from ras_agent.tools.index.row_table import Table, find_rows, hash_of, indexed_text, new_rows
 from ras_agent.tools.index.snapshot import Snapshot
 
-_EMBED_AT_ONCE = 1024
+EMBED_AT_ONCE = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def merge(
 
     Raises ValueError for an id given twice, or already there unless `replace_existing`.
     """
-    _check_distinct(passages)
+    check_distinct(passages)
     existing = find_rows(snapshot.table["id"], _hashes(passage.id for passage in passages))
     stored = [snapshot.passages[row] if row >= 0 else None for row in existing.tolist()]
     _check_ids(passages, stored, replace_existing)
@@ -78,7 +78,8 @@ def without_documents(snapshot: Snapshot, document_ids: Collection[str]) -> tupl
     return np.delete(snapshot.table, gone), Changes(deleted=len(gone))
 
 
-def _check_distinct(passages: Sequence[Passage]) -> None:
+def check_distinct(passages: Sequence[Passage]) -> None:
+    """Raise ValueError for an id that is given twice."""
     seen: set[str] = set()
     for passage in passages:
         if passage.id in seen:
@@ -93,7 +94,12 @@ def _check_ids(passages: Sequence[Passage], stored: Sequence[Passage | None], re
         if before.id != passage.id:
             raise RasError(f"passage ids {before.id!r} and {passage.id!r} have the same hash: rename one of them")
         if not replace_existing:
-            raise ValueError(f"passage id {passage.id!r} is already in the index: `upsert` replaces it")
+            raise already_there(passage.id)
+
+
+def already_there(passage_id: str) -> ValueError:
+    """Return the error of adding a passage whose id is taken."""
+    return ValueError(f"passage id {passage_id!r} is already in the index: `upsert` replaces it")
 
 
 def _same(before: Passage | None, now: Passage) -> bool:
@@ -133,18 +139,24 @@ def _vectors(snapshot: Snapshot, passages: Sequence[Passage], embedder: Embedder
             numbers[position], sums[position] = snapshot.table[["vector", "vector_sum"]][row]
         else:
             unseen.append(position)
-    for start in range(0, len(unseen), _EMBED_AT_ONCE):
-        batch = unseen[start : start + _EMBED_AT_ONCE]
+    for start in range(0, len(unseen), EMBED_AT_ONCE):
+        batch = unseen[start : start + EMBED_AT_ONCE]
         first, sums[batch] = _append(log, [texts[position] for position in batch], embedder)
         numbers[batch] = np.arange(first, first + len(batch))
     return numbers, sums, len(unseen)
 
 
 def _append(log: VectorLog, texts: list[str], embedder: Embedder) -> tuple[int, Checksums]:
+    vectors = embed(texts, embedder, log.dimension)
+    return log.append(vectors), row_sums(vectors)
+
+
+def embed(texts: list[str], embedder: Embedder, dimension: int) -> Floats:
+    """Return the vectors of texts, (len(texts), dimension). Raises IndexMismatch for an array of another shape."""
     vectors = np.asarray(embedder.embed(texts), dtype=np.float32)
-    if vectors.shape != (len(texts), log.dimension):
+    if vectors.shape != (len(texts), dimension):
         raise IndexMismatch(
             f"embedder {embedder.name!r} gave an array of shape {vectors.shape} for {len(texts)} texts, "
-            f"the index holds vectors of {log.dimension} numbers: use the embedder that built the index"
+            f"the index holds vectors of {dimension} numbers: use the embedder that built the index"
         )
-    return log.append(vectors), row_sums(vectors)
+    return vectors

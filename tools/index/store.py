@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 
-from ras_agent.errors import IndexMismatch, IndexNotFound, RasError
+from ras_agent.errors import IndexNotFound
 from ras_agent.filters import ALL, Filter
 from ras_agent.protocols import Embedder, Retriever
 from ras_agent.records import Passage
@@ -26,7 +26,8 @@ from ras_agent.tools.embed.embedders import resolve_embedder
 from ras_agent.tools.index.bm25_matrix import BM25Parameters
 from ras_agent.tools.index.durable import writer_lock
 from ras_agent.tools.index.logs import MemoryPassageLog, MemoryVectorLog
-from ras_agent.tools.index.manifest import NAME, EmbedderIdentity, Manifest, read_manifest
+from ras_agent.tools.index.manifest import NAME, read_manifest
+from ras_agent.tools.index.manifest_embedder import begin_manifest, check_embedder, remembered_embedder
 from ras_agent.tools.index.merge import Changes, merge, without_documents
 from ras_agent.tools.index.part import Columns, PartOfSnapshot
 from ras_agent.tools.index.row_table import ROW, Table, fingerprint, hash_of
@@ -111,7 +112,7 @@ class PassageIndex:
         Raises IndexExists if there is one already, or anything else.
         """
         path = Path(path)
-        resolved, manifest = _begin(embedder, tokeniser, bm25, vectors)
+        resolved, manifest = begin_manifest(embedder, tokeniser, bm25, vectors)
         start_folder(path, manifest)
         return cls(open_folder(path), resolved, path)
 
@@ -126,7 +127,7 @@ class PassageIndex:
         snapshot = open_folder(path)
         resolved = None if embedder is None else resolve_embedder(embedder)
         if resolved is not None:
-            _check_embedder(snapshot.manifest, resolved, str(path))
+            check_embedder(snapshot.manifest, resolved, str(path))
         return cls(snapshot, resolved, path)
 
     @classmethod
@@ -140,7 +141,7 @@ class PassageIndex:
         vectors: VectorSettings | None = None,
     ) -> Self:
         """Make an index that lives as long as the process; see `create`."""
-        resolved, manifest = _begin(embedder, tokeniser, bm25, vectors)
+        resolved, manifest = begin_manifest(embedder, tokeniser, bm25, vectors)
         vector_log = MemoryVectorLog(manifest.embedder.dimension) if manifest.embedder else None
         tokeniser = tokeniser or Tokeniser()
         index = cls(Snapshot(manifest, np.empty(0, dtype=ROW), MemoryPassageLog(), vector_log, tokeniser), resolved)
@@ -154,6 +155,14 @@ class PassageIndex:
 
     def __len__(self) -> int:
         return len(self.snapshot.passages)
+
+    def __str__(self) -> str:
+        return str(self.path or "an index in memory")
+
+    @property
+    def fingerprint(self) -> str:
+        """Return a digest of ids and texts in corpus order: equal for indexes of the same corpus."""
+        return self.snapshot.manifest.fingerprint
 
     @property
     def passages(self) -> Sequence[Passage]:
@@ -182,7 +191,7 @@ class PassageIndex:
         if self._whole is not None:
             return self._whole.embedder
         if self._embedder is None and self.snapshot.manifest.embedder:
-            self._embedder = _remembered(self.snapshot.manifest, str(self.path))
+            self._embedder = remembered_embedder(self.snapshot.manifest, str(self.path))
         return self._embedder
 
     def retriever(self, name: str = "bm25", **options: Any) -> Retriever:
@@ -328,43 +337,3 @@ class PassageIndex:
 
 def _narrowed(index: PassageIndex, name: str, options: dict[str, Any], filter: Filter) -> Retriever:
     return index.within(filter).retriever(name, **options)
-
-
-def _begin(
-    embedder: object, tokeniser: Tokeniser | None, bm25: BM25Parameters | None, vectors: VectorSettings | None
-) -> tuple[Embedder | None, Manifest]:
-    resolved = None if embedder is None else resolve_embedder(embedder)
-    manifest = Manifest(
-        embedder=EmbedderIdentity(resolved.name, resolved.dimension) if resolved else None,
-        vectors=vectors or VectorSettings(),
-        bm25=bm25 or BM25Parameters(),
-        tokeniser=(tokeniser or Tokeniser()).to_dict(),
-    )
-    return resolved, manifest
-
-
-def _check_embedder(manifest: Manifest, embedder: Embedder, where: str) -> None:
-    if manifest.embedder is None:
-        raise IndexMismatch(
-            f"{where} holds no vectors, embedder {embedder.name!r} cannot search it: build it anew with that embedder, "
-            "or retrieve by bm25"
-        )
-    given = EmbedderIdentity(embedder.name, embedder.dimension)
-    if given != manifest.embedder:
-        raise IndexMismatch(
-            f"{where} was built with embedder {manifest.embedder}, not with {given}: open it with the former, "
-            "or build it anew with the latter"
-        )
-
-
-def _remembered(manifest: Manifest, where: str) -> Embedder:
-    assert manifest.embedder
-    try:
-        embedder = resolve_embedder(manifest.embedder.name)
-    except RasError as error:
-        raise IndexMismatch(
-            f"{where} was built with embedder {manifest.embedder}, which could not be loaded by that name ({error}): "
-            "give it, PassageIndex.open(path, embedder=...)"
-        ) from error
-    _check_embedder(manifest, embedder, where)
-    return embedder

@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
+from ras_agent.address import Address
 from ras_agent.errors import SettingsError
 from ras_agent.protocols import Retriever
 from ras_agent.records import Passage
 from ras_agent.registry import find, options_of
 from ras_agent.settings import Settings
+from ras_agent.tools.index.open_index import open_index
+from ras_agent.tools.index.postgres import PostgresIndex
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.retrieve.langchain_adapter import LangChainRetriever, is_langchain_retriever
 from ras_agent.tools.retrieve.search import Current
@@ -19,20 +22,25 @@ _USES = {"weights": "use a graph network, such as gfm or graph", "starts": "sear
 
 
 def resolve_retriever(
-    spec: object, index: PassageIndex | str | Path | Sequence[Passage] | None = None, **options: Any
+    spec: object,
+    index: PassageIndex | PostgresIndex | str | Path | Address | Sequence[Passage] | None = None,
+    **options: Any,
 ) -> Retriever:
     """Return the retriever that `spec` names.
 
     spec: a Retriever; a LangChain BaseRetriever; or a registered name ("bm25", "dense", "hybrid", entry points of
         `ras_agent.retriever`), built over `index` with `options`; it follows the commits of the index.
-    index: an open index, the path of one, or passages, which are then indexed in memory. For the last two the option
+    index: an open index, where one is, or passages, which are then indexed in memory. For the last two the option
         `embedder` is how to embed (see ras_agent.tools.embed.embedders.resolve_embedder).
     Raises UnknownName, SettingsError for a name without an index, IndexNotFound, IndexMismatch, MissingExtra, or
     TypeError for an object that is no retriever.
     """
     if isinstance(spec, str):
         find("retriever", spec)  # an unknown name is reported before an index is read
-        return Current(spec, _open(spec, index, options), options)
+        opened = _open(spec, index, options)
+        if isinstance(opened, PostgresIndex):  # each search sees the last commit, and takes a filter
+            return opened.retriever(spec, **options)
+        return Current(spec, opened, options)
     if options:
         raise TypeError(f"options are for retrievers named by a string, got {spec!r:.200} with {', '.join(options)}")
     if is_langchain_retriever(spec):
@@ -85,12 +93,12 @@ def reads_graph(name: str) -> bool:
     return takes_option(name, "graph")
 
 
-def _open(name: str, index: object, options: dict[str, Any]) -> PassageIndex:
+def _open(name: str, index: object, options: dict[str, Any]) -> PassageIndex | PostgresIndex:
     """Open the index to search; takes `embedder` out of `options` if opening it needs one."""
-    if isinstance(index, PassageIndex):
+    if isinstance(index, PassageIndex | PostgresIndex):
         return index
-    if isinstance(index, str | Path):
-        return PassageIndex.open(index, embedder=options.pop("embedder", None))
+    if isinstance(index, str | Path | Address):
+        return open_index(index, embedder=options.pop("embedder", None))
     if isinstance(index, Sequence) and all(isinstance(passage, Passage) for passage in index):
         return PassageIndex.in_memory(index, embedder=options.pop("embedder", None))
     raise SettingsError(f"retriever {name!r} needs an index: pass a PassageIndex, the path of one, or passages")

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ras_agent.graphs.assembly import Agent
     from ras_agent.records import Passage
     from ras_agent.settings import Settings
+    from ras_agent.tools.index.postgres import PostgresIndex
     from ras_agent.tools.index.store import PassageIndex
     from ras_agent.trace import Trace
 
@@ -135,14 +136,14 @@ async def _drawn(agent: Agent, question: str, drawing: Drawing) -> dict[str, Any
     return out
 
 
-def _corpus(settings: Settings, sample: bool) -> PassageIndex | list[Passage]:
+def _corpus(settings: Settings, sample: bool) -> PassageIndex | PostgresIndex | list[Passage]:
     if sample or settings.index is None:
         from ras_agent.app.sample import sample_passages
 
         return sample_passages()
-    from ras_agent.tools.index.store import PassageIndex
+    from ras_agent.tools.index.open_index import open_index
 
-    return PassageIndex.open(settings.index)
+    return open_index(settings.index)
 
 
 def _offline_note(specs: dict[str, str]) -> str:

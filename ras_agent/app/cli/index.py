@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ras_agent.app.cli.options import INCOMPLETE, IndexSettings, Quiet
+from ras_agent.address import Address
+from ras_agent.app.cli.options import INCOMPLETE, IndexSettings, Quiet, read_place
 from ras_agent.app.cli.terminal import counted, hang, inert, listed, print_finished, screen
 
 if TYPE_CHECKING:
@@ -26,7 +27,16 @@ def index(
         list[Path] | None, typer.Argument(help="Files, and folders of them: txt, md, jsonl, csv, tsv, pdf.")
     ] = None,
     *,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="The index to make or to bring up to date.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            parser=read_place,
+            metavar="PLACE",
+            help="The index to make or to bring up to date: a folder, or postgresql://host/database.",
+        ),
+    ] = None,
     sample: Annotated[bool, typer.Option("--sample", help="Index the bundled sample, too.")] = False,
     settings: IndexSettings,
     strict: Annotated[
@@ -56,7 +66,7 @@ def index(
 
     if not paths and not forget and not sample:
         raise typer.BadParameter("index what? name files or folders, or give --sample")
-    target = out or settings.index
+    target: Path | Address | None = out or settings.index
     if target is None:
         raise typer.BadParameter("where to? give --out PATH, such as --out my.index")
     console = screen(quiet=quiet)
@@ -82,7 +92,9 @@ def index(
         raise typer.Exit(INCOMPLETE)
 
 
-def _erase_from_graph(index: Path) -> None:
+def _erase_from_graph(index: Path | Address) -> None:
+    if isinstance(index, Address):
+        return  # a graph lies in the folder of an index
     from ras_agent.tools.kg.build import erase_gone
 
     erase_gone(index)
@@ -114,7 +126,7 @@ def _bar(console: Console) -> Iterator[Callable[[Progress], None] | None]:
         yield on_progress
 
 
-def _print_report(console: Console, report: IngestReport, out: Path, *, prune: bool, verbose: bool) -> None:
+def _print_report(console: Console, report: IngestReport, out: Path | Address, *, prune: bool, verbose: bool) -> None:
     """Print what was left out and what was done; `_print_errors` prints the errors."""
     from rich.text import Text
 

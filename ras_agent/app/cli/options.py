@@ -13,7 +13,9 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
+from ras_agent.address import Address, place_of, refuse_address
 from ras_agent.app.cli.terminal import inert
+from ras_agent.errors import SettingsError
 from ras_agent.settings import (
     Setting,
     Settings,
@@ -82,6 +84,9 @@ def with_options(command: Callable[..., None], model: type[Settings] = Settings)
     def run(**values: Any) -> None:
         del values["debug"]  # its callback has seen it
         values = {name: _as_text(value) for name, value in values.items()}
+        for value in values.values():
+            if isinstance(value, Path):
+                refuse_address(value)
         if receiver:
             flags = {setting.name: values.pop(setting.name) for setting in taken}
             flags = {name: None if value == [] else value for name, value in flags.items()}
@@ -138,9 +143,18 @@ def _option(setting: Setting) -> inspect.Parameter:
     if setting.default not in (None, "", False):
         shown = f"{setting.default:g}" if setting.type is float else setting.default
         about += f" [dim]\\[default: {shown}][/dim]"
-    option = typer.Option(*setting.flags, help=about, rich_help_panel=setting.panel or None)
+    reading: dict[str, Any] = {"parser": read_place, "metavar": "PLACE"} if setting.name == "index" else {}
+    option = typer.Option(*setting.flags, help=about, rich_help_panel=setting.panel or None, **reading)
     kind: Any = list[str] if setting.repeated else setting.type
     return _parameter(setting.name, Annotated[kind | None, option], None)
+
+
+def read_place(text: str) -> Path | Address:
+    """Return the place of an index. Raises BadParameter, which does not show the text: it may hold a password."""
+    try:
+        return place_of(text)
+    except SettingsError as error:
+        raise typer.BadParameter(str(error)) from None
 
 
 def help_of(setting: Setting) -> str:

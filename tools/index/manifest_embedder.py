@@ -1,0 +1,56 @@
+"""Brings an index and its embedder together: what a new manifest says of it, and whether one fits an old manifest."""
+
+from __future__ import annotations
+
+from ras_agent.errors import IndexMismatch, RasError
+from ras_agent.protocols import Embedder
+from ras_agent.tools.embed.embedders import resolve_embedder
+from ras_agent.tools.index.bm25_matrix import BM25Parameters
+from ras_agent.tools.index.manifest import EmbedderIdentity, Manifest
+from ras_agent.tools.index.tokenise import Tokeniser
+from ras_agent.tools.index.vector_index import VectorSettings
+
+
+def begin_manifest(
+    embedder: object, tokeniser: Tokeniser | None, bm25: BM25Parameters | None, vectors: VectorSettings | None
+) -> tuple[Embedder | None, Manifest]:
+    """Return the embedder of a new index, ready to use, and the manifest of the index while it is empty."""
+    resolved = None if embedder is None else resolve_embedder(embedder)
+    manifest = Manifest(
+        embedder=EmbedderIdentity(resolved.name, resolved.dimension) if resolved else None,
+        vectors=vectors or VectorSettings(),
+        bm25=bm25 or BM25Parameters(),
+        tokeniser=(tokeniser or Tokeniser()).to_dict(),
+    )
+    return resolved, manifest
+
+
+def check_embedder(manifest: Manifest, embedder: Embedder, where: str) -> None:
+    """Raise IndexMismatch if the vectors of the index at `where` come from another embedder, or there are none."""
+    if manifest.embedder is None:
+        raise IndexMismatch(
+            f"{where} holds no vectors, embedder {embedder.name!r} cannot search it: build it anew with that embedder, "
+            "or retrieve by bm25"
+        )
+    given = EmbedderIdentity(embedder.name, embedder.dimension)
+    if given != manifest.embedder:
+        raise IndexMismatch(
+            f"{where} was built with embedder {manifest.embedder}, not with {given}: open it with the former, "
+            "or build it anew with the latter"
+        )
+
+
+def remembered_embedder(
+    manifest: Manifest, where: str, given: str = "PassageIndex.open(path, embedder=...)"
+) -> Embedder:
+    """Load the embedder that a manifest names. Raises IndexMismatch, which says how to give it: `given`."""
+    assert manifest.embedder
+    try:
+        embedder = resolve_embedder(manifest.embedder.name)
+    except RasError as error:
+        raise IndexMismatch(
+            f"{where} was built with embedder {manifest.embedder}, which could not be loaded by that name ({error}): "
+            f"give it, {given}"
+        ) from error
+    check_embedder(manifest, embedder, where)
+    return embedder

@@ -1,0 +1,5 @@
+"""Holds passages, their terms and their vectors in a PostgreSQL database, searched there."""
+
+from ras_agent.tools.index.postgres.index import PostgresIndex
+
+__all__ = ["PostgresIndex"]

@@ -1,0 +1,154 @@
+"""The retrievers bm25, dense and hybrid over an index in PostgreSQL, which is asked for the best passages alone.
+
+Scores are those of an index in files, as far as rounding goes. Each search sees the index as it is at that moment.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from math import log
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ras_agent.protocols import Embedder
+from ras_agent.records import Hit, Passage
+from ras_agent.tools.embed.embedders import query_vector
+from ras_agent.tools.index.bm25_matrix import BM25Parameters
+from ras_agent.tools.index.postgres import tables
+from ras_agent.tools.index.postgres.about import has_vector_graph, read_about
+from ras_agent.tools.index.postgres.database import Database
+from ras_agent.tools.index.postgres.forms import clipped, query_of, vector_literal
+from ras_agent.tools.index.tokenise import Tokeniser
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+_FEW = 5_000
+"""So many passages that hold a query's rarest terms are scored first."""
+_EFFORT = 128
+_MOST_EFFORT = 1000  # pgvector's own limit
+
+
+class Found(NamedTuple):
+    """Names a hit's place in the order of the corpus."""
+
+    row: int
+    hit: Hit
+
+
+class PostgresSearch(ABC):
+    """Retrieves from one database; a subclass implements `search`."""
+
+    name: str
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @abstractmethod
+    def search(self, connection: Connection[Any], query: str, k: int) -> list[Found]:
+        """Return at most `k` hits, best first, ties in corpus order, as the connection's transaction sees the index."""
+
+    def retrieve(self, query: str, k: int = 5) -> list[Hit]:
+        """Return at most `k` hits, best first, ties in corpus order. Raises ValueError for a blank query or k < 1."""
+        if not query.strip():
+            raise ValueError("the query is blank")
+        if k < 1:
+            raise ValueError(f"k must be at least 1, got {k}")
+        with self._database.reading() as connection:
+            return [found.hit for found in self.search(connection, query, k)]
+
+
+class PostgresBM25(PostgresSearch):
+    """Ranks passages by BM25 over title and text; passages that share no term with the query are no hits."""
+
+    name = "bm25"
+
+    def __init__(self, database: Database, tokeniser: Tokeniser, parameters: BM25Parameters) -> None:
+        super().__init__(database)
+        self._tokeniser, self._parameters = tokeniser, parameters
+
+    def search(self, connection: Connection[Any], query: str, k: int) -> list[Found]:
+        about = read_about(connection, self._database.address)
+        asked = Counter(map(clipped, self._tokeniser.terms(query)))
+        found = connection.execute("SELECT term, passages FROM terms WHERE term = ANY(%s)", (list(asked),)).fetchall()
+        # rarest first: what holds none of the rare terms is scored only if it could still be among the best
+        counts = sorted(found, key=lambda one: (one[1], one[0]))
+        weights = [asked[term] * log(1 + (about.passages - count + 0.5) / (count + 0.5)) for term, count in counts]
+        terms = [query_of([term]) for term, _ in counts]
+        values = {
+            "terms": terms,
+            "weights": weights,
+            "k1": self._parameters.k1,
+            "b": self._parameters.b,
+            "mean": about.length / max(about.passages, 1),
+            "k": k,
+        }
+        used = 0
+        hits: list[Found] = []
+        while used < len(terms):
+            used = _prefix([count for _, count in counts], max(2 * used, 1))
+            values["any"] = " | ".join(terms[:used])
+            hits = _found(connection.execute(tables.BM25, values))
+            # a term adds less than its weight, so others can have no more than this
+            if len(hits) == k and hits[-1].hit.score > sum(weights[used:]):
+                break
+        return hits
+
+
+class PostgresDense(PostgresSearch):
+    """Ranks passages by the inner product of vectors, which is their cosine where vectors have length 1."""
+
+    name = "dense"
+
+    def __init__(self, database: Database, embedder: Embedder) -> None:
+        super().__init__(database)
+        self._embedder = embedder
+
+    def search(self, connection: Connection[Any], query: str, k: int) -> list[Found]:
+        values = {"query": vector_literal(query_vector(self._embedder, query)), "k": k}
+        if has_vector_graph(connection):
+            effort = str(min(max(_EFFORT, k), _MOST_EFFORT))
+            connection.execute(tables.SEARCH_GRAPH, (effort,))
+        return _found(connection.execute(tables.DENSE, values))
+
+
+class PostgresHybrid(PostgresSearch):
+    """Fuses searches by reciprocal rank (Cormack, Clarke and Büttcher, 2009), in one view of the index."""
+
+    name = "hybrid"
+
+    def __init__(
+        self, database: Database, searches: Sequence[PostgresSearch], *, constant: float = 60, depth: int = 100
+    ) -> None:
+        """Take searches of one database.
+
+        constant: dampens the lead of the first ranks. depth: how far down each ranking counts, at least k.
+        """
+        super().__init__(database)
+        self._searches, self._constant, self._depth = tuple(searches), constant, depth
+
+    def search(self, connection: Connection[Any], query: str, k: int) -> list[Found]:
+        scores: dict[int, float] = defaultdict(float)
+        passages: dict[int, Passage] = {}
+        for one in self._searches:
+            for rank, found in enumerate(one.search(connection, query, max(k, self._depth)), 1):
+                passages[found.row] = found.hit.passage
+                scores[found.row] += 1 / (self._constant + rank)
+        best = sorted(scores, key=lambda row: (-scores[row], row))[:k]
+        return [Found(row, Hit(passages[row], scores[row])) for row in best]
+
+
+def _found(rows: Iterable[Sequence[Any]]) -> list[Found]:
+    return [Found(row, Hit(Passage(*parts), float(score))) for row, *parts, score in rows]
+
+
+def _prefix(counts: Sequence[int], least: int) -> int:
+    """Return how many of the first terms, at least `least`, are in few passages together."""
+    total = used = 0
+    for count in counts:
+        total += count
+        if used >= least and total > _FEW:
+            break
+        used += 1
+    return used

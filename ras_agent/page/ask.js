@@ -1,39 +1,444 @@
-"use strict";
+// The page that `ras-agent serve` shows: asks, and draws what the run reports while it runs.
+const GROWS = "The graph of a question grows here.";
+const ENDED = { sufficient: "enough", no_retrieval: "no search" };
+const view = graphView({ stage: $("stage"), svg: $("graph"), world: $("world"), onChoose: showDetails, room: { top: 92, right: 60, bottom: 50, left: 24 } });
+const blank = () => ({
+  question: "", answer: "", abstained: false, grounded: true, citations: [], steps: [], plans: [], failures: [], passages: {}, confidence: null,
+  graph: { facts: [], conflicts: [], shelf: [] }, usage: null, stop_reason: "", seconds: 0, mode: "", roles: {}, standalone: "",
+});
+const now = { trace: blank(), story: null, running: null, thread: "", asked: false, turns: [], stored: null, drawings: 0 };
 
-const form = document.getElementById("ask");
-const list = document.getElementById("events");
-const answer = document.getElementById("answer");
+// ---- one run
 
-// calls back with each server-sent event of a response
-async function readEvents(response, callback) {
-  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
-  for (;;) {
-    const { value, done } = await reader.read();
-    if (done) return;
-    const blocks = (rest + value).split("\n\n");
-    rest = blocks.pop();
-    for (const block of blocks) {
-      const data = block.match(/^data: (.*)$/m);
-      if (data) callback(block.match(/^event: (.*)$/m)[1], JSON.parse(data[1]));
+const threadName = () => Array.from(crypto.getRandomValues(new Uint8Array(12)), (one) => one.toString(16).padStart(2, "0")).join("");
+
+function readFilter() {
+  const found = {};
+  for (const part of $("filter").value.split(",").map((one) => one.trim()).filter(Boolean)) {
+    const [name, ...value] = part.split("=");
+    if (!value.length) throw new Refused(`Filter: expected name=value, got “${part}”.`, 400);
+    found[name.trim()] = [...(found[name.trim()] ?? []), value.join("=").trim()];
+  }
+  return found;
+}
+
+function ask(question) {
+  if (now.asked) now.turns.push({ question: now.trace.question, answer: now.trace.answer });
+  now.thread ||= threadName();
+  now.trace = { ...blank(), question };
+  now.asked = true;
+  let body;
+  try {
+    const filter = readFilter();
+    const review = [...document.querySelectorAll("input[name=review]:checked")].map((one) => one.value);
+    body = {
+      messages: [{ role: "user", content: question }], thread: now.thread, stream: true,
+      ...(Object.keys(filter).length ? { filter } : {}), ...(review.length ? { review } : {}),
+    };
+  } catch (error) {
+    return trouble(error);
+  }
+  history.replaceState(null, "", `#thread=${now.thread}`);
+  showStored(false);
+  return follow("api/ask", body);
+}
+
+const resume = (decision) => follow(`api/threads/${now.thread}/resume`, { stream: true, ...(decision ? { decision } : {}) });
+
+/** Send a request and draw its events until they end. */
+async function follow(path, body) {
+  const running = new AbortController();
+  now.running = running;
+  $("trouble").hidden = true;
+  $("review").hidden = true;
+  status("Working …");
+  controls();
+  let ended = false;
+  try {
+    for await (const { name, data } of eventsOf(path, body, running.signal)) {
+      if (now.running !== running) return;
+      ended = take(name, data) || ended;
     }
+    if (!ended) throw new Refused("The connection ended before the answer. Continue takes up where it stopped.", 0);
+  } catch (error) {
+    if (now.running !== running) return;
+    if (error.name === "AbortError") status("Paused. Continue takes up where it stopped.");
+    else trouble(error, () => follow(path, body));
+    now.running = null;
+    controls(true);
+    return;
+  }
+  now.running = null;
+  controls();
+}
+
+function stepOf(hop, subquery) {
+  let step = now.trace.steps.find((one) => one.hop === hop);
+  if (!step) now.trace.steps.push((step = { hop, subquery, hits: [], triple_ids: [], new_triple_ids: [], thought: "" }));
+  return step;
+}
+
+/** Take in an event; return whether it is the last. */
+function take(name, data) {
+  const trace = now.trace;
+  if (name === "planned") {
+    trace.plans.push({ hop: data.hop, ...data.plan });
+    if (data.plan.action === "subq") Object.assign(stepOf(data.hop, data.plan.subquery), { subquery: data.plan.subquery, now: "searching" });
+    status(data.plan.action === "subq" ? `Hop ${data.hop}: searching` : "Answering");
+  } else if (name === "rewritten") {
+    trace.standalone = data.standalone;
+    writeQuestion();
+    return false;
+  } else if (name === "hits") {
+    const hits = data.hits.map((hit) => ({ passage_id: hit.passage.id, title: hit.passage.title, score: hit.score, ...(hit.why?.length ? { why: hit.why } : {}) }));
+    for (const hit of data.hits) trace.passages[hit.passage.id] = hit.passage;
+    Object.assign(stepOf(data.hop, data.subquery), { hits, now: "reading" });
+    status(`Hop ${data.hop}: reading ${count(hits.length, "passage")}`);
+  } else if (name === "triples") {
+    stepOf(data.hop, "").triple_ids = data.triples.map(() => "");
+    return false;
+  } else if (name === "graph_delta") {
+    const ids = data.ids ?? [];
+    const known = new Set(trace.graph.facts.map((fact) => fact.id));
+    data.added.forEach((fact, at) => known.has(ids[at]) || trace.graph.facts.push({ ...fact, id: ids[at] ?? "" }));
+    Object.assign(stepOf(data.hop, ""), { new_triple_ids: ids, now: "" });
+    drawGraph();
+  } else if (name === "answer_token") {
+    trace.answer += data.text;
+    writeAnswer(true);
+    return false;
+  } else if (name === "answered") {
+    Object.assign(trace, { answer: data.answer.text, abstained: data.answer.abstained, citations: data.answer.citations, confidence: data.answer.confidence, grounded: data.grounded, stop_reason: data.stop_reason });
+    writeAnswer(false);
+    return false;
+  } else if (name === "failed") {
+    trace.failures.push(data.failure);
+  } else if (name === "review") {
+    waitFor(data);
+    return true;
+  } else if (name === "done") {
+    finish(data);
+    return true;
+  } else if (name === "error") {
+    throw new Refused(data.message || "The run ended with an error.", 500);
+  }
+  writeSteps();
+  return false;
+}
+
+function waitFor(review) {
+  status("The run waits for you.");
+  for (const step of now.trace.steps) step.now = "";
+  if (review.at === "answer" && !now.trace.answer) now.trace.answer = review.answer;
+  writeAnswer(false);
+  writeSteps();
+  $("review").replaceChildren(...reviewForm(review, (decision) => resume(decision)));
+  $("review").hidden = false;
+  $("review").querySelector("input, textarea, button")?.focus({ preventScroll: true });
+  $("review").scrollIntoView({ block: "nearest" });
+  announce("The run waits for your decision");
+}
+
+function finish(outputs) {
+  now.trace = { ...now.trace, ...outputs, steps: outputs.steps ?? [], standalone: now.trace.standalone };
+  now.trace.question ||= outputs.question;
+  status("");
+  writeAnswer(false);
+  drawGraph(true);
+  announce(`Answer: ${now.trace.answer || "none"}`);
+}
+
+// ---- the panel
+
+const status = (text) => ($("state").textContent = text);
+
+function trouble(error, again) {
+  const token = error.status === 401 || error.status === 403;
+  $("trouble").replaceChildren(
+    make("b", {}, token ? "The server wants a token" : "That did not work"),
+    make("p", {}, error instanceof Refused ? error.message : `The page failed: ${error.message}`),
+    token ? make("p", { class: "note" }, "Give it under Options, then try again.") : "",
+    again ? make("button", { type: "button", click: again }, "Try again") : "");
+  $("trouble").hidden = false;
+  status("");
+  if (token) {
+    $("options").open = true;
+    $("token").focus();
   }
 }
 
-form.addEventListener("submit", async (submitted) => {
-  submitted.preventDefault();
-  list.replaceChildren();
-  answer.textContent = "";
-  const question = document.getElementById("question").value;
-  const response = await fetch("api/ask", {
-    method: "POST",
-    headers: { "Content-Type": "application/json" },
-    body: JSON.stringify({ question, stream: true }),
+function controls(paused = false) {
+  const busy = now.running !== null;
+  const waits = !$("review").hidden;
+  $("send").textContent = now.asked ? "Ask on" : "Ask";
+  $("send").disabled = busy || waits;
+  $("text").placeholder = now.asked ? "Ask a follow-up question" : "Ask a question";
+  $("pause").hidden = !busy;
+  $("go-on").hidden = busy || waits || !paused;
+  $("fresh").hidden = busy || !now.asked;
+}
+
+function writeTalk() {
+  $("talk").hidden = !now.turns.length;
+  $("talk").replaceChildren(make("h2", {}, "Earlier"), make("ul", {}, now.turns.map((turn) =>
+    make("li", {}, make("p", {}, make("b", {}, turn.question)), make("p", { class: "said" }, turn.answer || "no answer")))));
+}
+
+function writeQuestion() {
+  $("question").replaceChildren(now.trace.question, ...(now.trace.standalone && now.trace.standalone !== now.trace.question
+    ? [make("small", { class: "note" }, ` understood as: ${now.trace.standalone}`)] : []));
+}
+
+function writeAnswer(writing) {
+  const { trace } = now;
+  writeQuestion();
+  $("answer").textContent = trace.answer || (trace.stop_reason && !writing ? "No answer" : "");
+  const look = $("answer").parentElement.classList;
+  look.toggle("long", trace.answer.length > 80);
+  look.toggle("writing", writing);
+  look.toggle("none", Boolean(trace.stop_reason) && (trace.abstained || !trace.answer));
+  $("marks").replaceChildren(...(trace.answer && !trace.grounded && !trace.abstained ? [" from the model's memory: nothing was looked up"] : []),
+    ...trace.citations.flatMap((citation) => [" ", make("button", { type: "button", class: "mark", "aria-label": `Evidence ${citation.number}`, title: citation.title || citation.passage_id, click: () => showEvidence(citation) }, String(citation.number))]));
+}
+
+function writeSteps() {
+  if (now.story) $("steps").replaceChildren(...now.story.steps());
+}
+
+function writeStats(entities) {
+  const { trace } = now;
+  const tokens = (trace.usage?.input_tokens ?? 0) + (trace.usage?.output_tokens ?? 0);
+  const stats = [[trace.graph.facts.length, "fact"], [entities, "entity", "entities"], [trace.steps.length, "hop"],
+    ...(trace.usage ? [[trace.usage.llm_calls, "LLM call"]] : []), ...(tokens ? [[tokens, "token"]] : [])];
+  $("stats").replaceChildren(...(trace.graph.facts.length ? stats : []).map(([value, one, many = `${one}s`]) => make("li", {}, make("b", {}, value.toLocaleString("en")), value === 1 ? one : many)));
+}
+
+/** Everything that rests on the picture: story, evidence, rest. */
+function write(picture) {
+  const facts = new Map(now.trace.graph.facts.map((fact) => [fact.id, fact]));
+  for (const edge of picture.edges) {
+    if (!facts.has(edge.id)) facts.set(edge.id, { id: edge.id, subject: picture.nodes[edge.from].label, predicate: edge.text, object: picture.nodes[edge.to].label, sources: [] });
+  }
+  now.facts = facts;
+  now.story = storyOf({ trace: now.trace, picture, facts, files: {}, marks: ENDED }, {
+    show: reveal, chain: showChain, hop: (hop) => { view.choose(null); view.showHop(hop); view.fit(true); }, close: () => view.choose(null),
   });
-  await readEvents(response, (type, data) => {
-    const item = document.createElement("li");
-    item.textContent = type === "planned" ? `plan: ${data.plan.subquery || data.plan.action}` : type;
-    if (type !== "answer_token" && type !== "done") list.append(item);
-    if (type === "done") answer.textContent = data.answer;
-  });
+  writeTalk();
+  writeStats(picture.nodes.length);
+  $("evidence").replaceChildren(...now.story.evidence());
+  writeSteps();
+  $("rest").replaceChildren(...now.story.rest());
+}
+
+// ---- the graph
+
+const EMPTY = { nodes: [], edges: [], joins: [], chain: [], hops: 0, crowded: false, left_out: 0 };
+
+/** Turn a picture so that what was there before stays on its side of the drawing. */
+function aligned(picture, before) {
+  const old = new Map(before.nodes.map((node) => [node.key, node]));
+  const kept = picture.nodes.filter((node) => old.has(node.key));
+  if (!kept.length) return picture;
+  const items = [...picture.nodes, ...picture.edges];
+  const middle = (some, side) => some.reduce((sum, one) => sum + one[side], 0) / some.length;
+  const was = kept.map((node) => old.get(node.key));
+  for (const side of ["x", "y"]) {
+    const [here, there] = [middle(kept, side), middle(was, side)];
+    const agrees = kept.reduce((sum, node) => sum + (node[side] - here) * (old.get(node.key)[side] - there), 0);
+    if (agrees >= 0) continue;
+    const far = Math.max(...items.map((one) => one[side]));
+    for (const one of items) one[side] = far - one[side];
+  }
+  return picture;
+}
+
+async function drawGraph(last = false) {
+  const { trace } = now;
+  const number = ++now.drawings;
+  const cited = Object.fromEntries(trace.citations.map(({ passage_id: id }) => [id, { id, text: "" }]));
+  const body = { question: trace.question, answer: trace.answer, citations: last ? trace.citations : [], passages: cited, graph: { conflicts: [], shelf: [], ...trace.graph } };
+  let picture = EMPTY;
+  try {
+    if (trace.graph.facts.length) picture = await postJSON("api/picture", body);
+  } catch (error) {
+    if (last) trouble(error, () => drawGraph(last));
+  }
+  if (number !== now.drawings) return;
+  picture.hops = Math.max(picture.hops, ...trace.steps.map((step) => step.hop));
+  write(aligned(picture, now.picture ?? EMPTY));
+  now.picture = picture;
+  if (!now.stored) show(picture, now.facts, now.story);
+  controls();
+}
+
+function show(picture, facts, story) {
+  const hop = view.hop;
+  view.show(picture, new Map([...facts].map(([id, fact]) => [id, story.sentence(fact)])));
+  view.hop = Math.min(hop, picture.hops - 1);
+  const { seen } = view.showHop(picture.hops);
+  const step = now.trace.steps.at(-1);
+  $("caption").replaceChildren(...(now.stored ? [] : step ? [make("span", { hop: step.hop }, make("b", {}, `Hop ${step.hop} `), step.subquery), " ", make("small", {}, `${count(seen, "fact")} in the graph`)] : []));
+  $("nothing").hidden = picture.nodes.length > 0;
+  const some = {
+    ".conflict": picture.edges.some((edge) => edge.conflict), ".cited": picture.edges.some((edge) => edge.cited.length), ".join": picture.joins.length,
+    ".answer": picture.nodes.some((node) => node.role === "answer"), ".asked": !now.stored && picture.nodes.some((node) => node.role === "asked"),
+  };
+  for (const [name, there] of Object.entries(some)) document.querySelector(`.legend ${name}`).parentElement.hidden = !there;
+  view.setPrint();
+  view.fit(true);
+}
+
+const shownStory = () => (now.stored ? now.stored.story : now.story);
+
+function showDetails(chosen) {
+  for (const row of document.querySelectorAll(".chain")) row.classList.toggle("chosen", row === chosen?.row);
+  const detailed = Boolean(chosen) && !chosen.chain;
+  $("details").hidden = !detailed;
+  $("details").replaceChildren(...(detailed ? shownStory().details(chosen) : []));
+  if (!detailed) return;
+  if (now.stored && chosen.node != null) {
+    const name = now.stored.picture.nodes[chosen.node].label;
+    $("details").append(make("button", { type: "button", class: "copy", click: () => around(name) }, "Draw what is around it"));
+  }
+  $("details").scrollIntoView({ block: "nearest" });
+  announce($("details").querySelector("h3").textContent);
+}
+
+function reveal(chosen) {
+  if (now.stored) showStored(false);
+  const item = chosen.fact ? view.edge(chosen.fact) : view.picture.nodes[chosen.node];
+  if (!item) return;
+  if (item.hop > view.hop) view.showHop(item.hop);
+  view.chosen = null;
+  view.choose(chosen);
+}
+
+function showChain(ids, row) {
+  if (now.stored) showStored(false);
+  view.showHop(Math.max(view.hop, ...ids.map((id) => view.edge(id).hop)));
+  view.choose({ chain: ids, row });
+}
+
+function showEvidence(citation) {
+  document.querySelector(`[data-citation="${citation.number}"]`)?.scrollIntoView({ block: "nearest" });
+  const told = now.picture?.chain.find((link) => link.cited === citation.number)?.fact;
+  const first = told ?? citation.triple_ids.find((id) => view.edge(id));
+  if (first) reveal({ fact: first });
+}
+
+// ---- the stored knowledge graph
+
+function showStored(on) {
+  $("of-index").setAttribute("aria-pressed", String(on));
+  $("of-question").setAttribute("aria-pressed", String(!on));
+  $("look").hidden = !on;
+  if (!on && now.stored) {
+    now.stored = null;
+    view.choose(null);
+    $("nothing").textContent = GROWS;
+    if (now.story && now.picture) show(now.picture, now.facts, now.story);
+    else view.show(EMPTY, new Map());
+  }
+}
+
+async function around(entity) {
+  try {
+    const found = await getJSON(`api/graph?${new URLSearchParams({ ...(entity ? { entity } : {}), nodes: "100" })}`);
+    const graph = { conflicts: [], shelf: [], facts: found.facts };
+    const picture = await postJSON("api/picture", { question: entity || "?", answer: "", graph });
+    const facts = new Map(found.facts.map((fact) => [fact.id, fact]));
+    const trace = { ...blank(), graph, passages: found.passages ?? {} };
+    now.stored = { picture, story: null };
+    for (const edge of picture.edges) facts.has(edge.id) || facts.set(edge.id, { id: edge.id, subject: picture.nodes[edge.from].label, predicate: edge.text, object: picture.nodes[edge.to].label, sources: [] });
+    now.stored.story = storyOf({ trace, picture, facts, files: {}, marks: {} }, { show: (chosen) => { view.chosen = null; view.choose(chosen); }, chain: () => {}, hop: () => {}, close: () => view.choose(null) });
+    show(picture, facts, now.stored.story);
+    const centre = picture.nodes.findIndex((node) => node.role === "asked");
+    if (centre >= 0) view.choose({ node: centre });
+  } catch (error) {
+    now.stored = { picture: EMPTY, story: null };
+    view.show(EMPTY, new Map());
+    $("nothing").hidden = false;
+    $("nothing").textContent = error.message;
+  }
+}
+
+$("of-index").addEventListener("click", () => {
+  showStored(true);
+  around($("entity").value.trim());
+  $("entity").focus();
 });
+$("of-question").addEventListener("click", () => showStored(false));
+$("look").addEventListener("submit", (event) => {
+  event.preventDefault();
+  around($("entity").value.trim());
+});
+$("entity").addEventListener("input", async () => {
+  const prefix = $("entity").value.trim();
+  if ([...$("names").children].some((option) => option.value === prefix)) return around(prefix);
+  if (!prefix) return;
+  try {
+    const { entities } = await getJSON(`api/entities?${new URLSearchParams({ prefix })}`);
+    if (prefix !== $("entity").value.trim()) return;
+    $("names").replaceChildren(...entities.map((one) => {
+      const option = make("option");
+      option.value = typeof one === "string" ? one : one.name;
+      return option;
+    }));
+  } catch {
+    $("names").replaceChildren(); // the form itself says what is wrong
+  }
+});
+
+// ---- hands and keys
+
+$("ask").addEventListener("submit", (event) => {
+  event.preventDefault();
+  const question = $("text").value.trim();
+  if (!question || now.running || !$("review").hidden) return;
+  $("text").value = "";
+  Promise.resolve(ask(question));
+  view.show(EMPTY, new Map());
+  now.picture = null;
+  write(EMPTY);
+  writeAnswer(false);
+});
+$("access").addEventListener("submit", (event) => {
+  event.preventDefault();
+  $("options").open = false;
+  document.querySelector("#trouble button")?.click();
+});
+$("pause").addEventListener("click", () => now.running?.abort());
+$("go-on").addEventListener("click", () => resume());
+$("fresh").addEventListener("click", () => {
+  history.replaceState(null, "", location.pathname);
+  location.reload();
+});
+$("closer").addEventListener("click", () => view.zoom(1.3));
+$("farther").addEventListener("click", () => view.zoom(1 / 1.3));
+$("fit").addEventListener("click", () => view.fit(true));
+addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, textarea, summary")) return;
+  const keys = { Escape: () => view.choose(null), "+": () => view.zoom(1.3), "-": () => view.zoom(1 / 1.3), 0: () => view.fit(true) };
+  if (keys[event.key]) {
+    event.preventDefault();
+    keys[event.key]();
+  }
+});
+
+/** A page that is opened again shows its conversation as far as it came. */
+async function restore() {
+  const thread = new URLSearchParams(location.hash.slice(1)).get("thread");
+  if (!thread || !/^[A-Za-z0-9_.~-]{1,128}$/.test(thread)) return;
+  try {
+    const found = await getJSON(`api/threads/${thread}`);
+    now.thread = thread;
+    now.asked = true;
+    finish(found);
+    if (found.review) waitFor(found.review);
+    controls(!found.review && !found.stop_reason);
+  } catch (error) {
+    if (error.status !== 404) trouble(error, restore);
+  }
+}
+controls();
+restore();

@@ -172,6 +172,7 @@ function storyOf(run, on) {
   }
 
   function read(step) {
+    if (step.now) return `${step.now} …`;
     const [all, fresh] = [step.triple_ids.length, step.new_triple_ids.length];
     if (!all) return "No facts were read in these passages.";
     const which = fresh === all ? (all === 1 ? "it is new" : "all are new") : fresh ? `${fresh.toLocaleString("en")} of them ${fresh === 1 ? "is" : "are"} new` : all === 1 ? "it was known" : "all were known";
@@ -183,7 +184,7 @@ function storyOf(run, on) {
       make("b", { "aria-hidden": "true" }, String(step.hop)),
       make("button", { type: "button", class: "subquery", "data-step": step.hop, click: () => on.hop(step.hop) }, make("span", { class: "unseen" }, `Hop ${step.hop}: `), step.subquery),
       step.thought ? make("p", { class: "note" }, step.thought) : "",
-      step.hits.length ? make("ul", { class: "note hits" }, step.hits.map(hitRow)) : make("p", { class: "note" }, "Nothing was found."),
+      step.hits.length ? make("ul", { class: "note hits" }, step.hits.map(hitRow)) : step.now === "searching" ? "" : make("p", { class: "note" }, "Nothing was found."),
       make("p", { class: "note" }, read(step)));
   }
 

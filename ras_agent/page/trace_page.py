@@ -27,7 +27,7 @@ from ras_agent.trace import Trace
 # the best connected, up to _LABELS.
 _CROWD = 70
 _LABELS = 48
-# Above _MOST facts, only the best supported are drawn: the layout would take seconds.
+# Above _MOST facts, only the best supported are drawn: the layout would take many seconds.
 _MOST = 600
 _LINE = 24  # characters per line of a node; there are at most two lines
 _LINE_HEIGHT = 17.0
@@ -68,7 +68,9 @@ def trace_script() -> str:
     return page_script("elements", "drawing", "story", "trace")
 
 
-def picture(graph: QuestionGraph, question: str, answer: str, citations: Iterable[Citation]) -> JSON:
+def picture(
+    graph: QuestionGraph, question: str, answer: str, citations: Iterable[Citation], *, most: int = _MOST
+) -> JSON:
     """Return nodes and edges with their places, in pixels at scale 1, for the page's script.
 
     Entities are named by index, facts by id. `shown`: whether a label is drawn at every scale. An edge bends through
@@ -80,7 +82,7 @@ def picture(graph: QuestionGraph, question: str, answer: str, citations: Iterabl
         for name in citation.triple_ids:
             cited.setdefault(name, []).append(citation.number)
     whole = graph
-    graph = whole.bounded(_MOST, question, cited) if len(whole) > _MOST else whole
+    graph = whole.bounded(most, question, cited) if len(whole) > most else whole
     disputed = {fact.id for group in graph.conflicts for fact in group}
     crowded = len(graph) > _CROWD
     index = {key: number for number, key in enumerate(graph.entities)}

@@ -11,6 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse, Response
 
 from ras_agent import __version__, page
+from ras_agent.app.serve import pictures
 from ras_agent.app.serve.failures import failure_of, status_of
 from ras_agent.app.serve.runs import Run
 from ras_agent.app.serve.service import Service
@@ -21,7 +22,14 @@ from ras_agent.trace import json_document
 
 _PAGE = Path(page.__file__).parent
 _SERVED = (".css", ".js")
-_POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:"
+_POLICY = "; ".join(
+    [
+        *("default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'", "img-src data:"),
+        *("base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"),
+    ]
+)
+
+_HEADERS = {"Content-Security-Policy": _POLICY, "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff"}
 
 
 def create_app(service: Service) -> FastAPI:
@@ -29,6 +37,7 @@ def create_app(service: Service) -> FastAPI:
     app = FastAPI(title="ras-agent", version=__version__, responses={"default": {"model": ErrorBody}})
     app.state.service = service
     app.include_router(_router)
+    app.include_router(pictures.router)
     app.add_exception_handler(RequestValidationError, _misshapen)
     app.add_exception_handler(Exception, _failed)
     for raised in (ValueError, RuntimeError, OSError):
@@ -78,7 +87,7 @@ def json_response(data: JSON, status: int = 200) -> Response:
 @_router.get("/", include_in_schema=False)
 async def index() -> FileResponse:
     """Serve the page."""
-    return FileResponse(_PAGE / "ask.html", headers={"Content-Security-Policy": _POLICY})
+    return FileResponse(_PAGE / "ask.html", headers=_HEADERS)
 
 
 @_router.get("/page/{name}", include_in_schema=False)

@@ -1,0 +1,105 @@
+"""The page of `ras-agent serve` in a real browser, against the server as a process of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+Browser = Any  # the class of tests/conftest.py
+QUESTION = "Which river flows through the city where the inventor of the telephone was born?"
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """The address of a `ras-agent serve` process over the bundled sample, offline."""
+    program = "from ras_agent.app.cli import main; main()"
+    command = [sys.executable, "-c", program, "serve", "--sample", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        said = process.stdout.readline()
+        yield said.split()[-1]
+        process.terminate()
+
+
+@pytest.fixture(scope="module")
+def asked(browser: Browser, address: str) -> Browser:
+    """The page after the sample's question and its answer."""
+    browser.open(address)
+    ask(browser, QUESTION)
+    until(browser, "document.querySelector('.story') && document.querySelector('.node.answer')")
+    return browser
+
+
+def until(page: Browser, condition: str) -> None:
+    """Wait until a JavaScript condition holds in the page."""
+    look = f"new Promise((done) => {{ const look = () => ({condition}) ? done() : setTimeout(look, 20); look() }})"
+    answer = page.send("Runtime.evaluate", expression=look, awaitPromise=True)
+    assert "exceptionDetails" not in answer, answer
+
+
+def ask(page: Browser, question: str) -> None:
+    page.ask(f"document.querySelector('#text').value = {json.dumps(question)}")
+    page.ask("document.querySelector('#ask').requestSubmit()")
+
+
+def text(page: Browser, selector: str) -> str:
+    return " ".join(page.ask(f"document.querySelector({json.dumps(selector)}).innerText").split())
+
+
+def click(page: Browser, selector: str) -> None:
+    page.ask(
+        f"document.querySelector({json.dumps(selector)}).dispatchEvent(new MouseEvent('click', {{bubbles: true}}))"
+    )
+
+
+def test_a_question_is_answered_with_its_chain_its_steps_and_its_graph(asked: Browser) -> None:
+    assert text(asked, "#question") == QUESTION
+    assert text(asked, ".answer") == "Water of Leith 1 2 3"
+    assert text(asked, ".story .end") == "Telephone is in the question"
+    assert asked.ask("document.querySelectorAll('#steps .step').length") == 4
+    assert asked.ask("document.querySelectorAll('.node').length") > 50
+    assert text(asked, "#state") == ""
+
+
+def test_a_click_on_an_edge_shows_its_sentence(asked: Browser) -> None:
+    click(asked, ".story [data-show]")
+    assert text(asked, "#details mark").startswith("The first practical telephone was patented by")
+    asked.press("Escape")
+    assert asked.ask("document.querySelector('#details').hidden") is True
+
+
+def test_nothing_is_loaded_from_elsewhere_and_nothing_is_refused(asked: Browser, address: str) -> None:
+    told = [(event["method"], event.get("params", {})) for event in asked.events]
+    urls = [params["request"]["url"] for method, params in told if method == "Network.requestWillBeSent"]
+    assert {url for url in urls if not url.startswith((address, "data:"))} == set()
+    assert "Runtime.exceptionThrown" not in {method for method, _ in told}
+    assert [params for method, params in told if method == "Log.entryAdded"] == []
+
+
+def test_what_the_server_refuses_is_said_plainly_and_can_be_tried_again(asked: Browser) -> None:
+    asked.ask("document.querySelector('#filter').value = 'no equals sign'")
+    ask(asked, "Where was Bell born?")
+    until(asked, "!document.querySelector('#trouble').hidden")
+    assert "expected name=value, got “no equals sign”" in text(asked, "#trouble")
+    asked.ask("document.querySelector('#filter').value = ''")
+
+
+def test_a_follow_up_is_asked_on_the_same_thread(asked: Browser) -> None:
+    thread = asked.ask("location.hash")
+    ask(asked, "Where was Alexander Graham Bell born?")
+    until(asked, "document.querySelector('#answer').textContent === 'Edinburgh' && !now.running")
+    assert asked.ask("location.hash") == thread
+    assert QUESTION in text(asked, "#talk")
+
+
+def test_a_narrow_screen_needs_no_sideways_scrolling(asked: Browser) -> None:
+    asked.send("Emulation.setDeviceMetricsOverride", width=360, height=740, deviceScaleFactor=1, mobile=True)
+    try:
+        assert asked.ask("document.documentElement.scrollWidth") == 360
+    finally:
+        asked.send("Emulation.clearDeviceMetricsOverride")

@@ -65,7 +65,7 @@ class Current:
     def explained(self, paths: int) -> Self:
         """Return the same retriever, whose hits say why, if it can, by at most `paths` reasons each."""
         other = copy(self)
-        other._reasons, other._lock, other._made = paths, Lock(), OrderedDict()
+        other._reasons, other._lock, other._views, other._made = paths, Lock(), OrderedDict(), OrderedDict()
         return other
 
     def why(self, query: str, passage_ids: Sequence[str]) -> list[tuple[str, ...]]:

@@ -118,7 +118,7 @@ class AgentGraph(StateGraph[State, Limits, Inputs, Outputs]):
 
     def add_body(self, name: str, body: Body, reads: Any = None) -> None:
         """Add a node that runs `body`. reads: the TypedDict of its state, where that is not the graph's own."""
-        self.add_node(name, Node(body, self._bounds, self._records), input_schema=reads)
+        self.add_node(name, Node(name, body, self._bounds, self._records), input_schema=reads)
 
     def agent(self, name: str, checkpointer: AnyCheckpointer = None) -> Agent:
         """Return the graph, ready to run."""

@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from inspect import unwrap
 from math import inf
 from threading import TIMEOUT_MAX
@@ -46,6 +47,7 @@ from ras_agent.errors import (
     UnknownName,
 )
 from ras_agent.events import Failed, emit, emitting
+from ras_agent.graphs.observe import asearch, log_node, search
 from ras_agent.graphs.records import Records
 from ras_agent.graphs.state import Update
 from ras_agent.graphs.validate import whole
@@ -106,29 +108,31 @@ def recorded(failures: Iterable[Failure]) -> list[JSON]:
 class Node(Runnable[Any, Update]):
     """A step of a graph around `body`. `bounds` turns a run's own limits, None if it has none, into those in force."""
 
-    def __init__(self, body: Body, bounds: Callable[[Limits | None], Limits], records: Records) -> None:
-        self._body, self._bounds, self._records = body, bounds, records
+    def __init__(self, title: str, body: Body, bounds: Callable[[Limits | None], Limits], records: Records) -> None:
+        self._title, self._body, self._bounds, self._records = title, body, bounds, records
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Update:
-        with self._turn(input) as turn:
+        with self._turn(input, config) as turn:
             while (ask := turn.advance()) is not None:
+                made = partial(search, config) if ask.kind == "retriever" else call
                 try:
-                    turn.receive(ask, call(ask.role, ask.method, *ask.args, within=turn.within(ask)))
+                    turn.receive(ask, made(ask.role, ask.method, *ask.args, within=turn.within(ask)))
                 except Exception as error:
                     turn.fail(ask, error)
         return turn.update
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Update:
-        with self._turn(input) as turn:
+        with self._turn(input, config) as turn:
             while (ask := turn.advance()) is not None:
+                made = partial(asearch, config) if ask.kind == "retriever" else acall
                 try:
-                    turn.receive(ask, await acall(ask.role, ask.method, *ask.args, within=turn.within(ask)))
+                    turn.receive(ask, await made(ask.role, ask.method, *ask.args, within=turn.within(ask)))
                 except Exception as error:
                     turn.fail(ask, error)
         return turn.update
 
     @contextmanager
-    def _turn(self, state: Any) -> Iterator[_Turn]:
+    def _turn(self, state: Any, config: RunnableConfig | None) -> Iterator[_Turn]:
         runtime = get_runtime(Limits)
         # inside a bigger graph the context is that graph's own, of whatever type
         limits = self._bounds(runtime.context if isinstance(runtime.context, Limits) else None)
@@ -140,7 +144,9 @@ class Node(Runnable[Any, Update]):
         with metered(ledger), counting(), emitting(stream), noted(state.get("reviews", ())):
             turn = _Turn(self._body(state, limits, self._records), ledger)
             yield turn
-        turn.update.setdefault("seconds", spent + monotonic() - began)
+        took = monotonic() - began
+        turn.update.setdefault("seconds", spent + took)
+        log_node(self._title, config, state, turn.update, ledger, took)
 
 
 def _does_nothing(writer: Callable[[Any], None]) -> bool:

@@ -78,6 +78,7 @@ _LIMITS = _Group("Limits", ("answer",))
 _ANSWERS = _Group("Models", ("answer",))
 _MODELS = _Group("Models", ("answer", "extract"))
 _CALLS = _Group("Model calls", ("answer", "extract"))
+_WATCHING = _Group("Watching", ("answer",))
 _VECTORS = _Group("", ("index",))
 _PASSAGES = _Group("Cutting into passages", ("index",))
 _RECORDS = _Group("Fields of JSON Lines and tables", ("index",))
@@ -171,6 +172,12 @@ class Settings(BaseModel):
     requests_per_minute: PositiveInt | None = _CALLS(None, "Most model calls per minute; if not set, no limit.")
     tokens_per_minute: PositiveInt | None = _CALLS(None, "Most tokens per minute; if not set, no limit.")
     in_flight: PositiveInt = _CALLS(128, "Most model calls at the same time; lower it for a small server.")
+
+    log: Path | None = _WATCHING(None, "File that the log is added to, as JSON lines; - for the standard error.")
+    log_text: bool = _WATCHING(False, "Questions and answers in the log too.", "--log-text/--no-log-text")
+    otel: bool = _WATCHING(
+        False, "Send OpenTelemetry spans to OTEL_EXPORTER_OTLP_ENDPOINT, without texts.", "--otel/--no-otel"
+    )
 
     embedder: str | None = _VECTORS(
         None,

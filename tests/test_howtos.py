@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from ras_agent.app.sample import sample_passages
+from ras_agent.logs import LOGGER
 from ras_agent.tools.index.store import PassageIndex
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -45,6 +46,8 @@ def here(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     shutil.copytree(prepared, tmp_path / "here")
     monkeypatch.chdir(tmp_path / "here")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setattr(LOGGER, "handlers", [*LOGGER.handlers])
+    monkeypatch.setattr(LOGGER, "level", LOGGER.level)
     return tmp_path / "here"
 
 

@@ -55,6 +55,7 @@ def _handler() -> Any:
         """Enters each call in the ledger of the role that makes it."""
 
         raise_error = True  # a call that is refused must not be made
+        ignore_retriever = True
         run_inline = True  # in the caller's context, where its ledger is
 
         def __init__(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -15,6 +16,7 @@ from rich.markup import escape
 
 from ras_agent.address import Address, place_of, refuse_address
 from ras_agent.app.cli.terminal import inert
+from ras_agent.app.watching import watching
 from ras_agent.errors import SettingsError
 from ras_agent.settings import (
     Setting,
@@ -96,7 +98,8 @@ def with_options(command: Callable[..., None], model: type[Settings] = Settings)
             _name_destinations(file, unnamed_destinations(file, config, flags=flags, model=model, work=work))
             if given:
                 values[given] = frozenset(name for name, value in flags.items() if value is not None)
-        command(**values)
+        with watching(values[receiver]) if receiver else nullcontext():
+            command(**values)
 
     # typer reads the parameters here; a function's type has no attribute for them
     vars(run)["__signature__"] = inspect.Signature(shown)

@@ -1,0 +1,112 @@
+"""What a run shows to those who watch a service: searches as LangChain's callbacks see them, and one log line per node.
+
+Callbacks are what LangSmith, OpenTelemetry's instrumentations and a user's own handlers are given; model calls and nodes
+reach them through LangChain and LangGraph. The log goes to Python's logger `ras_agent`, at level INFO, with its fields in
+`record.ras_agent` (see ras_agent.logs).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_core.callbacks import AsyncCallbackManager, CallbackManager
+from langchain_core.documents import Document
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import get_async_callback_manager_for_config, get_callback_manager_for_config
+
+from ras_agent.budget import Ledger
+from ras_agent.calling import acall, call
+from ras_agent.graphs.state import Update
+from ras_agent.logs import LOGGER, shows_text
+from ras_agent.records import Hit, Passage
+from ras_agent.tools.retrieve.langchain_adapter import LangChainRetriever
+
+_ID = "question_id"
+
+
+def search(config: RunnableConfig | None, role: Any, method: str, *args: Any, within: float) -> Any:
+    """Call a retriever, and report the search to the callbacks of the run."""
+    manager = _manager(config, role, get_callback_manager_for_config)
+    if manager is None:
+        return call(role, method, *args, within=within)
+    run = manager.on_retriever_start(None, args[0], name=type(role).__name__)
+    try:
+        found = call(role, method, *args, within=within)
+    except BaseException as error:
+        run.on_retriever_error(error)
+        raise
+    run.on_retriever_end(_documents(found))
+    return found
+
+
+async def asearch(config: RunnableConfig | None, role: Any, method: str, *args: Any, within: float) -> Any:
+    """Do the same as `search`, for coroutines."""
+    manager = _manager(config, role, get_async_callback_manager_for_config)
+    if manager is None:
+        return await acall(role, method, *args, within=within)
+    run = await manager.on_retriever_start(None, args[0], name=type(role).__name__)
+    try:
+        found = await acall(role, method, *args, within=within)
+    except BaseException as error:
+        await run.on_retriever_error(error)
+        raise
+    await run.on_retriever_end(_documents(found))
+    return found
+
+
+def _manager(config: RunnableConfig | None, role: object, make: Any) -> CallbackManager | AsyncCallbackManager | Any:
+    """Return the callback manager, None where nobody listens or LangChain's own retriever reports the search itself."""
+    if config is None or isinstance(role, LangChainRetriever):
+        return None
+    manager = make(config)
+    return manager if any(not handler.ignore_retriever for handler in manager.handlers) else None
+
+
+def _documents(found: object) -> Sequence[Document]:
+    if not isinstance(found, Sequence):
+        return ()
+    return [
+        Document(hit.passage.text, id=hit.passage.id, metadata={"title": hit.passage.title, "score": hit.score})
+        for hit in found
+        if isinstance(hit, Hit) and isinstance(hit.passage, Passage)
+    ]
+
+
+def log_node(name: str, config: RunnableConfig | None, state: Any, update: Update, ledger: Ledger, seconds: float) -> None:
+    """Log what a node did: counts, ids, times and failures; the texts of question, sub-query and answer if asked for."""
+    if not LOGGER.isEnabledFor(logging.INFO):
+        return
+    fields: dict[str, Any] = {_ID: question_id(config, state), "node": name, "hop": len(state.get("steps") or ())}
+    fields["seconds"] = round(seconds, 4)
+    if ledger.calls:
+        fields["model_calls"] = len(ledger.calls)
+        fields["input_tokens"] = sum(one.input_tokens for one in ledger.calls)
+        fields["output_tokens"] = sum(one.output_tokens for one in ledger.calls)
+    if "hits" in update and name != "begin":
+        fields["passage_ids"] = [hit["passage_id"] for hit in update["hits"]]
+    if "triples" in update and name != "begin":
+        fields["facts_read"] = len(update["triples"])
+    for key in ("stop_reason", "grounded", "abstained"):
+        if update.get(key) not in (None, "") and name != "begin":
+            fields[key] = update[key]
+    if name == "answer":
+        fields["citations"] = len(update.get("citations", ()))
+    if failures := update.get("failures"):
+        fields["failures"] = [{"role": one["role"], "message": one["message"]} for one in failures]
+    extra: dict[str, Any] = {"ras_agent": fields}
+    if shows_text():
+        texts = {key: update.get(key) for key in ("question", "subquery", "answer")}
+        extra["ras_agent_text"] = {key: text for key, text in texts.items() if text}
+    LOGGER.log(logging.WARNING if failures else logging.INFO, "%s", name, extra=extra)
+
+
+def question_id(config: RunnableConfig | None, state: Any) -> str:
+    """Return the caller's `metadata["question_id"]`, else the thread's id, else a short digest of the question."""
+    given = ((config or {}).get("metadata") or {}).get(_ID)
+    thread = ((config or {}).get("configurable") or {}).get("thread_id")
+    if given or thread:
+        return str(given or thread)
+    return hashlib.sha256(str(state.get("question", "")).encode("utf-8", "replace")).hexdigest()[:12]

@@ -1,0 +1,68 @@
+"""OpenTelemetry spans of runs, in the names of its conventions for generative AI: agent, nodes, searches, model calls.
+
+    from ras_agent.telemetry import trace_runs
+
+    trace_runs()  # into the tracer provider of your program
+
+They come from the callbacks of LangChain and LangGraph, through `opentelemetry-instrumentation-langchain`. LangSmith
+reads the same callbacks: `LANGSMITH_TRACING=true` is all that it needs.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from ras_agent.errors import MissingExtra
+
+_CONTENT = "TRACELOOP_TRACE_CONTENT"
+
+
+def trace_runs(*, content: bool = False, tracer_provider: Any = None) -> None:
+    """Make a span of every run, node, search and model call in this process from now on.
+
+    content: whether the spans hold questions, prompts, passages and replies. Without it they hold names, times and
+    tokens alone, whatever the environment says. tracer_provider: the program's own unless given.
+    Raises MissingExtra without the extra `otel`.
+    """
+    try:
+        from opentelemetry.instrumentation.langchain import LangchainInstrumentor
+    except ImportError:
+        raise MissingExtra("OpenTelemetry", "otel") from None
+    os.environ[_CONTENT] = str(content).lower()
+    instrumentor = LangchainInstrumentor()
+    if not instrumentor.is_instrumented_by_opentelemetry:
+        instrumentor.instrument(tracer_provider=tracer_provider)
+
+
+def stop_tracing() -> None:
+    """Make no spans any more. Does nothing where none were made."""
+    from opentelemetry.instrumentation.langchain import LangchainInstrumentor
+
+    if LangchainInstrumentor().is_instrumented_by_opentelemetry:
+        LangchainInstrumentor().uninstrument()
+
+
+def export_runs() -> Callable[[], None]:
+    """Send the spans of runs to the collector of OTEL_EXPORTER_OTLP_ENDPOINT, by default http://localhost:4318.
+
+    Returns what sends the rest and ends it. Raises MissingExtra without the extra `otel`.
+    """
+    try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    except ImportError:
+        raise MissingExtra("OpenTelemetry", "otel") from None
+    service = os.environ.get("OTEL_SERVICE_NAME") or "ras-agent"
+    provider = TracerProvider(resource=Resource.create({"service.name": service}))
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    trace_runs(tracer_provider=provider)
+
+    def end() -> None:
+        stop_tracing()
+        provider.shutdown()
+
+    return end

@@ -1,8 +1,7 @@
-"""What a run shows to those who watch a service: searches as LangChain's callbacks see them, and one log line per node.
+"""What a run shows to those who watch a service: searches, through LangChain's callbacks, and one log line per node.
 
-Callbacks are what LangSmith, OpenTelemetry's instrumentations and a user's own handlers are given; model calls and nodes
-reach them through LangChain and LangGraph. The log goes to Python's logger `ras_agent`, at level INFO, with its fields in
-`record.ras_agent` (see ras_agent.logs).
+LangSmith, OpenTelemetry's instrumentations and a user's own handlers are callbacks; model calls and nodes reach them
+through LangChain and LangGraph. The log goes to Python's logger `ras_agent` (see ras_agent.logs).
 """
 
 from __future__ import annotations
@@ -75,8 +74,10 @@ def _documents(found: object) -> Sequence[Document]:
     ]
 
 
-def log_node(name: str, config: RunnableConfig | None, state: Any, update: Update, ledger: Ledger, seconds: float) -> None:
-    """Log what a node did: counts, ids, times and failures; the texts of question, sub-query and answer if asked for."""
+def log_node(
+    name: str, config: RunnableConfig | None, state: Any, update: Update, ledger: Ledger, seconds: float
+) -> None:
+    """Log what a node did: counts, ids, times and failures; the texts of question and answer if asked for."""
     if not LOGGER.isEnabledFor(logging.INFO):
         return
     fields: dict[str, Any] = {_ID: question_id(config, state), "node": name, "hop": len(state.get("steps") or ())}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Sequence
+from inspect import unwrap
 from typing import Any
 
 from langchain_core.callbacks import AsyncCallbackManager, CallbackManager
@@ -31,7 +32,7 @@ def search(config: RunnableConfig | None, role: Any, method: str, *args: Any, wi
     manager = _manager(config, role, get_callback_manager_for_config)
     if manager is None:
         return call(role, method, *args, within=within)
-    run = manager.on_retriever_start(None, args[0], name=type(role).__name__)
+    run = manager.on_retriever_start(None, args[0], name=_named(role))
     try:
         found = call(role, method, *args, within=within)
     except BaseException as error:
@@ -46,7 +47,7 @@ async def asearch(config: RunnableConfig | None, role: Any, method: str, *args: 
     manager = _manager(config, role, get_async_callback_manager_for_config)
     if manager is None:
         return await acall(role, method, *args, within=within)
-    run = await manager.on_retriever_start(None, args[0], name=type(role).__name__)
+    run = await manager.on_retriever_start(None, args[0], name=_named(role))
     try:
         found = await acall(role, method, *args, within=within)
     except BaseException as error:
@@ -56,9 +57,15 @@ async def asearch(config: RunnableConfig | None, role: Any, method: str, *args: 
     return found
 
 
-def _manager(config: RunnableConfig | None, role: object, make: Any) -> CallbackManager | AsyncCallbackManager | Any:
+def _named(role: Any) -> str:
+    """Return the name by which a retriever is registered, else its class's."""
+    retriever = unwrap(role)
+    return str(getattr(retriever, "name", None) or type(retriever).__name__)
+
+
+def _manager(config: RunnableConfig | None, role: Any, make: Any) -> CallbackManager | AsyncCallbackManager | Any:
     """Return the callback manager, None where nobody listens or LangChain's own retriever reports the search itself."""
-    if config is None or isinstance(role, LangChainRetriever):
+    if config is None or isinstance(unwrap(role), LangChainRetriever):
         return None
     manager = make(config)
     return manager if any(not handler.ignore_retriever for handler in manager.handlers) else None

@@ -56,7 +56,7 @@ def test_a_run_is_a_span_with_its_nodes_searches_and_model_calls_below(exporter:
     names = " ".join(span.name for span in spans)
     for node in ("plan", "retrieve", "structure", "merge", "answer"):
         assert node in names
-    assert "BM25Retriever" in names
+    assert "bm25" in names
 
 
 def test_no_text_of_question_passage_or_answer_is_in_a_span(exporter: Any) -> None:

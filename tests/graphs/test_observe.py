@@ -66,7 +66,7 @@ class TestCallbacks:
     def test_a_built_in_retriever_reports_its_query_and_what_it_found(self) -> None:
         handler = Searches()
         create_ras_agent(index=[BELL]).invoke(QUESTION, {"callbacks": [handler]})
-        assert _first(handler) == [("BM25Retriever", QUESTION["question"]), ("found", [("bell", BELL.text)])]
+        assert _first(handler) == [("bm25", QUESTION["question"]), ("found", [("bell", BELL.text)])]
 
     async def test_so_it_does_in_an_asynchronous_run(self) -> None:
         handler, other = AsyncSearches(), Searches()

@@ -9,11 +9,13 @@ LONGEST_SENTENCE = 2000
 
 # Each run is read once, whole: possessive repetitions behind a look-back keep this linear in the text's length.
 # A run of end marks with the quotes, brackets and footnote numbers that close it; the marks of scripts that put no
-# space after them; a blank line.
+# space after them; a blank line; a Markdown heading, before and behind.
 _END = re.compile(
     r"""(?P<mark>(?<![.!?…؟۔।॥።։])[.!?…؟۔।॥።։]++) (?:["'”’»)\]]|\[\d++\])*+ (?=\s|$)"""
     r"""|[。！？｡]++[」』”’）]*+"""
-    r"""|\n[^\S\n]*+\n\s*+""",
+    r"""|\n[^\S\n]*+\n\s*+"""
+    r"""|\n(?=[ ]{0,3}\#{1,6}[ \t])"""
+    r"""|(?:\A|(?<=\n))[ ]{0,3}\#{1,6}[ \t][^\n]*+\n""",
     re.VERBOSE,
 )
 # Abbreviations, by what must follow for their full stop to stay inside the sentence.
@@ -42,8 +44,8 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
     """Return half-open character spans of the sentences of `text`, in order and trimmed, covering all its words.
 
     A full stop after an initial ("J. K.") or an abbreviation ("No. 5", "St. Louis", "the U.S. Army") does not end a
-    sentence, nor does any mark before a small letter or a comma ("Yahoo! is"). A blank line always ends one. What has
-    no end for LONGEST_SENTENCE characters is divided, between two words if it can be.
+    sentence, nor does any mark before a small letter or a comma ("Yahoo! is"). A blank line always ends one, and a
+    Markdown heading is one. What has no end for LONGEST_SENTENCE characters is divided, between two words if it can be.
     """
     spans: list[tuple[int, int]] = []
     start = 0

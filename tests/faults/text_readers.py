@@ -43,6 +43,7 @@ from ras_agent.tools.chat.loose_json import is_json, json_objects
 from ras_agent.tools.chat.models import printable, without_secrets
 from ras_agent.tools.chat.window import cut_to_tokens, estimate_tokens, read_overflow
 from ras_agent.tools.index.chunk import chunk_spans
+from ras_agent.tools.index.conversions import _book, _is_invisible, _slides
 from ras_agent.tools.index.line_ends import joined_words
 from ras_agent.tools.index.markdown import first_heading, front_matter
 from ras_agent.tools.index.text_files import not_unicode, parse_line
@@ -185,6 +186,10 @@ READERS = {
     "chunk_spans": TextReader(chunk_spans, "tools.index.chunk"),
     "Tokeniser": TextReader(lambda text: Tokeniser().terms(text), "tools.index.tokenise"),
     "joined_words": TextReader(lambda text: joined_words([text]), "tools.index.line_ends"),
+    "converted files": TextReader(
+        lambda text: (_slides(f"<!-- Slide number: 1 -->\n{text}"), _book(text), _is_invisible(text)),
+        "tools.index.conversions",
+    ),
     "front_matter": TextReader(front_matter, "tools.index.markdown"),
     "first_heading": TextReader(first_heading, "tools.index.markdown"),
     "parse_line": TextReader(_any(parse_line), "tools.index.text_files"),

@@ -71,6 +71,17 @@ def test_a_blank_line_ends_a_sentence_and_a_line_break_does_not() -> None:
     assert sentences("A title\n \nwrapped\nline") == ["A title", "wrapped\nline"]
 
 
+def test_a_markdown_heading_is_a_sentence() -> None:
+    text = "# Bell\nHe lived in Leeds\n## Life\nand in Bath. #1 is\n#hash"
+    assert [text[start:end] for start, end in sentence_spans(text)] == [
+        "# Bell",
+        "He lived in Leeds",
+        "## Life",
+        "and in Bath.",
+        "#1 is\n#hash",
+    ]
+
+
 def test_sentences_of_other_scripts_end_at_their_own_marks() -> None:
     assert sentences("東京は首都。人口は多い！") == ["東京は首都。", "人口は多い！"]
     assert sentences("यह नदी है। वह पर्वत है।") == ["यह नदी है।", "वह पर्वत है।"]

@@ -1,4 +1,4 @@
-"""From a file to documents: plain text, Markdown, JSON Lines, tables with a header, PDF."""
+"""From a file to documents: plain text, Markdown, JSON Lines, tables with a header, PDF, web pages, Office files."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 
 from ras_agent.errors import MissingExtra
 from ras_agent.text.titles import file_title
+from ras_agent.tools.index.conversions import CONVERTERS, convert
 from ras_agent.tools.index.line_ends import joined_words
 from ras_agent.tools.index.markdown import first_heading, front_matter
 from ras_agent.tools.index.text_files import NotText, OnRead, name_of, not_unicode, parse_line, read_lines, read_text
@@ -138,6 +139,14 @@ def _load_pdf(path: Path, label: str, fields: Fields, on_read: OnRead) -> Iterat
         yield Document(label, text, title, place=label, pages=tuple(starts))
 
 
+def _load_converted(path: Path, label: str, fields: Fields, on_read: OnRead) -> Iterator[Document | Skipped]:
+    """Yield one document, as Markdown. Raises NotText, MissingExtra."""
+    found = convert(path)
+    on_read(path.stat().st_size)
+    title = found.title or first_heading(found.text) or file_title(label)
+    yield Document(label, found.text, title, found.metadata, place=label, pages=found.pages)
+
+
 def _load_jsonl(path: Path, label: str, fields: Fields, on_read: OnRead) -> Iterator[Document | Skipped]:
     """Yield a document for each line that is not blank; a bad line is skipped alone."""
     for number, line in enumerate(read_lines(path, on_read), start=1):
@@ -255,5 +264,6 @@ LOADERS: Mapping[str, _Loader] = {
     ".csv": _load_csv,
     ".tsv": _load_csv,
     ".pdf": _load_pdf,
+    **dict.fromkeys(CONVERTERS, _load_converted),
 }
 """Suffix of a file -> what loads it, with the arguments of `load`."""

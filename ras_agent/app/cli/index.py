@@ -24,7 +24,8 @@ _NAMED = 3
 
 def index(
     paths: Annotated[
-        list[Path] | None, typer.Argument(help="Files, and folders of them: txt, md, jsonl, csv, tsv, pdf.")
+        list[Path] | None,
+        typer.Argument(help="Files, and folders of them: txt, md, jsonl, csv, tsv, pdf, html, docx, pptx, epub."),
     ] = None,
     *,
     out: Annotated[

@@ -1,0 +1,221 @@
+"""Converts HTML, DOCX, PPTX and EPUB files to Markdown through the library markitdown, whose converters stay offline.
+
+Files are hostile until proven otherwise: sizes are checked before anything is unpacked, and nothing that a file refers
+to is opened.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import warnings
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from io import BytesIO
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+from ras_agent.errors import MissingExtra
+from ras_agent.tools.index.markdown import first_heading
+from ras_agent.tools.index.text_files import NotText, name_of, not_unicode
+
+LARGEST_PAGE = 1 << 23
+"""Bytes of an HTML file, or of a chapter."""
+LARGEST_UNPACKED = 1 << 28
+MOST_MEMBERS = 10_000
+_PIECE = 1 << 16
+
+_UTF8, _UTF16 = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
+# what a reader of the page does not read as its text
+_UNREAD = (
+    *("script", "style", "noscript", "template", "nav", "iframe", "object", "svg", "canvas", "head", "dialog"),
+    *("button", "select", "textarea", "input", "form[hidden]", "[hidden]", "[aria-hidden=true]"),
+)
+_INVISIBLE = re.compile(r"display\s{0,9}:\s{0,9}none|visibility\s{0,9}:\s{0,9}hidden", re.IGNORECASE)
+# the words of links stay, addresses and pictures are no text; a star or underscore inside a word is its own
+_STYLE: Mapping[str, Any] = {
+    "strip": ["a", "img", "b", "strong", "i", "em", "u", "s", "del", "strike", "span", "sub", "sup"],
+    **dict.fromkeys(("escape_asterisks", "escape_underscores", "escape_misc"), False),
+}
+_WORD_STYLES = "p[style-name='Title'] => h1:fresh\np[style-name='Subtitle'] => h2:fresh"
+_SLIDE = re.compile(r"^<!-- Slide number: \d+ -->$", re.MULTILINE)
+_PICTURE = re.compile(r"^!\[[^\]\n]*+\]\([^)\n]*+\)$", re.MULTILINE)
+_ABOUT = re.compile(r"\*\*(Title|Authors|Language|Publisher|Date|Description|Identifier):\*\* (.*+)")
+_ADDRESS = re.compile(r"(?:file )?'<\S+ object at 0x[0-9a-f]+>' ")
+_BLANK_LINES = re.compile(r"\n(?:[^\S\n]*+\n)++")
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """Holds a file's text as Markdown. pages: for slides, the offset in `text` where each begins."""
+
+    text: str
+    title: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    pages: tuple[int, ...] = ()
+
+
+def convert(path: Path) -> Converted:
+    """Return the text of a file whose suffix is a key of CONVERTERS.
+
+    Raises NotText with a remedy for a file that is damaged, too large or something else than its name says, OSError,
+    and MissingExtra without the library.
+    """
+    suffix = path.suffix.lower()
+    kind = suffix.removeprefix(".").upper()
+    try:
+        import markitdown  # noqa: F401
+    except ImportError as error:
+        raise MissingExtra(f"reading {kind} files", "documents") from error
+    logging.getLogger("bs4.dammit").setLevel(logging.ERROR)  # guesses at encodings are no news
+    data = path.read_bytes()
+    if not data.strip():
+        raise NotText("holds no text", empty=True)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = CONVERTERS[suffix](data)
+    except NotText:
+        raise
+    except MemoryError as error:
+        raise NotText("needs more memory than there is; divide it") from error
+    except Exception as error:  # damaged files make the parsers raise nearly anything, RecursionError included
+        what = _ADDRESS.sub("", f"{type(error).__name__}: {error!s:.300}").strip(": ")[:200]
+        remedy = f"open it and save it again as {kind}, or as text" if kind != "HTML" else "save it as text"
+        raise NotText(f"not a readable {kind} file ({what}); {remedy}") from error
+    if reason := not_unicode(found.text):
+        raise NotText(reason)
+    if not found.text.strip():
+        raise NotText(f"holds no text; a {kind} file of pictures needs OCR first")
+    return found
+
+
+def _html(data: bytes) -> Converted:
+    from bs4 import BeautifulSoup
+    from markitdown.converters import HtmlConverter
+
+    if len(data) > LARGEST_PAGE:
+        raise NotText(f"larger than {LARGEST_PAGE >> 20} MiB; divide it, or save it as text")
+    soup = BeautifulSoup(_decoded(data), "lxml")
+    title = " ".join(soup.title.get_text().split()) if soup.title else ""
+    heading = soup.find("h1")
+    title = (" ".join(heading.get_text().split()) if heading else "") or title
+    for unread in soup.select(", ".join(_UNREAD)):
+        unread.decompose()
+    for styled in soup.select("[style]"):
+        if not styled.decomposed and _is_invisible(str(styled.get("style"))):
+            styled.decompose()
+    found = HtmlConverter().convert_string(str(soup), **_STYLE)
+    return Converted(_tidy(found.markdown), title)
+
+
+def _is_invisible(style: str) -> bool:
+    return _INVISIBLE.search(style) is not None
+
+
+def _decoded(data: bytes) -> str:
+    """Return the page's text: UTF-8, or the encoding that it declares."""
+    from bs4.dammit import EncodingDetector
+
+    if data.startswith(_UTF16):
+        return data.decode("utf-16", "replace")
+    try:
+        return data.removeprefix(_UTF8).decode("utf-8")
+    except UnicodeDecodeError as error:
+        declared = EncodingDetector.find_declared_encoding(data, is_html=True, search_entire_document=False)
+        try:
+            return data.decode(declared or "")
+        except (LookupError, UnicodeDecodeError):
+            raise NotText(
+                f"neither UTF-8 nor the encoding that it declares: byte 0x{data[error.start]:02x} at {error.start:,}; "
+                "convert the file, for example: iconv -f ISO-8859-1 -t UTF-8"
+            ) from error
+
+
+def _docx(data: bytes) -> Converted:
+    from markitdown import StreamInfo
+    from markitdown.converters import DocxConverter
+
+    _check_archive(data, may_define=False)
+    found = DocxConverter().convert(BytesIO(data), StreamInfo(extension=".docx"), style_map=_WORD_STYLES, **_STYLE)
+    text = _tidy(found.markdown)
+    return Converted(text, first_heading(text))
+
+
+def _pptx(data: bytes) -> Converted:
+    from markitdown import StreamInfo
+    from markitdown.converters import PptxConverter
+
+    _check_archive(data, may_define=False)
+    found = PptxConverter().convert(BytesIO(data), StreamInfo(extension=".pptx"), **_STYLE)
+    return _slides(found.markdown)
+
+
+def _slides(markdown: str) -> Converted:
+    slides = [_tidy(_PICTURE.sub("", slide)) for slide in _SLIDE.split(markdown)[1:]]
+    text = "".join(f"{slide}\n" for slide in slides if slide)
+    starts = accumulate((len(slide) + 1 if slide else 0 for slide in slides[:-1]), initial=0)
+    return Converted(text, first_heading(text), pages=tuple(starts))
+
+
+def _epub(data: bytes) -> Converted:
+    from markitdown import StreamInfo
+    from markitdown.converters import EpubConverter
+
+    _check_archive(data, may_define=True)
+    found = EpubConverter().convert(BytesIO(data), StreamInfo(extension=".epub"), **_STYLE)
+    return _book(found.markdown)
+
+
+def _book(markdown: str) -> Converted:
+    """Return what the library writes of a book: what it says about itself, and its chapters."""
+    head, _, text = markdown.partition("\n\n")
+    about = {line[1].lower(): line[2].strip() for line in map(_ABOUT.fullmatch, head.splitlines()) if line}
+    title = about.pop("title", "")
+    return Converted(_tidy(text if about or title else markdown), title, about)
+
+
+def _check_archive(data: bytes, *, may_define: bool) -> None:
+    """Raise NotText for an archive that unpacks to too much, zipfile.BadZipFile for one that lies about it.
+
+    may_define: whether its files may have a document type definition, with which a few lines become gigabytes; those
+    of Office never do.
+    """
+    if data.startswith(b"\xd0\xcf\x11\xe0"):
+        raise NotText("encrypted, or of an older Office; save it without a password in today's format")
+    with zipfile.ZipFile(BytesIO(data)) as archive:
+        members = archive.infolist()
+        unpacked = sum(member.file_size for member in members)
+        if unpacked > LARGEST_UNPACKED or len(members) > MOST_MEMBERS:
+            raise NotText(
+                f"unpacks to {unpacked >> 20:,} MiB in {len(members):,} files; at most {LARGEST_UNPACKED >> 20} MiB in "
+                f"{MOST_MEMBERS:,} are read: divide it, or save it as text"
+            )
+        for member in members:
+            name = name_of(member.filename)
+            page = name.lower().endswith((".xml", ".rels", ".html", ".xhtml", ".htm", ".opf"))
+            if page and member.file_size > 4 * LARGEST_PAGE:
+                raise NotText(f"its part {name} is larger than {4 * LARGEST_PAGE >> 20} MiB; divide the file")
+            with archive.open(member) as file:  # piece by piece: a false size ends in a false checksum
+                piece = file.read(_PIECE)
+                if page and not may_define and b"<!DOCTYPE" in piece.replace(b"\0", b""):
+                    raise NotText(f"its part {name} defines a document type, as no Office file does; save it again")
+                while piece:
+                    piece = file.read(_PIECE)
+
+
+def _tidy(text: str) -> str:
+    return _BLANK_LINES.sub("\n\n", text).strip()
+
+
+CONVERTERS: Mapping[str, Callable[[bytes], Converted]] = {
+    ".html": _html,
+    ".htm": _html,
+    ".xhtml": _html,
+    ".docx": _docx,
+    ".pptx": _pptx,
+    ".epub": _epub,
+}
+"""Suffix of a file -> what converts its bytes."""

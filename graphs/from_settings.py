@@ -123,7 +123,7 @@ def agent_of(roles: Roles, checkpointer: AnyCheckpointer = None) -> Agent:
     if checkpointer is not None:
         parts["checkpointer"] = checkpointer
     if roles.review:
-        if not checkpointer:
+        if checkpointer is None or checkpointer is False:
             raise SettingsError(
                 f"review = {','.join(roles.review)!r}: nobody can be waited for here, as there is no checkpointer; "
                 "leave review out, or ask the question with `ras-agent ask --review`"

@@ -226,7 +226,8 @@ def _without_evidence(state: State) -> Answer:
         return Answer(f"No answer: nothing was found, since the search failed: {broken[-1]}", abstained=True)
     if state["steps"]:
         return Answer("No answer: no passage was found for the question.", abstained=True)
-    cause = f"the run ended before its first search: {state['stop_reason']}"
+    stopped = any(plan.get("by") for plan in state["plans"])
+    cause = f"the run ended before its first search: {'a person stopped it' if stopped else state['stop_reason']}"
     return Answer(f"No answer: {cause}.", abstained=True, failed=cause)
 
 

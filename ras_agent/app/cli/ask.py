@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ras_agent.app.cli.options import INCOMPLETE, UNANSWERED, AnswerSettings, GivenFlags
+from ras_agent.app.cli.reviewing import decided, needs_a_person
 from ras_agent.app.cli.terminal import busy, inert_json, inert_lines, screen
 from ras_agent.errors import SettingsError, TraceError
 
 if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
+    from langgraph.checkpoint.base import BaseCheckpointSaver
     from rich.console import Console
 
     from ras_agent.app.cli.draw import Drawing
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from ras_agent.trace import Trace
 
 _OUTPUT = "Output"
+_THREAD: RunnableConfig = {"configurable": {"thread_id": "ask"}}
 
 
 def ask(
@@ -76,6 +80,8 @@ def ask(
     if not sample and settings.index is None:
         raise typer.BadParameter("no index: give --index PATH, or --sample to try the bundled one")
     targets = [_checked_target(path) for path in save or ()]
+    if settings.review:
+        needs_a_person()
 
     console = screen(stderr=as_json, quiet=quiet)
     # hits are explained only where somebody can read it: in a saved or printed trace
@@ -99,7 +105,10 @@ def _run(question: str, settings: Settings, sample: bool, console: Console, verb
 
     with busy(console) as doing:
         doing("loading")
+        from langgraph.types import Command
+
         from ras_agent.graphs.from_settings import agent_of, role_specs, roles_of
+        from ras_agent.review import Review
         from ras_agent.tools.retrieve.ranker import explained
         from ras_agent.tools.roles import role_name
         from ras_agent.trace import Trace
@@ -108,25 +117,43 @@ def _run(question: str, settings: Settings, sample: bool, console: Console, verb
         roles = roles_of(settings.graph, settings, _corpus(settings, sample))
         if reasons:
             roles = replace(roles, retriever=explained(roles.retriever, reasons))
-        agent = agent_of(roles)
+        agent = agent_of(roles, _kept_here() if roles.review else None)
         if note := _offline_note(specs):
             console.print(note, style="yellow")
         drawing = Drawing(console, verbose=verbose, doing=doing)
         doing("planning")
         try:
-            out = asyncio.run(_drawn(agent, question, drawing))
+            with asyncio.Runner() as runner:
+                out = runner.run(_drawn(agent, {"question": question}, drawing))
+                while waiting := out.get("__interrupt__"):
+                    # between two legs of the run, so that Ctrl-C ends the wait too
+                    doing("")
+                    drawing.end()
+                    review = Review.from_dict(waiting[0].value)
+                    decision = decided(review, screen(stderr=console.stderr or console.quiet))
+                    out = runner.run(_drawn(agent, Command(resume=decision), drawing))
         finally:
             drawing.end()
     named = {role: role_name(spec) for role, spec in specs.items()}
     return Trace.from_state(out, agent.name, {**named, "retriever": settings.retriever})
 
 
-async def _drawn(agent: Agent, question: str, drawing: Drawing) -> dict[str, Any]:
-    """Run the agent and return its last state. Asynchronous, so that Ctrl-C cancels the model call under way."""
+def _kept_here() -> BaseCheckpointSaver[Any]:
+    """Return what holds a run that waits for a decision, as long as this command runs."""
+    from langgraph.checkpoint.memory import InMemorySaver
+
+    return InMemorySaver()
+
+
+async def _drawn(agent: Agent, given: Any, drawing: Drawing) -> dict[str, Any]:
+    """Run the agent and return its last state. Asynchronous, so that Ctrl-C cancels the model call under way.
+
+    given: the inputs, or a decision that a run waits for.
+    """
     from ras_agent.calling import raise_if_cancelled
 
     out: dict[str, Any] = {}
-    stream: AsyncIterator[Any] = agent.astream({"question": question}, stream_mode=["custom", "values"])
+    stream: AsyncIterator[Any] = agent.astream(given, _THREAD, stream_mode=["custom", "values"])
     async for kind, payload in stream:
         if kind == "custom":
             drawing.draw(payload)

@@ -257,6 +257,8 @@ def summary(trace: Trace, saved: Sequence[Path] = ()) -> str:
     ]
     if trace.stop_reason not in _EXPECTED:
         parts.append(f"stopped by {trace.stop_reason}")
+    if trace.reviews:
+        parts.append(counted(len(trace.reviews), "review"))
     if trace.failures:
         parts.append(counted(len(trace.failures), "failure"))
     return " · ".join([*parts, *(f"{path} written" for path in saved)])

@@ -11,7 +11,7 @@ from typing import Any
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable
 from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.graph import StateGraph
+from langgraph.graph import START, StateGraph
 
 from ras_agent.address import Address
 from ras_agent.budget import Limits
@@ -19,8 +19,9 @@ from ras_agent.errors import UnknownName
 from ras_agent.graphs.agent import Agent as Agent
 from ras_agent.graphs.node import Body, Node
 from ras_agent.graphs.records import Records
-from ras_agent.graphs.state import Inputs, Outputs, State
-from ras_agent.protocols import Answerer, Extractor, Planner, Reasoner, Retriever
+from ras_agent.graphs.nodes import rewrite
+from ras_agent.graphs.state import Beginning, Inputs, Outputs, State
+from ras_agent.protocols import Answerer, Extractor, Planner, Reasoner, Retriever, Rewriter
 from ras_agent.records import EvidenceLayout, Passage
 from ras_agent.registry import names
 from ras_agent.tools.chat.runnables import is_chat_model
@@ -34,6 +35,7 @@ AnyPlanner = Planner | AnyModel | None
 AnyReasoner = Reasoner | AnyModel | None
 AnyExtractor = Extractor | AnyModel | None
 AnyAnswerer = Answerer | AnyModel | None
+AnyRewriter = Rewriter | AnyModel | None
 AnyRetriever = Retriever | BaseRetriever | str | None
 AnyIndex = PassageIndex | PostgresIndex | str | Path | Address | Sequence[Passage] | None
 AnyCheckpointer = BaseCheckpointSaver[Any] | bool | None
@@ -119,6 +121,19 @@ class AgentGraph(StateGraph[State, Limits, Inputs, Outputs]):
     def add_body(self, name: str, body: Body, reads: Any = None) -> None:
         """Add a node that runs `body`. reads: the TypedDict of its state, where that is not the graph's own."""
         self.add_node(name, Node(name, body, self._bounds, self._records), input_schema=reads)
+
+    def add_beginning(self, begin: Body, rewriter: Rewriter | None, following: str) -> None:
+        """Add the nodes that come before `following`: `begin`, and for a follow-up question `rewrite`."""
+        self.add_body("begin", begin, reads=Beginning)
+        self.add_edge(START, "begin")
+        if rewriter is None:
+            self.add_edge("begin", following)
+            return
+        self.add_body("rewrite", rewrite(rewriter))
+        self.add_conditional_edges(
+            "begin", lambda state: "rewrite" if state["turns"] else following, ["rewrite", following]
+        )
+        self.add_edge("rewrite", following)
 
     def agent(self, name: str, checkpointer: AnyCheckpointer = None) -> Agent:
         """Return the graph, ready to run."""

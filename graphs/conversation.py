@@ -11,7 +11,10 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, convert_to_messages
 
 from ras_agent.graphs.validate import whole
-from ras_agent.records import Answer
+from ras_agent.records import Answer, Exchange
+
+MOST_TURNS = 10
+"""How many of a conversation's last turns are remembered for its next question."""
 
 
 def with_question(inputs: Mapping[str, Any]) -> dict[str, Any]:
@@ -43,30 +46,47 @@ def question_of(messages: Sequence[BaseMessage]) -> str:
     raise ValueError('the messages hold none of the user: {"messages": [{"role": "user", "content": "..."}]}')
 
 
-def answered_messages(messages: Sequence[BaseMessage], question: str, answer: Answer, *, grounded: bool) -> list[Any]:
+def exchanges_in(messages: Sequence[BaseMessage]) -> list[Exchange]:
+    """Return the turns before the user's last message: what was asked, and what was last said in reply.
+
+    An answer of an agent says itself which question it was made for.
+    """
+    *_, last = (-1, *(place for place, message in enumerate(messages) if isinstance(message, HumanMessage)))
+    asked, found = "", list[Exchange]()
+    for message in messages[: max(last, 0)]:
+        if isinstance(message, HumanMessage):
+            asked = message.text.strip()
+        elif isinstance(message, AIMessage) and asked and not message.tool_calls:
+            data = message.additional_kwargs
+            if found and found[-1].question == asked:
+                del found[-1]  # several spoke; the last one concludes
+            found.append(Exchange(data.get("question") or asked, "" if data.get("abstained") else message.text.strip()))
+    return found[-MOST_TURNS:]
+
+
+def answered_messages(
+    messages: Sequence[BaseMessage], question: str, asked: str, answer: Answer, *, grounded: bool
+) -> list[Any]:
     """Return what an answer adds to a conversation: the question, where that is not its last message, and the answer.
 
+    question: the one that was answered. asked: the user's own words for it, if others; else empty.
     It adds nothing where there is no conversation in messages: a caller who gives a question gets plain JSON.
     """
     if not messages:
         return []
-    return [*_asking(messages, question)[len(messages) :], answer_message(answer, grounded=grounded)]
+    data = {
+        "question": question,
+        "citations": [citation.to_dict() for citation in answer.citations],
+        "abstained": answer.abstained,
+        "grounded": grounded,
+    }
+    return [*_asking(messages, asked or question)[len(messages) :], AIMessage(whole(answer.text), additional_kwargs=data)]
 
 
 def _asking(messages: Sequence[BaseMessage], question: str) -> list[BaseMessage]:
     """Return the messages with the question as the user's last one."""
     said = (message.text.strip() for message in reversed(messages) if isinstance(message, HumanMessage))
     return [*messages] if next(said, None) == question.strip() else [*messages, HumanMessage(whole(question))]
-
-
-def answer_message(answer: Answer, *, grounded: bool) -> AIMessage:
-    """Return an answer as a message, with its citations, as plain JSON, in the additional data."""
-    data = {
-        "citations": [citation.to_dict() for citation in answer.citations],
-        "abstained": answer.abstained,
-        "grounded": grounded,
-    }
-    return AIMessage(whole(answer.text), additional_kwargs=data)
 
 
 def _messages(given: Any) -> list[BaseMessage]:

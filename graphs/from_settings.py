@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ras_agent.errors import SettingsError
 from ras_agent.graphs.registry import GraphSpec, graph_spec
+from ras_agent.registry import names
 from ras_agent.review import Place, places
 from ras_agent.settings import Settings
 
 if TYPE_CHECKING:
     from ras_agent.budget import Limits
     from ras_agent.graphs.assembly import Agent, AnyCheckpointer, AnyIndex, Preset
-    from ras_agent.protocols import Answerer, Extractor, Retriever
+    from ras_agent.protocols import Answerer, Extractor, Retriever, Rewriter
 
 _OFFLINE = "offline"
 
@@ -29,6 +30,7 @@ class Roles:
 
     graph: a registered name. planner: what the graph's planner is, such as IRCoT's Reasoner; None in a graph that plans
     nothing. extractor: None in a graph that reads no facts. review: where a run waits for a person.
+    rewriter: None where a conversation's follow-up questions stay as they are.
     """
 
     graph: str
@@ -39,6 +41,7 @@ class Roles:
     limits: Limits
     preset: Preset | None = None
     review: tuple[Place, ...] = ()
+    rewriter: Rewriter | None = None
 
 
 def roles_of(
@@ -51,6 +54,7 @@ def roles_of(
     extractor: object = None,
     answerer: object = None,
     retriever: object = None,
+    rewriter: object = None,
     limits: Limits | None = None,
     preset: str | Preset | None = None,
     review: str | Sequence[str] | None = None,
@@ -63,7 +67,7 @@ def roles_of(
     from ras_agent.graphs.assembly import preset_named
     from ras_agent.tools.retrieve.resolve import resolve_retriever, retriever_options
     from ras_agent.tools.retrieve.search import scoped
-    from ras_agent.tools.roles import resolve_answerer, role_name
+    from ras_agent.tools.roles import resolve_answerer, resolve_rewriter, role_name
 
     spec, settings = graph_spec(graph), settings or Settings()
     preset = preset or settings.preset
@@ -80,6 +84,8 @@ def roles_of(
     chosen = _planner(spec, parts["planner"], planning) if "planner" in parts else None
     chosen, answering_role = _shown_less(chosen, resolve_answerer(parts["answerer"], **answering), settings)
     waits = _waits(graph, spec, settings.review if review is None else review, "extractor" in parts)
+    # what a graph reads of a planner of its own kind is no model's name
+    leader = parts["planner"] if spec.planner in ("planner", "reasoner") else parts["answerer"]
     return Roles(
         graph=graph,
         planner=chosen,
@@ -96,6 +102,11 @@ def roles_of(
         limits=limits or settings.limits,
         preset=fixed if spec.presets else None,
         review=waits,
+        rewriter=resolve_rewriter(
+            rewriter or settings.rewriter or _rewriting(settings.llm or leader),
+            settings=options["settings"],
+            prompts_dir=options["prompts_dir"],
+        ),
     )
 
 
@@ -129,6 +140,8 @@ def agent_of(roles: Roles, checkpointer: AnyCheckpointer = None) -> Agent:
                 "leave review out, or ask the question with `ras-agent ask --review`"
             )
         parts["review"] = roles.review
+    if "rewriter" in signature(graph.build).parameters:
+        parts["rewriter"] = roles.rewriter
     return graph.build(**parts)
 
 
@@ -170,6 +183,19 @@ def _chosen(
     if graph.facts == "always" or (graph.facts == "if needed" and (extractor or needs_facts(leader))):
         specs["extractor"] = extractor or settings.llm or matching_extractor(leader)
     return specs
+
+
+def _rewriting(leader: object) -> object:
+    """Return the rewriter that goes with who plans, or answers where nothing is planned: the same model, or the rule."""
+    from ras_agent.tools.chat.runnables import is_chat_model
+
+    if is_chat_model(leader):
+        return leader
+    if isinstance(leader, str):
+        name, colon, _ = leader.partition(":")
+        if colon and name not in (*names("planner"), *names("reasoner"), *names("answerer")):
+            return leader
+    return _OFFLINE
 
 
 def _planner(graph: GraphSpec, spec: object, options: dict[str, Any]) -> object:

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from langgraph.graph import START
-
 from ras_agent.budget import Limits
 from ras_agent.graphs import decide, nodes
 from ras_agent.graphs import review as reviews
@@ -21,10 +19,10 @@ from ras_agent.graphs.assembly import (
     AnyIndex,
     AnyReasoner,
     AnyRetriever,
+    AnyRewriter,
 )
 from ras_agent.graphs.from_settings import roles_of
 from ras_agent.graphs.registry import GraphSpec
-from ras_agent.graphs.state import Beginning
 from ras_agent.review import PLACES
 from ras_agent.settings import Settings
 
@@ -36,6 +34,7 @@ def create_ircot_agent(
     answerer: AnyAnswerer = None,
     extractor: AnyExtractor = None,
     retriever: AnyRetriever = None,
+    rewriter: AnyRewriter = None,
     limits: Limits | None = None,
     preset: str | None = None,
     checkpointer: AnyCheckpointer = None,
@@ -54,13 +53,14 @@ def create_ircot_agent(
     which is the question's.
     """
     roles = roles_of("ircot", settings, index, task, planner=planner, extractor=extractor, answerer=answerer,
-                     retriever=retriever, limits=limits, preset=preset, review=review)  # fmt: skip
+                     retriever=retriever, rewriter=rewriter, limits=limits, preset=preset,
+                     review=review)  # fmt: skip
     structured = roles.extractor is not None
 
     graph = AgentGraph(roles.limits)
     more = reviews.more_steps(roles)
     begin = nodes.begin(least_steps=nodes.LEAST_STEPS + more, reviewed=bool(roles.review))
-    graph.add_body("begin", begin, reads=Beginning)
+    graph.add_beginning(begin, roles.rewriter, "reason")
     graph.add_body("reason", decide.reason(roles.planner, structured=structured, more_steps=more))
     graph.add_body("retrieve", nodes.retrieve(roles.retriever))
     graph.add_body("merge", nodes.merge(thinking=True))
@@ -68,8 +68,6 @@ def create_ircot_agent(
     if roles.extractor is not None:
         graph.add_body("structure", nodes.structure(roles.extractor))
 
-    graph.add_edge(START, "begin")
-    graph.add_edge("begin", "reason")
     graph.add_edge("retrieve", "structure" if structured else "merge")
     graph.add_edge("merge", "reason")
     # reason -> retrieve or answer, structure -> merge, answer -> END

@@ -1,4 +1,4 @@
-"""The nodes that all graphs share, in the order data meets them: begin, retrieve, structure, merge, answer.
+"""The nodes that all graphs share, in the order data meets them: begin, rewrite, retrieve, structure, merge, answer.
 
 Each factory closes over its tool and returns the body of a node; see ras_agent.graphs.node for how bodies are run.
 """
@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import cast
 
+from langchain_core.messages import BaseMessage
 from langgraph.config import get_config
 
 from ras_agent.budget import Limits, current_ledger
 from ras_agent.errors import ReviewError
-from ras_agent.events import Answered, GraphDelta, Hits, Triples, emit, streaming
+from ras_agent.events import Answered, GraphDelta, Hits, Rewritten, Triples, emit, streaming
 from ras_agent.filters import Filter
-from ras_agent.graphs.conversation import answered_messages
+from ras_agent.graphs.conversation import MOST_TURNS, answered_messages, exchanges_in
 from ras_agent.graphs.node import Ask, Body, Work, recorded
 from ras_agent.graphs.records import Records
 from ras_agent.graphs.state import Beginning, State, Update
@@ -28,9 +30,9 @@ from ras_agent.graphs.validate import (
     valid_hit,
     whole,
 )
-from ras_agent.protocols import Answerer, Extractor, Retriever
+from ras_agent.protocols import Answerer, Extractor, Retriever, Rewriter
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Answer, Extraction, Failure, Hit, Passage, Step, Usage
+from ras_agent.records import Answer, Exchange, Extraction, Failure, Hit, Passage, Step, Usage
 from ras_agent.tools.retrieve.search import Search
 from ras_agent.tools.structure.stated import StatedFirst
 
@@ -54,9 +56,12 @@ def begin(
         question = state.get("question")
         if not isinstance(question, str) or not question.strip():
             raise ValueError(f'the input needs a question that is not blank: {{"question": "..."}}, got {question!r}')
-        if state["remaining_steps"] < least_steps:
+        said = exchanges_in(cast("Sequence[BaseMessage]", state.get("messages", ())))
+        turns = [exchange.to_dict() for exchange in said] or state.get("turns", [])
+        least = least_steps + bool(turns)
+        if state["remaining_steps"] < least:
             # LangGraph wants one more than the steps that are taken
-            raise ValueError(f"recursion_limit is too low to reach an answer: give at least {least_steps + 1}, or none")
+            raise ValueError(f"recursion_limit is too low to reach an answer: give at least {least + 1}, or none")
         if state.get("static_passages") and not static:
             raise ValueError("this graph has no mode for static_passages: give seed_passages, or take the RAS graph")
         if reviewed and get_config()["configurable"].get(_CHECKPOINTER) is None:
@@ -71,6 +76,8 @@ def begin(
             **{"given": given_passages(state), "static": bool(state.get("static_passages"))},
             **{"answer": "", "citations": [], "abstained": False, "failed": "", "grounded": False},
             "confidence": None,
+            "turns": turns,
+            "asked": "",
             **{
                 "graph": records.dump_graph(QuestionGraph()),
                 "usage": Usage().to_dict(),
@@ -79,6 +86,24 @@ def begin(
             },
             **{"question": whole(question), "subquery": whole(question), "hits": [], "triples": [], "read": []},
         }
+
+    return body
+
+
+def rewrite(rewriter: Rewriter) -> Body:
+    """Make a follow-up question stand alone. Where that fails, it is asked as it is."""
+
+    def body(state: State, limits: Limits, records: Records) -> Work:
+        question, ledger = state["question"], current_ledger()
+        exchanges = [Exchange.from_dict(data) for data in state["turns"]]
+        reply = yield Ask("rewriter", 0, rewriter, "rewrite", (question, exchanges), str)
+        if ledger.refused != "model_refused":
+            ledger.refused = None  # a limit that allows no rewriting ends nothing; what comes next asks it again
+        standalone = whole(" ".join((reply or "").split()))
+        if not standalone or standalone == question:
+            return {}
+        emit(Rewritten(question, standalone))
+        return {"question": standalone, "subquery": standalone, "asked": question}
 
     return body
 
@@ -204,6 +229,7 @@ def answer(answerer: Answerer) -> Body:
         reply = valid_citations(reply, passages, graph.by_id, hop)
         failures = recorded(replace(failure, role="answerer", hop=hop) for failure in reply.failures)
         grounded = evidence and not reply.abstained
+        turn = Exchange(state["question"], "" if reply.abstained else whole(reply.text))
         emit(Answered(reply, refused or state["stop_reason"], grounded))
         return {
             "answer": whole(reply.text),
@@ -213,7 +239,10 @@ def answer(answerer: Answerer) -> Body:
             "grounded": grounded,
             "confidence": finite(reply.confidence),
             "failures": failures,
-            "messages": answered_messages(state.get("messages", ()), state["question"], reply, grounded=grounded),
+            "messages": answered_messages(
+                state.get("messages", ()), state["question"], state.get("asked", ""), reply, grounded=grounded
+            ),
+            "turns": [*state.get("turns", ()), turn.to_dict()][-MOST_TURNS:],
         }
 
     return body

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from langgraph.graph import START
-
 from ras_agent.budget import Limits
 from ras_agent.graphs import decide, nodes
 from ras_agent.graphs import review as reviews
@@ -18,12 +16,12 @@ from ras_agent.graphs.assembly import (
     AnyIndex,
     AnyPlanner,
     AnyRetriever,
+    AnyRewriter,
     Preset,
     preset_named,
 )
 from ras_agent.graphs.from_settings import roles_of
 from ras_agent.graphs.registry import GraphSpec
-from ras_agent.graphs.state import Beginning
 from ras_agent.review import PLACES
 from ras_agent.settings import Settings
 
@@ -35,6 +33,7 @@ def create_ras_agent(
     answerer: AnyAnswerer = None,
     extractor: AnyExtractor = None,
     retriever: AnyRetriever = None,
+    rewriter: AnyRewriter = None,
     limits: Limits | None = None,
     preset: str | Preset | None = None,
     checkpointer: AnyCheckpointer = None,
@@ -50,6 +49,8 @@ def create_ras_agent(
         (see ras_agent.tools.roles). An extractor that nobody names follows the planner if that is a model or a
         registered extractor, else it is the offline one.
     retriever: an object, or a registered name over `index` as it is when the agent is made.
+    rewriter: makes a conversation's next question stand alone, of which a first question costs nothing; like the
+        extractor it follows the planner, and else completes it by rule.
     limits: of every run, unless `invoke(..., context=Limits(...))` gives others.
     preset: "paper" is the loop that was published; a planner or answerer given as an object decides itself what it
         shows its model and whether it abstains. A Preset of your own is taken too.
@@ -62,20 +63,19 @@ def create_ras_agent(
     Raises RasError children for specs that cannot be resolved.
     """
     roles = roles_of("ras", settings, index, task, planner=planner, extractor=extractor, answerer=answerer,
-                     retriever=retriever, limits=limits, preset=preset, review=review)  # fmt: skip
+                     retriever=retriever, rewriter=rewriter, limits=limits, preset=preset,
+                     review=review)  # fmt: skip
     fixed = preset_named(roles.preset)
     graph = AgentGraph(roles.limits, fixed)
     more = reviews.more_steps(roles)
     begin = nodes.begin(least_steps=nodes.LEAST_STEPS + more, static=True, reviewed=bool(roles.review))
-    graph.add_body("begin", begin, reads=Beginning)
+    graph.add_beginning(begin, roles.rewriter, "plan")
     graph.add_body("plan", decide.plan(roles.planner, from_memory=fixed.from_memory, more_steps=more))
     graph.add_body("retrieve", nodes.retrieve(roles.retriever))
     graph.add_body("structure", nodes.structure(roles.extractor))
     graph.add_body("merge", nodes.merge())
     graph.add_body("answer", nodes.answer(roles.answerer))
 
-    graph.add_edge(START, "begin")
-    graph.add_edge("begin", "plan")
     graph.add_edge("retrieve", "structure")
     graph.add_edge("merge", "plan")
     # plan -> retrieve or answer, structure -> merge, answer -> END

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from langgraph.graph import START
-
 from ras_agent.budget import Limits
 from ras_agent.graphs import nodes
 from ras_agent.graphs import review as reviews
@@ -18,10 +16,10 @@ from ras_agent.graphs.assembly import (
     AnyIndex,
     AnyPlanner,
     AnyRetriever,
+    AnyRewriter,
 )
 from ras_agent.graphs.from_settings import roles_of
 from ras_agent.graphs.registry import GraphSpec
-from ras_agent.graphs.state import Beginning
 from ras_agent.settings import Settings
 
 
@@ -32,6 +30,7 @@ def create_single_shot_agent(
     answerer: AnyAnswerer = None,
     extractor: AnyExtractor = None,
     retriever: AnyRetriever = None,
+    rewriter: AnyRewriter = None,
     limits: Limits | None = None,
     preset: str | None = None,
     checkpointer: AnyCheckpointer = None,
@@ -45,18 +44,17 @@ def create_single_shot_agent(
     extractor follows the answerer. preset: none; a preset is RAS's. review: at facts and answer.
     """
     roles = roles_of("single-shot", settings, index, task, planner=planner, extractor=extractor, answerer=answerer,
-                     retriever=retriever, limits=limits, preset=preset, review=review)  # fmt: skip
+                     retriever=retriever, rewriter=rewriter, limits=limits, preset=preset,
+                     review=review)  # fmt: skip
     graph = AgentGraph(roles.limits)
     steps, waits = 5 + reviews.more_steps(roles), bool(roles.review)
     begin = nodes.begin(least_steps=steps, stop_reason="single_shot", reviewed=waits)
-    graph.add_body("begin", begin, reads=Beginning)
+    graph.add_beginning(begin, roles.rewriter, "retrieve")
     graph.add_body("retrieve", nodes.retrieve(roles.retriever))
     graph.add_body("structure", nodes.structure(roles.extractor))
     graph.add_body("merge", nodes.merge())
     graph.add_body("answer", nodes.answer(roles.answerer))
 
-    graph.add_edge(START, "begin")
-    graph.add_edge("begin", "retrieve")
     graph.add_edge("retrieve", "structure")
     graph.add_edge("merge", "answer")
     reviews.add_edges(graph, roles)  # structure -> merge, answer -> END

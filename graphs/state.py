@@ -62,6 +62,9 @@ class Outputs(TypedDict):
     """What a caller gets, and what a trace is made of. See ras_agent.records for the shapes behind `JSON`."""
 
     question: str
+    """the question that is answered, in words that need no earlier turn of a conversation"""
+    asked: str
+    """the question in the user's words, where it was a follow-up and has been rewritten; else empty"""
     answer: str
     citations: list[JSON]
     abstained: bool
@@ -94,14 +97,17 @@ class Outputs(TypedDict):
 
 
 class Beginning(Inputs):
-    """What the first node reads."""
+    """What the first node reads: the input, and what the thread remembers."""
 
+    turns: list[JSON]
     remaining_steps: RemainingSteps
 
 
 class State(Outputs):
     """The outputs so far, and what one node leaves for the next. `begin` sets every key, so later nodes find them."""
 
+    turns: list[JSON]
+    """Exchange.to_dict(): the thread's last answered questions, oldest first"""
     given: list[list[JSON]]
     """passages that take the place of retrieval, for the next hop, the one after, ..."""
     static: bool

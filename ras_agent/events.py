@@ -42,6 +42,15 @@ def _plain(value: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
+class Rewritten(_Event):
+    """The user's next question of a conversation, and the question that it was made into, which stands alone."""
+
+    type: Literal["rewritten"] = field(default="rewritten", kw_only=True)
+    question: str
+    standalone: str
+
+
+@dataclass(frozen=True, slots=True)
 class Planned(_Event):
     """The planner's decision before hop `hop`. thought: whether it is a sentence of a chain of thought.
 
@@ -117,7 +126,7 @@ class Failed(_Event):
     failure: Failure
 
 
-Event = Planned | Hits | Triples | GraphDelta | AnswerToken | Answered | Failed
+Event = Rewritten | Planned | Hits | Triples | GraphDelta | AnswerToken | Answered | Failed
 
 
 def event_from_dict(data: Mapping[str, Any]) -> Event:

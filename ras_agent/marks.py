@@ -204,7 +204,9 @@ TAG = Mark(
     swapped="<＜",
     near=rf"[<＜](?=[\s/／|｜!{_UNSEEN}]*+(?:[^\W\d]|\Z))",
 )
-PASSAGE_FENCE, FACTS_FENCE, QUESTION_FENCE, NOTE_FENCE = FENCES = ("passage", "facts", "question", "note")
+PASSAGE_FENCE, FACTS_FENCE, QUESTION_FENCE, NOTE_FENCE, CONVERSATION_FENCE = FENCES = (
+    *("passage", "facts", "question", "note", "conversation"),
+)
 THINKING_TAGS = ("think", "thinking", "thought", "reasoning")
 THINKING_TOKEN = token("THINK")  # Magistral's
 TEMPLATE_TOKENS = (token("INST"), token("SYS"), THINKING_TOKEN)

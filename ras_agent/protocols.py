@@ -1,7 +1,7 @@
 """The contracts of the roles. Any object that fits one can play the role; no base class is needed.
 
 Every method is synchronous. An object may have an asynchronous version of it too, named with a leading `a` (`aplan`,
-`aretrieve`, `aextract`, `aanswer`, `anext_sentence`); without one, `ainvoke` runs the synchronous method in a worker
+`aretrieve`, `aextract`, `aanswer`, `anext_sentence`, `arewrite`); without one, `ainvoke` runs the synchronous method in a worker
 thread. Methods may be called from several threads at once. See ras_agent.calling; ras_agent.testing checks contracts.
 """
 
@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ras_agent.graph_batch import GraphBatch
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Answer, Extraction, Hit, Passage, Plan, Span, Step
+from ras_agent.records import Answer, Exchange, Extraction, Hit, Passage, Plan, Span, Step
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -66,6 +66,15 @@ class Reasoner(Protocol):
 
     def next_sentence(self, question: str, passages: Sequence[Passage], thoughts: Sequence[str]) -> str:
         """Return the next sentence; one that holds "answer is" ends the loop."""
+        ...
+
+
+@runtime_checkable
+class Rewriter(Protocol):
+    """Makes a follow-up question of a conversation stand alone."""
+
+    def rewrite(self, question: str, exchanges: Sequence[Exchange]) -> str:
+        """Return the question in words that need no earlier turn, or as it is. `exchanges` are the earlier turns."""
         ...
 
 

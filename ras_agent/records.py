@@ -358,6 +358,21 @@ class Answer:
     failed: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """Holds an earlier turn of a conversation: a question in words that need no other turn, and its answer, if any."""
+
+    question: str
+    answer: str = ""
+
+    def to_dict(self) -> JSON:
+        return {"question": self.question, "answer": self.answer}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        return cls(**data)
+
+
 # ---- model calls
 
 

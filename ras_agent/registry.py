@@ -1,6 +1,7 @@
 """Plug-ins by name: one lazy table for each kind, extended by entry points and by `register`.
 
-    planner, extractor, answerer, reasoner    a factory of the role: make(**options), make(argument, **options)
+    planner, extractor, answerer,
+    reasoner, rewriter                        a factory of the role: make(**options), make(argument, **options)
     retriever                                 a factory over an index: make(index, **options)
     graph                                     a ras_agent.graphs.registry.GraphSpec
     metric                                    see ras_agent.eval.metrics.registry
@@ -41,6 +42,10 @@ PLUGINS: dict[str, dict[str, object]] = {
     "reasoner": {
         "offline": "ras_agent.tools.offline.roles:offline_reasoner",
         "llm": "ras_agent.tools.plan.llm_reasoner:LLMReasoner",
+    },
+    "rewriter": {
+        "offline": "ras_agent.tools.offline.followup:offline_rewriter",
+        "llm": "ras_agent.tools.plan.followup:LLMRewriter",
     },
     "retriever": {
         "bm25": "ras_agent.tools.retrieve.bm25:bm25",

@@ -48,7 +48,7 @@ from ras_agent.review import places
 _PREFIX = "RAS_AGENT_"
 _CONFIG_VARIABLE = "RAS_AGENT_CONFIG"
 _LOCAL_CONFIG = "ras-agent.toml"
-_ROLES = frozenset(("llm", "planner", "extractor", "answerer", "embedder", "weights"))
+_ROLES = frozenset(("llm", "planner", "extractor", "answerer", "rewriter", "embedder", "weights"))
 _LOCAL_ROLES = frozenset(("offline", "minilm", "packaged"))
 _SECRET = ("key", "token", "secret", "password")
 
@@ -138,6 +138,10 @@ class Settings(BaseModel):
         None, "Reads facts in passages: offline or provider:model; if not set, --llm or as the planner."
     )
     answerer: str | None = _AGENT(None, "Answers from the facts and passages: offline or provider:model.")
+    rewriter: str | None = _AGENT(
+        None,
+        "Makes a conversation's next question stand alone: offline or provider:model; if not set, as the planner.",
+    )
 
     review: str | None = _AGENT(
         None, "Where a run waits for a person: plan, facts, answer, or several with commas; if not set, nowhere."

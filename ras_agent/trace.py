@@ -38,6 +38,8 @@ class Trace:
     the name of the graph that ran, such as "ras". roles: what played each role, such as {"planner":
     "openai:gpt-4o-mini"}. seconds: time spent inside nodes. failed: why no answer could be made; see `outcome`.
     grounded: whether the answer rests on evidence that was found. reviews: what a person decided on the way.
+    asked: the user's own words, where `question` is what a follow-up question of a conversation was made into; else
+    empty.
     """
 
     question: str
@@ -57,6 +59,7 @@ class Trace:
     passages: Mapping[str, Passage] = field(default_factory=dict)
     failed: str = ""
     grounded: bool = False
+    asked: str = ""
     reviews: tuple[Reviewed, ...] = ()
 
     @property
@@ -106,6 +109,7 @@ class Trace:
             passages=passages,
             failed=wire["failed"],
             grounded=wire["grounded"],
+            asked=wire.get("asked", ""),
             reviews=tuple(map(Reviewed.from_dict, wire.get("reviews", ()))),
         )
 
@@ -115,6 +119,7 @@ class Trace:
             "schema": "ras-agent/trace",
             "version": _VERSION,
             "question": self.question,
+            **({"asked": self.asked} if self.asked else {}),
             "answer": self.answer,
             "abstained": self.abstained,
             "failed": self.failed,
@@ -243,6 +248,7 @@ class _Trace(TypedDict):
     schema: Literal["ras-agent/trace"]
     version: Literal[1]
     question: str
+    asked: NotRequired[str]
     answer: str
     abstained: bool
     failed: str

@@ -17,7 +17,7 @@ from inspect import signature
 from typing import Any, cast
 
 from ras_agent.errors import SettingsError, UnknownName
-from ras_agent.protocols import Answerer, Extractor, Planner, Reasoner
+from ras_agent.protocols import Answerer, Extractor, Planner, Reasoner, Rewriter
 from ras_agent.registry import find, names
 from ras_agent.tools.chat.client import ChatSettings
 from ras_agent.tools.chat.models import model_name, printable
@@ -28,6 +28,7 @@ _PROTOCOLS: dict[str, type] = {
     "extractor": Extractor,
     "answerer": Answerer,
     "reasoner": Reasoner,
+    "rewriter": Rewriter,
 }
 # by how the names of their models begin
 _PROVIDERS = {
@@ -37,7 +38,7 @@ _PROVIDERS = {
     **dict.fromkeys(("llama", "qwen", "gemma", "phi"), "ollama"),
 }
 # asked to decide and to copy, not to write: their models sample at temperature 0 unless a setting says otherwise
-_PRECISE = frozenset(("planner", "reasoner", "extractor"))
+_PRECISE = frozenset(("planner", "reasoner", "extractor", "rewriter"))
 
 
 def resolve_planner(spec: object, **options: Any) -> Planner:
@@ -63,6 +64,11 @@ def resolve_answerer(spec: object, **options: Any) -> Answerer:
 def resolve_reasoner(spec: object, **options: Any) -> Reasoner:
     """Return the reasoner that `spec` names, as above; on a model: ras_agent.tools.plan.llm_reasoner:LLMReasoner."""
     return cast(Reasoner, _resolve("reasoner", spec, options))
+
+
+def resolve_rewriter(spec: object, **options: Any) -> Rewriter:
+    """Return the rewriter that `spec` names, as above; on a model: ras_agent.tools.plan.followup:LLMRewriter."""
+    return cast(Rewriter, _resolve("rewriter", spec, options))
 
 
 def role_name(role: object) -> str:

@@ -27,7 +27,7 @@ from ras_agent.prompts import as_line, passage_block
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.conflicts import conflicts_of
 from ras_agent.question_graph.export import to_mermaid
-from ras_agent.records import Hit, Passage, Source, Step, Triple
+from ras_agent.records import Exchange, Hit, Passage, Source, Step, Triple
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import DEMONYM, is_name, name_spans
 from ras_agent.text.overlap import best_sentence, sentences_of
@@ -52,9 +52,11 @@ from ras_agent.tools.kg.formats.triples import parse_statement
 from ras_agent.tools.kg.link import query_mentions, split_mention
 from ras_agent.tools.kg.llm_mentions import listed_names
 from ras_agent.tools.offline.extractor.extract import OfflineExtractor
+from ras_agent.tools.offline.followup import OfflineRewriter
 from ras_agent.tools.offline.nested import innermost
 from ras_agent.tools.offline.question import analyse
 from ras_agent.tools.offline.roles import offline_answerer, offline_planner, offline_reasoner
+from ras_agent.tools.plan.followup import question_in
 from ras_agent.tools.plan.grammar import parse_plan
 from ras_agent.tools.plan.llm_reasoner import first_new_sentence
 from ras_agent.tools.structure.llm import problem_of
@@ -181,6 +183,14 @@ READERS = {
     "analyse": TextReader(analyse, "tools.offline.question"),
     "innermost": TextReader(innermost, "tools.offline.nested"),
     "offline roles": TextReader(_offline, OFFLINE),
+    "offline rewriter": TextReader(
+        lambda text: (
+            OfflineRewriter().rewrite(text, [Exchange("Who wrote Emma?", "Jane Austen")]),
+            OfflineRewriter().rewrite("And where did she live?", [Exchange(text, text)]),
+        ),
+        "tools.offline.followup",
+    ),
+    "question_in": TextReader(lambda text: question_in(text, "Who?")),
     # passages and files
     "offline extractor": TextReader(lambda text: OfflineExtractor().extract([_passage(text)]), EXTRACTOR),
     "chunk_spans": TextReader(chunk_spans, "tools.index.chunk"),

@@ -31,11 +31,13 @@ def test_its_picture_reads_as_the_loop(agent):
     lines = [line.strip() for line in agent.get_graph().draw_mermaid().splitlines()]
     assert [line for line in lines if "-->" in line or "-.->" in line] == [
         "__start__ --> begin;",
-        "begin --> plan;",
+        "begin -.-> plan;",
+        "begin -.-> rewrite;",
         "merge --> plan;",
         "plan -.-> answer;",
         "plan -.-> retrieve;",
         "retrieve --> structure;",
+        "rewrite --> plan;",
         "structure --> merge;",
         "answer --> __end__;",
     ]

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ras_agent.app.cli.terminal import Hanging, counted, hang, inert, inert_lines, pack
-from ras_agent.events import Answered, AnswerToken, Event, Failed, GraphDelta, Hits, Planned
+from ras_agent.events import Answered, AnswerToken, Event, Failed, GraphDelta, Hits, Planned, Rewritten
 from ras_agent.marks import ACTIONS
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Answer, Citation, Failure, Hit, Passage, Step, Triple
@@ -63,6 +63,8 @@ class Drawing:
         if not isinstance(event, Hits):
             self._draw_thought()
         match event:
+            case Rewritten(_, standalone):
+                hang(self._console, Text("asks", "bold cyan"), Text(inert(standalone), "bold"), _MARGIN)
             case Planned(_, plan, thought=True):
                 self._thought = plan.subquery or plan.reason
             case Planned(hop, plan):
@@ -210,6 +212,9 @@ def _sentence_number(text: str, offset: int) -> int:
 
 def replayed(trace: Trace) -> Iterator[Event]:
     """Yield the events of a finished run in their order; facts that the graph has hidden since are missing."""
+    if trace.asked:
+        yield Rewritten(trace.asked, trace.question)
+    yield from _failed(trace, 0, "rewriter")
     for step in trace.steps:
         yield from _decided(trace, step.hop)
         yield Hits(step.hop, step.subquery, step.hits)

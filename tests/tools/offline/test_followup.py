@@ -1,0 +1,26 @@
+"""The rule that completes follow-up questions, over labelled conversations."""
+
+import pytest
+
+from ras_agent.records import Exchange
+from ras_agent.tools.offline.followup import OfflineRewriter
+from tests.tools.offline.followups import HELD_BACK, LABELLED
+
+
+def rewritten(turns, question):
+    return OfflineRewriter().rewrite(question, [Exchange(asked, answer) for asked, answer in turns])
+
+
+@pytest.mark.parametrize(("turns", "question", "wanted"), LABELLED, ids=[f"{q[:30]}" for _, q, _ in LABELLED])
+def test_a_follow_up_is_completed_or_left(turns, question, wanted):
+    assert rewritten(turns, question) == wanted
+
+
+def test_of_the_follow_ups_that_were_only_counted_none_becomes_another_question():
+    got = [(rewritten(turns, question), question, wanted) for turns, question, wanted in HELD_BACK]
+    assert sum(text == wanted for text, _, wanted in got) >= 29
+    assert [text for text, question, wanted in got if text not in (question, wanted)] == []
+
+
+def test_a_question_without_earlier_turns_stays_as_it_is():
+    assert rewritten([], "How long is it?") == "How long is it?"

@@ -1,0 +1,293 @@
+"""Completes a follow-up question by rule, from the turns before it: English pronouns, and what a question leaves out.
+
+And how long is it?          How long is Water of Leith?        (the last answer)
+Who was her husband?         Who was Marie Curie's husband?     (the person whom the last question is about)
+And the Golden Gate Bridge?  When was the Golden Gate Bridge built?
+
+A question of which a part stays unclear is left as it is: a search with the user's own words finds more than one with
+the wrong name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from ras_agent.records import Exchange
+from ras_agent.text.names import is_name, name_spans, names_in
+from ras_agent.text.words import FUNCTION_WORDS
+from ras_agent.tools.offline.question import ASKS, LONGEST_QUESTION, AnswerType, analyse, head_type
+
+_LEAD = re.compile(r"(?:(?:and|but|so|or|ok|okay|then|also)\b,? )+", re.IGNORECASE)
+_ABOUT = re.compile(r"(?:what|how) about ", re.IGNORECASE)
+_ANAPHOR = re.compile(
+    r"\b(?P<he>he|him|she)\b|\b(?P<her>his|her)\b|\b(?P<it>it)\b|\b(?P<its>its)\b|\b(?P<they>they|them)\b"
+    r"|\b(?P<their>their)\b|\b(?P<there>there)\b|\b(?P<which>th(?:at|is|e)) (?P<noun>[a-z]+)\b",
+    re.IGNORECASE,
+)
+_NO_ANAPHOR = re.compile(
+    r"\b(?:does|did|do|will|would|can|could) it (?:take|matter|mean|cost|rain|snow)\b|\b(?:is|was|it)(?: it)? "
+    r"(?:true|possible|known|likely|raining|said|takes?)\b|\btime is it\b|\b(?:is|are|was|were|be|been) there\b",
+    re.IGNORECASE,
+)
+_DESCRIBED = re.compile(r" (?:of|where|which|that|who|whose|between|called|named)\b")
+_NOT_THE_SUBJECT = re.compile(r"\b(?:in|at|from|to|into|near|through|on|for|by|with|since|until) (?:the )?\Z")
+_COMPARES = re.compile(r"\b(?:than|or|both|between)\b")
+_PERSONAL = re.compile(
+    r"\b(?:born|died?|marr\w+|wife|husband|mother|father|parents?|child\w*|nationality|wrote|writ\w+|grow up|grew up"
+    r"|lived?|stud\w+|attend\w*|invent\w*|discover\w*)\b"
+)
+_LAST_NOUN = re.compile(r"\b(the [a-z-]+)\?\Z")
+_YEAR = re.compile(r"\b\d{4}\b")
+_ITS_PART = re.compile(r"\bthe [a-z]+(?: [a-z]+)? of\b")
+_PREPOSITION = re.compile(r"(in|at|from|to|through|on|for|by|with|of) ", re.IGNORECASE)
+_WORD_THAT_ASKS = re.compile(
+    r"(?:(?:in|on|at|since|until) )?(?:when|where|why|how|(?:which|what) [a-z]+)\Z", re.IGNORECASE
+)
+_ASKED_WITH = re.compile(r"(?:when|where|why|how)(?= (?:was|is|were|are|did|does|do|has|had)\b)", re.IGNORECASE)
+_MEASURE = re.compile(r"how (?:long|tall|high|old|big|large|deep|wide|far|heavy)\Z", re.IGNORECASE)
+_CITED = re.compile(r" ?\[\d+\]")
+_NO_THING: frozenset[AnswerType | None] = frozenset(("date", "number", "nationality"))
+_LONGEST_NAME = 8  # words
+
+
+@dataclass(frozen=True, slots=True)
+class _Thing:
+    """Names what an earlier turn was about. noun: what the question calls it, folded: ("river",)."""
+
+    name: str
+    type: AnswerType | None = None
+    noun: tuple[str, ...] = ()
+
+    @property
+    def many(self) -> bool:
+        return " and " in self.name or self.type == "organisation"
+
+
+class _Unclear(Exception):
+    """Raised where a part of a question may stand for several things, or for nothing that was named."""
+
+
+def offline_rewriter(embeddings: str = "") -> OfflineRewriter:
+    """Rewrites by the rule of this module, with or without embeddings."""
+    return OfflineRewriter()
+
+
+class OfflineRewriter:
+    """Rewrites a follow-up question by the rule of this module."""
+
+    name = "offline"
+
+    def rewrite(self, question: str, exchanges: Sequence[Exchange]) -> str:
+        """Return the question in words that need no earlier turn; as it is where it does so, or where that is unclear.
+
+        >>> OfflineRewriter().rewrite("Where was he born?", [Exchange("Who patented the telephone?", "Bell")])
+        'Where was Bell born?'
+        """
+        text = " ".join(question.split())
+        if not exchanges or len(text) > LONGEST_QUESTION:
+            return question
+        try:
+            return _completed(text, exchanges)
+        except _Unclear:
+            return question
+
+
+def _completed(text: str, exchanges: Sequence[Exchange]) -> str:
+    lead = _LEAD.match(text)
+    rest = text[lead.end() :] if lead else text
+    about = _ABOUT.match(rest)
+    fragment = (rest[about.end() :] if about else rest).rstrip("?!. ")
+    last = " ".join(exchanges[-1].question.split())[:LONGEST_QUESTION]
+    if _MEASURE.match(fragment):
+        return f"{_capital(fragment)} is {_it(exchanges).name}?"
+    if _WORD_THAT_ASKS.match(fragment):
+        return _asked_otherwise(last, fragment)
+    if about or (lead and not ASKS.search(fragment) and len(fragment.split()) <= _LONGEST_NAME):
+        if other := _with_other_part(last, fragment):
+            return other
+        if about:
+            raise _Unclear
+    return _capital(_with_names(rest, exchanges))
+
+
+# ---- what a question leaves out
+
+
+def _asked_otherwise(last: str, word: str) -> str:
+    """Return the last question with another word that asks: "Where was Bell born?", "And when?"."""
+    asked = _ASKED_WITH.match(last)
+    if not asked or asked[0].lower() == word.lower():
+        raise _Unclear
+    return _capital(word) + last[asked.end() :]
+
+
+def _with_other_part(last: str, part: str) -> str:
+    """Return the last question with `part` in place of its like: a year, a name, what is asked of a name; "" if none.
+
+    Raises _Unclear where it has several.
+    """
+    preposition = _PREPOSITION.match(part)
+    bare = part[preposition.end() :] if preposition else part
+    if _YEAR.fullmatch(bare):
+        return _replaced(last, [match.span() for match in _YEAR.finditer(last)], bare)
+    if is_name(bare.removeprefix("the ")):
+        spans = [_with_article(last, span) for span in name_spans(last)]
+        if preposition:
+            spans = [span for span in spans if last[: span[0]].lower().endswith(f" {preposition[0].lower()}")]
+        elif len(spans) > 1:
+            spans = list(_subjects(last))
+        return _replaced(last, spans, bare)
+    if part.startswith("the ") and part == part.lower() and len(part.split()) <= 3:
+        return _replaced(last, [match.span() for match in _ITS_PART.finditer(last)], f"{part} of")
+    return ""
+
+
+def _replaced(text: str, spans: Sequence[tuple[int, int]], part: str) -> str:
+    if len(spans) != 1:
+        raise _Unclear
+    ((start, end),) = spans
+    return text[:start] + part + text[end:]
+
+
+# ---- what its pronouns stand for
+
+
+def _with_names(text: str, exchanges: Sequence[Exchange]) -> str:
+    """Return the question with names in place of pronouns. Raises _Unclear for one that cannot be resolved."""
+    if _NO_ANAPHOR.search(text):
+        return text
+    before = [start for start, _ in name_spans(text)]
+
+    def name(match: re.Match[str]) -> str:
+        kind = str(match.lastgroup)
+        if kind == "noun":
+            return _of_the_sort(match, text, exchanges)
+        if before and before[0] < match.start():
+            raise _Unclear  # "Did Eiffel live in his tower?"
+        return _NAMING[kind](match, text, exchanges)
+
+    return _ANAPHOR.sub(name, text)
+
+
+def _of_the_sort(match: re.Match[str], text: str, exchanges: Sequence[Exchange]) -> str:
+    """Return the name for "that city" or "the river", and the words as they are where they describe something new."""
+    noun, sure = match["noun"].lower(), match["which"].lower() != "the"
+    if _DESCRIBED.match(text, match.end()):
+        return match[0]
+    wanted = head_type((noun,))
+    for thing in _things(exchanges):
+        if noun in thing.noun or (sure and wanted not in (None, "thing") and thing.type == wanted):
+            return thing.name
+    if sure and wanted not in (None, "thing"):
+        raise _Unclear
+    return match[0]
+
+
+def _named_person(match: re.Match[str], text: str, exchanges: Sequence[Exchange]) -> str:
+    return _person(exchanges).name
+
+
+def _persons(match: re.Match[str], text: str, exchanges: Sequence[Exchange]) -> str:
+    following = re.match(r" ([a-z]+)", text[match.end() :], re.IGNORECASE)
+    owns = match[0].lower() == "his" or (following is not None and following[1].lower() not in FUNCTION_WORDS)
+    return _owner(_person(exchanges).name) if owns else _person(exchanges).name
+
+
+def _many(exchanges: Sequence[Exchange]) -> _Thing:
+    return next((thing for thing in _about(exchanges[-1], "they") if thing.many), None) or _unclear()
+
+
+def _place(match: re.Match[str], text: str, exchanges: Sequence[Exchange]) -> str:
+    thing = next((thing for thing in _things(exchanges) if thing.type == "place"), None) or _unclear()
+    return f"in {thing.name}"
+
+
+_NAMING: dict[str, Callable[[re.Match[str], str, Sequence[Exchange]], str]] = {
+    "he": _named_person,
+    "her": _persons,
+    "it": lambda match, text, exchanges: _it(exchanges).name,
+    "its": lambda match, text, exchanges: _owner(_it(exchanges).name),
+    "they": lambda match, text, exchanges: _many(exchanges).name,
+    "their": lambda match, text, exchanges: _owner(_many(exchanges).name),
+    "there": _place,
+}
+
+
+def _unclear() -> _Thing:
+    raise _Unclear
+
+
+def _person(exchanges: Sequence[Exchange]) -> _Thing:
+    """Return whom "he" or "she" means: the last answer to "who", else the person whom a question is about."""
+    for exchange in reversed(exchanges):
+        for thing in _about(exchange, "he"):
+            if thing.type in ("person", None):
+                return thing
+    raise _Unclear
+
+
+def _it(exchanges: Sequence[Exchange]) -> _Thing:
+    """Return what "it" means: the last answer if that is no person, else the thing that a question is about."""
+    for exchange in reversed(exchanges):
+        for thing in _about(exchange, "it"):
+            if thing.type != "person":
+                return thing
+    raise _Unclear
+
+
+def _things(exchanges: Sequence[Exchange]) -> Iterator[_Thing]:
+    return (thing for exchange in reversed(exchanges) for thing in _about(exchange, ""))
+
+
+def _about(exchange: Exchange, pronoun: str) -> list[_Thing]:
+    """Return what a turn was about, the likeliest first: after "Where is the Louvre?", "it" is the Louvre."""
+    question = " ".join(exchange.question.split())[:LONGEST_QUESTION]
+    asked = analyse(question)
+    kind = asked.answer_type
+    answered: list[_Thing] = []
+    if asked.kind == "open" and kind not in _NO_THING and (name := _answer_name(exchange.answer, question)):
+        answered = [_Thing(name, kind, asked.answer_noun)]
+    person: AnswerType | None = "person" if _PERSONAL.search(question) and kind != "person" else None
+    spans = list(_subjects(question))
+    subjects = [_Thing(question[slice(*span)], person) for span in spans] if len(spans) == 1 else []
+    if kind == "person" and subjects:  # "Who wrote Emma?": a person is asked for, by a thing
+        subjects = [_Thing(subjects[0].name, "thing")]
+    first = re.match(r"where\b|in (?:which|what)\b", question, re.IGNORECASE)
+    return [*subjects, *answered] if first and pronoun in ("it", "he") else [*answered, *subjects]
+
+
+def _subjects(question: str) -> Iterator[tuple[int, int]]:
+    """Yield the spans of the names that a question is about, with their articles; without a name, of its last noun."""
+    spans = [_with_article(question, span) for span in name_spans(question)]
+    if _COMPARES.search(question):
+        return
+    if not spans and (noun := _LAST_NOUN.search(question)):
+        yield noun.span(1)
+    ahead = [span for span in spans if not _NOT_THE_SUBJECT.search(question[: span[0]])]
+    yield from ahead or spans
+
+
+def _answer_name(answer: str, question: str) -> str:
+    """Return the name that an answer is or holds; "" if it holds none, or several that the question has not."""
+    text = _CITED.sub("", " ".join(answer.split())[:LONGEST_QUESTION]).strip(' ."')
+    if is_name(text) and len(text.split()) <= _LONGEST_NAME:
+        return text
+    new = list(dict.fromkeys(name for name in names_in(text) if name not in question and is_name(name)))
+    if len(new) == 2 and " and ".join(new) == text:
+        return text
+    return new[0] if len(new) == 1 and not text.lower().startswith(("i don't know", "no answer")) else ""
+
+
+def _with_article(text: str, span: tuple[int, int]) -> tuple[int, int]:
+    start, end = span
+    return (start - len("the "), end) if text[:start].lower().endswith(" the ") else span
+
+
+def _owner(name: str) -> str:
+    return f"{name}'" if name.endswith("s") else f"{name}'s"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

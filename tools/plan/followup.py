@@ -1,0 +1,96 @@
+"""A rewriter on any chat model: it reads the turns of a conversation and writes its next question to stand alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ras_agent.errors import ParseError
+from ras_agent.marks import CONVERSATION_FENCE, fenced
+from ras_agent.prompts import Turn, as_line, load
+from ras_agent.records import Exchange
+from ras_agent.tools.chat.call import Request
+from ras_agent.tools.chat.client import ChatSettings, as_chat
+from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted, repair, without_thinking
+from ras_agent.tools.chat.loose_json import is_json, json_objects
+from ras_agent.tools.chat.window import estimate_turns
+from ras_agent.tools.plan.grammar import first_question
+
+MOST_TOKENS = 512
+"""The most tokens of a reply, of a model that writes no thoughts."""
+
+_LABELS = ("next question", "standalone question", "rewritten question", "question")
+_KEYS = ("question", "standalone_question", "standalone", "rewritten", "rewritten_question", "text")
+_LONGEST_ANSWER = 500
+_FORM = "the question alone, on one line"
+
+
+class LLMRewriter:
+    """Rewrites follow-up questions with a chat model.
+
+    model: a LangChain chat model, a string such as "openai:gpt-4o-mini", or a Chat.
+    prompts_dir: a folder whose files override the packaged prompts (followup, repair).
+    """
+
+    def __init__(
+        self, model: object, *, prompts_dir: str | Path | None = None, settings: ChatSettings | None = None
+    ) -> None:
+        self._chat = as_chat(model, settings)
+        self._prompt = load("followup", prompts_dir)
+        self._repair = load("repair", prompts_dir)
+
+    @property
+    def name(self) -> str:
+        return self._chat.name
+
+    def rewrite(self, question: str, exchanges: Sequence[Exchange]) -> str:
+        """Return the standalone question. Raises ParseError if neither the first reply nor the second is a question."""
+        return converse(self._chat, self._dialogue(question, exchanges))
+
+    async def arewrite(self, question: str, exchanges: Sequence[Exchange]) -> str:
+        """Do the same as `rewrite`, for coroutines."""
+        return await aconverse(self._chat, self._dialogue(question, exchanges))
+
+    def _dialogue(self, question: str, exchanges: Sequence[Exchange]) -> Dialogue[str]:
+        def prompt(shown: Sequence[Exchange]) -> tuple[Turn, ...]:
+            said = "\n".join(map(_as_data, shown))
+            return self._prompt.fill(conversation=fenced(CONVERSATION_FENCE, said), question=as_line(question))
+
+        def render(room: int) -> Request:
+            shown = list(exchanges)  # the last turns are what a follow-up follows
+            while len(shown) > 1 and estimate_turns(prompt(shown)) > room:
+                del shown[0]
+            return Request(prompt(shown))
+
+        request, reply = yield from fitted(self._chat, MOST_TOKENS, render)
+        if standalone := question_in(reply.text, question):
+            return standalone
+        second = yield repair(request, reply, self._repair, "it is no question", _FORM)
+        if standalone := question_in(second.text, question):
+            return standalone
+        raise ParseError(f"no question in the reply {second.text[:200]!r}")
+
+
+def question_in(reply: str, question: str) -> str:
+    """Return the question that a reply to `question` holds, without a label, quotes or JSON around it; "" for none.
+
+    >>> question_in('Standalone question: "How long is the Loire?"', "How long is it?")
+    'How long is the Loire?'
+    """
+    text = without_thinking(reply)
+    if is_json(text):
+        values = (found.get(key) for _, found in json_objects(text) for key in _KEYS)
+        text = next((value for value in values if isinstance(value, str)), "")
+    asks = question.rstrip().endswith("?")
+    for line in text.splitlines():
+        label, colon, rest = line.partition(":")
+        bare = first_question(rest if colon and label.strip(" *_#").lower() in _LABELS else line)
+        if bare and (bare.endswith("?") or not asks):
+            return bare
+    return ""
+
+
+def _as_data(exchange: Exchange) -> str:
+    answer = as_line(exchange.answer)
+    cut = answer if len(answer) <= _LONGEST_ANSWER else f"{answer[:_LONGEST_ANSWER].rstrip()} …"
+    return f"User: {as_line(exchange.question)}\nAnswer: {cut or '(none)'}"

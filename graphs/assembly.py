@@ -18,8 +18,8 @@ from ras_agent.budget import Limits
 from ras_agent.errors import UnknownName
 from ras_agent.graphs.agent import Agent as Agent
 from ras_agent.graphs.node import Body, Node
-from ras_agent.graphs.records import Records
 from ras_agent.graphs.nodes import rewrite
+from ras_agent.graphs.records import Records
 from ras_agent.graphs.state import Beginning, Inputs, Outputs, State
 from ras_agent.protocols import Answerer, Extractor, Planner, Reasoner, Retriever, Rewriter
 from ras_agent.records import EvidenceLayout, Passage

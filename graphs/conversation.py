@@ -11,7 +11,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, convert_to_messages
 
 from ras_agent.graphs.validate import whole
-from ras_agent.records import Answer, Exchange
+from ras_agent.records import JSON, Answer, Exchange
 
 MOST_TURNS = 10
 """How many of a conversation's last turns are remembered for its next question."""
@@ -52,16 +52,22 @@ def exchanges_in(messages: Sequence[BaseMessage]) -> list[Exchange]:
     An answer of an agent says itself which question it was made for.
     """
     *_, last = (-1, *(place for place, message in enumerate(messages) if isinstance(message, HumanMessage)))
-    asked, found = "", list[Exchange]()
+    found: list[Exchange] = []
     for message in messages[: max(last, 0)]:
         if isinstance(message, HumanMessage):
-            asked = message.text.strip()
-        elif isinstance(message, AIMessage) and asked and not message.tool_calls:
+            found.append(Exchange(message.text.strip()))
+        elif found and isinstance(message, AIMessage) and not message.tool_calls:
             data = message.additional_kwargs
-            if found and found[-1].question == asked:
-                del found[-1]  # several spoke; the last one concludes
-            found.append(Exchange(data.get("question") or asked, "" if data.get("abstained") else message.text.strip()))
+            answer = "" if data.get("abstained") else message.text.strip()
+            found[-1] = Exchange(data.get("question") or found[-1].question, answer)  # the last who speaks concludes
     return found[-MOST_TURNS:]
+
+
+def remembered(turns: Sequence[JSON], question: str, answer: Answer) -> list[JSON]:
+    """Return the turns with one more, or with the last one answered anew."""
+    earlier = turns[:-1] if turns and turns[-1]["question"] == question else turns
+    turn = Exchange(question, "" if answer.abstained else whole(answer.text))
+    return [*earlier, turn.to_dict()][-MOST_TURNS:]
 
 
 def answered_messages(
@@ -74,13 +80,19 @@ def answered_messages(
     """
     if not messages:
         return []
+    said = answer_message(question, answer, grounded=grounded)
+    return [*_asking(messages, asked or question)[len(messages) :], said]
+
+
+def answer_message(question: str, answer: Answer, *, grounded: bool) -> AIMessage:
+    """Return an answer as a message, with the question that it answers and its citations in the additional data."""
     data = {
         "question": question,
         "citations": [citation.to_dict() for citation in answer.citations],
         "abstained": answer.abstained,
         "grounded": grounded,
     }
-    return [*_asking(messages, asked or question)[len(messages) :], AIMessage(whole(answer.text), additional_kwargs=data)]
+    return AIMessage(whole(answer.text), additional_kwargs=data)
 
 
 def _asking(messages: Sequence[BaseMessage], question: str) -> list[BaseMessage]:

@@ -186,7 +186,7 @@ def _chosen(
 
 
 def _rewriting(leader: object) -> object:
-    """Return the rewriter that goes with who plans, or answers where nothing is planned: the same model, or the rule."""
+    """Return the rewriter that goes with the role that leads the run: on the same model, or the rule."""
     from ras_agent.tools.chat.runnables import is_chat_model
 
     if is_chat_model(leader):

@@ -16,7 +16,7 @@ from ras_agent.budget import Limits, current_ledger
 from ras_agent.errors import ReviewError
 from ras_agent.events import Answered, GraphDelta, Hits, Rewritten, Triples, emit, streaming
 from ras_agent.filters import Filter
-from ras_agent.graphs.conversation import MOST_TURNS, answered_messages, exchanges_in
+from ras_agent.graphs.conversation import answered_messages, exchanges_in, remembered
 from ras_agent.graphs.node import Ask, Body, Work, recorded
 from ras_agent.graphs.records import Records
 from ras_agent.graphs.state import Beginning, State, Update
@@ -229,7 +229,6 @@ def answer(answerer: Answerer) -> Body:
         reply = valid_citations(reply, passages, graph.by_id, hop)
         failures = recorded(replace(failure, role="answerer", hop=hop) for failure in reply.failures)
         grounded = evidence and not reply.abstained
-        turn = Exchange(state["question"], "" if reply.abstained else whole(reply.text))
         emit(Answered(reply, refused or state["stop_reason"], grounded))
         return {
             "answer": whole(reply.text),
@@ -242,7 +241,7 @@ def answer(answerer: Answerer) -> Body:
             "messages": answered_messages(
                 state.get("messages", ()), state["question"], state.get("asked", ""), reply, grounded=grounded
             ),
-            "turns": [*state.get("turns", ()), turn.to_dict()][-MOST_TURNS:],
+            "turns": remembered(state.get("turns", ()), state["question"], reply),
         }
 
     return body

@@ -18,7 +18,7 @@ from ras_agent.errors import ReviewError
 from ras_agent.events import Answered, Planned, Triples, emit
 from ras_agent.graphs import decide
 from ras_agent.graphs.assembly import AgentGraph
-from ras_agent.graphs.conversation import answer_message
+from ras_agent.graphs.conversation import answer_message, remembered
 from ras_agent.graphs.from_settings import Roles
 from ras_agent.graphs.node import Body
 from ras_agent.graphs.records import Records
@@ -255,8 +255,9 @@ def _answer(back: dict[str, str]) -> Body:
             grounded = state["grounded"] and bool(reply.citations)
             emit(Answered(reply, state["stop_reason"], grounded))
             cited = [citation.to_dict() for citation in reply.citations]
-            instead = answer_message(reply, grounded=grounded)
+            instead = answer_message(state["question"], reply, grounded=grounded)
             return update | {
+                "turns": remembered(state["turns"], state["question"], reply),
                 "messages": [instead.model_copy(update={"id": message.id}) for message in said],
                 **{"answer": reply.text, "citations": cited, "abstained": reply.abstained},
                 **{"failed": "", "grounded": grounded, "confidence": None},

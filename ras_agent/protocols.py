@@ -1,8 +1,9 @@
 """The contracts of the roles. Any object that fits one can play the role; no base class is needed.
 
 Every method is synchronous. An object may have an asynchronous version of it too, named with a leading `a` (`aplan`,
-`aretrieve`, `aextract`, `aanswer`, `anext_sentence`, `arewrite`); without one, `ainvoke` runs the synchronous method in a worker
-thread. Methods may be called from several threads at once. See ras_agent.calling; ras_agent.testing checks contracts.
+`aretrieve`, `aextract`, `aanswer`, `anext_sentence`, `arewrite`); without one, `ainvoke` runs the synchronous method
+in a worker thread. Methods may be called from several threads at once. See ras_agent.calling; ras_agent.testing checks
+contracts.
 """
 
 from __future__ import annotations

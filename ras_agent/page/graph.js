@@ -2,7 +2,7 @@
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const $ = (id) => document.getElementById(id);
-  const { names, documents, at, groups, relations, edges, equivalent, whole } = data;
+  const { names, documents, passages, named, sources, around: middle, at, groups, relations, edges, equivalent, whole } = data;
   const count = names.length, facts = edges.length / 3;
   const canvas = $("graph"), pen = canvas.getContext("2d");
   const degree = new Int32Array(count);
@@ -16,7 +16,7 @@
 
   // each of the largest groups has its own colour
   const hues = ["#2563eb", "#d97706", "#059669", "#db2777", "#7c3aed", "#0891b2", "#65a30d", "#dc2626", "#9333ea", "#0d9488", "#ca8a04", "#4f46e5"];
-  let width = 0, height = 0, scale = 1, fitted = 1, left = 0, top = 0, chosen = -1, over = -1, queued = false, colours = {};
+  let width = 0, height = 0, scale = 1, fitted = 1, left = 0, top = 0, chosen = -1, over = -1, edge = -1, queued = false, colours = {};
   const x = (i) => at[2 * i] * scale + left, y = (i) => at[2 * i + 1] * scale + top;
 
   function readColours() {
@@ -24,12 +24,32 @@
     for (const name of ["paper", "ink", "line", "node", "same", "chosen"]) colours[name] = style.getPropertyValue("--" + name);
   }
 
+  // a picture is wider than high; on a screen that is higher than wide it lies on its side
+  let upright = false;
+  function turn() {
+    if ((height > width) === upright) return;
+    upright = !upright;
+    for (let i = 0; i < count; i++) [at[2 * i], at[2 * i + 1]] = [at[2 * i + 1], at[2 * i]];
+  }
+
   function fit() {
+    turn();
+    if (middle.length) return centre(middle[0]);
     let right = 1, bottom = 1;
     for (let i = 0; i < count; i++) { right = Math.max(right, at[2 * i]); bottom = Math.max(bottom, at[2 * i + 1]); }
     scale = fitted = Math.min((width - 60) / right, (height - 60) / bottom);
     left = (width - right * scale) / 2;
     top = (height - bottom * scale) / 2;
+    draw();
+  }
+
+  /** As large as all of it fits with this entity in the middle. */
+  function centre(start) {
+    let wide = 1, high = 1;
+    for (let i = 0; i < count; i++) { wide = Math.max(wide, Math.abs(at[2 * i] - at[2 * start])); high = Math.max(high, Math.abs(at[2 * i + 1] - at[2 * start + 1])); }
+    scale = fitted = Math.min((width / 2 - 40) / wide, (height / 2 - 30) / high);
+    left = width / 2 - at[2 * start] * scale;
+    top = height / 2 - at[2 * start + 1] * scale;
     draw();
   }
 
@@ -81,34 +101,60 @@
       pen.fillStyle = colours.chosen;
       pen.beginPath(); pen.arc(x(chosen), y(chosen), size(chosen) + 2, 0, 2 * Math.PI); pen.fill();
     }
+    if (edge >= 0) strokeEdges((each) => each(edge), colours.chosen, 1, 2.5);
+    pen.strokeStyle = colours.ink; pen.lineWidth = 2;
+    for (const i of middle) { pen.beginPath(); pen.arc(x(i), y(i), size(i) + 4, 0, 2 * Math.PI); pen.stroke(); }
     label();
   }
 
-  // labels the best connected first; no label covers another
+  const relation = (e) => (edges[3 * e + 2] === equivalent ? "two names of one thing" : relations[edges[3 * e + 2]]);
+  const short = (text) => (text.length > 40 ? text.slice(0, 39) + "…" : text);
+
+  // labels the best connected first; no label covers another, and none is cut off at the rim
   function label() {
     pen.font = "12px system-ui, sans-serif"; pen.textBaseline = "middle";
     pen.lineWidth = 3; pen.strokeStyle = colours.paper; pen.fillStyle = colours.ink;
-    const taken = new Set(), most = 150;
+    const taken = new Set(), done = new Set(), most = 150;
     let written = 0;
-    const write = (i, always) => {
-      const px = x(i) + size(i) + 3, py = y(i);
-      if (px < 0 || px > width || py < 0 || py > height) return;
-      const text = names[i].length > 40 ? names[i].slice(0, 39) + "…" : names[i];
-      const cells = [], end = px + pen.measureText(text).width + 4;
+    /** Write a text that begins at px, if there is room. */
+    const write = (text, px, py, always, colour) => {
+      const wide = pen.measureText(text).width, cells = [];
+      if (px < 2 || px + wide > width - 2 || py < 8 || py > height - 8) return false;
       for (let row = Math.floor((py - 7) / 5); row <= Math.floor((py + 7) / 5); row++) {
-        for (let c = Math.floor(px / 10); c <= Math.floor(end / 10); c++) cells.push(c + ":" + row);
+        for (let c = Math.floor(px / 10); c <= Math.floor((px + wide + 4) / 10); c++) cells.push(c + ":" + row);
       }
-      if (!always && cells.some((cell) => taken.has(cell))) return;
+      if (!always && cells.some((cell) => taken.has(cell))) return false;
       cells.forEach((cell) => taken.add(cell));
+      pen.fillStyle = colour || colours.ink;
       pen.strokeText(text, px, py); pen.fillText(text, px, py);
       written++;
+      return true;
     };
-    if (over >= 0) write(over, true);
+    const name = (i, always) => {
+      if (done.has(i)) return;
+      done.add(i);
+      const text = short(names[i]), px = x(i), py = y(i), r = size(i) + 3;
+      if (px < -r || px > width + r || py < -r || py > height + r) return;
+      const wide = pen.measureText(text).width;
+      if (write(text, px + r, py, always) || write(text, px - r - wide, py, always)) return;
+      if (always) write(text, Math.max(2, Math.min(width - wide - 3, px - wide / 2)), py + r + 9, true);
+    };
+    const link = (e, always) => {
+      const text = short(relation(e)), wide = pen.measureText(text).width;
+      const px = (x(edges[3 * e]) + x(edges[3 * e + 1]) - wide) / 2, py = (y(edges[3 * e]) + y(edges[3 * e + 1])) / 2;
+      write(text, always ? Math.max(2, Math.min(width - wide - 3, px)) : px, py, always, colours.chosen);
+    };
+    pen.font = "600 13px system-ui, sans-serif";
+    for (const i of middle) name(i, true);
+    pen.font = "12px system-ui, sans-serif";
+    if (edge >= 0) { link(edge, true); name(edges[3 * edge], true); name(edges[3 * edge + 1], true); }
+    if (over >= 0) name(over, true);
     if (chosen >= 0) {
-      write(chosen, true);
-      around(chosen, (e) => { if (written < 60) write(other(e, chosen), false); });
+      if (!middle.includes(chosen)) name(chosen, true);
+      around(chosen, (e) => { if (written < 60) name(other(e, chosen), false); });
+      around(chosen, (e) => { if (written < 90) link(e, false); });
     }
-    for (const i of byDegree) { if (written >= most) break; if (i !== chosen && i !== over) write(i, false); }
+    for (const i of byDegree) { if (written >= most) break; if (i !== chosen && i !== over && !middle.includes(i)) name(i, false); }
   }
 
   const redraw = () => { if (!queued) { queued = true; requestAnimationFrame(draw); } };
@@ -122,30 +168,51 @@
     return least < 6 ? best : -1;
   }
 
-  function choose(i, centre) {
-    chosen = i;
+  /** The edge under the hand, if it is not too far away. */
+  function nearestEdge(px, py) {
+    let best = -1, least = 5;
+    for (let e = 0; e < facts; e++) {
+      const ax = x(edges[3 * e]), ay = y(edges[3 * e]), bx = x(edges[3 * e + 1]) - ax, by = y(edges[3 * e + 1]) - ay;
+      const t = Math.max(0, Math.min(1, ((px - ax) * bx + (py - ay) * by) / (bx * bx + by * by || 1)));
+      const away = Math.hypot(px - ax - t * bx, py - ay - t * by);
+      if (away < least) { least = away; best = e; }
+    }
+    return best;
+  }
+
+  const make = (tag, text = "", kind = "") => Object.assign(document.createElement(tag), { textContent: text, className: kind });
+  const counted = (n, one, many) => `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
+
+  /** A fact of an entity: focus or hover shows its edge, a click leads to its other end. */
+  function factOf(e, i) {
+    const item = make("li"), end = other(e, i), link = make("button", names[end], "entity");
+    link.type = "button";
+    const name = make("i", edges[3 * e + 2] === equivalent ? " ≈ " : ` ${relations[edges[3 * e + 2]]} `);
+    link.addEventListener("click", () => choose(end, true));
+    const show = (which) => { if (edge !== which) { edge = which; redraw(); } };
+    link.addEventListener("focus", () => show(e));
+    link.addEventListener("blur", () => show(-1));
+    item.addEventListener("pointerenter", () => show(e));
+    item.addEventListener("pointerleave", () => show(-1));
+    if (edges[3 * e] === i) item.append(name, link); else item.append(link, name, "·");
+    if (sources[e] >= 0) item.append(make("small", ` ${passages[sources[e]]}`));
+    return item;
+  }
+
+  function choose(i, centred) {
+    chosen = i; edge = -1;
     $("panel").hidden = i < 0;
     if (i >= 0) {
       $("name").textContent = names[i];
-      const shown = degree[i];
-      $("named").textContent = `named in ${documents[i].toLocaleString("en")} ${documents[i] === 1 ? "passage" : "passages"} · ${shown.toLocaleString("en")} ${shown === 1 ? "edge" : "edges"} here`;
-      const list = $("facts");
-      list.textContent = "";
-      let listed = 0;
-      around(i, (e) => {
-        if (listed++ >= 200) return;
-        const item = document.createElement("li"), end = other(e, i), link = document.createElement("a");
-        const from = edges[3 * e] === i, name = document.createElement("i");
-        name.textContent = edges[3 * e + 2] === equivalent ? " ≈ " : ` ${relations[edges[3 * e + 2]]} `;
-        link.textContent = names[end];
-        link.tabIndex = 0;
-        link.addEventListener("click", () => choose(end, true));
-        link.addEventListener("keydown", (event) => { if (event.key === "Enter") choose(end, true); });
-        if (from) item.append(name, link); else item.append(link, name, document.createTextNode("·"));
-        list.append(item);
-      });
-      if (degree[i] > 200) { const more = document.createElement("li"); more.textContent = `… ${degree[i] - 200} more`; list.append(more); }
-      if (centre) {
+      const more = documents[i] - named[i].length;
+      $("named").replaceChildren(`Named in ${counted(documents[i], "passage", "passages")}${named[i].length ? ":" : ""}`,
+        ...named[i].map((number) => make("b", passages[number])), more > 0 && named[i].length ? `and ${more.toLocaleString("en")} more` : "");
+      const own = [];
+      around(i, (e) => own.push(e));
+      $("count").textContent = `${counted(own.length, "edge", "edges")} drawn here`;
+      $("facts").replaceChildren(...own.slice(0, 200).map((e) => factOf(e, i)), ...(own.length > 200 ? [make("li", `… ${own.length - 200} more`)] : []));
+      $("panel").scrollTop = 0;
+      if (centred) {
         scale = Math.max(scale, Math.min(width, height) / 2500);
         left = width / 2 - at[2 * i] * scale;
         top = height / 2 - at[2 * i + 1] * scale;
@@ -176,7 +243,8 @@
       redraw();
     } else {
       const found = nearest(event.offsetX, event.offsetY);
-      if (found !== over) { over = found; canvas.style.cursor = found < 0 ? "" : "pointer"; redraw(); }
+      const line = found < 0 ? nearestEdge(event.offsetX, event.offsetY) : -1;
+      if (found !== over || line !== edge) { over = found; edge = line; canvas.style.cursor = found < 0 ? "" : "pointer"; redraw(); }
     }
   });
   canvas.addEventListener("pointerup", (event) => {
@@ -199,29 +267,76 @@
     else if (event.key === "Escape") choose(-1, false);
   });
   const folded = names.map((name) => name.toLowerCase());
-  $("find").addEventListener("input", () => {
-    const wanted = $("find").value.trim().toLowerCase();
-    const exact = wanted ? folded.indexOf(wanted) : -1;
-    const list = $("found");
-    list.textContent = "";
-    if (exact >= 0) { choose(exact, true); return; }
-    if (wanted.length < 2) return;
-    let listed = 0;
+
+  /** Entities for a text: those of that name, those that begin with it, those that hold it; each by their edges. */
+  function matching(text, most) {
+    const wanted = text.trim().toLowerCase(), ranks = [[], [], []];
+    if (!wanted) return [];
     for (const i of byDegree) {
-      if (!folded[i].includes(wanted)) continue;
-      const option = document.createElement("option");
-      option.value = names[i];
-      list.append(option);
-      if (++listed === 20) break;
+      const rank = folded[i] === wanted ? 0 : folded[i].startsWith(wanted) ? 1 : folded[i].includes(wanted) ? 2 : -1;
+      if (rank >= 0 && ranks[rank].length < most) ranks[rank].push(i);
     }
+    return ranks.flat().slice(0, most);
+  }
+
+  function choices() {
+    const found = matching($("find").value, 12);
+    $("found").hidden = !found.length;
+    $("found").replaceChildren(...found.map((i) => {
+      const item = make("li"), button = make("button", names[i]);
+      button.type = "button";
+      button.append(make("small", ` ${counted(degree[i], "edge", "edges")}`));
+      button.addEventListener("click", () => { $("found").hidden = true; choose(i, true); });
+      item.append(button);
+      return item;
+    }));
+    $("none").textContent = $("find").value.trim() && !found.length ? "No entity in this picture has that in its name." : "";
+    return found;
+  }
+  $("find").addEventListener("input", choices);
+  $("search").addEventListener("submit", (event) => {
+    event.preventDefault();
+    const found = choices();
+    if (found.length) { $("found").hidden = true; choose(found[0], true); }
   });
-  window.addEventListener("resize", () => { resize(); redraw(); });
+  $("search").addEventListener("keydown", (event) => {
+    const buttons = [...$("found").querySelectorAll("button")], here = buttons.indexOf(document.activeElement);
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (event.key === "Escape") { $("found").hidden = true; $("find").focus(); }
+    if (!step || !buttons.length) return;
+    event.preventDefault();
+    (buttons[here + step] ?? (step < 0 ? $("find") : buttons[0])).focus();
+  });
+
+  /** A colour is a group of well connected entities, and is called by the best connected of them. */
+  function writeLegend() {
+    const sizes = new Map(), first = new Map();
+    for (const i of byDegree) {
+      const g = Math.min(groups[i], hues.length);
+      sizes.set(g, (sizes.get(g) ?? 0) + 1);
+      if (!first.has(g)) first.set(g, names[i]);
+    }
+    const rows = [...sizes.keys()].sort((a, b) => a - b).map((g) => {
+      const item = make("li"), others = sizes.get(g) - 1;
+      const dot = make("i", "", "dot");
+      if (g < hues.length) dot.style.background = hues[g];
+      item.append(dot, g === hues.length ? `smaller groups (${sizes.get(g)})` : others ? `${short(first.get(g))} and ${others} more` : short(first.get(g)));
+      return item;
+    });
+    const marked = (kind, text) => { const item = make("li"); item.append(make("i", "", kind), text); return item; };
+    if (middle.length) rows.unshift(marked("ring", names[middle[0]]));
+    for (let e = 2; e < edges.length; e += 3) if (edges[e] === equivalent) { rows.push(marked("same", "two names of one thing")); break; }
+    $("legend").replaceChildren(...rows);
+  }
+  window.addEventListener("resize", () => { const narrow = width; resize(); if (width !== narrow) fit(); else redraw(); });
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { readColours(); redraw(); });
 
   $("title").textContent = data.title;
   const part = count < whole[0] ? ` of ${whole[0].toLocaleString("en")}` : "", some = facts < whole[1] ? ` of ${whole[1].toLocaleString("en")}` : "";
   $("stats").textContent = `${count.toLocaleString("en")}${part} entities · ${facts.toLocaleString("en")}${some} edges`;
   readColours();
+  writeLegend();
+  $("key").open = window.innerWidth > 700;
   resize();
   fit();
   document.documentElement.dataset.drawn = String(Math.round(performance.now()));

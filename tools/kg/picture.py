@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,6 +17,7 @@ from ras_agent.page import filled, json_for_html, page_file, policy
 from ras_agent.tools.kg.index import KGIndex
 
 _INSIDE, _ACROSS, _WIDER = 4.0, 0.25, 1.5
+_NAMED = 6  # passages that the panel of an entity names
 
 
 def most_connected(graph: KGIndex, limit: int) -> Ints:
@@ -38,8 +39,19 @@ def nearby(graph: KGIndex, start: Sequence[int], limit: int) -> Ints:
     return np.array(sorted(found), dtype=np.int64)
 
 
-def graph_page(graph: KGIndex, entities: Ints, title: str = "Knowledge graph", seed: int = 1) -> str:
-    """Return the page of `entities` and the edges among them. Raises MissingExtra without igraph, for layouts."""
+def graph_page(
+    graph: KGIndex,
+    entities: Ints,
+    title: str = "Knowledge graph",
+    seed: int = 1,
+    *,
+    around: Sequence[int] = (),
+    name_of: Callable[[str], str] = str,
+) -> str:
+    """Return the page of `entities` and the edges among them. Raises MissingExtra without igraph, for layouts.
+
+    around: entities that are marked and in the middle. name_of: what a passage is called, by its id.
+    """
     place = np.full(len(graph.entities), -1, dtype=np.int64)
     place[entities] = np.arange(len(entities))
     inside = (place[graph.edges[:, 0]] >= 0) & (place[graph.edges[:, 2]] >= 0)
@@ -49,11 +61,19 @@ def graph_page(graph: KGIndex, entities: Ints, title: str = "Knowledge graph", s
     used, relation = np.unique(edges[:, 1], return_inverse=True)
     with _seeded(seed):
         groups = _groups(ends, len(entities))
-        places = _layout(ends, groups)
+        places = _layout(ends, groups, [int(place[entity]) for entity in around if place[entity] >= 0])
+    named = [graph.mentions.row(entity)[:_NAMED].tolist() for entity in entities.tolist()]
+    sources = [_first_source(graph, number) for number in numbers.tolist()]
+    told = sorted({*(number for row in named for number in row), *(number for number in sources if number >= 0)})
+    at = {number: index for index, number in enumerate(told)}
     data: dict[str, Any] = {
         "title": title,
         "names": [graph.entities[entity] for entity in entities.tolist()],
         "documents": graph.document_frequency[entities].tolist(),
+        "passages": [name_of(graph.documents[number]) for number in told],
+        "named": [[at[number] for number in row] for row in named],
+        "sources": [at.get(number, -1) for number in sources],
+        "around": [int(place[entity]) for entity in around if place[entity] >= 0],
         "at": places,
         "relations": [graph.relations[number] for number in used.tolist()],
         "edges": np.column_stack([ends, relation.reshape(-1)]).ravel().tolist(),
@@ -66,6 +86,12 @@ def graph_page(graph: KGIndex, entities: Ints, title: str = "Knowledge graph", s
     return filled(page_file("graph.html"), {**slots, "TITLE": html.escape(title), "DATA": json_for_html(data)})
 
 
+def _first_source(graph: KGIndex, edge: int) -> int:
+    """Return the number of the first passage that an edge was read in, -1 for one that was read in none."""
+    start, end = graph.arrays.source_starts[edge : edge + 2].tolist()
+    return int(graph.arrays.sources[start].tolist()[0]) if end > start else -1
+
+
 def _groups(ends: Ints, count: int) -> list[int]:
     """Return each node's group of well connected nodes, the largest group first (Blondel et al., 2008)."""
     igraph = _igraph()
@@ -74,8 +100,11 @@ def _groups(ends: Ints, count: int) -> list[int]:
     return [order[group] for group in found]
 
 
-def _layout(ends: Ints, groups: Sequence[int]) -> list[int]:
-    """Return x, y of the nodes one after the other, from 0 to 10,000; wider than high, as screens are."""
+def _layout(ends: Ints, groups: Sequence[int], middle: Sequence[int] = ()) -> list[int]:
+    """Return x, y of the nodes one after the other, from 0 to 10,000; wider than high, as screens are.
+
+    With a `middle`, its nodes are there, and the others on rings around them.
+    """
     if not groups:
         return []
     igraph = _igraph()
@@ -84,9 +113,13 @@ def _layout(ends: Ints, groups: Sequence[int]) -> list[int]:
     # edges inside a group pull harder, or a graph of thousands is one ball
     group = np.array(groups)
     pull = np.where(group[pairs[:, 0]] == group[pairs[:, 1]], _INSIDE, _ACROSS)
-    places = np.array(drawn.layout_fruchterman_reingold(weights=pull.tolist(), niter=500, grid="grid").coords)
+    if middle:
+        # rings: an edge away, two edges away, ...
+        places = np.array(drawn.layout_reingold_tilford_circular(mode="all", root=list(middle)).coords)
+    else:
+        places = np.array(drawn.layout_fruchterman_reingold(weights=pull.tolist(), niter=500, grid="grid").coords)
     # lone nodes drift far away; moved to a rim around the others, they leave these room
-    centred = places - np.median(places, axis=0)
+    centred = places - (places[middle[0]] if middle else np.median(places, axis=0))
     distance = np.hypot(*centred.T)
     reach = np.quantile(distance, 0.95) or 1.0
     beyond = np.maximum(distance - reach, 0) / reach

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,12 +16,13 @@ from ras_agent.errors import SettingsError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from ras_agent.records import Passage
     from ras_agent.tools.kg.build import KGReport
     from ras_agent.tools.kg.index import KGIndex
     from ras_agent.tools.kg.writer import KGProgress
 
 _SAME, _READY = "What counts as the same", "Ready facts"
-_NODES = 5000
+_NODES, _AROUND = 300, 100
 
 
 def _cosine(value: float | None) -> float | None:
@@ -182,7 +183,10 @@ def export(
     around: Annotated[
         list[str] | None, typer.Option(help="html: draw the neighbourhood of this entity. May be repeated.")
     ] = None,
-    nodes: Annotated[int | None, typer.Option(min=1, help=f"html: most entities drawn ({_NODES}).")] = None,
+    nodes: Annotated[
+        int | None,
+        typer.Option(min=1, help=f"html: most entities drawn; if not set, {_NODES}, or {_AROUND} around an entity."),
+    ] = None,
 ) -> None:
     """Write the graph for other programs, or as a picture."""
     from ras_agent.tools.index.store import PassageIndex
@@ -195,7 +199,7 @@ def export(
         ".nt": formats.write_nt,
         ".tsv": formats.write_tsv,
         ".jsonl": formats.write_jsonl,
-        ".html": lambda graph, path: _draw(graph, path, around or (), nodes or _NODES),
+        ".html": lambda graph, path: _draw(graph, path, around or (), nodes, PassageIndex.open(index).get),
         "": lambda graph, path: write_gfm_files(graph, path, PassageIndex.open(index).get),
     }
     # a folder's name may have a dot
@@ -228,8 +232,16 @@ def _writable(out: Path, *, folder: bool) -> Path:
     return out
 
 
-def _draw(graph: KGIndex, path: Path, around: list[str] | tuple[str, ...], nodes: int) -> None:
+def _draw(
+    graph: KGIndex, path: Path, around: Sequence[str], nodes: int | None, passage: Callable[[str], Passage | None]
+) -> None:
     from ras_agent.tools.kg.picture import graph_page, most_connected, nearby
+
+    def name_of(passage_id: str) -> str:
+        found = passage(passage_id)
+        if found is None or not found.title:  # the index may have lost it since the graph was built
+            return passage_id
+        return found.title if found.page is None else f"{found.title}, page {found.page}"
 
     start = []
     for name in around:
@@ -237,9 +249,9 @@ def _draw(graph: KGIndex, path: Path, around: list[str] | tuple[str, ...], nodes
         if number is None:
             raise SettingsError(f"the graph has no entity {name!r}")
         start.append(number)
-    entities = nearby(graph, start, nodes) if start else most_connected(graph, nodes)
+    entities = nearby(graph, start, nodes or _AROUND) if start else most_connected(graph, nodes or _NODES)
     title = f"Around {', '.join(around)}" if around else "Knowledge graph"
-    path.write_text(graph_page(graph, entities, title), "utf-8")
+    path.write_text(graph_page(graph, entities, title, around=start, name_of=name_of), "utf-8")
 
 
 def _print_report(console: Console, index: Path, report: KGReport) -> None:

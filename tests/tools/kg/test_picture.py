@@ -43,14 +43,65 @@ def test_the_page_shows_an_entity_s_facts_and_runs_nothing_of_its_names(browser:
     browser.open(path.as_uri())
     assert browser.ask("document.getElementById('stats').textContent") == "8 entities · 7 edges"
     assert browser.ask("document.getElementById('title').textContent") == ATTACK
-    browser.ask(
-        "(() => { const f = document.getElementById('find'); f.value = 'Hub'; f.dispatchEvent(new Event('input')); })()"
-    )
+    find(browser, "Hub")
     assert browser.ask("document.getElementById('name').textContent") == "hub"
     facts = browser.ask("document.getElementById('facts').textContent")
     assert "joins spoke c" in facts
     assert f"says {ATTACK}" in facts
     assert browser.ask("window.hacked") is None
+
+
+def find(browser: Any, text: str) -> None:
+    browser.ask(f"document.getElementById('find').value = {text!r}")
+    browser.ask("document.getElementById('search').requestSubmit()")
+
+
+def shown(browser: Any, name: str) -> str:
+    return " ".join(browser.ask(f"document.getElementById({name!r}).innerText").split())
+
+
+def test_an_entity_is_found_by_the_beginning_of_its_name_and_its_passages_are_named(
+    browser: Any, tmp_path: Path
+) -> None:
+    graph = star()
+    path = tmp_path / "graph.html"
+    path.write_text(graph_page(graph, most_connected(graph, 100), name_of=lambda name: f"Passage {name}"), "utf-8")
+    browser.open(path.as_uri())
+    browser.ask(
+        "(() => { const f = document.getElementById('find'); f.value = 'SPO'; f.dispatchEvent(new Event('input')) })()"
+    )
+    assert shown(browser, "found").startswith("spoke a 2 edges spoke b 1 edge")
+    find(browser, "SPO")
+    assert shown(browser, "name") == "spoke a"
+    assert shown(browser, "named") == "Named in 1 passage: Passage p"
+    assert shown(browser, "facts") == "hub joins · Passage p leads to end Passage p"
+    find(browser, "nobody")
+    assert shown(browser, "none") == "No entity in this picture has that in its name."
+    assert "hub and 4 more" in shown(browser, "key")
+
+
+@pytest.mark.parametrize(("wide", "high"), [(1440, 900), (390, 844)])
+def test_the_entity_that_a_picture_is_around_is_in_the_middle_and_marked(
+    browser: Any, tmp_path: Path, wide: int, high: int
+) -> None:
+    graph = star()
+    end = graph.entity_id("end") or 0
+    path = tmp_path / "graph.html"
+    path.write_text(graph_page(graph, nearby(graph, [end], 100), around=[end]), "utf-8")
+    browser.send("Emulation.setDeviceMetricsOverride", width=wide, height=high, deviceScaleFactor=1, mobile=wide < 600)
+    try:
+        browser.open(path.as_uri())
+        row = (
+            "(() => { const c = document.getElementById('graph'); return [...c.getContext('2d').getImageData("
+            "Math.round(c.width / 2), Math.round(c.height / 2), 60, 1).data].filter((_, at) => at % 4 === 0) })()"
+        )
+        reds = browser.ask(row)  # from the middle to the right
+        assert reds[0] == 217  # of the second group's colour
+        assert min(reds) < 30  # the ring around it
+        assert browser.ask("document.documentElement.scrollWidth") == wide
+        assert "end" in browser.ask("document.getElementById('legend').textContent")
+    finally:
+        browser.send("Emulation.clearDeviceMetricsOverride")
 
 
 def test_a_title_that_is_no_whole_text_is_shown_as_far_as_it_is() -> None:

@@ -10,12 +10,15 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.runnables import RunnableConfig, ensure_config
+from langchain_core.tools import BaseTool
 from langgraph.graph.state import CompiledStateGraph
+from pydantic import BaseModel
 
 from ras_agent.budget import Limits
 from ras_agent.errors import UnknownName
 from ras_agent.graphs.conversation import with_question
 from ras_agent.graphs.state import Inputs, Outputs, State
+from ras_agent.graphs.tool import as_tool
 
 
 class Agent(CompiledStateGraph[State, Limits, Inputs, Outputs]):
@@ -37,6 +40,22 @@ class Agent(CompiledStateGraph[State, Limits, Inputs, Outputs]):
 
         def astream(self, input, config=None, **kwargs):
             return super().astream(self._checked(input, config), config, **kwargs)
+
+    def as_tool(
+        self,
+        args_schema: type[BaseModel] | None = None,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        arg_types: dict[str, type] | None = None,
+    ) -> BaseTool:
+        """Return the agent as a tool for another one: `question` in, answer and sources out, as text.
+
+        See ras_agent.graphs.tool. Raises TypeError for other arguments, which LangChain's own method would take.
+        """
+        if args_schema is not None or arg_types is not None:
+            raise TypeError("an agent's tool has the one argument `question`: give name and description alone")
+        return as_tool(self, name, description)
 
     def _checked(self, given: Any, config: RunnableConfig | None) -> Any:
         """Return the input with the question that it asks.

@@ -259,6 +259,33 @@ class TestSettings:
         )
 
 
+class TestConversation:
+    def test_a_thread_goes_on_where_it_ended(self, cli: Cli, tmp_path: Path) -> None:
+        kept = ("--sample", "--thread", "bell", "--checkpoint", f"sqlite:{tmp_path / 'kept.sqlite'}")
+        cli("ask", "Where was Alexander Graham Bell born?", *kept)
+        result = cli("ask", "And which river flows through that city?", *kept)
+        assert result.stdout.splitlines()[1] == "asks   Which river flows through Edinburgh?"
+        assert "answer Water of Leith [1]" in result.stdout
+        told = json.loads(cli("ask", "Where does it rise?", *kept, "--json").stdout)
+        assert (told["question"], told["asked"]) == ("Where does Water of Leith rise?", "Where does it rise?")
+
+    def test_another_thread_knows_nothing_of_it(self, cli: Cli, tmp_path: Path) -> None:
+        kept = ("--sample", "--checkpoint", f"sqlite:{tmp_path / 'kept.sqlite'}")
+        cli("ask", "Where was Alexander Graham Bell born?", *kept, "--thread", "one")
+        assert "asks " not in cli("ask", "When did he die?", *kept, "--thread", "two").stdout
+
+    @pytest.mark.parametrize("flags", [["--thread", "bell"], ["--checkpoint", "sqlite:kept.sqlite"]])
+    def test_a_thread_and_its_place_belong_together(self, cli: Cli, flags: list[str]) -> None:
+        result = cli("ask", QUESTION, "--sample", *flags)
+        assert (result.exit_code, "--thread" in result.stderr) == (2, True)
+
+    def test_a_saved_follow_up_is_shown_as_it_was(self, cli: Cli, tmp_path: Path) -> None:
+        kept = ("--sample", "--thread", "bell", "--checkpoint", f"sqlite:{tmp_path / 'kept.sqlite'}")
+        cli("ask", "Where was Alexander Graham Bell born?", *kept)
+        cli("ask", "When did he die?", *kept, "--save", str(tmp_path / "run.json"))
+        assert "asks   When did Alexander Graham Bell die?" in cli("show", str(tmp_path / "run.json")).stdout
+
+
 class TestErrors:
     def test_no_index_is_wrong_usage(self, cli: Cli) -> None:
         result = cli("ask", QUESTION)

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from ras_agent.trace import Trace
 
 _OUTPUT = "Output"
-_THREAD: RunnableConfig = {"configurable": {"thread_id": "ask"}}
 
 
 def ask(
@@ -40,6 +39,16 @@ def ask(
     ] = False,
     settings: AnswerSettings,
     given: GivenFlags,
+    thread: Annotated[
+        str,
+        typer.Option(help="Go on with the conversation of this name, kept in --checkpoint.", rich_help_panel="Agent"),
+    ] = "",
+    checkpoint: Annotated[
+        str,
+        typer.Option(
+            help="For --thread: sqlite:FILE or postgres:CONNECTION.", rich_help_panel="Agent", show_default=False
+        ),
+    ] = "",
     save: Annotated[
         list[Path] | None,
         typer.Option(help="Save the run as .html, .json, .graphml or .mmd. May be repeated.", rich_help_panel=_OUTPUT),
@@ -82,10 +91,16 @@ def ask(
     targets = [_checked_target(path) for path in save or ()]
     if settings.review:
         needs_a_person()
+    store = checkpoint or settings.checkpoint
+    if thread and store.partition(":")[0] == "memory":
+        raise typer.BadParameter("--thread needs a place that outlives the command: --checkpoint sqlite:FILE")
+    if checkpoint and not thread:
+        raise typer.BadParameter("--checkpoint keeps a conversation: name it, --thread NAME")
 
     console = screen(stderr=as_json, quiet=quiet)
     # hits are explained only where somebody can read it: in a saved or printed trace
-    trace = _run(question, settings, sample, console, verbose, reasons if targets or as_json else 0)
+    kept = (thread, store) if thread else None
+    trace = _run(question, settings, sample, console, verbose, reasons if targets or as_json else 0, kept)
     # the answer first: a full disk must not lose it
     if as_json:
         typer.echo(inert_json(trace.to_json()))
@@ -97,9 +112,18 @@ def ask(
         raise typer.Exit(UNANSWERED if trace.outcome == "failed" else INCOMPLETE)
 
 
-def _run(question: str, settings: Settings, sample: bool, console: Console, verbose: bool, reasons: int) -> Trace:
-    """Ask the question, draw each event, and return the trace."""
+def _run(
+    question: str,
+    settings: Settings,
+    sample: bool,
+    console: Console,
+    verbose: bool,
+    reasons: int,
+    kept: tuple[str, str] | None,
+) -> Trace:
+    """Ask the question, draw each event, and return the trace. kept: the name of its conversation, and where it is."""
     import asyncio
+    from contextlib import AsyncExitStack
 
     from ras_agent.app.cli.draw import Drawing
 
@@ -107,6 +131,7 @@ def _run(question: str, settings: Settings, sample: bool, console: Console, verb
         doing("loading")
         from langgraph.types import Command
 
+        from ras_agent.checkpoints import aopen_checkpointer
         from ras_agent.graphs.from_settings import agent_of, role_specs, roles_of
         from ras_agent.review import Review
         from ras_agent.tools.retrieve.ranker import explained
@@ -117,21 +142,27 @@ def _run(question: str, settings: Settings, sample: bool, console: Console, verb
         roles = roles_of(settings.graph, settings, _corpus(settings, sample))
         if reasons:
             roles = replace(roles, retriever=explained(roles.retriever, reasons))
-        agent = agent_of(roles, _kept_here() if roles.review else None)
         if note := _offline_note(specs):
             console.print(note, style="yellow")
         drawing = Drawing(console, verbose=verbose, doing=doing)
         doing("planning")
         try:
             with asyncio.Runner() as runner:
-                out = runner.run(_drawn(agent, {"question": question}, drawing))
-                while waiting := out.get("__interrupt__"):
-                    # between two legs of the run, so that Ctrl-C ends the wait too
-                    doing("")
-                    drawing.end()
-                    review = Review.from_dict(waiting[0].value)
-                    decision = decided(review, screen(stderr=console.stderr or console.quiet))
-                    out = runner.run(_drawn(agent, Command(resume=decision), drawing))
+                opened, checkpointer = AsyncExitStack(), _kept_here() if roles.review else None
+                if kept:
+                    checkpointer = runner.run(opened.enter_async_context(aopen_checkpointer(kept[1])))
+                agent, thread = agent_of(roles, checkpointer), kept[0] if kept else "ask"
+                try:
+                    out = runner.run(_drawn(agent, {"question": question}, thread, drawing))
+                    while waiting := out.get("__interrupt__"):
+                        # between two legs of the run, so that Ctrl-C ends the wait too
+                        doing("")
+                        drawing.end()
+                        review = Review.from_dict(waiting[0].value)
+                        decision = decided(review, screen(stderr=console.stderr or console.quiet))
+                        out = runner.run(_drawn(agent, Command(resume=decision), thread, drawing))
+                finally:
+                    runner.run(opened.aclose())
         finally:
             drawing.end()
     named = {role: role_name(spec) for role, spec in specs.items()}
@@ -145,7 +176,7 @@ def _kept_here() -> BaseCheckpointSaver[Any]:
     return InMemorySaver()
 
 
-async def _drawn(agent: Agent, given: Any, drawing: Drawing) -> dict[str, Any]:
+async def _drawn(agent: Agent, given: Any, thread: str, drawing: Drawing) -> dict[str, Any]:
     """Run the agent and return its last state. Asynchronous, so that Ctrl-C cancels the model call under way.
 
     given: the inputs, or a decision that a run waits for.
@@ -153,7 +184,8 @@ async def _drawn(agent: Agent, given: Any, drawing: Drawing) -> dict[str, Any]:
     from ras_agent.calling import raise_if_cancelled
 
     out: dict[str, Any] = {}
-    stream: AsyncIterator[Any] = agent.astream(given, _THREAD, stream_mode=["custom", "values"])
+    config: RunnableConfig = {"configurable": {"thread_id": thread}}
+    stream: AsyncIterator[Any] = agent.astream(given, config, stream_mode=["custom", "values"])
     async for kind, payload in stream:
         if kind == "custom":
             drawing.draw(payload)

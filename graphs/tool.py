@@ -1,0 +1,66 @@
+"""An agent as a tool of another one: one question in, the answer with its sources out, as text."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from langchain_core.tools import StructuredTool
+from langgraph.graph.state import CompiledStateGraph
+
+from ras_agent.records import JSON
+
+_NAME = "ask_documents"
+_DESCRIPTION = "Answers a question from the documents and names its sources, or says that they hold no answer."
+_QUESTION = "One question in plain words that can be understood without the conversation."
+
+
+def as_tool(
+    agent: CompiledStateGraph[Any, Any, Any, Any], name: str | None = None, description: str | None = None
+) -> StructuredTool:
+    """Return the agent as a tool with the one argument `question`. Its text is what `answer_and_sources` makes.
+
+    The agent's whole output, without the messages, is the artifact of the ToolMessage. Each question is a run of its
+    own; inside a graph with a checkpointer it is resumed with that graph.
+    """
+    # a checkpointer of the agent's own wants a thread for each question
+    once = agent.copy({"checkpointer": None})
+
+    def ask(question: Annotated[str, _QUESTION]) -> tuple[str, JSON]:
+        return _told(once.invoke({"question": question}))
+
+    async def aask(question: Annotated[str, _QUESTION]) -> tuple[str, JSON]:
+        return _told(await once.ainvoke({"question": question}))
+
+    return StructuredTool.from_function(
+        ask,
+        aask,
+        name=name or _NAME,
+        description=description or _DESCRIPTION,
+        response_format="content_and_artifact",
+    )
+
+
+def _told(out: Any) -> tuple[str, JSON]:
+    return answer_and_sources(out), {key: value for key, value in out.items() if key != "messages"}
+
+
+def answer_and_sources(out: Any) -> str:
+    """Return an output's answer, and below it each citation: its number, title, file, page and quote.
+
+    >>> cited = {"number": 1, "title": "Leith", "file": "rivers.pdf", "page": 3, "quote": "It is long."}
+    >>> print(answer_and_sources({"answer": "Water of Leith [1]", "citations": [cited]}))
+    Water of Leith [1]
+    <BLANKLINE>
+    Sources:
+    [1] Leith (rivers.pdf, page 3): "It is long."
+    """
+    lines = [_source(citation) for citation in out["citations"]]
+    return "\n".join([out["answer"], "", "Sources:", *lines]) if lines else str(out["answer"])
+
+
+def _source(citation: JSON) -> str:
+    title = citation.get("title") or citation.get("passage_id", "")
+    page = f", page {citation['page']}" if citation.get("page") else ""
+    file = f" ({citation['file']}{page})" if citation.get("file") else ""
+    quote = " ".join(citation.get("quote", "").split())
+    return f"[{citation['number']}] {title}{file}" + (f': "{quote}"' if quote else "")

@@ -1,0 +1,87 @@
+"""The agent as a tool of another one: one question in, the answer with its sources out."""
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage, ToolMessage
+from langgraph.checkpoint.memory import InMemorySaver
+
+from ras_agent import create_ras_agent
+from ras_agent.records import Passage
+
+PASSAGES = [
+    Passage("bell", "Alexander Graham Bell patented the telephone.", "Bell", metadata={"file": "bell.pdf", "page": 2}),
+    Passage("leith", "The Water of Leith is the main river of Edinburgh.", "Water of Leith"),
+]
+ANSWER = 'Alexander Graham Bell\n\nSources:\n[1] Bell (bell.pdf, page 2): "Alexander Graham Bell patented the telephone."'
+
+
+class Caller(GenericFakeChatModel):
+    """A chat model that calls tools as its script has it."""
+
+    def bind_tools(self, tools, **kwargs):
+        return self
+
+
+@pytest.fixture(scope="module")
+def agent():
+    return create_ras_agent(index=PASSAGES)
+
+
+def calls(*questions):
+    asked = [{"name": "ask_documents", "args": {"question": q}, "id": str(n)} for n, q in enumerate(questions)]
+    return AIMessage("", tool_calls=asked)
+
+
+def test_the_tool_has_one_argument(agent):
+    tool = agent.as_tool()
+    assert (tool.name, list(tool.args)) == ("ask_documents", ["question"])
+    schema = tool.tool_call_schema.model_json_schema()
+    assert (list(schema["properties"]), schema["required"]) == (["question"], ["question"])
+    assert schema["properties"]["question"]["description"].startswith("One question in plain words")
+
+
+def test_name_and_description_are_the_callers(agent):
+    tool = agent.as_tool(name="ask_wiki", description="Knows the wiki.")
+    assert (tool.name, tool.description) == ("ask_wiki", "Knows the wiki.")
+
+
+def test_other_arguments_are_refused(agent):
+    with pytest.raises(TypeError, match="one argument `question`"):
+        agent.as_tool(arg_types={"question": str})
+
+
+def test_its_text_is_the_answer_with_its_sources(agent):
+    assert agent.as_tool().invoke({"question": "Who patented the telephone?"}) == ANSWER
+
+
+def test_the_whole_output_is_the_artifact(agent):
+    call = {"type": "tool_call", "id": "1", "name": "ask_documents", "args": {"question": "Who patented it?"}}
+    message = agent.as_tool().invoke(call)
+    assert isinstance(message, ToolMessage)
+    assert (message.artifact["question"], "messages" in message.artifact) == ("Who patented it?", False)
+
+
+def test_a_question_without_an_answer_says_so(agent):
+    assert agent.as_tool().invoke({"question": "Zyx qwv?"}) == "No answer: no passage was found for the question."
+
+
+async def test_it_works_asynchronously(agent):
+    assert await agent.as_tool().ainvoke({"question": "Who patented the telephone?"}) == ANSWER
+
+
+def test_an_agent_with_a_checkpointer_needs_no_thread_as_a_tool():
+    tool = create_ras_agent(index=PASSAGES, checkpointer=InMemorySaver()).as_tool()
+    assert tool.invoke({"question": "Who patented the telephone?"}) == ANSWER
+
+
+@pytest.mark.parametrize("checkpointer", [None, InMemorySaver()])
+def test_an_agent_of_langchain_asks_it_also_twice_at_once(agent, checkpointer):
+    questions = ("Who patented the telephone?", "Which river is the main river of Edinburgh?")
+    model = Caller(messages=iter([calls(*questions), AIMessage("Bell, and the Water of Leith.")]))
+    asker = create_agent(model, [agent.as_tool()], checkpointer=checkpointer)
+    out = asker.invoke({"messages": [("user", "Tell me both.")]}, {"configurable": {"thread_id": "1"}})
+    told = [message.text for message in out["messages"] if message.type == "tool"]
+    assert told[0] == ANSWER
+    assert told[1].startswith("Water of Leith\n\nSources:\n[1] Water of Leith: ")
+    assert out["messages"][-1].text == "Bell, and the Water of Leith."

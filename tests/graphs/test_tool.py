@@ -13,7 +13,9 @@ PASSAGES = [
     Passage("bell", "Alexander Graham Bell patented the telephone.", "Bell", metadata={"file": "bell.pdf", "page": 2}),
     Passage("leith", "The Water of Leith is the main river of Edinburgh.", "Water of Leith"),
 ]
-ANSWER = 'Alexander Graham Bell\n\nSources:\n[1] Bell (bell.pdf, page 2): "Alexander Graham Bell patented the telephone."'
+ANSWER = (
+    'Alexander Graham Bell\n\nSources:\n[1] Bell (bell.pdf, page 2): "Alexander Graham Bell patented the telephone."'
+)
 
 
 class Caller(GenericFakeChatModel):

@@ -4,12 +4,15 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
+from ras_agent.address import Address
 from ras_agent.protocols import Retriever
 from ras_agent.records import Passage, Triple
 from ras_agent.testing import RETRIEVER_CHECKS, Check
+from ras_agent.tools.index.postgres import PostgresIndex
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import FOLDER, KGIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts
@@ -48,6 +51,8 @@ def _words_of(passage: Passage) -> PassageFacts:
         "graph",
         "bm25-through-langchain",
         "langchain-vector-store",
+        "bm25-postgres",
+        "hybrid-postgres",
     ]
 )
 def build(
@@ -104,7 +109,15 @@ def build(
         )
         return LangChainRetriever(store.as_retriever())
 
+    def in_postgres(passages: Sequence[Passage], name: str) -> Retriever:
+        address = Address(request.getfixturevalue("pgvector"), f"conformance_{uuid4().hex}")
+        index = PostgresIndex.create(address, hash_embedder if name != "bm25" else None)
+        index.add(passages)
+        return index.retriever(name)
+
     builds: dict[str, Build] = {
+        "bm25-postgres": lambda passages: in_postgres(passages, "bm25"),
+        "hybrid-postgres": lambda passages: in_postgres(passages, "hybrid"),
         "bm25": BM25Retriever.from_passages,
         "dense": lambda passages: PassageIndex.in_memory(passages, hash_embedder).retriever("dense"),
         "dense-minilm": lambda passages: PassageIndex.in_memory(passages, "minilm").retriever("dense"),

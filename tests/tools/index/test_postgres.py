@@ -12,11 +12,13 @@ import pytest
 from ras_agent.address import Address
 from ras_agent.app.sample import sample_passages
 from ras_agent.errors import IndexExists, IndexMismatch, IndexNotFound, IngestError, SettingsError, StoreError
+from ras_agent.filters import Filter
 from ras_agent.records import Passage
 from ras_agent.tools.index.ingest import ingest
 from ras_agent.tools.index.merge import Changes
 from ras_agent.tools.index.postgres import PostgresIndex
 from ras_agent.tools.index.store import PassageIndex
+from tests.conftest import HashEmbedder
 
 _numbers = count()
 
@@ -137,7 +139,7 @@ def test_writers_wait_for_each_other_and_lose_nothing(index: PostgresIndex, hash
 
 
 def test_many_vectors_are_searched_by_a_graph(index: PostgresIndex, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ras_agent.tools.index.postgres.index.EXACT_UP_TO", 50)
+    monkeypatch.setattr("ras_agent.tools.index.postgres.about.EXACT_UP_TO", 50)
     passages = [Passage(str(number), f"passage about subject {number}") for number in range(200)]
     with index.batch():
         index.add(passages[:150])
@@ -173,6 +175,94 @@ def test_tables_of_somebody_else_are_left_alone(address: Address) -> None:
 def test_what_reads_files_says_so(index: PostgresIndex, name: str) -> None:
     with pytest.raises(IndexMismatch, match="needs an index in files: `ras-agent index FILES --out FOLDER`"):
         index.retriever(name)
+
+
+# ---- filters
+
+_VALUES = [
+    {"team": "x"},
+    {"team": ["x", "y"]},
+    {"team": [["x"]]},
+    {"team": {"x": 1}},
+    {"team": None},
+    {},
+    {"year": 2019},
+    {"year": "2019"},
+    {"year": 2019.0},
+    {"year": 2019.5},
+    {"done": True},
+    {"done": 1},
+    {"done": "true"},
+    {"it's": "50% \\ \" ' $1"},
+    {"": "x"},
+]
+
+
+@pytest.mark.parametrize(
+    "filter",
+    [
+        {"team": "x"},
+        {"team": ["y", "z"]},
+        {"year": 2019},
+        {"year": "2019.0"},
+        {"year": 2019.5},
+        {"done": True},
+        {"done": 1},
+        {"team": "x", "id": "1*"},
+        {"id": ["0", "3*", "%", "_*"]},
+        {"document_id": "folder/*"},
+        {"document_id": "folder/1"},
+        {"title": "Title 2"},
+        {"title": "Title*"},
+        {"it's": "50% \\ \" ' $1"},
+        {"nothing": "x' OR true --"},
+        {"x' OR true --": "x"},
+        {"team": "x\x00"},
+    ],
+    ids=str,
+)
+def test_a_filter_admits_what_it_admits_elsewhere(filtered: PostgresIndex, filter: dict[str, Any]) -> None:
+    chosen = Filter.of(filter)
+    for name in ("bm25", "dense"):
+        found = filtered.retriever(name).retrieve("river", 100, filter=chosen)  # type: ignore[call-arg]
+        expected = [passage.id for passage in _filtered_passages() if chosen.matches(passage)]
+        assert sorted(hit.passage.id for hit in found) == sorted(expected)
+
+
+def _filtered_passages() -> list[Passage]:
+    return [
+        Passage(str(number), f"river {number}", f"Title {number}", f"folder/{number}" if number % 2 else "", metadata)
+        for number, metadata in enumerate(_VALUES)
+    ]
+
+
+@pytest.fixture(scope="module")
+def filtered(pgvector: str) -> Iterator[PostgresIndex]:
+    """An index whose passages have all sorts of metadata."""
+    made = PostgresIndex.create(Address(pgvector, f"test_{next(_numbers)}"), HashEmbedder())
+    made.add(_filtered_passages())
+    yield made
+    made.close()
+
+
+def test_a_filter_that_admits_few_finds_the_nearest_of_them_beside_a_graph(
+    index: PostgresIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ras_agent.tools.index.postgres.about.EXACT_UP_TO", 10)
+    passages = [Passage(str(n), f"subject number {n}", metadata={"part": n % 100}) for n in range(600)]
+    with index.batch():
+        index.add(passages)
+    dense: Any = index.retriever("dense")
+    exact: Any = PassageIndex.in_memory(passages, index.embedder).within({"part": 7}).retriever("dense")
+    # six passages are fewer than are compared one by one, 40 more, as the graph searches them
+    for found, wanted in (
+        (dense.retrieve("subject number 7", 6, filter={"part": 7}), exact.retrieve("subject number 7", 6)),
+        (dense.retrieve("subject number 7", 3, filter={"part": 7}), exact.retrieve("subject number 7", 3)),
+    ):
+        assert [hit.passage.id for hit in found] == [hit.passage.id for hit in wanted]
+    many = dense.retrieve("subject number 7", 50, filter={"part": list(range(20))})
+    assert len(many) == 50
+    assert all(hit.passage.metadata["part"] < 20 for hit in many)
 
 
 # ---- from files

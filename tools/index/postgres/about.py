@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 VERSION = 1
+EXACT_UP_TO = 10_000
+"""So many vectors are compared one by one; of more, a search graph is made."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NoReturn
 from weakref import finalize
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 _MOST_CONNECTIONS = 8
 _SECONDS = 10
 """How long a connection may take."""
+_IDLE_SECONDS = 60
+"""How long a connection waits for its next use before it is closed."""
 
 
 class Database:
@@ -83,8 +86,9 @@ class Database:
                 self._pool = ConnectionPool(
                     self.address.url,
                     kwargs={"autocommit": True, "connect_timeout": _SECONDS},
-                    configure=self._look_into_schema,
-                    min_size=1,
+                    configure=partial(_look_into, self.schema),
+                    min_size=0,
+                    max_idle=_IDLE_SECONDS,
                     max_size=_MOST_CONNECTIONS,
                     open=True,
                 )
@@ -97,14 +101,16 @@ class Database:
         connection: Connection[Any] = Connection.connect(
             self.address.url, autocommit=autocommit, connect_timeout=_SECONDS
         )
-        self._look_into_schema(connection)
+        _look_into(self.schema, connection)
         return connection
 
-    def _look_into_schema(self, connection: Connection[Any]) -> None:
-        # pgvector may be in any schema; these are where servers and their hosts put it
-        connection.execute("SELECT set_config('search_path', %s, false)", (f'"{self.schema}", public, extensions',))
-        if not connection.autocommit:
-            connection.commit()
+
+def _look_into(schema: str, connection: Connection[Any]) -> None:
+    """Make a schema the one whose tables statements mean."""
+    # pgvector may be in any schema; these are where servers and their hosts put it
+    connection.execute("SELECT set_config('search_path', %s, false)", (f'"{schema}", public, extensions',))
+    if not connection.autocommit:
+        connection.commit()
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from ras_agent.tools.embed.remembering import remembering
 from ras_agent.tools.index.bm25_matrix import BM25Parameters
 from ras_agent.tools.index.manifest_embedder import begin_manifest, check_embedder, remembered_embedder
 from ras_agent.tools.index.merge import EMBED_AT_ONCE, Changes, already_there, check_distinct, embed
-from ras_agent.tools.index.postgres import tables
+from ras_agent.tools.index.postgres import about, tables
 from ras_agent.tools.index.postgres.about import VERSION, About, has_vector_graph, is_there, read_about
 from ras_agent.tools.index.postgres.database import Database
 from ras_agent.tools.index.postgres.forms import digest_of, storable, stored_form, tsvector, vector_literal
@@ -32,9 +32,6 @@ from ras_agent.tools.index.tokenise import Tokeniser
 
 if TYPE_CHECKING:
     from psycopg import Connection
-
-EXACT_UP_TO = 10_000
-"""So many vectors are compared one by one; a search graph is built of more."""
 
 
 class PostgresIndex:
@@ -218,9 +215,8 @@ class PostgresIndex:
         """Build the search graph of vectors once there are enough, and give the space of deleted rows back."""
         if self.manifest.embedder:
             with self.database.writing() as connection:
-                if read_about(connection, self.database.address).passages > EXACT_UP_TO and not has_vector_graph(
-                    connection
-                ):
+                many = read_about(connection, self.database.address).passages > about.EXACT_UP_TO
+                if many and not has_vector_graph(connection):
                     connection.execute(tables.BUILD_GRAPH)
         with self.database.outside_transactions() as connection:
             for table in ("passages", "terms"):

@@ -7,18 +7,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from math import log
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ras_agent.filters import Filter
 from ras_agent.protocols import Embedder
 from ras_agent.records import Hit, Passage
 from ras_agent.tools.embed.embedders import query_vector
 from ras_agent.tools.index.bm25_matrix import BM25Parameters
-from ras_agent.tools.index.postgres import tables
+from ras_agent.tools.index.postgres import about, tables
 from ras_agent.tools.index.postgres.about import has_vector_graph, read_about
 from ras_agent.tools.index.postgres.database import Database
 from ras_agent.tools.index.postgres.forms import clipped, query_of, vector_literal
+from ras_agent.tools.index.postgres.where import Where, where_of
 from ras_agent.tools.index.tokenise import Tokeniser
 
 if TYPE_CHECKING:
@@ -46,17 +48,21 @@ class PostgresSearch(ABC):
         self._database = database
 
     @abstractmethod
-    def search(self, connection: Connection[Any], query: str, k: int) -> list[Found]:
+    def search(self, connection: Connection[Any], query: str, k: int, where: Where) -> list[Found]:
         """Return at most `k` hits, best first, ties in corpus order, as the connection's transaction sees the index."""
 
-    def retrieve(self, query: str, k: int = 5) -> list[Hit]:
-        """Return at most `k` hits, best first, ties in corpus order. Raises ValueError for a blank query or k < 1."""
+    def retrieve(self, query: str, k: int = 5, filter: object = None) -> list[Hit]:
+        """Return at most `k` hits that `filter` admits, best first, ties in corpus order.
+
+        Raises ValueError for a blank query or k < 1, and FilterError.
+        """
+        where = where_of(Filter.of(filter))
         if not query.strip():
             raise ValueError("the query is blank")
         if k < 1:
             raise ValueError(f"k must be at least 1, got {k}")
         with self._database.reading() as connection:
-            return [found.hit for found in self.search(connection, query, k)]
+            return [found.hit for found in self.search(connection, query, k, where)]
 
 
 class PostgresBM25(PostgresSearch):
@@ -68,20 +74,21 @@ class PostgresBM25(PostgresSearch):
         super().__init__(database)
         self._tokeniser, self._parameters = tokeniser, parameters
 
-    def search(self, connection: Connection[Any], query: str, k: int) -> list[Found]:
-        about = read_about(connection, self._database.address)
+    def search(self, connection: Connection[Any], query: str, k: int, where: Where) -> list[Found]:
+        now = read_about(connection, self._database.address)
         asked = Counter(map(clipped, self._tokeniser.terms(query)))
         found = connection.execute("SELECT term, passages FROM terms WHERE term = ANY(%s)", (list(asked),)).fetchall()
         # rarest first: what holds none of the rare terms is scored only if it could still be among the best
         counts = sorted(found, key=lambda one: (one[1], one[0]))
-        weights = [asked[term] * log(1 + (about.passages - count + 0.5) / (count + 0.5)) for term, count in counts]
+        weights = [asked[term] * log(1 + (now.passages - count + 0.5) / (count + 0.5)) for term, count in counts]
         terms = [query_of([term]) for term, _ in counts]
-        values = {
+        values: dict[str, Any] = {
+            **where.values,
             "terms": terms,
             "weights": weights,
             "k1": self._parameters.k1,
             "b": self._parameters.b,
-            "mean": about.length / max(about.passages, 1),
+            "mean": now.length / max(now.passages, 1),
             "k": k,
         }
         used = 0
@@ -89,7 +96,7 @@ class PostgresBM25(PostgresSearch):
         while used < len(terms):
             used = _prefix([count for _, count in counts], max(2 * used, 1))
             values["any"] = " | ".join(terms[:used])
-            hits = _found(connection.execute(tables.BM25, values))
+            hits = _search(connection, tables.BM25, where, values)
             # a term adds less than its weight, so others can have no more than this
             if len(hits) == k and hits[-1].hit.score > sum(weights[used:]):
                 break
@@ -105,12 +112,18 @@ class PostgresDense(PostgresSearch):
         super().__init__(database)
         self._embedder = embedder
 
-    def search(self, connection: Connection[Any], query: str, k: int) -> list[Found]:
-        values = {"query": vector_literal(query_vector(self._embedder, query)), "k": k}
-        if has_vector_graph(connection):
-            effort = str(min(max(_EFFORT, k), _MOST_EFFORT))
-            connection.execute(tables.SEARCH_GRAPH, (effort,))
-        return _found(connection.execute(tables.DENSE, values))
+    def search(self, connection: Connection[Any], query: str, k: int, where: Where) -> list[Found]:
+        values = {**where.values, "query": vector_literal(query_vector(self._embedder, query)), "k": k}
+        if not has_vector_graph(connection):
+            return _search(connection, tables.DENSE, where, values)
+        if where.sql and _count(connection, where, about.EXACT_UP_TO + 1) <= about.EXACT_UP_TO:
+            # the graph leads to what is near the query, of which a filter may admit next to nothing
+            return _search(connection, tables.DENSE_EXACT, where, values)
+        connection.execute(tables.SEARCH_GRAPH, (str(min(max(_EFFORT, k), _MOST_EFFORT)),))
+        found = _search(connection, tables.DENSE, where, values)
+        if len(found) == k or len(found) == _count(connection, where, k):
+            return found
+        return _search(connection, tables.DENSE_EXACT, where, values)
 
 
 class PostgresHybrid(PostgresSearch):
@@ -128,19 +141,27 @@ class PostgresHybrid(PostgresSearch):
         super().__init__(database)
         self._searches, self._constant, self._depth = tuple(searches), constant, depth
 
-    def search(self, connection: Connection[Any], query: str, k: int) -> list[Found]:
+    def search(self, connection: Connection[Any], query: str, k: int, where: Where) -> list[Found]:
         scores: dict[int, float] = defaultdict(float)
         passages: dict[int, Passage] = {}
         for one in self._searches:
-            for rank, found in enumerate(one.search(connection, query, max(k, self._depth)), 1):
+            for rank, found in enumerate(one.search(connection, query, max(k, self._depth), where), 1):
                 passages[found.row] = found.hit.passage
                 scores[found.row] += 1 / (self._constant + rank)
         best = sorted(scores, key=lambda row: (-scores[row], row))[:k]
         return [Found(row, Hit(passages[row], scores[row])) for row in best]
 
 
-def _found(rows: Iterable[Sequence[Any]]) -> list[Found]:
+def _search(connection: Connection[Any], query: str, where: Where, values: dict[str, Any]) -> list[Found]:
+    rows = connection.execute(query.replace(tables.FILTER, where.sql).encode(), values)
     return [Found(row, Hit(Passage(*parts), float(score))) for row, *parts, score in rows]
+
+
+def _count(connection: Connection[Any], where: Where, most: int) -> int:
+    """Return how many passages a filter admits, counted up to `most`."""
+    query = tables.COUNT_UP_TO.replace(tables.FILTER, where.sql).encode()
+    (count,) = connection.execute(query, {**where.values, "most": most}).fetchone() or (0,)
+    return int(count)
 
 
 def _prefix(counts: Sequence[int], least: int) -> int:

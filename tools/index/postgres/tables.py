@@ -96,6 +96,8 @@ WITH unused AS (DELETE FROM terms WHERE passages = 0) UPDATE about SET generatio
 
 _COUNT = "round(1 / (1.64493406685 * (1 - ts_rank('{1,1,1,1}', terms, asked.term))) - 0.5)"
 _FOUND = "row, found.id, found.text, found.title, found.document, found.metadata"
+FILTER = "/*filter*/"
+"""Where a search's filter goes, which is empty or one of the conditions of where.py."""
 BM25 = f"""
 SELECT {_FOUND}, best.score FROM (
     SELECT row, (
@@ -103,7 +105,7 @@ SELECT {_FOUND}, best.score FROM (
         FROM unnest(%(terms)s::tsquery[], %(weights)s::float8[]) AS asked(term, weight),
         LATERAL (SELECT {_COUNT} AS n) AS counted
     )::real AS score
-    FROM passages WHERE terms @@ %(any)s::tsquery
+    FROM passages WHERE terms @@ %(any)s::tsquery /*filter*/
     ORDER BY score DESC, row LIMIT %(k)s
 ) best JOIN passages found USING (row) ORDER BY best.score DESC, row
 """
@@ -111,7 +113,15 @@ SELECT {_FOUND}, best.score FROM (
 
 DENSE = f"""
 SELECT {_FOUND}, (-best.distance)::real FROM (
-    SELECT row, vector <#> %(query)s::vector AS distance FROM passages
+    SELECT row, vector <#> %(query)s::vector AS distance FROM passages WHERE true /*filter*/
     ORDER BY vector <#> %(query)s::vector, row LIMIT %(k)s
 ) best JOIN passages found USING (row) ORDER BY best.distance, row
 """
+DENSE_EXACT = DENSE.replace(
+    "FROM passages WHERE true /*filter*/",
+    """FROM (
+    SELECT row, vector FROM passages WHERE true /*filter*/ OFFSET 0
+) compared""",
+)
+"""Compares every vector: OFFSET 0 keeps the search graph out."""
+COUNT_UP_TO = "SELECT count(*) FROM (SELECT 1 FROM passages WHERE true /*filter*/ LIMIT %(most)s) admitted"

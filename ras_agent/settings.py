@@ -118,7 +118,9 @@ class Settings(BaseModel):
         None, "Find only passages with this in their metadata, e.g. team=x; several values of a key mean any of them."
     )
     retriever: str = _AGENT(
-        "bm25", "bm25, dense or hybrid; with a knowledge graph also graph, gfm, ppr, paths or pcst; a+b mixes two."
+        "bm25",
+        "bm25, dense or hybrid; with a knowledge graph also graph, gfm, ppr, paths or pcst; a+b mixes two; "
+        "langchain:MODULE:ATTRIBUTE is a vector store of yours.",
     )
     prune_facts: str | None = _AGENT(
         None, "Show planner and answerer the best facts alone, by use, likeness or aligner:FOLDER; if not set, all."
@@ -215,6 +217,11 @@ class Settings(BaseModel):
         if isinstance(given, list) and all(isinstance(part, str) for part in given):
             given = read_filter(given)
         return given if Filter.of(given) else None
+
+    @property
+    def needs_index(self) -> bool:
+        """Whether no index is named and the retriever searches one."""
+        return self.index is None and not _is_code(self.retriever)
 
     @field_validator("graph")
     @classmethod
@@ -326,18 +333,32 @@ def unnamed_destinations(
     if config is None or given or environment.get(_CONFIG_VARIABLE) or config.name != _LOCAL_CONFIG:
         return {}
     chosen = {key for key, value in (flags or {}).items() if value is not None} | _from_environment(environment).keys()
-    places = _ROLES | {name for name, one in describe(model).items() if one.type is Path}
+    places = _ROLES | {"retriever", *(name for name, one in describe(model).items() if one.type is Path)}
     taken = places & describe(model, work).keys()
     return {
         key: str(value)
         for key, value in _from_file(config, model).items()
-        if key in taken and key not in chosen and value not in _LOCAL_ROLES and not _is_folder(key, value)
+        if key in taken and key not in chosen and value not in _LOCAL_ROLES and not _is_harmless(key, value)
     }
 
 
-def _is_folder(key: str, value: object) -> bool:
-    """Return whether a setting names the folder of an index, which is read and never written to."""
-    return key == "index" and isinstance(value, Path)
+def _is_harmless(key: str, value: object) -> bool:
+    """Return whether a setting names the folder of an index, which is only read, or a retriever that is registered."""
+    return (key == "index" and isinstance(value, Path)) or (key == "retriever" and not _is_code(value))
+
+
+def _is_code(value: object) -> bool:
+    return isinstance(value, str) and value.startswith("langchain:")
+
+
+def refuse_code(config: Path | None, destinations: Mapping[str, str]) -> None:
+    """Raise SettingsError if one of the `unnamed_destinations` is Python code, which would be run."""
+    if _is_code(destinations.get("retriever")):
+        raise SettingsError(
+            f"{config}: 'retriever' names Python code ({destinations['retriever']}); none is run that only a file of "
+            f"the working directory names. If you trust it, say so: --retriever {destinations['retriever']}, or "
+            f"--config {config}"
+        )
 
 
 def refuse_keys(config: Path | None, destinations: Mapping[str, str], environment: Mapping[str, str]) -> None:

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from ras_agent.address import Address
 from ras_agent.errors import SettingsError
-from ras_agent.settings import Settings, find_config, load_settings, refuse_keys, unnamed_destinations
+from ras_agent.settings import Settings, find_config, load_settings, refuse_code, refuse_keys, unnamed_destinations
 
 
 @pytest.fixture
@@ -159,3 +160,42 @@ def test_no_key_goes_to_a_server_that_only_such_a_file_names(here: Path) -> None
         f"only a file of the working directory names. If you trust the file, say so: --config {here}, or "
         f"RAS_AGENT_CONFIG={here}; else unset VLLM_API_KEY"
     )
+
+
+def test_an_index_is_a_folder_or_an_address_that_shows_no_password(config: Path) -> None:
+    config.write_text('index = "my.index"\n')
+    assert load_settings(config, {}).index == config.parent / "my.index"
+    config.write_text('index = "postgresql://me:secret@host/db?schema=handbook"\n')
+    settings = load_settings(config, {})
+    assert settings.index == Address("postgresql://me:secret@host/db", "handbook")
+    assert str(settings.index) == "postgresql://me@host/db?schema=handbook"
+    assert "secret" not in repr(settings) + settings.model_dump_json()
+
+
+def test_a_wrong_address_is_refused_without_its_password() -> None:
+    with pytest.raises(SettingsError, match="the schema of an index is one name") as raised:
+        load_settings(None, {"RAS_AGENT_INDEX": "postgresql://me:secret@host/db?schema=A-B"})
+    assert "secret" not in str(raised.value)
+
+
+def test_a_database_that_only_a_file_of_the_working_directory_names_is_shown_and_gets_no_password(
+    tmp_path: Path,
+) -> None:
+    here = tmp_path / "ras-agent.toml"
+    here.write_text('index = "postgresql://me:secret@host/db"\n')
+    destinations = unnamed_destinations(here, None, {})
+    assert destinations == {"index": "postgresql://me@host/db"}
+    refuse_keys(here, destinations, {})
+    with pytest.raises(SettingsError, match="a password goes to no server that only a file of the working directory"):
+        refuse_keys(here, destinations, {"PGPASSWORD": "secret"})
+    here.write_text('index = "my.index"\nretriever = "dense"\n')
+    assert unnamed_destinations(here, None, {}) == {}
+
+
+def test_code_that_only_a_file_of_the_working_directory_names_is_not_run(tmp_path: Path) -> None:
+    here = tmp_path / "ras-agent.toml"
+    here.write_text('retriever = "langchain:my_store:store"\n')
+    with pytest.raises(SettingsError, match="--retriever langchain:my_store:store"):
+        refuse_code(here, unnamed_destinations(here, None, {}))
+    refuse_code(here, unnamed_destinations(here, here, {}))
+    refuse_code(here, unnamed_destinations(here, None, {}, {"retriever": "langchain:mine:store"}))

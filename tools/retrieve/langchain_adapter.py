@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import sys
 from collections.abc import Iterable
+from importlib import import_module
 from itertools import pairwise
 from math import isfinite
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ras_agent.errors import FilterError
+from ras_agent.errors import FilterError, RasError, SettingsError
 from ras_agent.filters import OWN_FIELDS, Filter
 from ras_agent.protocols import Retriever
 from ras_agent.records import Hit, Passage
@@ -22,6 +25,64 @@ if TYPE_CHECKING:
 
 _WITH_OPERATORS = frozenset(("Chroma", "PGVector", "PineconeVectorStore"))
 """LangChain's vector stores that take {"key": {"$in": [...]}}, and "$and" of several"""
+
+
+NAMED = "langchain:"
+"""Begins the name of a retriever that is an object of a Python module, langchain:module:attribute."""
+
+
+def langchain_retriever(name: str) -> LangChainRetriever:
+    """Import the LangChain vector store or retriever that `langchain:module:attribute` names; it may be a function.
+
+    A function is called without arguments and makes the store. The module may be in the working directory, from which
+    nothing that is installed is replaced. Raises SettingsError where nothing of that kind is there.
+    """
+    from langchain_core.retrievers import BaseRetriever
+    from langchain_core.vectorstores import VectorStore
+
+    module, colon, attribute = name.removeprefix(NAMED).partition(":")
+    if not (module and colon and attribute):
+        raise SettingsError(f"expected 'langchain:module:attribute', such as langchain:my_store:store, got {name!r}")
+    try:
+        thing = getattr(_module(module), attribute)
+        if not isinstance(thing, BaseRetriever | VectorStore) and callable(thing):
+            thing = thing()
+    except RasError:
+        raise
+    except AttributeError as error:
+        raise SettingsError(
+            f"{name!r}: {error}: name a vector store, a retriever, or a function that makes one"
+        ) from error
+    except Exception as error:
+        raise SettingsError(f"{name!r} could not be made ({type(error).__name__}: {error}): mend the module") from error
+    if isinstance(thing, VectorStore):
+        thing = thing.as_retriever()
+    if not isinstance(thing, BaseRetriever):
+        raise SettingsError(
+            f"{name!r} is {thing!r:.80}: name a LangChain vector store, a retriever, or a function that makes one"
+        )
+    return LangChainRetriever(thing)
+
+
+def _module(name: str) -> ModuleType:
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name.partition(".")[0]:
+            raise
+    # at the end, and only for this import, so that a file here is nobody else's module
+    here = os.getcwd()
+    sys.path.append(here)
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name.partition(".")[0]:
+            raise
+        raise SettingsError(
+            f"there is no module {name!r}: install it, or start where its file {name.partition('.')[0]}.py is"
+        ) from error
+    finally:
+        sys.path.remove(here)
 
 
 def is_langchain_retriever(thing: object) -> bool:

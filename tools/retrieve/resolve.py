@@ -15,7 +15,12 @@ from ras_agent.settings import Settings
 from ras_agent.tools.index.open_index import open_index
 from ras_agent.tools.index.postgres import PostgresIndex
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.retrieve.langchain_adapter import LangChainRetriever, is_langchain_retriever
+from ras_agent.tools.retrieve.langchain_adapter import (
+    NAMED,
+    LangChainRetriever,
+    is_langchain_retriever,
+    langchain_retriever,
+)
 from ras_agent.tools.retrieve.search import Current
 
 _USES = {"weights": "use a graph network, such as gfm or graph", "starts": "search a graph, such as gfm or ppr"}
@@ -29,12 +34,15 @@ def resolve_retriever(
     """Return the retriever that `spec` names.
 
     spec: a Retriever; a LangChain BaseRetriever; or a registered name ("bm25", "dense", "hybrid", entry points of
-        `ras_agent.retriever`), built over `index` with `options`; it follows the commits of the index.
+        `ras_agent.retriever`), built over `index` with `options`; it follows the commits of the index; or
+        "langchain:module:attribute", a LangChain vector store or retriever of a Python module, without an index.
     index: an open index, where one is, or passages, which are then indexed in memory. For the last two the option
         `embedder` is how to embed (see ras_agent.tools.embed.embedders.resolve_embedder).
     Raises UnknownName, SettingsError for a name without an index, IndexNotFound, IndexMismatch, MissingExtra, or
     TypeError for an object that is no retriever.
     """
+    if isinstance(spec, str) and spec.startswith(NAMED):
+        return langchain_retriever(spec)
     if isinstance(spec, str):
         find("retriever", spec)  # an unknown name is reported before an index is read
         opened = _open(spec, index, options)
@@ -81,6 +89,8 @@ def retriever_options(settings: Settings, name: object = None) -> dict[str, Any]
 
 def takes_option(name: str, option: str) -> bool:
     """Tell whether the retriever registered as `name` takes an option. Raises UnknownName for an unknown retriever."""
+    if name.startswith(NAMED):
+        return False
     options = options_of(find("retriever", name))
     return options is None or option in options
 

@@ -86,7 +86,7 @@ def ask(
         raise typer.BadParameter("the question is blank")
     if sample and "index" in given:
         raise typer.BadParameter("give --index or --sample, not both")
-    if not sample and settings.index is None:
+    if not sample and settings.needs_index:
         raise typer.BadParameter("no index: give --index PATH, or --sample to try the bundled one")
     targets = [_checked_target(path) for path in save or ()]
     if settings.review:

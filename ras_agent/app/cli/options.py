@@ -25,6 +25,7 @@ from ras_agent.settings import (
     describe,
     find_config,
     load_settings,
+    refuse_code,
     refuse_keys,
     unnamed_destinations,
 )
@@ -109,6 +110,7 @@ def with_options(command: Callable[..., None], model: type[Settings] = Settings)
 
 def _name_destinations(file: Path | None, destinations: Mapping[str, str]) -> None:
     """Say on screen where a file of the working directory leads. Raises SettingsError if a key would go there."""
+    refuse_code(file, destinations)
     refuse_keys(file, destinations, os.environ)
     if destinations:
         from ras_agent.tools.chat.models import printable

@@ -24,7 +24,7 @@ def serve(
     """
     import asyncio
 
-    if not sample and settings.index is None:
+    if not sample and settings.needs_index:
         raise typer.BadParameter("no index: give --index PATH, or --sample to try the bundled one")
     try:
         from ras_agent.app.serve.server import run_server

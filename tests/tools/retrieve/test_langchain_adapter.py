@@ -1,16 +1,22 @@
 """LangChain's retrievers as ours, ours as LangChain's."""
 
 import asyncio
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
+from typer.testing import CliRunner
 
+from ras_agent.app.cli import build_program
+from ras_agent.errors import SettingsError
 from ras_agent.records import Hit, Passage
 from ras_agent.tools.retrieve.bm25 import BM25Retriever
 from ras_agent.tools.retrieve.langchain_adapter import LangChainRetriever, as_langchain
+from ras_agent.tools.retrieve.resolve import resolve_retriever
 
 CORPUS = [
     Passage("bell", "Bell patented the telephone.", "Alexander Graham Bell", "people", {"page": 3}),
@@ -81,3 +87,51 @@ def test_a_vector_store_is_asked_for_k() -> None:
     store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
     store.add_texts([f"text {number}" for number in range(20)])
     assert len(LangChainRetriever(store.as_retriever()).retrieve("text 3", 12)) == 12
+
+
+# ---- a store by its place in a module
+
+
+@pytest.fixture
+def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory with a module that has a vector store in memory."""
+    (tmp_path / "my_store_of_texts.py").write_text(
+        "from langchain_core.embeddings import DeterministicFakeEmbedding\n"
+        "from langchain_core.vectorstores import InMemoryVectorStore\n"
+        "store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))\n"
+        "store.add_texts(['The Water of Leith.', 'A telephone.'], [{'team': 'x'}, {'team': 'y'}])\n"
+        "def make():\n    return store.as_retriever()\n"
+        "def fail():\n    raise OSError('no such server')\n"
+        "number = 7\n"
+    )
+    (tmp_path / "json.py").write_text("raise AssertionError('a file of the working directory was imported')\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("attribute", ["store", "make"])
+def test_a_vector_store_is_found_by_its_name_in_a_module(modules: Path, attribute: str) -> None:
+    retriever: Any = resolve_retriever(f"langchain:my_store_of_texts:{attribute}")
+    assert retriever.retrieve("The Water of Leith.", 1)[0].passage.text == "The Water of Leith."
+    assert [hit.passage.text for hit in retriever.retrieve("Water", 5, filter={"team": "y"})] == ["A telephone."]
+    assert str(modules) not in sys.path
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("langchain:my_store_of_texts", "expected 'langchain:module:attribute'"),
+        ("langchain:no_such_module:store", "there is no module 'no_such_module'"),
+        ("langchain:my_store_of_texts:other", "has no attribute 'other'"),
+        ("langchain:my_store_of_texts:number", "is 7: name a LangChain vector store"),
+        ("langchain:my_store_of_texts:fail", r"could not be made \(OSError: no such server\)"),
+    ],
+)
+def test_what_names_no_vector_store_says_so(modules: Path, name: str, problem: str) -> None:
+    with pytest.raises(SettingsError, match=problem):
+        resolve_retriever(name)
+
+
+def test_the_command_line_needs_no_index_for_a_vector_store(modules: Path) -> None:
+    asked = ["ask", "What river is there?", "--json", "--retriever", "langchain:my_store_of_texts:store"]
+    assert "The Water of Leith." in CliRunner().invoke(build_program(), asked).stdout

@@ -47,6 +47,8 @@ from ras_agent.review import places
 
 _PREFIX = "RAS_AGENT_"
 _CONFIG_VARIABLE = "RAS_AGENT_CONFIG"
+TOKEN_VARIABLE = "RAS_AGENT_SERVE_TOKEN"
+"""The environment variable of a token that callers of `ras-agent serve` show; a secret, so no setting."""
 _LOCAL_CONFIG = "ras-agent.toml"
 _ROLES = frozenset(("llm", "planner", "extractor", "answerer", "rewriter", "embedder", "weights"))
 _LOCAL_ROLES = frozenset(("offline", "minilm", "packaged"))
@@ -202,6 +204,12 @@ class Settings(BaseModel):
     port: Annotated[int, Field(ge=0, le=65535)] = _SERVER(8000, "Port to listen at; 0 takes a free one.")
     checkpoint: str = _SERVER("memory", "Where threads are stored: memory, sqlite:FILE or postgres:CONNECTION.")
     max_runs: PositiveInt = _SERVER(256, "Most questions at the same time; one more is refused with status 503.")
+    tokens: Path | None = _SERVER(
+        None, "JSON file of who may ask: a token, or sha256: and its hash, to null or the filter of what it may see."
+    )
+    cors: str | None = _SERVER(None, "Web pages of these origins may ask, with commas; if not set, only the own one.")
+    uploads: Path | None = _SERVER(None, "Folder of uploaded documents; if not set, INDEX.uploads beside the index.")
+    max_upload_mb: PositiveInt = _SERVER(64, "Most megabytes of one upload.")
 
     @property
     def limits(self) -> Limits:
@@ -436,7 +444,7 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, str]:
     return {
         name.removeprefix(_PREFIX).lower(): value
         for name, value in environment.items()
-        if name.startswith(_PREFIX) and name != _CONFIG_VARIABLE and value
+        if name.startswith(_PREFIX) and name not in (_CONFIG_VARIABLE, TOKEN_VARIABLE) and value
     }
 
 

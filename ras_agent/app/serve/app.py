@@ -4,48 +4,63 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, FastAPI, Request
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse, JSONResponse, Response
+from fastapi import APIRouter, FastAPI, File, Query, Request, UploadFile
+from fastapi.exceptions import HTTPException, RequestValidationError
+from fastapi.middleware.cors import CORSMiddleware
+from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, Response
 
 from ras_agent import __version__, page
-from ras_agent.app.serve import pictures
-from ras_agent.app.serve.failures import failure_of, status_of
-from ras_agent.app.serve.runs import Run
+from ras_agent.app.serve import chat, pictures, wire
+from ras_agent.app.serve.access import Access, Caller
+from ras_agent.app.serve.guard import Guard
+from ras_agent.app.serve.neighbourhood import names_beginning, neighbourhood
+from ras_agent.app.serve.reference import reference_page
+from ras_agent.app.serve.refused import Refused, refusal
 from ras_agent.app.serve.service import Service
-from ras_agent.app.serve.sse import EventStream, cancel_when_left
-from ras_agent.app.serve.wire import AskRequest, ErrorBody, ErrorDetail, Health
-from ras_agent.records import JSON
-from ras_agent.trace import json_document
+from ras_agent.app.serve.stream import RunStream, as_events, ended_or_left, json_response
 
 _PAGE = Path(page.__file__).parent
 _SERVED = (".css", ".js")
-_POLICY = "; ".join(
-    [
-        *("default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'", "img-src data:"),
-        *("base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"),
-    ]
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+_SAFE = {"Content-Security-Policy": _POLICY, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
+_MB = 1024 * 1024
 
-_HEADERS = {"Content-Security-Policy": _POLICY, "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff"}
+router = APIRouter()
 
 
-def create_app(service: Service) -> FastAPI:
+def create_app(service: Service, access: Access | None = None) -> FastAPI:
     """Make the application over an open service."""
-    app = FastAPI(title="ras-agent", version=__version__, responses={"default": {"model": ErrorBody}})
+    settings = service.settings
+    app = FastAPI(
+        title="ras-agent",
+        version=__version__,
+        description="Answers questions that need several hops over your own text. Errors have OpenAI's form.",
+        responses={"default": {"model": wire.ErrorBody, "description": "An error"}},
+        docs_url=None,  # FastAPI's own pages load their scripts from elsewhere
+        redoc_url=None,
+    )
     app.state.service = service
-    app.include_router(_router)
+    app.include_router(router)
+    app.include_router(chat.router)
     app.include_router(pictures.router)
-    app.add_exception_handler(RequestValidationError, _misshapen)
-    app.add_exception_handler(Exception, _failed)
-    for raised in (ValueError, RuntimeError, OSError):
-        app.add_exception_handler(raised, _failed)
+    for raised in (RequestValidationError, HTTPException, Refused, ValueError, OSError, RuntimeError, Exception):
+        app.add_exception_handler(raised, _answer_error)
+    origins = tuple(filter(None, (origin.strip().rstrip("/") for origin in (settings.cors or "").split(","))))
+    app.add_middleware(
+        Guard,
+        access=access or Access({}),
+        host=settings.host,
+        most_upload=settings.max_upload_mb * _MB,
+        origins=origins,
+    )
+    if origins:
+        app.add_middleware(CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"])
     return app
-
-
-_router = APIRouter()
 
 
 def _service(request: Request) -> Service:
@@ -53,63 +68,175 @@ def _service(request: Request) -> Service:
     return service
 
 
-@_router.get("/health")
-async def health(request: Request) -> Health:
+def _caller(request: Request) -> Caller:
+    caller: Caller = request.state.caller
+    return caller
+
+
+@router.get("/health", tags=["Server"])
+async def health(request: Request) -> wire.Health:
     """Say that the server answers."""
-    return Health(version=__version__, runs=_service(request).runs)
+    return wire.Health(version=__version__, runs=_service(request).runs)
 
 
-@_router.post("/api/ask", response_model=None)
-async def ask(asked: AskRequest, request: Request) -> Response:
-    """Answer a question: one JSON document, or with `stream` the run's events as they happen."""
-    thread, run = _service(request).ask(asked)
-    return await _answer(run, thread, request, stream=asked.stream)
+# ---- questions and threads
 
 
-async def _answer(run: Run, thread: str, request: Request, *, stream: bool) -> Response:
-    if stream:
-        return EventStream(run, thread)
-    leaving = asyncio.create_task(cancel_when_left(run, request.receive))
-    try:
-        ended = await run.end()
-    finally:
-        leaving.cancel()
-        run.cancel()
-    review = {} if ended.review is None else {"review": ended.review}
-    return json_response({**ended.outputs, **review, "thread": thread})
+@router.post("/api/ask", response_model=None, tags=["Questions"])
+async def ask(asked: wire.AskRequest, request: Request) -> Response:
+    """Answer a question: one JSON document, or with `stream` the run's events as they happen.
+
+    The document holds the agent's outputs and `thread`; `review` too, where the run waits for a decision. Messages of
+    an earlier turn are remembered by their thread: give `thread` and the new question.
+    """
+    thread, run = _service(request).ask(asked, _caller(request))
+    if asked.stream:
+        return RunStream(run, as_events(run, thread))
+    return json_response((await ended_or_left(run, request.receive)).document(thread))
 
 
-def json_response(data: JSON, status: int = 200) -> Response:
-    """Return a JSON response, whatever the data hold."""
-    return Response(json_document(data), status, media_type="application/json")
+@router.post("/api/threads/{thread}/resume", response_model=None, tags=["Questions"])
+async def resume(thread: wire.Thread, asked: wire.ResumeRequest, request: Request) -> Response:
+    """Go on with a run that waits for a decision, or that was cancelled or interrupted."""
+    run = await _service(request).resume(thread, asked, _caller(request))
+    if asked.stream:
+        return RunStream(run, as_events(run, thread))
+    return json_response((await ended_or_left(run, request.receive)).document(thread))
 
 
-@_router.get("/", include_in_schema=False)
+@router.get("/api/threads/{thread}", response_model=None, tags=["Questions"])
+async def thread_state(thread: wire.Thread, request: Request) -> Response:
+    """Return what a thread holds so far, and whether its run is under way, has ended, or waits (`review`)."""
+    return json_response(await _service(request).thread(thread, _caller(request)))
+
+
+# ---- passages and the knowledge graph
+
+
+@router.get("/api/retrieve", response_model=wire.FoundPassages, tags=["Index"])
+async def retrieve(
+    request: Request,
+    q: Annotated[str, Query(min_length=1, max_length=10_000)],
+    k: Annotated[int, Query(ge=1, le=100)] = 5,
+    filter: Annotated[str | None, Query(description='JSON, such as {"team": "x"}')] = None,
+) -> Response:
+    """Search the index as the agent does."""
+    hits = await _service(request).retrieve(q, k, _caller(request), _filter(filter))
+    return json_response(
+        {"hits": [{"passage": hit.passage.to_dict(), "score": hit.score, "why": list(hit.why)} for hit in hits]}
+    )
+
+
+@router.get("/api/passages/{passage_id:path}", response_model=None, tags=["Index"])
+async def passage(passage_id: str, request: Request) -> Response:
+    """Return a passage."""
+    found = await asyncio.to_thread(_service(request).passage, passage_id, _caller(request))
+    return json_response(found.to_dict())
+
+
+@router.get("/api/graph", tags=["Index"])
+async def graph(
+    request: Request,
+    entity: Annotated[str, Query(max_length=1000)] = "",
+    nodes: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> wire.Neighbourhood:
+    """Return what the stored knowledge graph has around an entity; without one, the best connected."""
+    whole = await asyncio.to_thread(_service(request).graph, _caller(request))
+    return await asyncio.to_thread(neighbourhood, whole, entity, nodes)
+
+
+@router.get("/api/entities", tags=["Index"])
+async def entities(
+    request: Request,
+    prefix: Annotated[str, Query(max_length=1000)] = "",
+    limit: Annotated[int, Query(ge=1, le=1000)] = 20,
+) -> wire.Names:
+    """List entities of the stored knowledge graph whose name begins so."""
+    whole = await asyncio.to_thread(_service(request).graph, _caller(request))
+    return wire.Names(entities=await asyncio.to_thread(names_beginning, whole, prefix, limit))
+
+
+# ---- documents
+
+
+@router.get("/api/documents", tags=["Documents"])
+async def documents(
+    request: Request,
+    containing: Annotated[str, Query(max_length=1000)] = "",
+    limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
+    offset: Annotated[int, Query(ge=0)] = 0,
+) -> wire.DocumentNames:
+    """List the documents of the index."""
+    known = await asyncio.to_thread(_service(request).document_ids, _caller(request))
+    names = [name for name in known if containing.casefold() in name.casefold()]
+    return wire.DocumentNames(documents=names[offset : offset + limit], total=len(names))
+
+
+@router.post("/api/documents", tags=["Documents"])
+async def add_documents(files: Annotated[list[UploadFile], File()], request: Request) -> wire.Uploaded:
+    """Store files and index them; one with the name of an earlier upload replaces it."""
+    return await _service(request).documents.add(files, _caller(request))
+
+
+@router.delete("/api/documents", tags=["Documents"])
+async def remove_document(
+    request: Request, document: Annotated[str, Query(alias="id", min_length=1, max_length=4000)]
+) -> wire.Removed:
+    """Remove a document, or all that came from an uploaded file, from the index and its knowledge graph."""
+    return await _service(request).documents.remove(document, _caller(request))
+
+
+# ---- pages
+
+
+@router.get("/", include_in_schema=False)
 async def index() -> FileResponse:
     """Serve the page."""
-    return FileResponse(_PAGE / "ask.html", headers=_HEADERS)
+    return FileResponse(_PAGE / "ask.html", headers=_SAFE)
 
 
-@_router.get("/page/{name}", include_in_schema=False)
+@router.get("/page/{name}", include_in_schema=False)
 async def page_file(name: str) -> Response:
     """Serve a style sheet or a script of the page."""
     known = {path.name: path for path in _PAGE.iterdir() if path.suffix in _SERVED}
     if name not in known:
-        return json_response(_error(f"there is no {name!r}", "not_found"), 404)
-    return FileResponse(known[name])
+        raise Refused(404, f"there is no {name!r}", "not_found")
+    return FileResponse(known[name], headers=_SAFE)
 
 
-def _error(message: str, kind: str) -> JSON:
-    return ErrorBody(error=ErrorDetail(message=message, type=kind)).model_dump()
+@router.get("/docs", include_in_schema=False)
+async def reference(request: Request) -> HTMLResponse:
+    """Serve the description of all paths as a page."""
+    return HTMLResponse(reference_page(request.app.openapi()), headers=_SAFE)
 
 
-async def _misshapen(request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, RequestValidationError)
+# ---- errors
+
+
+async def _answer_error(request: Request, error: Exception) -> JSONResponse:
+    headers = {}
+    if isinstance(error, RequestValidationError):
+        error = Refused(400 if request.url.path.startswith("/v1/") else 422, _first_problem(error), "invalid_request")
+    elif isinstance(error, HTTPException):
+        error = Refused(error.status_code, str(error.detail))
+    status, body = refusal(error)
+    if status == 503:
+        headers["Retry-After"] = "2"
+    return JSONResponse(body.model_dump(), status, headers)
+
+
+def _first_problem(error: RequestValidationError) -> str:
     first: Any = error.errors()[0]
-    place = ".".join(str(part) for part in first["loc"] if part != "body")
-    message = f"{place}: {first['msg']}" if place else str(first["msg"])
-    return JSONResponse(_error(message, "invalid_request_error"), 422)
+    place = ".".join(map(str, first["loc"][1:]))  # after body, query or path
+    return f"{place}: {first['msg']}" if place else str(first["msg"])
 
 
-async def _failed(request: Request, error: Exception) -> JSONResponse:
-    return JSONResponse(failure_of(error).model_dump(), status_of(error))
+def _filter(given: str | None) -> Any:
+    import json
+
+    if not given:
+        return None
+    try:
+        return json.loads(given)
+    except ValueError as error:
+        raise Refused(422, f"filter: not JSON: {error}", "invalid_request") from None

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any
 
+from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 
 from ras_agent.budget import Limits
@@ -26,6 +27,10 @@ class Ended:
 
     outputs: JSON
     review: JSON | None = None
+
+    def document(self, thread: str) -> JSON:
+        """Return the one JSON document of an answer."""
+        return {**self.outputs, **({} if self.review is None else {"review": self.review}), "thread": thread}
 
 
 class Silence:
@@ -85,5 +90,12 @@ class Run:
 
 
 def outputs_of(state: JSON) -> JSON:
-    """Return what a state holds of an agent's outputs."""
-    return {name: state[name] for name in Outputs.__annotations__ if name in state}
+    """Return what a state holds of an agent's outputs, as plain JSON."""
+    outputs = {name: state[name] for name in Outputs.__annotations__ if name in state}
+    return {**outputs, "messages": [_turn(message) for message in outputs.get("messages", ())]}
+
+
+def _turn(message: BaseMessage) -> JSON:
+    """Return a message in OpenAI's form; an answer has its citations."""
+    role = {"human": "user", "ai": "assistant"}.get(message.type, message.type)
+    return {"role": role, "content": message.text, **message.additional_kwargs}

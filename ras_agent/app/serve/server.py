@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 from collections.abc import Callable
 
 import uvicorn
 
+from ras_agent.app.serve.access import read_access
 from ras_agent.app.serve.app import create_app
+from ras_agent.app.serve.guard import SEND_SECONDS
 from ras_agent.app.serve.service import open_service
 from ras_agent.errors import SettingsError
 from ras_agent.settings import Settings
 
 # seconds that runs under way have to end once the server was asked to
 _GRACE = 30
+# connections besides those of runs; more are refused before anything is read from them
+_CONNECTIONS = 512
 
 
 async def run_server(settings: Settings, *, sample: bool, announce: Callable[[str], None]) -> None:
     """Serve until a signal ends it. Raises RasError children for what cannot be set up."""
+    access = read_access(settings.host, settings.tokens, os.environ)
     with _listening(settings.host, settings.port) as listener:
         async with open_service(settings, sample=sample) as service:
             config = uvicorn.Config(
-                create_app(service), log_level="warning", access_log=False, timeout_graceful_shutdown=_GRACE
+                create_app(service, access),
+                log_level="warning",
+                access_log=False,  # its lines would hold questions
+                server_header=False,
+                timeout_graceful_shutdown=_GRACE,
+                limit_concurrency=_CONNECTIONS + 2 * settings.max_runs,
             )
             # uvicorn raises the signal that ended it once more: here the process ends in its own order
             for number in (signal.SIGINT, signal.SIGTERM):
@@ -35,9 +46,13 @@ async def run_server(settings: Settings, *, sample: bool, announce: Callable[[st
 def _listening(host: str, port: int) -> socket.socket:
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        return socket.create_server((host, port), family=family)
+        listener = socket.create_server((host, port), family=family, backlog=1024)
     except OSError as error:
         raise SettingsError(
             f"cannot listen at {host} port {port}: {error.strerror or error}; choose another --port (0 takes a free "
             "one) or --host"
         ) from error
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        # a client that stopped reading keeps what it was sent in the kernel, and its connection, for ever otherwise
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(SEND_SECONDS * 1000))
+    return listener

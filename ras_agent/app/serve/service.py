@@ -1,74 +1,244 @@
-"""What all requests of a server share: the agent, the checkpointer, the runs under way."""
+"""What all requests of a server share: the agent, its index and threads, the runs under way."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Sequence
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from uuid import uuid4
 
-from ras_agent.app.serve.runs import Run
-from ras_agent.app.serve.wire import AskRequest, RequestLimits
+from langchain_core.messages import BaseMessage, HumanMessage
+from langgraph.types import Command
+
+from ras_agent.app.serve.access import Caller
+from ras_agent.app.serve.documents import Documents
+from ras_agent.app.serve.refused import Refused
+from ras_agent.app.serve.runs import Ended, Run, outputs_of
+from ras_agent.app.serve.wire import AskRequest, Message, RequestLimits, ResumeRequest
 from ras_agent.budget import Limits
 from ras_agent.checkpoints import aopen_checkpointer
-from ras_agent.errors import RasError
+from ras_agent.filters import Filter
+from ras_agent.graphs.assembly import Agent
 from ras_agent.graphs.from_settings import Roles, agent_of, roles_of
+from ras_agent.graphs.registry import graph_spec
+from ras_agent.records import JSON, Hit, Passage
+from ras_agent.review import Place, places
 from ras_agent.settings import Settings
+from ras_agent.tools.index.open_index import open_index
+from ras_agent.tools.index.postgres import PostgresIndex
+from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.kg.linked_graph import graph_of
+from ras_agent.tools.retrieve.search import Search
 
 if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
     from langgraph.checkpoint.base import BaseCheckpointSaver
+    from langgraph.types import StateSnapshot
 
 # what one question may take where the settings say nothing: a server must not work for nobody for ever
 _MAX_SECONDS = 300.0
-
-
-class Busy(RasError, RuntimeError):
-    """Raised when no further run can be started now."""
-
-
-class ThreadBusy(RasError, RuntimeError):
-    """Raised when a thread has a run under way."""
+# how many threads are kept in memory; one that was not used for longest is forgotten first
+_REMEMBERED = 1000
+# how many knowledge graphs are kept open, one for each filter
+_GRAPHS = 8
+# under which a checkpoint says where its run waits for a person
+_REVIEW = "review"
 
 
 class Service:
-    """Holds the agent of a server and starts its runs."""
+    """Holds the agent of a server and starts its runs.
 
-    def __init__(self, settings: Settings, roles: Roles, checkpointer: BaseCheckpointSaver[Any]) -> None:
+    A thread belongs to the caller who began it: others with another token have threads of their own under its id.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        roles: Roles,
+        checkpointer: BaseCheckpointSaver[Any],
+        index: PassageIndex | PostgresIndex,
+    ) -> None:
         self.settings = settings
+        self.index = index
+        self.documents = Documents(index, settings)
         self.limits = replace(roles.limits, max_seconds=roles.limits.max_seconds or _MAX_SECONDS)
-        self.agent = agent_of(roles, checkpointer)
-        self._threads: set[str] = set()
+        self._roles, self._checkpointer = roles, checkpointer
+        self._agents: dict[tuple[Place, ...], Agent] = {}
+        self._without_threads = agent_of(replace(roles, review=()))
+        self._running: dict[str, Run] = {}
+        self._remembered: OrderedDict[str, None] = OrderedDict()
+        self._graphs: OrderedDict[tuple[str, Filter], KGIndex] = OrderedDict()
 
     @property
     def runs(self) -> int:
         """Return how many runs are under way."""
-        return len(self._threads)
+        return len(self._running)
 
-    def ask(self, request: AskRequest) -> tuple[str, Run]:
-        """Start the run of a request, and return its thread. Raises Busy and ThreadBusy."""
+    def ask(self, request: AskRequest, caller: Caller) -> tuple[str, Run]:
+        """Start the run of a request, and return its thread. Raises Refused."""
         thread = request.thread or uuid4().hex
-        return thread, self._start(thread, {"question": _question(request)}, request.limits)
+        asked = [HumanMessage(request.question)] if request.question is not None else conversation(request.messages)
+        inputs = _within({"messages": asked}, caller, request.filter)
+        review = self._roles.review if request.review is None else self._places(request.review)
+        return thread, self._on_thread(thread, caller, review, inputs, request.limits)
 
-    def _start(self, thread: str, inputs: Any, limits: RequestLimits | None) -> Run:
-        if len(self._threads) >= self.settings.max_runs:
-            raise Busy(f"{self.settings.max_runs} questions are being answered: try again soon")
-        if thread in self._threads:
-            raise ThreadBusy(f"thread {thread!r} is being answered: wait for its end, or ask in another thread")
-        self._threads.add(thread)
-        return Run(
-            self.agent,
-            inputs,
-            {"configurable": {"thread_id": thread}},
-            _lowered(self.limits, limits),
-            ended=lambda: self._threads.discard(thread),
-        )
+    def ask_once(self, messages: list[Message], caller: Caller, filter: JSON | None) -> Run:
+        """Start a run that leaves no thread behind. Raises Refused."""
+        inputs = _within({"messages": conversation(messages)}, caller, filter)
+        return self._start(uuid4().hex, self._without_threads, inputs, {}, None)
+
+    async def resume(self, thread: str, request: ResumeRequest, caller: Caller) -> Run:
+        """Go on with a thread's run. Raises Refused for a thread with nothing to go on with."""
+        self._check_free(thread, caller)
+        review, state = await self._state(thread, caller)
+        if not state.next:
+            raise Refused(409, f"the run of thread {thread!r} has ended: ask a question", "nothing_to_resume")
+        if request.decision is not None and not state.interrupts:
+            raise Refused(409, f"thread {thread!r} waits for no decision: leave it away to go on", "no_review")
+        inputs: Any = None if request.decision is None else Command(resume=request.decision)
+        return self._on_thread(thread, caller, review, inputs, request.limits)
+
+    async def thread(self, thread: str, caller: Caller) -> JSON:
+        """Return what a thread holds so far. Raises Refused for one that the caller does not have."""
+        _, state = await self._state(thread, caller)
+        waiting = next((one.value for one in state.interrupts), None)
+        running = self._key(thread, caller) in self._running
+        ended = Ended(outputs_of(state.values), waiting)
+        return {**ended.document(thread), "running": running, "finished": not state.next and not running}
+
+    async def retrieve(self, query: str, k: int, caller: Caller, filter: JSON | None) -> list[Hit]:
+        """Search the index as the agent does. Raises ValueError for a blank query, and FilterError."""
+        search = Search(self._roles.retriever, Filter.of(caller.narrowed(filter)))
+        return list(await search.aretrieve(query, k))
+
+    def passage(self, passage_id: str, caller: Caller) -> Passage:
+        """Return a passage. Raises Refused for one that there is not, or that the caller may not see."""
+        self._refresh()
+        found = self.index.get(passage_id)
+        if found is None or not self._seen_by(caller).matches(found):
+            raise Refused(404, f"there is no passage {passage_id!r}", "unknown_passage")
+        return found
+
+    def document_ids(self, caller: Caller) -> tuple[str, ...]:
+        """List the documents that the caller may see, as of the last commit."""
+        seen = self._seen_by(caller)
+        if isinstance(self.index, PassageIndex):
+            self._refresh()
+            return self.index.within(seen).document_ids()
+        if seen:
+            raise Refused(501, "documents in a database are not listed within a filter", "unsupported")
+        return self.index.document_ids()
+
+    def graph(self, caller: Caller) -> KGIndex:
+        """Return what the caller may see of the stored knowledge graph. Raises Refused where there is none."""
+        index = self.index
+        if not isinstance(index, PassageIndex) or index.path is None or not KGIndex.exists(index.path):
+            raise Refused(404, "this index has no knowledge graph: `ras-agent kg build INDEX` makes one", "no_graph")
+        self._refresh()
+        key = (index.commit, self._seen_by(caller))
+        if key not in self._graphs:
+            self._graphs[key] = graph_of(index.within(key[1]))
+            while len(self._graphs) > _GRAPHS:
+                self._graphs.popitem(last=False)
+        return self._graphs[key]
+
+    def _seen_by(self, caller: Caller) -> Filter:
+        """Return the filter of what a caller may see."""
+        return Filter.of([one for one in (self.settings.filter, caller.filter) if one])
+
+    def _refresh(self) -> None:
+        if isinstance(self.index, PassageIndex):
+            self.index.refresh()
+
+    def _places(self, wanted: Sequence[Place]) -> tuple[Place, ...]:
+        """Return where a run is to wait for a person. Raises Refused for a place that the graph does not have."""
+        known = graph_spec(self._roles.graph).review
+        for place in wanted:
+            if place not in known or (place == "facts" and self._roles.extractor is None):
+                raise Refused(422, f"review: this agent cannot wait at {place!r}", "unknown_place")
+        return tuple(place for place in known if place in wanted)
+
+    def _agent(self, review: tuple[Place, ...]) -> Agent:
+        if review not in self._agents:
+            self._agents[review] = agent_of(replace(self._roles, review=review), self._checkpointer)
+        return self._agents[review]
+
+    async def _state(self, thread: str, caller: Caller) -> tuple[tuple[Place, ...], StateSnapshot]:
+        """Return where the thread's last run waits for a person, and its state. Raises Refused for an unknown one."""
+        config = self._config(thread, caller)
+        stored = await self._checkpointer.aget_tuple(config)
+        if stored is None:
+            raise Refused(404, f"there is no thread {thread!r}", "unknown_thread")
+        # a run goes on in an agent with the same nodes
+        review = places(cast("dict[str, Any]", stored.metadata).get(_REVIEW, ""))
+        return review, await self._agent(review).aget_state(config)
+
+    def _on_thread(
+        self, thread: str, caller: Caller, review: tuple[Place, ...], inputs: Any, limits: RequestLimits | None
+    ) -> Run:
+        self._check_free(thread, caller)
+        self._remember(self._key(thread, caller))
+        config: RunnableConfig = {**self._config(thread, caller), "metadata": {_REVIEW: ",".join(review)}}
+        return self._start(self._key(thread, caller), self._agent(review), inputs, config, limits)
+
+    def _start(self, key: str, agent: Any, inputs: Any, config: RunnableConfig, limits: RequestLimits | None) -> Run:
+        if len(self._running) >= self.settings.max_runs:
+            raise Refused(503, f"{self.settings.max_runs} questions are being answered: try again soon", "busy")
+        run = Run(agent, inputs, config, _lowered(self.limits, limits), ended=lambda: self._end(key))
+        self._running[key] = run
+        return run
+
+    def _end(self, key: str) -> None:
+        del self._running[key]
+
+    def _key(self, thread: str, caller: Caller) -> str:
+        # an id of a thread holds no slash, so no caller can name another's
+        return f"{caller.name}/{thread}"
+
+    def _config(self, thread: str, caller: Caller) -> RunnableConfig:
+        return {"configurable": {"thread_id": self._key(thread, caller)}}
+
+    def _check_free(self, thread: str, caller: Caller) -> None:
+        if self._key(thread, caller) in self._running:
+            raise Refused(
+                409, f"thread {thread!r} is being answered: wait for its end, or ask in another thread", "thread_busy"
+            )
+
+    def _remember(self, key: str) -> None:
+        """Note that a thread is used, and forget others where memory alone holds them."""
+        if self.settings.checkpoint != "memory":
+            return
+        self._remembered[key] = None
+        self._remembered.move_to_end(key)
+        while len(self._remembered) > _REMEMBERED:
+            oldest, _ = self._remembered.popitem(last=False)
+            if oldest in self._running:
+                self._remembered[oldest] = None
+                return
+            self._checkpointer.delete_thread(oldest)
 
 
-def _question(request: AskRequest) -> str:
-    if request.question is not None:
-        return request.question
-    return next((one.text for one in reversed(request.messages or ()) if one.role == "user"), "")
+def conversation(messages: list[Message] | None) -> list[BaseMessage]:
+    """Return the turns that hold text, as LangChain has them."""
+    from langchain_core.messages import convert_to_messages
+
+    turns = [
+        {"role": turn.role if turn.role != "developer" else "system", "content": turn.text}
+        for turn in messages or ()
+        if turn.role in ("user", "assistant", "system", "developer") and turn.text.strip()
+    ]
+    if not any(turn["role"] == "user" for turn in turns):
+        raise Refused(400, "the messages hold no text of the user to answer", "no_question")
+    return convert_to_messages(turns)
+
+
+def _within(inputs: JSON, caller: Caller, asked: JSON | None) -> JSON:
+    """Return the inputs with the filter of the request and of the caller."""
+    filter = caller.narrowed(asked)
+    return inputs if filter is None else {**inputs, "filter": filter}
 
 
 def _lowered(limits: Limits, asked: RequestLimits | None) -> Limits:
@@ -80,11 +250,16 @@ def _lowered(limits: Limits, asked: RequestLimits | None) -> Limits:
 @asynccontextmanager
 async def open_service(settings: Settings, *, sample: bool = False) -> AsyncIterator[Service]:
     """Open what the settings name, and close it at the end of the block. Raises RasError children."""
-    index: Any = None
-    if sample:
-        from ras_agent.app.sample import sample_passages
+    with ExitStack() as opened:
+        index: PassageIndex | PostgresIndex
+        if sample or settings.index is None:
+            from ras_agent.app.sample import sample_passages
 
-        index = sample_passages()
-    roles = roles_of(settings.graph, settings, index)
-    async with aopen_checkpointer(settings.checkpoint) as checkpointer:
-        yield Service(settings, roles, checkpointer)
+            index, settings = PassageIndex.in_memory(sample_passages()), settings.model_copy(update={"index": None})
+        else:
+            index = open_index(settings.index)
+        if isinstance(index, PostgresIndex):
+            opened.callback(index.close)
+        roles = roles_of(settings.graph, settings, index)
+        async with aopen_checkpointer(settings.checkpoint) as checkpointer:
+            yield Service(settings, roles, checkpointer, index)

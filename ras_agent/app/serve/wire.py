@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
 # what a server and an application pass each other, as ASGI has it
 Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+AsgiMessage = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[AsgiMessage]]
+Send = Callable[[AsgiMessage], Awaitable[None]]
 
 THREAD = r"^[A-Za-z0-9_.~-]{1,128}$"
 Thread = Annotated[str, Field(pattern=THREAD, description="A thread's id; letters, digits and -_.~ alone.")]
@@ -55,6 +56,9 @@ class AskRequest(_Request):
     thread: Thread | None = None
     filter: dict[str, Any] | None = Field(None, description='Only passages with this metadata, such as {"team": "x"}.')
     limits: RequestLimits | None = None
+    review: list[Literal["plan", "facts", "answer"]] | None = Field(
+        None, description="Where the run waits for a person; if not given, where the server's settings say."
+    )
     stream: bool = Field(False, description="Send events as they happen (SSE) instead of one JSON document.")
 
     @model_validator(mode="after")
@@ -62,6 +66,14 @@ class AskRequest(_Request):
         if (self.question is None) == (self.messages is None):
             raise ValueError("give question or messages, one of them")
         return self
+
+
+class ResumeRequest(_Request):
+    """Goes on with a thread whose run waits for a decision, or was cancelled."""
+
+    decision: Any = Field(None, description="What a person decided; without it a cancelled run goes on.")
+    limits: RequestLimits | None = None
+    stream: bool = False
 
 
 class ErrorDetail(BaseModel):
@@ -85,3 +97,83 @@ class Health(BaseModel):
     status: str = "ok"
     version: str
     runs: NonNegativeInt
+
+
+class FoundPassages(BaseModel):
+    """Lists what a retriever found, best first: each a passage, its score, and why."""
+
+    hits: list[dict[str, Any]]
+
+
+class Names(BaseModel):
+    """Lists entities of the knowledge graph by name."""
+
+    entities: list[str]
+
+
+class Entity(BaseModel):
+    """Is a node of a neighbourhood. passages: how many name it. steps: how far it is from the entity asked for."""
+
+    name: str
+    passages: int
+    steps: int | None = None
+
+
+class Fact(BaseModel):
+    """Is an edge of a neighbourhood, with the passages that it was read in."""
+
+    id: str
+    subject: str
+    predicate: str
+    object: str
+    sources: list[dict[str, Any]]
+
+
+class Equivalence(BaseModel):
+    """Says that two entities are probably the same."""
+
+    one: str
+    other: str
+    similarity: float
+
+
+class Neighbourhood(BaseModel):
+    """Is a part of the knowledge graph. entity: in its middle, as the graph names it; empty without one."""
+
+    entity: str
+    entities: list[Entity]
+    facts: list[Fact]
+    equivalences: list[Equivalence]
+    all_entities: int
+    all_facts: int
+
+
+class DocumentNames(BaseModel):
+    """Lists documents by id, in the order of the index. total: how many there are."""
+
+    documents: list[str]
+    total: int
+
+
+class Skip(BaseModel):
+    """Says what of an upload could not be read, and why."""
+
+    place: str
+    reason: str
+
+
+class Uploaded(BaseModel):
+    """Says what an upload did. passages_total: how many the index holds now."""
+
+    files: list[str]
+    documents_written: int
+    documents_unchanged: int
+    passages_written: int
+    passages_total: int
+    skipped: list[Skip]
+
+
+class Removed(BaseModel):
+    """Says how many documents were removed."""
+
+    documents_removed: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -16,6 +16,7 @@ pytest.importorskip("fastapi", reason="needs the extra 'serve'")
 
 import uvicorn
 
+from ras_agent.app.serve.access import access_of
 from ras_agent.app.serve.app import create_app
 from ras_agent.app.serve.service import open_service
 from ras_agent.settings import Settings
@@ -24,14 +25,17 @@ Served = Callable[..., httpx.Client]
 
 
 @contextmanager
-def serving(settings: Settings, *, sample: bool = False) -> Iterator[str]:
-    """Serve on a free port in a thread, and yield the address."""
+def serving(settings: Settings, *, sample: bool = False, tokens: Mapping[str, Any] | None = None) -> Iterator[str]:
+    """Serve on a free port in a thread, and yield the address. tokens: as a file of tokens has them."""
     ready, ended = threading.Event(), threading.Event()
     held: dict[str, Any] = {}
+    access = access_of(tokens or {}, "the test")
 
     async def serve() -> None:
         async with open_service(settings, sample=sample) as service:
-            config = uvicorn.Config(create_app(service), port=0, log_level="critical", timeout_graceful_shutdown=5)
+            config = uvicorn.Config(
+                create_app(service, access), port=0, log_level="critical", timeout_graceful_shutdown=5
+            )
             held["server"] = server = uvicorn.Server(config)
             started = asyncio.create_task(server.serve())
             while not server.started and not started.done():
@@ -74,8 +78,8 @@ def served() -> Iterator[Served]:
     """`served(settings)`: a client of a server of its own."""
     with ExitStack() as stack:
 
-        def start(settings: Settings, *, sample: bool = True, **options: Any) -> httpx.Client:
-            address = stack.enter_context(serving(settings, sample=sample))
+        def start(settings: Settings, tokens: Mapping[str, Any] | None = None, **options: Any) -> httpx.Client:
+            address = stack.enter_context(serving(settings, sample=settings.index is None, tokens=tokens))
             return stack.enter_context(httpx.Client(base_url=address, trust_env=False, timeout=60, **options))
 
         yield start

@@ -43,7 +43,7 @@ def test_a_request_lowers_limits_and_cannot_raise_them(client: httpx.Client) -> 
 def test_what_is_wrong_with_a_request_is_said_in_one_shape(client: httpx.Client) -> None:
     for body, message in (
         ({}, "give question or messages, one of them"),
-        ({"question": "  "}, "the input needs a question that is not blank"),
+        ({"question": "  "}, "the last message of the user holds no text"),
         ({"question": QUESTION, "limits": {"max_hops": 0}}, "limits.max_hops: Input should be greater than 0"),
         ({"question": QUESTION, "thread": "../x"}, "thread: String should match pattern"),
         ({"query": QUESTION}, "query: Extra inputs are not permitted"),

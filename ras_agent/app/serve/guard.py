@@ -1,0 +1,126 @@
+"""What is checked before any path sees a request: who asks, from where, how much, how slowly."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from time import monotonic
+from urllib.parse import urlsplit
+
+from fastapi.exceptions import HTTPException
+from fastapi.responses import JSONResponse
+
+from ras_agent.app.serve.access import Access, is_loopback
+from ras_agent.app.serve.refused import Refused, refusal
+from ras_agent.app.serve.wire import AsgiMessage, Receive, Scope, Send
+
+UPLOADS = "/api/documents"
+# paths that show nothing of the index
+_OPEN = frozenset(("/", "/health", "/docs", "/openapi.json"))
+_OPEN_BELOW = "/page/"
+
+MOST_BYTES = 4 * 1024 * 1024
+"""of a request that is no upload"""
+BODY_SECONDS = 300.0
+"""in which a request's body has to arrive"""
+SEND_SECONDS = 60.0
+"""in which a client has to take the next piece of an answer"""
+
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+class Guard:
+    """Wraps an application. The caller is left in the scope's state, where paths find him."""
+
+    def __init__(self, app: App, *, access: Access, host: str, most_upload: int, origins: tuple[str, ...]) -> None:
+        self._app, self._access = app, access
+        self._host, self._origins = host, origins
+        self._most_upload = most_upload
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        most = self._most_upload if scope["path"] == UPLOADS else MOST_BYTES
+        try:
+            self._check_place(scope, headers)
+            self._let_in(scope, headers.get("authorization", ""))
+            if int(headers.get("content-length", "0") or 0) > most:
+                raise _too_large(most)
+        except Refused as error:
+            status, body = refusal(error)
+            shown = {"WWW-Authenticate": "Bearer"} if status == 401 else None
+            await JSONResponse(body.model_dump(), status, shown)(scope, receive, send)
+            return
+        with suppress(ClientGone):  # the server closes a connection whose answer is not complete
+            await self._app(scope, _bounded(receive, most), _in_time(send))
+
+    def _check_place(self, scope: Scope, headers: dict[str, str]) -> None:
+        """Refuse a page of elsewhere that reaches this machine through its user's browser, which needs no token here.
+
+        Such a page names its own origin, or, where its name was made to lead here, its own host.
+        """
+        if not self._access.open:
+            return
+        host = headers.get("host", "")
+        name = urlsplit(f"//{host}").hostname or ""
+        if not (is_loopback(name) or name == self._host):
+            raise Refused(421, f"this server is not {host!r}: ask it by the address that it serves", "wrong_host")
+        origin = headers.get("origin")
+        changes = scope["method"] not in ("GET", "HEAD", "OPTIONS")
+        if origin and changes and origin not in self._origins and urlsplit(origin).netloc != host:
+            raise Refused(403, f"pages of {origin} may not ask: --cors {origin} lets them", "wrong_origin")
+
+    def _let_in(self, scope: Scope, authorization: str) -> None:
+        caller = self._access.caller(authorization)
+        path = scope["path"]
+        if caller is None and not (path in _OPEN or path.startswith(_OPEN_BELOW)):
+            raise Refused(401, "show a token that the server knows: Authorization: Bearer TOKEN", "invalid_api_key")
+        scope.setdefault("state", {})["caller"] = caller
+
+
+def _too_large(most: int) -> Refused:
+    return Refused(
+        413, f"the request has more than {most:,} bytes, which is the most that this path takes", "too_large"
+    )
+
+
+def _bounded(receive: Receive, most: int) -> Receive:
+    """Return `receive` that refuses a body of more than `most` bytes, and one that does not arrive in time."""
+    taken, whole, until = 0, False, monotonic() + BODY_SECONDS
+
+    async def bounded() -> AsgiMessage:
+        nonlocal taken, whole
+        if whole:  # what comes now is that the client leaves
+            return await receive()
+        try:
+            async with asyncio.timeout(until - monotonic()):
+                message = await receive()
+        except TimeoutError:
+            raise HTTPException(408, "the request's body did not arrive in time") from None
+        taken += len(message.get("body", b""))
+        whole = not message.get("more_body", False)
+        if taken > most:
+            raise HTTPException(413, str(_too_large(most)))
+        return message
+
+    return bounded
+
+
+def _in_time(send: Send) -> Send:
+    """Return `send` that gives a client up who does not read."""
+
+    async def in_time(message: AsgiMessage) -> None:
+        try:
+            async with asyncio.timeout(SEND_SECONDS):
+                await send(message)
+        except TimeoutError:
+            raise ClientGone from None
+
+    return in_time
+
+
+class ClientGone(OSError):
+    """Raised where a client has stopped reading: the connection is closed."""

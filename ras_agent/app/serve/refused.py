@@ -1,0 +1,49 @@
+"""Errors on the wire: one shape, OpenAI's, for every path."""
+
+from __future__ import annotations
+
+import errno
+import logging
+
+from ras_agent.app.serve.wire import ErrorBody, ErrorDetail
+from ras_agent.errors import IngestError, RasError
+
+_log = logging.getLogger(__name__)
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+class Refused(RasError, RuntimeError):
+    """Raised for a request that cannot be served. status: of the answer. code: names the reason for programs."""
+
+    def __init__(self, status: int, message: str, code: str | None = None) -> None:
+        super().__init__(message)
+        self.status, self.code = status, code
+
+
+def refusal(error: Exception) -> tuple[int, ErrorBody]:
+    """Return the status and the body for an error. One that nobody foresaw is logged and not described."""
+    if isinstance(error, Refused):
+        return error.status, _body(error.status, str(error), error.code)
+    if isinstance(error, OSError) and _full(error):
+        return 507, _body(507, "the server's disk is full; the index is as it was", "disk_full")
+    if isinstance(error, IngestError):
+        return 409, _body(409, str(error))
+    if isinstance(error, RasError | ValueError):
+        status = 422 if isinstance(error, ValueError) else 500
+        return status, _body(status, str(error))
+    _log.error("a request failed", exc_info=error)
+    return 500, _body(500, "the server failed; its log says why")
+
+
+def _body(status: int, message: str, code: str | None = None) -> ErrorBody:
+    kind = "invalid_request_error" if status < 500 else "server_error"
+    return ErrorBody(error=ErrorDetail(message=message, type=kind, code=code))
+
+
+def _full(error: BaseException | None) -> bool:
+    """Tell whether a full disk caused an error, perhaps one that was made of it."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in _FULL:
+            return True
+        error = error.__cause__
+    return False

@@ -1,0 +1,87 @@
+"""Answers of a run: a stream that ends the run when its client leaves, server-sent events, one JSON document."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from fastapi import Response
+
+from ras_agent.app.serve.refused import refusal
+from ras_agent.app.serve.runs import Ended, Run, Silence
+from ras_agent.app.serve.wire import Receive, Scope, Send
+from ras_agent.records import JSON
+from ras_agent.trace import json_document
+
+
+class RunStream(Response):
+    """Sends pieces that are made of a run's events."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, run: Run, pieces: AsyncIterator[bytes]) -> None:
+        super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
+        del self.headers["content-length"]
+        self._run, self._pieces = run, pieces
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        leaving = asyncio.create_task(_cancel_when_left(self._run, receive))
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            async for piece in self._pieces:
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        finally:
+            leaving.cancel()
+            self._run.cancel()
+
+
+async def as_events(run: Run, thread: str) -> AsyncIterator[bytes]:
+    """Yield a run's events as server-sent events.
+
+    The last is `done` with the outputs, `review` with what waits for a decision, or `error`.
+    """
+    async for event in run.events():
+        yield b": still here\n\n" if isinstance(event, Silence) else sse(event.type, event.to_dict())
+    try:
+        ended = await run.end()
+    except asyncio.CancelledError:
+        raise_if_own_task_is_cancelled()
+        yield sse("error", {"message": "the run was cancelled", "type": "cancelled", "thread": thread})
+    except Exception as error:
+        yield sse("error", {**refusal(error)[1].error.model_dump(), "thread": thread})
+    else:
+        review = ended.review
+        yield sse("done", ended.document(thread)) if review is None else sse("review", {**review, "thread": thread})
+
+
+def sse(name: str, data: JSON) -> bytes:
+    """Return one event as it goes over the wire."""
+    return f"event: {name}\ndata: {json_document(data)}\n\n".encode()
+
+
+async def ended_or_left(run: Run, receive: Receive) -> Ended:
+    """Wait for the end of a run, and cancel it if the client leaves first. Raises what the run raised."""
+    leaving = asyncio.create_task(_cancel_when_left(run, receive))
+    try:
+        return await run.end()
+    finally:
+        leaving.cancel()
+        run.cancel()
+
+
+def json_response(data: JSON, status: int = 200) -> Response:
+    """Return a JSON response, whatever the data hold."""
+    return Response(json_document(data), status, media_type="application/json")
+
+
+def raise_if_own_task_is_cancelled() -> None:
+    """Raise CancelledError where it was this task that was cancelled, and not the one that was waited for."""
+    if (task := asyncio.current_task()) is not None and task.cancelling():
+        raise asyncio.CancelledError
+
+
+async def _cancel_when_left(run: Run, receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    run.cancel()

@@ -1,0 +1,159 @@
+"""Who is let in: tokens and their part of the index, pages of elsewhere, sizes."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from ras_agent import Passage, PassageIndex, build_graph
+from ras_agent.app.serve.access import read_access
+from ras_agent.errors import SettingsError
+from ras_agent.settings import Settings
+from tests.app.serve.conftest import Served
+
+ROOT, SALES, LABS = "root-0123456789abcdef", "sales-0123456789abcdef", "labs-0123456789abcdef"
+PASSAGES = [
+    Passage("s1", "Velmora sells the sonar HX9 to Norway.", "Sales", "sales.md", {"team": "sales"}),
+    Passage("l1", "Tadeusz Brandl builds the sonar QZ7 in Leith.", "Labs", "labs.md", {"team": "labs"}),
+]
+
+
+@pytest.fixture(scope="module")
+def shared_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An index of two teams' passages, with its knowledge graph."""
+    path = tmp_path_factory.mktemp("teams") / "my.index"
+    PassageIndex.create(path).add(PASSAGES)
+    build_graph(path)
+    return path
+
+
+@pytest.fixture
+def teams(served: Served, shared_index: Path) -> httpx.Client:
+    """A server whose tokens see all, the part of sales, and that of the labs."""
+    hashed = f"sha256:{hashlib.sha256(LABS.encode()).hexdigest()}"
+    return served(Settings(index=shared_index), {ROOT: None, SALES: {"team": "sales"}, hashed: {"team": "labs"}})
+
+
+def _as(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+def test_a_server_that_other_machines_reach_starts_with_a_token_only(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"other machines reach 0\.0\.0\.0, so callers have to show a token: set RAS_"):
+        read_access("0.0.0.0", None, {})
+    assert not read_access("0.0.0.0", None, {"RAS_AGENT_SERVE_TOKEN": ROOT}).open
+    assert all(read_access(host, None, {}).open for host in ("127.0.0.1", "127.1.2.3", "::1", "localhost"))
+
+
+@pytest.mark.parametrize(
+    ("tokens", "message"),
+    [
+        ({"short": None}, "a token has 16 characters at least, and one has 5"),
+        ({"sha256:12": None}, "followed by the 64 hexadecimal digits"),
+        ({ROOT: {}}, "a token's value is null, for the whole index, or a filter"),
+        ({ROOT: "all"}, "a token's value is null"),
+        ({ROOT: {"team": {"not": "x"}}}, "filter key 'team' is compared with a text"),
+        ({}, "expected a JSON object from tokens to filters"),
+    ],
+)
+def test_a_wrong_file_of_tokens_is_an_error(tmp_path: Path, tokens: dict[str, Any], message: str) -> None:
+    file = tmp_path / "tokens.json"
+    file.write_text(json.dumps(tokens))
+    with pytest.raises(ValueError, match=message) as raised:
+        read_access("127.0.0.1", file, {})
+    assert ROOT not in str(raised.value)
+
+
+def test_nobody_is_let_in_without_a_token_that_is_known(teams: httpx.Client) -> None:
+    for headers in ({}, _as("guess-0123456789abcdef"), {"Authorization": ROOT}, {"Authorization": f"Basic {ROOT}"}):
+        for path in ("/api/retrieve?q=sonar", "/v1/models", "/api/documents", "/nothing"):
+            refused = teams.get(path, headers=headers)
+            assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
+            assert refused.json()["error"]["code"] == "invalid_api_key"
+    assert (
+        teams.get("/health").status_code == teams.get("/").status_code == teams.get("/page/ask.js").status_code == 200
+    )
+
+
+def test_a_token_sees_its_part_of_the_index_alone(teams: httpx.Client) -> None:
+    def found(token: str, **more: str) -> list[str]:
+        hits = teams.get("/api/retrieve", params={"q": "sonar", **more}, headers=_as(token)).json()["hits"]
+        return sorted(hit["passage"]["id"] for hit in hits)
+
+    assert (found(ROOT), found(SALES), found(LABS)) == (["l1", "s1"], ["s1"], ["l1"])
+    assert found(SALES, filter='{"team": "labs"}') == []
+    assert found(SALES, filter='{"team": ["labs", "sales"]}') == ["s1"]
+    assert teams.get("/api/passages/l1", headers=_as(SALES)).status_code == 404
+    assert teams.get("/api/documents", headers=_as(SALES)).json() == {"documents": ["sales.md"], "total": 1}
+    names = teams.get("/api/entities", headers=_as(SALES)).json()["entities"]
+    assert any("HX9" in name for name in names)
+    assert not any("Brandl" in name or "QZ7" in name for name in names)
+    shown = teams.get("/api/graph", headers=_as(SALES)).text
+    assert "HX9" in shown
+    assert "Brandl" not in shown
+    assert "Brandl" in teams.get("/api/graph", headers=_as(ROOT)).text
+    for asked in ({}, {"filter": {"team": "labs"}}):
+        question = {"question": "Who builds the sonar QZ7?", **asked}
+        out = teams.post("/api/ask", json=question, headers=_as(SALES)).text
+        assert "Brandl" not in out
+    chat = {"model": "ras-agent", "messages": [{"role": "user", "content": "Who builds the sonar QZ7?"}]}
+    assert "Brandl" not in teams.post("/v1/chat/completions", json=chat, headers=_as(SALES)).text
+    assert "Brandl" in teams.post("/v1/chat/completions", json=chat, headers=_as(LABS)).text
+
+
+def test_a_token_that_sees_a_part_changes_nothing(teams: httpx.Client) -> None:
+    upload = teams.post("/api/documents", files={"files": ("new.md", b"# New")}, headers=_as(SALES))
+    assert (upload.status_code, upload.json()["error"]["code"]) == (403, "read_only")
+    assert teams.delete("/api/documents?id=sales.md", headers=_as(SALES)).status_code == 403
+
+
+def test_threads_of_one_token_are_hidden_from_another(teams: httpx.Client) -> None:
+    out = teams.post("/api/ask", json={"question": "Who builds the QZ7?", "thread": "1"}, headers=_as(LABS)).json()
+    assert out["thread"] == "1"
+    assert teams.get("/api/threads/1", headers=_as(LABS)).json()["answer"] == out["answer"]
+    for token in (SALES, ROOT):
+        assert teams.get("/api/threads/1", headers=_as(token)).status_code == 404
+        assert teams.post("/api/threads/1/resume", json={}, headers=_as(token)).status_code == 404
+
+
+def test_pages_of_elsewhere_cannot_use_a_server_that_asks_for_no_token(client: httpx.Client) -> None:
+    asked = {"question": "Who?"}
+    evil = client.post("/api/ask", json=asked, headers={"Origin": "https://evil.example"})
+    assert (evil.status_code, evil.json()["error"]["code"]) == (403, "wrong_origin")
+    renamed = client.get("/api/documents", headers={"Host": "evil.example"})
+    assert (renamed.status_code, renamed.json()["error"]["code"]) == (421, "wrong_host")
+    own = str(client.base_url).rstrip("/")
+    assert client.post("/api/ask", json=asked, headers={"Origin": own}).status_code == 200
+    assert (
+        "access-control-allow-origin" not in client.get("/health", headers={"Origin": "https://evil.example"}).headers
+    )
+
+
+def test_an_origin_that_is_named_may_ask(served: Served) -> None:
+    client = served(Settings(cors="https://app.example"))
+    asked = {"Origin": "https://app.example", "Access-Control-Request-Method": "POST"}
+    asked["Access-Control-Request-Headers"] = "content-type"
+    assert client.options("/api/ask", headers=asked).headers["access-control-allow-origin"] == "https://app.example"
+    done = client.post("/api/ask", json={"question": "Who?"}, headers={"Origin": "https://app.example"})
+    assert (done.status_code, done.headers["access-control-allow-origin"]) == (200, "https://app.example")
+
+
+def test_a_body_that_is_too_large_is_refused_also_in_chunks(client: httpx.Client) -> None:
+    large = json.dumps({"question": "x" * 5_000_000}).encode()
+    told = client.post("/api/ask", content=large, headers={"Content-Type": "application/json"})
+    assert (told.status_code, told.json()["error"]["code"]) == (413, "too_large")
+    chunks = (large[start : start + 65536] for start in range(0, len(large), 65536))
+    told = client.post("/api/ask", content=chunks, headers={"Content-Type": "application/json"})
+    assert told.status_code == 413
+
+
+def test_one_run_more_than_allowed_is_refused_and_told_to_come_again(served: Served, scripted_llm: Any) -> None:
+    scripted_llm.script({"hang": True})
+    client = served(Settings(llm=scripted_llm.spec, max_runs=1))
+    with client.stream("POST", "/api/ask", json={"question": "Who?", "stream": True}):
+        refused = client.post("/api/ask", json={"question": "Who?"})
+        assert (refused.status_code, refused.headers["retry-after"]) == (503, "2")
+        assert refused.json()["error"]["code"] == "busy"

@@ -1,0 +1,145 @@
+"""OpenAI's protocol with OpenAI's own client, and as Open WebUI speaks it."""
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from ras_agent.settings import Settings
+from tests.app.serve.conftest import Served
+
+openai = pytest.importorskip("openai", reason="needs the extra 'openai'")
+
+ASKED = [{"role": "user", "content": "Who invented the telephone?"}]
+
+
+@pytest.fixture
+def chat(sample_server: str) -> Any:
+    """OpenAI's client of the server of the sample."""
+    http = httpx.Client(trust_env=False)
+    with openai.OpenAI(base_url=f"{sample_server}/v1", api_key="none", http_client=http, max_retries=0) as client:
+        yield client
+
+
+def test_the_agent_is_the_one_model(chat: Any) -> None:
+    assert [model.id for model in chat.models.list()] == ["ras-agent"]
+    assert chat.models.retrieve("ras-agent").owned_by == "ras-agent"
+
+
+def test_a_completion_has_the_answer_and_its_sources(chat: Any) -> None:
+    done = chat.chat.completions.create(model="ras-agent", messages=ASKED, temperature=0.3)
+    message = done.choices[0].message
+    assert (message.role, message.content, done.choices[0].finish_reason) == (
+        "assistant",
+        "Alexander Graham Bell",
+        "stop",
+    )
+    cited = message.annotations[0].url_citation
+    assert (cited.title, cited.start_index, cited.end_index) == ("Telephone", 0, len(message.content))
+    assert httpx.get(cited.url, trust_env=False).json()["title"] == "Telephone"
+    assert done.usage.total_tokens == 0
+
+
+def test_a_streamed_completion_says_the_same(chat: Any) -> None:
+    options = {"include_usage": True}
+    chunks = list(chat.chat.completions.create(model="ras-agent", messages=ASKED, stream=True, stream_options=options))
+    deltas = [choice.delta for chunk in chunks for choice in chunk.choices]
+    assert "".join(delta.content or "" for delta in deltas) == "Alexander Graham Bell"
+    assert deltas[0].role == "assistant"
+    assert [delta.annotations[0]["type"] for delta in deltas if getattr(delta, "annotations", None)] == ["url_citation"]
+    assert [choice.finish_reason for chunk in chunks for choice in chunk.choices][-1] == "stop"
+    assert chunks[-1].usage.total_tokens == 0
+
+
+def test_an_answer_is_streamed_as_its_model_writes_it(served: Served, scripted_llm: Any) -> None:
+    scripted_llm.script(
+        {"when": "You steer", "reply": "[SUBQ] Where was Bell born?"},
+        {"when": "You steer", "reply": "[SUFFICIENT]", "repeat": True},
+        {"when": "You answer", "reply": "Answer: Bell was born in Edinburgh [1]", "repeat": True},
+        {"reply": "(S> Bell | P> was born in | O> Edinburgh)", "repeat": True},
+    )
+    base = served(Settings(llm=scripted_llm.spec, max_hops=1)).base_url
+    http = httpx.Client(trust_env=False)
+    with openai.OpenAI(base_url=f"{base}/v1", api_key="none", http_client=http) as chat:
+        options = {"include_usage": True}
+        messages = [{"role": "user", "content": "Where was Alexander Graham Bell born?"}]
+        whole = chat.chat.completions.create(model="ras-agent", messages=messages)
+        chunks = list(
+            chat.chat.completions.create(model="ras-agent", messages=messages, stream=True, stream_options=options)
+        )
+    pieces = [choice.delta.content for chunk in chunks for choice in chunk.choices if choice.delta.content]
+    assert len(pieces) > 3
+    assert "".join(pieces) == "Bell was born in Edinburgh"
+    assert whole.choices[0].message.content == "Bell was born in Edinburgh"
+    assert chunks[-1].usage.completion_tokens > 0
+
+
+def test_what_the_agent_cannot_do_is_refused_in_openais_form(chat: Any) -> None:
+    with pytest.raises(openai.NotFoundError, match="there is no model 'gpt-4o'"):
+        chat.chat.completions.create(model="gpt-4o", messages=ASKED)
+    with pytest.raises(openai.BadRequestError, match="one answer is given"):
+        chat.chat.completions.create(model="ras-agent", messages=ASKED, n=2)
+    with pytest.raises(openai.BadRequestError, match="answers are text"):
+        chat.chat.completions.create(model="ras-agent", messages=ASKED, response_format={"type": "json_object"})
+    with pytest.raises(openai.BadRequestError, match="hold no text of the user") as raised:
+        chat.chat.completions.create(model="ras-agent", messages=[{"role": "system", "content": "Be brief."}])
+    assert raised.value.code == "no_question"
+
+
+def test_parts_and_turns_without_text_are_left_out(chat: Any) -> None:
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
+    messages = [
+        {"role": "developer", "content": "Be brief."},
+        {"role": "assistant", "content": None, "tool_calls": []},
+        {"role": "user", "content": [picture, {"type": "text", "text": "Who invented the telephone?"}]},
+    ]
+    done = chat.chat.completions.create(model="ras-agent", messages=messages)
+    assert done.choices[0].message.content == "Alexander Graham Bell"
+
+
+def _task(output: str, history: str) -> dict[str, Any]:
+    """Make a request as Open WebUI makes it for a chat's title, tags and further questions."""
+    prompt = (
+        "### Task:\nGenerate what is asked for.\n### Guidelines:\n- Prioritize accuracy.\n### Output:\n"
+        f"JSON format: {output}\n### Chat History:\n<chat_history>\n{history}\n</chat_history>"
+    )
+    return {"model": "ras-agent", "messages": [{"role": "user", "content": prompt}], "stream": False}
+
+
+def test_open_webui_chats_with_it(client: httpx.Client) -> None:
+    assert client.get("/v1/models", headers={"Authorization": "Bearer x"}).json()["data"][0]["object"] == "model"
+    history = [*ASKED, {"role": "assistant", "content": "Alexander Graham Bell"}]
+    asked = {"model": "ras-agent", "messages": [*history, *ASKED], "stream": True, "stream_options": None}
+    with client.stream("POST", "/v1/chat/completions", json=asked) as response:
+        lines = [line for line in response.iter_lines() if line]
+    assert lines[-1] == "data: [DONE]"
+    chunks = [json.loads(line.removeprefix("data: ")) for line in lines[:-1]]
+    assert {chunk["object"] for chunk in chunks} == {"chat.completion.chunk"}
+    assert "".join(chunk["choices"][0]["delta"].get("content", "") for chunk in chunks) == "Alexander Graham Bell"
+
+
+@pytest.mark.parametrize(
+    ("output", "reply"),
+    [
+        ('{ "title": "your concise title here" }', {"title": "Who invented the telephone?"}),
+        ('{ "tags": ["tag1", "tag2", "tag3"] }', {"tags": ["General"]}),
+        ('{ "follow_ups": ["Question 1?", "Question 2?", "Question 3?"] }', {"follow_ups": []}),
+        ('{ "queries": ["query1", "query2"] }', {"queries": []}),
+    ],
+)
+def test_open_webuis_tasks_are_answered_by_rule_and_search_nothing(
+    client: httpx.Client, output: str, reply: dict[str, Any]
+) -> None:
+    asked = _task(output, "USER: Who invented the telephone?\nASSISTANT: Alexander Graham Bell")
+    done = client.post("/v1/chat/completions", json=asked).json()
+    assert json.loads(done["choices"][0]["message"]["content"]) == reply
+    streamed = client.post("/v1/chat/completions", json={**asked, "stream": True}).text
+    assert json.dumps(json.dumps(reply)) in streamed
+
+
+def test_a_long_question_makes_a_short_title(client: httpx.Client) -> None:
+    asked = _task('{ "title": "t" }', f"USER: {'Who invented ' * 20}\nASSISTANT: x")
+    done = client.post("/v1/chat/completions", json=asked).json()
+    title = json.loads(done["choices"][0]["message"]["content"])["title"]
+    assert title == "Who invented Who invented Who invented Who…"

@@ -1,0 +1,153 @@
+"""The index over HTTP: searched, its graph looked at, documents uploaded and removed."""
+
+import errno
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from ras_agent import Passage, PassageIndex, build_graph
+from ras_agent.app.serve import documents
+from ras_agent.settings import Settings
+from tests.app.serve.conftest import Served
+
+PASSAGES = [
+    Passage("bell", "Alexander Graham Bell was born in Edinburgh.", "Alexander Graham Bell", "bell.md"),
+    Passage("leith", "The Water of Leith flows through Edinburgh.", "Water of Leith", "docs/leith.md"),
+]
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Path:
+    """An index of two documents."""
+    PassageIndex.create(tmp_path / "my.index").add(PASSAGES)
+    return tmp_path / "my.index"
+
+
+def _upload(client: httpx.Client, *files: tuple[str, bytes]) -> httpx.Response:
+    return client.post("/api/documents", files=[("files", file) for file in files])
+
+
+def test_the_index_is_searched_as_the_agent_searches(client: httpx.Client) -> None:
+    hits = client.get("/api/retrieve", params={"q": "Who invented the telephone?", "k": 2}).json()["hits"]
+    assert hits[0]["passage"]["title"] == "Telephone"
+    assert len(hits) == 2
+    assert client.get("/api/retrieve", params={"q": " "}).status_code == 422
+    assert client.get("/api/retrieve", params={"q": "x", "filter": "{"}).json()["error"]["message"].startswith("filter")
+
+
+def test_a_neighbourhood_of_the_knowledge_graph(served: Served, index: Path) -> None:
+    build_graph(index)
+    client = served(Settings(index=index))
+    assert client.get("/api/entities", params={"prefix": "water of"}).json() == {"entities": ["Water of Leith"]}
+    near = client.get("/api/graph", params={"entity": "edinburgh", "nodes": 3}).json()
+    assert near["entity"] == "Edinburgh"
+    steps = {one["name"]: one["steps"] for one in near["entities"]}
+    assert steps["Edinburgh"] == 0
+    assert steps["Water of Leith"] == 1
+    fact = next(fact for fact in near["facts"] if fact["subject"] == "Water of Leith")
+    assert (fact["object"], fact["sources"][0]["passage_id"]) == ("Edinburgh", "leith")
+    assert len(near["entities"]) <= 3
+    assert client.get("/api/graph").json()["all_entities"] >= 3
+    assert client.get("/api/graph", params={"entity": "Paris"}).json()["error"]["code"] == "unknown_entity"
+
+
+def test_an_index_without_a_graph_says_how_to_make_one(client: httpx.Client) -> None:
+    told = client.get("/api/graph")
+    assert (told.status_code, told.json()["error"]["code"]) == (404, "no_graph")
+
+
+def test_an_uploaded_document_is_found_by_the_next_question(served: Served, index: Path) -> None:
+    client = served(Settings(index=index))
+    before = client.get("/api/retrieve", params={"q": "Zyltor"}).json()["hits"]
+    done = _upload(client, ("zyltor.md", b"# Zyltor\n\nZyltor was founded by Mara Quist."), ("x.txt", b"Nothing."))
+    assert done.json() == {
+        "files": ["zyltor.md", "x.txt"],
+        **{"documents_written": 2, "documents_unchanged": 0, "passages_written": 2, "passages_total": 4, "skipped": []},
+    }
+    assert not before
+    out = client.post("/api/ask", json={"question": "Who founded Zyltor?"}).json()
+    assert "Mara Quist" in out["answer"]
+    assert client.get("/api/documents", params={"containing": "ZYL"}).json() == {"documents": ["zyltor.md"], "total": 1}
+    assert (index.parent / "my.index.uploads" / "zyltor.md").is_file()
+
+
+def test_an_upload_of_the_same_name_replaces_and_a_deleted_one_is_gone(served: Served, index: Path) -> None:
+    client = served(Settings(index=index))
+    _upload(client, ("z.md", b"Zyltor was founded by Mara Quist."))
+    _upload(client, ("z.md", b"Zyltor was founded by Berta Olm."))
+    assert [hit["passage"]["text"] for hit in client.get("/api/retrieve?q=Zyltor").json()["hits"]] == [
+        "Zyltor was founded by Berta Olm."
+    ]
+    assert client.delete("/api/documents", params={"id": "z.md"}).json() == {"documents_removed": 1}
+    assert client.get("/api/retrieve?q=Zyltor").json() == {"hits": []}
+    assert not (index.parent / "my.index.uploads" / "z.md").exists()
+    assert client.delete("/api/documents", params={"id": "z.md"}).status_code == 404
+    # what came otherwise, as from Python, is removed too
+    assert client.delete("/api/documents", params={"id": "docs/leith.md"}).json() == {"documents_removed": 1}
+    assert client.get("/api/documents").json()["documents"] == ["bell.md"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../evil.md", "..\\evil.md", "/etc/evil.md", "a/b.md", "C:evil.md", ".hidden.md", "..", "a\x00.md", " x.md",
+     "n\u202ename.md", f"{'x' * 300}.md"],
+)  # fmt: skip
+def test_a_name_that_is_no_plain_name_is_refused_and_nothing_is_written(index: Path, name: str) -> None:
+    with pytest.raises(documents.Refused) as raised:
+        documents.safe_name(name)
+    assert raised.value.status == 422
+
+
+def test_a_path_in_an_upload_reaches_no_other_folder(served: Served, index: Path) -> None:
+    client = served(Settings(index=index))
+    for name in ("../../evil.md", "/tmp/evil.md", "..%2Fevil.md/"):
+        assert _upload(client, (name, b"# Evil")).status_code in (415, 422)
+    assert _upload(client, ("run.exe", b"MZ")).status_code == 415
+    assert sorted(path.name for path in index.parent.iterdir()) == ["my.index"]
+
+
+def test_what_cannot_be_read_leaves_everything_as_it_was(served: Served, index: Path) -> None:
+    client = served(Settings(index=index))
+    _upload(client, ("z.md", b"Zyltor was founded by Mara Quist."))
+    told = _upload(client, ("z.md", b"\xff\xfe\x00"))
+    assert (told.status_code, told.json()["error"]["code"]) == (422, "unreadable")
+    assert len(client.get("/api/retrieve?q=Zyltor").json()["hits"]) == 1
+    assert (index.parent / "my.index.uploads" / "z.md").read_bytes() == b"Zyltor was founded by Mara Quist."
+    assert sorted(path.name for path in (index.parent / "my.index.uploads").iterdir()) == ["z.md"]
+
+
+def test_a_full_disk_keeps_the_good_index(served: Served, index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = served(Settings(index=index))
+
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(documents.shutil, "copyfileobj", full)
+        told = _upload(client, ("z.md", b"Zyltor was founded by Mara Quist."))
+    assert (told.status_code, told.json()["error"]["code"]) == (507, "disk_full")
+    assert list((index.parent / "my.index.uploads").iterdir()) == []
+    assert client.get("/api/documents").json()["documents"] == ["bell.md", "docs/leith.md"]
+    assert _upload(client, ("z.md", b"Zyltor was founded by Mara Quist.")).status_code == 200
+
+
+def test_an_upload_that_is_too_large_is_refused(served: Served, index: Path) -> None:
+    client = served(Settings(index=index, max_upload_mb=1))
+    told = _upload(client, ("z.txt", b"x" * 1_100_000))
+    assert (told.status_code, told.json()["error"]["code"]) == (413, "too_large")
+
+
+def test_the_sample_is_not_changed(client: httpx.Client) -> None:
+    told = _upload(client, ("z.md", b"Zyltor"))
+    assert (told.status_code, told.json()["error"]["code"]) == (409, "no_index")
+
+
+def test_the_paths_are_described_without_a_script(client: httpx.Client) -> None:
+    paths = client.get("/openapi.json").json()["paths"]
+    page = client.get("/docs").text
+    assert {"/api/ask", "/api/documents", "/v1/chat/completions"} <= paths.keys()
+    assert all(f" {path}</code>" in page for path in paths)
+    assert "<script" not in page
+    assert "https://" not in page

@@ -1,0 +1,82 @@
+"""Threads over HTTP: remembered, looked at, paused, resumed, reviewed."""
+
+from typing import Any
+
+import httpx
+
+from ras_agent.settings import Settings
+from tests.app.serve.conftest import Served, events_of
+
+QUESTION = "Who invented the telephone?"
+
+
+def test_a_thread_is_looked_at_after_its_end(client: httpx.Client) -> None:
+    out = client.post("/api/ask", json={"question": QUESTION, "thread": "looked-at"}).json()
+    state = client.get("/api/threads/looked-at").json()
+    assert state.pop("finished") is True
+    assert state.pop("running") is False
+    assert state == out
+    assert [turn["role"] for turn in out["messages"]] == ["user", "assistant"]
+
+
+def test_what_there_is_not_is_said_to_be_missing(client: httpx.Client) -> None:
+    for response in (client.get("/api/threads/none"), client.post("/api/threads/none/resume", json={})):
+        assert response.status_code == 404
+        assert response.json()["error"]["code"] == "unknown_thread"
+
+
+def test_a_run_that_has_ended_is_not_resumed(client: httpx.Client) -> None:
+    client.post("/api/ask", json={"question": QUESTION, "thread": "ended"})
+    response = client.post("/api/threads/ended/resume", json={})
+    assert (response.status_code, response.json()["error"]["code"]) == (409, "nothing_to_resume")
+
+
+def test_a_person_reviews_a_run_over_http(client: httpx.Client) -> None:
+    asked = {"question": QUESTION, "thread": "reviewed", "review": ["plan", "answer"], "stream": True}
+    *_, (last, review) = events_of(client.post("/api/ask", json=asked).text)
+    assert (last, review["at"], review["thread"]) == ("review", "plan", "reviewed")
+    waiting = client.get("/api/threads/reviewed").json()
+    assert (waiting["review"]["at"], waiting["finished"]) == ("plan", False)
+
+    edit = {"action": "edit", "subquery": "Who patented the telephone?", "by": "Ada"}
+    out = client.post("/api/threads/reviewed/resume", json={"decision": edit}).json()
+    while out.get("review", {}).get("at") == "plan":
+        approve = {"decision": {"action": "approve"}}
+        out = client.post("/api/threads/reviewed/resume", json=approve).json()
+    assert out["review"]["answer"] == "Alexander Graham Bell"
+    done = {"decision": {"action": "edit", "answer": "A. G. Bell"}, "stream": True}
+    *_, (last, out) = events_of(client.post("/api/threads/reviewed/resume", json=done).text)
+    assert (last, out["answer"], out["plans"][0]["by"]) == ("done", "A. G. Bell", "person:Ada")
+
+
+def test_a_decision_that_nobody_waits_for_is_refused(client: httpx.Client) -> None:
+    response = client.post("/api/ask", json={"question": QUESTION, "review": ["taste"]})
+    assert response.status_code == 422
+
+
+def test_a_run_whose_client_leaves_ends_with_its_model_call_and_goes_on_later(
+    served: Served, scripted_llm: Any
+) -> None:
+    scripted_llm.script({"hang": True})
+    client = served(Settings(llm=scripted_llm.spec, max_hops=2))
+    asked = {"question": "Where was Bell born?", "thread": "paused", "stream": True}
+    with client.stream("POST", "/api/ask", json=asked):
+        while not scripted_llm.requests():
+            pass
+        assert client.get("/api/threads/paused").json()["running"] is True
+        busy = client.post("/api/ask", json={"question": "And then?", "thread": "paused"})
+        assert (busy.status_code, busy.json()["error"]["code"]) == (409, "thread_busy")
+    while client.get("/health").json()["runs"]:
+        pass
+    state = client.get("/api/threads/paused").json()
+    assert (state["running"], state["finished"], state["answer"]) == (False, False, "")
+    assert len(scripted_llm.requests()) < 10  # nobody called on after the client had left
+
+    scripted_llm.script(
+        {"when": "You steer", "reply": "[SUBQ] Where was Bell born?"},
+        {"when": "You steer", "reply": "[SUFFICIENT]", "repeat": True},
+        {"when": "You answer", "reply": "Answer: Edinburgh [1]", "repeat": True},
+        {"reply": "(S> Bell | P> was born in | O> Edinburgh)", "repeat": True},
+    )
+    out = client.post("/api/threads/paused/resume", json={}).json()
+    assert out["answer"] == "Edinburgh"

@@ -189,8 +189,8 @@ class Settings(BaseModel):
 
     embedder: str | None = _VECTORS(
         None,
-        "minilm, st:MODEL or provider:MODEL, for dense and hybrid retrieval; unscaled:st:MODEL ranks by inner "
-        "products; without one, BM25 alone.",
+        "minilm, st:MODEL, openai:MODEL, vllm:URL#MODEL, ollama:MODEL or provider:MODEL, for dense and hybrid "
+        "retrieval; unscaled:st:MODEL ranks by inner products; without one, BM25 alone.",
     )
     chunk_size: PositiveInt | None = _PASSAGES(
         None, "Longest passage, in characters; if not set, 1000, and records with an id stay whole."

@@ -28,14 +28,23 @@ Each test has a script and a log of its own under `/<name>/`. A request is answe
     bytes       a body of so many bytes in place of a reply, "0" all of them
     fields      further fields of the reply's JSON object, which replace its own
 
+Of embeddings (`/<name>/v1/embeddings`) the log has the request's "authorization" too; further entries:
+
+    vectors     the width of the vectors to make, each a sum of directions of the text's words
+    shape       whose reply it is: "openai" (base64 unless numbers are asked for), "vllm", "tei" or "ollama"
+    most        the largest batch that is taken; a larger one is refused as TEI does, with 422
+
 Without a matching entry the server answers 400, which no client retries.
 """
 
 from __future__ import annotations
 
+import base64
 import gzip
+import hashlib
 import json
 import os
+import struct
 import sys
 import threading
 import time
@@ -65,8 +74,12 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         name, body = self.name(), self.received()
+        if self.path.endswith("/embeddings"):
+            body["authorization"] = self.headers.get("Authorization", "")
         entry = take(name, body)
-        if entry.get("hang"):
+        if "vectors" in entry:
+            self.send(*embeddings(body, entry), entry.get("headers"))
+        elif entry.get("hang"):
             self.rfile.read(1)  # until the client closes the connection
             self.close_connection = True
         elif any(name in entry for name in ("status", "body", "bytes", "whole")) or not body.get("stream"):
@@ -130,7 +143,8 @@ class Handler(BaseHTTPRequestHandler):
 
 def take(name: str, body: dict[str, Any]) -> dict[str, Any]:
     """Log a request, and the script's entry for it."""
-    prompt = "\n".join(str(message["content"]) for message in body["messages"])
+    texts = body["input"] if "input" in body else [message["content"] for message in body["messages"]]
+    prompt = "\n".join(map(str, texts))
     with LOCK:
         LOGS.setdefault(name, []).append(body)
         script = SCRIPTS.get(name, [])
@@ -141,7 +155,7 @@ def take(name: str, body: dict[str, Any]) -> dict[str, Any]:
 
 
 def usage(body: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
-    prompt = sum(len(str(message["content"]).split()) for message in body["messages"])
+    prompt = sum(len(str(message["content"]).split()) for message in body.get("messages", ()))
     reply = len(entry["reply"].split())
     return {
         "prompt_tokens": prompt,
@@ -159,6 +173,41 @@ def completion(body: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
         "usage": usage(body, {"reply": "", **entry}),
         **entry.get("fields", {}),
     }
+
+
+def embeddings(body: dict[str, Any], entry: dict[str, Any]) -> tuple[int, str]:
+    """The status and the reply to a request for vectors, as servers of one kind give it."""
+    shape, texts = entry.get("shape", "openai"), body["input"]
+    if not all(isinstance(text, str) for text in texts):
+        return 400, json.dumps({"error": {"message": "token ids are not taken", "type": "BadRequestError"}})
+    if len(texts) > entry.get("most", 2048):
+        most = entry["most"]
+        error = f"batch size {len(texts)} > maximum allowed batch size {most}"
+        return 422, json.dumps({"error": error, "error_type": "Validation"})
+    vectors: list[Any] = [vector_of(text, entry["vectors"]) for text in texts]
+    if shape == "openai" and body.get("encoding_format") != "float":
+        vectors = [base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode() for vector in vectors]
+    data = [{"object": "embedding", "embedding": vector, "index": place} for place, vector in enumerate(vectors)]
+    usage = {"prompt_tokens": sum(len(text.split()) for text in texts), "total_tokens": 0}
+    reply: dict[str, Any] = {"object": "list", "data": data, "model": body["model"], "usage": usage}
+    if shape == "vllm":
+        reply |= {
+            "id": "embd-1",
+            "created": 0,
+            "usage": {**usage, "completion_tokens": 0, "prompt_tokens_details": None},
+        }
+        data.reverse()  # the protocol has an index because the order is not promised
+    if shape == "tei":
+        reply = {key: reply[key] for key in ("object", "data", "model", "usage")}
+    return 200, json.dumps({**reply, **entry.get("fields", {})})
+
+
+def vector_of(text: str, width: int) -> list[float]:
+    vector = [0.0] * width
+    for word in text.lower().replace(".", " ").replace("?", " ").split():
+        digest = hashlib.blake2b(word.encode(), digest_size=width).digest()
+        vector = [number + byte - 127.5 for number, byte in zip(vector, digest, strict=True)]
+    return vector
 
 
 def pieces(body: dict[str, Any], entry: dict[str, Any]) -> list[str]:

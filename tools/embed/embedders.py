@@ -1,4 +1,4 @@
-"""Embedders by name or object: the packaged MiniLM, any sentence-transformers model, any LangChain Embeddings.
+"""Embedders by name or object: the packaged MiniLM, sentence-transformers, servers, any LangChain Embeddings.
 
 An embedder may add `embed_query(text)`, a unit vector of shape (dimension,), where its model treats queries and
 passages differently; `query_vector` uses it.
@@ -16,19 +16,21 @@ import numpy as np
 from ras_agent.arrays import Floats
 from ras_agent.errors import MissingExtra, ModelCallError, SettingsError, UnknownName
 from ras_agent.protocols import Embedder
-from ras_agent.tools.chat.http import openai_clients
 from ras_agent.tools.chat.models import without_secrets
 from ras_agent.tools.chat.retry import diagnosis
+from ras_agent.tools.embed.served import PROVIDERS, ServedEmbedder, is_served, server_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from langchain_core.embeddings import Embeddings
 
-_SECONDS = 60.0  # for a request of an embedder behind an API
 UNSCALED = "unscaled:"
 """Begins the name of an embedder whose vectors are as long as its model makes them."""
-_KNOWN = ("minilm", "st:<model or path>", "<provider>:<model>", f"{UNSCALED}st:<model or path>")
+_KNOWN = (
+    *("minilm", "st:<model or path>", "openai:<model>", "vllm:http://<host>:<port>/v1#<model>", "ollama:<model>"),
+    *("<provider>:<model>", f"{UNSCALED}st:<model or path>"),
+)
 
 
 def resolve_embedder(spec: object) -> Embedder:
@@ -36,8 +38,10 @@ def resolve_embedder(spec: object) -> Embedder:
 
     spec: an Embedder; a LangChain Embeddings object; a SentenceTransformer; or a name: "minilm" (packaged, extra
         `offline`), "st:all-mpnet-base-v2" or "st:/path" (sentence-transformers, extra `embeddings`),
-        "openai:text-embedding-3-small" and whatever else LangChain's init_embeddings takes. "unscaled:" in front of one
-        of the last two leaves vectors as long as the model makes them, so that passages are ranked by inner products.
+        "openai:text-embedding-3-small", "vllm:http://host:port/v1#model" or "ollama:model" (any server that speaks
+        OpenAI's protocol, extra `openai`; see tools/embed/served.py), and whatever else LangChain's init_embeddings
+        takes. "unscaled:" in front of all but the first leaves vectors as long as the model makes them, so that
+        passages are ranked by inner products.
     Raises UnknownName, MissingExtra, SettingsError, or TypeError for an object that does not embed.
     """
     if isinstance(spec, str):
@@ -51,9 +55,22 @@ def resolve_embedder(spec: object) -> Embedder:
     return cast(Embedder, spec)
 
 
+def reopened_embedder(name: str, dimension: int, index: str) -> Embedder:
+    """Return the embedder that an index stores the name of, to which nothing is sent before the first text.
+
+    index: its place, for messages. Raises what `resolve_embedder` raises, and SettingsError for a server that must not
+    be given a key because nobody but the index names it.
+    """
+    plain = name.removeprefix(UNSCALED)
+    if not is_served(plain):
+        return resolve_embedder(name)
+    return ServedEmbedder(server_of(plain, index), name=name, unit_length=plain == name, dimension=dimension)
+
+
 def of_unit_length(embedder: Embedder) -> Embedder:
     """Return an embedder as it is, or the same model with vectors of length 1 if it leaves them unscaled."""
-    return embedder.scaled() if isinstance(embedder, SentenceTransformerEmbedder | LangChainEmbedder) else embedder
+    scaling = SentenceTransformerEmbedder | LangChainEmbedder | ServedEmbedder
+    return embedder.scaled() if isinstance(embedder, scaling) else embedder
 
 
 def query_vector(embedder: Embedder, query: str) -> Floats:
@@ -179,26 +196,17 @@ def _named(spec: str) -> Embedder:
         raise UnknownName("embedder", spec, _KNOWN)
     if provider == "st":
         return SentenceTransformerEmbedder(model, name=spec, unit_length=unit_length)
+    if provider in PROVIDERS:
+        return ServedEmbedder(server_of(plain), name=spec, unit_length=unit_length)
     try:
         from langchain.embeddings import init_embeddings
 
-        made = init_embeddings(plain, **_client_options(provider))
+        made = init_embeddings(plain)
         return LangChainEmbedder(made, name=spec, unit_length=unit_length)
     except ImportError as error:
         raise SettingsError(f"embedder {spec!r} needs its provider's package: {error}") from error
     except Exception as error:
         raise SettingsError(f"cannot set up the embedder {spec!r}: {without_secrets(str(error))}") from None
-
-
-def _client_options(provider: str) -> dict[str, Any]:
-    """Return the options by which OpenAI's embedder bounds its replies; those of others are left to their packages."""
-    if provider != "openai" or not (clients := openai_clients()):
-        return {}
-    return {
-        "timeout": _SECONDS,
-        "http_client": clients["http_client"],
-        "http_async_client": clients["http_async_client"],
-    }
 
 
 def _is_instance(thing: object, module: str, name: str) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+from ras_agent.tools.embed.served import same_model
 from ras_agent.tools.index.bm25_matrix import BM25Parameters
 from ras_agent.tools.index.checksums import FileSum, sums_from_dict
 from ras_agent.tools.index.durable import ManifestFile
@@ -19,12 +20,20 @@ ANEW = "delete the folder {folder} and index its files again with `ras-agent ind
 _FILE = ManifestFile(NAME, "ras-agent passage index", 2, "index", "ras-agent index", ANEW)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class EmbedderIdentity:
-    """Names the embedder of an index's vectors, and how wide they are."""
+    """Names the embedder of an index's vectors, and how wide they are. A served model is the same at any address."""
 
     name: str
     dimension: int
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, EmbedderIdentity):
+            return NotImplemented
+        return self.dimension == other.dimension and same_model(self.name, other.name)
+
+    def __hash__(self) -> int:
+        return hash(self.dimension)
 
     def __str__(self) -> str:
         return f"{self.name!r} ({self.dimension} dimensions)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ras_agent.errors import IndexMismatch, RasError
 from ras_agent.protocols import Embedder
-from ras_agent.tools.embed.embedders import resolve_embedder
+from ras_agent.tools.embed.embedders import reopened_embedder, resolve_embedder
 from ras_agent.tools.index.bm25_matrix import BM25Parameters
 from ras_agent.tools.index.manifest import EmbedderIdentity, Manifest
 from ras_agent.tools.index.tokenise import Tokeniser
@@ -46,7 +46,7 @@ def remembered_embedder(
     """Load the embedder that a manifest names. Raises IndexMismatch, which says how to give it: `given`."""
     assert manifest.embedder
     try:
-        embedder = resolve_embedder(manifest.embedder.name)
+        embedder = reopened_embedder(manifest.embedder.name, manifest.embedder.dimension, where)
     except RasError as error:
         raise IndexMismatch(
             f"{where} was built with embedder {manifest.embedder}, which could not be loaded by that name ({error}): "

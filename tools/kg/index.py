@@ -16,7 +16,7 @@ from ras_agent.errors import IndexMismatch, UnknownName
 from ras_agent.protocols import Embedder
 from ras_agent.records import Source, Triple
 from ras_agent.text.canonical import canonical_key
-from ras_agent.tools.embed.embedders import of_unit_length, resolve_embedder
+from ras_agent.tools.embed.embedders import of_unit_length, reopened_embedder, resolve_embedder
 from ras_agent.tools.index.manifest import EmbedderIdentity
 from ras_agent.tools.index.row_table import hash_of
 from ras_agent.tools.kg.arrays import Edges, KGArrays, SparseRows, Vectors
@@ -189,7 +189,8 @@ class KGIndex:
     def embedder(self) -> Embedder | None:
         """Return what embeds queries; None for a graph without vectors. Raises RasError if it cannot be loaded."""
         if self._embedder is None and self.manifest.embedder:
-            self._embedder = resolve_embedder(self.manifest.embedder.name)
+            known = self.manifest.embedder
+            self._embedder = reopened_embedder(known.name, known.dimension, str(self.path))
         return self._embedder
 
     def entity_id(self, text: str) -> int | None:

@@ -1,0 +1,291 @@
+"""Embedders behind an address: any server that speaks OpenAI's protocol, as OpenAI, vLLM, TEI and Ollama do.
+
+Texts are sent as texts, so that no tokenizer is downloaded and every server understands them.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+from pydantic import SecretStr
+from tenacity import RetryCallState, Retrying, retry_if_exception
+
+from ras_agent.arrays import Floats
+from ras_agent.errors import IndexMismatch, MissingExtra, ModelCallError, SettingsError
+from ras_agent.tools.chat.http import BrokenReply, openai_clients
+from ras_agent.tools.chat.limits import Clock
+from ras_agent.tools.chat.models import printable, server_address, without_secrets
+from ras_agent.tools.chat.retry import RetryPolicy, diagnosis, unreachable
+
+PROVIDERS = ("openai", "vllm", "ollama")
+_OPENAI = "https://api.openai.com/v1"
+_OLLAMA = "http://127.0.0.1:11434"
+_SECONDS = 60.0
+# TEI takes no more than 32 texts in a request unless it is told to; OpenAI takes 300,000 tokens
+_MOST_TEXTS, _MOST_CHARACTERS = 32, 200_000
+_AT_ONCE = 4
+_UNREACHABLE_TRIES = 2
+_SPLIT = frozenset((400, 413, 422))  # what servers say to a batch that is too large for them
+_TOO_LONG = (
+    "context length",
+    "maximum input length",
+    "max_seq_len",
+    "too long",
+    "too many tokens",
+    "must have less than",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Says where a model is served: the URL up to /v1, the model's name, the key, and what to set where it is wrong."""
+
+    url: str
+    model: str
+    key: SecretStr
+    key_variable: str
+    address_variable: str
+
+
+def is_served(spec: str) -> bool:
+    """Tell whether an embedder's name is one of a server."""
+    return spec.partition(":")[0] in PROVIDERS
+
+
+def same_model(one: str, other: str) -> bool:
+    """Tell whether two names of embedders mean one model: for a served one, wherever the server is."""
+    if one == other:
+        return True
+    return is_served(one) and is_served(other) and _model_in(one) == _model_in(other) != ""
+
+
+def server_of(spec: str, index: str = "") -> Server:
+    """Return the server that an embedder's name and the environment name. Raises SettingsError.
+
+    openai:NAME                 OPENAI_BASE_URL, else OpenAI; OPENAI_API_KEY
+    vllm:http://HOST/v1#NAME    that server; VLLM_API_KEY, if it wants one
+    ollama:NAME                 OLLAMA_HOST, else this machine
+
+    index: the place of the index that alone names the server, if no user did. No key goes to such a server, and
+    VLLM_BASE_URL names another one in its place.
+    """
+    provider, _, name = spec.partition(":")
+    if provider == "openai":
+        url, key = os.environ.get("OPENAI_BASE_URL", ""), os.environ.get("OPENAI_API_KEY", "")
+        if not url and not key:
+            raise SettingsError(
+                f"embedder {spec!r} needs a key or a server: set OPENAI_API_KEY, or OPENAI_BASE_URL for one of yours"
+            )
+        return Server(url or _OPENAI, name, SecretStr(key or "EMPTY"), "OPENAI_API_KEY", "OPENAI_BASE_URL")
+    if provider == "ollama":
+        return Server(_ollama_url(), name, SecretStr("ollama"), "OLLAMA_API_KEY", "OLLAMA_HOST")
+    moved = os.environ.get("VLLM_BASE_URL", "") if index else ""
+    url, name, key = server_address(f"{moved}#{_model_in(spec)}" if moved else name, "vllm:")
+    if "@" in urlsplit(url).netloc or urlsplit(url).query:
+        raise SettingsError(
+            f"embedder {printable(spec)!r}: the address is stored in the index, so it must hold no password: put the "
+            "key into VLLM_API_KEY"
+        )
+    if index and not moved and os.environ.get("VLLM_API_KEY"):
+        raise SettingsError(
+            f"{index} names the server {url}, and VLLM_API_KEY is set; a key goes to no server that only an index "
+            f"names. If you trust it, say so: VLLM_BASE_URL={url}; else unset VLLM_API_KEY"
+        )
+    return Server(url, name, SecretStr(key), "VLLM_API_KEY", "VLLM_BASE_URL" if index else "")
+
+
+class ServedEmbedder:
+    """Embeds with a model behind an address. Thread safe; nothing is asked before the first text."""
+
+    def __init__(
+        self,
+        server: Server,
+        *,
+        name: str,
+        unit_length: bool = True,
+        dimension: int | None = None,
+        retry: RetryPolicy | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        """Prepare for a server. Raises MissingExtra without the package `openai`.
+
+        name: what indexes store. unit_length: whether vectors are scaled to length 1. dimension: the vectors' width
+        where it is known, as from an index; else it is found by asking once.
+        """
+        clients = openai_clients()
+        if not clients:
+            raise MissingExtra(f"embedder {name!r}", "openai")
+        from openai import OpenAI
+
+        self.name, self._server, self._unit_length, self._width = name, server, unit_length, dimension
+        self.key = server.key  # masked in messages
+        self._retry, self._clock = retry or RetryPolicy(), clock or Clock()
+        self._client = OpenAI(
+            base_url=server.url,
+            api_key=server.key.get_secret_value(),
+            max_retries=0,
+            timeout=_SECONDS,
+            http_client=clients["http_client"],
+        )
+
+    def scaled(self) -> ServedEmbedder:
+        """Return the embedder of this model whose vectors have length 1."""
+        if self._unit_length:
+            return self
+        name = self.name.partition("unscaled:")[2]
+        return ServedEmbedder(self._server, name=name, dimension=self._width, retry=self._retry, clock=self._clock)
+
+    @property
+    def dimension(self) -> int:
+        """Return the width of the vectors; the first call embeds a word if it is not known. Raises ModelCallError."""
+        if self._width is None:
+            self._width = len(self._asked(["dimension"])[0])
+        return self._width
+
+    def embed(self, texts: Sequence[str]) -> Floats:
+        """Return vectors, shape (len(texts), dimension), float32.
+
+        Raises ModelCallError, or IndexMismatch for vectors of another width than before.
+        """
+        if not texts:
+            return np.empty((0, self.dimension), dtype=np.float32)
+        batches = _batches(texts)
+        if len(batches) == 1:
+            found = [self._asked(batches[0])]
+        else:
+            with ThreadPoolExecutor(_AT_ONCE) as pool:
+                found = list(pool.map(self._asked, batches))
+        vectors = np.concatenate(found)
+        return _unit(vectors) if self._unit_length else vectors
+
+    def _asked(self, texts: list[str]) -> Floats:
+        """Return the vectors of one batch, in halves where the server refuses so many at once."""
+        try:
+            vectors = self._tried(texts)
+        except Exception as error:
+            if len(texts) > 1 and getattr(error, "status_code", None) in _SPLIT:
+                half = len(texts) // 2
+                return np.concatenate([self._asked(texts[:half]), self._asked(texts[half:])])
+            raise self._explained(error, texts) from None
+        width = self._width = self._width or vectors.shape[1]
+        if vectors.shape[1] != width:
+            raise IndexMismatch(
+                f"{self._shown()} makes vectors of {vectors.shape[1]} numbers, and made vectors of {width} before: "
+                "serve the model that the index was built with, or build the index anew"
+            )
+        return vectors
+
+    def _tried(self, texts: list[str]) -> Floats:
+        policy = self._retry
+
+        def given_up(state: RetryCallState) -> bool:
+            error = state.outcome.exception() if state.outcome else None
+            most = _UNREACHABLE_TRIES if error is not None and unreachable(error) else policy.attempts
+            return state.attempt_number >= min(most, policy.attempts)
+
+        for attempt in Retrying(
+            stop=given_up,
+            wait=policy.wait,
+            retry=retry_if_exception(policy.retries),
+            sleep=self._clock.sleep,
+            reraise=True,
+        ):
+            with attempt:
+                reply = self._client.embeddings.create(
+                    model=self._server.model, input=[_whole(text) for text in texts], encoding_format="float"
+                )
+                return _vectors(reply, len(texts))
+        raise AssertionError("a retry either returns or raises")
+
+    def _explained(self, error: Exception, texts: list[str]) -> ModelCallError:
+        status = getattr(error, "status_code", None)
+        server, said = self._server, without_secrets(str(error), self)
+        why = diagnosis(error, _origin(server.url)) or ""
+        if status in (401, 403):
+            remedy = f"set {server.key_variable} to a key that the server accepts"
+        elif status == 404:
+            remedy = "check the model's name and the server's address, which usually ends with /v1"
+        elif any(words in said.lower() for words in _TOO_LONG):
+            remedy = f"the text that begins {texts[0][:40]!r} is too long for the model: cut shorter, --chunk-size"
+        elif server.address_variable and (why or unreachable(error)):
+            remedy = f"{server.address_variable} says where it is"
+        else:
+            remedy = ""
+        parts = "; ".join(filter(None, (f"{type(error).__name__}: {said}", without_secrets(why, self), remedy)))
+        return ModelCallError(f"{self._shown()} failed: {parts}")
+
+    def _shown(self) -> str:
+        return f"embedder {printable(self.name)!r} at {_origin(self._server.url)}"
+
+
+def _vectors(reply: Any, count: int) -> Floats:
+    """Return the vectors of a reply in the order of the texts. Raises BrokenReply for what is none."""
+    try:
+        items = sorted(reply.data, key=lambda item: item.index)
+        if [item.index for item in items] != list(range(count)):
+            raise BrokenReply(f"the reply has {len(items)} vectors for {count} texts")
+        vectors = np.array([_numbers(item.embedding) for item in items], dtype=np.float32)
+    except (AttributeError, TypeError, ValueError) as error:
+        raise BrokenReply(f"the reply holds no vectors: {error}") from error
+    if vectors.ndim != 2 or not vectors.shape[1] or not np.isfinite(vectors).all():
+        raise BrokenReply("the reply holds vectors of different widths, or with numbers that are none")
+    return vectors
+
+
+def _numbers(embedding: Any) -> Any:
+    """Return the numbers of a vector; some servers send OpenAI's base64 whatever is asked for."""
+    return np.frombuffer(base64.b64decode(embedding), dtype="<f4") if isinstance(embedding, str) else embedding
+
+
+def _batches(texts: Sequence[str]) -> list[list[str]]:
+    batches: list[list[str]] = [[]]
+    characters = 0
+    for text in texts:
+        if batches[-1] and (len(batches[-1]) == _MOST_TEXTS or characters + len(text) > _MOST_CHARACTERS):
+            batches.append([])
+            characters = 0
+        batches[-1].append(text)
+        characters += len(text)
+    return batches
+
+
+def _whole(text: str) -> str:
+    """Return a text that JSON holds and servers take: no half characters, and not empty, which most refuse."""
+    return text.encode("utf-8", "replace").decode() or " "
+
+
+def _unit(rows: Floats) -> Floats:
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    scaled: Floats = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
+    return scaled
+
+
+def _model_in(spec: str) -> str:
+    provider, _, name = spec.partition(":")
+    return name.partition("#")[2] if provider == "vllm" else name
+
+
+def _ollama_url() -> str:
+    """Return the address in OLLAMA_HOST, which may be a host alone, up to /v1."""
+    given = os.environ.get("OLLAMA_HOST", "").strip() or _OLLAMA
+    parts = urlsplit(given if "://" in given else f"http://{given}")
+    try:
+        port = parts.port or 11434
+    except ValueError as error:
+        raise SettingsError(f"OLLAMA_HOST={given!r}: {error}; write it as 127.0.0.1:11434") from None
+    host = parts.hostname or "127.0.0.1"
+    # 0.0.0.0 is what a server listens on, and no address to ask
+    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
+    return f"{parts.scheme}://{host}:{port}{parts.path.rstrip('/').removesuffix('/v1')}/v1"
+
+
+def _origin(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"

@@ -199,6 +199,9 @@ class Settings(BaseModel):
     text_field: str = _RECORDS("text", "Key or column of the text.")
     title_field: str = _RECORDS("title", "Key or column of the title.")
     id_field: str = _RECORDS("id", "Key or column of the id; '' numbers the records.")
+    fields: dict[str, Any] | None = _RECORDS(
+        None, "The same for files of one pattern, e.g. '*.jsonl:text=body,title=name'; the index remembers them."
+    )
 
     host: str = _SERVER("127.0.0.1", "Address to listen at; one that other machines reach needs a token.")
     port: Annotated[int, Field(ge=0, le=65535)] = _SERVER(8000, "Port to listen at; 0 takes a free one.")
@@ -231,6 +234,23 @@ class Settings(BaseModel):
         """Whether no index is named and the retriever searches one."""
         return self.index is None and not _is_code(self.retriever)
 
+    @field_validator("fields", mode="before")
+    @classmethod
+    def _fields_can_be_read(cls, given: object) -> object:
+        """Read "PATTERN:text=KEY,title=KEY,id=KEY", a list of them, or a table of tables; an id of "" is none."""
+        if isinstance(given, str):
+            given = json.loads(given) if given.lstrip().startswith("{") else [given]
+        if isinstance(given, list):
+            given = dict(map(_read_fields, given))
+        if not isinstance(given, dict):
+            return given
+        for pattern, named in given.items():
+            roles = named.items() if isinstance(named, dict) else ()
+            if not roles or not all(role in _RECORD_ROLES and _may_name(role, key) for role, key in roles):
+                example = 'text = "body"'
+                raise ValueError(f"{pattern!r} has to name text, title or id, such as {example}, got {named!r:.80}")
+        return {pattern: {role: key or None for role, key in named.items()} for pattern, named in given.items()} or None
+
     @field_validator("graph")
     @classmethod
     def _graph_is_known(cls, name: str) -> str:
@@ -249,6 +269,22 @@ class Settings(BaseModel):
         if self.overlap >= size:
             raise ValueError(f"overlap {self.overlap} must be less than chunk_size {size}")
         return self
+
+
+_RECORD_ROLES = ("text", "title", "id")
+
+
+def _may_name(role: str, key: object) -> bool:
+    return (isinstance(key, str) and key != "") or (role == "id" and key in (None, ""))
+
+
+def _read_fields(given: object) -> tuple[str, dict[str, str]]:
+    """Return the pattern and the fields of "*.jsonl:text=body,title=name"."""
+    pattern, colon, named = str(given).partition(":")
+    pairs = [part.partition("=") for part in named.split(",")]
+    if not (pattern and colon and all(equals for _, equals, _ in pairs)):
+        raise ValueError(f"expected PATTERN:text=KEY, such as '*.jsonl:text=body,title=name', got {given!r:.80}")
+    return pattern, {role.strip(): key.strip() for role, _, key in pairs}
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ras_agent.address import Address
-from ras_agent.errors import SettingsError
+from ras_agent.errors import FlagError, SettingsError
 from ras_agent.settings import Settings, find_config, load_settings, refuse_code, refuse_keys, unnamed_destinations
 
 
@@ -70,6 +70,10 @@ def test_a_wrong_variable_is_named(environment: dict[str, str], message: str) ->
             "unknown setting 'openai_api_key'; "
             "a key goes into the variable that its provider reads, such as OPENAI_API_KEY",
         ),
+        (
+            '[fields."*.csv"]\ntexts = "body"',
+            "'fields': '*.csv' has to name text, title or id, such as text = \"body\", got {'texts': 'body'}",
+        ),
         ("max_hops 3", "not TOML: Expected '=' after a key in a key/value pair (at line 1, column 10)"),
     ],
 )
@@ -78,6 +82,15 @@ def test_a_wrong_line_is_reported_with_its_file(config: Path, line: str, message
     with pytest.raises(SettingsError) as raised:
         load_settings(config, {})
     assert str(raised.value) == f"{config}: {message}"
+
+
+def test_fields_by_kind_of_file_are_a_table_or_flags(config: Path) -> None:
+    config.write_text('[fields."*.jsonl"]\ntext = "body"\nid = ""\n')
+    assert load_settings(config, {}).fields == {"*.jsonl": {"text": "body", "id": None}}
+    flags = {"fields": ["*.csv:text=a:b, title=name", "c/*:id="]}
+    assert load_settings(None, {}, flags).fields == {"*.csv": {"text": "a:b", "title": "name"}, "c/*": {"id": None}}
+    with pytest.raises(FlagError, match=r"--fields: expected PATTERN:text=KEY, such as '\*.jsonl:text=body,"):
+        load_settings(None, {}, {"fields": ["text=body"]})
 
 
 def test_an_unknown_setting_lists_the_known_ones(config: Path) -> None:

@@ -143,6 +143,18 @@ def test_fields_and_chunks_can_be_set(cli: Cli, tmp_path: Path) -> None:
     ]
 
 
+def test_fields_of_a_kind_of_file_are_remembered(cli: Cli, docs: Path) -> None:
+    (docs / "a.jsonl").write_text('{"body": "One."}\n')
+    (docs / "b.csv").write_text("text,team\nTwo.,x\n")
+    assert "name the right one" in cli("index", "docs", "--out", "my.index").stderr
+    assert cli("index", "docs", "--out", "my.index", "--fields", "*.jsonl:text=body").exit_code == 0
+    (docs / "c.jsonl").write_text('{"body": "Three."}\n')
+    assert cli("index", "docs", "--out", "my.index").exit_code == 0
+    found = {passage.text: passage.metadata for passage in PassageIndex.open("my.index").passages}
+    assert found["Two."] == {"file": "docs/b.csv", "team": "x"}
+    assert {"One.", "Three."} < found.keys()
+
+
 def test_records_with_an_id_stay_whole_and_the_long_ones_are_told(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"id": "x", "text": "%s"}\n' % ("It is long. " * 100))
     assert cli("index", "a.jsonl", "--out", "my.index").stdout == (

@@ -22,10 +22,11 @@ from ras_agent.address import Address, place_of
 from ras_agent.errors import IngestError
 from ras_agent.records import Passage
 from ras_agent.tools.index.chunk import DEFAULT_CHUNKING, Chunking, passages_of
+from ras_agent.tools.index.fields import ALL_FILES, FieldRules, Fields, RememberedFields
 from ras_agent.tools.index.find_files import SourceFile, find_files
 from ras_agent.tools.index.identity import document_id, gone_sources, label_of, size_and_time, take_over_moved
 from ras_agent.tools.index.journal import Journal, JournalFile, open_journal
-from ras_agent.tools.index.load import LOADERS, USUAL_FIELDS, Document, Fields, Skipped, load
+from ras_agent.tools.index.load import LOADERS, Document, Skipped, load
 from ras_agent.tools.index.postgres import PostgresIndex
 from ras_agent.tools.index.postgres.journal import open_postgres_journal
 from ras_agent.tools.index.store import PassageIndex
@@ -90,7 +91,7 @@ def ingest(
     *,
     embedder: Any = None,
     chunking: Chunking = DEFAULT_CHUNKING,
-    fields: Fields = USUAL_FIELDS,
+    fields: Fields | FieldRules | None = None,
     strict: bool = False,
     prune: bool = False,
     forget: Sequence[str] = (),
@@ -102,12 +103,13 @@ def ingest(
 
     out: a folder, or the address of a database such as postgresql://host/database.
     A file is one document, or its records are; `identity` says what they are called. embedder: as PassageIndex.create
-    takes it. prune: remove the documents of files that were indexed from the named folders and no longer exist; those
-    in a folder that cannot be read stay. forget: labels of files, ids of documents, or paths of files and folders, to
-    remove whether or not they still exist. What is removed, or replaced by another text, is gone from every file of
-    passages when this returns; if it is interrupted, the same call ends what it began. follow_links: load what links
-    inside the named folders lead to. erase_too: called if documents were removed, perhaps by an interrupted run, to
-    erase them from what was made of the passages, such as a graph.
+    takes it. fields: of the records, for all files or by patterns of their names; the index remembers them for each of
+    `paths`, so that a later run needs none. prune: remove the documents of files that were indexed from the named
+    folders and no longer exist; those in a folder that cannot be read stay. forget: labels of files, ids of documents,
+    or paths of files and folders, to remove whether or not they still exist. What is removed, or replaced by another
+    text, is gone from every file of passages when this returns; if it is interrupted, the same call ends what it began.
+    follow_links: load what links inside the named folders lead to. erase_too: called if documents were removed, perhaps
+    by an interrupted run, to erase them from what was made of the passages, such as a graph.
     Raises IngestError if there is nothing to do, with `strict` for the first thing that cannot be loaded, and while
     another run writes the same index; IndexExists, IndexMismatch and MissingExtra as PassageIndex does.
     """
@@ -121,16 +123,17 @@ def ingest(
     if not some:
         raise IngestError("there is no file to index in the folders named")
 
+    rules = {ALL_FILES: fields} if isinstance(fields, Fields) else fields or {}
     store: type[PassageIndex] | type[PostgresIndex] = PassageIndex if in_files else PostgresIndex
     known = store.exists(place)
     if strict:
         with _journal(place) if known else open_journal(None) as journal:
-            _IngestRun(None, journal, chunking, fields, strict=True).take(found, prune=prune, forget=forget)
+            _IngestRun(None, journal, chunking, rules, strict=True).take(found, prune=prune, forget=forget)
     index = store.open(place, embedder) if known or not found else store.create(place, embedder)
     with _journal(place) as journal:
         finished, was_finished = journal.erasing(), index.is_finished()
         with index.batch():
-            run = _IngestRun(index, journal, chunking, fields, strict=strict, on_progress=on_progress)
+            run = _IngestRun(index, journal, chunking, rules, strict=strict, on_progress=on_progress)
             report = run.take(found, prune=prune, forget=forget)
         # a run that was killed between index and journal has noted nothing
         if erase_too and (journal.erasing() or not was_finished):
@@ -154,15 +157,16 @@ class _IngestRun:
         index: PassageIndex | PostgresIndex | None,
         journal: Journal,
         chunking: Chunking,
-        fields: Fields,
+        fields: FieldRules,
         *,
         strict: bool = False,
         on_progress: Callable[[Progress], None] | None = None,
     ) -> None:
         self._index, self._journal = index, journal
-        self._chunking, self._fields, self._strict = chunking, fields, strict
+        self._chunking, self._strict = chunking, strict
+        self._fields = RememberedFields(journal, fields)
         self._on_progress = on_progress
-        self._way = json.dumps([READING, asdict(chunking), asdict(fields)])
+        self._way = ""
         self._counts: Counter[str] = Counter()
         self._skipped: list[Skipped] = []
         self._new: list[Passage] = []
@@ -184,6 +188,8 @@ class _IngestRun:
         if forget:
             self._journal.drop_empty_sources()
         moved = take_over_moved(files, self._journal)
+        for root in {file.root for file in files}:
+            self._fields.remember(root)
         known_roots = self._journal.sources()
         new = any(file.root not in known_roots and not self._journal.file_at(file.place) for file in files)
         stranded = gone_sources(self._journal) if new else []
@@ -220,12 +226,14 @@ class _IngestRun:
     def _take_file(self, file: SourceFile) -> None:
         label = label_of(file, self._journal)
         self._file, began = label, self._bytes
+        fields = self._fields.of(file.root, file.inner)
+        self._way = json.dumps([READING, asdict(self._chunking), asdict(fields)])
         known, stamp = self._journal.file(label), self._stamp(file)
         if stamp and known and known.stamp == stamp:
             self._counts["files_unchanged"] += 1
         else:
             self._journal.put_file(label, file.place, "")
-            if self._take_documents(file, label):
+            if self._take_documents(file, label, fields):
                 # what an error may have hidden stays in the index until the file can be read
                 self._remove(self._journal.documents_of(label, unseen=True))
                 self._journal.put_file(label, file.place, stamp)
@@ -234,10 +242,10 @@ class _IngestRun:
                 self._flush()
         self._read(began + _size(file) - self._bytes)
 
-    def _take_documents(self, file: SourceFile, label: str) -> bool:
+    def _take_documents(self, file: SourceFile, label: str, fields: Fields) -> bool:
         """Index the documents of a file; return whether all of it could be loaded."""
         good = bad = 0
-        for item in load(file.path, label, self._fields, self._read):
+        for item in load(file.path, label, fields, self._read):
             problem = item if isinstance(item, Skipped) else self._put(item, label)
             if problem is None:
                 good += 1

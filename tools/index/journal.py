@@ -27,6 +27,7 @@ CREATE TABLE IF NOT EXISTS documents (
     run INTEGER NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS documents_of_file ON documents (file, own);
+CREATE TABLE IF NOT EXISTS fields (path BLOB PRIMARY KEY, rules TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS erasing (name TEXT PRIMARY KEY) WITHOUT ROWID;
 """
 
@@ -123,17 +124,30 @@ class Journal:
 
     def move_source(self, old: Path, new: Path) -> None:
         """Record that what was at `old` is now at `new`, with all files and sources in it."""
-        for table in ("sources", "files"):
+        for table in ("sources", "files", "fields"):
             rows = self._connection.execute(f"SELECT path FROM {table} WHERE {_WITHIN}", _within(old)).fetchall()
             for (path,) in rows:
                 moved = os.fsencode(new) + path[len(os.fsencode(old)) :]
                 self._connection.execute(f"UPDATE {table} SET path = ? WHERE path = ?", (moved, path))
 
     def drop_empty_sources(self) -> None:
-        """Forget the sources that no file is left of, so that their names are free."""
+        """Forget the sources that no file is left of, so that their names are free, and how they were read."""
         for path in self.sources():
             if not self.files_in(path):
                 self._connection.execute("DELETE FROM sources WHERE path = ?", (os.fsencode(path),))
+        for (path,) in self._connection.execute("SELECT path FROM fields").fetchall():
+            if not self.files_in(_path(path)):
+                self._connection.execute("DELETE FROM fields WHERE path = ?", (path,))
+
+    def fields_at(self, path: Path) -> str:
+        """Return the rules for the fields of records that were stored for a folder or file, "" for none."""
+        row = self._connection.execute("SELECT rules FROM fields WHERE path = ?", (os.fsencode(path),)).fetchone()
+        return row[0] if row else ""
+
+    def put_fields(self, path: Path, rules: str) -> None:
+        place = os.fsencode(path)
+        self._connection.execute("DELETE FROM fields WHERE path = ?", (place,))
+        self._connection.execute("INSERT INTO fields VALUES (?, ?)", (place, rules))
 
     def file(self, label: str) -> JournalFile | None:
         """Return the file of that label, None for an unknown one."""

@@ -14,6 +14,7 @@ from typing import Any
 from ras_agent.errors import MissingExtra
 from ras_agent.text.titles import file_title
 from ras_agent.tools.index.conversions import CONVERTERS, convert
+from ras_agent.tools.index.fields import USUAL_FIELDS, Fields
 from ras_agent.tools.index.line_ends import joined_words
 from ras_agent.tools.index.markdown import first_heading, front_matter
 from ras_agent.tools.index.text_files import NotText, OnRead, name_of, not_unicode, parse_line, read_lines, read_text
@@ -56,20 +57,6 @@ class Skipped:
     def __str__(self) -> str:
         return f"{self.place}: {self.reason}"
 
-
-@dataclass(frozen=True, slots=True)
-class Fields:
-    """Names the keys of a record, or columns of a table, that hold text, title and id; all others become metadata.
-
-    id None: number the records instead. A record may lack "id" and "title", but no field that was given another name.
-    """
-
-    text: str = "text"
-    title: str = "title"
-    id: str | None = "id"
-
-
-USUAL_FIELDS = Fields()
 
 _Loader = Callable[[Path, str, Fields, OnRead], Iterator[Document | Skipped]]
 
@@ -187,7 +174,7 @@ def _load_csv(path: Path, label: str, fields: Fields, on_read: OnRead) -> Iterat
     except csv.Error as error:
         yield Skipped(f"{label} line 1", f"the header is not CSV: {error}")
         return
-    if problem := _header_problem(columns, fields):
+    if problem := _header_problem(columns, fields, label):
         yield Skipped(f"{label} line 1", f"the header {problem}")
         return
     while True:
@@ -203,10 +190,10 @@ def _load_csv(path: Path, label: str, fields: Fields, on_read: OnRead) -> Iterat
             yield _from_row(row, columns, fields, label, line)
 
 
-def _header_problem(columns: list[str], fields: Fields) -> str:
+def _header_problem(columns: list[str], fields: Fields, label: str) -> str:
     there = ", ".join(map(repr, columns)) or "nothing"
     if fields.text not in columns:
-        return f"has no column {fields.text!r}, but {there}; name the right one with --text-field"
+        return f"has no column {fields.text!r}, but {there}; {_remedy(label, 'text')}"
     return f"repeats a column: {there}; rename one" if len(set(columns)) < len(columns) else ""
 
 
@@ -229,7 +216,7 @@ def _from_record(record: Mapping[str, Any], fields: Fields, label: str, line: in
     ):
         if name is not None and name != usual and name not in record:
             there = ", ".join(map(repr, record)) or "nothing"
-            return Skipped(place, f"no {what} {name!r}, it has {there}; name the right one with --{role}-field")
+            return Skipped(place, f"no {what} {name!r}, it has {there}; {_remedy(label, role)}")
 
     text, title, own = record[fields.text], record.get(fields.title), record.get(fields.id) if fields.id else None
     if not isinstance(text, str):
@@ -248,6 +235,11 @@ def _from_record(record: Mapping[str, Any], fields: Fields, label: str, line: in
         place=place,
         record=own is not None,
     )
+
+
+def _remedy(label: str, role: str) -> str:
+    suffix = label.rpartition("/")[2].rpartition(".")[2]
+    return f"name the right one with --{role}-field, or with --fields '*.{suffix}:{role}=NAME' for such files alone"
 
 
 def _kind(value: object) -> str:

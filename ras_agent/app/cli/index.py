@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ras_agent.address import Address
-from ras_agent.app.cli.options import INCOMPLETE, IndexSettings, Quiet, read_place
+from ras_agent.app.cli.options import INCOMPLETE, GivenFlags, IndexSettings, Quiet, read_place
 from ras_agent.app.cli.terminal import counted, hang, inert, listed, print_finished, screen
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ def index(
     ] = None,
     sample: Annotated[bool, typer.Option("--sample", help="Index the bundled sample, too.")] = False,
     settings: IndexSettings,
+    given: GivenFlags,
     strict: Annotated[
         bool, typer.Option("--strict", help="Stop at the first error, before anything is written.")
     ] = False,
@@ -62,14 +63,18 @@ def index(
     """
     from ras_agent.app.sample import sample_file
     from ras_agent.tools.index.chunk import Chunking
+    from ras_agent.tools.index.fields import ALL_FILES, USUAL_FIELDS, Fields
     from ras_agent.tools.index.ingest import ingest
-    from ras_agent.tools.index.load import Fields
 
     if not paths and not forget and not sample:
         raise typer.BadParameter("index what? name files or folders, or give --sample")
     target: Path | Address | None = out or settings.index
     if target is None:
         raise typer.BadParameter("where to? give --out PATH, such as --out my.index")
+    rules = {pattern: Fields(**named) for pattern, named in (settings.fields or {}).items()}
+    usual = Fields(settings.text_field, settings.title_field, settings.id_field or None)
+    if usual != USUAL_FIELDS or given & {"text_field", "title_field", "id_field"}:
+        rules.setdefault(ALL_FILES, usual)
     console = screen(quiet=quiet)
     with _bar(console) as on_progress, sample_file() as bundled:
         report = ingest(
@@ -79,7 +84,7 @@ def index(
             chunking=Chunking(
                 settings.chunk_size or 1000, settings.overlap, cut_records=settings.chunk_size is not None
             ),
-            fields=Fields(settings.text_field, settings.title_field, settings.id_field or None),
+            fields=rules,
             strict=strict,
             prune=prune,
             forget=forget or (),

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import ClassVar, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +17,9 @@ import pytest
 from ras_agent.errors import IndexExists, IndexMismatch, IngestError
 from ras_agent.tools.index import ingest as ingest_module
 from ras_agent.tools.index.chunk import Chunking
+from ras_agent.tools.index.fields import Fields
 from ras_agent.tools.index.ingest import Progress, ingest
 from ras_agent.tools.index.journal import Journal, open_journal
-from ras_agent.tools.index.load import Fields
 from ras_agent.tools.index.store import PassageIndex
 
 LONG = "Bell was born in Edinburgh. He moved to Canada. He patented the telephone."
@@ -353,6 +353,56 @@ class TestKilled:
         letters = Letters()
         ingest([docs], out, embedder=letters)
         assert [text for text in "abcd" if any(f"of {text}." in seen for seen in letters.seen)] == ["c", "d"]
+
+
+class TestFields:
+    """Are given once, for all files or for those of a pattern."""
+
+    @pytest.fixture
+    def mixed(self, tmp_path: Path) -> Path:
+        folder = tmp_path / "mixed"
+        folder.mkdir()
+        records(folder / "a.jsonl", {"id": "a", "body": "One."})
+        records(folder / "b.json.jsonl", {"id": "b", "text": "Two.", "body": "Six."})
+        (folder / "c.csv").write_text("id,note,team\nc,Three.,x\n")
+        return folder
+
+    RULES: ClassVar = {"a*.jsonl": Fields("body"), "*.csv": Fields("note")}
+
+    def test_the_first_pattern_that_fits_names_them_and_the_rest_is_metadata(self, mixed: Path, out: Path) -> None:
+        assert ingest([mixed], out, fields=self.RULES).errors == ()
+        found = {passage.text: dict(passage.metadata) for passage in PassageIndex.open(out).passages}
+        assert found == {
+            "One.": {"file": "mixed/a.jsonl"},
+            "Two.": {"file": "mixed/b.json.jsonl", "body": "Six."},
+            "Three.": {"file": "mixed/c.csv", "team": "x"},
+        }
+
+    def test_the_index_remembers_them_for_new_files_and_for_parts_of_the_folder(self, mixed: Path, out: Path) -> None:
+        ingest([mixed], out, fields=self.RULES)
+        (mixed / "sub").mkdir()
+        (mixed / "sub" / "d.csv").write_text("note\nFour.\n")
+        report = ingest([mixed], out)
+        assert (report.errors, report.files_unchanged, report.documents_written) == ((), 3, 1)
+        assert ingest([mixed / "sub"], out).files_unchanged == 1
+
+    def test_what_is_given_later_wins_and_rereads_the_files_that_it_is_for(self, mixed: Path, out: Path) -> None:
+        ingest([mixed], out, fields=self.RULES)
+        report = ingest([mixed], out, fields={"b*": Fields("body")})
+        assert (report.files_unchanged, report.documents_written, stored(out)["b"]) == (2, 1, "Six.")
+
+    def test_other_sources_are_read_as_usual(self, mixed: Path, out: Path, tmp_path: Path) -> None:
+        ingest([mixed / "a.jsonl"], out, fields=Fields("body"))
+        other = records(tmp_path / "other.jsonl", {"id": "o", "text": "Usual."})
+        assert ingest([other, mixed / "a.jsonl"], out).errors == ()
+
+    def test_they_move_with_the_folder_and_are_forgotten_with_it(self, mixed: Path, out: Path, tmp_path: Path) -> None:
+        ingest([mixed], out, fields=self.RULES)
+        (tmp_path / "elsewhere").mkdir()
+        moved = mixed.rename(tmp_path / "elsewhere" / "mixed")
+        assert ingest([moved], out).files_unchanged == 3
+        ingest([], out, forget=[str(moved)])
+        assert not any(b"elsewhere" in file.read_bytes() for file in out.rglob("*") if file.is_file())
 
 
 def test_another_embedder_is_refused(docs: Path, out: Path) -> None:

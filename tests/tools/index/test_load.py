@@ -9,8 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ras_agent.tools.index.fields import USUAL_FIELDS, Fields
 from ras_agent.tools.index.find_files import SourceFile, find_files
-from ras_agent.tools.index.load import USUAL_FIELDS, Document, Fields, Skipped, load
+from ras_agent.tools.index.load import Document, Skipped, load
 from ras_agent.tools.index.markdown import first_heading, front_matter
 
 Write = Callable[[str, str | bytes], Path]
@@ -168,7 +169,11 @@ class TestJSONLines:
         [
             ('{"text": "a"', "not JSON: Expecting ',' delimiter at character 13: '{\"text\": \"a\"'"),
             ("[1]", 'expected an object such as {"text": "..."}, got \'[1]\''),
-            ('{"body": "a"}', "no key 'text', it has 'body'; name the right one with --text-field"),
+            (
+                '{"body": "a"}',
+                "no key 'text', it has 'body'; name the right one with --text-field, or with "
+                "--fields '*.jsonl:text=NAME' for such files alone",
+            ),
             ('{"text": ["a"]}', "key 'text' must hold a text, got a list: ['a']"),
             ('{"text": "a", "id": 1.5}', "key 'id' must hold a name or a whole number, got 1.5"),
             ('{"text": "a", "id": ""}', "key 'id' must hold a name or a whole number, got ''"),
@@ -230,7 +235,8 @@ class TestTables:
 
     def test_a_table_without_the_text_column_is_reported_once(self, write: Write) -> None:
         assert skipped(write("a.csv", "id,body\n1,a\n2,b\n")) == [
-            "a.csv line 1: the header has no column 'text', but 'id', 'body'; name the right one with --text-field"
+            "a.csv line 1: the header has no column 'text', but 'id', 'body'; name the right one with --text-field, or "
+            "with --fields '*.csv:text=NAME' for such files alone"
         ]
 
     def test_a_repeated_column_is_reported(self, write: Write) -> None:

@@ -1,0 +1,69 @@
+"""Says which field of a record is its text, its title and its id: by kind of file, remembered from run to run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from ras_agent.tools.index.journal import Journal
+
+ALL_FILES = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """Names the keys of a record, or columns of a table, that hold text, title and id; all others become metadata.
+
+    id None: number the records instead. A record may lack "id" and "title", but no field that was given another name.
+    """
+
+    text: str = "text"
+    title: str = "title"
+    id: str | None = "id"
+
+
+USUAL_FIELDS = Fields()
+
+FieldRules = Mapping[str, Fields]
+"""Pattern -> fields of the files that fit it, the first pattern that fits; see `fields_of`."""
+
+
+def fields_of(rules: FieldRules, inner: str) -> Fields:
+    """Return the fields of a file. inner: its path below the folder that was named.
+
+    A pattern without a slash is compared with the file's name, one with a slash with all of `inner`; `*` in it stands
+    for anything, slashes too.
+
+    >>> fields_of({"old/*.csv": Fields("body"), "*.csv": Fields("note")}, "new/a.csv").text
+    'note'
+    """
+    name = inner.rpartition("/")[2]
+    fitting = (fields for pattern, fields in rules.items() if fnmatchcase(inner if "/" in pattern else name, pattern))
+    return next(fitting, USUAL_FIELDS)
+
+
+class RememberedFields:
+    """Looks up the rules by which each folder or file that a user named is read, and stores those that he gives."""
+
+    def __init__(self, journal: Journal, given: FieldRules) -> None:
+        self._journal, self._given = journal, dict(given)
+
+    def remember(self, root: Path) -> None:
+        """Store the given rules for what is read from `root` on, before those that it has."""
+        if self._given:
+            known = {pattern: one for pattern, one in self._known(root).items() if pattern not in self._given}
+            rules = {**self._given, **known}
+            if ALL_FILES in rules:  # whatever came first, it is for the files that no other pattern fits
+                rules[ALL_FILES] = rules.pop(ALL_FILES)
+            self._journal.put_fields(root, json.dumps({name: asdict(fields) for name, fields in rules.items()}))
+
+    def of(self, root: Path, inner: str) -> Fields:
+        """Return the fields of a file by the rules of its source, else of the nearest folder above that has some."""
+        return fields_of(self._known(root), inner or root.name)
+
+    def _known(self, root: Path) -> dict[str, Fields]:
+        stored = next(filter(None, map(self._journal.fields_at, (root, *root.parents))), "{}")
+        return {pattern: Fields(**fields) for pattern, fields in json.loads(stored).items()}

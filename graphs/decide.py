@@ -26,7 +26,7 @@ from ras_agent.text.canonical import canonical_key
 _STEPS_OF_A_HOP = 5
 
 
-def plan(planner: Planner, *, from_memory: bool = False, more_steps: int = 0) -> Body:
+def plan(planner: Planner, *, from_memory: bool = False, own_first: bool = False, more_steps: int = 0) -> Body:
     """Ask for the next sub-query, unless a limit, given passages or an earlier refusal decide already.
 
     The first sub-query is the question itself, whatever words the planner has for it (RAS, section 3.1: q0 = Q); it
@@ -34,6 +34,7 @@ def plan(planner: Planner, *, from_memory: bool = False, more_steps: int = 0) ->
 
     from_memory: whether a first plan of [NO_RETRIEVAL] leads to an answer from the model's memory. If not, the question
     is searched. Only if so is a first plan asked for where passages are given for the first hop.
+    own_first: whether the first sub-query is the planner's own words.
     more_steps: how many steps reviews may add from a plan to the answer.
     """
 
@@ -47,7 +48,9 @@ def plan(planner: Planner, *, from_memory: bool = False, more_steps: int = 0) ->
         chosen = yield Ask("planner", hop + 1, planner, "plan", args, Plan)
         if current_ledger().refused == "model_refused":
             return stop("model_refused")
-        following = _later_plan(chosen) if hop else _first_plan(chosen, question, from_memory, noted=bool(notes()))
+        following = (
+            _later_plan(chosen) if hop else _first_plan(chosen, question, from_memory, own=own_first or bool(notes()))
+        )
         return stop("planner_failed") if following is None else followed(state, limits, following)
 
     return body
@@ -58,15 +61,15 @@ def _later_plan(chosen: Plan | None) -> Plan | None:
     return replace(chosen, action="sufficient") if chosen and chosen.action == "no_retrieval" else chosen
 
 
-def _first_plan(chosen: Plan | None, question: str, from_memory: bool, *, noted: bool) -> Plan:
+def _first_plan(chosen: Plan | None, question: str, from_memory: bool, *, own: bool) -> Plan:
     """Return one of the two first plans that there are: to search for the question, or not to search at all.
 
-    noted: whether a person has asked for another first search; then it is the planner's.
+    own: whether a first search is the planner's, in its words, as where a person has asked for another.
     """
     if chosen is None:
         return Plan("subq", question, "no plan came back: the question itself comes first")
     if chosen.action == "subq":
-        return chosen if noted else replace(chosen, subquery=question)
+        return chosen if own else replace(chosen, subquery=question)
     if chosen.action == "no_retrieval" and from_memory:
         return chosen
     why = (

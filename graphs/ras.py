@@ -20,7 +20,7 @@ from ras_agent.graphs.assembly import (
     Preset,
     preset_named,
 )
-from ras_agent.graphs.from_settings import roles_of
+from ras_agent.graphs.from_settings import Roles, roles_of
 from ras_agent.graphs.registry import GraphSpec
 from ras_agent.review import PLACES
 from ras_agent.settings import Settings
@@ -65,12 +65,23 @@ def create_ras_agent(
     roles = roles_of("ras", settings, index, task, planner=planner, extractor=extractor, answerer=answerer,
                      retriever=retriever, rewriter=rewriter, limits=limits, preset=preset,
                      review=review)  # fmt: skip
+    return planning_loop("ras", roles, checkpointer, static=True)
+
+
+def planning_loop(
+    name: str, roles: Roles, checkpointer: AnyCheckpointer, *, static: bool = False, own_first: bool = False
+) -> Agent:
+    """Return the graph of a loop in which a planner chooses each search.
+
+    static: whether it takes `static_passages`. own_first: whether the first search is in the planner's own words.
+    """
     fixed = preset_named(roles.preset)
     graph = AgentGraph(roles.limits, fixed)
     more = reviews.more_steps(roles)
-    begin = nodes.begin(least_steps=nodes.LEAST_STEPS + more, static=True, reviewed=bool(roles.review))
+    begin = nodes.begin(least_steps=nodes.LEAST_STEPS + more, static=static, reviewed=bool(roles.review))
+    decided = decide.plan(roles.planner, from_memory=fixed.from_memory, own_first=own_first, more_steps=more)
     graph.add_beginning(begin, roles.rewriter, "plan")
-    graph.add_body("plan", decide.plan(roles.planner, from_memory=fixed.from_memory, more_steps=more))
+    graph.add_body("plan", decided)
     graph.add_body("retrieve", nodes.retrieve(roles.retriever))
     graph.add_body("structure", nodes.structure(roles.extractor))
     graph.add_body("merge", nodes.merge())
@@ -80,7 +91,7 @@ def create_ras_agent(
     graph.add_edge("merge", "plan")
     # plan -> retrieve or answer, structure -> merge, answer -> END
     reviews.add_edges(graph, roles, decides="plan")
-    return graph.agent("ras", checkpointer)
+    return graph.agent(name, checkpointer)
 
 
 RAS = GraphSpec(create_ras_agent, static=True, presets=True, review=PLACES)

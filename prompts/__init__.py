@@ -11,10 +11,11 @@ from ras_agent.prompts.data import (
     task_block,
     text_history_block,
 )
-from ras_agent.prompts.templates import Prompt, Turn, fragment, load, prompt_names, render
+from ras_agent.prompts.templates import Prompt, ToolCall, Turn, fragment, load, prompt_names, render
 
 __all__ = [
     "Prompt",
+    "ToolCall",
     "Turn",
     "as_data",
     "as_line",

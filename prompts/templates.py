@@ -26,14 +26,14 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 from ras_agent.errors import PromptError
 from ras_agent.marks import PLACEHOLDERS
 
 DIRECTORY_VARIABLE = "RAS_AGENT_PROMPTS"
 
-Role = Literal["system", "user", "assistant"]
+Role = Literal["system", "user", "assistant", "tool"]
 _PACKAGED = Path(__file__).parent
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 _HEADER = re.compile(r"^--- (?:(system|user|assistant)|extends ([a-z0-9-]+))[ \t]*$", re.MULTILINE)
@@ -43,11 +43,24 @@ _FEW_SHOT = "-few-shot"
 
 
 @dataclass(frozen=True, slots=True)
+class ToolCall:
+    """Holds a model's call of a tool by name. arguments: JSON, as the model wrote them; id: by which it is answered."""
+
+    name: str
+    arguments: dict[str, Any]
+    id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Turn:
-    """Holds one message of a chat."""
+    """Holds one message of a chat.
+
+    call: the call that an assistant's turn makes, or that a tool's turn answers; None in a turn of text alone.
+    """
 
     role: Role
     text: str
+    call: ToolCall | None = None
 
 
 @dataclass(frozen=True, slots=True)

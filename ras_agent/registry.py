@@ -61,6 +61,7 @@ PLUGINS: dict[str, dict[str, object]] = {
     "graph": {
         "ras": "ras_agent.graphs.ras:RAS",
         "ircot": "ras_agent.graphs.ircot:IRCOT",
+        "react": "ras_agent.graphs.react:REACT",
         "single-shot": "ras_agent.graphs.single_shot:SINGLE_SHOT",
     },
     # these register themselves where they are defined

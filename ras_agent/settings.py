@@ -104,7 +104,7 @@ class Settings(BaseModel):
     index: IndexPlace | None = _AGENT(
         None, "The index to search: a folder or postgresql://host/database.", "--index", "-i"
     )
-    graph: str = _AGENT("ras", "The loop that finds the answer: ras, ircot, single-shot, or one of a plug-in.")
+    graph: str = _AGENT("ras", "The loop that finds the answer: ras, react, ircot, single-shot, or one of a plug-in.")
     preset: str | None = _AGENT(None, "paper: the loop as it was published.")
     layout: EvidenceLayout | None = _AGENT(
         None,

@@ -13,6 +13,7 @@ Each test has a script and a log of its own under `/<name>/`. A request is answe
 `when` stands in its messages (no `when` matches all); it is then used up, unless it says `"repeat": true`. Entries:
 
     reply       the text of the reply (streamed word by word, with usage at the end, if the request asks for a stream)
+    calls       tools that the reply calls, [name, arguments] each
     cached      how many of the prompt's tokens the usage reports as cached; a token is a word here
     finish      the finish reason, "stop" by default
     status      an error status instead of a reply, with an OpenAI error body
@@ -166,7 +167,12 @@ def usage(body: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def completion(body: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
-    message = {"role": "assistant", "content": entry.get("reply", "")}
+    message: dict[str, Any] = {"role": "assistant", "content": entry.get("reply", "")}
+    if calls := entry.get("calls"):
+        message["tool_calls"] = [
+            {"id": f"id{n}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+            for n, (name, arguments) in enumerate(calls)
+        ]
     return {
         **{"id": "c1", "object": "chat.completion", "created": 0, "model": body["model"]},
         "choices": [{"index": 0, "message": message, "finish_reason": entry.get("finish", "stop")}],

@@ -70,7 +70,7 @@ def create_react_agent(*, planner, answerer, retriever, limits):
     graph.add_edge("act", "observe")
     graph.add_edge("observe", "think")
     graph.add_edge("answer", END)
-    return graph.agent("react")
+    return graph.agent("think-act")
 
 
 REACT = GraphSpec(create_react_agent, planner=Thinker, facts="never")
@@ -99,14 +99,14 @@ def options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scripted_llm: Any) 
     info.mkdir(parents=True)
     (site / "react_graph.py").write_text(SOURCE)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: react-graph\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[ras_agent.graph]\nreact = react_graph:REACT\n")
+    (info / "entry_points.txt").write_text("[ras_agent.graph]\nthink-act = react_graph:REACT\n")
     monkeypatch.syspath_prepend(site)
     monkeypatch.delitem(sys.modules, "react_graph", raising=False)
     (tmp_path / "passages.jsonl").write_text("".join(json.dumps(passage) + "\n" for passage in PASSAGES))
     row = {"id": "river", "question": QUESTION, "answers": ["Water of Leith"]}
     (tmp_path / "questions.jsonl").write_text(json.dumps(row) + "\n")
     scripted_llm.script(*({"when": when, "reply": reply, "repeat": True} for when, reply in REPLIES))
-    return "--graph", "react", "--llm", scripted_llm.spec, "--k", 1
+    return "--graph", "think-act", "--llm", scripted_llm.spec, "--k", 1
 
 
 def _run(*arguments: object) -> str:
@@ -128,7 +128,7 @@ def test_ask_runs_the_loop_of_another_package(options: tuple[object, ...], tmp_p
         ("flows through Edinburgh", ["leith"]),
     ]
     assert [plan.plan.reason for plan in trace.plans][1:] == ["Bell was born in Edinburgh.", "The river is found."]
-    assert (trace.answer, trace.stop_reason, trace.mode) == ("Water of Leith", "sufficient", "react")
+    assert (trace.answer, trace.stop_reason, trace.mode) == ("Water of Leith", "sufficient", "think-act")
     assert set(trace.roles) == {"planner", "answerer", "retriever"}
     assert len(scripted_llm.requests()) == len(trace.usage.calls) == 4
 
@@ -145,7 +145,7 @@ def test_eval_scores_it(options: tuple[object, ...], tmp_path: Path) -> None:
     _run("eval", "jsonl", *files, "--out", tmp_path / "run", *options, "--metric", "em")
     assert _result(tmp_path / "run" / "results.jsonl")["scores"] == {"em": 1.0}
     manifest = _result(tmp_path / "run" / "manifest.json")
-    assert (manifest["graph"], manifest["roles"]["planner"]) == ("react", options[3])
+    assert (manifest["graph"], manifest["roles"]["planner"]) == ("think-act", options[3])
 
 
 def test_a_study_takes_its_parts_away(options: tuple[object, ...], tmp_path: Path) -> None:
@@ -156,11 +156,11 @@ def test_a_study_takes_its_parts_away(options: tuple[object, ...], tmp_path: Pat
         **{"full-loop": 2, "full-loop-passages-beside-the-triples": 2, "no-planning": 1, "no-retrieval": 0}
     }
     assert results["no-planning"]["trace"]["graph"]["facts"] == []  # as the full loop reads none
-    assert "Not run: no text-to-triples: the graph 'react' reads no triples" in shown
+    assert "Not run: no text-to-triples: the graph 'think-act' reads no triples" in shown
 
 
 def test_an_unknown_graph_is_named_with_the_known_ones(options: tuple[object, ...]) -> None:
     done = CliRunner().invoke(build_program(), ["ask", QUESTION, "--sample", "--graph", "raect"])
     assert done.exit_code != 0
-    assert "unknown graph 'raect'; known: ircot, ras, react, single-shot" in " ".join(done.output.split())
-    assert names("graph") == ("ras", "ircot", "single-shot", "react")
+    assert "unknown graph 'raect'; known: ircot, ras, react, single-shot, think-act" in " ".join(done.output.split())
+    assert names("graph") == ("ras", "ircot", "react", "single-shot", "think-act")

@@ -8,7 +8,7 @@ import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -49,7 +49,7 @@ class ReplyCache:
 
     def slot(self, parameters: Mapping[str, Any], turns: Sequence[Turn]) -> ReplySlot:
         """Return the slot of a request's reply, filled or not."""
-        messages = [[turn.role, turn.text] for turn in turns]
+        messages = [[turn.role, turn.text, *([asdict(turn.call)] if turn.call else [])] for turn in turns]
         request = json.dumps({"parameters": dict(parameters), "messages": messages}, sort_keys=True, default=str)
         return ReplySlot(self.rows, hashlib.sha256(request.encode()).hexdigest(), request)
 

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from ras_agent.prompts import Turn
-from ras_agent.records import Triple
+from ras_agent.prompts import ToolCall, Turn
+from ras_agent.records import JSON, Triple
 from ras_agent.tools.chat.http import BrokenReply, RefusedReply
 from ras_agent.tools.chat.models import answering_model
 from ras_agent.tools.chat.retry import causes
@@ -31,13 +31,15 @@ class Request:
 
     on_text: called with the whole reply so far whenever more of it arrives. most: the tokens that the reply may have;
     None for no limit. A model that writes thoughts has none either: they would use it up. graph: the facts of each
-    sub-query, for a model that reads them through soft tokens; others know only what the turns show.
+    sub-query, for a model that reads them through soft tokens; others know only what the turns show. tools: what the
+    model may call, each as a JSON Schema with name and description, as LangChain's `bind_tools` takes it.
     """
 
     turns: tuple[Turn, ...]
     on_text: Callable[[str], None] | None = None
     most: int | None = None
     graph: tuple[tuple[Triple, ...], ...] = ()
+    tools: tuple[JSON, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ class Reply:
     """Holds what came back.
 
     truncated: the model stopped at its token limit. replayed: it came from the cache. model: which of several models
-    answered, such as a fallback.
+    answered, such as a fallback. calls: the tools that it wants called.
     """
 
     text: str
@@ -56,6 +58,7 @@ class Reply:
     seconds: float = 0.0
     replayed: bool = False
     model: str = ""
+    calls: tuple[ToolCall, ...] = ()
 
 
 class _Gathered:
@@ -161,7 +164,15 @@ def reply_in(message: Any, seconds: float, model: Any) -> Reply:
         output_tokens=_count(usage.get("output_tokens")),
         cached_tokens=_count((usage.get("input_token_details") or {}).get("cache_read")),
         seconds=seconds,
+        calls=tuple(_calls_of(message)),
     )
+
+
+def _calls_of(message: Any) -> Iterator[ToolCall]:
+    """Yield the calls of tools in a message; what LangChain could not read as a call is none."""
+    for call in getattr(message, "tool_calls", None) or ():
+        if isinstance(call.get("args"), dict):
+            yield ToolCall(str(call.get("name", "")), call["args"], str(call.get("id") or ""))
 
 
 def graph_of(model: Any, request: Request) -> dict[str, Any]:
@@ -192,6 +203,17 @@ def _count(value: object) -> int:
     return value if isinstance(value, int) and value > 0 else 0
 
 
-def _messages(request: Request) -> list[tuple[str, str]]:
+def _messages(request: Request) -> list[Any]:
     """Return the turns as LangChain takes them. Half a character, which no request can hold, is replaced."""
-    return [(turn.role, turn.text.encode("utf-8", "replace").decode()) for turn in request.turns]
+    return [_message(turn) for turn in request.turns]
+
+
+def _message(turn: Turn) -> Any:
+    text = turn.text.encode("utf-8", "replace").decode()
+    if turn.call is None:
+        return turn.role, text
+    from langchain_core.messages import AIMessage, ToolMessage
+
+    if turn.role == "tool":
+        return ToolMessage(text, tool_call_id=turn.call.id, name=turn.call.name)
+    return AIMessage(text, tool_calls=[{"name": turn.call.name, "args": turn.call.arguments, "id": turn.call.id}])

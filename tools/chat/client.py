@@ -17,6 +17,7 @@ from tenacity import AsyncRetrying, RetryCallState, Retrying, retry_if_exception
 
 from ras_agent.budget import Ledger, current_ledger
 from ras_agent.errors import BudgetExceeded, ModelCallError, ModelRefused, PromptTooLong, RasError
+from ras_agent.prompts import ToolCall
 from ras_agent.records import Call
 from ras_agent.settings import Settings
 from ras_agent.tools.chat.cache import ReplyCache, ReplySlot, SingleFlight
@@ -30,6 +31,7 @@ from ras_agent.tools.chat.models import (
     model_name,
     printable,
     sampling_parameters,
+    with_tools,
     without_secrets,
 )
 from ras_agent.tools.chat.retry import RetryPolicy, diagnosis, retry_after, unreachable
@@ -309,13 +311,16 @@ class Chat:
     def _model_for(self, request: Request) -> Any:
         """Return the model, with a limit to its replies where the request has one and the model takes one."""
         limit = self.limit(request)
-        return self._asked if limit is None else capped(self._asked, limit)
+        model = self._asked if limit is None else capped(self._asked, limit)
+        return with_tools(model, request.tools) if request.tools else model
 
     def _slot(self, request: Request) -> ReplySlot:
         assert self._cache is not None
         more: dict[str, Any] = {} if request.most is None else {"most": request.most}
         if given := graph_of(self.model, request):
             more["graph"] = [list(map(str, facts)) for facts in given["graph"]]
+        if request.tools:
+            more["tools"] = list(request.tools)
         return self._cache.slot(sampling_parameters(self.model) | more, request.turns)
 
     def _retry_options(self, deadline: Deadline) -> dict[str, Any]:
@@ -418,7 +423,8 @@ def _replayed(cached: dict[str, Any]) -> Reply | Overflow:
     """Return a cached reply, or refusal. Raises TypeError for another form."""
     if "refused" in cached:
         return Overflow(**cached["refused"])
-    reply = Reply(**cached, replayed=True)
+    calls = tuple(ToolCall(**call) for call in cached.pop("calls", ()))
+    reply = Reply(**cached, calls=calls, replayed=True)
     tokens = (reply.input_tokens, reply.output_tokens, reply.cached_tokens)
     if not isinstance(reply.text, str) or not all(isinstance(count, int) for count in tokens):
         raise TypeError("a reply is a text with numbers of tokens")
@@ -427,4 +433,5 @@ def _replayed(cached: dict[str, Any]) -> Reply | Overflow:
 
 def _to_json(reply: Reply) -> dict[str, Any]:
     """Return a reply as it is cached: without the time it took."""
-    return {name: value for name, value in asdict(reply).items() if name not in ("seconds", "replayed")}
+    left_out = {"seconds", "replayed"} if reply.calls else {"seconds", "replayed", "calls"}
+    return {name: value for name, value in asdict(reply).items() if name not in left_out}

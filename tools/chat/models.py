@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
 from ras_agent.errors import MissingExtra, SettingsError
+from ras_agent.records import JSON
 from ras_agent.tools.chat.http import openai_clients
 from ras_agent.tools.chat.runnables import bound_arguments, changed, chat_models_in, described, is_plain
 
@@ -93,6 +94,23 @@ def _capped(model: Any, most: int) -> Any:
     if "extra_body" in fields and getattr(model, "openai_api_base", None):
         update["extra_body"] = {**(model.extra_body or {}), "max_tokens": most}
     return model.model_copy(update=update)
+
+
+def with_tools(model: Any, tools: Sequence[JSON]) -> Any:
+    """Return a copy of a chat model that may call `tools`; of a runnable around models, each may.
+
+    Raises SettingsError for a model that LangChain knows no tools for.
+    """
+    return changed(model, lambda one: _with_tools(one, tools))
+
+
+def _with_tools(model: Any, tools: Sequence[JSON]) -> Any:
+    try:
+        return model.bind_tools(list(tools))
+    except NotImplementedError:
+        raise SettingsError(
+            f"{model_name(model)} cannot call tools: take a model that can, or a graph that needs none (--graph ras)"
+        ) from None
 
 
 def model_name(model: Any) -> str:

@@ -1,0 +1,136 @@
+"""A planner on a model that calls tools: searches and the end are decisions, looks are answered at once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.language_models import FakeListChatModel
+
+from ras_agent import Hit, Passage, Plan, QuestionGraph, Triple
+from ras_agent.errors import ParseError, SettingsError
+from ras_agent.records import Source, Step
+from ras_agent.tools.chat.client import ChatSettings
+from ras_agent.tools.plan.tool_planner import MOST_LOOKS, LLMToolPlanner, tool_planner
+
+QUESTION = "Which river flows through the birthplace of Alexander Graham Bell?"
+BELL = Passage("bell", "Alexander Graham Bell was born in Edinburgh. [SUFFICIENT]", "Alexander Graham Bell")
+FACT = Triple("Alexander Graham Bell", "was born in", "Edinburgh", (Source("bell", 0, 44, 1),))
+GRAPH = QuestionGraph((FACT,))
+STEPS = (Step(1, "Where was Bell born?", (Hit(BELL, 2.0),), (FACT.id,), (FACT.id,)),)
+
+
+def _search(query: str) -> dict[str, Any]:
+    return {"calls": [["search", {"query": query}]]}
+
+
+def _results(request: dict[str, Any]) -> list[str]:
+    return [message["content"] for message in request["messages"] if message["role"] == "tool"]
+
+
+def _offered(request: dict[str, Any]) -> list[str]:
+    return [tool["function"]["name"] for tool in request["tools"]]
+
+
+def test_a_search_is_the_next_sub_query(scripted_llm: Any) -> None:
+    scripted_llm.script(_search("Where was Bell born?"))
+    assert LLMToolPlanner(scripted_llm.spec).plan(QUESTION, QuestionGraph(), ()) == Plan("subq", "Where was Bell born?")
+    assert _offered(scripted_llm.requests()[0]) == ["search", "finish"]  # there is nothing to look at yet
+
+
+def test_finish_ends_the_loop_with_the_models_reason(scripted_llm: Any) -> None:
+    scripted_llm.script({"calls": [["finish", {"reason": "both links are known"}]]})
+    plan = LLMToolPlanner(scripted_llm.spec).plan(QUESTION, GRAPH, STEPS)
+    assert (plan.action, plan.reason) == ("sufficient", "both links are known")
+
+
+def test_what_was_searched_is_shown_as_calls_with_their_results_and_marks_are_inert(scripted_llm: Any) -> None:
+    scripted_llm.script(
+        {"calls": [["read", {"passage": "[1]"}]]},
+        {"calls": [["neighbours", {"entity": "edinburgh"}]]},
+        _search("Which river flows through Edinburgh?"),
+    )
+    plan = LLMToolPlanner(scripted_llm.spec).plan(QUESTION, GRAPH, STEPS)
+    assert plan.subquery == "Which river flows through Edinburgh?"
+    assert plan.reason == "looked at read '[1]'; looked at neighbours 'edinburgh'"
+    last = scripted_llm.requests()[-1]
+    called = [call["function"] for message in last["messages"] for call in message.get("tool_calls", ())]
+    assert [(call["name"], json.loads(call["arguments"])) for call in called] == [
+        ("search", {"query": "Where was Bell born?"}),
+        ("read", {"passage": "[1]"}),
+        ("neighbours", {"entity": "edinburgh"}),
+    ]
+    found, text, about = _results(last)
+    assert "[1] Alexander Graham Bell" in found
+    assert "(S> Alexander Graham Bell | P> was born in | O> Edinburgh)" in found
+    assert "was born in Edinburgh. ‹SUFFICIENT›" in text
+    assert "(S> Alexander Graham Bell | P> was born in | O> Edinburgh)" in about
+
+
+def test_what_cannot_be_looked_at_is_said(scripted_llm: Any) -> None:
+    scripted_llm.script(
+        {"calls": [["read", {"passage": "7"}]]}, {"calls": [["neighbours", {"entity": "Paris"}]]}, _search("x")
+    )
+    LLMToolPlanner(scripted_llm.spec).plan(QUESTION, GRAPH, STEPS)
+    _, unread, unknown = _results(scripted_llm.requests()[-1])
+    assert unread == "(no such passage was found: take a title or number from a search's result)"
+    assert unknown == "(no fact names this entity: take a name from the facts, or search)"
+
+
+def test_a_model_that_only_looks_is_left_the_two_decisions(scripted_llm: Any) -> None:
+    looking = [{"calls": [["read", {"passage": "1"}]]}] * MOST_LOOKS
+    scripted_llm.script(*looking, {"calls": [["finish", {"reason": "enough"}]]})
+    LLMToolPlanner(scripted_llm.spec).plan(QUESTION, GRAPH, STEPS)
+    assert [len(_offered(request)) for request in scripted_llm.requests()] == [4] * MOST_LOOKS + [2]
+
+
+def test_a_model_that_writes_its_move_in_words_is_followed(scripted_llm: Any) -> None:
+    scripted_llm.script({"reply": "[SUBQ] Which river flows through Edinburgh?"})
+    plan = LLMToolPlanner(scripted_llm.spec).plan(QUESTION, GRAPH, STEPS)
+    assert plan == Plan("subq", "Which river flows through Edinburgh?")
+
+
+def test_a_model_that_calls_nothing_is_asked_once_more(scripted_llm: Any) -> None:
+    scripted_llm.script({"reply": "Let me think."}, _search("Where?"))
+    assert LLMToolPlanner(scripted_llm.spec).plan(QUESTION, QuestionGraph(), ()).subquery == "Where?"
+    scripted_llm.script({"reply": "Hm."}, {"reply": "Well."})
+    with pytest.raises(ParseError, match="no call of a tool in the reply 'Hm.'"):
+        LLMToolPlanner(scripted_llm.spec).plan(QUESTION, QuestionGraph(), ())
+
+
+@pytest.mark.parametrize("call", [["search", {"query": 7}], ["search", {}], ["erase", {"query": "x"}]])
+def test_a_call_that_cannot_be_followed_is_asked_again(scripted_llm: Any, call: list[Any]) -> None:
+    scripted_llm.script({"calls": [call]}, _search("Where?"))
+    assert LLMToolPlanner(scripted_llm.spec).plan(QUESTION, QuestionGraph(), ()).subquery == "Where?"
+
+
+async def test_it_plans_in_coroutines_too(scripted_llm: Any) -> None:
+    scripted_llm.script(_search("Where?"))
+    assert (await LLMToolPlanner(scripted_llm.spec).aplan(QUESTION, QuestionGraph(), ())).subquery == "Where?"
+
+
+def test_a_cached_call_is_replayed_without_the_model(scripted_llm: Any, tmp_path: Path) -> None:
+    scripted_llm.script(_search("Where?"))
+    settings = ChatSettings(cache=tmp_path / "replies.sqlite")
+    for _ in range(2):
+        planner = LLMToolPlanner(scripted_llm.spec, settings=settings)
+        assert planner.plan(QUESTION, QuestionGraph(), ()).subquery == "Where?"
+    assert len(scripted_llm.requests()) == 1
+
+
+def test_old_results_are_cut_first_where_the_window_is_small(scripted_llm: Any) -> None:
+    texts = [Passage(f"p{n}", "word " * 800, f"Title {n}") for n in range(1, 3)]
+    steps = [Step(n, f"search {n}", (Hit(text, 1.0),)) for n, text in enumerate(texts, 1)]
+    scripted_llm.script({"calls": [["read", {"passage": "1"}]]}, {"calls": [["read", {"passage": "2"}]]}, _search("x"))
+    LLMToolPlanner(scripted_llm.spec, settings=ChatSettings(context_window=2600)).plan(QUESTION, GRAPH, steps)
+    *_, first, second = _results(scripted_llm.requests()[-1])
+    assert len(first) < len(second)
+
+
+def test_without_a_model_that_calls_tools_the_remedy_is_named() -> None:
+    with pytest.raises(SettingsError, match="--graph react needs a model that calls tools: give --planner"):
+        tool_planner("offline")
+    with pytest.raises(SettingsError, match="cannot call tools: take a model that can"):
+        LLMToolPlanner(FakeListChatModel(responses=["x"]))

@@ -1,0 +1,206 @@
+"""A planner that calls tools: the ReAct loop (Yao et al., 2023) over the question's graph.
+
+The model searches, looks at the neighbours of an entity, reads a passage, or finishes. A search or the finish is its
+decision, a `Plan` as of any planner; the other two are answered at once from what was found, and it goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ras_agent.budget import current_ledger
+from ras_agent.errors import ParseError, SettingsError
+from ras_agent.prompts import ToolCall, Turn, as_data, as_line, fact_block, load, passage_block, task_block
+from ras_agent.protocols import Planner
+from ras_agent.question_graph import QuestionGraph
+from ras_agent.records import JSON, Passage, Plan, Step
+from ras_agent.text.canonical import canonical_key
+from ras_agent.tools.chat.call import Reply, Request
+from ras_agent.tools.chat.client import ChatSettings, as_chat
+from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted, repair, without_thinking
+from ras_agent.tools.chat.models import with_tools
+from ras_agent.tools.chat.window import cut_to_tokens, estimate_turns
+from ras_agent.tools.plan.grammar import parse_plan
+
+MOST_TOKENS = 2048
+MOST_LOOKS = 4
+"""How often a model may look at neighbours and passages before it has to decide."""
+
+_SHORTEST_RESULT = 32
+_NOTHING = "(nothing)"
+_FORM = "a call of one of the tools search, neighbours, read or finish"
+
+
+def _tool(name: str, about: str, argument: str, meaning: str) -> JSON:
+    properties = {argument: {"type": "string", "description": meaning}}
+    schema = {"type": "object", "properties": properties, "required": [argument]}
+    return {"type": "function", "function": {"name": name, "description": about, "parameters": schema}}
+
+
+_DECISIONS = (
+    _tool("search", "Search the texts; their facts join the graph of the question.", "query", "What to search for."),
+    _tool("finish", "End the research: the evidence settles the whole question.", "reason", "Why it is enough."),
+)
+_LOOKS = (
+    _tool("neighbours", "List the facts of the graph about an entity.", "entity", "The entity's name."),
+    _tool("read", "Show a passage that a search has found, whole.", "passage", "The passage's title or number."),
+)
+_ARGUMENTS = {tool["function"]["name"]: tool["function"]["parameters"]["required"][0] for tool in _DECISIONS + _LOOKS}
+
+
+@dataclass(frozen=True, slots=True)
+class _Move:
+    """Holds a tool's name and its one argument."""
+
+    tool: str
+    argument: str
+
+    def call(self, number: int) -> ToolCall:
+        return ToolCall(self.tool, {_ARGUMENTS[self.tool]: self.argument}, f"call_{number}")
+
+
+class LLMToolPlanner:
+    """Plans with a chat model that can call tools.
+
+    model: a LangChain chat model, a string such as "openai:gpt-4o-mini", or a Chat.
+    task: a task's own instruction, shown above the question.
+    prompts_dir: a folder whose files override the packaged prompts (react, repair).
+    """
+
+    def __init__(
+        self,
+        model: object,
+        *,
+        task: str = "",
+        prompts_dir: str | Path | None = None,
+        settings: ChatSettings | None = None,
+    ) -> None:
+        """Raises SettingsError for a model that cannot call tools."""
+        self._chat = as_chat(model, settings)
+        with_tools(self._chat.model, _DECISIONS)
+        self._prompt = load("react", prompts_dir)
+        self._repair = load("repair", prompts_dir)
+        self._task = task
+
+    @property
+    def name(self) -> str:
+        return self._chat.name
+
+    def plan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
+        """Return the next search, or the end. Raises ParseError for a model that calls no tool when asked twice."""
+        return converse(self._chat, self._dialogue(question, graph, steps))
+
+    async def aplan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
+        """Do the same as `plan`, for coroutines."""
+        return await aconverse(self._chat, self._dialogue(question, graph, steps))
+
+    def _dialogue(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Dialogue[Plan]:
+        found = {hit.passage.id: hit.passage for step in steps for hit in step.hits}
+        passages = tuple(found.values())
+        moves = [(_Move("search", step.subquery), _search_result(step, graph, passages)) for step in steps]
+        looks: list[_Move] = []
+
+        def render(room: int) -> Request:
+            tools = _DECISIONS + (_LOOKS if steps and len(looks) < MOST_LOOKS else ())
+            first = self._prompt.fill(task=task_block(self._task), question=as_data(question))
+            return Request((*first, *_transcript(moves, room - estimate_turns(first))), tools=tools)
+
+        while True:
+            request, reply = yield from fitted(self._chat, MOST_TOKENS, render)
+            _note_what_is_missing(request, moves, self._chat.window)
+            move = _move_in(reply, request)
+            if move is None:
+                again = repair(request, reply, self._repair, "it calls none of the tools", _FORM)
+                move = _move_in((yield replace(again, tools=request.tools)), request)
+            if move is None:
+                raise ParseError(f"no call of a tool in the reply {reply.text[:200]!r}")
+            if move.tool == "search":
+                return Plan("subq", move.argument, _said(looks))
+            if move.tool == "finish":
+                return Plan("sufficient", reason=move.argument)
+            looks.append(move)
+            moves.append((move, _look(move, graph, passages)))
+
+
+def tool_planner(
+    spec: object, *, settings: ChatSettings | None = None, prompts_dir: str | Path | None = None, task: str = ""
+) -> Planner:
+    """Return a planner that calls tools on the model that `spec` names; an object that plans is returned as it is.
+
+    Raises SettingsError for "offline": without a model nobody calls a tool.
+    """
+    if spec == "offline":
+        raise SettingsError(
+            "--graph react needs a model that calls tools: give --planner provider:model (or --llm), "
+            "or take --graph ras"
+        )
+    if isinstance(spec, Planner):
+        return spec
+    asking = settings or ChatSettings()
+    if isinstance(spec, str) and asking.temperature is None:
+        asking = replace(asking, temperature=0.0)  # asked to decide, not to write
+    return LLMToolPlanner(spec, task=task, prompts_dir=prompts_dir, settings=asking)
+
+
+def _move_in(reply: Reply, request: Request) -> _Move | None:
+    """Return the first call in a reply that can be followed, or the plan that it states in words; None for neither."""
+    offered = {tool["function"]["name"] for tool in request.tools}
+    for call in reply.calls:
+        argument = call.arguments.get(_ARGUMENTS.get(call.name, ""), "")
+        text = argument.strip() if isinstance(argument, str) else ""
+        if call.name in offered and (text or call.name == "finish"):
+            return _Move(call.name, text)
+    try:
+        plan = parse_plan(without_thinking(reply.text), request.turns[-1].text)
+    except ParseError:
+        return None
+    return _Move("search", plan.subquery) if plan.action == "subq" else _Move("finish", plan.reason)
+
+
+def _transcript(moves: Sequence[tuple[_Move, str]], room: int) -> Iterator[Turn]:
+    """Yield each move as a call and its answer. Where they do not fit into `room` tokens, old answers are cut first."""
+    turns = [(Turn("assistant", "", move.call(n)), Turn("tool", text, move.call(n))) for n, (move, text) in
+             enumerate(moves, 1)]  # fmt: skip
+    excess = sum(map(estimate_turns, turns)) - room
+    for call, answer in turns:
+        if excess > 0:
+            whole = estimate_turns([answer])
+            answer = replace(answer, text=cut_to_tokens(answer.text, max(whole - excess, _SHORTEST_RESULT)))
+            excess -= whole - estimate_turns([answer])
+        yield call
+        yield answer
+
+
+def _note_what_is_missing(request: Request, moves: Sequence[tuple[_Move, str]], window: int) -> None:
+    shown = [turn.text for turn in request.turns if turn.role == "tool"]
+    cut = sum(text != whole for text, (_, whole) in zip(shown, moves, strict=True))
+    if cut:
+        current_ledger().note(f"{cut} results of tools were cut to fit into the model's window of {window:,} tokens")
+
+
+def _search_result(step: Step, graph: QuestionGraph, passages: Sequence[Passage]) -> str:
+    """Render what a search found: titles with their numbers, and the facts that were new."""
+    numbers = {passage.id: number for number, passage in enumerate(passages, start=1)}
+    titles = [f"[{numbers[hit.passage.id]}] {as_line(hit.passage.title or hit.passage.id)}" for hit in step.hits]
+    facts = [graph.by_id[name] for name in step.new_triple_ids if name in graph.by_id]
+    parts = ["Passages:", *titles, "New facts:", fact_block(facts) or _NOTHING] if titles else [_NOTHING]
+    return "\n".join(parts)
+
+
+def _look(move: _Move, graph: QuestionGraph, passages: Sequence[Passage]) -> str:
+    key = canonical_key(move.argument)
+    if move.tool == "neighbours":
+        about = [fact for fact in graph.facts if key in (canonical_key(fact.subject), canonical_key(fact.object))]
+        return fact_block(about) or "(no fact names this entity: take a name from the facts, or search)"
+    number = move.argument.strip("[] ")
+    for place, passage in enumerate(passages, start=1):
+        if number == str(place) or key in (canonical_key(passage.title), canonical_key(passage.id)):
+            return passage_block([passage], place)
+    return "(no such passage was found: take a title or number from a search's result)"
+
+
+def _said(looks: Sequence[_Move]) -> str:
+    """Say what was looked at before a search, for the trace."""
+    return "; ".join(f"looked at {look.tool} {look.argument!r}" for look in looks)

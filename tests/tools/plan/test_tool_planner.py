@@ -96,7 +96,7 @@ def test_a_model_that_calls_nothing_is_asked_once_more(scripted_llm: Any) -> Non
     scripted_llm.script({"reply": "Let me think."}, _search("Where?"))
     assert LLMToolPlanner(scripted_llm.spec).plan(QUESTION, QuestionGraph(), ()).subquery == "Where?"
     scripted_llm.script({"reply": "Hm."}, {"reply": "Well."})
-    with pytest.raises(ParseError, match="no call of a tool in the reply 'Hm.'"):
+    with pytest.raises(ParseError, match="no call of a tool in the reply"):
         LLMToolPlanner(scripted_llm.spec).plan(QUESTION, QuestionGraph(), ())
 
 

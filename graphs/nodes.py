@@ -197,7 +197,8 @@ def merge(*, thinking: bool = False) -> Body:
             added = tuple(graph.by_id[name] for name in new)
             emit(GraphDelta(hop, added, len(graph), len(graph.entities), len(graph.conflicts), new))
         changed = {} if graph is before else {"graph": records.dump_graph(graph)}
-        return {**changed, "steps": [records.dump(step)]}
+        # the step and the graph hold them now; a checkpointer would store them again at each step to come
+        return {**changed, "steps": [records.dump(step)], "hits": [], "triples": []}
 
     return body
 

@@ -25,6 +25,7 @@ from ras_agent.records import Hit, Passage
 from ras_agent.tools.retrieve.langchain_adapter import LangChainRetriever
 
 _ID = "question_id"
+_EMPTYING = ("begin", "merge")  # what they return of hits and facts is their end
 
 
 def search(config: RunnableConfig | None, role: Any, method: str, *args: Any, within: float) -> Any:
@@ -93,9 +94,9 @@ def log_node(
         fields["model_calls"] = len(ledger.calls)
         fields["input_tokens"] = sum(one.input_tokens for one in ledger.calls)
         fields["output_tokens"] = sum(one.output_tokens for one in ledger.calls)
-    if "hits" in update and name != "begin":
+    if "hits" in update and name not in _EMPTYING:
         fields["passage_ids"] = [hit["passage_id"] for hit in update["hits"]]
-    if "triples" in update and name != "begin":
+    if "triples" in update and name not in _EMPTYING:
         fields["facts_read"] = len(update["triples"])
     for key in ("stop_reason", "grounded", "abstained"):
         if update.get(key) not in (None, "") and name != "begin":

@@ -8,11 +8,13 @@
     sqlite:checkpoints.sqlite       one file (extra: sqlite)
     postgres:postgresql://host/db   a server (extra: postgres); any libpq connection string may follow `postgres:`
 
-States are plain JSON in msgpack. Nothing is pickled, and loading rebuilds only the types that LangGraph lists as safe.
+States are plain JSON in msgpack, compressed. Nothing is pickled, and loading rebuilds only the types that LangGraph
+lists as safe. Checkpoints that were stored without compression are read too.
 """
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing, contextmanager
 from typing import TYPE_CHECKING, Any
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
     from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 
+_ZLIB = "+zlib"
+_WORTH_COMPRESSING = 200  # bytes; less gets longer
+_FAST = 3  # zlib's levels are 1 to 9; higher ones cost more and save little
 _KINDS = ("memory", "postgres", "sqlite")
 # what the Postgres savers require of a connection
 _CONNECTION: dict[str, Any] = {"autocommit": True, "prepare_threshold": 0}
@@ -117,8 +122,23 @@ def _parsed(spec: str) -> tuple[str, str]:
 
 
 def _strict() -> JsonPlusSerializer:
+    """Return the serializer of all checkpoints: strict even where LANGGRAPH_STRICT_MSGPACK is not set, and compressed.
+
+    SQLite stores the whole state at each step, and the facts of a question's graph repeat their words.
+    """
     from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-    # strict even where LANGGRAPH_STRICT_MSGPACK is not set
+    class Compressed(JsonPlusSerializer):
+        def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
+            kind, data = super().dumps_typed(obj)
+            if len(data) < _WORTH_COMPRESSING:
+                return kind, data
+            return f"{kind}{_ZLIB}", zlib.compress(data, _FAST)
 
-    return JsonPlusSerializer(pickle_fallback=False, allowed_msgpack_modules=None)
+        def loads_typed(self, data: tuple[str, bytes]) -> Any:
+            kind, stored = data
+            if kind.endswith(_ZLIB):
+                kind, stored = kind.removesuffix(_ZLIB), zlib.decompress(stored)
+            return super().loads_typed((kind, stored))
+
+    return Compressed(pickle_fallback=False, allowed_msgpack_modules=None)

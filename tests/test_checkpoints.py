@@ -6,8 +6,12 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
+import zlib
+from contextlib import closing
 
 import pytest
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.checkpoint.sqlite import SqliteSaver
 
 from ras_agent import create_ras_agent
 from ras_agent.checkpoints import aopen_checkpointer, open_checkpointer
@@ -143,8 +147,50 @@ def test_nothing_in_the_file_is_pickled_or_names_a_class(tmp_path):
     with sqlite3.connect(path) as file:
         kinds = {row[0] for row in file.execute("select type from checkpoints union select type from writes")}
         values = [row[0] for row in file.execute("select value from writes union select checkpoint from checkpoints")]
-    assert kinds <= {"msgpack", "null"}
-    assert not any(b"ras_agent" in value for value in values)
+    assert kinds <= {"msgpack", "msgpack+zlib", "null"}
+    plain = [zlib.decompress(value) if value.startswith(b"x") else value for value in values]
+    assert any(b"Text about" in value for value in plain)
+    assert not any(b"ras_agent" in value for value in plain)
+
+
+def test_a_question_takes_little_room(tmp_path):
+    path, long = tmp_path / "checkpoints.sqlite", " ".join(f"word{n}" for n in range(500))
+
+    class Wordy(Roles):
+        def retrieve(self, query, k=5):
+            return [Hit(Passage(f"about {query} {n}", f"Text {n} about {query}. {long}"), 1.0) for n in range(k)]
+
+    with open_checkpointer(f"sqlite:{path}") as checkpointer:
+        out = agent_of(Wordy(), checkpointer).invoke({"question": "Who?"}, THREAD)
+    assert len(json.dumps(out)) > 100_000
+    with sqlite3.connect(path) as file:
+        (stored,) = file.execute("select sum(length(checkpoint)) from checkpoints").fetchone()
+        (written,) = file.execute("select sum(length(value)) from writes").fetchone()
+    assert stored + written < 150_000  # it was 1,500,000 uncompressed, with a hop's facts kept after it
+
+
+def test_what_was_stored_without_compression_is_read(tmp_path, expected, thread):
+    path = tmp_path / "checkpoints.sqlite"
+    plain = JsonPlusSerializer(pickle_fallback=False)
+    with closing(sqlite3.connect(path, check_same_thread=False)) as file:
+        agent_of(Roles(), SqliteSaver(file, serde=plain)).invoke(
+            {"question": "Who?"}, thread, interrupt_before=["merge"]
+        )
+    with open_checkpointer(f"sqlite:{path}") as checkpointer:
+        assert untimed(agent_of(Roles(), checkpointer).invoke(None, thread)) == expected
+
+
+def test_a_run_is_forked_where_its_search_is_decided(spec, thread):
+    with open_checkpointer(spec) as checkpointer:
+        agent = agent_of(Roles(), checkpointer)
+        agent.invoke({"question": "Who?"}, thread)
+        before = next(state for state in agent.get_state_history(thread) if state.next == ("retrieve",))
+        assert before.values["subquery"] == "more 2"
+        fork = agent.update_state(before.config, {"subquery": "something else"})
+        out = agent.invoke(None, fork)
+        assert [step["subquery"] for step in out["steps"]] == ["Who?", "more 1", "something else"]
+        replayed = agent.invoke(None, before.config)
+    assert [step["subquery"] for step in replayed["steps"]] == ["Who?", "more 1", "more 2"]
 
 
 def test_a_checkpoint_loads_under_strict_msgpack_without_a_warning(tmp_path):

@@ -4,7 +4,7 @@ const ENDED = { sufficient: "enough", no_retrieval: "no search" };
 const view = graphView({ stage: $("stage"), svg: $("graph"), world: $("world"), onChoose: showDetails, room: { top: 92, right: 60, bottom: 50, left: 24 } });
 const blank = () => ({
   question: "", answer: "", abstained: false, grounded: true, citations: [], steps: [], plans: [], failures: [], passages: {}, confidence: null,
-  graph: { facts: [], conflicts: [], shelf: [] }, usage: null, stop_reason: "", seconds: 0, mode: "", roles: {}, standalone: "",
+  graph: { facts: [], conflicts: [], shelf: [] }, usage: null, stop_reason: "", seconds: 0, mode: "", roles: {}, asked: "",
 });
 const now = { trace: blank(), story: null, running: null, thread: "", asked: false, turns: [], stored: null, drawings: 0 };
 
@@ -23,9 +23,9 @@ function readFilter() {
 }
 
 function ask(question) {
-  if (now.asked) now.turns.push({ question: now.trace.question, answer: now.trace.answer });
+  if (now.asked) now.turns.push({ question: now.trace.asked, answer: now.trace.answer });
   now.thread ||= threadName();
-  now.trace = { ...blank(), question };
+  now.trace = { ...blank(), question, asked: question };
   now.asked = true;
   let body;
   try {
@@ -86,7 +86,7 @@ function take(name, data) {
     if (data.plan.action === "subq") Object.assign(stepOf(data.hop, data.plan.subquery), { subquery: data.plan.subquery, now: "searching" });
     status(data.plan.action === "subq" ? `Hop ${data.hop}: searching` : "Answering");
   } else if (name === "rewritten") {
-    trace.standalone = data.standalone;
+    trace.question = data.standalone;
     writeQuestion();
     return false;
   } else if (name === "hits") {
@@ -128,7 +128,7 @@ function take(name, data) {
 
 function waitFor(review) {
   status("The run waits for you.");
-  for (const step of now.trace.steps) step.now = "";
+  for (const step of now.trace.steps) if (step.now) step.now = "waits for you";
   if (review.at === "answer" && !now.trace.answer) now.trace.answer = review.answer;
   writeAnswer(false);
   writeSteps();
@@ -140,8 +140,7 @@ function waitFor(review) {
 }
 
 function finish(outputs) {
-  now.trace = { ...now.trace, ...outputs, steps: outputs.steps ?? [], standalone: now.trace.standalone };
-  now.trace.question ||= outputs.question;
+  now.trace = { ...now.trace, ...outputs, steps: outputs.steps ?? [], asked: outputs.asked || now.trace.asked || outputs.question };
   status("");
   writeAnswer(false);
   drawGraph(true);
@@ -170,7 +169,6 @@ function trouble(error, again) {
 function controls(paused = false) {
   const busy = now.running !== null;
   const waits = !$("review").hidden;
-  $("send").textContent = now.asked ? "Ask on" : "Ask";
   $("send").disabled = busy || waits;
   $("text").placeholder = now.asked ? "Ask a follow-up question" : "Ask a question";
   $("pause").hidden = !busy;
@@ -185,8 +183,8 @@ function writeTalk() {
 }
 
 function writeQuestion() {
-  $("question").replaceChildren(now.trace.question, ...(now.trace.standalone && now.trace.standalone !== now.trace.question
-    ? [make("small", { class: "note" }, ` understood as: ${now.trace.standalone}`)] : []));
+  const { asked, question } = now.trace;
+  $("question").replaceChildren(asked || question, ...(asked && asked !== question ? [make("span", { class: "note" }, `understood as: ${question}`)] : []));
 }
 
 function writeAnswer(writing) {
@@ -213,11 +211,14 @@ function writeStats(entities) {
   $("stats").replaceChildren(...(trace.graph.facts.length ? stats : []).map(([value, one, many = `${one}s`]) => make("li", {}, make("b", {}, value.toLocaleString("en")), value === 1 ? one : many)));
 }
 
+/** An edge as a fact, where the page does not know the fact by that id. */
+const factOf = (picture, edge) => ({ id: edge.id, subject: picture.nodes[edge.from].label, predicate: edge.text, object: picture.nodes[edge.to].label, sources: [] });
+
 /** Everything that rests on the picture: story, evidence, rest. */
 function write(picture) {
   const facts = new Map(now.trace.graph.facts.map((fact) => [fact.id, fact]));
   for (const edge of picture.edges) {
-    if (!facts.has(edge.id)) facts.set(edge.id, { id: edge.id, subject: picture.nodes[edge.from].label, predicate: edge.text, object: picture.nodes[edge.to].label, sources: [] });
+    if (!facts.has(edge.id)) facts.set(edge.id, factOf(picture, edge));
   }
   now.facts = facts;
   now.story = storyOf({ trace: now.trace, picture, facts, files: {}, marks: ENDED }, {
@@ -292,7 +293,7 @@ const shownStory = () => (now.stored ? now.stored.story : now.story);
 
 function showDetails(chosen) {
   for (const row of document.querySelectorAll(".chain")) row.classList.toggle("chosen", row === chosen?.row);
-  const detailed = Boolean(chosen) && !chosen.chain;
+  const detailed = Boolean(chosen) && !chosen.chain && Boolean(shownStory());
   $("details").hidden = !detailed;
   $("details").replaceChildren(...(detailed ? shownStory().details(chosen) : []));
   if (!detailed) return;
@@ -300,6 +301,7 @@ function showDetails(chosen) {
     const name = now.stored.picture.nodes[chosen.node].label;
     $("details").append(make("button", { type: "button", class: "copy", click: () => around(name) }, "Draw what is around it"));
   }
+  if (now.stored && chosen.fact) fetchPassages(chosen.fact);
   $("details").scrollIntoView({ block: "nearest" });
   announce($("details").querySelector("h3").textContent);
 }
@@ -333,33 +335,65 @@ function showStored(on) {
   $("of-question").setAttribute("aria-pressed", String(!on));
   $("look").hidden = !on;
   if (!on && now.stored) {
-    now.stored = null;
     view.choose(null);
+    now.stored = null;
+    now.drawings++;
+    $("caption").replaceChildren();
     $("nothing").textContent = GROWS;
     if (now.story && now.picture) show(now.picture, now.facts, now.story);
     else view.show(EMPTY, new Map());
   }
 }
 
+const asSource = (source) => ({ passage_id: "", start: 0, end: 0, hop: 0, subquery: "", extractor: "", ...source });
+
 async function around(entity) {
+  const number = ++now.drawings;
   try {
     const found = await getJSON(`api/graph?${new URLSearchParams({ ...(entity ? { entity } : {}), nodes: "100" })}`);
-    const graph = { conflicts: [], shelf: [], facts: found.facts };
-    const picture = await postJSON("api/picture", { question: entity || "?", answer: "", graph });
-    const facts = new Map(found.facts.map((fact) => [fact.id, fact]));
-    const trace = { ...blank(), graph, passages: found.passages ?? {} };
-    now.stored = { picture, story: null };
-    for (const edge of picture.edges) facts.has(edge.id) || facts.set(edge.id, { id: edge.id, subject: picture.nodes[edge.from].label, predicate: edge.text, object: picture.nodes[edge.to].label, sources: [] });
-    now.stored.story = storyOf({ trace, picture, facts, files: {}, marks: {} }, { show: (chosen) => { view.chosen = null; view.choose(chosen); }, chain: () => {}, hop: () => {}, close: () => view.choose(null) });
-    show(picture, facts, now.stored.story);
+    const list = found.facts.map((fact) => ({ ...fact, sources: fact.sources.slice(0, 20).map(asSource) }));
+    const picture = await postJSON("api/picture", { question: found.entity || "?", answer: "", graph: { conflicts: [], shelf: [], facts: list } });
+    if (number !== now.drawings) return;
+    for (const node of picture.nodes) if (node.role === "asked" && node.label !== found.entity) node.role = "";
+    const facts = new Map(list.map((fact) => [fact.id, fact]));
+    for (const edge of picture.edges) facts.has(edge.id) || facts.set(edge.id, factOf(picture, edge));
+    const trace = { ...blank(), graph: { facts: list, conflicts: [], shelf: [] } };
+    const story = storyOf({ trace, picture, facts, files: {}, marks: {} }, { show: (chosen) => { view.chosen = null; view.choose(chosen); }, chain: () => {}, hop: () => {}, close: () => view.choose(null) });
+    now.stored = { picture, story, facts, trace };
+    // a colour for each edge that leads away from the middle
+    const steps = new Map(found.entities.map((one) => [one.name, one.steps ?? 0]));
+    for (const node of picture.nodes) node.hop = steps.get(node.label) ?? 0;
+    for (const edge of picture.edges) edge.hop = Math.max(picture.nodes[edge.from].hop, picture.nodes[edge.to].hop);
+    Object.assign(picture, { hops: Math.max(0, ...picture.nodes.map((node) => node.hop)), labels: true });
+    show(picture, facts, story);
+    const part = (some, all, one, many) => `${some.toLocaleString("en")} of ${count(all, one, many)}`;
+    $("caption").replaceChildren(make("span", {}, make("b", {}, found.entity ? `Around ${found.entity} ` : "The best connected "), make("small", {},
+      `${part(picture.nodes.length, found.all_entities, "entity", "entities")}, ${part(picture.edges.length, found.all_facts, "fact")}`, found.entity ? "; a colour for each step away from it" : "")));
     const centre = picture.nodes.findIndex((node) => node.role === "asked");
-    if (centre >= 0) view.choose({ node: centre });
+    if (centre >= 0) showDetails({ node: centre });
   } catch (error) {
-    now.stored = { picture: EMPTY, story: null };
+    if (number !== now.drawings) return;
+    now.stored = { picture: EMPTY, story: null, facts: new Map(), trace: blank() };
     view.show(EMPTY, new Map());
+    $("caption").replaceChildren();
     $("nothing").hidden = false;
-    $("nothing").textContent = error.message;
+    $("nothing").textContent = error.status === 404 && entity ? `No entity of the graph is called “${entity}”.` : error.message;
+    if (error.status === 401) trouble(error, () => around(entity));
   }
+}
+
+/** A fact of the stored graph names its passages; their text comes when it is wanted. */
+async function fetchPassages(id) {
+  const { trace, facts } = now.stored;
+  const wanted = (facts.get(id)?.sources ?? []).map((source) => source.passage_id).filter((name) => name && !(name in trace.passages));
+  for (const name of new Set(wanted.slice(0, 5))) {
+    try {
+      trace.passages[name] = await getJSON(`api/passages/${encodeURIComponent(name)}`);
+    } catch {
+      return; // the card says that the passage is not here
+    }
+  }
+  if (wanted.length && now.stored?.trace === trace && view.chosen?.fact === id) $("details").replaceChildren(...now.stored.story.details(view.chosen));
 }
 
 $("of-index").addEventListener("click", () => {
@@ -368,20 +402,24 @@ $("of-index").addEventListener("click", () => {
   $("entity").focus();
 });
 $("of-question").addEventListener("click", () => showStored(false));
-$("look").addEventListener("submit", (event) => {
+const namesBeginning = async (prefix) => (await getJSON(`api/entities?${new URLSearchParams({ prefix })}`)).entities;
+
+$("look").addEventListener("submit", async (event) => {
   event.preventDefault();
-  around($("entity").value.trim());
+  const wanted = $("entity").value.trim();
+  const names = wanted ? await namesBeginning(wanted).catch(() => []) : [];
+  around(names.find((name) => name.toLowerCase() === wanted.toLowerCase()) ?? names[0] ?? wanted);
 });
 $("entity").addEventListener("input", async () => {
   const prefix = $("entity").value.trim();
   if ([...$("names").children].some((option) => option.value === prefix)) return around(prefix);
   if (!prefix) return;
   try {
-    const { entities } = await getJSON(`api/entities?${new URLSearchParams({ prefix })}`);
+    const names = await namesBeginning(prefix);
     if (prefix !== $("entity").value.trim()) return;
-    $("names").replaceChildren(...entities.map((one) => {
+    $("names").replaceChildren(...names.map((name) => {
       const option = make("option");
-      option.value = typeof one === "string" ? one : one.name;
+      option.value = name;
       return option;
     }));
   } catch {
@@ -433,6 +471,9 @@ async function restore() {
     const found = await getJSON(`api/threads/${thread}`);
     now.thread = thread;
     now.asked = true;
+    const said = found.messages ?? [];
+    const asked = said.flatMap((one, at) => (one.role === "user" ? [at] : []));
+    now.turns = asked.slice(0, -1).map((at) => ({ question: String(said[at].content), answer: said[at + 1]?.role === "assistant" ? String(said[at + 1].content) : "" }));
     finish(found);
     if (found.review) waitFor(found.review);
     controls(!found.review && !found.stop_reason);

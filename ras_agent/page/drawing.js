@@ -237,6 +237,7 @@ function graphView({ stage, svg, world, onChoose = () => {}, room = { top: 52, r
   function labelDots() {
     const size = 11.5 / place.scale;
     const overlap = (a, b) => Math.abs(a.x - b.x) < (a.w + b.w) / 2 && Math.abs(a.y - b.y) < (a.h + b.h) / 2;
+    const within = (box) => (box.x - box.w / 2) * place.scale + place.x > 2 && (box.x + box.w / 2) * place.scale + place.x < stage.clientWidth - 2;
     const on = (item) => !item.element.classList.contains("off");
     const taken = view.picture.nodes.filter(on).map((node) => ({ x: node.x, y: node.y, w: node.w, h: node.h }));
     for (const edge of view.picture.edges) {
@@ -253,7 +254,7 @@ function graphView({ stage, svg, world, onChoose = () => {}, room = { top: 52, r
         { x: node.x, y: node.y - 6 - size * 0.75, anchor: "middle" }, { x: node.x, y: node.y + 6 + size * 0.75, anchor: "middle" },
         { x: node.x + 9 + wide / 2, y: node.y, anchor: "start" }, { x: node.x - 9 - wide / 2, y: node.y, anchor: "end" },
       ].map((one) => ({ ...one, w: wide + size * 0.5, h: size * 1.25 }));
-      const free = (some ? related(node) : place.scale >= 1.1) && places.find((one) => !taken.some((other) => overlap(one, other)));
+      const free = (some ? related(node) : place.scale >= 1.1 || view.picture.labels) && places.find((one) => within(one) && !taken.some((other) => overlap(one, other)));
       const spot = free || places[0];
       if (free) taken.push(free);
       node.element.classList.toggle("labelled", Boolean(free));

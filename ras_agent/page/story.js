@@ -184,7 +184,7 @@ function storyOf(run, on) {
       make("b", { "aria-hidden": "true" }, String(step.hop)),
       make("button", { type: "button", class: "subquery", "data-step": step.hop, click: () => on.hop(step.hop) }, make("span", { class: "unseen" }, `Hop ${step.hop}: `), step.subquery),
       step.thought ? make("p", { class: "note" }, step.thought) : "",
-      step.hits.length ? make("ul", { class: "note hits" }, step.hits.map(hitRow)) : step.now === "searching" ? "" : make("p", { class: "note" }, "Nothing was found."),
+      step.hits.length ? make("ul", { class: "note hits" }, step.hits.map(hitRow)) : step.now ? "" : make("p", { class: "note" }, "Nothing was found."),
       make("p", { class: "note" }, read(step)));
   }
 

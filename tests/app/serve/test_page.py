@@ -6,9 +6,14 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+from ras_agent import Passage, PassageIndex, build_graph
+from ras_agent.settings import Settings
+from tests.app.serve.conftest import serving
 
 Browser = Any  # the class of tests/conftest.py
 QUESTION = "Which river flows through the city where the inventor of the telephone was born?"
@@ -103,3 +108,87 @@ def test_a_narrow_screen_needs_no_sideways_scrolling(asked: Browser) -> None:
         assert asked.ask("document.documentElement.scrollWidth") == 360
     finally:
         asked.send("Emulation.clearDeviceMetricsOverride")
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An index of two documents with a knowledge graph."""
+    folder = tmp_path_factory.mktemp("page") / "my.index"
+    PassageIndex.create(folder).add(
+        [
+            Passage("bell", "Alexander Graham Bell was born in Edinburgh.", "Alexander Graham Bell", "bell.md"),
+            Passage("leith", "The Water of Leith flows through Edinburgh.", "Water of Leith", "docs/leith.md"),
+        ]
+    )
+    build_graph(folder)
+    return folder
+
+
+def test_a_run_waits_for_decisions_at_plan_facts_and_answer(browser: Browser, index: Path) -> None:
+    with serving(Settings(index=index)) as address:
+        browser.open(address)
+        browser.ask("document.querySelectorAll('input[name=review]').forEach((one) => { one.checked = true })")
+        ask(browser, "Where was the inventor born?")
+        until(browser, "document.querySelector('#review h2')?.textContent === 'Plan of hop 1'")
+        browser.ask("document.querySelector('#review input').value = 'Where was Alexander Graham Bell born?'")
+        click(browser, "#review .main")
+        until(browser, "document.querySelector('#review h2')?.textContent === 'Facts of hop 1'")
+        assert text(browser, "[data-step='1']").endswith("Where was Alexander Graham Bell born?")
+        rows = "[...document.querySelectorAll('#review li')].filter((row) => row.innerText.includes('flows through'))"
+        browser.ask(f"{rows}.forEach((row) => row.querySelectorAll('button')[1].click())")
+        click(browser, "#review .main")
+        until(browser, "document.querySelector('#review h2')?.textContent === 'Plan of hop 2'")
+        if browser.ask("document.querySelector('#review .main').textContent === 'Search'"):
+            click(browser, "#review .row button:nth-child(2)")
+        else:
+            click(browser, "#review .main")
+        until(browser, "document.querySelector('#review h2')?.textContent === 'The answer'")
+        browser.ask("document.querySelector('#review textarea').value = 'In Edinburgh'")
+        click(browser, "#review .main")
+        until(browser, "document.querySelector('#review').hidden && !now.running")
+        assert text(browser, "#answer") == "In Edinburgh"
+        assert "flows through" not in browser.ask("document.querySelector('#rest').textContent")
+
+
+def test_the_stored_graph_is_drawn_around_an_entity_found_by_its_beginning(browser: Browser, index: Path) -> None:
+    with serving(Settings(index=index)) as address:
+        browser.open(address)
+        click(browser, "#of-index")
+        until(browser, "document.querySelectorAll('.node').length > 2")
+        browser.ask("document.querySelector('#entity').value = 'edin'")
+        browser.ask("document.querySelector('#look').requestSubmit()")
+        until(browser, "document.querySelector('#caption').textContent.startsWith('Around Edinburgh')")
+        assert browser.ask("document.querySelector('.node.asked').dataset.node") == "edinburgh"
+        click(browser, "#details [data-show]")
+        until(browser, "document.querySelector('#details mark')")
+        assert text(browser, "#details .source") == "bell.md"
+        browser.ask("document.querySelector('#entity').value = 'Nobody'")
+        browser.ask("document.querySelector('#look').requestSubmit()")
+        until(browser, "document.querySelector('#nothing').textContent.includes('is called “Nobody”')")
+
+
+def test_a_server_that_wants_a_token_is_given_one(browser: Browser, index: Path) -> None:
+    with serving(Settings(index=index), tokens={"a token of some length": None}) as address:
+        browser.open(address)
+        ask(browser, "Where was Alexander Graham Bell born?")
+        until(browser, "document.querySelector('#trouble').innerText.includes('The server wants a token')")
+        assert browser.ask("document.activeElement.id") == "token"
+        browser.ask("document.querySelector('#token').value = 'a token of some length'")
+        browser.ask("document.querySelector('#access').requestSubmit()")
+        until(browser, "document.querySelector('#answer').textContent === 'Edinburgh'")
+        assert browser.ask("document.querySelector('#trouble').hidden") is True
+
+
+def test_a_run_is_paused_and_goes_on_where_it_stopped(browser: Browser, index: Path, scripted_llm: Any) -> None:
+    scripted_llm.script({"reply": "[SUBQ] Where was Alexander Graham Bell born?"}, {"hang": True})
+    with serving(Settings(index=index, planner=scripted_llm.spec, extractor="offline")) as address:
+        browser.open(address)
+        ask(browser, "Where was the inventor born?")
+        until(browser, "document.querySelectorAll('.node').length > 1")
+        click(browser, "#pause")
+        until(browser, "!document.querySelector('#go-on').hidden")
+        assert text(browser, "#state").startswith("Paused.")
+        scripted_llm.script({"reply": "[SUFFICIENT]", "repeat": True})
+        click(browser, "#go-on")
+        until(browser, "document.querySelector('#answer').textContent === 'Edinburgh' && !now.running")
+        assert browser.ask("document.querySelectorAll('#steps .step').length") == 2

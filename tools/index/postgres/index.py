@@ -361,13 +361,16 @@ def _bm25(index: PostgresIndex, *, parameters: BM25Parameters | None = None) -> 
     return PostgresBM25(index.database, index.tokeniser, parameters or index.manifest.bm25)
 
 
-def _dense(index: PostgresIndex, *, queries: Embedder | None = None, cache_size: int = 1024) -> PostgresDense:
+def _dense(
+    index: PostgresIndex, *, queries: Embedder | None = None, cache_size: int = 1024, exact: bool = False
+) -> PostgresDense:
     if index.manifest.embedder is None:
         raise IndexMismatch(
             f"{index} holds no vectors: make another with an embedder (`ras-agent index FILES --out "
             "'postgresql://...?schema=NEW' --embedder minilm`), or retrieve by bm25"
         )
-    return PostgresDense(index.database, remembering(queries or cast(Embedder, index.embedder), cache_size))
+    embedder = remembering(queries or cast(Embedder, index.embedder), cache_size)
+    return PostgresDense(index.database, embedder, exact=exact)
 
 
 def _hybrid(index: PostgresIndex, *, constant: float = 60, depth: int = 100) -> PostgresHybrid:

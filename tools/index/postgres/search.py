@@ -26,7 +26,7 @@ from ras_agent.tools.index.tokenise import Tokeniser
 if TYPE_CHECKING:
     from psycopg import Connection
 
-_FEW = 5_000
+_FEW = 1_000
 """So many passages that hold a query's rarest terms are scored first."""
 _EFFORT = 128
 _MOST_EFFORT = 1000  # pgvector's own limit
@@ -108,14 +108,15 @@ class PostgresDense(PostgresSearch):
 
     name = "dense"
 
-    def __init__(self, database: Database, embedder: Embedder) -> None:
+    def __init__(self, database: Database, embedder: Embedder, *, exact: bool = False) -> None:
+        """Embed queries with `embedder`. exact: compare every vector, also where there is a search graph."""
         super().__init__(database)
-        self._embedder = embedder
+        self._embedder, self._exact = embedder, exact
 
     def search(self, connection: Connection[Any], query: str, k: int, where: Where) -> list[Found]:
         values = {**where.values, "query": vector_literal(query_vector(self._embedder, query)), "k": k}
-        if not has_vector_graph(connection):
-            return _search(connection, tables.DENSE, where, values)
+        if self._exact or not has_vector_graph(connection):
+            return _search(connection, tables.DENSE_EXACT, where, values)
         if where.sql and _count(connection, where, about.EXACT_UP_TO + 1) <= about.EXACT_UP_TO:
             # the graph leads to what is near the query, of which a filter may admit next to nothing
             return _search(connection, tables.DENSE_EXACT, where, values)

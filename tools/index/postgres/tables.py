@@ -28,6 +28,8 @@ CREATE TABLE passages (
     length integer NOT NULL,
     terms tsvector NOT NULL
 );
+-- where a row is too long for its page, text and vector leave it first: scoring reads the terms of many rows
+ALTER TABLE passages ALTER COLUMN terms SET STORAGE MAIN;
 CREATE INDEX passages_document ON passages (document);
 CREATE INDEX passages_digest ON passages (digest);
 CREATE INDEX passages_terms ON passages USING gin (terms);

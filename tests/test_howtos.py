@@ -61,7 +61,11 @@ def _run(code: str, name: str, names: dict[str, Any], runner: asyncio.Runner) ->
 
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_a_how_to_runs_as_it_is_shown(page: Path, scripted_llm: Any) -> None:
+def test_a_how_to_runs_as_it_is_shown(
+    page: Path, scripted_llm: Any, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if page.stem == "postgres":
+        monkeypatch.setenv("TEXTS", f"{request.getfixturevalue('pgvector')}&schema=handbook")
     scripted_llm.script(
         {"when": "(S> ", "reply": "(S> Bell | P> was born in | O> Edinburgh)", "repeat": True},
         {"reply": "[SUFFICIENT]\nAnswer: Edinburgh [1]", "repeat": True},

@@ -17,7 +17,8 @@ import typer
 from rich.text import Text
 
 from ras_agent import __version__
-from ras_agent.app.cli.options import ERROR, Config
+from ras_agent.address import Address
+from ras_agent.app.cli.options import ERROR, Config, read_place
 from ras_agent.app.cli.terminal import hang, inert, screen
 from ras_agent.errors import MissingExtra, RasError
 from ras_agent.settings import find_config, load_settings
@@ -71,7 +72,10 @@ class Check:
 def doctor(
     *,
     index: Annotated[
-        Path | None, typer.Option("--index", "-i", help="An index of which every file is read, too.")
+        Path | None,
+        typer.Option(
+            "--index", "-i", parser=read_place, metavar="PLACE", help="An index, of which every file is read."
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the checks as JSON.")] = False,
     config: Config = None,
@@ -107,7 +111,7 @@ def _draw(checks: Sequence[Check]) -> None:
 
 
 def examine(
-    index: Path | None = None, config: Path | None = None, environment: Mapping[str, str] | None = None
+    index: Path | Address | None = None, config: Path | None = None, environment: Mapping[str, str] | None = None
 ) -> tuple[Check, ...]:
     """Return all checks in the order in which they are shown. ras-agent works if none has `ok` False."""
     environment = os.environ if environment is None else environment
@@ -205,19 +209,21 @@ def _models(environment: Mapping[str, str]) -> list[Check]:
     return checks
 
 
-def _index(path: Path | None) -> list[Check]:
+def _index(path: Path | Address | None) -> list[Check]:
     if path is None:
         return []
-    from ras_agent.tools.index.store import PassageIndex
+    from ras_agent.tools.index.open_index import open_index
     from ras_agent.tools.kg.examine import examine as examine_files
 
     try:
-        index = PassageIndex.open(path)
+        index = open_index(path)
         embedder = index.embedder
         vectors = f"vectors by {embedder.name} ({embedder.dimension})" if embedder else "no vectors: bm25 only"
         opened = Check("index", str(path), True, f"{len(index):,} passages, {vectors}")
     except (RasError, OSError) as error:
         opened = Check("index", str(path), False, str(error))
+    if isinstance(path, Address):
+        return [opened]
     try:
         reports = examine_files(path)
     except RasError:

@@ -8,8 +8,10 @@ from typing import Any
 
 import psycopg
 import pytest
+from typer.testing import CliRunner
 
 from ras_agent.address import Address
+from ras_agent.app.cli import build_program
 from ras_agent.app.sample import sample_passages
 from ras_agent.errors import IndexExists, IndexMismatch, IndexNotFound, IngestError, SettingsError, StoreError
 from ras_agent.filters import Filter
@@ -332,6 +334,19 @@ def test_full_text_needs_no_extension_and_vectors_say_which_one(postgres: str, h
     index.add([Passage("a", "The Water of Leith."), Passage("b", "Another river.")])
     assert _ids(index, "water") == ["a"]
     index.close()
+
+
+def test_doctor_opens_an_index_in_a_database(address: Address) -> None:
+    PostgresIndex.create(address).add([Passage("a", "one")])
+    place = f"{address.url}&schema={address.schema}"
+    result = CliRunner().invoke(build_program(), ["doctor", "--index", place])
+    assert "1 passages, no vectors: bm25 only" in " ".join(result.stdout.split())
+
+
+def test_a_text_that_is_too_long_for_the_database_says_what_to_do(index: PostgresIndex) -> None:
+    with pytest.raises(StoreError, match="cut the texts, --chunk-size 1000"):
+        index.add([Passage("long", " ".join(f"word{number:x}" for number in range(120_000)))])
+    assert len(index) == 0
 
 
 # ---- addresses

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 VERSION = 1
 EXACT_UP_TO = 10_000
 """So many vectors are compared one by one; of more, a search graph is made."""
+WIDEST_IN_GRAPH = 2_000
+"""Wider vectors cannot be in pgvector's search graph: they are always compared one by one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,6 +123,8 @@ def _named_errors(address: Address) -> Iterator[None]:
         raise MissingExtra("an index in PostgreSQL", "postgres") from error
     try:
         yield
+    except psycopg.errors.ProgramLimitExceeded as error:
+        _refused(address, error, "a passage or an id is too long for a database: cut the texts, --chunk-size 1000")
     except (psycopg.OperationalError, psycopg_pool.PoolTimeout) as error:
         _refused(address, error, "is the server running, and may this user connect?")
     except psycopg.Error as error:

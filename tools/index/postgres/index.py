@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 
+_PGVECTOR = (0, 8)  # the first whose search graph goes on until a filter has let enough through
+
+
 class PostgresIndex:
     """Holds passages in a schema of a PostgreSQL database, and searches them there by terms and by vectors.
 
@@ -213,7 +216,7 @@ class PostgresIndex:
 
     def finish(self) -> None:
         """Build the search graph of vectors once there are enough, and give the space of deleted rows back."""
-        if self.manifest.embedder:
+        if self.manifest.embedder and self.manifest.embedder.dimension <= about.WIDEST_IN_GRAPH:
             with self.database.writing() as connection:
                 many = read_about(connection, self.database.address).passages > about.EXACT_UP_TO
                 if many and not has_vector_graph(connection):
@@ -309,11 +312,16 @@ def _bring_vectors(connection: Connection[Any], address: Address) -> None:
     try:
         with connection.transaction():
             connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
+            (version,) = (
+                connection.execute("SELECT extversion FROM pg_extension WHERE extname = 'vector'").fetchone() or ""
+            )
     except Error as error:
         raise IndexMismatch(
             f"{address} has no vectors, this user may not make the extension ({str(error).splitlines()[0]}): let an "
             "administrator run CREATE EXTENSION vector in that database"
         ) from None
+    if tuple(map(int, version.split(".")[:2])) < _PGVECTOR:
+        raise IndexMismatch(f"{address} has pgvector {version}, 0.8 or later is needed: {remedy}")
 
 
 def _rows(connection: Connection[Any], query: str, values: Sequence[object] = ()) -> list[int]:

@@ -74,7 +74,7 @@ class PostgresIndex:
                 raise IndexExists(f"{database.address} holds an index already: open it, or choose another schema")
             if resolved is not None:
                 _bring_vectors(connection, database.address)
-            connection.execute(f'CREATE SCHEMA IF NOT EXISTS "{database.schema}"')
+            connection.execute(f'CREATE SCHEMA IF NOT EXISTS "{database.schema}"'.encode())
             if connection.execute(
                 "SELECT 1 FROM pg_class WHERE relnamespace = %s::regnamespace LIMIT 1", (f'"{database.schema}"',)
             ).fetchone():
@@ -83,7 +83,7 @@ class PostgresIndex:
                 )
             connection.execute(tables.CREATE)
             if resolved is not None:
-                connection.execute(tables.ADD_VECTORS.format(dimension=int(resolved.dimension)))
+                connection.execute(tables.ADD_VECTORS.format(dimension=int(resolved.dimension)).encode())
             connection.execute(
                 "INSERT INTO about (version, manifest) VALUES (%s, %s)", (VERSION, json.dumps(asdict(manifest)))
             )
@@ -320,8 +320,8 @@ def _bring_vectors(connection: Connection[Any], address: Address) -> None:
             f"{address} has no vectors, this user may not make the extension ({str(error).splitlines()[0]}): let an "
             "administrator run CREATE EXTENSION vector in that database"
         ) from None
-    if tuple(map(int, version.split(".")[:2])) < _PGVECTOR:
-        raise IndexMismatch(f"{address} has pgvector {version}, 0.8 or later is needed: {remedy}")
+    if known is None or tuple(map(int, known[0].split(".")[:2])) < _PGVECTOR:
+        raise IndexMismatch(f"{address} has pgvector {(known or ['none'])[0]}, 0.8 or later is needed: {remedy}")
 
 
 def _rows(connection: Connection[Any], query: str, values: Sequence[object] = ()) -> list[int]:

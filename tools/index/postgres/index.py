@@ -312,9 +312,7 @@ def _bring_vectors(connection: Connection[Any], address: Address) -> None:
     try:
         with connection.transaction():
             connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
-            (version,) = (
-                connection.execute("SELECT extversion FROM pg_extension WHERE extname = 'vector'").fetchone() or ""
-            )
+            known = connection.execute("SELECT extversion FROM pg_extension WHERE extname = 'vector'").fetchone()
     except Error as error:
         raise IndexMismatch(
             f"{address} has no vectors, this user may not make the extension ({str(error).splitlines()[0]}): let an "

@@ -48,7 +48,7 @@ def create_ras_agent(
     planner, answerer, extractor: an object that fits the protocol, a chat model or a runnable around one, or a string
         (see ras_agent.tools.roles). An extractor that nobody names follows the planner if that is a model or a
         registered extractor, else it is the offline one.
-    retriever: an object, or a registered name over `index` as it is when the agent is made.
+    retriever: an object, or a registered name over `index`, which each run sees as of its last commit.
     rewriter: makes a conversation's next question stand alone, of which a first question costs nothing; like the
         extractor it follows the planner, and else completes it by rule.
     limits: of every run, unless `invoke(..., context=Limits(...))` gives others.

@@ -124,7 +124,8 @@ class _PartOfMatrix(BM25Matrix):
         having = self.whole.having(term)
         places = np.searchsorted(self.chosen, having).clip(max=max(len(self.chosen) - 1, 0))
         there = self.chosen[places] == having if len(self.chosen) else np.zeros(len(having), dtype=np.bool_)
-        return places[there].astype(np.int32)
+        held: npt.NDArray[np.int32] = places[there].astype(np.int32)
+        return held
 
 
 class _TermIds(Sequence[list[int]]):

@@ -60,7 +60,8 @@ class Current:
             self._made.move_to_end((commit, filter))
             while len(self._made) > _RETRIEVERS:
                 self._made.popitem(last=False)
-        return once(partial(self._make, view, filter, commit))
+        made: At = once(partial(self._make, view, filter, commit))
+        return made
 
     def explained(self, paths: int) -> Self:
         """Return the same retriever, whose hits say why, if it can, by at most `paths` reasons each."""
@@ -117,10 +118,14 @@ class _Once:
 class Scoped:
     """Binds a retriever to a filter: what a caller asks for within it is found, and nothing else."""
 
+    __wrapped__: Retriever
+    scope: Filter
+
     def __init__(self, retriever: Retriever, scope: Filter) -> None:
         """Raises FilterError for a retriever that cannot apply a filter."""
         if isinstance(retriever, Scoped):
-            retriever, scope = retriever.__wrapped__, scope.both(retriever.scope)
+            scope = scope.both(retriever.scope)
+            retriever = retriever.__wrapped__
         _check_takes_filter(retriever, scope)
         self.__wrapped__, self.scope = retriever, scope
         self.name = getattr(retriever, "name", type(retriever).__name__)
@@ -153,19 +158,22 @@ class Search:
     def __init__(self, retriever: Retriever, filter: Filter, commit: str = "") -> None:
         """Raises FilterError for a retriever that cannot apply the filter."""
         if isinstance(retriever, Scoped):
-            retriever, filter = retriever.__wrapped__, retriever.scope.both(filter)
+            filter = retriever.scope.both(filter)
+            retriever = retriever.__wrapped__
         _check_takes_filter(retriever, filter)
         self.__wrapped__, self.filter, self.commit = retriever, filter, commit
 
     def retrieve(self, query: str, k: int = 5) -> list[Hit]:
         """Return the hits. Raises FilterError for one that the filter leaves out, and what the retriever raises."""
         at = self._at()
-        return self._checked(call(self._bound(at), "retrieve", query, k), at)
+        found: list[Hit] = self._checked(call(self._bound(at), "retrieve", query, k), at)
+        return found
 
     async def aretrieve(self, query: str, k: int = 5) -> list[Hit]:
         """Do what `retrieve` does without blocking the event loop."""
         at = await acall(self, "_at") if isinstance(self.__wrapped__, Current) else None
-        return self._checked(await acall(self._bound(at), "retrieve", query, k), at)
+        found: list[Hit] = self._checked(await acall(self._bound(at), "retrieve", query, k), at)
+        return found
 
     def _at(self) -> At | None:
         if not isinstance(self.__wrapped__, Current):

@@ -17,6 +17,7 @@ from ras_agent.address import Address
 from ras_agent.budget import Limits
 from ras_agent.errors import UnknownName
 from ras_agent.graphs.agent import Agent as Agent
+from ras_agent.graphs.memory import ThreadMemory, recall
 from ras_agent.graphs.node import Body, Node
 from ras_agent.graphs.nodes import rewrite
 from ras_agent.graphs.records import Records
@@ -122,9 +123,15 @@ class AgentGraph(StateGraph[State, Limits, Inputs, Outputs]):
         """Add a node that runs `body`. reads: the TypedDict of its state, where that is not the graph's own."""
         self.add_node(name, Node(name, body, self._bounds, self._records), input_schema=reads)
 
-    def add_beginning(self, begin: Body, rewriter: Rewriter | None, following: str) -> None:
-        """Add the nodes that come before `following`: `begin`, and for a follow-up question `rewrite`."""
+    def add_beginning(
+        self, begin: Body, rewriter: Rewriter | None, following: str, memory: ThreadMemory | None = None
+    ) -> None:
+        """Add the nodes that come before `following`: `begin`, for a follow-up question `rewrite`, and `recall`."""
         self.add_body("begin", begin, reads=Beginning)
+        if memory is not None:
+            self.add_body("recall", recall(memory))
+            self.add_edge("recall", following)
+            following = "recall"
         self.add_edge(START, "begin")
         if rewriter is None:
             self.add_edge("begin", following)

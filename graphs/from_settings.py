@@ -17,8 +17,11 @@ from ras_agent.review import Place, places
 from ras_agent.settings import Settings
 
 if TYPE_CHECKING:
+    from langgraph.store.base import BaseStore
+
     from ras_agent.budget import Limits
     from ras_agent.graphs.assembly import Agent, AnyCheckpointer, AnyIndex, Preset
+    from ras_agent.graphs.memory import ThreadMemory
     from ras_agent.protocols import Answerer, Extractor, Retriever, Rewriter
 
 _OFFLINE = "offline"
@@ -30,7 +33,7 @@ class Roles:
 
     graph: a registered name. planner: what the graph's planner is, such as IRCoT's Reasoner; None in a graph that plans
     nothing. extractor: None in a graph that reads no facts. review: where a run waits for a person.
-    rewriter: None where a conversation's follow-up questions stay as they are.
+    rewriter: None where a conversation's follow-up questions stay as they are. memory: of what a thread has found.
     """
 
     graph: str
@@ -42,6 +45,7 @@ class Roles:
     preset: Preset | None = None
     review: tuple[Place, ...] = ()
     rewriter: Rewriter | None = None
+    memory: ThreadMemory | None = None
 
 
 def roles_of(
@@ -58,6 +62,7 @@ def roles_of(
     limits: Limits | None = None,
     preset: str | Preset | None = None,
     review: str | Sequence[str] | None = None,
+    store: BaseStore | None = None,
 ) -> Roles:
     """Return the parts of an agent. What is given as an argument wins over `settings`, their `graph` included.
 
@@ -65,6 +70,7 @@ def roles_of(
     up, and TypeError for an object that fits no protocol.
     """
     from ras_agent.graphs.assembly import preset_named
+    from ras_agent.graphs.memory import ThreadMemory
     from ras_agent.tools.retrieve.resolve import resolve_retriever, retriever_options
     from ras_agent.tools.retrieve.search import scoped
     from ras_agent.tools.roles import resolve_answerer, resolve_rewriter, role_name
@@ -86,19 +92,20 @@ def roles_of(
     waits = _waits(graph, spec, settings.review if review is None else review, "extractor" in parts)
     # what a graph reads of a planner of its own kind is no model's name
     leader = parts["planner"] if spec.planner in ("planner", "reasoner") else parts["answerer"]
+    found_by = scoped(
+        resolve_retriever(
+            retriever or settings.retriever,
+            settings.index if index is None else index,
+            **retriever_options(settings, retriever),
+        ),
+        settings.filter,
+    )
     return Roles(
         graph=graph,
         planner=chosen,
         extractor=extractor_from_settings(settings, parts["extractor"]) if "extractor" in parts else None,
         answerer=answering_role,
-        retriever=scoped(
-            resolve_retriever(
-                retriever or settings.retriever,
-                settings.index if index is None else index,
-                **retriever_options(settings, retriever),
-            ),
-            settings.filter,
-        ),
+        retriever=found_by,
         limits=limits or settings.limits,
         preset=fixed if spec.presets else None,
         review=waits,
@@ -107,6 +114,7 @@ def roles_of(
             settings=options["settings"],
             prompts_dir=options["prompts_dir"],
         ),
+        memory=None if store is None else ThreadMemory(store, found_by),
     )
 
 
@@ -142,6 +150,8 @@ def agent_of(roles: Roles, checkpointer: AnyCheckpointer = None) -> Agent:
         parts["review"] = roles.review
     if "rewriter" in signature(graph.build).parameters:
         parts["rewriter"] = roles.rewriter
+    if roles.memory is not None:
+        parts["store"] = roles.memory.store
     return graph.build(**parts)
 
 

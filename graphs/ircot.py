@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from langgraph.store.base import BaseStore
+
 from ras_agent.budget import Limits
 from ras_agent.graphs import decide, nodes
 from ras_agent.graphs import review as reviews
@@ -38,6 +40,7 @@ def create_ircot_agent(
     limits: Limits | None = None,
     preset: str | None = None,
     checkpointer: AnyCheckpointer = None,
+    store: BaseStore | None = None,
     review: Sequence[str] | None = None,
     settings: Settings | None = None,
     task: str = "",
@@ -54,17 +57,17 @@ def create_ircot_agent(
     """
     roles = roles_of("ircot", settings, index, task, planner=planner, extractor=extractor, answerer=answerer,
                      retriever=retriever, rewriter=rewriter, limits=limits, preset=preset,
-                     review=review)  # fmt: skip
+                     review=review, store=store)  # fmt: skip
     structured = roles.extractor is not None
 
     graph = AgentGraph(roles.limits)
     more = reviews.more_steps(roles)
-    begin = nodes.begin(least_steps=nodes.LEAST_STEPS + more, reviewed=bool(roles.review))
-    graph.add_beginning(begin, roles.rewriter, "reason")
+    begin = nodes.begin(least_steps=nodes.LEAST_STEPS + more + bool(roles.memory), reviewed=bool(roles.review))
+    graph.add_beginning(begin, roles.rewriter, "reason", roles.memory)
     graph.add_body("reason", decide.reason(roles.planner, structured=structured, more_steps=more))
     graph.add_body("retrieve", nodes.retrieve(roles.retriever))
     graph.add_body("merge", nodes.merge(thinking=True))
-    graph.add_body("answer", nodes.answer(roles.answerer))
+    graph.add_body("answer", nodes.answer(roles.answerer, roles.memory))
     if roles.extractor is not None:
         graph.add_body("structure", nodes.structure(roles.extractor))
 

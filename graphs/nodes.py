@@ -17,6 +17,7 @@ from ras_agent.errors import ReviewError
 from ras_agent.events import Answered, GraphDelta, Hits, Rewritten, Triples, emit, streaming
 from ras_agent.filters import Filter
 from ras_agent.graphs.conversation import answered_messages, exchanges_in, remembered
+from ras_agent.graphs.memory import ThreadMemory, remembering, without_passages
 from ras_agent.graphs.node import Ask, Body, Work, recorded
 from ras_agent.graphs.records import Records
 from ras_agent.graphs.state import Beginning, State, Update
@@ -78,6 +79,7 @@ def begin(
             "confidence": None,
             "turns": turns,
             "asked": "",
+            "recalled": [],
             **{
                 "graph": records.dump_graph(QuestionGraph()),
                 "usage": Usage().to_dict(),
@@ -122,16 +124,21 @@ def retrieve(retriever: Retriever) -> Body:
             hits = tuple(map(valid_hit, (found or ())[: limits.k]))
         # an id names the text that came with it first
         texts = {hit.passage.id: hit.passage.text for hit in reversed(hits)}
-        texts |= {name: state["passages"][name]["text"] for name in texts if name in state["passages"]}
+        earlier = {name: data for name, data in state["passages"].items() if not data.get("recalled")}
+        texts |= {name: earlier[name]["text"] for name in texts if name in earlier}
         lost = [hit.passage for hit in hits if hit.passage.text != texts[hit.passage.id]]
         hits = tuple(hit for hit in hits if hit.passage.text == texts[hit.passage.id])
         emit(Hits(hop, subquery, hits))
-        new = [hit.passage for hit in hits if hit.passage.id not in state["passages"]]
+        new = [hit.passage for hit in hits if hit.passage.id not in earlier]
         update: Update = {
             "hits": [records.dump_hit(hit) for hit in hits],
             "passages": {passage.id: records.dump(passage) for passage in new},
             "commit": search.commit,
         }
+        stale = [one.id for one in new if one.text != state["passages"].get(one.id, {"text": one.text})["text"]]
+        if stale:  # what was recalled of them was read in a text that is no more
+            graph = without_passages(records.graph(state["graph"]), stale)
+            update |= {"graph": records.dump_graph(graph), "read": [one for one in state["read"] if one not in stale]}
         if lost:
             update["failures"] = recorded(_shared_id(passage, hop) for passage in lost)
         return update | {"given": given[1:]} if given else update
@@ -183,7 +190,10 @@ def merge(*, thinking: bool = False) -> Body:
         found |= {source.passage_id for triple in triples for source in triple.sources}
         read = (name for name, fact in graph.by_id.items() for source in fact.sources if source.passage_id in found)
         ids = tuple(dict.fromkeys(read))
-        new = tuple(name for name in ids if name not in before.by_id)
+        # what an earlier turn found is new to this question once its own search has found it
+        seen = {name for step in state["steps"] for name in step["triple_ids"]}
+        recalled = set(state.get("recalled", ())) - seen
+        new = tuple(name for name in ids if name not in before.by_id or name in recalled)
         step = Step(
             hop,
             state["subquery"],
@@ -203,8 +213,10 @@ def merge(*, thinking: bool = False) -> Body:
     return body
 
 
-def answer(answerer: Answerer) -> Body:
+def answer(answerer: Answerer, memory: ThreadMemory | None = None) -> Body:
     """Answer from the graph and the passages; citations of what does not exist are dropped and recorded.
+
+    memory: remembers the graph for the thread's next question.
 
     Without any evidence there is no answer, and the answerer is not asked, unless the plan was [NO_RETRIEVAL].
     """
@@ -231,6 +243,9 @@ def answer(answerer: Answerer) -> Body:
         failures = recorded(replace(failure, role="answerer", hop=hop) for failure in reply.failures)
         grounded = evidence and not reply.abstained
         emit(Answered(reply, refused or state["stop_reason"], grounded))
+        if memory is not None and len(graph):
+            yield remembering(memory, hop, graph, passages)
+            current_ledger().refused = refused  # it is over: what the store lacked time for ends nothing
         return {
             "answer": whole(reply.text),
             "citations": [citation.to_dict() for citation in reply.citations],

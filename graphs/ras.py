@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from langgraph.store.base import BaseStore
+
 from ras_agent.budget import Limits
 from ras_agent.graphs import decide, nodes
 from ras_agent.graphs import review as reviews
@@ -37,6 +39,7 @@ def create_ras_agent(
     limits: Limits | None = None,
     preset: str | Preset | None = None,
     checkpointer: AnyCheckpointer = None,
+    store: BaseStore | None = None,
     review: Sequence[str] | None = None,
     settings: Settings | None = None,
     task: str = "",
@@ -56,6 +59,8 @@ def create_ras_agent(
         shows its model and whether it abstains. A Preset of your own is taken too.
     review: where a run waits for a person: any of "plan", "facts" and "answer" (ras_agent.review has what is shown and
         decided there). A checkpointer is then needed.
+    store: a LangGraph Store in which each user's thread keeps the facts that it has found, for its next question
+        (ras_agent.graphs.memory). User and thread are named by `configurable` of the run: user_id, thread_id.
     task: a task's own instruction, which the roles on chat models show.
 
     The input's keys are in ras_agent.graphs.state.Inputs, the output's in Outputs. A tool that fails in a run is listed
@@ -64,7 +69,7 @@ def create_ras_agent(
     """
     roles = roles_of("ras", settings, index, task, planner=planner, extractor=extractor, answerer=answerer,
                      retriever=retriever, rewriter=rewriter, limits=limits, preset=preset,
-                     review=review)  # fmt: skip
+                     review=review, store=store)  # fmt: skip
     return planning_loop("ras", roles, checkpointer, static=True)
 
 
@@ -78,14 +83,16 @@ def planning_loop(
     fixed = preset_named(roles.preset)
     graph = AgentGraph(roles.limits, fixed)
     more = reviews.more_steps(roles)
-    begin = nodes.begin(least_steps=nodes.LEAST_STEPS + more, static=static, reviewed=bool(roles.review))
+    begin = nodes.begin(
+        least_steps=nodes.LEAST_STEPS + more + bool(roles.memory), static=static, reviewed=bool(roles.review)
+    )
     decided = decide.plan(roles.planner, from_memory=fixed.from_memory, own_first=own_first, more_steps=more)
-    graph.add_beginning(begin, roles.rewriter, "plan")
+    graph.add_beginning(begin, roles.rewriter, "plan", roles.memory)
     graph.add_body("plan", decided)
     graph.add_body("retrieve", nodes.retrieve(roles.retriever))
     graph.add_body("structure", nodes.structure(roles.extractor))
     graph.add_body("merge", nodes.merge())
-    graph.add_body("answer", nodes.answer(roles.answerer))
+    graph.add_body("answer", nodes.answer(roles.answerer, roles.memory))
 
     graph.add_edge("retrieve", "structure")
     graph.add_edge("merge", "plan")

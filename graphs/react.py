@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from langgraph.store.base import BaseStore
+
 from ras_agent.budget import Limits
 from ras_agent.graphs.assembly import (
     Agent,
@@ -38,6 +40,7 @@ def create_react_agent(
     limits: Limits | None = None,
     preset: str | None = None,
     checkpointer: AnyCheckpointer = None,
+    store: BaseStore | None = None,
     review: Sequence[str] | None = None,
     settings: Settings | None = None,
     task: str = "",
@@ -51,7 +54,7 @@ def create_react_agent(
     """
     roles = roles_of("react", settings, index, task, planner=planner, extractor=extractor, answerer=answerer,
                      retriever=retriever, rewriter=rewriter, limits=limits, preset=preset,
-                     review=review)  # fmt: skip
+                     review=review, store=store)  # fmt: skip
     return planning_loop("react", roles, checkpointer, own_first=True)
 
 

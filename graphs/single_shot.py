@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from langgraph.store.base import BaseStore
+
 from ras_agent.budget import Limits
 from ras_agent.graphs import nodes
 from ras_agent.graphs import review as reviews
@@ -34,6 +36,7 @@ def create_single_shot_agent(
     limits: Limits | None = None,
     preset: str | None = None,
     checkpointer: AnyCheckpointer = None,
+    store: BaseStore | None = None,
     review: Sequence[str] | None = None,
     settings: Settings | None = None,
     task: str = "",
@@ -45,15 +48,15 @@ def create_single_shot_agent(
     """
     roles = roles_of("single-shot", settings, index, task, planner=planner, extractor=extractor, answerer=answerer,
                      retriever=retriever, rewriter=rewriter, limits=limits, preset=preset,
-                     review=review)  # fmt: skip
+                     review=review, store=store)  # fmt: skip
     graph = AgentGraph(roles.limits)
-    steps, waits = 5 + reviews.more_steps(roles), bool(roles.review)
+    steps, waits = 5 + reviews.more_steps(roles) + bool(roles.memory), bool(roles.review)
     begin = nodes.begin(least_steps=steps, stop_reason="single_shot", reviewed=waits)
-    graph.add_beginning(begin, roles.rewriter, "retrieve")
+    graph.add_beginning(begin, roles.rewriter, "retrieve", roles.memory)
     graph.add_body("retrieve", nodes.retrieve(roles.retriever))
     graph.add_body("structure", nodes.structure(roles.extractor))
     graph.add_body("merge", nodes.merge())
-    graph.add_body("answer", nodes.answer(roles.answerer))
+    graph.add_body("answer", nodes.answer(roles.answerer, roles.memory))
 
     graph.add_edge("retrieve", "structure")
     graph.add_edge("merge", "answer")

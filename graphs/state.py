@@ -25,8 +25,13 @@ def _extended(old: list[Any], new: Sequence[Any] | None) -> list[Any]:
 
 
 def _first_wins(old: dict[str, Any], new: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return `old` with the new keys of `new` at its end, so that keys are in the order of first retrieval."""
-    return {} if new is None else {**old, **{key: value for key, value in new.items() if key not in old}}
+    """Return `old` with the new keys of `new` at its end, so that keys are in the order of first retrieval.
+
+    What was recalled from an earlier turn gives way to what is found now.
+    """
+    if new is None:
+        return {}
+    return {**old, **{key: value for key, value in new.items() if key not in old or old[key].get("recalled")}}
 
 
 def _one_a_hop(old: list[JSON], new: Sequence[JSON] | None) -> list[JSON]:
@@ -81,7 +86,8 @@ class Outputs(TypedDict):
     """Plan.to_dict() with the `hop` that it was made for; `thought` is true for a sentence of a chain of thought, `by`
     names the person who changed it"""
     passages: Annotated[dict[str, JSON], _first_wins]
-    """Passage.to_dict() by id, in the order of hops, then of ranks within the hop"""
+    """Passage.to_dict() by id, in the order of hops, then of ranks within the hop; `recalled` is true for one that a
+    store kept from an earlier turn, until it is found again"""
     usage: JSON
     """Usage.to_dict()"""
     stop_reason: str
@@ -108,6 +114,8 @@ class State(Outputs):
 
     turns: list[JSON]
     """Exchange.to_dict(): the thread's last answered questions, oldest first"""
+    recalled: list[str]
+    """ids of facts that the question's graph has from earlier turns"""
     given: list[list[JSON]]
     """passages that take the place of retrieval, for the next hop, the one after, ..."""
     static: bool

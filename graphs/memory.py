@@ -1,0 +1,134 @@
+"""What a thread has found, in a LangGraph Store: the facts of earlier turns enter the graph of the next question.
+
+One item per user and thread holds the last graph and the passages that its facts were read in. The names of user and
+thread come from the run's configuration, `{"configurable": {"user_id": ..., "thread_id": ...}}`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any
+
+from langgraph.config import get_config
+from langgraph.store.base import BaseStore
+
+from ras_agent.budget import Limits
+from ras_agent.errors import SettingsError
+from ras_agent.filters import Filter
+from ras_agent.graphs.node import Ask, Body, Work
+from ras_agent.graphs.records import Records
+from ras_agent.graphs.state import State
+from ras_agent.protocols import Retriever
+from ras_agent.question_graph import QuestionGraph
+from ras_agent.records import JSON, Passage
+from ras_agent.tools.retrieve.search import Search
+
+_ROOT = "ras_agent"
+_KEY = "graph"
+_MOST_FACTS = 200
+
+Namespace = tuple[str, ...]
+
+
+class ThreadMemory:
+    """Reads and writes the item of a thread. retriever: whose filter bounds what a question may be answered from."""
+
+    def __init__(self, store: BaseStore, retriever: Retriever) -> None:
+        self.store, self._retriever = store, retriever
+
+    def recall(self, namespace: Namespace) -> JSON:
+        """Return what was remembered last; an empty dictionary where nothing was."""
+        item = self.store.get(namespace, _KEY)
+        return item.value if item else {}
+
+    async def arecall(self, namespace: Namespace) -> JSON:
+        """Do the same as `recall`, for coroutines."""
+        item = await self.store.aget(namespace, _KEY)
+        return item.value if item else {}
+
+    def remember(self, namespace: Namespace, value: JSON) -> bool:
+        """Write the item in place of the last one."""
+        self.store.put(namespace, _KEY, value, index=False)
+        return True
+
+    async def aremember(self, namespace: Namespace, value: JSON) -> bool:
+        """Do the same as `remember`, for coroutines."""
+        await self.store.aput(namespace, _KEY, value, index=False)
+        return True
+
+    def admits(self, scope: Any, passage: Passage) -> bool:
+        """Tell whether a question that is asked within `scope` may be answered from the passage."""
+        return Search(self._retriever, Filter.of(scope)).filter.matches(passage)
+
+
+def recall(memory: ThreadMemory) -> Body:
+    """Put the facts of the thread's earlier turns into the question's graph, as far as the run's filter admits them.
+
+    They are of hop 0, with the search that found them. The passages that they were read in come with them.
+    """
+
+    def body(state: State, limits: Limits, records: Records) -> Work:
+        known = yield Ask("store", 0, memory, "recall", (namespace(),), dict)
+        if not known:
+            return {}
+        passages = {
+            name: data | {"recalled": True}
+            for name, data in known["passages"].items()
+            if memory.admits(state["scope"], Passage.from_dict(data))
+        }
+        graph = _of_hop_0(QuestionGraph.from_dict(known["graph"]), passages)
+        graph = graph.bounded(limits.max_facts, state["question"])
+        return {
+            "graph": records.dump_graph(graph),
+            "passages": passages,
+            "recalled": list(graph.by_id),
+            "read": list(passages) if known["whole"] else [],
+        }
+
+    return body
+
+
+def remembering(memory: ThreadMemory, hop: int, graph: QuestionGraph, passages: Mapping[str, Passage]) -> Ask:
+    """Return the call that remembers the facts of a graph, the most useful ones of a big one, and their passages."""
+    shown = graph.bounded(_MOST_FACTS)
+    sources = dict.fromkeys(source.passage_id for fact in shown.facts for source in fact.sources)
+    value = {
+        "graph": {**shown.to_dict(), "shelf": []},
+        "passages": {name: passages[name].to_dict() for name in sources if name in passages},
+        "whole": not shown.shelf,
+    }
+    return Ask("store", hop, memory, "remember", (namespace(), value), bool)
+
+
+def without_passages(graph: QuestionGraph, names: Collection[str]) -> QuestionGraph:
+    """Return the graph without what only these passages state."""
+    return _with_sources(graph, lambda source: source if source.passage_id not in names else None)
+
+
+def namespace() -> Namespace:
+    """Return the namespace of the run's user and thread. Raises SettingsError for a run without a thread."""
+    given = get_config().get("configurable", {})
+    if not (thread := given.get("thread_id")):
+        raise SettingsError(
+            "a store keeps the facts of each user and thread apart, and this run names no thread: ask with "
+            '{"configurable": {"user_id": "...", "thread_id": "..."}}'
+        )
+    user = given.get("user_id")
+    return (_ROOT, "anybody" if user in (None, "") else f"user {_label(user)}", f"thread {_label(thread)}")
+
+
+def _label(name: object) -> str:
+    """Return a name as a label of a namespace, in which no point may be; different names have different labels."""
+    return str(name).replace("%", "%25").replace(".", "%2E")
+
+
+def _of_hop_0(graph: QuestionGraph, passages: Collection[str]) -> QuestionGraph:
+    return _with_sources(graph, lambda source: replace(source, hop=0) if source.passage_id in passages else None)
+
+
+def _with_sources(graph: QuestionGraph, change: Any) -> QuestionGraph:
+    readings = (
+        replace(reading, sources=tuple(filter(None, map(change, reading.sources)))) for reading in graph.readings
+    )
+    return QuestionGraph(tuple(reading for reading in readings if reading.sources), graph.shelf)

@@ -10,6 +10,7 @@ from typing import Any
 
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable
+from langchain_core.tools import BaseTool
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import START, StateGraph
 
@@ -37,7 +38,7 @@ AnyReasoner = Reasoner | AnyModel | None
 AnyExtractor = Extractor | AnyModel | None
 AnyAnswerer = Answerer | AnyModel | None
 AnyRewriter = Rewriter | AnyModel | None
-AnyRetriever = Retriever | BaseRetriever | str | None
+AnyRetriever = Retriever | BaseRetriever | BaseTool | str | None
 AnyIndex = PassageIndex | PostgresIndex | str | Path | Address | Sequence[Passage] | None
 AnyCheckpointer = BaseCheckpointSaver[Any] | bool | None
 

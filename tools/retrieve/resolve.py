@@ -22,6 +22,7 @@ from ras_agent.tools.retrieve.langchain_adapter import (
     langchain_retriever,
 )
 from ras_agent.tools.retrieve.search import Current
+from ras_agent.tools.retrieve.tool_adapter import ToolRetriever, is_langchain_tool
 
 _USES = {"weights": "use a graph network, such as gfm or graph", "starts": "search a graph, such as gfm or ppr"}
 
@@ -33,9 +34,10 @@ def resolve_retriever(
 ) -> Retriever:
     """Return the retriever that `spec` names.
 
-    spec: a Retriever; a LangChain BaseRetriever; or a registered name ("bm25", "dense", "hybrid", entry points of
-        `ras_agent.retriever`), built over `index` with `options`; it follows the commits of the index; or
-        "langchain:module:attribute", a LangChain vector store or retriever of a Python module, without an index.
+    spec: a Retriever; a LangChain BaseRetriever; a LangChain tool that takes a query, such as one of an MCP server; a
+        registered name ("bm25", "dense", "hybrid", entry points of `ras_agent.retriever`), built over `index` with
+        `options`, which follows the commits of the index; or "langchain:module:attribute", a LangChain vector store or
+        retriever of a Python module, without an index.
     index: an open index, where one is, or passages, which are then indexed in memory. For the last two the option
         `embedder` is how to embed (see ras_agent.tools.embed.embedders.resolve_embedder).
     Raises UnknownName, SettingsError for a name without an index, IndexNotFound, IndexMismatch, MissingExtra, or
@@ -51,12 +53,14 @@ def resolve_retriever(
         return Current(spec, opened, options)
     if options:
         raise TypeError(f"options are for retrievers named by a string, got {spec!r:.200} with {', '.join(options)}")
+    if is_langchain_tool(spec):
+        return ToolRetriever(cast(Any, spec))
     if is_langchain_retriever(spec):
         return LangChainRetriever(cast(Any, spec))
     if isinstance(spec, type) or not isinstance(spec, Retriever):
         raise TypeError(
-            "a retriever is a name, a LangChain BaseRetriever (of a vector store: store.as_retriever()), or an object "
-            f"with the method `retrieve(query, k)`, got {spec!r:.200}"
+            "a retriever is a name, a LangChain BaseRetriever (of a vector store: store.as_retriever()) or tool, or an "
+            f"object with the method `retrieve(query, k)`, got {spec!r:.200}"
         )
     return spec
 

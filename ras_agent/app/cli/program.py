@@ -21,7 +21,7 @@ from ras_agent.app.cli.evaluate import evaluate
 from ras_agent.app.cli.index import index
 from ras_agent.app.cli.options import ERROR, EXIT_CODES, INTERRUPTED, USAGE, help_of, with_options, work_of
 from ras_agent.app.cli.report import report
-from ras_agent.app.cli.serve import serve
+from ras_agent.app.cli.serve import mcp, serve
 from ras_agent.app.cli.structure import structure
 from ras_agent.app.cli.study import study
 from ras_agent.app.cli.terminal import inert
@@ -34,6 +34,7 @@ COMMANDS: dict[str, tuple[str, Callable[..., None]]] = {
     "ask": (_QUESTIONS, ask),
     "show": (_QUESTIONS, show),
     "serve": (_QUESTIONS, serve),
+    "mcp": (_QUESTIONS, mcp),
     "index": (_TEXTS, index),
     "structure": (_TEXTS, structure),
     "kg build": (_TEXTS, kg.build),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -48,6 +49,12 @@ def create_app(service: Service, access: Access | None = None) -> FastAPI:
     app.include_router(router)
     app.include_router(chat.router)
     app.include_router(pictures.router)
+    if find_spec("mcp") is not None:
+        from ras_agent.app.serve.tools import tools_over
+
+        tools = tools_over(service)
+        app.router.routes.extend(tools.streamable_http_app().routes)
+        app.router.lifespan_context = lambda _: tools.session_manager.run()
     for raised in (RequestValidationError, HTTPException, Refused, ValueError, OSError, RuntimeError, Exception):
         app.add_exception_handler(raised, _answer_error)
     origins = tuple(filter(None, (origin.strip().rstrip("/") for origin in (settings.cors or "").split(","))))

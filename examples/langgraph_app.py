@@ -1,0 +1,27 @@
+"""The graphs that `langgraph dev` serves (see langgraph.json), with its Studio, threads and `/mcp`.
+
+    pip install 'langgraph-cli[inmem]'
+    langgraph dev
+
+RAS_AGENT_INDEX names the index, RAS_AGENT_LLM the model, and so on for every setting (docs/settings.md); without an index
+the bundled sample is searched, without a model the offline mode answers.
+"""
+
+from ras_agent import create_ras_agent, create_react_agent
+from ras_agent.app.sample import sample_passages
+from ras_agent.graphs.assembly import Agent
+from ras_agent.settings import find_config, load_settings
+
+SETTINGS = load_settings(find_config())
+INDEX = None if SETTINGS.index else sample_passages()
+
+ras = create_ras_agent(index=INDEX, settings=SETTINGS)
+
+
+def react() -> Agent:
+    """Make the graph of a model that calls tools, which only a model can run."""
+    return create_react_agent(index=INDEX, settings=SETTINGS)
+
+
+if __name__ == "__main__":
+    print(ras.get_graph().draw_mermaid())

@@ -1,0 +1,160 @@
+"""The agent as tools of the Model Context Protocol: ask, retrieve, get_graph.
+
+`ras-agent mcp` offers them over standard input and output, `ras-agent serve` at the path /mcp over streamable HTTP.
+There the guard of all paths decides who may ask, and a caller's filter bounds what each tool shows.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from mcp.server.fastmcp import Context, FastMCP
+from mcp.server.fastmcp.exceptions import ToolError
+from mcp.server.transport_security import TransportSecuritySettings
+from pydantic import Field
+from typing_extensions import TypedDict  # pydantic takes typing's own from Python 3.12
+
+from ras_agent.app.serve.access import Caller
+from ras_agent.app.serve.neighbourhood import names_beginning, neighbourhood
+from ras_agent.app.serve.service import Service
+from ras_agent.app.serve.wire import Message
+from ras_agent.errors import RasError
+from ras_agent.events import Planned
+
+_INSTRUCTIONS = (
+    "Answers questions from one collection of documents. Ask one whole question at a time: the agent searches several "
+    "times by itself. Its answers rest on the documents and name their sources; where the documents hold no answer, it "
+    "says so."
+)
+_MOST_HITS, _MOST_ENTITIES = 50, 200
+_NAMES = 5
+
+
+class Quoted(TypedDict):
+    """A sentence that an answer rests on."""
+
+    title: str
+    quote: str
+    passage_id: str
+    source: str
+
+
+class Answered(TypedDict):
+    """An answer. grounded: whether it rests on what was found; if not, the documents hold no answer."""
+
+    answer: str
+    grounded: bool
+    sources: list[Quoted]
+
+
+class Found(TypedDict):
+    """A passage that a search has found. score: higher is better, within one search."""
+
+    passage_id: str
+    title: str
+    text: str
+    score: float
+    source: str
+
+
+class Around(TypedDict):
+    """What a knowledge graph says around an entity: facts as subject, predicate, object, and where each was read."""
+
+    entity: str
+    facts: list[list[str]]
+    passage_ids: list[list[str]]
+
+
+def tools_over(service: Service) -> FastMCP:
+    """Return a server of the Model Context Protocol over an open service."""
+    server = FastMCP(
+        "ras-agent",
+        instructions=_INSTRUCTIONS,
+        stateless_http=True,
+        # the guard of the HTTP server checks hosts and origins, of this path as of all others
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+    )
+
+    @server.tool()
+    async def ask(
+        question: Annotated[str, Field(description="One whole question in plain words.")],
+        context: Context[Any, Any, Any],
+    ) -> Answered:
+        """Answer a question from the documents, with its sources."""
+        run = service.ask_once([Message(role="user", content=question)], _caller(context), None)
+        try:
+            async for event in run.events():
+                if isinstance(event, Planned):
+                    await context.report_progress(event.hop, message=event.plan.subquery or event.plan.action)
+            out = (await run.end()).outputs
+        except (RasError, ValueError) as error:
+            raise ToolError(str(error)) from None
+        finally:
+            run.cancel()
+        sources = [
+            Quoted(
+                title=str(cited.get("title", "")),
+                quote=str(cited.get("quote", "")),
+                passage_id=str(cited.get("passage_id", "")),
+                source=_place(cited.get("file"), cited.get("page")),
+            )
+            for cited in out["citations"]
+        ]
+        return Answered(answer=out["answer"], grounded=bool(out["grounded"]), sources=sources)
+
+    @server.tool()
+    async def retrieve(
+        query: Annotated[str, Field(description="What to search for.")],
+        context: Context[Any, Any, Any],
+        k: Annotated[int, Field(ge=1, le=_MOST_HITS, description="How many passages.")] = 5,
+    ) -> list[Found]:
+        """Search the documents once, and return the best passages, without an answer."""
+        try:
+            hits = await service.retrieve(query, k, _caller(context), None)
+        except (RasError, ValueError) as error:
+            raise ToolError(str(error)) from None
+        return [
+            Found(
+                passage_id=hit.passage.id,
+                title=hit.passage.title,
+                text=hit.passage.text,
+                score=hit.score,
+                source=_place(hit.passage.file, hit.passage.page),
+            )
+            for hit in hits
+        ]
+
+    @server.tool()
+    async def get_graph(
+        entity: Annotated[str, Field(description="The name of a person, place or thing.")],
+        context: Context[Any, Any, Any],
+        entities: Annotated[int, Field(ge=2, le=_MOST_ENTITIES, description="How many entities around it.")] = 20,
+    ) -> Around:
+        """Show what the documents' knowledge graph says around an entity."""
+        try:
+            graph = service.graph(_caller(context))
+            if graph.entity_id(entity) is None:
+                close = ", ".join(names_beginning(graph, entity[:4], _NAMES)) or "none"
+                raise ToolError(f"the graph has no entity {entity!r}; names that begin like it: {close}")
+            around = neighbourhood(graph, entity, entities)
+        except (RasError, ValueError) as error:
+            raise ToolError(str(error)) from None
+        return Around(
+            entity=around.entity,
+            facts=[[fact.subject, fact.predicate, fact.object] for fact in around.facts],
+            passage_ids=[[str(source["passage_id"]) for source in fact.sources] for fact in around.facts],
+        )
+
+    return server
+
+
+def _place(file: object, page: object) -> str:
+    """Return where a passage is from: its file and page, as far as they are known."""
+    return f"{file}, page {page}" if file and page else str(file or "")
+
+
+def _caller(context: Context[Any, Any, Any]) -> Caller:
+    """Return who asks: over HTTP whom the guard let in, over standard input the user of this process."""
+    request = context.request_context.request
+    caller = None if request is None else request.state.caller
+    return caller or Caller()

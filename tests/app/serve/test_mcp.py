@@ -1,0 +1,109 @@
+"""Real clients of the Model Context Protocol call the agent's tools, over standard input and over HTTP."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("mcp", reason="needs the extra mcp")
+
+from mcp import ClientSession, StdioServerParameters
+from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
+
+from ras_agent import Passage, PassageIndex, build_graph
+from ras_agent.settings import Settings
+from tests.app.serve.conftest import serving
+
+QUESTION = "Which river flows through the city where the inventor of the telephone was born?"
+
+
+@asynccontextmanager
+async def over_http(url: str, token: str = "") -> AsyncIterator[ClientSession]:
+    headers = {"Authorization": f"Bearer {token}"} if token else None
+    async with (
+        create_mcp_http_client(headers=headers) as client,
+        streamable_http_client(f"{url}/mcp", http_client=client) as (read, write, _),
+        ClientSession(read, write) as session,
+    ):
+        await session.initialize()
+        yield session
+
+
+async def _call(session: ClientSession, tool: str, **arguments: Any) -> Any:
+    result = await session.call_tool(tool, arguments)
+    assert not result.isError, result.content
+    return result.structuredContent
+
+
+async def test_a_client_starts_the_command_and_gets_a_cited_answer() -> None:
+    code = "from ras_agent.app.cli import main; main()"
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
+    command = StdioServerParameters(command=sys.executable, args=["-c", code, "mcp", "--sample"], env=environment)
+    async with stdio_client(command) as (read, write), ClientSession(read, write) as session:
+        await session.initialize()
+        tools = {tool.name: tool for tool in (await session.list_tools()).tools}
+        assert set(tools) == {"ask", "retrieve", "get_graph"}
+        assert tools["ask"].inputSchema["required"] == ["question"]
+        assert list(tools["ask"].inputSchema["properties"]) == ["question"]
+        told = await _call(session, "ask", question=QUESTION)
+    assert told["answer"] == "Water of Leith"
+    assert told["grounded"] is True
+    assert told["sources"][-1]["title"] == "Water of Leith"
+
+
+async def test_over_http_progress_names_the_searches() -> None:
+    seen: list[str | None] = []
+
+    async def progress(done: float, total: float | None, message: str | None) -> None:
+        seen.append(message)
+
+    with serving(Settings(), sample=True) as url:
+        async with over_http(url) as session:
+            await session.call_tool("ask", {"question": QUESTION}, progress_callback=progress)
+    assert seen[0] == QUESTION
+
+
+async def test_retrieve_returns_passages_with_their_sources() -> None:
+    with serving(Settings(), sample=True) as url:
+        async with over_http(url) as session:
+            (first, second) = (await _call(session, "retrieve", query="main river of Edinburgh", k=2))["result"]
+            blank = await session.call_tool("retrieve", {"query": " "})
+    assert (first["title"], first["score"] >= second["score"]) == ("Water of Leith", True)
+    assert blank.isError
+
+
+async def test_get_graph_shows_facts_around_an_entity_or_says_how_to_make_a_graph(tmp_path: Path) -> None:
+    index = PassageIndex.create(tmp_path / "my.index")
+    index.add([Passage("leith", "The Water of Leith flows through Edinburgh.", "Water of Leith")])
+    with serving(Settings(index=tmp_path / "my.index")) as url:
+        async with over_http(url) as session:
+            none = await session.call_tool("get_graph", {"entity": "Edinburgh"})
+            assert none.isError
+            assert "ras-agent kg build" in none.content[0].text
+            build_graph(tmp_path / "my.index")
+            around = await _call(session, "get_graph", entity="edinburgh")
+            unknown = await session.call_tool("get_graph", {"entity": "Edinborough"})
+    assert ["Water of Leith", "flows through", "Edinburgh"] in around["facts"]
+    assert around["passage_ids"][0] == ["leith"]
+    assert "names that begin like it: Edinburgh" in unknown.content[0].text
+
+
+async def test_a_token_is_wanted_and_its_filter_bounds_the_tools(tmp_path: Path) -> None:
+    index = PassageIndex.create(tmp_path / "my.index")
+    index.add([Passage("a", "Bell was born in Edinburgh.", "Bell", metadata={"team": "x"}),
+               Passage("b", "Bell moved to Canada.", "Bell", metadata={"team": "y"})])  # fmt: skip
+    tokens = {"token-of-team-x-0000": {"team": "x"}}
+    with serving(Settings(index=tmp_path / "my.index"), tokens=tokens) as url:
+        with pytest.raises(BaseExceptionGroup):
+            async with over_http(url) as session:
+                await session.list_tools()
+        async with over_http(url, "token-of-team-x-0000") as session:
+            found = (await _call(session, "retrieve", query="Bell"))["result"]
+    assert [hit["passage_id"] for hit in found] == ["a"]

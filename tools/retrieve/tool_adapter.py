@@ -1,0 +1,140 @@
+"""Any LangChain or MCP tool that takes a query as a retriever: web search, a company's search, another agent's."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ras_agent.errors import SettingsError
+from ras_agent.records import Hit, Passage
+from ras_agent.tools.retrieve.ranking import check_query
+
+if TYPE_CHECKING:
+    from langchain_core.tools import BaseTool
+
+_QUERIES = ("query", "q", "question", "search", "input", "text")
+_TEXTS = ("text", "content", "page_content", "snippet", "description", "body", "summary", "raw_content")
+_TITLES = ("title", "name", "headline")
+_SOURCES = ("url", "link", "href", "source", "file")
+_IDS = ("id", "passage_id", "document_id")
+_LISTS = ("results", "result", "hits", "documents", "items", "passages", "organic", "organic_results", "data")
+_DEEPEST = 4
+"""How far down in an answer its list of results may be."""
+
+
+def is_langchain_tool(thing: object) -> bool:
+    """Tell whether `thing` is a LangChain BaseTool; nothing is one while LangChain's tools are not loaded."""
+    module = sys.modules.get("langchain_core.tools")
+    return module is not None and isinstance(thing, module.BaseTool)
+
+
+class ToolRetriever:
+    """Wraps a tool as a Retriever: what it returns for the query becomes passages, in its order.
+
+    tool: a LangChain tool, as `@tool` makes it or as langchain-mcp-adapters makes it of an MCP server's.
+    argument: the name of the argument that takes the query; without it one called query, q, question or the like, else
+        the only one that has to be given. Other arguments keep their defaults.
+
+    An answer is a text, a Document, a mapping with a text under a usual name (content, snippet, text ...), or a list of
+    these, perhaps under `results`; JSON in a text counts as what it says. The address of a result becomes its source
+    and is never fetched. A score is 1 / rank, since a tool promises an order at most.
+    """
+
+    def __init__(self, tool: BaseTool, argument: str = "") -> None:
+        """Raises SettingsError for a tool whose query argument cannot be told."""
+        self.name = tool.name
+        self._tool, self._argument = tool, argument or _argument_of(tool)
+
+    def retrieve(self, query: str, k: int = 5) -> list[Hit]:
+        """Return at most `k` hits. Raises ValueError for a blank query or k < 1, and what the tool raises."""
+        check_query(query, k)
+        asked = {self._argument: query}
+        try:
+            answer = self._tool.invoke(asked)
+        except NotImplementedError:  # a tool of an MCP server has coroutines alone
+            answer = asyncio.run(self._tool.ainvoke(asked))
+        return _hits(answer, k)
+
+    async def aretrieve(self, query: str, k: int = 5) -> list[Hit]:
+        """Do what `retrieve` does without blocking the event loop."""
+        check_query(query, k)
+        return _hits(await self._tool.ainvoke({self._argument: query}), k)
+
+
+def _argument_of(tool: BaseTool) -> str:
+    known = tool.args
+    for name in _QUERIES:
+        if name in known:
+            return name
+    needed = [name for name, about in known.items() if "default" not in about]
+    if len(needed) == 1:
+        return needed[0]
+    raise SettingsError(
+        f"tool {tool.name!r} has the arguments {', '.join(known) or '(none)'}, and which one takes the query cannot be "
+        "told: ToolRetriever(tool, argument=...) from ras_agent.tools.retrieve.tool_adapter names it"
+    )
+
+
+def _hits(answer: Any, k: int) -> list[Hit]:
+    found: dict[str, Passage] = {}
+    for passage in _passages(answer):
+        found.setdefault(passage.id, passage)
+        if len(found) == k:
+            break
+    return [Hit(passage, 1 / rank) for rank, passage in enumerate(found.values(), start=1)]
+
+
+def _passages(answer: Any, depth: int = 0) -> Iterator[Passage]:
+    """Yield the passages in an answer, whatever its form; what holds no text is none."""
+    if isinstance(answer, str):
+        data = _json_in(answer) if depth < _DEEPEST else None
+        if data is not None:
+            yield from _passages(data, depth + 1)
+        elif answer.strip():
+            yield _passage(answer, {})
+    elif isinstance(answer, Mapping):
+        yield from _of_mapping(answer, depth)
+    elif isinstance(answer, Sequence):
+        for one in answer:
+            yield from _passages(one, depth) if depth < _DEEPEST else ()
+    elif hasattr(answer, "page_content"):  # a Document
+        about = dict(getattr(answer, "metadata", None) or {})
+        yield from _of_mapping({**about, "id": answer.id or about.get("id"), "text": answer.page_content}, depth)
+
+
+def _of_mapping(answer: Mapping[str, Any], depth: int) -> Iterator[Passage]:
+    text = next((answer[key] for key in _TEXTS if isinstance(answer.get(key), str) and answer[key].strip()), None)
+    if text is not None and answer.get("type") == "text" and depth < _DEEPEST:  # a block of an MCP answer
+        yield from _passages(text, depth + 1)
+    elif text is not None:
+        yield _passage(text, answer)
+    elif depth < _DEEPEST:
+        for key in _LISTS:
+            if isinstance(answer.get(key), (list, tuple, str)):
+                yield from _passages(answer[key], depth + 1)
+                return
+
+
+def _passage(text: str, about: Mapping[str, Any]) -> Passage:
+    def first(keys: Sequence[str]) -> str:
+        return next((str(about[key]) for key in keys if isinstance(about.get(key), str | int) and about[key] != ""), "")
+
+    source = first(_SOURCES)
+    own = hashlib.blake2b(f"{source}\n{text}".encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    rest = {key: value for key, value in about.items() if isinstance(value, str | int | float) and value != text}
+    metadata = {**rest, "url": source} if source else rest
+    return Passage(first(_IDS) or own, text, first(_TITLES) or source, source, metadata)
+
+
+def _json_in(text: str) -> Any:
+    if not text.lstrip().startswith(("{", "[")):
+        return None
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return data if isinstance(data, dict | list) else None

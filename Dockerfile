@@ -1,7 +1,7 @@
 # The server of ras-agent, torch-free, as a user without rights.
 #
 #     docker build -t ras-agent .
-#     docker run -p 127.0.0.1:8020:8020 -e RAS_AGENT_TOKEN=... -v $PWD/my.index:/data/index ras-agent
+#     docker run -p 127.0.0.1:8020:8020 -e RAS_AGENT_SERVE_TOKEN=... -v $PWD/my.index:/data/index ras-agent
 FROM python:3.12-slim
 
 COPY . /source
@@ -12,6 +12,6 @@ WORKDIR /data
 ENV RAS_AGENT_HOST=0.0.0.0 RAS_AGENT_INDEX=/data/index
 EXPOSE 8020
 HEALTHCHECK CMD ["python", "-c", "import urllib.request as u; u.urlopen('http://127.0.0.1:8020/health', timeout=3)"]
-# other machines reach it, so it wants RAS_AGENT_TOKEN, or --tokens FILE
+# other machines reach it, so it wants RAS_AGENT_SERVE_TOKEN, or --tokens FILE
 ENTRYPOINT ["ras-agent"]
 CMD ["serve"]

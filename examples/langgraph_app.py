@@ -3,8 +3,8 @@
     pip install 'langgraph-cli[inmem]'
     langgraph dev
 
-RAS_AGENT_INDEX names the index, RAS_AGENT_LLM the model, and so on for every setting (docs/settings.md); without an index
-the bundled sample is searched, without a model the offline mode answers.
+RAS_AGENT_INDEX names the index, RAS_AGENT_LLM the model, and so on for every setting (docs/settings.md); without an
+index the bundled sample is searched, without a model the offline mode answers.
 """
 
 from ras_agent import create_ras_agent, create_react_agent

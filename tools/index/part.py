@@ -8,7 +8,7 @@ from threading import Lock
 import numpy as np
 
 from ras_agent.arrays import Ints
-from ras_agent.filters import Condition, Filter, texts_of
+from ras_agent.filters import OWN_FIELDS, Condition, Filter, texts_of
 from ras_agent.tools.index.bm25_matrix import BM25Matrix
 from ras_agent.tools.index.row_table import find_rows, hash_of
 from ras_agent.tools.index.snapshot import Snapshot
@@ -23,13 +23,15 @@ _FEW = 1 << 16
 class Columns:
     """Knows which rows of a snapshot have which value of a metadata key.
 
-    A key is looked up in every passage once, when it is first asked for, and then known. `earlier` are the columns of
-    the snapshot before: passages that were there already are not read again.
+    A key is looked up in every passage once, when it is first asked for, and then known; one that no passage has costs
+    nothing, whoever asks for it. `earlier` are the columns of the snapshot before: passages that were there already are
+    not read again.
     """
 
     def __init__(self, snapshot: Snapshot, earlier: Columns | None = None) -> None:
         self.snapshot = snapshot
         self._known: dict[str, dict[str, Ints]] = {}
+        self._keys: set[str] | None = None  # all that passages have in their metadata, once they were read
         self._lock = Lock()
         if earlier is not None:
             self._take_over(earlier)
@@ -45,9 +47,10 @@ class Columns:
         if condition.key in _HASHED and not condition.prefixes:
             return self._rows_by_hash(condition)
         with self._lock:
-            if condition.key not in self._known:
+            if condition.key not in self._known and (self._keys is None or condition.key in {*self._keys, *OWN_FIELDS}):
+                self._keys = set() if self._keys is None else self._keys
                 self._known[condition.key] = self._read(condition.key, range(len(self.snapshot.passages)))
-            column = self._known[condition.key]
+            column = self._known.get(condition.key, {})
         rows = [rows for text, rows in _wanted(column, condition) if condition.admits(text)]
         return np.unique(np.concatenate(rows)) if rows else np.empty(0, dtype=np.int64)
 
@@ -59,8 +62,11 @@ class Columns:
 
     def _read(self, key: str, rows: Iterable[int]) -> dict[str, Ints]:
         found: dict[str, list[int]] = {}
+        keys = set() if self._keys is None else self._keys
         for row in rows:
-            for text in dict.fromkeys(texts_of(self.snapshot.passages[row], key)):
+            passage = self.snapshot.passages[row]
+            keys.update(passage.metadata)
+            for text in dict.fromkeys(texts_of(passage, key)):
                 found.setdefault(text, []).append(row)
         return {text: np.array(rows, dtype=np.int64) for text, rows in found.items()}
 
@@ -70,6 +76,7 @@ class Columns:
             known = dict(earlier._known)
         if not known:
             return
+        self._keys = set(earlier._keys or ())
         moved = find_rows(now["id"], before["id"])  # (rows before,) where each is now, -1 for none
         same = np.flatnonzero(moved >= 0)
         # the checksum is of the whole line in the log, metadata too

@@ -119,13 +119,15 @@ class _PartOfVectors(VectorIndex):
         self._rows = np.ascontiguousarray(rows, dtype=np.int64)
         faiss = _faiss()
         known = faiss.downcast_index(index)
+        # an array is the quickest where all rows are gone through, and the slowest to look one number up in
+        flat = not isinstance(known, faiss.IndexIVF | faiss.IndexHNSW)
+        self._chosen = faiss.IDSelectorArray(self._rows) if flat else faiss.IDSelectorBatch(self._rows)
         if isinstance(known, faiss.IndexIVF):
-            self._how = faiss.SearchParametersIVF(sel=faiss.IDSelectorBatch(self._rows), nprobe=known.nprobe)
+            self._how = faiss.SearchParametersIVF(sel=self._chosen, nprobe=known.nprobe)
         elif isinstance(known, faiss.IndexHNSW):
-            chosen = faiss.IDSelectorBatch(self._rows)
-            self._how = faiss.SearchParametersHNSW(sel=chosen, efSearch=known.hnsw.efSearch)
+            self._how = faiss.SearchParametersHNSW(sel=self._chosen, efSearch=known.hnsw.efSearch)
         else:
-            self._how = faiss.SearchParameters(sel=faiss.IDSelectorArray(self._rows))
+            self._how = faiss.SearchParameters(sel=self._chosen)
 
     @property
     def _count(self) -> int:

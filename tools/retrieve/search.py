@@ -7,6 +7,7 @@ Search      what a run asks: a retriever with the filter and the commit of this 
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from copy import copy
@@ -26,13 +27,16 @@ from ras_agent.tools.retrieve.ranker import Explaining, explained
 
 _COMMITS = 4
 _RETRIEVERS = 16
+_SECONDS = 600.0
+"""How long a run that goes on sees the commit that it began with, once there is a later one: what was erased is gone
+from memory then, too"""
 
 
 class Current:
     """Is the registered retriever `name` over an index as of its last commit, for any filter.
 
     It is made anew for each commit and filter, over a view of the index, so that nothing outside is searched at all.
-    The last few are remembered.
+    The last few are remembered, those of earlier commits for ten minutes.
     """
 
     def __init__(self, name: str, index: PassageIndex, options: dict[str, Any]) -> None:
@@ -41,6 +45,7 @@ class Current:
         self._index, self._options, self._reasons = index, options, 0
         self._lock = Lock()
         self._views: OrderedDict[str, PassageIndex] = OrderedDict()
+        self._last = time.monotonic()  # when the latest of them took the place of the one before
         self._made: OrderedDict[tuple[str, Filter], _Once] = OrderedDict()
         self.at("", ALL)
 
@@ -76,18 +81,24 @@ class Current:
 
     def _view(self, commit: str) -> tuple[str, PassageIndex]:
         with self._lock:
+            if time.monotonic() - self._last > _SECONDS:
+                self._forget_all_but(1)
             if commit and commit in self._views:
                 return commit, self._views[commit]
             self._index.refresh()
             commit = self._index.commit
             if commit not in self._views:
                 self._views[commit] = self._index.within()
+                self._last = time.monotonic()
             self._views.move_to_end(commit)
-            for gone in list(self._views)[:-_COMMITS]:
-                del self._views[gone]
-                for key in [key for key in self._made if key[0] == gone]:
-                    del self._made[key]
+            self._forget_all_but(_COMMITS)
             return commit, self._views[commit]
+
+    def _forget_all_but(self, last: int) -> None:
+        for gone in list(self._views)[:-last]:
+            del self._views[gone]
+            for key in [key for key in self._made if key[0] == gone]:
+                del self._made[key]
 
     def _make(self, view: PassageIndex, filter: Filter, commit: str) -> At:
         part = view.within(filter) if filter else view
@@ -196,9 +207,10 @@ class Search:
             return found
         for hit in found:
             if isinstance(hit, Hit) and isinstance(hit.passage, Passage) and not self._admits(hit.passage, at):
+                # not which: the message may be shown to somebody who must not know
                 raise FilterError(
-                    f"{_named(self.__wrapped__)} was to find only what the filter admits ({self.filter}), and found "
-                    f"passage {hit.passage.id!r}, which it leaves out: apply the filter before choosing the best k"
+                    f"{_named(self.__wrapped__)} was to find only what the filter admits ({self.filter}), and found a "
+                    "passage that it leaves out: apply the filter before choosing the best k"
                 )
         return found
 

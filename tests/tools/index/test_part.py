@@ -81,6 +81,7 @@ def test_the_search_for_a_key_reads_each_passage_once_and_after_a_write_only_new
     )
     assert (rows(index, {"n": 2}), len(read)) == ([2, 7], 12)
     assert (rows(index, {"n": 3}), len(read)) == ([3, 8], 12)
+    assert (rows(index, {"no passage": "has this key"}), len(read)) == ([], 12)
     index.upsert([Passage("12", "text", metadata={"n": 2}), Passage("7", "changed", metadata={"n": 3})])
     index.delete_document("docs/0.md")
     assert rows(index, {"n": 2}) == [12]

@@ -80,6 +80,19 @@ def test_a_run_sees_one_state_of_the_index_from_its_first_search_to_its_last(fol
     assert list(later["passages"]) == ["head", "other"]
 
 
+def test_an_earlier_commit_is_forgotten_after_a_while_and_what_was_erased_with_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: Any = resolve_retriever("bm25", folder)
+    first = found.at("", ALL)
+    PassageIndex.open(folder).upsert([NEW])
+    assert found.at("", ALL).commit != first.commit
+    assert found.at(first.commit, ALL) is first
+    monkeypatch.setattr("ras_agent.tools.retrieve.search._SECONDS", -1.0)
+    assert found.at(first.commit, ALL).commit != first.commit
+    assert [hit.passage.text for hit in found.at(first.commit, ALL).retriever.retrieve("head", 5)] == [NEW.text]
+
+
 def test_nothing_is_opened_again_while_nobody_writes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found: Any = resolve_retriever("bm25", folder)
     first = found.at("", ALL)

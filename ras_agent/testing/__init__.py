@@ -26,6 +26,7 @@ from ras_agent.testing.encoders import (
 from ras_agent.testing.extractors import EXTRACTOR_CHECKS, check_extractor
 from ras_agent.testing.planners import PLANNER_CHECKS, REASONER_CHECKS, check_planner, check_reasoner
 from ras_agent.testing.retrievers import RETRIEVER_CHECKS, check_retriever
+from ras_agent.testing.rewriters import REWRITER_CHECKS, check_rewriter
 
 __all__ = [
     "ANSWERER_CHECKS",
@@ -35,6 +36,7 @@ __all__ = [
     "PLANNER_CHECKS",
     "REASONER_CHECKS",
     "RETRIEVER_CHECKS",
+    "REWRITER_CHECKS",
     "SPAN_READER_CHECKS",
     "Check",
     "ConformanceError",
@@ -45,5 +47,6 @@ __all__ = [
     "check_planner",
     "check_reasoner",
     "check_retriever",
+    "check_rewriter",
     "check_span_reader",
 ]

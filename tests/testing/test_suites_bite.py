@@ -19,10 +19,17 @@ from ras_agent.testing import (
     check_planner,
     check_reasoner,
     check_retriever,
+    check_rewriter,
     check_span_reader,
 )
 from ras_agent.tools.retrieve.bm25 import BM25Retriever
-from ras_agent.tools.roles import resolve_answerer, resolve_extractor, resolve_planner, resolve_reasoner
+from ras_agent.tools.roles import (
+    resolve_answerer,
+    resolve_extractor,
+    resolve_planner,
+    resolve_reasoner,
+    resolve_rewriter,
+)
 
 
 class Wrapped:
@@ -139,6 +146,12 @@ def test_a_reasoner_that_repeats_itself_is_refused() -> None:
 
     with pytest.raises(ConformanceError, match="does not repeat its last thought"):
         check_reasoner(Around(offline, next_sentence=parrot))
+
+
+def test_a_rewriter_that_writes_no_question_is_refused() -> None:
+    offline = resolve_rewriter("offline")
+    with pytest.raises(ConformanceError, match="writes one question for every conversation"):
+        check_rewriter(Around(offline, rewrite=lambda *_: " "))
 
 
 def test_an_answerer_that_always_abstains_or_invents_citations_is_refused() -> None:

@@ -23,13 +23,23 @@ _LEAD = re.compile(r"(?:(?:and|but|so|or|ok|okay|then|also)\b,? )+", re.IGNORECA
 _ABOUT = re.compile(r"(?:what|how) about ", re.IGNORECASE)
 _ANAPHOR = re.compile(
     r"\b(?P<he>he|him|she)\b|\b(?P<her>his|her)\b|\b(?P<it>it)\b|\b(?P<its>its)\b|\b(?P<they>they|them)\b"
-    r"|\b(?P<their>their)\b|\b(?P<there>there)\b|\b(?P<which>th(?:at|is|e)) (?P<noun>[a-z]+)\b",
+    r"|\b(?P<their>their)\b|\b(?P<there>there)\b"
+    r"|\b(?P<which>th(?:at|is|e)) (?!(?:he|she|it|they|there|his|her|its|their|the)\b)(?P<noun>[a-z]+)\b",
     re.IGNORECASE,
 )
 _NO_ANAPHOR = re.compile(
     r"\b(?:does|did|do|will|would|can|could) it (?:take|matter|mean|cost|rain|snow)\b|\b(?:is|was|it)(?: it)? "
     r"(?:true|possible|known|likely|raining|said|takes?)\b|\btime is it\b|\b(?:is|are|was|were|be|been) there\b",
     re.IGNORECASE,
+)
+# "her" is German too: what is not asked in English is left
+_ENGLISH = re.compile(
+    r"(?:why|is|are|were|do|does|did|has|have|had|can|could|will|would|tell|name|list|give|show|describe|explain"
+    r"|was (?:he|she|it|his|her|its|their|that|this|the))\b",
+    re.IGNORECASE,
+)
+_LEAVES_OUT_A_VERB = re.compile(
+    r"\b(?:did|does|do|has|have|had|can|could|will|would) (?:he|she|it|they)\?\Z", re.IGNORECASE
 )
 _DESCRIBED = re.compile(r" (?:of|where|which|that|who|whose|between|called|named)\b")
 _NOT_THE_SUBJECT = re.compile(r"\b(?:in|at|from|to|into|near|through|on|for|by|with|since|until) (?:the )?\Z")
@@ -89,9 +99,10 @@ class OfflineRewriter:
         if not exchanges or len(text) > LONGEST_QUESTION:
             return question
         try:
-            return _completed(text, exchanges)
+            standalone = _completed(text, exchanges)
         except _Unclear:
             return question
+        return question if standalone.lower() == text.lower() else standalone
 
 
 def _completed(text: str, exchanges: Sequence[Exchange]) -> str:
@@ -107,7 +118,7 @@ def _completed(text: str, exchanges: Sequence[Exchange]) -> str:
     if about or (lead and not ASKS.search(fragment) and len(fragment.split()) <= _LONGEST_NAME):
         if other := _with_other_part(last, fragment):
             return other
-        if about:
+        if about or not _ENGLISH.match(rest):
             raise _Unclear
     return _capital(_with_names(rest, exchanges))
 
@@ -156,9 +167,11 @@ def _replaced(text: str, spans: Sequence[tuple[int, int]], part: str) -> str:
 
 def _with_names(text: str, exchanges: Sequence[Exchange]) -> str:
     """Return the question with names in place of pronouns. Raises _Unclear for one that cannot be resolved."""
-    if _NO_ANAPHOR.search(text):
+    if _NO_ANAPHOR.search(text) or not (ASKS.search(text) or _ENGLISH.match(text)):
         return text
-    before = [start for start, _ in name_spans(text)]
+    if _LEAVES_OUT_A_VERB.search(text):
+        raise _Unclear
+    before = [start for start, _ in name_spans(text) if start or not _ENGLISH.match(text)]
 
     def name(match: re.Match[str]) -> str:
         kind = str(match.lastgroup)

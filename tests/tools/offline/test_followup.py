@@ -22,5 +22,27 @@ def test_of_the_follow_ups_that_were_only_counted_none_becomes_another_question(
     assert [text for text, question, wanted in got if text not in (question, wanted)] == []
 
 
+@pytest.mark.parametrize(
+    ("question", "wanted"),
+    [
+        ("What is the name of the city that he left?", "What is the name of the city that Alexander Graham Bell left?"),
+        ("Who married him?", "Who married Alexander Graham Bell?"),
+        ("Tell me more about him.", "Tell me more about Alexander Graham Bell."),
+        ("Was his wife deaf?", "Was Alexander Graham Bell's wife deaf?"),
+        ("And who is Emile Berliner?", "Who is Emile Berliner?"),
+        ("Wo kommt er her?", "Wo kommt er her?"),
+        ("What about him?", "What about him?"),
+        ("And him?", "And him?"),
+        ("Why did it?", "Why did it?"),
+        ("Why did he leave?", "Why did Alexander Graham Bell leave?"),
+        ("it", "it"),
+        ("?", "?"),
+        ("", ""),
+    ],
+)
+def test_after_a_question_about_a_person(question, wanted):
+    assert rewritten([("Who patented the telephone?", "Alexander Graham Bell")], question) == wanted
+
+
 def test_a_question_without_earlier_turns_stays_as_it_is():
     assert rewritten([], "How long is it?") == "How long is it?"

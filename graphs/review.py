@@ -244,7 +244,7 @@ def _answer(back: dict[str, str]) -> Body:
                 if to not in back:
                     raise ReviewError(f"decision.to: the {to} of this run reads no notes; known: {', '.join(back)}")
                 # the next answer takes the place of this one
-                unsaid = [RemoveMessage(id=message.id) for message in said]
+                unsaid = [RemoveMessage(id=message.id) for message in said if message.id]
                 update |= {"again": back[to], "messages": unsaid}
                 return update | ({"stop_reason": ""} if to == "planner" else {})
             update["reviews"] = [_reviewed(review, decision, {"answer": state["answer"]})]

@@ -59,6 +59,10 @@ class FlagError(SettingsError):
     """Raised when a flag of the command line has a wrong value."""
 
 
+class EditError(RasError, ValueError):
+    """Raised when a stored knowledge graph cannot be edited as asked; the message says what it holds."""
+
+
 class ReviewError(RasError, ValueError):
     """Raised when a person's decision cannot be followed, or a run that is to be reviewed cannot wait for one."""
 

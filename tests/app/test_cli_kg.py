@@ -205,3 +205,46 @@ def test_index_does_not_remove_what_kg_added_and_names_the_command_that_does(cli
         "ras-agent: nothing in the index came from 'f.tsv': it was added otherwise, "
         "`ras-agent kg delete my.index f.tsv` takes it out\n",
     )
+
+
+def test_a_person_edits_the_graph(cli: Cli, bell_index: Path) -> None:
+    cli("kg", "build", "bell.index")
+    edit = ("kg", "edit", "bell.index")
+    fact = ("Water of Leith", "flows through", "Edinburgh")
+    assert cli(*edit, "list").stdout == "bell.index has no edits\n"
+    done = cli(*edit, "replace", *fact, *fact[:2], "Leith", "--by", "Ada").stdout
+    assert done.startswith("edit 1: replaced (Water of Leith | flows through | Edinburgh) by (Water of Leith | flows ")
+    assert " · person:Ada, 20" in done
+    cli(*edit, "add", "Leith", "is a part of", "Edinburgh", "--passage", "leith", "--quote", "Edinburgh")
+    cli(*edit, "merge", "telephone", "phone")
+    cli(*edit, "remove", "Water of Leith", "flows through", "Leith")
+    found = json.loads(cli(*edit, "list", "--json").stdout)
+    assert [(one["number"], one["kind"], one["passages"]) for one in found] == [
+        (1, "replace", ["leith"]),
+        (2, "add", ["leith"]),
+        (3, "merge", ["tel"]),
+        (4, "remove", ["leith"]),
+    ]
+    assert cli(*edit, "undo").stdout.startswith("took back edit 4: removed (Water of Leith | flows through | Leith)")
+    assert cli(*edit, "undo", "2").stdout.startswith("took back edit 2: added")
+    assert [line[0] for line in cli(*edit, "list").stdout.splitlines()] == ["1", "3"]
+    assert "by person:Ada, 20" in cli("kg", "stats", "bell.index", "--entity", "Water of Leith").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["change"], "unknown edit 'change'; known: remove, replace, add, merge, undo, list"),
+        (["remove", "a"], "remove takes 3 words, got 1: ras-agent kg edit bell.index remove SUBJECT PREDICATE OBJECT"),
+        (["undo", "last"], "undo takes the number of an edit, got 'last': ras-agent kg edit bell.index list"),
+        (["undo"], "bell.index has no edits: there is nothing to take back"),
+        (
+            ["list", "--quote", "x"],
+            "--passage and --quote say where an added fact is stated, and nothing is added here",
+        ),
+    ],
+)
+def test_an_edit_that_cannot_be_made_says_why(cli: Cli, bell_index: Path, words: list[str], message: str) -> None:
+    cli("kg", "build", "bell.index")
+    result = cli("kg", "edit", "bell.index", *words)
+    assert (result.exit_code, result.stderr) == (1, f"ras-agent: {message}\n")

@@ -12,7 +12,7 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,16 +21,19 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ras_agent.errors import IngestError
+from ras_agent.errors import EditError, IngestError
 from ras_agent.records import Extraction, Passage, Source, Triple
 from ras_agent.tools.index.ingest import ingest
 from ras_agent.tools.index.row_table import hash_of
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.build import build_graph, delete_documents, erase_gone
+from ras_agent.tools.kg.edit import add_fact, merge_entities, remove_fact, replace_fact, undo_edit
+from ras_agent.tools.kg.edits import read_edits
 from tests.faults.attack import Attack
 from tests.faults.interruptions import Ended, run
 
 SECRET = "The door of Quuxworth | opens with | Hunterzz"
+WORDS = "Wobblemere | of | persons", "Zanderfeld | and | Quillonby"  # of a person's edits
 OLD, NEW = "The old gate | is named | Vexillology", "The new gate | is named | River Gate"
 
 
@@ -95,6 +98,33 @@ def _graph_of_before(docs: Path, out: Path) -> None:
     ingest([docs], out, embedder=Hashes(), prune=True)
 
 
+def _correct(docs: Path, out: Path, *, vectors: bool = False) -> None:
+    """Correct a fact of a text that stays, in words that nobody else has."""
+    fact, right = ("Town 1", "is on", "River 1"), ("Town 1", "is on", "Wobblemere")
+    replace_fact(out, fact, right, by="Ada", embedder=Hashes() if vectors else None)
+
+
+def _undo(docs: Path, out: Path, *, vectors: bool = False) -> None:
+    with suppress(EditError):  # a call that was killed may have taken it out of the log
+        undo_edit(out, 1, embedder=Hashes() if vectors else None)
+
+
+def _corrected(docs: Path, out: Path, *, vectors: bool = False) -> None:
+    _both(docs, out, vectors=vectors)
+    _correct(docs, out, vectors=vectors)
+
+
+def _edited(docs: Path, out: Path, *, vectors: bool = False) -> None:
+    """Edit what a text that will go states, in every way."""
+    _both(docs, out, vectors=vectors)
+    embedder = Hashes() if vectors else None
+    old = ("The old gate", "is named", "Vexillology")
+    replace_fact(out, old, ("The old gate", "was named", "Wobblemere"), embedder=embedder)
+    add_fact(out, ("Town 1", "has", "Quillonby"), passage_id="docs/secret.txt", quote="door", embedder=embedder)
+    merge_entities(out, "Hunterzz", "Zanderfeld", embedder=embedder)
+    remove_fact(out, ("Town 2", "is on", "River 2"), embedder=embedder)
+
+
 def _remove(docs: Path) -> None:
     (docs / "secret.txt").unlink(missing_ok=True)
 
@@ -141,6 +171,16 @@ COMMANDS = [
     Command("kg build", _index, _nothing, _build),
     Command("kg build, vectors", _with_vectors, _nothing, partial(_build, vectors=True)),
     Command("kg build update, vectors", _graph_of_before, _nothing, partial(_build, vectors=True), _BOTH),
+    Command("kg edit", _both, _nothing, _correct),
+    Command("kg edit, vectors", _graph_with_vectors, _nothing, partial(_correct, vectors=True)),
+    Command("kg edit undo", _corrected, _nothing, _undo, (WORDS[0],)),
+    Command(
+        "kg edit undo, vectors", partial(_corrected, vectors=True), _nothing, partial(_undo, vectors=True), (WORDS[0],)
+    ),
+    Command("index --forget, edited graph", _edited, _nothing, _forget, (*_BOTH, *WORDS)),
+    Command(
+        "kg delete, edited graph with vectors", partial(_edited, vectors=True), _nothing, _delete, (*_BOTH, *WORDS)
+    ),
     Command("kg delete", _both, _nothing, _delete, _BOTH),
     Command("kg delete, vectors", _graph_with_vectors, _nothing, _delete, _BOTH),
 ]
@@ -233,7 +273,7 @@ def _traces(texts: Sequence[str]) -> list[bytes]:
     hashes = [hash_of(text).to_bytes(8, "little") for text in indexed]
     vectors = [vector.tobytes() for vector in Hashes().embed(indexed)]
     of_names = [vector.astype(np.float16).tobytes() for vector in Hashes().embed(names)]
-    return [b"secret", *words, *hashes, *vectors, *of_names]
+    return [*([b"secret"] if SECRET in texts else []), *words, *hashes, *vectors, *of_names]
 
 
 def _state(out: Path) -> dict[str, Any]:
@@ -254,6 +294,7 @@ def _state(out: Path) -> dict[str, Any]:
         with closing(sqlite3.connect(out / "kg" / "facts.sqlite")) as facts:
             held["names"] = sorted(facts.execute("SELECT name FROM names").fetchall())
             held["pending"] = facts.execute("SELECT * FROM pending_vectors").fetchall()
+    held["edits"] = [(str(edit), edit.anchors) for edit in read_edits(out / "kg")]
     return held
 
 

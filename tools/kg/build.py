@@ -19,10 +19,11 @@ from ras_agent.tools.index.ingest import JOURNAL
 from ras_agent.tools.index.journal import open_journal
 from ras_agent.tools.index.load import Skipped
 from ras_agent.tools.index.manifest import EmbedderIdentity
-from ras_agent.tools.index.row_table import hash_of
+from ras_agent.tools.index.row_table import find_rows, hash_of
 from ras_agent.tools.index.stated_facts import stated_facts
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.disk import readable_kg_manifest
+from ras_agent.tools.kg.edits import Anchor, Held
 from ras_agent.tools.kg.equivalence import IMPORTED, Equivalence
 from ras_agent.tools.kg.extract import read_each
 from ras_agent.tools.kg.formats.gfm_csv import GFMFiles, read_gfm_files
@@ -115,7 +116,7 @@ def build_graph(
             whole=True,
             total=len(passages),
         )
-        graph = writer.write()
+        graph = writer.write(passages_held(passages))
     unchanged = report.unchanged - imported
     skipped += matched.skipped
     return KGReport(graph, report.read, imported, unchanged, report.erased, report.failures, tuple(skipped), finished)
@@ -170,7 +171,7 @@ def add_triples(
             (PassageFacts(passage.id, stated_facts(passage) or ()) for passage in passages),
             {passage.id: passage for passage in passages},
         )
-        graph = writer.write()
+        graph = writer.write(passages_held(store))
     return KGReport(graph, imported=len(passages), erased=erased, skipped=tuple(skipped), finished=finished)
 
 
@@ -190,7 +191,7 @@ def delete_documents(
         finished = journal.erasing()
         writer = None
         if (path / FOLDER).exists():
-            writer = held.enter_context(open_writer(path / FOLDER, _for_erasing(path), None, on_progress))
+            writer = held.enter_context(open_writer(path / FOLDER, for_erasing(path), None, on_progress))
         store = PassageIndex.open(path)  # opened under the locks: what others added before is deleted, too
         passages = [passage for passage in store.passages if passage.document_id and passage.document_id in wanted]
         if missing := sorted(wanted - {passage.document_id for passage in passages} - set(finished)):
@@ -198,8 +199,9 @@ def delete_documents(
         # the graph and the journal first: after a kill, what is left in the index can be deleted by the same call
         if writer:
             writer.forget(_ORIGIN + name for name in wanted)
-            writer.erase([*_gone(writer, store), *(passage.id for passage in passages)])
-            _write(writer, path)
+            erased = [*_gone(writer, store), *(passage.id for passage in passages)]
+            writer.erase(erased)
+            _write(writer, path, passages_held(store, without=erased))
         for name in wanted:
             journal.forget_document(name)
         journal.commit()
@@ -217,13 +219,14 @@ def erase_gone(index: str | Path, *, on_progress: _OnProgress = None) -> int:
     path = Path(index)
     if not (path / FOLDER).exists():
         return 0
-    with open_writer(path / FOLDER, _for_erasing(path), None, on_progress) as writer:
-        erased = writer.erase(_gone(writer, PassageIndex.open(path)))
-        _write(writer, path)
+    with open_writer(path / FOLDER, for_erasing(path), None, on_progress) as writer:
+        store = PassageIndex.open(path)
+        erased = writer.erase(_gone(writer, store))
+        _write(writer, path, passages_held(store))
     return erased
 
 
-def _for_erasing(path: Path) -> object:
+def for_erasing(path: Path) -> object:
     """Return the embedder for a writer that erases from a graph: one that is not loaded, since no name is new."""
     manifest = readable_kg_manifest(path / FOLDER)
     if KGIndex.exists(path):
@@ -233,12 +236,29 @@ def _for_erasing(path: Path) -> object:
     return _AsNamed(identity) if identity else None
 
 
-def _write(writer: KGWriter, path: Path) -> None:
+def _write(writer: KGWriter, path: Path, held: Held) -> None:
     """Write the graph without what was erased; if a first build was killed, there is none to write."""
     if KGIndex.exists(path):
-        writer.write()
+        writer.write(held)
     else:
-        writer.clear()
+        writer.clear(held)
+
+
+def passages_held(passages: PassageIndex, *, without: Iterable[str] = ()) -> Held:
+    """Return what tells which passages an index holds, with the text that an edit is about. without: ids of others."""
+    table, gone = passages.snapshot.table, set(without)
+
+    def held(anchors: Iterable[Anchor]) -> set[Anchor]:
+        asked = [anchor for anchor in anchors if anchor.passage_id not in gone]
+        rows = find_rows(table["id"], np.array([hash_of(one.passage_id) for one in asked], dtype=np.uint64))
+        texts = table["text"]
+        return {
+            one
+            for one, row in zip(asked, rows.tolist(), strict=True)
+            if row >= 0 and (not one.text or int(texts[row]) == one.text)
+        }
+
+    return held
 
 
 class _AsNamed:

@@ -19,6 +19,7 @@ from ras_agent.tools.index.snapshot import made_anew, open_folder
 from ras_agent.tools.kg import store
 from ras_agent.tools.kg.disk import GRAPH_ANEW, read_kg_manifest, readable_kg_manifest
 from ras_agent.tools.kg.disk import NAME as GRAPH_NAME
+from ras_agent.tools.kg.edits import LOG, read_edits
 from ras_agent.tools.kg.index import FOLDER
 from ras_agent.tools.kg.writer import STORE
 
@@ -71,6 +72,8 @@ def _graph(folder: Path) -> Iterator[FileReport]:
         remedy = GRAPH_ANEW.format(folder=folder)
         yield _report(folder / name, partial(check_file, folder / name, expected, remedy, whole=True))
     yield from _database(folder / STORE, store.REMEDY)
+    if (folder / LOG).exists():
+        yield _report(folder / LOG, partial(read_edits, folder))
 
 
 def _database(path: Path, remedy: str) -> Iterator[FileReport]:

@@ -22,6 +22,7 @@ from ras_agent.tools.index.row_table import hash_of
 from ras_agent.tools.kg.arrays import Edges, KGArrays, SparseRows, Vectors
 from ras_agent.tools.kg.assemble import assemble, occurrences_of, part_of, with_equivalences, without_documents
 from ras_agent.tools.kg.disk import NAME, KGManifest, digest_of, open_generation
+from ras_agent.tools.kg.edits import Edit, key_of, merged_names, persons_of, read_edits
 from ras_agent.tools.kg.equivalence import IMPORTED, Equivalence, comparable, mutual, near_lists
 from ras_agent.tools.kg.passage_facts import PassageFacts, UnstatedEdge
 
@@ -199,14 +200,41 @@ class KGIndex:
         Where names are told apart exactly, the entity of that very name goes first, then the one most documents name.
         """
         if not self.manifest.exact:
-            return self.arrays.keys.find(canonical_key(_name(text, "entity")))
+            found = self.arrays.keys.find(canonical_key(_name(text, "entity")))
+            return self._merged(text) if found is None else found
         found = self.arrays.keys.find(_name(text, "entity"))
+        found = self._merged(text) if found is None else found
         return self._by_canonical_key.get(canonical_key(text)) if found is None else found
 
     def relation_id(self, text: str) -> int | None:
         """Return the relation with the key of `text`, or None; never the equivalence relation."""
         key = _name(text, "relation") if self.manifest.exact else canonical_key(_name(text, "relation"))
         return self.arrays.relation_keys.find(key)
+
+    @cached_property
+    def edits(self) -> tuple[Edit, ...]:
+        """Return what persons have edited, oldest first; none of a graph in memory."""
+        return read_edits(self.path) if self.path else ()
+
+    def made_by(self, triple: Triple) -> Edit | None:
+        """Return the edit that made a fact of this graph, None for one that was read."""
+        if not self._made:
+            return None
+        words = triple.subject, triple.predicate, triple.object
+        return self._made.get(tuple(key_of(word, exact=self.manifest.exact) for word in words))
+
+    @cached_property
+    def _made(self) -> dict[tuple[str, ...], Edit]:
+        return persons_of(self.edits, exact=self.manifest.exact)
+
+    @cached_property
+    def _into(self) -> dict[str, str]:
+        return merged_names(self.edits, exact=self.manifest.exact)
+
+    def _merged(self, text: str) -> int | None:
+        """Return the entity that a person merged the one with this name into, None if there is none."""
+        name = self._into.get(key_of(text, exact=self.manifest.exact)) if self._into else None
+        return None if name is None else self.arrays.keys.find(key_of(name, exact=self.manifest.exact))
 
     @cached_property
     def _by_canonical_key(self) -> dict[str, int]:
@@ -261,7 +289,13 @@ class KGIndex:
             Source(self.documents[document], start, end, extractor=self.manifest.extractor)
             for document, start, end in rows
         )
-        return Triple(self.entities[head], self.relations[relation], self.entities[tail], sources)
+        triple = Triple(self.entities[head], self.relations[relation], self.entities[tail], sources)
+        edit = self.made_by(triple) if edge < self.arrays.facts else None
+        if edit is None:
+            return triple
+        at = {anchor.passage_id for anchor in edit.anchors}
+        of_person = (replace(one, extractor=edit.by) if one.passage_id in at else one for one in sources)
+        return replace(triple, sources=tuple(of_person))
 
     @cached_property
     def _incident(self) -> tuple[Ints, Ints]:

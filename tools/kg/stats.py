@@ -23,6 +23,7 @@ def counts(graph: KGIndex) -> dict[str, Any]:
         "relations": manifest.relations - 1,
         "facts": manifest.facts,
         "equivalences": manifest.equivalences,
+        "edits of persons": len(graph.edits),
         "sources": len(graph.arrays.sources),
         "without edges": int(np.count_nonzero(degree == 0)),
         "edges of an entity": f"{degree.mean():.1f} on average, {int(degree.max())} at most" if len(degree) else "none",
@@ -42,7 +43,9 @@ def about(graph: KGIndex, entity: int) -> dict[str, Any]:
         triple = graph.triple(edge)
         if edge in graph.facts:
             passages = dict.fromkeys(source.passage_id for source in triple.sources)
-            facts.append(f"{triple.subject} | {triple.predicate} | {triple.object} [{', '.join(passages)}]")
+            edit = graph.made_by(triple)
+            made = f" by {edit.by}, {edit.at[:10]}" if edit else ""
+            facts.append(f"{triple.subject} | {triple.predicate} | {triple.object} [{', '.join(passages)}]{made}")
         else:
             cosine = float(graph.similarities[edge - graph.facts.stop])
             other = triple.object if graph.entities[entity] == triple.subject else triple.subject

@@ -114,7 +114,7 @@ class FactStore:
         One lives as long as documents name its ends; an end that none names now is not waited for.
         """
         if self._connection.execute("DELETE FROM edges").rowcount:
-            self._leaves_remains()
+            self.leave_remains()
         rows = [
             (self._name(edge.subject), self._name(edge.relation), self._name(edge.target), edge.similarity)
             for edge in edges
@@ -130,7 +130,7 @@ class FactStore:
         dropped = sum(self._erase(passage_id) for passage_id in passage_ids)
         if dropped:
             self._changed()
-            self._leaves_remains()
+            self.leave_remains()
         return dropped
 
     def erase_unused_names(self) -> None:
@@ -144,7 +144,7 @@ class FactStore:
             "UNION SELECT subject FROM edges UNION SELECT predicate FROM edges UNION SELECT object FROM edges)"
         ).rowcount
         if erased:
-            self._leaves_remains()
+            self.leave_remains()
         self._connection.execute("DELETE FROM pending_vectors WHERE name NOT IN (SELECT name FROM names)")
         self._names.clear()
 
@@ -206,7 +206,7 @@ class FactStore:
     def forget(self, names: Iterable[str]) -> None:
         """Erase the settings `names`."""
         if self._connection.executemany("DELETE FROM settings WHERE name = ?", ((name,) for name in names)).rowcount:
-            self._leaves_remains()
+            self.leave_remains()
 
     def commit(self) -> None:
         """Make everything so far durable."""
@@ -234,7 +234,8 @@ class FactStore:
             self._names[name] = number
         return number
 
-    def _leaves_remains(self) -> None:
+    def leave_remains(self) -> None:
+        """Have the next `sweep` rewrite the file."""
         self.remember({_REMAINS: "yes"})
 
     def _changed(self) -> None:

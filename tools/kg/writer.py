@@ -25,7 +25,7 @@ from ras_agent.tools.index.manifest import EmbedderIdentity
 from ras_agent.tools.index.row_table import hash_of, indexed_text
 from ras_agent.tools.index.stated_facts import STATED
 from ras_agent.tools.kg.arrays import KGArrays, Vectors
-from ras_agent.tools.kg.assemble import assemble, with_equivalences
+from ras_agent.tools.kg.assemble import Occurrences, assemble, with_equivalences
 from ras_agent.tools.kg.disk import (
     NAME,
     KGManifest,
@@ -34,6 +34,16 @@ from ras_agent.tools.kg.disk import (
     open_generation,
     readable_kg_manifest,
     write_generation,
+)
+from ras_agent.tools.kg.edits import (
+    Anchor,
+    Edit,
+    Held,
+    clear_half_written,
+    digest_of_edits,
+    edited,
+    read_edits,
+    write_edits,
 )
 from ras_agent.tools.kg.equivalence import IMPORTED as IMPORTED_EDGES
 from ras_agent.tools.kg.equivalence import Equivalence, comparable, mutual, near_lists, near_lists_after
@@ -176,20 +186,33 @@ class KGWriter:
         """Erase the notes `names`; that is committed with the next put or erase."""
         self._store.forget(names)
 
-    def write(self) -> KGIndex:
-        """Write the graph of all that was read, unless the folder holds it already, and open it."""
+    def forget_edits(self) -> None:
+        """Have the next write leave nothing of edits that are taken out of the log before it."""
+        self._store.leave_remains()
+        self._store.commit()
+
+    def write(self, held: Held | None = None) -> KGIndex:
+        """Write the graph of all that was read and edited, unless the folder holds it already, and open it.
+
+        held: tells which passages are there with the text that an edit is about; by default, those that were read.
+        """
         if self._lost:
             raise IndexMismatch(
                 f"{self.folder / STORE} has lost the facts of the graph: run the `ras-agent kg build` that made it, "
                 "which reads every passage anew, and then this command again"
             )
         before = self._before()
+        held = held or self._read
+        edits = read_edits(self.folder)
+        about = {anchor for edit in edits for anchor in (*edit.anchors, *edit.new_anchors)}
+        gone = bool(about - held(about))
         made = f"{self._store.revision} {self._embedder.name if self._embedder else ''} {self._equivalence}"
         made += " exact" if self._exact else ""
-        if before is None or before[1].texts is None or self._store.setting("made") != made:
+        of_edits = digest_of_edits(edits)
+        if before is None or before[1].texts is None or gone or self._store.setting("made") != made + of_edits:
             self._report("assembling", 0, len(self._store.known()))
             self._store.erase_unused_names()
-            found = self._store.occurrences()
+            found, edits = self._edited(edits, held)
             known = self._store.known()
             graph = assemble(found, exact=self._exact, equivalences=self._equivalence.kind == IMPORTED_EDGES)
             texts = np.array([known[name].text for name in graph.documents], dtype=np.uint64)
@@ -203,20 +226,42 @@ class KGWriter:
             self._report("writing", 0, len(graph.edges))
             write_generation(self.folder, graph, manifest)
             self._store.drop_vectors()
-            self._store.remember({"made": made})
+            self._store.remember({"made": made + digest_of_edits(edits)})
             self._store.commit()
             self._report("writing", len(graph.edges), len(graph.edges))
         else:
             clear_away(self.folder, before[0].generation)
+        clear_half_written(self.folder)
         self._store.sweep()
         return KGIndex.open(self.folder, self._embedder)
 
-    def clear(self) -> None:
+    def clear(self, held: Held | None = None) -> None:
         """Erase names that nothing refers to any more, as `write` does, where there is no graph to write anew."""
         clear_away(self.folder, None)  # a first build may have been killed while it wrote one
         self._store.erase_unused_names()
+        if edits := read_edits(self.folder):
+            self._edited(edits, held or self._read)
+        clear_half_written(self.folder)
         self._store.commit()
         self._store.sweep()
+
+    def _edited(self, edits: tuple[Edit, ...], held: Held) -> tuple[Occurrences, tuple[Edit, ...]]:
+        """Return all that was read as edits change it, and the edits that stay, which alone are left in the log."""
+        found = self._store.occurrences()
+        if not edits:
+            return found, edits
+        texts = {name: record.text for name, record in self._store.known().items()}
+        found, stay = edited(found, edits, held, texts, exact=self._exact)
+        if stay != edits:
+            self._store.leave_remains()  # vectors of their names may have been there
+            self._store.commit()
+            write_edits(self.folder, stay)
+        return found, stay
+
+    def _read(self, anchors: Iterable[Anchor]) -> set[Anchor]:
+        """Return those of some passages that were read, with the same text."""
+        known = self._store.known()
+        return {one for one in anchors if one.passage_id in known and one.text in (known[one.passage_id].text, 0)}
 
     def _report(self, stage: str, done: int, total: int) -> None:
         if self._on_progress:

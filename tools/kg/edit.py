@@ -1,0 +1,262 @@
+"""Edits the stored knowledge graph of an index: remove, replace and add facts, merge entities, and take edits back.
+
+    replace_fact("my.index", ("Bell", "was born in", "Boston"), ("Bell", "was born in", "Edinburgh"), by="Ada")
+
+Each call is logged before the graph is written; one that was killed is ended by the same call, or by any that writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+
+from ras_agent.errors import EditError, IndexNotFound
+from ras_agent.review import person
+from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.kg.build import for_erasing, passages_held
+from ras_agent.tools.kg.edits import MOST_ANCHORS, Anchor, Edit, Held, key_of, read_edits, write_edits
+from ras_agent.tools.kg.index import FOLDER, KGIndex
+from ras_agent.tools.kg.writer import KGProgress, KGWriter, open_writer
+
+Fact = tuple[str, str, str]
+_OnProgress = Callable[[KGProgress], None] | None
+_LONGEST = 1000
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class EditReport:
+    """Reports an edit, made or taken back, and the graph that follows."""
+
+    graph: KGIndex
+    edit: Edit
+
+
+def edits_of(index: str | Path) -> tuple[Edit, ...]:
+    """Return the edits of the graph of the index at `index`, oldest first. Raises IndexNotFound, IndexMismatch."""
+    path = Path(index)
+    if not KGIndex.exists(path):
+        raise IndexNotFound(f"{path} has no knowledge graph: make it with `ras-agent kg build {path}`")
+    return read_edits(path / FOLDER)
+
+
+def remove_fact(
+    index: str | Path, fact: Fact, *, by: str = "", embedder: object = None, on_progress: _OnProgress = None
+) -> EditReport:
+    """Take a fact out of the graph of the index at `index`, and of every graph that is built there later.
+
+    by: the name of the person who edits. embedder: for the vectors of new names, where its name alone does not load it.
+    Raises EditError for a fact that the graph does not hold, IndexNotFound, IndexMismatch, and IngestError while
+    another process writes.
+    """
+    with _editing(index, embedder, on_progress) as work:
+        return work.done(Edit(0, "remove", old=_fact(fact), by=_person(by), anchors=work.stating(fact)))
+
+
+def replace_fact(
+    index: str | Path,
+    fact: Fact,
+    by_fact: Fact,
+    *,
+    by: str = "",
+    embedder: object = None,
+    on_progress: _OnProgress = None,
+) -> EditReport:
+    """Correct a fact: it is in the graph as `by_fact`, with the passages that it was read in; else as remove_fact."""
+    with _editing(index, embedder, on_progress) as work:
+        edit = Edit(0, "replace", old=_fact(fact), new=_fact(by_fact), by=_person(by), anchors=work.stating(fact))
+        return work.done(edit)
+
+
+def add_fact(
+    index: str | Path,
+    fact: Fact,
+    *,
+    passage_id: str = "",
+    quote: str = "",
+    by: str = "",
+    embedder: object = None,
+    on_progress: _OnProgress = None,
+) -> EditReport:
+    """Add a fact; the passage that states it, and the words in it, if there is one; else as remove_fact."""
+    with _editing(index, embedder, on_progress) as work:
+        anchors, start, end = work.place(passage_id, quote)
+        edit = Edit(0, "add", new=_fact(fact), by=_person(by), anchors=anchors, start=start, end=end)
+        return work.done(edit)
+
+
+def merge_entities(
+    index: str | Path,
+    name: str,
+    into: str,
+    *,
+    by: str = "",
+    embedder: object = None,
+    on_progress: _OnProgress = None,
+) -> EditReport:
+    """Make one entity of two: all that is said of `name` is said of `into`; else as remove_fact.
+
+    A question that names the former finds the latter.
+    """
+    with _editing(index, embedder, on_progress) as work:
+        old, new = _words((name, into))
+        if work.key(old) == work.key(new):
+            raise EditError(f"{name!r} and {into!r} are one entity already")
+        edit = Edit(0, "merge", (old,), (new,), _person(by), "", work.naming(old), work.naming(new, must=False))
+        return work.done(edit)
+
+
+def undo_edit(
+    index: str | Path,
+    number: int | None = None,
+    *,
+    embedder: object = None,
+    on_progress: _OnProgress = None,
+) -> EditReport:
+    """Take back the last edit, or the one with that number. Raises EditError if there is none; else as remove_fact."""
+    with _editing(index, embedder, on_progress) as work:
+        edits = work.edits
+        if number is None and not edits:
+            raise EditError(f"{index} has no edits: there is nothing to take back")
+        taken = edits[-1] if number is None else next((edit for edit in edits if edit.number == number), None)
+        if taken is None:
+            raise EditError(f"{index} has no edit {number}: `ras-agent kg edit {index} list` shows all")
+        return work.without(taken)
+
+
+@contextmanager
+def _editing(index: str | Path, embedder: object, on_progress: _OnProgress) -> Iterator[_Editing]:
+    path = Path(index)
+    if not KGIndex.exists(path):
+        raise IndexNotFound(f"{path} has no knowledge graph: make it with `ras-agent kg build {path}`")
+    with open_writer(path / FOLDER, embedder or for_erasing(path), None, on_progress) as writer:
+        passages = PassageIndex.open(path, None) if PassageIndex.exists(path) else None
+        held = passages_held(passages) if passages else None
+        yield _Editing(path, writer, passages, held)
+
+
+class _Editing:
+    """Makes one edit, alone. The graph is up to date before it: an edit that was killed is ended first."""
+
+    def __init__(self, path: Path, writer: KGWriter, passages: PassageIndex | None, held: Held | None) -> None:
+        self._path, self._writer, self._passages, self._held = path, writer, passages, held
+        self.graph = writer.write(held)
+        self.edits = read_edits(path / FOLDER)
+
+    def key(self, name: str) -> str:
+        return key_of(name, exact=self.graph.manifest.exact)
+
+    def done(self, edit: Edit) -> EditReport:
+        """Log an edit and write the graph; one that is there already is not logged twice."""
+        same = {(one.kind, one.old, one.new, one.start, one.end): one for one in self.edits}
+        if (known := same.get((edit.kind, edit.old, edit.new, edit.start, edit.end))) is not None:
+            return EditReport(self.graph, known)
+        number = 1 + max((one.number for one in self.edits), default=0)
+        edit = replace(edit, number=number, at=datetime.now(UTC).isoformat(timespec="seconds"))
+        write_edits(self._path / FOLDER, (*self.edits, edit))
+        return EditReport(self._writer.write(self._held), edit)
+
+    def without(self, edit: Edit) -> EditReport:
+        """Take an edit out of the log and write the graph."""
+        self._writer.forget_edits()
+        write_edits(self._path / FOLDER, [one for one in self.edits if one.number != edit.number])
+        return EditReport(self._writer.write(self._held), edit)
+
+    def stating(self, fact: Fact) -> tuple[Anchor, ...]:
+        """Return the passages that state a fact. Raises EditError if the graph does not hold it."""
+        subject, predicate, object_ = _fact(fact)
+        edge = self._edge(fact)
+        if edge is not None:
+            return self._anchors(source.passage_id for source in self.graph.triple(edge).sources)
+        for edit in self.edits:
+            if edit.old == (subject, predicate, object_):
+                return edit.anchors  # a call that was killed after it had logged the edit, or one that is given twice
+        raise EditError(self._unknown(fact))
+
+    def naming(self, name: str, *, must: bool = True) -> tuple[Anchor, ...]:
+        """Return some of the passages that name an entity. Raises EditError if there has to be one and is none."""
+        for edit in self.edits:
+            if edit.kind == "merge" and edit.old == (name,):
+                return edit.anchors
+        entity = self.graph.entity_id(name)
+        if entity is None:
+            if not must:
+                return ()
+            raise EditError(
+                f"{self._path} has no entity {name!r}; `ras-agent kg export {self._path} facts.tsv` lists all facts"
+            )
+        numbers: list[int] = self.graph.mentions.row(entity).tolist()
+        return self._anchors(self.graph.documents[number] for number in numbers[:MOST_ANCHORS])
+
+    def place(self, passage_id: str, quote: str) -> tuple[tuple[Anchor, ...], int, int]:
+        """Return the passage that states an added fact, and where. Raises EditError for words that it does not hold."""
+        if not passage_id:
+            if quote:
+                raise EditError("a quote needs the id of the passage that it is from: give --passage")
+            return (), 0, 0
+        passage = self._passages.get(passage_id) if self._passages else None
+        if passage is None or self.graph.document_id(passage_id) is None:
+            missing = "is not in the index" if passage is None else "was not read yet: `ras-agent kg build` reads it"
+            raise EditError(f"passage {passage_id!r} {missing}")
+        start = passage.text.find(quote)
+        if start < 0:
+            raise EditError(f"passage {passage_id!r} has no such words: {quote!r:.80}")
+        return self._anchors([passage_id]), start, start + len(quote)
+
+    def _anchors(self, passage_ids: Iterable[str]) -> tuple[Anchor, ...]:
+        known = self._writer.known()
+        return tuple(Anchor(name, known[name].text if name in known else 0) for name in dict.fromkeys(passage_ids))
+
+    def _edge(self, fact: Fact) -> int | None:
+        """Return the number of the fact's edge, None if the graph does not hold it."""
+        graph = self.graph
+        subject, predicate, object_ = _fact(fact)
+        head = graph.arrays.keys.find(self.key(subject))
+        tail = graph.arrays.keys.find(self.key(object_))
+        relation = graph.relation_id(predicate)
+        if head is None or tail is None or relation is None:
+            return None
+        numbers = graph.edges_of(head)
+        rows = graph.edges[numbers]
+        found = numbers[(rows == np.array([head, relation, tail])).all(axis=1)]
+        return int(found[0]) if len(found) and int(found[0]) in graph.facts else None
+
+    def _unknown(self, fact: Fact) -> str:
+        """Say that a fact is not there, and what is."""
+        message = f"{self._path} has no fact ({' | '.join(fact)})"
+        head = self.graph.entity_id(fact[0])
+        if head is None:
+            return f"{message}: it has no entity {fact[0]!r}; `ras-agent kg export {self._path} facts.tsv` lists all"
+        edges = [edge for edge in self.graph.edges_of(head).tolist() if edge in self.graph.facts]
+        near = [self.graph.triple(edge) for edge in edges[:_SHOWN]]
+        some = " ".join(f"({one.subject} | {one.predicate} | {one.object})" for one in near)
+        return (
+            f"{message}; of {fact[0]!r} it has {some or 'none'}: `ras-agent kg stats {self._path} --entity` lists all"
+        )
+
+
+def _fact(fact: Fact) -> Fact:
+    if len(fact) != 3:
+        raise EditError(f"a fact has a subject, a predicate and an object, got {len(fact)} texts")
+    subject, predicate, object_ = _words(fact)
+    return subject, predicate, object_
+
+
+def _words(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return texts on one line each. Raises EditError for one that is blank or too long."""
+    words = tuple(" ".join(text.split()) for text in texts)
+    for text in words:
+        if not key_of(text):
+            raise EditError("a subject, predicate, object or name is blank")
+        if len(text) > _LONGEST:
+            raise EditError(f"{len(text):,} characters, and a name may have {_LONGEST:,}: {text[:60]!r}...")
+    return words
+
+
+def _person(name: str) -> str:
+    return person(" ".join(name.split())[:80])

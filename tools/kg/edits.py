@@ -1,0 +1,327 @@
+"""A person's edits of a knowledge graph: their records, the log that holds them, and how a graph follows them.
+
+The log is one file in the graph's folder, a checksummed JSON line for each edit, and is replaced whole. A graph is
+always assembled of what was read, and then of the edits in their order: so they outlive every build.
+
+An edit goes when nothing is left of what it is about: neither what it changes is still read, nor is one of the passages
+there, with the same text, that it was read in. So nothing of a text that was deleted stays here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from ras_agent.arrays import Ints
+from ras_agent.errors import IndexMismatch
+from ras_agent.records import JSON
+from ras_agent.review import person
+from ras_agent.text.canonical import canonical_key
+from ras_agent.tools.index.durable import replace_file
+from ras_agent.tools.kg.assemble import Occurrences
+
+EditKind = Literal["remove", "replace", "add", "merge"]
+
+LOG = "edits.jsonl"
+MOST_ANCHORS = 8  # a frequent name is in thousands of passages
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """Names a passage that states what an edit is about. text: its hash, as a passage index has it; 0 if unknown."""
+
+    passage_id: str
+    text: int = 0
+
+
+Held = Callable[[Iterable[Anchor]], set[Anchor]]
+"""Returns those of some passages that are still there with the same text"""
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Holds one edit.
+
+    old, new: remove has the fact as `old`, replace both, add the fact as `new`, merge a name in each. by: the person,
+    "person" or "person:Ada". at: when, in UTC. anchors: the passages that state `old`, or the one that an added fact
+    was found in; new_anchors: those that name what another entity is merged into. start, end: where in its passage an
+    added fact is.
+    """
+
+    number: int
+    kind: EditKind
+    old: tuple[str, ...] = ()
+    new: tuple[str, ...] = ()
+    by: str = person()
+    at: str = ""
+    anchors: tuple[Anchor, ...] = ()
+    new_anchors: tuple[Anchor, ...] = ()
+    start: int = 0
+    end: int = 0
+
+    def to_dict(self) -> JSON:
+        return {
+            "number": self.number,
+            "kind": self.kind,
+            "old": list(self.old),
+            "new": list(self.new),
+            "by": self.by,
+            "at": self.at,
+            "anchors": [[anchor.passage_id, anchor.text] for anchor in self.anchors],
+            "new_anchors": [[anchor.passage_id, anchor.text] for anchor in self.new_anchors],
+            "start": self.start,
+            "end": self.end,
+        }
+
+    @classmethod
+    def from_dict(cls, data: JSON) -> Self:
+        anchors = {name: tuple(Anchor(*one) for one in data[name]) for name in ("anchors", "new_anchors")}
+        return cls(**{**data, "old": tuple(data["old"]), "new": tuple(data["new"]), **anchors})
+
+    def __str__(self) -> str:
+        """Say what was done."""
+        old, new = (
+            f"({' | '.join(words)})" if len(words) == 3 else repr("".join(words)) for words in (self.old, self.new)
+        )
+        match self.kind:
+            case "remove":
+                return f"removed {old}"
+            case "replace":
+                return f"replaced {old} by {new}"
+            case "add":
+                return f"added {new}"
+            case "merge":
+                return f"merged {old} into {new}"
+
+
+# ---- the log
+
+
+def read_edits(folder: Path) -> tuple[Edit, ...]:
+    """Return the edits of the graph in `folder`, in their order. Raises IndexMismatch for a damaged log."""
+    path = folder / LOG
+    try:
+        lines = path.read_bytes().splitlines()
+    except FileNotFoundError:
+        return ()
+    found = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            data = json.loads(line)
+            crc = data.pop("crc")
+            edit = Edit.from_dict(data)
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            crc, edit = None, None
+        if edit is None or crc != _crc(edit):
+            raise IndexMismatch(
+                f"{path} line {number} is damaged: put back a copy of the file, or delete the line, which takes back "
+                "the edit in it"
+            )
+        found.append(edit)
+    return tuple(found)
+
+
+def write_edits(folder: Path, edits: Sequence[Edit]) -> None:
+    """Replace the log; without edits there is none."""
+    path = folder / LOG
+    if edits:
+        lines = [json.dumps({**edit.to_dict(), "crc": _crc(edit)}, ensure_ascii=False) for edit in edits]
+        replace_file(path, "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogatepass"))
+    else:
+        path.unlink(missing_ok=True)
+
+
+def clear_half_written(folder: Path) -> None:
+    """Delete what a writer that was killed may have left of another log."""
+    (folder / f"{LOG}.new").unlink(missing_ok=True)
+
+
+def digest_of_edits(edits: Sequence[Edit]) -> str:
+    """Return a digest of what edits do to a graph; "" for none."""
+    if not edits:
+        return ""
+    done = json.dumps([[edit.kind, edit.old, edit.new, edit.start, edit.end, _place(edit)] for edit in edits])
+    return hashlib.blake2b(done.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
+def _place(edit: Edit) -> str:
+    """Return the passage of an added fact, "" for none and for another edit, whose passages change nothing."""
+    return edit.anchors[0].passage_id if edit.kind == "add" and edit.anchors else ""
+
+
+def _crc(edit: Edit) -> int:
+    return zlib.crc32(json.dumps(edit.to_dict(), sort_keys=True).encode())
+
+
+# ---- what they do
+
+
+def key_of(name: str, *, exact: bool = False) -> str:
+    """Return by what a graph tells names apart."""
+    return name if exact else canonical_key(name)
+
+
+def edited(
+    found: Occurrences, edits: Sequence[Edit], held: Held, texts: Mapping[str, int], *, exact: bool = False
+) -> tuple[Occurrences, tuple[Edit, ...]]:
+    """Return what was read as the edits change it, and the edits that stay, with the passages that they rest on now.
+
+    held: tells which passages are there. texts: the hash of each passage's text, as it was read. Nothing that is given
+    is changed.
+    """
+    there = held(anchor for edit in edits for anchor in (*edit.anchors, *edit.new_anchors))
+    work = _Work(found, held, texts, exact=exact)
+    stay = []
+    for before in edits:
+        left = replace(
+            before,
+            anchors=tuple(anchor for anchor in before.anchors if anchor in there),
+            new_anchors=tuple(anchor for anchor in before.new_anchors if anchor in there),
+        )
+        if (edit := work.do(left, before)) is not None:
+            stay.append(edit)
+    return work.result(), tuple(stay)
+
+
+class _Work:
+    """Applies edits to a copy of what was read."""
+
+    def __init__(self, found: Occurrences, held: Held, texts: Mapping[str, int], *, exact: bool) -> None:
+        self._held, self._texts, self._exact = held, texts, exact
+        self._names, self._documents = list(found.names), list(found.documents)
+        self._numbers: dict[str, list[int]] = {}
+        for number, name in enumerate(self._names):
+            self._numbers.setdefault(key_of(name, exact=exact), []).append(number)
+        self._places = {name: number for number, name in enumerate(self._documents)}
+        self._facts, self._mentions = found.facts.copy(), found.mentions.copy()
+        self._edges, self._similarities = found.edges.copy(), found.similarities.copy()
+
+    def result(self) -> Occurrences:
+        return Occurrences(self._names, self._documents, self._facts, self._mentions, self._edges, self._similarities)
+
+    def do(self, edit: Edit, before: Edit) -> Edit | None:
+        """Apply an edit; return it as it stays, None if it goes. before: the edit with the passages that are gone."""
+        if edit.kind == "add":
+            return self._add(edit, before)
+        if edit.kind == "merge":
+            return self._merge(edit, before)
+        in_facts, in_edges = self._stating(edit.old)
+        if not (in_facts.any() or in_edges.any()):
+            return edit if edit.anchors else None
+        edit = replace(edit, anchors=self._anchored(edit.anchors, self._facts[in_facts, 0]))
+        if edit.kind == "remove":
+            self._facts = self._facts[~in_facts]
+            self._edges, self._similarities = self._edges[~in_edges], self._similarities[~in_edges]
+        else:
+            numbers = [self._name(word) for word in edit.new]
+            self._facts[in_facts, 1:4] = numbers
+            self._edges[in_edges] = numbers
+        return edit
+
+    def _add(self, edit: Edit, before: Edit) -> Edit | None:
+        if before.anchors and not edit.anchors:
+            return None
+        numbers = [self._name(word) for word in edit.new]
+        if edit.anchors:
+            document = self._places.get(edit.anchors[0].passage_id)
+            if document is not None:  # else it was not read yet
+                self._facts = np.vstack([self._facts, [[document, *numbers, edit.start, edit.end]]])
+            return edit
+        self._edges = np.vstack([self._edges, [numbers]])
+        self._similarities = np.append(self._similarities, np.float32(np.nan))
+        return edit
+
+    def _merge(self, edit: Edit, before: Edit) -> Edit | None:
+        old, new = self._known(edit.old[0]), self._known(edit.new[0])
+        named, into = self._named(old), self._named(new)
+        if not (named or edit.anchors) or (before.new_anchors and not (into or edit.new_anchors)):
+            return None
+        edit = replace(
+            edit,
+            anchors=self._anchored(edit.anchors, self._naming(old))[:MOST_ANCHORS],
+            new_anchors=self._anchored(edit.new_anchors, self._naming(new))[:MOST_ANCHORS],
+        )
+        if named:
+            number = self._name(edit.new[0])
+            for table, columns in ((self._facts, (1, 3)), (self._mentions, (1,)), (self._edges, (0, 2))):
+                for column in columns:
+                    table[np.isin(table[:, column], old), column] = number
+        return edit
+
+    def _stating(self, fact: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Return which rows of facts and of edges state a fact."""
+        numbers = [self._known(word) for word in fact]
+        in_facts = np.logical_and.reduce([np.isin(self._facts[:, at + 1], one) for at, one in enumerate(numbers)])
+        in_edges = np.logical_and.reduce([np.isin(self._edges[:, at], one) for at, one in enumerate(numbers)])
+        return in_facts, in_edges & np.isnan(self._similarities)
+
+    def _named(self, numbers: Ints) -> bool:
+        ends = (self._facts[:, 1], self._facts[:, 3], self._mentions[:, 1], self._edges[:, 0], self._edges[:, 2])
+        return any(bool(np.isin(column, numbers).any()) for column in ends)
+
+    def _naming(self, numbers: Ints) -> Ints:
+        """Return the documents that name an entity, the first few of them."""
+        of_facts = np.isin(self._facts[:, 1], numbers) | np.isin(self._facts[:, 3], numbers)
+        of_mentions = np.isin(self._mentions[:, 1], numbers)
+        return np.concatenate([self._facts[of_facts, 0], self._mentions[of_mentions, 0]])
+
+    def _anchored(self, known: Sequence[Anchor], documents: Ints) -> tuple[Anchor, ...]:
+        """Return the passages that an edit rests on: those of `known`, and the first of those that state it now."""
+        first = np.unique(documents)[:MOST_ANCHORS].tolist()
+        now = [Anchor(self._documents[number], self._texts.get(self._documents[number], 0)) for number in first]
+        there = self._held(now)
+        return tuple(dict.fromkeys((*known, *(anchor for anchor in now if anchor in there))))
+
+    def _known(self, name: str) -> Ints:
+        """Return the numbers of all forms of a name."""
+        return np.array(self._numbers.get(key_of(name, exact=self._exact), ()), dtype=np.int64)
+
+    def _name(self, name: str) -> int:
+        """Return the number of a name as it is written, a new one if it has none."""
+        numbers = self._numbers.setdefault(key_of(name, exact=self._exact), [])
+        for number in numbers:
+            if self._names[number] == name:
+                return number
+        self._names.append(name)
+        numbers.append(len(self._names) - 1)
+        return numbers[-1]
+
+
+def merged_names(edits: Iterable[Edit], *, exact: bool = False) -> dict[str, str]:
+    """Return which name stands for an entity that was merged, by its key."""
+    into: dict[str, str] = {}
+    for edit in edits:
+        if edit.kind == "merge":
+            old, new = key_of(edit.old[0], exact=exact), edit.new[0]
+            into = {key: new if key_of(name, exact=exact) == old else name for key, name in into.items()}
+            into[old] = new
+    return into
+
+
+def persons_of(edits: Iterable[Edit], *, exact: bool = False) -> dict[tuple[str, ...], Edit]:
+    """Return the last edit that made a fact, by the keys of its subject, predicate and object."""
+    made: dict[tuple[str, ...], Edit] = {}
+    for edit in edits:
+        if edit.kind in ("add", "replace"):
+            made[tuple(key_of(word, exact=exact) for word in edit.new)] = edit
+    return made
+
+
+def shown(edit: Edit) -> dict[str, Any]:
+    """Return an edit for a listing: what was done, by whom, when, in which passages."""
+    return {
+        "number": edit.number,
+        "kind": edit.kind,
+        "old": list(edit.old),
+        "new": list(edit.new),
+        "by": edit.by,
+        "at": edit.at,
+        "passages": [anchor.passage_id for anchor in edit.anchors],
+    }

@@ -3,8 +3,8 @@
     python -m ras_agent.eval.bench.postgres --url postgresql://me@localhost/bench --sizes 10000,100000
 
 Passages and queries are those of ras_agent.eval.bench.retrieval. Vectors have 384 numbers around a thousand centres, so
-that they have near neighbours as texts have; making them takes no model. Passage n has the metadata {"tenth": n % 10,
-"hundredth": n % 100, "thousandth": n % 1000}, by which filters select. Times are the clock's, of one client beside its
+that they have near neighbours as texts have; making them takes no model. Passage n has the metadata {"half": n % 2,
+"tenth": n % 10, "hundredth": n % 100, "thousandth": n % 1000}, by which filters select. Times are the clock's, of one client beside its
 server, on whatever else runs there; recall@10 compares the nearest that are found with the nearest that there are. The
 schema `ras_agent_bench` is made anew and dropped at the end.
 
@@ -39,7 +39,7 @@ from ras_agent.tools.index.store import PassageIndex
 
 _SCHEMA, _AT_ONCE, _K = "ras_agent_bench", 8192, 10
 _WIDTH, _CENTRES, _SPREAD = 384, 1000, 0.7
-_FILTERS = {"none": ALL, **{name: Filter.of({name: 7}) for name in ("tenth", "hundredth", "thousandth")}}
+_FILTERS = {"none": ALL, **{name: Filter.of({name: 1}) for name in ("half", "tenth", "hundredth", "thousandth")}}
 
 
 class Drawn:
@@ -141,7 +141,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _labelled(number: int, passage: Passage) -> Passage:
-    about = {"tenth": number % 10, "hundredth": number % 100, "thousandth": number % 1000}
+    about = {"half": number % 2, "tenth": number % 10, "hundredth": number % 100, "thousandth": number % 1000}
     return replace(passage, metadata=about)
 
 

@@ -14,11 +14,13 @@ from ras_agent.address import Address
 from ras_agent.app.cli import build_program
 from ras_agent.app.sample import sample_passages
 from ras_agent.errors import IndexExists, IndexMismatch, IndexNotFound, IngestError, SettingsError, StoreError
+from ras_agent.eval.bench.retrieval import synthetic_passages, synthetic_queries
 from ras_agent.filters import Filter
 from ras_agent.records import Passage
 from ras_agent.tools.index.ingest import ingest
 from ras_agent.tools.index.merge import Changes
 from ras_agent.tools.index.postgres import PostgresIndex
+from ras_agent.tools.index.postgres.search import _promising
 from ras_agent.tools.index.store import PassageIndex
 from tests.conftest import HashEmbedder
 
@@ -60,6 +62,35 @@ def test_a_common_word_counts_where_rare_ones_leave_room(index: PostgresIndex, m
     index.add([Passage(str(number), f"river {number}") for number in range(9)] + [Passage("z", "zebra river river")])
     assert _ids(index, "zebra river", k=3) == ["z", "0", "1"]
     assert _ids(index, "zebra river", k=1) == ["z"]
+
+
+@pytest.fixture(scope="module")
+def synthetic(pgvector: str) -> Iterator[tuple[PostgresIndex, PassageIndex]]:
+    """A thousand passages here and in files."""
+    passages = list(synthetic_passages(1000))
+    made = PostgresIndex.create(Address(pgvector, f"test_{next(_numbers)}"))
+    made.add(passages)
+    yield made, PassageIndex.in_memory(passages)
+    made.close()
+
+
+@pytest.mark.parametrize(("few", "sets"), [(1, 300), (40, 300), (40, 5), (40, 0)])
+def test_passages_that_are_not_scored_could_not_be_among_the_best(
+    synthetic: tuple[PostgresIndex, PassageIndex], few: int, sets: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ras_agent.tools.index.postgres.search._FEW", few)
+    monkeypatch.setattr("ras_agent.tools.index.postgres.search._SETS", sets)
+    here, there = (index.retriever() for index in synthetic)
+    for number, query in enumerate(synthetic_queries(12)):
+        found, expected = here.retrieve(query, 1 + number), there.retrieve(query, 1 + number)
+        assert [hit.score for hit in found] == pytest.approx([hit.score for hit in expected], rel=1e-5)
+
+
+def test_a_passage_is_scored_if_its_terms_have_enough_weight_together() -> None:
+    terms, weights = ["a", "b", "c", "d"], [5.0, 4.0, 2.0, 1.0]
+    assert _promising(terms, weights, 4.5) == "a | b & (c | d)"
+    assert _promising(terms, weights, 11.5) == "a & (b & (c & (d)))"
+    assert _promising(terms, weights, 0.0) == "a | b | c | d"
 
 
 def test_a_term_counts_as_often_as_it_occurs(index: PostgresIndex) -> None:

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 _FEW = 1_000
-"""So many passages that hold a query's rarest terms are scored first."""
+"""So many passages that hold a query's rarest terms are scored first; what they score, others have to reach."""
+_SETS = 300
+_ROUNDING = 1e-6
 _EFFORT = 128
 _MOST_EFFORT = 1000  # pgvector's own limit
 
@@ -78,7 +80,6 @@ class PostgresBM25(PostgresSearch):
         now = read_about(connection, self._database.address)
         asked = Counter(map(clipped, self._tokeniser.terms(query)))
         found = connection.execute("SELECT term, passages FROM terms WHERE term = ANY(%s)", (list(asked),)).fetchall()
-        # rarest first: what holds none of the rare terms is scored only if it could still be among the best
         counts = sorted(found, key=lambda one: (one[1], one[0]))
         weights = [asked[term] * log(1 + (now.passages - count + 0.5) / (count + 0.5)) for term, count in counts]
         terms = [query_of([term]) for term, _ in counts]
@@ -91,16 +92,14 @@ class PostgresBM25(PostgresSearch):
             "mean": now.length / max(now.passages, 1),
             "k": k,
         }
-        used = 0
-        hits: list[Found] = []
-        while used < len(terms):
-            used = _prefix([count for _, count in counts], max(2 * used, 1))
-            values["any"] = " | ".join(terms[:used])
-            hits = _search(connection, tables.BM25, where, values)
-            # a term adds less than its weight, so others can have no more than this
-            if len(hits) == k and hits[-1].hit.score > sum(weights[used:]):
-                break
-        return hits
+        rarest = _prefix([count for _, count in counts])
+        values["any"] = " | ".join(terms[:rarest])
+        first = _search(connection, tables.BM25, where, values) if terms else []
+        least = first[-1].hit.score * (1 - _ROUNDING) if len(first) == k else 0.0
+        if rarest == len(terms) or least > sum(weights[rarest:]):
+            return first
+        values["any"] = _promising(terms, weights, least)
+        return _search(connection, tables.BM25, where, values)
 
 
 class PostgresDense(PostgresSearch):
@@ -165,12 +164,43 @@ def _count(connection: Connection[Any], where: Where, most: int) -> int:
     return int(count)
 
 
-def _prefix(counts: Sequence[int], least: int) -> int:
-    """Return how many of the first terms, at least `least`, are in few passages together."""
+def _prefix(counts: Sequence[int]) -> int:
+    """Return how many of the first terms, at least one, are in few passages together."""
     total = used = 0
     for count in counts:
         total += count
-        if used >= least and total > _FEW:
+        if used and total > _FEW:
             break
         used += 1
     return used
+
+
+def _promising(terms: Sequence[str], weights: Sequence[float], least: float) -> str:
+    """Return a tsquery of all passages that may score `least`: those whose terms have as much weight together.
+
+    A term adds less to a score than its weight. Where there would be too many sets of terms, the last terms count as if
+    every passage had them, so that more passages are looked at.
+    """
+    for tried in range(len(terms), 0, -1):
+        left = _SETS
+
+        def sets(at: int, needed: float, tried: int = tried) -> str | None:
+            """Return the query of what reaches `needed` by terms from `at` on: None for nothing, "" for everything."""
+            nonlocal left
+            left -= 1
+            if needed <= 0:
+                return ""
+            if left < 0 or sum(weights[at:tried]) < needed:
+                return None
+            having, lacking = sets(at + 1, needed - weights[at]), sets(at + 1, needed)
+            if having is None:
+                return lacking
+            one = f"{terms[at]} & ({having})" if having else terms[at]
+            return one if lacking is None else f"{one} | {lacking}"
+
+        found = sets(0, least - sum(weights[tried:]))
+        if found and left >= 0:
+            return found
+        if found == "":
+            break
+    return " | ".join(terms)

@@ -4,9 +4,9 @@
 
 Passages and queries are those of ras_agent.eval.bench.retrieval. Vectors have 384 numbers around a thousand centres, so
 that they have near neighbours as texts have; making them takes no model. Passage n has the metadata {"half": n % 2,
-"tenth": n % 10, "hundredth": n % 100, "thousandth": n % 1000}, by which filters select. Times are the clock's, of one client beside its
-server, on whatever else runs there; recall@10 compares the nearest that are found with the nearest that there are. The
-schema `ras_agent_bench` is made anew and dropped at the end.
+"tenth": n % 10, "hundredth": n % 100, "thousandth": n % 1000}, by which filters select. Times are the clock's, of one
+client beside its server, on whatever else runs there; recall@10 compares the nearest that are found with the nearest
+that there are. The schema `ras_agent_bench` is made anew and dropped at the end.
 
 With --hotpotqa FOLDER it also compares rankings over the corpus there, on its first 150 questions: BM25 in PostgreSQL
 and in files, and PostgreSQL's own ts_rank and ts_rank_cd over to_tsvector('english', ...).

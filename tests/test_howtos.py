@@ -1,4 +1,4 @@
-"""Every page of docs/howto and every program of examples/ runs as it is shown, in a folder of its own, with no network.
+"""The tutorial, every page of docs/howto and every program of examples/ runs as it is shown, in a folder of its own, with no network.
 
 The folder holds what the pages name: `docs/`, an index `my.index` of it, and questions. A model that a page names is a
 loopback server's.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import inspect
+import json
 import re
 import runpy
 import shutil
@@ -22,8 +23,10 @@ from ras_agent.logs import LOGGER
 from ras_agent.tools.index.store import PassageIndex
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = sorted((ROOT / "docs" / "howto").glob("*.md"))
+HOWTOS = sorted((ROOT / "docs" / "howto").glob("*.md"))
+PAGES = [ROOT / "docs" / "tutorial.md", *HOWTOS]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
 _BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _MODEL = re.compile(r"(?<=[\"'])(openai|anthropic|ollama|vllm):(?![^\"'\n]*embed)[^\"'\n]+(?=[\"'])")
 
@@ -77,9 +80,21 @@ def test_a_how_to_runs_as_it_is_shown(
             _run(code, f"{page.name}, block {number}", names, runner)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", HOWTOS, ids=lambda page: page.stem)
 def test_a_how_to_is_short(page: Path) -> None:
     assert len(page.read_text("utf-8").splitlines()) <= 80
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda notebook: notebook.stem)
+def test_a_notebook_runs_from_its_first_cell_to_its_last_and_holds_no_outputs(notebook: Path) -> None:
+    cells = json.loads(notebook.read_text("utf-8"))["cells"]
+    assert not any(cell.get("outputs") for cell in cells)
+    names: dict[str, Any] = {"__name__": "notebook"}
+    with asyncio.Runner() as runner:
+        for number, cell in enumerate(cells):
+            if cell["cell_type"] == "code":
+                _run("".join(cell["source"]), f"{notebook.name}, cell {number}", names, runner)
 
 
 @pytest.mark.usefixtures("here")

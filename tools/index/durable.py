@@ -159,11 +159,14 @@ if sys.platform == "win32":
     import msvcrt
 
     def _lock(file: IO[bytes], wait: bool) -> None:
-        file.seek(0)
-        try:
-            msvcrt.locking(file.fileno(), msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
-        except PermissionError as error:
-            raise BlockingIOError(*error.args) from error
+        while True:
+            file.seek(0)
+            try:
+                msvcrt.locking(file.fileno(), msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
+                return
+            except OSError as error:  # LK_LOCK gives up after ten seconds
+                if not wait:
+                    raise BlockingIOError(*error.args) from error
 
     def _unlock(file: IO[bytes]) -> None:
         file.seek(0)

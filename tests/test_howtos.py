@@ -1,6 +1,6 @@
-"""The tutorial, every page of docs/howto and every program of examples/ runs as it is shown, in a folder of its own, with no network.
+"""The tutorial, the pages of docs/howto and the programs of examples/ run as they are shown, with no network.
 
-The folder holds what the pages name: `docs/`, an index `my.index` of it, and questions. A model that a page names is a
+Each runs in a folder of its own, which holds what they name: `docs/`, an index `my.index` of it, and questions. A model that a page names is a
 loopback server's.
 """
 

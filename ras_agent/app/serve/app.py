@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, FastAPI, File, Query, Request, UploadFile
-from fastapi.exceptions import HTTPException, RequestValidationError
+from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, Response
+from starlette.exceptions import HTTPException  # FastAPI's own is a child of it
 
 from ras_agent import __version__, page
 from ras_agent.app.serve import chat, pictures, wire
@@ -35,7 +36,10 @@ router = APIRouter()
 
 
 def create_app(service: Service, access: Access | None = None) -> FastAPI:
-    """Make the application over an open service."""
+    """Make the application over an open service.
+
+    access: who is let in. Without it, an application that mounts this one has to see to that.
+    """
     settings = service.settings
     app = FastAPI(
         title="ras-agent",
@@ -60,7 +64,7 @@ def create_app(service: Service, access: Access | None = None) -> FastAPI:
     origins = tuple(filter(None, (origin.strip().rstrip("/") for origin in (settings.cors or "").split(","))))
     app.add_middleware(
         Guard,
-        access=access or Access({}),
+        access=access,
         host=settings.host,
         most_upload=settings.max_upload_mb * _MB,
         origins=origins,

@@ -20,8 +20,9 @@ from ras_agent.app.serve.wire import Removed, Skip, Uploaded
 from ras_agent.errors import IngestError
 from ras_agent.settings import Settings
 from ras_agent.tools.index.chunk import Chunking
+from ras_agent.tools.index.fields import ALL_FILES, USUAL_FIELDS, FieldRules, Fields
 from ras_agent.tools.index.ingest import IngestReport, ingest
-from ras_agent.tools.index.load import LOADERS, Fields
+from ras_agent.tools.index.load import LOADERS
 from ras_agent.tools.index.postgres import PostgresIndex
 from ras_agent.tools.index.store import PassageIndex
 
@@ -107,23 +108,39 @@ class Documents:
         )
 
     def _remove(self, name: str) -> Removed:
-        from ras_agent.tools.kg.build import delete_documents
 
         place = self._place()
-        try:
-            removed = self._ingest([], forget=[name]).documents_removed
-        except IngestError:
-            # it came from no file that is known: it was added from Python, or with a knowledge graph
-            if name not in self._index.document_ids():
-                raise Refused(404, f"there is no document {name!r}", "unknown_document") from None
-            if isinstance(place, Address):
-                self._index.delete_document(name)
-            else:
-                delete_documents(place, name)
-            removed = 1
-        if name == Path(name).name and (self._settings.uploads or isinstance(place, Path)):
-            (self._folder(place) / name).unlink(missing_ok=True)
+        stored = self._stored(name, place)
+        if isinstance(self._index, PassageIndex):
+            self._index.refresh()
+        if name in self._index.document_ids():
+            removed = self._delete(name, place)
+        elif stored:  # several documents may come from one file
+            removed = self._ingest([], forget=[str(stored.absolute())]).documents_removed
+        else:
+            raise Refused(404, f"there is no document {name!r}", "unknown_document")
+        if stored:
+            stored.unlink()
         return Removed(documents_removed=removed)
+
+    def _stored(self, name: str, place: Path | Address) -> Path | None:
+        """Return the uploaded file of that name, if there is one; a path is no name."""
+        if name != Path(name).name or (isinstance(place, Address) and not self._settings.uploads):
+            return None
+        path = self._folder(place) / name
+        return path if path.is_file() else None
+
+    def _delete(self, name: str, place: Path | Address) -> int:
+        from ras_agent.tools.kg.build import delete_documents
+
+        if isinstance(place, Path):
+            delete_documents(place, name)
+            return 1
+        try:
+            return self._ingest([], forget=[name]).documents_removed
+        except IngestError:  # it came from no file
+            self._index.delete_document(name)
+            return 1
 
     def _ingest(self, paths: Sequence[Path], forget: Sequence[str] = ()) -> IngestReport:
         from ras_agent.tools.kg.build import erase_gone
@@ -134,10 +151,17 @@ class Documents:
             paths,
             place,
             chunking=Chunking(size or 1000, settings.overlap, cut_records=size is not None),
-            fields=Fields(settings.text_field, settings.title_field, settings.id_field or None),
+            fields=_fields(settings),
             forget=forget,
             erase_too=None if isinstance(place, Address) else lambda: erase_gone(place),
         )
+
+
+def _fields(settings: Settings) -> FieldRules:
+    """Return by which fields records are read, as `ras-agent index` has it."""
+    rules = {pattern: Fields(**named) for pattern, named in (settings.fields or {}).items()}
+    usual = Fields(settings.text_field, settings.title_field, settings.id_field or None)
+    return rules if usual == USUAL_FIELDS else {**rules, ALL_FILES: rules.get(ALL_FILES, usual)}
 
 
 def safe_name(given: str) -> str:

@@ -8,10 +8,10 @@ from contextlib import suppress
 from time import monotonic
 from urllib.parse import urlsplit
 
-from fastapi.exceptions import HTTPException
 from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
 
-from ras_agent.app.serve.access import Access, is_loopback
+from ras_agent.app.serve.access import Access, Caller, is_loopback
 from ras_agent.app.serve.refused import Refused, refusal
 from ras_agent.app.serve.wire import AsgiMessage, Receive, Scope, Send
 
@@ -31,9 +31,14 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class Guard:
-    """Wraps an application. The caller is left in the scope's state, where paths find him."""
+    """Wraps an application. The caller is left in the scope's state, where paths find him.
 
-    def __init__(self, app: App, *, access: Access, host: str, most_upload: int, origins: tuple[str, ...]) -> None:
+    access: None where an application around this one lets callers in; it may leave a Caller in the state itself.
+    """
+
+    def __init__(
+        self, app: App, *, access: Access | None, host: str, most_upload: int, origins: tuple[str, ...]
+    ) -> None:
         self._app, self._access = app, access
         self._host, self._origins = host, origins
         self._most_upload = most_upload
@@ -43,11 +48,16 @@ class Guard:
             await self._app(scope, receive, send)
             return
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        most = self._most_upload if scope["path"] == UPLOADS else MOST_BYTES
+        path = scope["path"].removeprefix(scope.get("root_path", ""))
+        most = self._most_upload if path == UPLOADS else MOST_BYTES
         try:
-            self._check_place(scope, headers)
-            self._let_in(scope, headers.get("authorization", ""))
-            if int(headers.get("content-length", "0") or 0) > most:
+            if self._access is None:
+                scope.setdefault("state", {}).setdefault("caller", Caller())
+            else:
+                self._check_place(self._access, scope, headers)
+                self._let_in(self._access, scope, path, headers.get("authorization", ""))
+            declared = headers.get("content-length", "")
+            if declared.isascii() and declared.isdigit() and int(declared[:20]) > most:
                 raise _too_large(most)
         except Refused as error:
             status, body = refusal(error)
@@ -57,12 +67,12 @@ class Guard:
         with suppress(ClientGone):  # the server closes a connection whose answer is not complete
             await self._app(scope, _bounded(receive, most), _in_time(send))
 
-    def _check_place(self, scope: Scope, headers: dict[str, str]) -> None:
+    def _check_place(self, access: Access, scope: Scope, headers: dict[str, str]) -> None:
         """Refuse a page of elsewhere that reaches this machine through its user's browser, which needs no token here.
 
         Such a page names its own origin, or, where its name was made to lead here, its own host.
         """
-        if not self._access.open:
+        if not access.open:
             return
         host = headers.get("host", "")
         name = urlsplit(f"//{host}").hostname or ""
@@ -73,9 +83,8 @@ class Guard:
         if origin and changes and origin not in self._origins and urlsplit(origin).netloc != host:
             raise Refused(403, f"pages of {origin} may not ask: --cors {origin} lets them", "wrong_origin")
 
-    def _let_in(self, scope: Scope, authorization: str) -> None:
-        caller = self._access.caller(authorization)
-        path = scope["path"]
+    def _let_in(self, access: Access, scope: Scope, path: str, authorization: str) -> None:
+        caller = access.caller(authorization)
         if caller is None and not (path in _OPEN or path.startswith(_OPEN_BELOW)):
             raise Refused(401, "show a token that the server knows: Authorization: Bearer TOKEN", "invalid_api_key")
         scope.setdefault("state", {})["caller"] = caller

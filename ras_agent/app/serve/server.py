@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 import uvicorn
 
+from ras_agent.app.serve import guard
 from ras_agent.app.serve.access import read_access
 from ras_agent.app.serve.app import create_app
-from ras_agent.app.serve.guard import SEND_SECONDS
 from ras_agent.app.serve.service import open_service
 from ras_agent.errors import SettingsError
 from ras_agent.settings import Settings
@@ -25,7 +25,7 @@ _CONNECTIONS = 512
 async def run_server(settings: Settings, *, sample: bool, announce: Callable[[str], None]) -> None:
     """Serve until a signal ends it. Raises RasError children for what cannot be set up."""
     access = read_access(settings.host, settings.tokens, os.environ)
-    with _listening(settings.host, settings.port) as listener:
+    with listening(settings.host, settings.port) as listener:
         async with open_service(settings, sample=sample) as service:
             config = uvicorn.Config(
                 create_app(service, access),
@@ -43,7 +43,8 @@ async def run_server(settings: Settings, *, sample: bool, announce: Callable[[st
             await uvicorn.Server(config).serve(sockets=[listener])
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def listening(host: str, port: int) -> socket.socket:
+    """Return a socket that listens. Raises SettingsError where it cannot."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         listener = socket.create_server((host, port), family=family, backlog=1024)
@@ -54,5 +55,5 @@ def _listening(host: str, port: int) -> socket.socket:
         ) from error
     if hasattr(socket, "TCP_USER_TIMEOUT"):
         # a client that stopped reading keeps what it was sent in the kernel, and its connection, for ever otherwise
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(SEND_SECONDS * 1000))
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(guard.SEND_SECONDS * 1000))
     return listener

@@ -252,10 +252,11 @@ async def open_service(settings: Settings, *, sample: bool = False) -> AsyncIter
     """Open what the settings name, and close it at the end of the block. Raises RasError children."""
     with ExitStack() as opened:
         index: PassageIndex | PostgresIndex
-        if sample or settings.index is None:
+        if sample or settings.index is None:  # a retriever from elsewhere needs no index
             from ras_agent.app.sample import sample_passages
 
-            index, settings = PassageIndex.in_memory(sample_passages()), settings.model_copy(update={"index": None})
+            index = PassageIndex.in_memory(sample_passages() if sample else ())
+            settings = settings.model_copy(update={"index": None})
         else:
             index = open_index(settings.index)
         if isinstance(index, PostgresIndex):

@@ -18,6 +18,7 @@ import uvicorn
 
 from ras_agent.app.serve.access import access_of
 from ras_agent.app.serve.app import create_app
+from ras_agent.app.serve.server import listening
 from ras_agent.app.serve.service import open_service
 from ras_agent.settings import Settings
 
@@ -33,16 +34,12 @@ def serving(settings: Settings, *, sample: bool = False, tokens: Mapping[str, An
 
     async def serve() -> None:
         async with open_service(settings, sample=sample) as service:
-            config = uvicorn.Config(
-                create_app(service, access), port=0, log_level="critical", timeout_graceful_shutdown=5
-            )
+            config = uvicorn.Config(create_app(service, access), log_level="critical", timeout_graceful_shutdown=5)
             held["server"] = server = uvicorn.Server(config)
-            started = asyncio.create_task(server.serve())
-            while not server.started and not started.done():
-                await asyncio.sleep(0.01)
-            held["port"] = server.servers[0].sockets[0].getsockname()[1]
-            ready.set()
-            await started
+            with listening("127.0.0.1", 0) as listener:
+                held["port"] = listener.getsockname()[1]
+                ready.set()
+                await server.serve(sockets=[listener])
 
     def run() -> None:
         try:

@@ -9,7 +9,9 @@ import httpx
 import pytest
 
 from ras_agent import Passage, PassageIndex, build_graph
-from ras_agent.app.serve.access import read_access
+from ras_agent.app.serve.access import Caller, read_access
+from ras_agent.app.serve.app import create_app
+from ras_agent.app.serve.service import open_service
 from ras_agent.errors import SettingsError
 from ras_agent.settings import Settings
 from tests.app.serve.conftest import Served
@@ -157,3 +159,25 @@ def test_one_run_more_than_allowed_is_refused_and_told_to_come_again(served: Ser
         refused = client.post("/api/ask", json={"question": "Who?"})
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "2")
         assert refused.json()["error"]["code"] == "busy"
+
+
+async def test_an_application_that_mounts_the_server_says_who_asks(shared_index: Path) -> None:
+    from fastapi import FastAPI
+
+    site = FastAPI()
+
+    @site.middleware("http")
+    async def bind(request: Any, call_next: Any) -> Any:
+        request.state.caller = Caller("anna", {"team": request.headers["team"]})
+        return await call_next(request)
+
+    async with open_service(Settings(index=shared_index)) as service:
+        site.mount("/research", create_app(service))
+        transport = httpx.ASGITransport(site)
+        async with httpx.AsyncClient(transport=transport, base_url="http://site.example") as client:
+            for team in ("sales", "labs"):
+                listed = await client.get("/research/api/documents", headers={"team": team})
+                assert listed.json()["documents"] == [f"{team}.md"]
+            upload = {"files": ("new.md", b"# New")}
+            told = await client.post("/research/api/documents", files=upload, headers={"team": "labs"})
+            assert told.status_code == 403

@@ -1,0 +1,64 @@
+"""`ras-agent serve` as a process: it says where it serves, ends in order, and refuses what cannot be."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from ras_agent.settings import Settings
+from tests.app.serve.conftest import Served
+
+TOKEN = "right-0123456789abcdef"
+COMMAND = [sys.executable, "-P", "-c", "from ras_agent.app.cli import main; main()", "serve", "--sample", "--port=0"]
+
+
+@contextmanager
+def _process(*options: str, **variables: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    environment = {**os.environ, **variables}
+    with subprocess.Popen([*COMMAND, *options], stdout=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stdout is not None
+        yield process, process.stdout.readline().split()[-1]
+        process.kill()
+
+
+def test_a_run_under_way_ends_before_the_server_does_and_its_thread_outlives_both(
+    tmp_path: Path, scripted_llm: Any, served: Served
+) -> None:
+    scripted_llm.script(
+        {"when": "You steer", "reply": "[SUFFICIENT]", "drip": 0.003, "repeat": True},
+        {"reply": "(S> Bell | P> was born in | O> Edinburgh)", "repeat": True},
+    )
+    threads = f"sqlite:{tmp_path / 'threads.sqlite'}"
+    options = ["--host=0.0.0.0", f"--planner={scripted_llm.spec}", f"--checkpoint={threads}"]
+    with _process(*options, RAS_AGENT_SERVE_TOKEN=TOKEN) as (process, address):
+        ask = f"{address.replace('0.0.0.0', '127.0.0.1')}/api/ask"
+        asked = {"question": "Where was Bell born?", "thread": "1", "stream": True}
+        assert httpx.post(ask, json=asked, trust_env=False).status_code == 401
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        with httpx.stream("POST", ask, json=asked, headers=headers, trust_env=False, timeout=60) as response:
+            while not scripted_llm.requests():
+                pass
+            process.send_signal(signal.SIGTERM)
+            told = response.read().decode()
+        assert "event: done" in told
+        assert process.wait(60) == 0
+    client = served(Settings(checkpoint=threads), {TOKEN: None})
+    assert client.get("/api/threads/1", headers=headers).json()["finished"] is True
+
+
+def test_what_cannot_be_served_is_said_in_one_line(cli: Callable[..., Any]) -> None:
+    shown = cli("serve", "--sample", "--host", "0.0.0.0")
+    assert shown.exit_code == 1
+    assert "ras-agent: other machines reach 0.0.0.0" in shown.stderr
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        shown = cli("serve", "--sample", "--port", str(taken.getsockname()[1]))
+    assert shown.exit_code == 1
+    assert "choose another --port (0 takes a free one) or --host" in shown.stderr
+    assert "give --index PATH, or --sample" in cli("serve").stderr

@@ -1,0 +1,279 @@
+"""Attacks on the server: callers by the hundred, slow clients, and bodies, names and tokens that are wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from io import BytesIO
+from pathlib import Path
+
+import httpx
+import pytest
+
+from ras_agent import Passage, PassageIndex, build_graph
+from ras_agent.app.serve import guard
+from ras_agent.app.serve.documents import Documents
+from ras_agent.settings import Settings
+from tests.app.serve.conftest import events_of, serving
+from tests.faults.attack import Attack
+from tests.faults.interruptions import run
+
+CALLERS = 200
+QUESTION = "Who invented the telephone?"
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    """The address of a server of the sample."""
+    with serving(Settings(), sample=True) as address:
+        yield address
+
+
+def _client(address: str) -> httpx.Client:
+    return httpx.Client(base_url=address, trust_env=False, timeout=120)
+
+
+def _until_idle(address: str) -> bool:
+    """Wait for all runs to end; false if they do not within half a minute."""
+    with _client(address) as client:
+        for _ in range(300):
+            if not client.get("/health").json()["runs"]:
+                return True
+            time.sleep(0.1)
+    return False
+
+
+async def test_two_hundred_callers_at_once(attack: Attack, server: str) -> None:
+    """Two hundred callers at once, every third of whom leaves: the others lose nothing, and no run is left behind"""
+    limits = httpx.Limits(max_connections=CALLERS)
+    async with httpx.AsyncClient(base_url=server, trust_env=False, timeout=300, limits=limits) as client:
+
+        async def ask(number: int) -> str:
+            asked = {"question": QUESTION, "thread": f"t{number}", "stream": number % 2 == 0}
+            if number % 3 == 0:  # it leaves
+                try:
+                    await asyncio.wait_for(client.post("/api/ask", json=asked), 0.2)
+                except TimeoutError:
+                    return "left"
+            response = await client.post("/api/ask", json=asked)
+            if response.status_code == 409:  # what it left is still ending
+                return "left"
+            return events_of(response.text)[-1][1]["answer"] if asked["stream"] else response.json()["answer"]
+
+        answers = await asyncio.gather(*map(ask, attack.times(CALLERS)))
+    for number, answer in enumerate(answers):
+        attack.expect(answer in ("Alexander Graham Bell", "left"), f"caller {number}: {answer!r}")
+        attack.expect(number % 3 == 0 or answer != "left", f"caller {number} was lost")
+    attack.expect(await asyncio.to_thread(_until_idle, server), "runs were left behind")
+
+
+def test_clients_that_dawdle(attack: Attack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients that send or read slowly, or not at all: they are dropped, and others are served meanwhile"""
+    monkeypatch.setattr(guard, "BODY_SECONDS", 2.0)
+    monkeypatch.setattr(guard, "SEND_SECONDS", 2.0)
+    long = [Passage(f"p{number}", f"telephone {number} " + "word " * 40_000, "Long") for number in range(100)]
+    PassageIndex.create(tmp_path / "long.index").add(long)
+    with serving(Settings(index=tmp_path / "long.index")) as address, _client(address) as client:
+        port = int(address.rpartition(":")[2])
+        head = f"Host: 127.0.0.1:{port}\r\n"
+        post = f"POST /api/ask HTTP/1.1\r\n{head}Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n"
+        get = f"GET /api/retrieve?q=telephone&k=100 HTTP/1.1\r\n{head}\r\n"
+        senders = [_connected(port, post + '{"question"') for _ in attack.times(20)]
+        readers = [_connected(port, get, window=4096) for _ in attack.times(20)]
+        for number in attack.times(20):
+            began = time.monotonic()
+            attack.expect(client.get("/health").status_code == 200, f"health {number}")
+            attack.expect(time.monotonic() - began < 10, f"health {number} took {time.monotonic() - began:.1f} s")
+        time.sleep(4)
+        for number, sender in enumerate(senders):
+            attack.expect(b" 408 " in _all_of(sender)[:20], f"sender {number} is still waited for")
+        for number, reader in enumerate(readers):
+            attack.expect(len(_all_of(reader)) < 20_000_000, f"reader {number} was waited for")
+
+
+def _connected(port: int, text: str, window: int | None = None) -> socket.socket:
+    connection = socket.socket()
+    if window:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, window)
+    connection.connect(("127.0.0.1", port))
+    connection.settimeout(30)
+    connection.sendall(text.encode())
+    return connection
+
+
+def _all_of(connection: socket.socket) -> bytes:
+    """Read until the server closes the connection."""
+    read = bytearray()
+    with closing(connection):
+        try:
+            while piece := connection.recv(1 << 20):
+                read += piece
+        except (TimeoutError, ConnectionError):
+            pass
+    return bytes(read)
+
+
+def _bodies(attack: Attack) -> Iterator[tuple[str, dict[str, str], bytes]]:
+    kind = {"Content-Type": "application/json"}
+    for number in attack.times(30):
+        size = attack.random.choice((guard.MOST_BYTES + 1, guard.MOST_BYTES * 2, 20_000_000))
+        yield f"{size} bytes, {number}", kind, b'{"question": "' + b"x" * size + b'"}'
+    for depth in (1_000, 100_000, 1_000_000):
+        yield f"{depth} deep", kind, b'{"question": "Who?", "filter": ' + b"[" * depth + b"]" * depth + b"}"
+    for text in (b"", b"null", b"[]", b"{", b"\xff\xfe", b'{"question": 1e999}', b'{"question": "\\ud800"}', b"NaN"):
+        yield repr(text), kind, text
+    yield "text", {"Content-Type": "text/plain"}, b'{"question": "Who?"}'
+    yield "no kind", {}, b'{"question": "Who?"}'
+    parts = b"".join(b'--x\r\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n' for _ in range(5000))
+    yield "5000 parts", {"Content-Type": "multipart/form-data; boundary=x"}, parts + b"--x--\r\n"
+
+
+def test_bodies_that_are_too_large_or_no_json(attack: Attack, server: str) -> None:
+    """Bodies that are too large, too deep, or no JSON: refused in the one form, and the server goes on"""
+    with _client(server) as client:
+        for what, headers, body in _bodies(attack):
+            for path in ("/api/ask", "/v1/chat/completions", "/api/threads/x/resume", "/api/documents"):
+                try:
+                    told = client.post(path, content=body, headers=headers)
+                except httpx.WriteError:  # it was refused before all of it was sent
+                    continue
+                refused = 400 <= told.status_code < 500 and "error" in told.json()
+                attack.expect(refused or "ud800" in what, f"{path} with {what}: {told.status_code} {told.text[:80]}")
+        attack.expect(client.post("/api/ask", json={"question": QUESTION}).status_code == 200, "it went on")
+
+
+NAMES = [
+    *("../x.md", "..\\x.md", "/x.md", "~/x.md", "a/../../x.md", "....//x.md", "..;/x.md", "C:\\x.md", "x.md/"),
+    *("x.md\x00.txt", ".x.md", "x.md.", "con\x1b.md", "x\u202e.md", "%2e%2e%2fx.md", "file:///x.md", "\\\\host\\x.md"),
+    *(".", "..", " ", ""),
+]
+
+
+def test_names_that_lead_elsewhere(attack: Attack, tmp_path: Path) -> None:
+    """Names and paths that lead elsewhere: nothing is written or read outside"""
+    index, outside = tmp_path / "in" / "my.index", tmp_path / "secret.js"
+    outside.write_text("outside")
+    PassageIndex.create(index).add([Passage("p", "Bell was born.", "Bell", "bell.md")])
+    with serving(Settings(index=index)) as address, _client(address) as client:
+        for name in NAMES:
+            for field in ("files", "../files"):
+                told = client.post("/api/documents", files=[(field, (name, b"Zyltor was founded."))])
+                kept = {path.name for path in (index.parent / "my.index.uploads").glob("**/*")}
+                known = {path.name for path in index.parent.iterdir()}
+                attack.expect(told.status_code < 500, f"{name!r}: {told.status_code} {told.text[:80]}")
+                attack.expect(known <= {"my.index", "my.index.uploads"}, f"{name!r} left {known}")
+                attack.expect(all("/" not in one and not one.startswith(".") for one in kept), f"{name!r} left {kept}")
+            # both in a path and in what it asks for
+            for path in (f"/page/{name}", f"/page/..%2f{name}", "/page/../../../secret.js", "/page/%2e%2e%2fsecret.js"):
+                port = int(address.rpartition(":")[2])
+                told = _all_of(_connected(port, f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"))
+                attack.expect(b"outside" not in told, f"{path!r} showed a file")
+                attack.expect(b" 50" not in told[:15], f"{path!r}: {told[:80]!r}")
+            told = client.delete("/api/documents", params={"id": f"../{name}"})
+            attack.expect(told.status_code in (404, 422), f"delete {name!r}: {told.status_code} {told.text[:80]}")
+        attack.expect(client.get("/api/documents").json()["documents"][:1] == ["bell.md"], "the document is there")
+    attack.expect(outside.read_text() == "outside", "the file outside")
+
+
+def test_a_disk_that_is_full_at_an_upload(attack: Attack, tmp_path: Path) -> None:
+    """A disk that is full, and a kill, at each moment of an upload: the index is as it was or as it will be"""
+    before, after = b"Zyltor was founded by Mara Quist.", b"Zyltor was founded by Berta Olm."
+    for how in ("fail_from", "kill_at"):
+        moment = 0
+        while True:
+            index = tmp_path / f"{how}{moment}" / "my.index"
+            PassageIndex.create(index).add([Passage("p", "Bell was born.", "Bell", "bell.md")])
+            _add(index, before)
+            ended = run(lambda index=index: _add(index, after), **{how: moment})
+            texts = {passage.text for passage in PassageIndex.open(index).passages}
+            good = {"Bell was born.", before.decode()}, {"Bell was born.", after.decode()}
+            attack.expect(texts in good, f"{how} {moment}: {texts}")
+            _add(index, after)
+            texts = {passage.text for passage in PassageIndex.open(index).passages}
+            attack.expect(texts == good[1], f"{how} {moment}, again: {texts}")
+            moment += 1 if attack.times(10).stop == 10 else 5
+            if not ended.killed and not ended.error:
+                break
+
+
+def _add(index: Path, text: bytes) -> None:
+    documents = Documents(PassageIndex.open(index), Settings(index=index))
+    documents._add([BytesIO(text)], ["zyltor.md"], index.with_name("my.index.uploads"))
+
+
+def test_tenants_stay_apart(attack: Attack, tmp_path: Path) -> None:
+    """Tokens that are bound to a part of the index: no answer, list, graph, thread or stream tells of another part"""
+    teams = [f"team{number}" for number in range(8)]
+    secret = {team: f"Zq{number}{hashlib.sha256(team.encode()).hexdigest()[:6]}" for number, team in enumerate(teams)}
+    passages = [
+        Passage(f"{team}-{number}", f"The project {secret[team]} was founded by {secret[team]}son{number} in Leith.",
+                secret[team], f"{team}.md", {"team": team})
+        for team in teams for number in range(5)
+    ]  # fmt: skip
+    index = tmp_path / "my.index"
+    PassageIndex.create(index).add(passages)
+    build_graph(index)
+    tokens = {team: f"token-of-{team}-0123456789" for team in teams}
+    bound = {token: {"team": team} for team, token in tokens.items()}
+    settings = Settings(index=index, retriever="bm25+ppr", max_hops=2)
+    with serving(settings, tokens=bound) as address, _client(address) as client:
+
+        def told(team: str, other: str) -> Iterator[tuple[str, str]]:
+            headers = {"Authorization": f"Bearer {tokens[team]}"}
+            question = f"Who founded the project {secret[other]}?"
+            for body in (
+                {"question": question},
+                {"question": question, "filter": {"team": other}, "stream": True},
+                {"question": question, "filter": {"team": [team, other]}, "thread": "same"},
+                {"messages": [{"role": "user", "content": "Who founded all projects in Leith?"}]},
+            ):
+                yield "ask", client.post("/api/ask", json=body, headers=headers).text.replace(question, "")
+            chat = {"model": "ras-agent", "messages": [{"role": "user", "content": question}], "stream": True}
+            yield (
+                "chat",
+                client.post("/v1/chat/completions", json={**chat, "filter": {"team": other}}, headers=headers).text,
+            )
+            for path in (f"/api/retrieve?q={secret[other]}&k=50", "/api/retrieve?q=Leith&k=100", "/api/documents",
+                         "/api/graph?nodes=1000", "/api/graph?entity=Leith&nodes=1000", "/api/entities?limit=1000",
+                         f"/api/passages/{other}-1", f"/api/graph?entity={secret[team]}"):  # fmt: skip
+                yield path, client.get(path, headers=headers).text
+            yield "thread", client.get("/api/threads/same", headers=headers).text
+
+        def tries(team: str) -> None:
+            for other in (one for one in teams if one != team):
+                if attack.times(10).stop < 10 and hash((team, other)) % 4:
+                    continue
+                for what, text in told(team, other):
+                    mine = text.replace(secret[other] + "?", "").replace(f"/{other}-1", "").replace(f"'{other}-1'", "")
+                    leaks = [one for one in teams if one != team and f"{secret[one]}son" in mine]
+                    attack.expect(not leaks, f"{team} was told of {leaks} by {what}: {text[:200]}")
+
+        threads = [threading.Thread(target=tries, args=(team,)) for team in teams]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+
+def test_tokens_that_are_guessed(attack: Attack) -> None:
+    """Headers that hold no token, a part of one, or bytes: nobody is let in, and nothing breaks"""
+    good = "right-0123456789abcdef"
+    shown: list[bytes] = [b"", b"Bearer", b"Bearer ", b"bearer x", b"Basic " + good.encode(), good.encode()]
+    shown += [b"Bearer " + good[:end].encode() for end in range(1, len(good))]
+    shown += [b"Bearer " + good.encode() + b"x", b"Bearer\t" + b"\xff" * 50, b"Bearer " + b"a" * 60_000]
+    shown += [f"Bearer sha256:{hashlib.sha256(good.encode()).hexdigest()}".encode()]
+    shown += [b"Bearer " + attack.random.randbytes(20).hex().encode() for _ in attack.times(200)]
+    with serving(Settings(), sample=True, tokens={good: None}) as address, _client(address) as client:
+        for header in shown:
+            try:
+                told = client.get("/v1/models", headers=[(b"Authorization", header)])
+            except (httpx.LocalProtocolError, httpx.RemoteProtocolError):
+                continue
+            attack.expect(told.status_code in (400, 401, 431), f"{header[:60]!r}: {told.status_code}")
+        right = client.get("/v1/models", headers={"Authorization": f"Bearer {good}"})
+        attack.expect(right.status_code == 200, "the right token")

@@ -46,14 +46,15 @@ def question_of(messages: Sequence[BaseMessage]) -> str:
     raise ValueError('the messages hold none of the user: {"messages": [{"role": "user", "content": "..."}]}')
 
 
-def exchanges_in(messages: Sequence[BaseMessage]) -> list[Exchange]:
-    """Return the turns before the user's last message: what was asked, and what was last said in reply.
+def exchanges_in(messages: Sequence[BaseMessage], question: str) -> list[Exchange]:
+    """Return the turns before the question, which the user's last message may ask: each question with its last reply.
 
     An answer of an agent says itself which question it was made for.
     """
     *_, last = (-1, *(place for place, message in enumerate(messages) if isinstance(message, HumanMessage)))
     found: list[Exchange] = []
-    for message in messages[: max(last, 0)]:
+    asks_it = last >= 0 and messages[last].text.strip() == question.strip()
+    for message in messages[:last] if asks_it else messages:
         if isinstance(message, HumanMessage):
             found.append(Exchange(message.text.strip()))
         elif found and isinstance(message, AIMessage) and not message.tool_calls:

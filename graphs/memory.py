@@ -16,12 +16,12 @@ from langgraph.store.base import BaseStore
 from ras_agent.budget import Limits
 from ras_agent.errors import SettingsError
 from ras_agent.filters import Filter
-from ras_agent.graphs.node import Ask, Body, Work
+from ras_agent.graphs.node import Ask, Body, Work, recorded
 from ras_agent.graphs.records import Records
 from ras_agent.graphs.state import State
 from ras_agent.protocols import Retriever
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import JSON, Passage
+from ras_agent.records import JSON, Failure, Passage
 from ras_agent.tools.retrieve.search import Search
 
 _ROOT = "ras_agent"
@@ -72,18 +72,24 @@ def recall(memory: ThreadMemory) -> Body:
         known = yield Ask("store", 0, memory, "recall", (namespace(),), dict)
         if not known:
             return {}
-        passages = {
-            name: data | {"recalled": True}
-            for name, data in known["passages"].items()
-            if memory.admits(state["scope"], Passage.from_dict(data))
-        }
-        graph = _of_hop_0(QuestionGraph.from_dict(known["graph"]), passages)
+        try:
+            passages = {
+                name: data | {"recalled": True}
+                for name, data in known["passages"].items()
+                if memory.admits(state["scope"], Passage.from_dict(data))
+            }
+            graph = _of_hop_0(QuestionGraph.from_dict(known["graph"]), passages)
+        except (LookupError, TypeError, AttributeError, ValueError) as error:
+            unread = Failure(
+                "store", f"what the store holds is no graph of ours: {type(error).__name__}: {error}"[:500]
+            )
+            return {"failures": recorded([unread])}
         graph = graph.bounded(limits.max_facts, state["question"])
         return {
             "graph": records.dump_graph(graph),
             "passages": passages,
             "recalled": list(graph.by_id),
-            "read": list(passages) if known["whole"] else [],
+            "read": list(passages) if known.get("whole") else [],
         }
 
     return body

@@ -57,7 +57,7 @@ def begin(
         question = state.get("question")
         if not isinstance(question, str) or not question.strip():
             raise ValueError(f'the input needs a question that is not blank: {{"question": "..."}}, got {question!r}')
-        said = exchanges_in(cast("Sequence[BaseMessage]", state.get("messages", ())))
+        said = exchanges_in(cast("Sequence[BaseMessage]", state.get("messages", ())), question)
         turns = [exchange.to_dict() for exchange in said] or state.get("turns", [])
         least = least_steps + bool(turns)
         if state["remaining_steps"] < least:
@@ -65,7 +65,7 @@ def begin(
             raise ValueError(f"recursion_limit is too low to reach an answer: give at least {least + 1}, or none")
         if state.get("static_passages") and not static:
             raise ValueError("this graph has no mode for static_passages: give seed_passages, or take the RAS graph")
-        if reviewed and get_config()["configurable"].get(_CHECKPOINTER) is None:
+        if reviewed and get_config().get("configurable", {}).get(_CHECKPOINTER) is None:
             raise ReviewError(
                 "a review pauses the run, and only a checkpointer holds a run that is paused: give one where the agent "
                 "is made, checkpointer=InMemorySaver() or open_checkpointer(...), or leave review out"

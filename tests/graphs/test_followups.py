@@ -57,6 +57,24 @@ def test_messages_are_a_conversation(create):
     assert out["messages"][-1].additional_kwargs["question"] == "Where was Alexander Graham Bell born?"
 
 
+def test_a_question_on_a_thread_of_messages_follows_its_last_turn():
+    with open_checkpointer("memory") as checkpointer:
+        agent = create_ras_agent(index=PASSAGES, checkpointer=checkpointer)
+        agent.invoke({"messages": [("user", "Who patented the telephone?")]}, THREAD)
+        out = agent.invoke({"question": "Where was he born?"}, THREAD)
+    assert out["question"] == "Where was Alexander Graham Bell born?"
+    assert [message.text for message in out["messages"]][2:] == ["Where was he born?", "Edinburgh"]
+
+
+def test_a_question_that_was_never_answered_is_a_turn_without_an_answer(ras, fakes):
+    rewriter = Rewriting("When?")
+    with open_checkpointer("memory") as checkpointer:
+        agent = ras("q", fakes.SUFFICIENT, rewriter=rewriter, checkpointer=checkpointer)
+        agent.invoke({"messages": [("user", "Who?")]}, THREAD, interrupt_before=["answer"])
+        agent.invoke({"messages": [("user", "And when?")]}, THREAD)
+    assert rewriter.given == [("And when?", [Exchange("Who?", "")])]
+
+
 def test_a_first_question_costs_no_rewriting(ras, fakes):
     rewriter = Rewriting()
     assert ras("q", fakes.SUFFICIENT, rewriter=rewriter).invoke({"question": "Who?"})["asked"] == ""

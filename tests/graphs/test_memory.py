@@ -133,6 +133,16 @@ def test_a_store_that_fails_costs_its_facts_only(agent):
     assert [failure["role"] for failure in out["failures"]] == ["store", "store"]
 
 
+@pytest.mark.parametrize("value", [{"graph": 1}, {"passages": []}, {"passages": {"a": 1}, "graph": {"facts": []}}])
+def test_what_is_no_graph_is_reported(agent, value):
+    store = InMemoryStore()
+    store.put(("ras_agent", "user ada@example%2Ecom", "thread 1"), "graph", value)
+    made, _, _ = agent(BELL, store=store)
+    out = made.invoke({"question": "Where was Bell born?"}, ADA)
+    assert out["answer"] == "1 facts, 1 passages"
+    assert ["what the store holds is no graph" in failure["message"] for failure in out["failures"]] == [True]
+
+
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 def test_a_store_on_disk_is_read_by_the_next_process(agent, kind, request, tmp_path):
     def opened():

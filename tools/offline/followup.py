@@ -43,6 +43,7 @@ _LEAVES_OUT_A_VERB = re.compile(
 )
 _DESCRIBED = re.compile(r" (?:of|where|which|that|who|whose|between|called|named)\b")
 _NOT_THE_SUBJECT = re.compile(r"\b(?:in|at|from|to|into|near|through|on|for|by|with|since|until) (?:the )?\Z")
+_A_PLACE = re.compile(r"\b(?:in|at|from|to|into|near|through|on) (?:the )?\Z")
 _COMPARES = re.compile(r"\b(?:than|or|both|between)\b")
 _PERSONAL = re.compile(
     r"\b(?:born|died?|marr\w+|wife|husband|mother|father|parents?|child\w*|nationality|wrote|writ\w+|grow up|grew up"
@@ -60,6 +61,7 @@ _MEASURE = re.compile(r"how (?:long|tall|high|old|big|large|deep|wide|far|heavy)
 _CITED = re.compile(r" ?\[\d+\]")
 _NO_THING: frozenset[AnswerType | None] = frozenset(("date", "number", "nationality"))
 _LONGEST_NAME = 8  # words
+_TOWNS = frozenset(("city", "town", "village", "capital", "birthplace", "hometown", "place"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +193,8 @@ def _of_the_sort(match: re.Match[str], text: str, exchanges: Sequence[Exchange])
         return match[0]
     wanted = head_type((noun,))
     for thing in _things(exchanges):
-        if noun in thing.noun or (sure and wanted not in (None, "thing") and thing.type == wanted):
+        like = thing.type == wanted and (not thing.noun or (noun in _TOWNS and not _TOWNS.isdisjoint(thing.noun)))
+        if noun in thing.noun or (sure and wanted not in (None, "thing") and like):
             return thing.name
     if sure and wanted not in (None, "thing"):
         raise _Unclear
@@ -236,7 +239,7 @@ def _person(exchanges: Sequence[Exchange]) -> _Thing:
     """Return whom "he" or "she" means: the last answer to "who", else the person whom a question is about."""
     for exchange in reversed(exchanges):
         for thing in _about(exchange, "he"):
-            if thing.type in ("person", None):
+            if thing.type in ("person", None) and not thing.many:
                 return thing
     raise _Unclear
 
@@ -264,6 +267,8 @@ def _about(exchange: Exchange, pronoun: str) -> list[_Thing]:
         answered = [_Thing(name, kind, asked.answer_noun)]
     person: AnswerType | None = "person" if _PERSONAL.search(question) and kind != "person" else None
     spans = list(_subjects(question))
+    if pronoun == "he":
+        spans = [span for span in spans if not _A_PLACE.search(question[: span[0]])]
     subjects = [_Thing(question[slice(*span)], person) for span in spans] if len(spans) == 1 else []
     if kind == "person" and subjects:  # "Who wrote Emma?": a person is asked for, by a thing
         subjects = [_Thing(subjects[0].name, "thing")]

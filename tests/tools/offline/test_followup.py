@@ -44,5 +44,23 @@ def test_after_a_question_about_a_person(question, wanted):
     assert rewritten([("Who patented the telephone?", "Alexander Graham Bell")], question) == wanted
 
 
+def test_a_place_is_nobody():
+    turns = [("Who patented the telephone?", "Alexander Graham Bell"), ("Which river flows through Edinburgh?", "")]
+    assert rewritten(turns, "Where was he born?") == "Where was Alexander Graham Bell born?"
+    assert rewritten(turns[1:], "Where was he born?") == "Where was he born?"
+
+
+def test_that_country_is_no_mountain():
+    turns = [("What is the highest mountain in Tanzania?", "Mount Kilimanjaro")]
+    assert rewritten(turns, "What borders that country?") == "What borders that country?"
+    assert rewritten(turns, "Who climbed that mountain?") == "Who climbed Mount Kilimanjaro?"
+
+
+def test_two_persons_are_not_one():
+    turns = [("Who are the parents of Mary Shelley?", "Mary Wollstonecraft and William Godwin")]
+    assert rewritten(turns, "When did they marry?") == "When did Mary Wollstonecraft and William Godwin marry?"
+    assert rewritten(turns, "When did he die?") == "When did he die?"
+
+
 def test_a_question_without_earlier_turns_stays_as_it_is():
     assert rewritten([], "How long is it?") == "How long is it?"

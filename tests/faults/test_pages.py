@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from ras_agent import PassageIndex, build_graph
 from ras_agent.errors import RasError
 from ras_agent.eval.report.figures import Run
 from ras_agent.eval.report.html_page import make_report, report_html
@@ -20,10 +21,13 @@ from ras_agent.events import Planned
 from ras_agent.page import trace_html
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Call, Citation, Failure, Hit, Passage, Plan, Source, Step, Triple, Usage
+from ras_agent.settings import Settings
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts
 from ras_agent.tools.kg.picture import graph_page, most_connected
 from ras_agent.trace import Trace
+from tests.app.serve.conftest import serving
+from tests.app.serve.test_page import until
 from tests.faults.attack import Attack
 
 Browser = Any  # the class of tests/conftest.py
@@ -57,13 +61,16 @@ PAYLOADS = (
 )
 CLICK_EVERYTHING = """(() => {
     let count = 0
-    for (const element of document.querySelectorAll('*')) {
+    for (const element of document.querySelectorAll('*:not(#fresh)')) {  // which loads the live page anew
         for (const kind of ['mouseover', 'focus', 'click', 'keydown'])
             element.dispatchEvent(new MouseEvent(kind, {bubbles: true, cancelable: true}))
         count += 1
     }
     return count
 })()"""
+
+
+NEVER = "a[href^=javascript], object, embed, base, form:not(#ask, #look, #access, #search)"
 
 
 def _trace(evil: str) -> Trace:
@@ -125,6 +132,10 @@ def _faults(browser: Browser, path: Path) -> tuple[int, list[str]]:
     """Open a page, touch every element of it and of its inner page; return how many, and what should not have been."""
     browser.open("about:blank")
     browser.open(path.as_uri())
+    return _touch(browser, path.as_uri())
+
+
+def _touch(browser: Browser, address: str) -> tuple[int, list[str]]:
     touched = browser.ask(CLICK_EVERYTHING)
     faults = []
     if browser.ask("document.querySelectorAll('iframe').length"):
@@ -133,12 +144,14 @@ def _faults(browser: Browser, path: Path) -> tuple[int, list[str]]:
             faults.append("a script ran in the inner page")
     if browser.ask("typeof hacked") != "undefined":
         faults.append("a script ran")
-    if browser.ask("document.querySelectorAll('a[href^=javascript], object, embed, base, form').length"):
+    if browser.ask(f"document.querySelectorAll('{NEVER}').length"):
         faults.append("there is an element that no page makes")
     told = [(event["method"], event.get("params", {})) for event in browser.events]
     urls = [params["request"]["url"] for method, params in told if method == "Network.requestWillBeSent"]
-    faults += [f"a request to {url[:80]}" for url in urls if not url.startswith((path.as_uri(), "about:", "data:"))]
-    entries = [params["entry"]["text"] for method, params in told if method == "Log.entryAdded"]
+    faults += [f"a request to {url[:80]}" for url in urls if not url.startswith((address, "about:", "data:"))]
+    logged = [params["entry"] for method, params in told if method == "Log.entryAdded"]
+    # a server may refuse what a click on everything asks of it
+    entries = [one["text"] for one in logged if not (one["source"] == "network" and address.startswith("http:"))]
     faults += [f"the browser reports {entry[:120]}" for entry in entries]
     faults += ["an exception" for method, _ in told if method == "Runtime.exceptionThrown"]
     return touched, faults
@@ -149,6 +162,42 @@ PAGES: dict[str, Callable[[str], str]] = {
     "report": _report,
     "graph": _graph,
 }
+
+
+def test_markup_in_what_the_live_page_is_sent(
+    attack: Attack, browser: Browser, tmp_path: Path, scripted_llm: Any
+) -> None:
+    """markup and scripts in question, plan, passages, facts, stored graph, answer and errors of the served page"""
+    index = tmp_path / "evil.index"
+    texts = [evil.replace("\x00", "").replace("\ud800", "") for evil in PAYLOADS]  # what an index and HTTP can hold
+    passages = []
+    for number, evil in enumerate(texts):
+        stated = [[f"Bell {evil}", f"was born in {evil}", f"Edinburgh {evil}", f"place {evil}"]]
+        about = {"url": evil, "path": evil, "page": evil, "facts": stated}
+        text = f"Bell number {number} was born in Edinburgh. {evil}"
+        passages.append(Passage(f"{number} {evil}", text, f"Title {evil}", f"d {evil}", about))
+    PassageIndex.create(index).add(passages)
+    build_graph(index)
+    settings = Settings(index=index, llm="offline", planner=scripted_llm.spec, answerer=scripted_llm.spec)
+    with serving(settings) as address:
+        for number, told in enumerate(texts):
+            scripted_llm.script(
+                {"reply": f"[SUBQ] Where was Bell number {number} born? {told}"},
+                {"reply": f"[SUFFICIENT] {told}"},
+                {"reply": f"In Edinburgh {told} [1]"},
+            )
+            browser.open("about:blank")
+            browser.open(f"{address}/")
+            browser.ask(f"document.querySelector('#text').value = {json.dumps(f'Where was Bell born? {told}')}")
+            browser.ask("document.querySelector('#ask').requestSubmit()")
+            until(browser, "now.asked && !now.running && (now.story || !$('trouble').hidden)")
+            touched, faults = _touch(browser, address)
+            browser.ask(f"$('entity').value = {json.dumps(f'Bell {told}')}; $('look').requestSubmit()")
+            until(browser, "now.stored && (now.stored.story || $('nothing').textContent)")
+            browser.ask(f"$('filter').value = {json.dumps(told)}; $('text').value = 'x'; $('ask').requestSubmit()")
+            more, others = _touch(browser, address)
+            for one in range(touched + more):
+                attack.expect(one > 0 or not faults + others, f"{told!r}: {faults + others}")
 
 
 @pytest.mark.parametrize("kind", PAGES)

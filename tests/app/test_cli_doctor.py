@@ -141,3 +141,32 @@ def test_an_index_run_mends_what_it_can(cli: Cli, bell_index: Path) -> None:
     (bell_index.parent / "more" / "leith.txt").write_text("The Water of Leith flows through Edinburgh.")
     assert cli("index", bell_index.parent / "more", "--out", bell_index).exit_code == 0
     assert cli("doctor", "--index", bell_index).exit_code == 0
+
+
+def test_servers_that_variables_name_are_asked_and_their_passwords_not_shown(
+    cli: Cli, scripted_llm: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    for name, url in (
+        ("OPENAI_BASE_URL", scripted_llm.base_url),
+        ("OLLAMA_HOST", "127.0.0.1:9"),
+        ("VLLM_BASE_URL", "http://me:secret@localhost:9/v1"),
+    ):
+        monkeypatch.setenv(name, url)
+    result = cli("doctor")
+    shown = " ".join(result.output.split())
+    assert f"✓ OPENAI_BASE_URL {scripted_llm.base_url} answers, though not with a list of models" in shown
+    assert "– OLLAMA_HOST http://127.0.0.1:9/v1: [Errno 111] Connection refused · start the server, or corr" in shown
+    assert "– VLLM_BASE_URL http://localhost:9/v1: " in shown
+    assert "secret" not in shown
+
+
+def test_a_password_in_an_address_without_a_port_is_not_shown_either(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VLLM_BASE_URL", "http://me:plainsecret@127.0.0.1/v1")
+    assert "plainsecret" not in cli("doctor").output
+
+
+def test_an_address_that_is_none_says_how_it_is_written(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "file:///etc/passwd")
+    shown = " ".join(cli("doctor").output.split())
+    assert "– OPENAI_BASE_URL file:///etc/passwd is no address · write it as http://host:port/v1" in shown

@@ -221,3 +221,14 @@ def test_a_locale_that_knows_ascii_alone_changes_no_name(tmp_path: Path) -> None
     assert run("kg", "build", "øther") == (1, "ras-agent: no index at øther: make one with `ras-agent index`\n")
     assert run("index", "--out", "ïndex", "--forget", "dócs/Müller_Straße.txt")[0] == 0
     assert len(PassageIndex.open(tmp_path / "ïndex")) == 0
+
+
+def test_a_folder_without_anything_to_index_says_so_and_what_was_left_out(
+    cli: Callable[..., Any], tmp_path: Path
+) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / ".hidden.md").write_text("# Notes")
+    result = cli("index", "sub", "--out", "i")
+    assert result.exit_code == 1
+    shown = " ".join(result.stderr.split())
+    assert shown == "ras-agent: there is no file to index in what was named; left out: sub/.hidden.md: hidden"

@@ -85,7 +85,9 @@ def server_of(spec: str, index: str = "") -> Server:
             )
         return Server(url or _OPENAI, name, SecretStr(key or "EMPTY"), "OPENAI_API_KEY", "OPENAI_BASE_URL")
     if provider == "ollama":
-        return Server(_ollama_url(), name, SecretStr("ollama"), "OLLAMA_API_KEY", "OLLAMA_HOST")
+        return Server(
+            ollama_url(os.environ.get("OLLAMA_HOST", "")), name, SecretStr("ollama"), "OLLAMA_API_KEY", "OLLAMA_HOST"
+        )
     moved = os.environ.get("VLLM_BASE_URL", "") if index else ""
     url, name, key = server_address(f"{moved}#{_model_in(spec)}" if moved else name, "vllm:")
     if "@" in urlsplit(url).netloc or urlsplit(url).query:
@@ -272,9 +274,9 @@ def _model_in(spec: str) -> str:
     return name.partition("#")[2] if provider == "vllm" else name
 
 
-def _ollama_url() -> str:
-    """Return the address in OLLAMA_HOST, which may be a host alone, up to /v1."""
-    given = os.environ.get("OLLAMA_HOST", "").strip() or _OLLAMA
+def ollama_url(given: str) -> str:
+    """Return the address up to /v1 of what OLLAMA_HOST holds, which may be a host alone. Raises SettingsError."""
+    given = given.strip() or _OLLAMA
     parts = urlsplit(given if "://" in given else f"http://{given}")
     try:
         port = parts.port or 11434

@@ -119,7 +119,11 @@ def ingest(
     some = bool(forget) or any(isinstance(item, SourceFile) for item in found)
     problems = [item for item in found if isinstance(item, Skipped) and (item.error or not some)]
     if problems and (strict or not some):
-        raise IngestError(str(problems[0]))
+        first = next((item for item in problems if item.error), problems[0])
+        more = f" and {len(problems) - 1} more" if len(problems) > 1 else ""
+        if first.error:
+            raise IngestError(str(first))
+        raise IngestError(f"there is no file to index in what was named; left out: {first}{more}")
     if not some:
         raise IngestError("there is no file to index in the folders named")
 

@@ -49,6 +49,11 @@ _PROVIDERS: Mapping[str, tuple[str, str]] = {
 }
 """Provider as init_chat_model names it -> (the variable of its key, its package)."""
 
+_SERVERS = ("OPENAI_BASE_URL", "OLLAMA_HOST", "VLLM_BASE_URL")
+"""Variables that name servers of models; each is asked whether it is there, without a key."""
+_PATIENCE = 3.0
+_ENOUGH = 1 << 20
+
 _ADD_A_MODEL = (
     ("OpenAI", "pip install 'ras-agent[openai]'", "OPENAI_API_KEY", "--llm openai:gpt-4o-mini"),
     ("Anthropic", "pip install langchain-anthropic", "ANTHROPIC_API_KEY", "--llm anthropic:claude-sonnet-4-5"),
@@ -115,7 +120,15 @@ def examine(
 ) -> tuple[Check, ...]:
     """Return all checks in the order in which they are shown. ras-agent works if none has `ok` False."""
     environment = os.environ if environment is None else environment
-    return (*_core(), _settings(config, environment), *_extras(), _weights(), *_models(environment), *_index(index))
+    return (
+        *_core(),
+        _settings(config, environment),
+        *_extras(),
+        _weights(),
+        *_models(environment),
+        *_servers(environment),
+        *_index(index),
+    )
 
 
 def _core() -> list[Check]:
@@ -207,6 +220,44 @@ def _models(environment: Mapping[str, str]) -> list[Check]:
             remedy = f"pip install {package}"
         checks.append(Check("models", provider, (key and not remedy) or None, detail, remedy))
     return checks
+
+
+def _servers(environment: Mapping[str, str]) -> list[Check]:
+    """Ask the servers that variables name which models they have; what they answer to a stranger is enough."""
+    from ras_agent.tools.chat.models import printable
+    from ras_agent.tools.embed.served import ollama_url
+
+    checks = []
+    for variable in _SERVERS:
+        if given := environment.get(variable):
+            try:
+                url = ollama_url(given) if variable == "OLLAMA_HOST" else given
+                checks.append(_asked(variable, printable(url)))
+            except (RasError, ValueError) as error:
+                checks.append(Check("models", variable, None, str(error), "write it as http://host:port/v1"))
+    return checks
+
+
+def _asked(variable: str, url: str) -> Check:
+    import http.client
+    import urllib.error
+    import urllib.request
+
+    if not url.startswith(("http://", "https://")):
+        raise ValueError(f"{url} is no address")
+    try:
+        with urllib.request.urlopen(f"{url.rstrip('/')}/models", timeout=_PATIENCE) as reply:
+            models = json.loads(reply.read(_ENOUGH))
+        listed = [str(model["id"]) for model in models["data"]][:5]
+        said = f"has {', '.join(listed)}" if listed else "answers, with no model"
+    except urllib.error.HTTPError as error:
+        said = f"answers ({error.code})"
+    except (OSError, http.client.HTTPException) as error:
+        why = getattr(error, "reason", None) or error
+        return Check("models", variable, None, f"{url}: {why}", "start the server, or correct the address")
+    except (ValueError, KeyError, TypeError):
+        said = "answers, though not with a list of models"
+    return Check("models", variable, True, f"{url} {said}")
 
 
 def _index(path: Path | Address | None) -> list[Check]:

@@ -61,7 +61,7 @@ def build_program(model: type[Settings] = Settings) -> typer.Typer:
         name="ras-agent",
         help="Answers questions that need several hops over your own text, step by step, with citations.",
         epilog=EXIT_CODES,
-        **_LOOK,
+        **_LOOK | {"add_completion": True},
     )
     app.callback()(_program_options)
     graphs = typer.Typer(name="kg", help="Make, change, look at and export the knowledge graph of an index.", **_LOOK)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -116,6 +117,32 @@ def test_an_interrupted_run_is_finished_by_another_process(kind, request, tmp_pa
         agent_of(Broken(), checkpointer).invoke({"question": "Who?"}, thread)
     roles = Roles()
     with open_checkpointer(f"{kind}:{place}") as checkpointer:
+        out = agent_of(roles, checkpointer).invoke(None, thread)
+    assert untimed(out) == expected
+    assert roles.calls == ["extract more 2", "plan 4", "answer"]
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+def test_a_run_that_was_killed_is_finished_by_another_process(tmp_path, expected, thread):
+    spec = f"sqlite:{tmp_path / 'file'}"
+    script = f"""
+        import importlib.util, os, signal
+        spec = importlib.util.spec_from_file_location("here", {__file__!r})
+        here = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(here)
+
+        class Killed(here.Roles):
+            def extract(self, passages, subquery=""):
+                if subquery == "more 2":
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return super().extract(passages, subquery)
+
+        with here.open_checkpointer({spec!r}) as checkpointer:
+            here.agent_of(Killed(), checkpointer).invoke({{"question": "Who?"}}, {thread!r}, durability="sync")
+        """
+    assert subprocess.run([sys.executable, "-c", textwrap.dedent(script)]).returncode == -signal.SIGKILL
+    roles = Roles()
+    with open_checkpointer(spec) as checkpointer:
         out = agent_of(roles, checkpointer).invoke(None, thread)
     assert untimed(out) == expected
     assert roles.calls == ["extract more 2", "plan 4", "answer"]

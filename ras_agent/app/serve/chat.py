@@ -20,7 +20,7 @@ from ras_agent.app.serve.access import Caller
 from ras_agent.app.serve.refused import Refused, refusal
 from ras_agent.app.serve.runs import Ended, Run, Silence
 from ras_agent.app.serve.service import Service
-from ras_agent.app.serve.stream import RunStream, ended_or_left, json_response
+from ras_agent.app.serve.stream import RunStream, ended_or_left, json_response, raise_if_own_task_is_cancelled
 from ras_agent.app.serve.wire import Message
 from ras_agent.events import AnswerToken
 from ras_agent.records import JSON
@@ -142,7 +142,8 @@ class _Completion:
         try:
             ended = await run.end()
         except asyncio.CancelledError:
-            raise
+            raise_if_own_task_is_cancelled()
+            return
         except Exception as error:
             yield _data(refusal(error)[1].model_dump())
             yield b"data: [DONE]\n\n"

@@ -70,6 +70,7 @@ def tools_over(service: Service) -> FastMCP:
     server = FastMCP(
         "ras-agent",
         instructions=_INSTRUCTIONS,
+        log_level="WARNING",  # it sets the whole process's: at INFO each model call would be a line
         stateless_http=True,
         # the guard of the HTTP server checks hosts and origins, of this path as of all others
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),

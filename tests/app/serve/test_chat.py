@@ -98,6 +98,13 @@ def test_parts_and_turns_without_text_are_left_out(chat: Any) -> None:
     assert done.choices[0].message.content == "Alexander Graham Bell"
 
 
+def test_a_follow_up_is_understood_from_the_messages(chat: Any) -> None:
+    turns = [*ASKED, {"role": "assistant", "content": "Alexander Graham Bell"}]
+    asked = [*turns, {"role": "user", "content": "Where was he born?"}]
+    done = chat.chat.completions.create(model="ras-agent", messages=asked)
+    assert done.choices[0].message.content == "Edinburgh"
+
+
 def _task(output: str, history: str) -> dict[str, Any]:
     """Make a request as Open WebUI makes it for a chat's title, tags and further questions."""
     prompt = (

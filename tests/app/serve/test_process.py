@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +16,15 @@ from ras_agent.settings import Settings
 from tests.app.serve.conftest import Served
 
 TOKEN = "right-0123456789abcdef"
+CHAT = {"model": "ras-agent", "messages": [{"role": "user", "content": "Who?"}]}
 COMMAND = [sys.executable, "-P", "-c", "from ras_agent.app.cli import main; main()", "serve", "--sample", "--port=0"]
 
 
 @contextmanager
 def _process(*options: str, **variables: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     environment = {**os.environ, **variables}
-    with subprocess.Popen([*COMMAND, *options], stdout=subprocess.PIPE, text=True, env=environment) as process:
+    pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen([*COMMAND, *options], env=environment, **pipes) as process:
         assert process.stdout is not None
         yield process, process.stdout.readline().split()[-1]
         process.kill()
@@ -42,6 +44,10 @@ def test_a_run_under_way_ends_before_the_server_does_and_its_thread_outlives_bot
         asked = {"question": "Where was Bell born?", "thread": "1", "stream": True}
         assert httpx.post(ask, json=asked, trust_env=False).status_code == 401
         headers = {"Authorization": f"Bearer {TOKEN}"}
+        for url, body in ((ask, {"question": "Who?"}), (ask.replace("api/ask", "v1/chat/completions"), CHAT)):
+            for stream in (True, False):  # these callers leave
+                with suppress(httpx.ReadTimeout):
+                    httpx.post(url, json={**body, "stream": stream}, headers=headers, trust_env=False, timeout=0.3)
         with httpx.stream("POST", ask, json=asked, headers=headers, trust_env=False, timeout=60) as response:
             while not scripted_llm.requests():
                 pass
@@ -49,6 +55,8 @@ def test_a_run_under_way_ends_before_the_server_does_and_its_thread_outlives_bot
             told = response.read().decode()
         assert "event: done" in told
         assert process.wait(60) == 0
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
     client = served(Settings(checkpoint=threads), {TOKEN: None})
     assert client.get("/api/threads/1", headers=headers).json()["finished"] is True
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 import httpx
+import pytest
 
 from ras_agent.settings import Settings
 from tests.app.serve.conftest import Served, events_of
@@ -80,3 +81,20 @@ def test_a_run_whose_client_leaves_ends_with_its_model_call_and_goes_on_later(
     )
     out = client.post("/api/threads/paused/resume", json={}).json()
     assert out["answer"] == "Edinburgh"
+
+
+def test_a_follow_up_on_a_thread_is_understood_from_its_turns(client: httpx.Client) -> None:
+    client.post("/api/ask", json={"question": QUESTION, "thread": "follow-up"})
+    asked = {"question": "Where was he born?", "thread": "follow-up", "stream": True}
+    (first, rewritten), *_, (_, out) = events_of(client.post("/api/ask", json=asked).text)
+    assert (first, rewritten["standalone"]) == ("rewritten", "Where was Alexander Graham Bell born?")
+    assert [turn["role"] for turn in out["messages"]] == ["user", "assistant"] * 2
+
+
+def test_memory_holds_the_threads_that_were_used_last(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ras_agent.app.serve.service._REMEMBERED", 2)
+    client = served(Settings())
+    for thread in ("1", "2", "1", "3"):
+        client.post("/api/ask", json={"question": QUESTION, "thread": thread})
+    found = [client.get(f"/api/threads/{thread}").status_code for thread in ("1", "2", "3")]
+    assert found == [200, 404, 200]

@@ -34,6 +34,7 @@ from ras_agent.graphs.validate import (
 from ras_agent.protocols import Answerer, Extractor, Retriever, Rewriter
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Answer, Exchange, Extraction, Failure, Hit, Passage, Step, Usage
+from ras_agent.review import is_person
 from ras_agent.tools.retrieve.search import Search
 from ras_agent.tools.structure.stated import StatedFirst
 
@@ -184,7 +185,10 @@ def merge(*, thinking: bool = False) -> Body:
         hop, hits = len(state["steps"]) + 1, state["hits"]
         before = records.graph(state["graph"])
         triples = records.triples(state["triples"])
-        graph = before.merge(triples).bounded(limits.max_facts, state["question"]) if triples else before
+        graph = before
+        if triples:
+            grown = before.merge(triples)
+            graph = grown.bounded(limits.max_facts, state["question"], _of_persons(grown) if state["reviews"] else ())
         found = {hit["passage_id"] for hit in hits}
         # a person may have added facts that are from elsewhere
         found |= {source.passage_id for triple in triples for source in triple.sources}
@@ -211,6 +215,12 @@ def merge(*, thinking: bool = False) -> Body:
         return {**changed, "steps": [records.dump(step)], "hits": [], "triples": []}
 
     return body
+
+
+def _of_persons(graph: QuestionGraph) -> list[str]:
+    """Return the ids of facts that a person stated or corrected, which no bound hides."""
+    facts = graph.by_id.items()
+    return [name for name, fact in facts if any(is_person(source.extractor) for source in fact.sources)]
 
 
 def answer(answerer: Answerer, memory: ThreadMemory | None = None) -> Body:

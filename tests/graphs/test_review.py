@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
@@ -174,6 +175,13 @@ def test_several_facts_are_changed_at_once_and_their_source_is_the_person(asked)
     }
 
 
+def test_a_bound_hides_no_fact_of_a_person(ras):
+    agent = ras("one", review=("facts",), checkpointer=InMemorySaver(), limits=Limits(max_hops=1, max_facts=1))
+    agent.invoke({"question": "Which thing?"}, THREAD)
+    out = decide(agent, {"action": "add", "subject": "Leith", "predicate": "lies by", "object": "Edinburgh"})
+    assert "Leith" in [fact["subject"] for fact in out["graph"]["facts"]]
+
+
 def test_a_note_at_the_facts_is_read_by_the_next_plan(asked):
     agent, _ = asked("facts", planner=NotedPlanner())
     out = decide(agent, {"action": "ask", "note": "look at the river"})
@@ -329,14 +337,13 @@ def test_nothing_is_called_twice_and_the_person_s_time_is_not_the_run_s(ras, fak
         checkpointer=InMemorySaver(),
         limits=Limits(max_seconds=60),
     )
-    out, places_seen = agent.invoke({"question": "Who?"}, THREAD), []
-    hours = 0.0
+    out, places_seen, hours, clock = agent.invoke({"question": "Who?"}, THREAD), [], 0.0, time.monotonic
     while "__interrupt__" in out:
         review = waiting(out)
         places_seen.append(f"{review['at']} {review['hop']}")
-        hours += 3600.0  # the person thinks for an hour: the clock that limits read goes on
-        monkeypatch.setattr("ras_agent.graphs.node.monotonic", lambda h=hours: __import__("time").monotonic() + h)
-        monkeypatch.setattr("time.monotonic", __import__("time").monotonic)
+        hours += 3600.0  # the person thinks for an hour, by every clock that limits are read from
+        for name in ("time.monotonic", "ras_agent.graphs.node.monotonic"):
+            monkeypatch.setattr(name, lambda later=hours: clock() + later)
         out = decide(agent, APPROVE)
     assert places_seen == ["plan 1", "facts 1", "plan 2", "answer 1"]
     assert calls == ["plan", "retrieve", "extract", "plan", "answer"]

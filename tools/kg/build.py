@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -45,7 +45,8 @@ class KGReport:
     """Reports what bringing a graph up to date did, in passages.
 
     graph: the graph now; an empty one in memory if `delete_documents` found none. skipped: what of files could not be
-    used. finished: names whose deletion an interrupted command had begun and this one ended.
+    used. finished: names whose deletion an interrupted command had begun and this one ended. edits_gone: how many edits
+    of persons went with the texts that they were about.
     """
 
     graph: KGIndex
@@ -56,6 +57,7 @@ class KGReport:
     failures: tuple[Failure, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     finished: tuple[str, ...] = ()
+    edits_gone: int = 0
 
 
 def build_graph(
@@ -119,7 +121,8 @@ def build_graph(
         graph = writer.write(passages_held(passages))
     unchanged = report.unchanged - imported
     skipped += matched.skipped
-    return KGReport(graph, report.read, imported, unchanged, report.erased, report.failures, tuple(skipped), finished)
+    done = report.read, imported, unchanged, report.erased, report.failures
+    return KGReport(graph, *done, tuple(skipped), finished, writer.edits_gone)
 
 
 def add_triples(
@@ -172,7 +175,8 @@ def add_triples(
             {passage.id: passage for passage in passages},
         )
         graph = writer.write(passages_held(store))
-    return KGReport(graph, imported=len(passages), erased=erased, skipped=tuple(skipped), finished=finished)
+    done = KGReport(graph, imported=len(passages), erased=erased, skipped=tuple(skipped), finished=finished)
+    return replace(done, edits_gone=writer.edits_gone)
 
 
 def delete_documents(
@@ -208,7 +212,8 @@ def delete_documents(
         store.delete_documents(wanted)
         journal.end_erasing()
     graph = KGIndex.open(path) if KGIndex.exists(path) else KGIndex.in_memory([])
-    return KGReport(graph, erased=len(passages), finished=finished)
+    edits_gone = writer.edits_gone if writer else 0
+    return KGReport(graph, erased=len(passages), finished=finished, edits_gone=edits_gone)
 
 
 def erase_gone(index: str | Path, *, on_progress: _OnProgress = None) -> int:

@@ -102,6 +102,8 @@ class KGWriter:
         self.folder, self._lost, self._exact = folder, lost, exact
         self._store, self._embedder, self._equivalence = store, embedder, equivalence
         self._on_progress = on_progress
+        self.edits_gone = 0
+        """how many edits of persons went with the texts that they were about"""
 
     def read(
         self, passages: Iterable[Passage], extract: Extract, reader: str, *, whole: bool = False, total: int = 0
@@ -256,6 +258,7 @@ class KGWriter:
             self._store.leave_remains()  # vectors of their names may have been there
             self._store.commit()
             write_edits(self.folder, stay)
+            self.edits_gone += len(edits) - len(stay)
         return found, stay
 
     def _read(self, anchors: Iterable[Anchor]) -> set[Anchor]:

@@ -276,6 +276,7 @@ def _print_report(console: Console, index: Path, report: KGReport) -> None:
         f"{counted(report.read, 'passage')} read",
         f"{report.imported:,} imported",
         f"{report.erased:,} erased",
+        f"{counted(report.edits_gone, 'edit')} gone with their texts",
         counted(len(report.failures), "failure"),
         f"{len(report.skipped):,} skipped",
     ]

@@ -196,7 +196,7 @@ def _edit_everything(index: Path) -> None:
 def test_edits_about_a_text_go_when_it_is_deleted_and_others_stay(index: Path) -> None:
     _edit_everything(index)
     assert b"quuxworth" in _everything(index / "kg")
-    delete_documents(index, "docs/bell.txt")
+    assert delete_documents(index, "docs/bell.txt").edits_gone == 3
     assert [edit.kind for edit in edits_of(index)] == ["remove"]
     left = _everything(index)
     assert [word for word in (b"quuxworth", b"hubbardly", b"telephone", b"boston", b"bell.txt") if word in left] == []

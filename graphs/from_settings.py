@@ -71,22 +71,32 @@ def roles_of(
     """
     from ras_agent.graphs.assembly import preset_named
     from ras_agent.graphs.memory import ThreadMemory
-    from ras_agent.tools.retrieve.resolve import resolve_retriever, retriever_options
+    from ras_agent.tools.index.language import language_of
+    from ras_agent.tools.index.postgres import PostgresIndex
+    from ras_agent.tools.index.store import PassageIndex
+    from ras_agent.tools.retrieve.resolve import open_for, resolve_retriever, retriever_options
     from ras_agent.tools.retrieve.search import scoped
-    from ras_agent.tools.roles import resolve_answerer, resolve_rewriter, role_name
+    from ras_agent.tools.roles import resolve_answerer, resolve_rewriter
 
     spec, settings = graph_spec(graph), settings or Settings()
     preset = preset or settings.preset
     if preset and not spec.presets:
         raise SettingsError(f"graph {graph!r} takes no preset, got {preset!r}")
     parts = _chosen(spec, settings, planner, extractor, answerer)
+    searching = retriever or settings.retriever
+    opened = open_for(searching, settings.index if index is None else index, settings.language)
+    language = settings.language or (language_of(opened) if isinstance(opened, PassageIndex | PostgresIndex) else "")
     options = _options(settings) | ({"task": task} if task else {})
     style = settings.style or spec.style
     fixed = preset_named(preset, from_memory=settings.from_memory, layout=settings.layout)
     answering = options | fixed.answering | {"style": style, "answer_tokens": settings.answer_tokens}
-    if settings.least_confidence is not None and role_name(parts["answerer"]).partition(":")[0] == _OFFLINE:
-        answering["least_confidence"] = settings.least_confidence
+    if _is_offline(parts["answerer"]):
+        answering["language"] = language
+        if settings.least_confidence is not None:
+            answering["least_confidence"] = settings.least_confidence
     planning = options | (fixed.planning if spec.presets else {})
+    if _is_offline(parts.get("planner")):
+        planning = planning | {"language": language}
     chosen = _planner(spec, parts["planner"], planning) if "planner" in parts else None
     chosen, answering_role = _shown_less(chosen, resolve_answerer(parts["answerer"], **answering), settings)
     waits = _waits(graph, spec, settings.review if review is None else review, "extractor" in parts)
@@ -94,8 +104,8 @@ def roles_of(
     leader = parts["planner"] if spec.planner in ("planner", "reasoner") else parts["answerer"]
     found_by = scoped(
         resolve_retriever(
-            retriever or settings.retriever,
-            settings.index if index is None else index,
+            searching,
+            opened,
             **retriever_options(settings, retriever),
         ),
         settings.filter,
@@ -103,7 +113,7 @@ def roles_of(
     return Roles(
         graph=graph,
         planner=chosen,
-        extractor=extractor_from_settings(settings, parts["extractor"]) if "extractor" in parts else None,
+        extractor=extractor_from_settings(settings, parts["extractor"], language) if "extractor" in parts else None,
         answerer=answering_role,
         retriever=found_by,
         limits=limits or settings.limits,
@@ -160,12 +170,18 @@ def agent_from_settings(settings: Settings, index: AnyIndex, *, task: str = "") 
     return agent_of(roles_of(settings.graph, settings, index, task))
 
 
-def extractor_from_settings(settings: Settings, spec: object) -> Extractor:
-    """Make the extractor that `spec` names, with the triple cache of the settings if any. Raises RasError children."""
+def extractor_from_settings(settings: Settings, spec: object, language: str | None = None) -> Extractor:
+    """Make the extractor that `spec` names, with the triple cache of the settings if any.
+
+    language: of the texts; if not given, that of the settings. Raises RasError children.
+    """
     from ras_agent.tools.roles import resolve_extractor
     from ras_agent.tools.structure.cache import CachedExtractor, TripleCache
 
-    extractor = resolve_extractor(spec, **_options(settings))
+    options = _options(settings)
+    if _is_offline(spec):
+        options["language"] = language or settings.language or ""
+    extractor = resolve_extractor(spec, **options)
     return CachedExtractor(extractor, TripleCache(settings.triple_cache)) if settings.triple_cache else extractor
 
 
@@ -193,6 +209,10 @@ def _chosen(
     if graph.facts == "always" or (graph.facts == "if needed" and (extractor or needs_facts(leader))):
         specs["extractor"] = extractor or settings.llm or matching_extractor(leader)
     return specs
+
+
+def _is_offline(spec: object) -> bool:
+    return isinstance(spec, str) and spec.partition(":")[0] == _OFFLINE
 
 
 def _rewriting(leader: object) -> object:

@@ -44,6 +44,7 @@ from ras_agent.filters import Filter, read_filter
 from ras_agent.records import AnswerStyle, EvidenceLayout
 from ras_agent.registry import known, names
 from ras_agent.review import places
+from ras_agent.text.languages import language_name
 
 _PREFIX = "RAS_AGENT_"
 _CONFIG_VARIABLE = "RAS_AGENT_CONFIG"
@@ -83,6 +84,7 @@ _CALLS = _Group("Model calls", ("answer", "extract"))
 _WATCHING = _Group("Watching", ("answer",))
 _VECTORS = _Group("", ("index",))
 _PASSAGES = _Group("Cutting into passages", ("index",))
+_TEXTS = _Group("", ("answer", "extract", "index"))
 _RECORDS = _Group("Fields of JSON Lines and tables", ("index",))
 _SERVER = _Group("Server", ("serve",))
 
@@ -196,6 +198,9 @@ class Settings(BaseModel):
         None, "Longest passage, in characters; if not set, 1000, and records with an id stay whole."
     )
     overlap: NonNegativeInt = _PASSAGES(200, "Characters of whole sentences repeated in the next passage.")
+    language: str | None = _TEXTS(
+        None, "Language of the texts, such as german or de; if not set, the index's own, and for a new index english."
+    )
     text_field: str = _RECORDS("text", "Key or column of the text.")
     title_field: str = _RECORDS("title", "Key or column of the title.")
     id_field: str = _RECORDS("id", "Key or column of the id; '' numbers the records.")
@@ -233,6 +238,11 @@ class Settings(BaseModel):
     def needs_index(self) -> bool:
         """Whether no index is named and the retriever searches one."""
         return self.index is None and not _is_code(self.retriever)
+
+    @field_validator("language")
+    @classmethod
+    def _language_is_known(cls, name: str | None) -> str | None:
+        return None if name is None else language_name(name)
 
     @field_validator("fields", mode="before")
     @classmethod

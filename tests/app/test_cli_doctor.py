@@ -13,6 +13,9 @@ import pytest
 from ras_agent import __version__
 from ras_agent.app.cli import doctor
 from ras_agent.app.cli.doctor import examine
+from ras_agent.records import Passage
+from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.index.tokenise import Tokeniser
 
 Cli = Callable[..., Any]
 
@@ -170,3 +173,14 @@ def test_an_address_that_is_none_says_how_it_is_written(cli: Cli, monkeypatch: p
     monkeypatch.setenv("OPENAI_BASE_URL", "file:///etc/passwd")
     shown = " ".join(cli("doctor").output.split())
     assert "– OPENAI_BASE_URL file:///etc/passwd is no address · write it as http://host:port/v1" in shown
+
+
+def test_what_the_offline_roles_cannot_read_is_said(tmp_path: Path) -> None:
+    index = PassageIndex.create(tmp_path / "i", tokeniser=Tokeniser("german"))
+    index.add([Passage("a", "Frau Müller.")])
+    checks = {check.name: check for check in examine(tmp_path / "i", environment={})}
+    assert checks["offline roles"].detail == "no model needed; reads and answers English only"
+    assert (checks["language"].ok, checks["language"].detail) == (
+        None,
+        "texts in German, which the offline roles cannot read",
+    )

@@ -21,16 +21,19 @@ from typing import Any
 from ras_agent.address import Address, place_of
 from ras_agent.errors import IngestError
 from ras_agent.records import Passage
+from ras_agent.text.languages import ENGLISH
 from ras_agent.tools.index.chunk import DEFAULT_CHUNKING, Chunking, passages_of
 from ras_agent.tools.index.fields import ALL_FILES, FieldRules, Fields, RememberedFields
 from ras_agent.tools.index.find_files import SourceFile, find_files
 from ras_agent.tools.index.identity import document_id, gone_sources, label_of, size_and_time, take_over_moved
 from ras_agent.tools.index.journal import Journal, JournalFile, open_journal
+from ras_agent.tools.index.language import check_language
 from ras_agent.tools.index.load import LOADERS, Document, Skipped, load
 from ras_agent.tools.index.postgres import PostgresIndex
 from ras_agent.tools.index.postgres.journal import open_postgres_journal
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.index.text_files import path_of
+from ras_agent.tools.index.tokenise import Tokeniser
 
 JOURNAL = "ingest.sqlite"
 
@@ -92,6 +95,7 @@ def ingest(
     embedder: Any = None,
     chunking: Chunking = DEFAULT_CHUNKING,
     fields: Fields | FieldRules | None = None,
+    language: str | None = None,
     strict: bool = False,
     prune: bool = False,
     forget: Sequence[str] = (),
@@ -104,12 +108,13 @@ def ingest(
     out: a folder, or the address of a database such as postgresql://host/database.
     A file is one document, or its records are; `identity` says what they are called. embedder: as PassageIndex.create
     takes it. fields: of the records, for all files or by patterns of their names; the index remembers them for each of
-    `paths`, so that a later run needs none. prune: remove the documents of files that were indexed from the named
-    folders and no longer exist; those in a folder that cannot be read stay. forget: labels of files, ids of documents,
-    or paths of files and folders, to remove whether or not they still exist. What is removed, or replaced by another
-    text, is gone from every file of passages when this returns; if it is interrupted, the same call ends what it began.
-    follow_links: load what links inside the named folders lead to. erase_too: called if documents were removed, perhaps
-    by an interrupted run, to erase them from what was made of the passages, such as a graph.
+    `paths`, so that a later run needs none. language: of the texts, whose words a new index stems, and remembers; by
+    default english. prune: remove the documents of files that were indexed from the named folders and no longer exist;
+    those in a folder that cannot be read stay. forget: labels of files, ids of documents, or paths of files and
+    folders, to remove whether or not they still exist. What is removed, or replaced by another text, is gone from every
+    file of passages when this returns; if it is interrupted, the same call ends what it began. follow_links: load what
+    links inside the named folders lead to. erase_too: called if documents were removed, perhaps by an interrupted run,
+    to erase them from what was made of the passages, such as a graph.
     Raises IngestError if there is nothing to do, with `strict` for the first thing that cannot be loaded, and while
     another run writes the same index; IndexExists, IndexMismatch and MissingExtra as PassageIndex does.
     """
@@ -133,7 +138,11 @@ def ingest(
     if strict:
         with _journal(place) if known else open_journal(None) as journal:
             _IngestRun(None, journal, chunking, rules, strict=True).take(found, prune=prune, forget=forget)
-    index = store.open(place, embedder) if known or not found else store.create(place, embedder)
+    if known or not found:
+        index = store.open(place, embedder)
+        check_language(index, language)
+    else:
+        index = store.create(place, embedder, tokeniser=Tokeniser(language or ENGLISH))
     with _journal(place) as journal:
         finished, was_finished = journal.erasing(), index.is_finished()
         with index.batch():

@@ -9,6 +9,7 @@ from functools import cache
 from threading import Lock
 from typing import Any, Self
 
+from ras_agent.text.languages import ENGLISH, WITHOUT_STEMS
 from ras_agent.text.normal_form import normal_form
 
 _ASCII_WORD = re.compile(r"[a-z0-9]+")
@@ -62,7 +63,8 @@ class Tokeniser:
     """Splits text into terms: Unicode words, without stop words, stemmed.
 
     `language` names a Snowball stemmer ("english", "german", "russian", ...) and the stop words that come with it;
-    None leaves every word as it is. `stop_words` replaces the language's list, `stem=False` leaves word forms.
+    None, "none" and the languages without a stemmer, such as "chinese", leave every word as it is. `stop_words`
+    replaces its list, `stem=False` leaves word forms.
     May be used from several threads at once.
     """
 
@@ -106,6 +108,8 @@ class Tokeniser:
 
 
 def _stemmer(language: str) -> Any:
+    if language in WITHOUT_STEMS:
+        return None
     import Stemmer
 
     if language not in Stemmer.algorithms():
@@ -115,9 +119,12 @@ def _stemmer(language: str) -> Any:
 
 def _stop_words(language: str | None) -> tuple[str, ...]:
     """Return the language's common function words; none for a language without a list."""
-    if language is None:
+    if language is None or language in WITHOUT_STEMS:
         return ()
     from bm25s import stopwords
 
     listed = getattr(stopwords, "STOPWORDS_EN" if language == "english" else f"STOPWORDS_{language.upper()}", ())
-    return tuple(listed) + (_TAILS if language == "english" else ())
+    if language == ENGLISH:
+        return (*listed, *_TAILS)
+    # as words are compared: "daß" becomes "dass"
+    return tuple(dict.fromkeys(part for word in listed for part in _words(word)))

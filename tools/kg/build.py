@@ -11,16 +11,18 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ras_agent.arrays import Floats
-from ras_agent.errors import IngestError
+from ras_agent.errors import IndexMismatch, IngestError
 from ras_agent.protocols import Embedder
 from ras_agent.records import Failure, Passage
+from ras_agent.text.languages import ENGLISH, NO_LANGUAGE
 from ras_agent.tools.embed.embedders import resolve_embedder
 from ras_agent.tools.index.ingest import JOURNAL
 from ras_agent.tools.index.journal import open_journal
+from ras_agent.tools.index.language import language_of
 from ras_agent.tools.index.load import Skipped
 from ras_agent.tools.index.manifest import EmbedderIdentity
 from ras_agent.tools.index.row_table import find_rows, hash_of
-from ras_agent.tools.index.stated_facts import stated_facts
+from ras_agent.tools.index.stated_facts import STATED, stated_facts
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.disk import readable_kg_manifest
 from ras_agent.tools.kg.edits import Anchor, Held
@@ -99,6 +101,13 @@ def build_graph(
         reason = skipped[0] if skipped else "index the documents first, `ras-agent index`" if gfm else "it is empty"
         raise IngestError(f"{openie or gfm} holds no {'passage' if openie else 'text of a document'}: {reason}")
     passages = _open(path, embedder) if texts else PassageIndex.open(path)
+    language = language_of(passages)
+    foreign = extractor == "offline" and language not in (ENGLISH, NO_LANGUAGE) and not given
+    if foreign and not any(STATED in passage.metadata for passage in passages.passages):
+        raise IndexMismatch(
+            f"{path} is of texts in {language.capitalize()}, and the offline extractor knows English only: give "
+            "--extractor a model, such as openai:gpt-4o-mini, or facts, --openie FILE"
+        )
     role = resolve_extractor(extractor)
     finished = _finish(path)
     embedder = _embedder(path, passages, embedder)

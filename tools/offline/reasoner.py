@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ras_agent.marks import ANSWER_IS
 from ras_agent.records import Hit, Passage, Step
+from ras_agent.tools.offline.english import EnglishOnly
 from ras_agent.tools.offline.evidence import ENOUGH, QuestionEvidence, gather
 
 
@@ -15,8 +16,14 @@ class OfflineReasoner:
 
     name = "offline"
 
+    def __init__(self, language: str = "") -> None:
+        """language: of the texts, if it is known."""
+        self._english = EnglishOnly("planner", language)
+
     def next_sentence(self, question: str, passages: Sequence[Passage], thoughts: Sequence[str]) -> str:
         """Return the sentence to search with next, or the one that ends the chain when no sentence leads on."""
+        if refusal := self._english.refusal(question):
+            return f"{ANSWER_IS}: nowhere that I can read, since {refusal}."
         evidence = gather(question, [Step(1, question, tuple(Hit(passage, 0.0) for passage in passages))])
         if evidence.explained() >= ENOUGH:
             return f"{ANSWER_IS}: in two passages that have been read, one of which names the other."

@@ -17,17 +17,18 @@ if TYPE_CHECKING:
     from ras_agent.tools.offline.reasoner import OfflineReasoner
 
 
-def offline_planner(embeddings: str = "") -> NestedPlanner:
+def offline_planner(embeddings: str = "", language: str = "") -> NestedPlanner:
     """Follows the question's links; where it has none, the bridge entity that is closest to it.
 
-    embeddings: "" or "minilm". Raises UnknownName for another, MissingExtra where "minilm" is not installed.
+    embeddings: "" or "minilm". language: of the texts, if it is known; the roles know English only. Raises UnknownName
+    for other embeddings, MissingExtra where "minilm" is not installed.
     """
     from ras_agent.tools.offline.answerer.answer import OfflineAnswerer
     from ras_agent.tools.offline.nested import NestedPlanner
     from ras_agent.tools.offline.planner import OfflinePlanner
 
     _known(embeddings)
-    return NestedPlanner(OfflineAnswerer(), OfflinePlanner())
+    return NestedPlanner(OfflineAnswerer(), OfflinePlanner(), language)
 
 
 def offline_answerer(
@@ -35,8 +36,9 @@ def offline_answerer(
     may_abstain: bool = True,
     layout: EvidenceLayout = "evidence",
     least_confidence: float | None = None,
+    language: str = "",
 ) -> Answerer:
-    """Name the question's descriptions, then answer what is left; embeddings as for `offline_planner`.
+    """Name the question's descriptions, then answer what is left; embeddings, language as for `offline_planner`.
 
     layout: "evidence" reads passages and facts, "chain" the facts alone, "chain-of-text" the passages alone.
     least_confidence: an answer with less is "I don't know"; None for the packaged threshold.
@@ -48,26 +50,26 @@ def offline_answerer(
     embedder, reader = _encoders(embeddings)
     least = LEAST_CONFIDENCE if least_confidence is None else least_confidence
     last = OfflineAnswerer(embedder, reader, may_abstain=may_abstain, least_confidence=least)
-    nested = NestedAnswerer(OfflineAnswerer(), last)
+    nested = NestedAnswerer(OfflineAnswerer(), last, language)
     if layout == "chain":
         return FromFacts(nested)
     return FromPassages(nested) if layout == "chain-of-text" else nested
 
 
-def offline_extractor(embeddings: str = "") -> OfflineExtractor:
+def offline_extractor(embeddings: str = "", language: str = "") -> OfflineExtractor:
     """Reads facts off grammar, with or without embeddings."""
     from ras_agent.tools.offline.extractor.extract import OfflineExtractor
 
     _known(embeddings)
-    return OfflineExtractor()
+    return OfflineExtractor(language)
 
 
-def offline_reasoner(embeddings: str = "") -> OfflineReasoner:
+def offline_reasoner(embeddings: str = "", language: str = "") -> OfflineReasoner:
     """Picks the next sentence by words, with or without embeddings."""
     from ras_agent.tools.offline.reasoner import OfflineReasoner
 
     _known(embeddings)
-    return OfflineReasoner()
+    return OfflineReasoner(language)
 
 
 def _known(embeddings: str) -> None:

@@ -12,9 +12,12 @@ from ras_agent.protocols import Retriever
 from ras_agent.records import Passage
 from ras_agent.registry import find, options_of
 from ras_agent.settings import Settings
+from ras_agent.text.languages import ENGLISH
+from ras_agent.tools.index.language import check_language
 from ras_agent.tools.index.open_index import open_index
 from ras_agent.tools.index.postgres import PostgresIndex
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.retrieve.langchain_adapter import (
     NAMED,
     LangChainRetriever,
@@ -63,6 +66,24 @@ def resolve_retriever(
             f"object with the method `retrieve(query, k)`, got {spec!r:.200}"
         )
     return spec
+
+
+def open_for(spec: object, index: object, language: str | None = None) -> Any:
+    """Return the index opened, for a retriever that a string names and that searches one; else as it is given.
+
+    language: of the texts, which passages are indexed for; an index that was made for another is IndexMismatch.
+    """
+    if not isinstance(spec, str) or spec.startswith(NAMED) or index is None:
+        return index
+    find("retriever", spec)  # an unknown name is reported before an index is read
+    opened: Any = index
+    if isinstance(index, str | Path | Address):
+        opened = open_index(index)
+    elif isinstance(index, Sequence) and all(isinstance(passage, Passage) for passage in index):
+        return PassageIndex.in_memory(index, tokeniser=Tokeniser(language or ENGLISH))
+    if isinstance(opened, PassageIndex | PostgresIndex):
+        check_language(opened, language)
+    return opened
 
 
 def retriever_options(settings: Settings, name: object = None) -> dict[str, Any]:

@@ -210,7 +210,7 @@ def _weights() -> Check:
 
 
 def _models(environment: Mapping[str, str]) -> list[Check]:
-    checks = []
+    checks = [Check("models", "offline roles", True, "no model needed; reads and answers English only")]
     for provider, (variable, package) in _PROVIDERS.items():
         key = bool(environment.get(variable))
         detail, remedy = f"{variable} {'set' if key else 'not set'}", ""
@@ -263,23 +263,30 @@ def _asked(variable: str, url: str) -> Check:
 def _index(path: Path | Address | None) -> list[Check]:
     if path is None:
         return []
+    from ras_agent.text.languages import ENGLISH, NO_LANGUAGE
+    from ras_agent.tools.index.language import language_of
     from ras_agent.tools.index.open_index import open_index
     from ras_agent.tools.kg.examine import examine as examine_files
 
+    spoken: list[Check] = []
     try:
         index = open_index(path)
         embedder = index.embedder
         vectors = f"vectors by {embedder.name} ({embedder.dimension})" if embedder else "no vectors: bm25 only"
         opened = Check("index", str(path), True, f"{len(index):,} passages, {vectors}")
+        language = language_of(index)
+        if language not in (ENGLISH, NO_LANGUAGE):
+            detail = f"texts in {language.capitalize()}, which the offline roles cannot read"
+            spoken.append(Check("index", "language", None, detail, "give a model: --llm openai:gpt-4o-mini"))
     except (RasError, OSError) as error:
         opened = Check("index", str(path), False, str(error))
     if isinstance(path, Address):
-        return [opened]
+        return [opened, *spoken]
     try:
         reports = examine_files(path)
     except RasError:
-        return [opened]
-    return [opened, *(_file(path, report) for report in reports)]
+        return [opened, *spoken]
+    return [opened, *spoken, *(_file(path, report) for report in reports)]
 
 
 def _file(folder: Path, report: FileReport) -> Check:

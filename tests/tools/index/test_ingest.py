@@ -405,6 +405,26 @@ class TestFields:
         assert not any(b"elsewhere" in file.read_bytes() for file in out.rglob("*") if file.is_file())
 
 
+@pytest.mark.parametrize(
+    ("language", "text", "query"),
+    [
+        ("german", "Die Häuser der Altstadt.", "ein Haus"),
+        ("french", "Les rivières traversent la ville.", "une rivière"),
+        ("chinese", "利斯河流经爱丁堡。", "爱丁堡"),
+    ],
+)
+def test_an_index_stems_in_its_language_and_remembers_it(tmp_path: Path, language: str, text: str, query: str) -> None:
+    for name, content in (("a", text), ("b", "Der, le, 的.")):
+        (tmp_path / f"{name}.txt").write_text(content)
+    out, files = tmp_path / "i", [tmp_path / "a.txt", tmp_path / "b.txt"]
+    ingest(files, out, language=language)
+    assert ingest(files, out).files_unchanged == 2
+    (hit,) = PassageIndex.open(out).retriever().retrieve(query, 5)
+    assert hit.passage.text == text
+    with pytest.raises(IndexMismatch, match=f"was made for texts in {language}, not in english: leave the language"):
+        ingest(files, out, language="english")
+
+
 def test_another_embedder_is_refused(docs: Path, out: Path) -> None:
     ingest([docs], out)
     with pytest.raises(IndexMismatch, match="holds no vectors"):

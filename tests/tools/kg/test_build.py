@@ -172,6 +172,13 @@ def test_one_document_may_be_named_alone(index: Path) -> None:
     assert delete_documents(index, "leith.txt").erased == 1
 
 
+def test_the_offline_extractor_reads_no_index_of_another_language(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("Frau Müller.")
+    ingest([tmp_path / "a.txt"], tmp_path / "i", language="german")
+    with pytest.raises(IndexMismatch, match="is of texts in German, and the offline extractor knows English only: giv"):
+        build_graph(tmp_path / "i")
+
+
 @pytest.mark.parametrize("name", ["a.txt", "a.jsonl"])
 def test_a_deleted_document_is_there_again_when_its_file_is(name: str, tmp_path: Path) -> None:
     lines = {"a.txt": "One.", "a.jsonl": '{"id": "a.txt", "text": "One."}\n{"id": "b", "text": "Two."}\n'}

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from ras_agent.records import Extraction, Passage, Source, Triple
+from ras_agent.records import Extraction, Failure, Passage, Source, Triple
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import is_name
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.text.titles import bare_title
 from ras_agent.text.words import word_set
+from ras_agent.tools.offline.english import EnglishOnly
 from ras_agent.tools.offline.extractor.chunks import Chunk, chunked
 from ras_agent.tools.offline.extractor.clauses import read_clauses
 from ras_agent.tools.offline.extractor.subjects import Fact, finite_verbs, subject_of
@@ -37,13 +38,20 @@ class OfflineExtractor:
 
     name = "offline"
 
+    def __init__(self, language: str = "") -> None:
+        """language: of the texts, if it is known."""
+        self._english = EnglishOnly("extractor", language)
+
     def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
         """Return the facts of each sentence, each with the sentence's span.
 
-        Text without words that it can read has none.
+        Text without words that it can read has none, and what seems to be in another language is a failure.
         """
-        titles = _title_pattern(passages)
-        return Extraction(tuple(triple for passage in passages for triple in _triples(passage, titles)))
+        if refusal := self._english.refusal(subquery):
+            return Extraction((), (Failure("extractor", refusal),))
+        english, failures = self._english.readable(passages)
+        titles = _title_pattern(english)
+        return Extraction(tuple(triple for passage in english for triple in _triples(passage, titles)), failures)
 
 
 def _title_pattern(passages: Sequence[Passage]) -> re.Pattern[str] | None:

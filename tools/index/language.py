@@ -1,0 +1,24 @@
+"""Says in which language the texts of an index are, by the stems that it was made with."""
+
+from __future__ import annotations
+
+from ras_agent.errors import IndexMismatch
+from ras_agent.tools.index.postgres import PostgresIndex
+from ras_agent.tools.index.store import PassageIndex
+
+
+def language_of(index: PassageIndex | PostgresIndex) -> str:
+    """Return the language that an index was made for; "none" for one without stems."""
+    manifest = index.manifest if isinstance(index, PostgresIndex) else index.snapshot.manifest
+    return manifest.tokeniser["language"] or "none"
+
+
+def check_language(index: PassageIndex | PostgresIndex, language: str | None) -> None:
+    """Raise IndexMismatch if `language` is given and not the one that the index was made for."""
+    made_for = language_of(index)
+    if language and language != made_for:
+        where = str(index) if isinstance(index, PostgresIndex) else str(index.path or "the index")
+        raise IndexMismatch(
+            f"{where} was made for texts in {made_for}, not in {language}: leave the language out, or make another "
+            f"index, `ras-agent index FILES --language {language} --out OTHER`"
+        )

@@ -29,6 +29,7 @@ from ras_agent.question_graph.conflicts import conflicts_of
 from ras_agent.question_graph.export import to_mermaid
 from ras_agent.records import Exchange, Hit, Passage, Source, Step, Triple
 from ras_agent.text.canonical import canonical_key
+from ras_agent.text.languages import foreign_language
 from ras_agent.text.names import DEMONYM, is_name, name_spans
 from ras_agent.text.overlap import best_sentence, sentences_of
 from ras_agent.text.sentences import sentence_at
@@ -138,6 +139,7 @@ READERS = {
     "value_of": TextReader(value_of, "text.values"),
     "name_spans": TextReader(name_spans, "text.names"),
     "is_name": TextReader(lambda text: (is_name(text), DEMONYM.fullmatch(text)), "text.names"),
+    "foreign_language": TextReader(foreign_language, "text.languages"),
     "sentence_at": TextReader(lambda text: sentence_at(text, len(text) - 1), "text.sentences"),
     "best_sentence": TextReader(_cited),
     "bare_title": TextReader(bare_title, "text.titles"),

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from inspect import unwrap
 from typing import Any
 
-from langchain_core.callbacks import AsyncCallbackManager, CallbackManager
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import get_async_callback_manager_for_config, get_callback_manager_for_config
@@ -64,7 +63,7 @@ def _named(role: Any) -> str:
     return str(getattr(retriever, "name", None) or type(retriever).__name__)
 
 
-def _manager(config: RunnableConfig | None, role: Any, make: Any) -> CallbackManager | AsyncCallbackManager | Any:
+def _manager(config: RunnableConfig | None, role: Any, make: Any) -> Any:
     """Return the callback manager, None where nobody listens or LangChain's own retriever reports the search itself."""
     if config is None or isinstance(unwrap(role), LangChainRetriever):
         return None

@@ -94,12 +94,16 @@ def test_what_the_server_refuses_is_said_plainly_and_can_be_tried_again(asked: B
     asked.ask("document.querySelector('#filter').value = ''")
 
 
-def test_a_follow_up_is_asked_on_the_same_thread(asked: Browser) -> None:
+def test_a_follow_up_is_asked_on_the_same_thread_which_a_page_opened_again_shows(asked: Browser, address: str) -> None:
     thread = asked.ask("location.hash")
     ask(asked, "Where was Alexander Graham Bell born?")
     until(asked, "document.querySelector('#answer').textContent === 'Edinburgh' && !now.running")
     assert asked.ask("location.hash") == thread
     assert QUESTION in text(asked, "#talk")
+    asked.open("about:blank")
+    asked.open(f"{address}/{thread}")
+    until(asked, "document.querySelector('#talk').textContent.includes('river flows through the city')")
+    assert text(asked, "#answer") == "Edinburgh"
 
 
 def test_a_narrow_screen_needs_no_sideways_scrolling(asked: Browser) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from itertools import islice, takewhile
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -38,12 +38,10 @@ def neighbourhood(graph: KGIndex, entity: str, limit: int) -> Neighbourhood:
             cosine = float(graph.similarities[edge - graph.facts.stop])
             same.append(Equivalence(one=triple.subject, other=triple.object, similarity=round(cosine, 4)))
     steps = {} if number is None else _steps(graph, number, shown)
-    named = graph.document_frequency
+    named, numbers = graph.document_frequency, cast("list[int]", shown.tolist())
     return Neighbourhood(
         entity="" if number is None else graph.entities[number],
-        entities=[
-            Entity(name=graph.entities[one], passages=int(named[one]), steps=steps.get(one)) for one in shown.tolist()
-        ],
+        entities=[Entity(name=graph.entities[one], passages=int(named[one]), steps=steps.get(one)) for one in numbers],
         facts=facts,
         equivalences=same,
         all_entities=len(graph.entities),

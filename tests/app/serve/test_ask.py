@@ -60,3 +60,16 @@ def test_the_page_and_its_files_are_served_and_nothing_else_of_the_folder(client
     assert client.get("/page/ask.js").headers["content-type"].startswith("text/javascript")
     for path in ("/page/layout.py", "/page/..%2f..%2fevents.py", "/page/%2e%2e/settings.py"):
         assert client.get(path).status_code == 404
+
+
+def test_what_fastapi_refuses_itself_has_the_same_form(client: httpx.Client) -> None:
+    deep = b'{"question": "Who?", "filter": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+    json = {"Content-Type": "application/json"}
+    for told in (
+        client.get("/nothing"),
+        client.put("/api/ask"),
+        client.post("/api/ask", content=deep, headers=json),
+        client.post("/api/ask", content=b'{"question": "Who?"}', headers={"Content-Type": "text/plain"}),
+    ):
+        assert 400 <= told.status_code < 500
+        assert told.json()["error"]["type"] == "invalid_request_error"

@@ -151,3 +151,21 @@ def test_the_paths_are_described_without_a_script(client: httpx.Client) -> None:
     assert all(f" {path}</code>" in page for path in paths)
     assert "<script" not in page
     assert "https://" not in page
+
+
+def test_a_path_removes_nothing(served: Served, index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = served(Settings(index=index))
+    _upload(client, ("z.md", b"Zyltor was founded by Mara Quist."))
+    monkeypatch.chdir(index.parent)
+    uploads = index.parent / "my.index.uploads"
+    for path in (".", "..", "my.index.uploads", "my.index.uploads/z.md", str(uploads), str(uploads / "z.md")):
+        assert client.delete("/api/documents", params={"id": path}).status_code == 404
+    assert client.get("/api/documents").json()["total"] == 3
+
+
+def test_a_file_of_records_is_removed_whole(served: Served, index: Path) -> None:
+    client = served(Settings(index=index))
+    records = b'{"text": "Zyltor was founded by Mara Quist."}\n{"text": "Zyltor is in Leith."}\n'
+    assert _upload(client, ("z.jsonl", records)).json()["documents_written"] == 2
+    assert client.delete("/api/documents", params={"id": "z.jsonl"}).json() == {"documents_removed": 2}
+    assert client.get("/api/documents").json()["total"] == 2

@@ -22,6 +22,7 @@ from ras_agent.tools.retrieve.search import Search
 if TYPE_CHECKING:
     from langchain_core.documents import Document
     from langchain_core.retrievers import BaseRetriever
+    from langchain_core.tools import BaseTool
 
 _WITH_OPERATORS = frozenset(("Chroma", "PGVector", "PineconeVectorStore"))
 """LangChain's vector stores that take {"key": {"$in": [...]}}, and "$and" of several"""
@@ -31,21 +32,22 @@ NAMED = "langchain:"
 """Begins the name of a retriever that is an object of a Python module, langchain:module:attribute."""
 
 
-def langchain_retriever(name: str) -> LangChainRetriever:
-    """Import the LangChain vector store or retriever that `langchain:module:attribute` names; it may be a function.
+def named_object(name: str) -> BaseRetriever | BaseTool:
+    """Import the LangChain vector store, retriever or tool that `langchain:module:attribute` names.
 
-    A function is called without arguments and makes the store. The module may be in the working directory, from which
-    nothing that is installed is replaced. Raises SettingsError where nothing of that kind is there.
+    A function is called without arguments and makes it. The module may be in the working directory, from which nothing
+    that is installed is replaced. Raises SettingsError where nothing of that kind is there.
     """
     from langchain_core.retrievers import BaseRetriever
+    from langchain_core.tools import BaseTool
     from langchain_core.vectorstores import VectorStore
 
     module, colon, attribute = name.removeprefix(NAMED).partition(":")
     if not (module and colon and attribute):
         raise SettingsError(f"expected 'langchain:module:attribute', such as langchain:my_store:store, got {name!r}")
     try:
-        thing = getattr(_module(module), attribute)
-        if not isinstance(thing, BaseRetriever | VectorStore) and callable(thing):
+        thing: Any = getattr(_module(module), attribute)
+        if not isinstance(thing, BaseRetriever | BaseTool | VectorStore) and callable(thing):
             thing = thing()
     except RasError:
         raise
@@ -57,11 +59,11 @@ def langchain_retriever(name: str) -> LangChainRetriever:
         raise SettingsError(f"{name!r} could not be made ({type(error).__name__}: {error}): mend the module") from error
     if isinstance(thing, VectorStore):
         thing = thing.as_retriever()
-    if not isinstance(thing, BaseRetriever):
+    if not isinstance(thing, BaseRetriever | BaseTool):
         raise SettingsError(
-            f"{name!r} is {thing!r:.80}: name a LangChain vector store, a retriever, or a function that makes one"
+            f"{name!r} is {thing!r:.80}: name a LangChain vector store, a retriever, a tool or a function making one"
         )
-    return LangChainRetriever(thing)
+    return thing
 
 
 def _module(name: str) -> ModuleType:

@@ -22,7 +22,7 @@ from ras_agent.tools.retrieve.langchain_adapter import (
     NAMED,
     LangChainRetriever,
     is_langchain_retriever,
-    langchain_retriever,
+    named_object,
 )
 from ras_agent.tools.retrieve.search import Current
 from ras_agent.tools.retrieve.tool_adapter import ToolRetriever, is_langchain_tool
@@ -47,7 +47,7 @@ def resolve_retriever(
     TypeError for an object that is no retriever.
     """
     if isinstance(spec, str) and spec.startswith(NAMED):
-        return langchain_retriever(spec)
+        return resolve_retriever(named_object(spec))
     if isinstance(spec, str):
         find("retriever", spec)  # an unknown name is reported before an index is read
         opened = _open(spec, index, options)

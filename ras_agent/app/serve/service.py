@@ -128,9 +128,7 @@ class Service:
         if isinstance(self.index, PassageIndex):
             self._refresh()
             return self.index.within(seen).document_ids()
-        if seen:
-            raise Refused(501, "documents in a database are not listed within a filter", "unsupported")
-        return self.index.document_ids()
+        return self.index.document_ids(seen)
 
     def graph(self, caller: Caller) -> KGIndex:
         """Return what the caller may see of the stored knowledge graph. Raises Refused where there is none."""

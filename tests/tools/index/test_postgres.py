@@ -262,6 +262,11 @@ def test_a_filter_admits_what_it_admits_elsewhere(filtered: PostgresIndex, filte
         assert sorted(hit.passage.id for hit in found) == sorted(expected)
 
 
+def test_documents_are_listed_within_a_filter(filtered: PostgresIndex) -> None:
+    assert filtered.document_ids({"team": "x"}) == ("folder/1",)
+    assert filtered.document_ids({"year": [2019, 2019.5], "document_id": "folder/*"}) == ("folder/7", "folder/9")
+
+
 def _filtered_passages() -> list[Passage]:
     return [
         Passage(str(number), f"river {number}", f"Title {number}", f"folder/{number}" if number % 2 else "", metadata)

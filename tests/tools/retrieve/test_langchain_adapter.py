@@ -101,6 +101,8 @@ def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))\n"
         "store.add_texts(['The Water of Leith.', 'A telephone.'], [{'team': 'x'}, {'team': 'y'}])\n"
         "def make():\n    return store.as_retriever()\n"
+        "from langchain_core.tools import tool\n"
+        "@tool\ndef look_up(query: str) -> str:\n    'Searches.'\n    return 'found for ' + query\n"
         "def fail():\n    raise OSError('no such server')\n"
         "number = 7\n"
     )
@@ -115,6 +117,11 @@ def test_a_vector_store_is_found_by_its_name_in_a_module(modules: Path, attribut
     assert retriever.retrieve("The Water of Leith.", 1)[0].passage.text == "The Water of Leith."
     assert [hit.passage.text for hit in retriever.retrieve("Water", 5, filter={"team": "y"})] == ["A telephone."]
     assert str(modules) not in sys.path
+
+
+def test_a_tool_is_found_by_its_name_in_a_module(modules: Path) -> None:
+    (hit,) = resolve_retriever("langchain:my_store_of_texts:look_up").retrieve("Leith")
+    assert hit.passage.text == "found for Leith"
 
 
 @pytest.mark.parametrize(

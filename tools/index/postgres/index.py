@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, cast
 
 from ras_agent.address import Address, address_of
 from ras_agent.errors import IndexExists, IndexMismatch
+from ras_agent.filters import Filter
 from ras_agent.protocols import Embedder, Retriever
 from ras_agent.records import Passage
 from ras_agent.registry import check_options, find
@@ -27,6 +28,7 @@ from ras_agent.tools.index.postgres.about import VERSION, About, has_vector_grap
 from ras_agent.tools.index.postgres.database import Database
 from ras_agent.tools.index.postgres.forms import digest_of, storable, stored_form, tsvector, vector_literal
 from ras_agent.tools.index.postgres.search import PostgresBM25, PostgresDense, PostgresHybrid
+from ras_agent.tools.index.postgres.where import where_of
 from ras_agent.tools.index.row_table import indexed_text
 from ras_agent.tools.index.tokenise import Tokeniser
 
@@ -150,13 +152,15 @@ class PostgresIndex:
             ).fetchone()
         return Passage(*row) if row else None
 
-    def document_ids(self) -> tuple[str, ...]:
-        """Return the ids of all documents in corpus order; passages without one belong to none."""
+    def document_ids(self, filter: object = None) -> tuple[str, ...]:
+        """Return the ids of the documents that have a passage which `filter` admits, in corpus order.
+
+        Passages without a document belong to none. Raises FilterError.
+        """
+        where = where_of(Filter.of(filter))
+        query = f"SELECT document FROM passages WHERE document <> '' {where.sql} GROUP BY document ORDER BY min(row)"
         with self.database.reading() as connection:
-            rows = connection.execute(
-                "SELECT document FROM passages WHERE document <> '' GROUP BY document ORDER BY min(row)"
-            )
-            return tuple(name for (name,) in rows)
+            return tuple(name for (name,) in connection.execute(query.encode(), where.values))
 
     def retriever(self, name: str = "bm25", **options: Any) -> Retriever:
         """Make a retriever over this index. Raises UnknownName, and IndexMismatch for one that reads files."""

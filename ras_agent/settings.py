@@ -209,7 +209,7 @@ class Settings(BaseModel):
     )
 
     host: str = _SERVER("127.0.0.1", "Address to listen at; one that other machines reach needs a token.")
-    port: Annotated[int, Field(ge=0, le=65535)] = _SERVER(8000, "Port to listen at; 0 takes a free one.")
+    port: Annotated[int, Field(ge=0, le=65535)] = _SERVER(8020, "Port to listen at; 0 takes a free one.")
     checkpoint: str = _SERVER("memory", "Where threads are stored: memory, sqlite:FILE or postgres:CONNECTION.")
     max_runs: PositiveInt = _SERVER(256, "Most questions at the same time; one more is refused with status 503.")
     tokens: Path | None = _SERVER(

@@ -94,7 +94,7 @@ class Service:
         """Go on with a thread's run. Raises Refused for a thread with nothing to go on with."""
         self._check_free(thread, caller)
         review, state = await self._state(thread, caller)
-        if not state.next:
+        if not state.tasks:  # not `next`, which a node leaves empty that ended before its checkpoint was written
             raise Refused(409, f"the run of thread {thread!r} has ended: ask a question", "nothing_to_resume")
         if request.decision is not None and not state.interrupts:
             raise Refused(409, f"thread {thread!r} waits for no decision: leave it away to go on", "no_review")
@@ -107,7 +107,7 @@ class Service:
         waiting = next((one.value for one in state.interrupts), None)
         running = self._key(thread, caller) in self._running
         ended = Ended(outputs_of(state.values), waiting)
-        return {**ended.document(thread), "running": running, "finished": not state.next and not running}
+        return {**ended.document(thread), "running": running, "finished": not state.tasks and not running}
 
     async def retrieve(self, query: str, k: int, caller: Caller, filter: JSON | None) -> list[Hit]:
         """Search the index as the agent does. Raises ValueError for a blank query, and FilterError."""

@@ -1,10 +1,14 @@
 """Threads over HTTP: remembered, looked at, paused, resumed, reviewed."""
 
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from ras_agent import open_checkpointer
+from ras_agent.app.sample import sample_passages
+from ras_agent.graphs.from_settings import agent_of, roles_of
 from ras_agent.settings import Settings
 from tests.app.serve.conftest import Served, events_of
 
@@ -98,3 +102,27 @@ def test_memory_holds_the_threads_that_were_used_last(served: Served, monkeypatc
         client.post("/api/ask", json={"question": QUESTION, "thread": thread})
     found = [client.get(f"/api/threads/{thread}").status_code for thread in ("1", "2", "3")]
     assert found == [200, 404, 200]
+
+
+def test_a_run_that_was_killed_before_a_node_s_checkpoint_goes_on(served: Served, tmp_path: Path) -> None:
+    settings = Settings(checkpoint=f"sqlite:{tmp_path / 'threads.sqlite'}")
+    thread: Any = {"configurable": {"thread_id": "/killed"}}  # as the server names a thread of nobody in particular
+    with open_checkpointer(settings.checkpoint) as checkpointer:
+        put, done = checkpointer.put, []
+
+        def killed(*args: Any) -> Any:
+            if len(done) == 3:
+                raise KeyboardInterrupt  # the node's own writes are stored by now
+            done.append(put(*args))
+            return done[-1]
+
+        checkpointer.put = killed  # type: ignore[method-assign]
+        agent = agent_of(roles_of("ras", settings, sample_passages()), checkpointer)
+        with pytest.raises(KeyboardInterrupt):
+            agent.invoke({"question": QUESTION}, thread, durability="sync")
+        state = agent.get_state(thread)
+        assert (state.next, len(state.tasks)) == ((), 1)
+    client = served(settings)
+    found = client.get("/api/threads/killed").json()
+    assert (found["finished"], found["answer"]) == (False, "")
+    assert client.post("/api/threads/killed/resume", json={}).json()["answer"] == "Alexander Graham Bell"

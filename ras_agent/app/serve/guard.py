@@ -26,6 +26,7 @@ BODY_SECONDS = 300.0
 """in which a request's body has to arrive"""
 SEND_SECONDS = 60.0
 """in which a client has to take the next piece of an answer"""
+_DRAIN_SECONDS = 5.0
 
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
@@ -61,6 +62,8 @@ class Guard:
                 raise _too_large(most)
         except Refused as error:
             status, body = refusal(error)
+            if status == 413:
+                await _drained(receive)
             shown = {"WWW-Authenticate": "Bearer"} if status == 401 else None
             await JSONResponse(body.model_dump(), status, shown)(scope, receive, send)
             return
@@ -96,6 +99,14 @@ def _too_large(most: int) -> Refused:
     )
 
 
+async def _drained(receive: Receive) -> None:
+    """Take what a client still sends, for a while: one that is cut off in the middle does not see why."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_DRAIN_SECONDS):
+            while (await receive()).get("more_body"):
+                pass
+
+
 def _bounded(receive: Receive, most: int) -> Receive:
     """Return `receive` that refuses a body of more than `most` bytes, and one that does not arrive in time."""
     taken, whole, until = 0, False, monotonic() + BODY_SECONDS
@@ -112,6 +123,8 @@ def _bounded(receive: Receive, most: int) -> Receive:
         taken += len(message.get("body", b""))
         whole = not message.get("more_body", False)
         if taken > most:
+            if not whole:
+                await _drained(receive)
             raise HTTPException(413, str(_too_large(most)))
         return message
 

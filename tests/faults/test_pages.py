@@ -74,7 +74,10 @@ NEVER = "a[href^=javascript], object, embed, base, form:not(#ask, #look, #access
 
 
 def _trace(evil: str) -> Trace:
-    passage = Passage(f"id {evil}", f"Text {evil}. Bell was born in Edinburgh.", f"Title {evil}", {"note": evil})
+    about = {"note": evil, "url": evil, "file": evil, "page": evil}
+    passage = Passage(
+        f"id {evil}", f"Text {evil}. Bell was born in Edinburgh.", f"Title {evil}", f"document {evil}", about
+    )
     fact = Triple(
         f"Subject {evil}",
         f"relation {evil}",

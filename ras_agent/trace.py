@@ -102,7 +102,7 @@ class Trace:
             roles=wire["roles"],
             seconds=wire["seconds"],
             steps=tuple(Step.from_dict(step, passages) for step in wire["steps"]),
-            plans=tuple(_planned(plan) for plan in wire["plans"]),
+            plans=tuple(_planned(plan, f"{where}: plans.{n}") for n, plan in enumerate(wire["plans"])),
             graph=graph,
             usage=Usage(tuple(wire["usage"]["calls"])),
             failures=tuple(wire["failures"]),
@@ -296,8 +296,11 @@ def _checked(data: Mapping[str, Any], where: str) -> _Trace:
     return wire
 
 
-def _planned(data: _Plan) -> Planned:
-    plan = Plan(data["action"], data["subquery"], data["reason"])
+def _planned(data: _Plan, where: str) -> Planned:
+    try:
+        plan = Plan(data["action"], data["subquery"], data["reason"])
+    except ValueError as error:
+        raise TraceError(f"{where}: {error}") from error
     return Planned(data["hop"], plan, data.get("thought", False), data.get("by", ""))
 
 

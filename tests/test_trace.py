@@ -160,6 +160,10 @@ class TestErrors:
         with pytest.raises(TraceError, match="not a trace of ras-agent"):
             Trace.from_json(text)
 
+    def test_a_plan_to_search_for_nothing(self) -> None:
+        plan = {"hop": 1, "action": "subq", "subquery": " ", "reason": ""}
+        assert self.message({"plans": [plan]}) == "run.json: plans.0: a [SUBQ] plan needs a sub-query"
+
     def test_another_version(self) -> None:
         assert self.message({"version": 2}).startswith(
             "run.json: trace version 2, and this ras-agent reads version 1: read it with"

@@ -135,21 +135,15 @@ def _decoded(data: bytes) -> str:
 
 
 def _docx(data: bytes) -> Converted:
-    from markitdown import StreamInfo
-    from markitdown.converters import DocxConverter
-
     _check_archive(data, may_define=False)
-    found = DocxConverter().convert(BytesIO(data), StreamInfo(extension=".docx"), style_map=_WORD_STYLES, **_STYLE)
+    found = _converted("DocxConverter", data, style_map=_WORD_STYLES, **_STYLE)
     text = _tidy(found.markdown)
     return Converted(text, first_heading(text))
 
 
 def _pptx(data: bytes) -> Converted:
-    from markitdown import StreamInfo
-    from markitdown.converters import PptxConverter
-
     _check_archive(data, may_define=False)
-    found = PptxConverter().convert(BytesIO(data), StreamInfo(extension=".pptx"), **_STYLE)
+    found = _converted("PptxConverter", data, **_STYLE)
     return _slides(found.markdown)
 
 
@@ -161,11 +155,8 @@ def _slides(markdown: str) -> Converted:
 
 
 def _epub(data: bytes) -> Converted:
-    from markitdown import StreamInfo
-    from markitdown.converters import EpubConverter
-
     _check_archive(data, may_define=True)
-    found = EpubConverter().convert(BytesIO(data), StreamInfo(extension=".epub"), **_STYLE)
+    found = _converted("EpubConverter", data, **_STYLE)
     return _book(found.markdown)
 
 
@@ -175,6 +166,12 @@ def _book(markdown: str) -> Converted:
     about = {line[1].lower(): line[2].strip() for line in map(_ABOUT.fullmatch, head.splitlines()) if line}
     title = about.pop("title", "")
     return Converted(_tidy(text if about or title else markdown), title, about)
+
+
+def _converted(converter: str, data: bytes, **options: Any) -> Any:
+    from markitdown import StreamInfo, converters
+
+    return getattr(converters, converter)().convert(BytesIO(data), StreamInfo(), **options)
 
 
 def _check_archive(data: bytes, *, may_define: bool) -> None:

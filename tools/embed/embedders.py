@@ -69,8 +69,9 @@ def reopened_embedder(name: str, dimension: int, index: str) -> Embedder:
 
 def of_unit_length(embedder: Embedder) -> Embedder:
     """Return an embedder as it is, or the same model with vectors of length 1 if it leaves them unscaled."""
-    scaling = SentenceTransformerEmbedder | LangChainEmbedder | ServedEmbedder
-    return embedder.scaled() if isinstance(embedder, scaling) else embedder
+    if isinstance(embedder, SentenceTransformerEmbedder | LangChainEmbedder | ServedEmbedder):
+        return embedder.scaled()
+    return embedder
 
 
 def query_vector(embedder: Embedder, query: str) -> Floats:

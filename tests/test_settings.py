@@ -64,7 +64,7 @@ def test_a_wrong_variable_is_named(environment: dict[str, str], message: str) ->
     [
         ("plannner = 'x'", "unknown setting 'plannner'; did you mean 'planner'?"),
         ("max_hops = 2.5", "'max_hops': input should be a valid integer, got a number with a fractional part, got 2.5"),
-        ("graph = 'tree'", "'graph': unknown graph 'tree'; known: ircot, ras, single-shot"),
+        ("graph = 'tree'", "'graph': unknown graph 'tree'; known: ircot, ras, react, single-shot"),
         (
             "openai_api_key = 'x'",
             "unknown setting 'openai_api_key'; "
@@ -94,8 +94,8 @@ def test_fields_by_kind_of_file_are_a_table_or_flags(config: Path) -> None:
 
 
 def test_an_unknown_setting_lists_the_known_ones(config: Path) -> None:
-    config.write_text("colour = 'red'")
-    with pytest.raises(SettingsError, match="unknown setting 'colour'; known: 'answer_tokens', 'answerer', "):
+    config.write_text("zebra = 'red'")
+    with pytest.raises(SettingsError, match="unknown setting 'zebra'; known: 'answer_tokens', 'answerer', "):
         load_settings(config, {})
 
 

@@ -327,6 +327,8 @@ def _setting(name: str, info: FieldInfo) -> Setting:
     inner = _without_none(info.annotation)
     choices = tuple(map(str, get_args(inner))) if get_origin(inner) is Literal else ()
     work: set[Work] = set(about.get("work", get_args(Work)))
+    if "answer" in work:
+        work.add("serve")
     pairs = get_origin(inner) is dict
     return Setting(
         name=name,
@@ -335,7 +337,7 @@ def _setting(name: str, info: FieldInfo) -> Setting:
         default=info.default,
         help=info.description or "",
         panel=about.get("panel", ""),
-        work=frozenset(work | {"serve"} if "answer" in work else work),
+        work=frozenset(work),
         flags=tuple(about.get("flags", ())),
         repeated=pairs,
     )

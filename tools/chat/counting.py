@@ -55,8 +55,11 @@ def _handler() -> Any:
         """Enters each call in the ledger of the role that makes it."""
 
         raise_error = True  # a call that is refused must not be made
-        ignore_retriever = True
         run_inline = True  # in the caller's context, where its ledger is
+
+        @property
+        def ignore_retriever(self) -> bool:
+            return True
 
         def __init__(self) -> None:
             self._open: dict[UUID, tuple[Ledger, str, int, int, float]] = {}

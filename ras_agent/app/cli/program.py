@@ -56,12 +56,13 @@ COMMANDS: dict[str, tuple[str, Callable[..., None]]] = {
 
 def build_program(model: type[Settings] = Settings) -> typer.Typer:
     """Return the command line over a settings class: its fields are the options of the commands."""
+    look: dict[str, Any] = {**_LOOK, "add_completion": True}
     app = typer.Typer(
         cls=_Reporting,
         name="ras-agent",
         help="Answers questions that need several hops over your own text, step by step, with citations.",
         epilog=EXIT_CODES,
-        **_LOOK | {"add_completion": True},
+        **look,
     )
     app.callback()(_program_options)
     graphs = typer.Typer(name="kg", help="Make, change, look at and export the knowledge graph of an index.", **_LOOK)

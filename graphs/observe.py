@@ -24,6 +24,7 @@ from ras_agent.records import Hit, Passage
 from ras_agent.tools.retrieve.langchain_adapter import LangChainRetriever
 
 _ID = "question_id"
+_OUTSIDE_HOPS = frozenset(("begin", "rewrite", "answer"))
 _EMPTYING = ("begin", "merge")  # what they return of hits and facts is their end
 
 
@@ -87,7 +88,10 @@ def log_node(
     """Log what a node did: counts, ids, times and failures; the texts of question and answer if asked for."""
     if not LOGGER.isEnabledFor(logging.INFO):
         return
-    fields: dict[str, Any] = {_ID: question_id(config, state), "node": name, "hop": len(state.get("steps") or ())}
+    hop = len(state.get("steps") or ()) + (name not in _OUTSIDE_HOPS)
+    fields: dict[str, Any] = {_ID: question_id(config, {**state, **update}), "node": name, "hop": hop}
+    if thread := ((config or {}).get("configurable") or {}).get("thread_id"):
+        fields["thread"] = str(thread).rpartition("/")[2]
     fields["seconds"] = round(seconds, 4)
     if ledger.calls:
         fields["model_calls"] = len(ledger.calls)
@@ -112,9 +116,8 @@ def log_node(
 
 
 def question_id(config: RunnableConfig | None, state: Any) -> str:
-    """Return the caller's `metadata["question_id"]`, else the thread's id, else a short digest of the question."""
-    given = ((config or {}).get("metadata") or {}).get(_ID)
-    thread = ((config or {}).get("configurable") or {}).get("thread_id")
-    if given or thread:
-        return str(given or thread)
-    return hashlib.sha256(str(state.get("question", "")).encode("utf-8", "replace")).hexdigest()[:12]
+    """Return the caller's `metadata["question_id"]`, else a short digest of the question in the user's words."""
+    if given := ((config or {}).get("metadata") or {}).get(_ID):
+        return str(given)
+    asked = str(state.get("asked") or state.get("question") or "")
+    return hashlib.sha256(asked.encode("utf-8", "replace")).hexdigest()[:12]

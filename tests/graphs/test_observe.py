@@ -138,10 +138,18 @@ class TestLog:
         assert failed["level"] == "warning"
         assert failed["failures"] == [{"role": "retriever", "message": "ConnectionError: nobody is there"}]
 
-    def test_a_question_without_an_id_is_named_by_its_thread_or_by_a_digest(self, log: Path) -> None:
+    def test_a_question_without_an_id_is_named_by_a_digest_at_every_node_and_the_thread_is_named(
+        self, log: Path
+    ) -> None:
         agent = create_ras_agent(index=[BELL])
         agent.invoke(QUESTION)
-        agent.invoke(QUESTION, {"configurable": {"thread_id": "t1"}})
-        names = {line["question_id"] for line in _lines(log)}
-        assert len(names) == 2
-        assert "t1" in names
+        agent.invoke(QUESTION, {"configurable": {"thread_id": "somebody/t1"}})
+        lines = _lines(log)
+        assert {line["question_id"] for line in lines} == {"6a32c43c35d5"}
+        assert {line.get("thread") for line in lines} == {None, "t1"}
+
+    def test_hops_count_as_in_the_events(self, log: Path) -> None:
+        create_ras_agent(index=[BELL]).invoke(QUESTION)
+        assert [(line["node"], line["hop"]) for line in _lines(log)[:5]] == [
+            *(("begin", 0), ("plan", 1), ("retrieve", 1), ("structure", 1), ("merge", 1)),
+        ]

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
-from ras_agent.marks import NUMBER, number_text
+from ras_agent.marks import NOTE_FENCE, NUMBER, fenced, number_text
 from ras_agent.prompts import fact_block, history_block, passage_block, searches_block, text_history_block
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Citation, EvidenceLayout, Passage, Source, Step, Triple
+from ras_agent.review import is_person
 from ras_agent.text.overlap import best_sentence, sentences_of, support
 
 _RUN = re.compile(rf"((?<![ \t])[ \t]*+)({NUMBER.live}(?:[ \t]*+{NUMBER.live})*+)")
@@ -94,7 +95,22 @@ class NumberedEvidence:
         return hits + Counter(fact_id for step in self.chain for fact_id in step.triple_ids)
 
     def block(self) -> str:
-        """Render the evidence for a prompt; "" for none."""
+        """Render the evidence for a prompt, and which of it a person has stated; "" for none."""
+        return "\n".join(filter(None, (self._numbered(), self._from_people())))
+
+    def _from_people(self) -> str:
+        """Say which facts a person has corrected or added: they are right where the texts say otherwise."""
+        first = 1 if self.chain else len(self.passages) + 1
+        stated = [
+            number_text(number)
+            for number, fact in enumerate(self.facts if self.in_text else (), start=first)
+            if any(is_person(source.extractor) for source in fact.sources)
+        ]
+        if not stated:
+            return ""
+        return fenced(NOTE_FENCE, f"A person has stated {', '.join(stated)}. It holds where texts say otherwise.")
+
+    def _numbered(self) -> str:
         if not self.in_text:
             return searches_block(self.chain)
         if self.chain and self.passages:

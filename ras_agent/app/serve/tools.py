@@ -6,6 +6,7 @@ There the guard of all paths decides who may ask, and a caller's filter bounds w
 
 from __future__ import annotations
 
+import logging
 from typing import Annotated, Any
 
 from mcp.server.fastmcp import Context, FastMCP
@@ -67,14 +68,17 @@ class Around(TypedDict):
 
 def tools_over(service: Service) -> FastMCP:
     """Return a server of the Model Context Protocol over an open service."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
     server = FastMCP(
         "ras-agent",
         instructions=_INSTRUCTIONS,
-        log_level="WARNING",  # it sets the whole process's: at INFO each model call would be a line
         stateless_http=True,
         # the guard of the HTTP server checks hosts and origins, of this path as of all others
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
+    # it has set up logging for the whole program, which is the program's own to do
+    root.handlers[:], root.level = handlers, level
 
     @server.tool()
     async def ask(

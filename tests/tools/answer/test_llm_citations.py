@@ -195,3 +195,9 @@ def test_around_the_evidence_of_a_chain_stand_its_sub_queries_and_how_many_facts
 
 def test_around_evidence_without_hops_stands_nothing() -> None:
     assert EVIDENCE.frame() == ""
+
+
+def test_a_model_is_told_what_a_person_has_stated_and_that_it_holds() -> None:
+    corrected = Triple("Bell", "was born in", "Vessmoor", (Source("p1", 20, 55, extractor="person:Ada"),))
+    shown = NumberedEvidence((BELL,), (FLOWS, corrected)).block()
+    assert shown.endswith("<note>\nA person has stated [3]. It holds where texts say otherwise.\n</note>")

@@ -246,9 +246,10 @@ class PassageIndex:
             self._seen = seen
 
     def _columns_of(self, snapshot: Snapshot) -> Columns:
-        if self._columns is None or self._columns.snapshot is not snapshot:
-            self._columns = Columns(snapshot, self._columns)
-        return self._columns
+        columns = self._columns  # another thread may put those of another commit there at any time
+        if columns is None or columns.snapshot is not snapshot:
+            self._columns = columns = Columns(snapshot, columns)
+        return columns
 
     def add(self, passages: Iterable[Passage]) -> Changes:
         """Append passages. Raises ValueError for an id that is given twice or already there; then nothing is added."""

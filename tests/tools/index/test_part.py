@@ -32,6 +32,28 @@ def index(request: pytest.FixtureRequest, tmp_path: Path) -> PassageIndex:
     return made
 
 
+class Shared(PassageIndex):
+    """An index that another thread uses as well, which looks at an earlier commit right after this one has."""
+
+    earlier: Columns | None = None
+    _held: Columns | None = None
+
+    @property
+    def _columns(self) -> Columns | None:
+        return self._held
+
+    @_columns.setter
+    def _columns(self, made: Columns | None) -> None:
+        self._held = self.earlier or made
+
+
+def test_a_view_is_chosen_by_its_own_commit_whatever_another_thread_looks_at() -> None:
+    index = Shared.in_memory(PASSAGES[:3])
+    index.earlier = Columns(index.snapshot)
+    index.upsert(PASSAGES)
+    assert rows(index, {"n": 2}) == [2, 7]
+
+
 def test_a_view_holds_the_passages_that_the_filter_admits_in_their_order(index: PassageIndex) -> None:
     assert rows(index, None) == list(range(12))
     assert rows(index, {"n": 2}) == [2, 7]

@@ -45,7 +45,7 @@ class Current:
         self._index, self._options, self._reasons = index, options, 0
         self._lock = Lock()
         self._views: OrderedDict[str, PassageIndex] = OrderedDict()
-        self._last = time.monotonic()  # when the latest of them took the place of the one before
+        self._known: dict[str, float] = {}  # when each view was last known to be of the last commit
         self._made: OrderedDict[tuple[str, Filter], _Once] = OrderedDict()
         self.at("", ALL)
 
@@ -71,7 +71,8 @@ class Current:
     def explained(self, paths: int) -> Self:
         """Return the same retriever, whose hits say why, if it can, by at most `paths` reasons each."""
         other = copy(self)
-        other._reasons, other._lock, other._views, other._made = paths, Lock(), OrderedDict(), OrderedDict()
+        other._reasons, other._lock = paths, Lock()
+        other._views, other._known, other._made = OrderedDict(), {}, OrderedDict()
         return other
 
     def why(self, query: str, passage_ids: Sequence[str]) -> list[tuple[str, ...]]:
@@ -81,24 +82,20 @@ class Current:
 
     def _view(self, commit: str) -> tuple[str, PassageIndex]:
         with self._lock:
-            if time.monotonic() - self._last > _SECONDS:
-                self._forget_all_but(1)
-            if commit and commit in self._views:
-                return commit, self._views[commit]
-            self._index.refresh()
-            commit = self._index.commit
-            if commit not in self._views:
-                self._views[commit] = self._index.within()
-                self._last = time.monotonic()
-            self._views.move_to_end(commit)
-            self._forget_all_but(_COMMITS)
-            return commit, self._views[commit]
-
-    def _forget_all_but(self, last: int) -> None:
-        for gone in list(self._views)[:-last]:
-            del self._views[gone]
-            for key in [key for key in self._made if key[0] == gone]:
+            self._index.refresh()  # for an earlier commit, too: it may be seen for so long after it was the last
+            last, now = self._index.commit, time.monotonic()
+            if last not in self._views:
+                self._views[last] = self._index.within()
+            self._views.move_to_end(last)
+            self._known[last] = now
+            *earlier, _ = self._views
+            for number, gone in enumerate(reversed(earlier), start=1):
+                if number >= _COMMITS or now - self._known[gone] > _SECONDS:
+                    del self._views[gone], self._known[gone]
+            for key in [key for key in self._made if key[0] not in self._views]:
                 del self._made[key]
+            chosen = commit if commit in self._views else last
+            return chosen, self._views[chosen]
 
     def _make(self, view: PassageIndex, filter: Filter, commit: str) -> At:
         part = view.within(filter) if filter else view

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -91,6 +92,35 @@ def test_an_earlier_commit_is_forgotten_after_a_while_and_what_was_erased_with_i
     monkeypatch.setattr("ras_agent.tools.retrieve.search._SECONDS", -1.0)
     assert found.at(first.commit, ALL).commit != first.commit
     assert [hit.passage.text for hit in found.at(first.commit, ALL).retriever.retrieve("head", 5)] == [NEW.text]
+
+
+def test_a_run_that_goes_on_a_day_later_finds_nothing_erased_though_nobody_else_has_asked(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = SimpleNamespace(monotonic=lambda: clock.now, now=0.0)
+    monkeypatch.setattr("ras_agent.tools.retrieve.search.time", clock)
+    found: Any = resolve_retriever("bm25", folder)
+    first = found.at("", ALL)
+    PassageIndex.open(folder).upsert([NEW])
+    clock.now = 600.0
+    assert found.at(first.commit, ALL) is first
+    clock.now = 86_400.0
+    assert texts(found.at(first.commit, ALL).retriever) == [NEW.text]
+
+
+def test_further_commits_do_not_keep_an_earlier_one_for_longer(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SimpleNamespace(monotonic=lambda: clock.now, now=0.0)
+    monkeypatch.setattr("ras_agent.tools.retrieve.search.time", clock)
+    found: Any = resolve_retriever("bm25", folder)
+    first = found.at("", ALL)
+    PassageIndex.open(folder).upsert([NEW])
+    clock.now = 300.0
+    second = found.at("", ALL)
+    PassageIndex.open(folder).upsert([OTHER])
+    clock.now = 601.0
+    third = found.at("", ALL)
+    assert found.at(first.commit, ALL) is third
+    assert found.at(second.commit, ALL) is second
 
 
 def test_nothing_is_opened_again_while_nobody_writes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

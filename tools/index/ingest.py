@@ -155,6 +155,15 @@ def ingest(
         return replace(report, finished=finished)
 
 
+def rehearse(
+    paths: Iterable[str | Path], out: str | Path | Address, *, chunking: Chunking, fields: FieldRules
+) -> IngestReport:
+    """Say what `ingest` would do with the same arguments, and write nothing."""
+    place: Any = place_of(out)
+    with _journal(place) as journal:
+        return _IngestRun(None, journal, chunking, fields).take(tuple(find_files(paths, LOADERS)))
+
+
 def _journal(place: Path | Address) -> AbstractContextManager[Journal]:
     return open_journal(place / JOURNAL) if isinstance(place, Path) else open_postgres_journal(place)
 

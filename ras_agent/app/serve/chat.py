@@ -186,11 +186,10 @@ _CHUNK = {"object": "chat.completion.chunk"}
 
 
 def _rest(said: str, ended: Ended) -> str:
-    """Return what of the answer was not streamed."""
+    """Return what of the answer was not streamed: all of it, in a paragraph of its own, where it begins otherwise."""
     answer: str = ended.outputs["answer"]
-    if not said:
-        return answer
-    return answer[len(said) :] if answer.startswith(said) else ""
+    # a model may break off and another answer; what was sent cannot be taken back
+    return answer[len(said) :] if answer.startswith(said) else f"\n\n{answer}"
 
 
 def _address(passage: JSON, base_url: str) -> str:

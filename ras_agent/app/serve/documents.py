@@ -7,6 +7,7 @@ import os
 import shutil
 import unicodedata
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 from uuid import uuid4
@@ -17,12 +18,12 @@ from ras_agent.address import Address
 from ras_agent.app.serve.access import Caller
 from ras_agent.app.serve.refused import Refused
 from ras_agent.app.serve.wire import Removed, Skip, Uploaded
-from ras_agent.errors import IngestError
+from ras_agent.errors import IngestError, RasError
 from ras_agent.settings import Settings
 from ras_agent.tools.index.chunk import Chunking
 from ras_agent.tools.index.fields import ALL_FILES, USUAL_FIELDS, FieldRules, Fields
-from ras_agent.tools.index.ingest import IngestReport, ingest
-from ras_agent.tools.index.load import LOADERS
+from ras_agent.tools.index.ingest import IngestReport, ingest, rehearse
+from ras_agent.tools.index.load import LOADERS, Skipped
 from ras_agent.tools.index.postgres import PostgresIndex
 from ras_agent.tools.index.store import PassageIndex
 
@@ -34,6 +35,9 @@ class Documents:
 
     def __init__(self, index: PassageIndex | PostgresIndex, settings: Settings) -> None:
         self._index, self._settings = index, settings
+        size = settings.chunk_size
+        self._chunking = Chunking(size or 1000, settings.overlap, cut_records=size is not None)
+        self._fields = _fields(settings)
         self._changing = asyncio.Lock()
 
     async def add(self, files: Sequence[UploadFile], caller: Caller) -> Uploaded:
@@ -73,7 +77,8 @@ class Documents:
 
     def _add(self, files: Sequence[IO[bytes]], names: Sequence[str], folder: Path) -> Uploaded:
         incoming = folder / f".{uuid4().hex}"
-        replaced: list[str] = []
+        placed: list[str] = []
+        unreadable: list[Skipped] = []
         try:
             incoming.mkdir(parents=True)
             for file, name in zip(files, names, strict=True):
@@ -82,33 +87,42 @@ class Documents:
             for name in names:
                 if (folder / name).exists():
                     os.replace(folder / name, incoming / f"{name}.old")
-                replaced.append(name)
+                placed.append(name)
                 os.replace(incoming / name, folder / name)
-            report = self._ingest([folder / name for name in names])
-            if not report.documents_written and not report.documents_unchanged:
-                reasons = "; ".join(str(item) for item in report.skipped) or "they hold no text"
+                # tried before the index is touched: what it forgets is gone from its knowledge graph too
+                trial = rehearse([folder / name], self._place(), chunking=self._chunking, fields=self._fields)
+                if not (trial.files_unchanged or trial.documents_written or trial.documents_unchanged):
+                    _put_back(placed.pop(), incoming, folder)
+                    unreadable += trial.skipped
+            if not placed:
+                reasons = "; ".join(str(item) for item in unreadable) or "they hold no text"
                 raise Refused(422, f"nothing of the upload could be indexed: {reasons}", "unreadable")
+            report = self._ingest([folder / name for name in placed])
         except BaseException:
-            for name in replaced:
-                before = incoming / f"{name}.old"
-                if before.exists():
-                    os.replace(before, folder / name)
-                else:
-                    (folder / name).unlink(missing_ok=True)
+            for name in placed:
+                _put_back(name, incoming, folder)
+                self._index_again(folder / name)
             raise
         finally:
             shutil.rmtree(incoming, ignore_errors=True)
         return Uploaded(
-            files=list(names),
+            files=placed,
             documents_written=report.documents_written,
             documents_unchanged=report.documents_unchanged,
             passages_written=report.passages_written,
             passages_total=report.passages_total,
-            skipped=[Skip(place=item.place, reason=item.reason) for item in report.skipped],
+            skipped=[Skip(place=item.place, reason=item.reason) for item in (*unreadable, *report.skipped)],
         )
 
-    def _remove(self, name: str) -> Removed:
+    def _index_again(self, file: Path) -> None:
+        """Undo in the index what an upload that failed did to it: a batch of its passages may be written already."""
+        with suppress(RasError, OSError):  # the caller is told of what came first; a new file is perhaps unknown still
+            if file.exists():
+                self._ingest([file])
+            else:
+                self._ingest([], forget=[str(file.absolute())])
 
+    def _remove(self, name: str) -> Removed:
         place = self._place()
         stored = self._stored(name, place)
         if isinstance(self._index, PassageIndex):
@@ -145,16 +159,24 @@ class Documents:
     def _ingest(self, paths: Sequence[Path], forget: Sequence[str] = ()) -> IngestReport:
         from ras_agent.tools.kg.build import erase_gone
 
-        place, settings = self._place(), self._settings
-        size = settings.chunk_size
+        place = self._place()
         return ingest(
             paths,
             place,
-            chunking=Chunking(size or 1000, settings.overlap, cut_records=size is not None),
-            fields=_fields(settings),
+            chunking=self._chunking,
+            fields=self._fields,
             forget=forget,
             erase_too=None if isinstance(place, Address) else lambda: erase_gone(place),
         )
+
+
+def _put_back(name: str, incoming: Path, folder: Path) -> None:
+    """Give the folder of uploads the file of that name again that it had before, if it had one."""
+    before = incoming / f"{name}.old"
+    if before.exists():
+        os.replace(before, folder / name)
+    else:
+        (folder / name).unlink(missing_ok=True)
 
 
 def _fields(settings: Settings) -> FieldRules:

@@ -1,11 +1,15 @@
 """OpenAI's protocol with OpenAI's own client, and as Open WebUI speaks it."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import httpx
 import pytest
 
+from ras_agent.app.serve import service
+from ras_agent.events import AnswerToken, emit
+from ras_agent.records import Answer
 from ras_agent.settings import Settings
 from tests.app.serve.conftest import Served
 
@@ -73,6 +77,22 @@ def test_an_answer_is_streamed_as_its_model_writes_it(served: Served, scripted_l
     assert "".join(pieces) == "Bell was born in Edinburgh"
     assert whole.choices[0].message.content == "Bell was born in Edinburgh"
     assert chunks[-1].usage.completion_tokens > 0
+
+
+def test_an_answer_that_begins_otherwise_than_what_was_streamed_is_sent_whole(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class BreaksOff:
+        def answer(self, *_: Any) -> Answer:
+            emit(AnswerToken("Glasg"))
+            return Answer("Edinburgh")
+
+    roles_of = service.roles_of
+    monkeypatch.setattr(service, "roles_of", lambda *given: replace(roles_of(*given), answerer=BreaksOff()))
+    asked = {"model": "ras-agent", "messages": ASKED, "stream": True}
+    lines = served(Settings()).post("/v1/chat/completions", json=asked).text.splitlines()
+    deltas = [json.loads(line[6:])["choices"][0]["delta"] for line in lines if line.startswith("data: {")]
+    assert "".join(delta.get("content", "") for delta in deltas) == "Glasg\n\nEdinburgh"
 
 
 def test_what_the_agent_cannot_do_is_refused_in_openais_form(chat: Any) -> None:

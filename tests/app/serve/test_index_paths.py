@@ -108,14 +108,44 @@ def test_a_path_in_an_upload_reaches_no_other_folder(served: Served, index: Path
     assert sorted(path.name for path in index.parent.iterdir()) == ["my.index"]
 
 
-def test_what_cannot_be_read_leaves_everything_as_it_was(served: Served, index: Path) -> None:
+@pytest.mark.parametrize("unreadable", [b"\xff\xfe\x00", b"   "], ids=["no text", "blank"])
+def test_what_cannot_be_read_leaves_everything_as_it_was(served: Served, index: Path, unreadable: bytes) -> None:
     client = served(Settings(index=index))
     _upload(client, ("z.md", b"Zyltor was founded by Mara Quist."))
-    told = _upload(client, ("z.md", b"\xff\xfe\x00"))
+    told = _upload(client, ("z.md", unreadable))
     assert (told.status_code, told.json()["error"]["code"]) == (422, "unreadable")
     assert len(client.get("/api/retrieve?q=Zyltor").json()["hits"]) == 1
     assert (index.parent / "my.index.uploads" / "z.md").read_bytes() == b"Zyltor was founded by Mara Quist."
     assert sorted(path.name for path in (index.parent / "my.index.uploads").iterdir()) == ["z.md"]
+
+
+def test_an_unreadable_file_beside_a_good_one_replaces_nothing(served: Served, index: Path) -> None:
+    client = served(Settings(index=index))
+    _upload(client, ("z.md", b"Zyltor was founded by Mara Quist."))
+    told = _upload(client, ("z.md", b"\xff\xfe\x00"), ("y.md", b"Grace Hopper was born in New York.")).json()
+    assert (told["files"], [item["place"] for item in told["skipped"]]) == (["y.md"], ["z.md"])
+    stored = {path.name: path.read_bytes() for path in (index.parent / "my.index.uploads").iterdir()}
+    assert stored == {"y.md": b"Grace Hopper was born in New York.", "z.md": b"Zyltor was founded by Mara Quist."}
+    assert client.get("/api/retrieve?q=Zyltor").json()["hits"][0]["passage"]["title"] == "z"
+
+
+def test_an_upload_that_fails_late_is_taken_out_of_the_index_again(
+    served: Served, index: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = served(Settings(index=index))
+    _upload(client, ("z.md", b"Zyltor was founded by Mara Quist."))
+
+    def indexed_and_failed(*args: Any, **options: Any) -> None:
+        patch.undo()
+        documents.ingest(*args, **options)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(documents, "ingest", indexed_and_failed)
+        told = _upload(client, ("z.md", b"Bolmer built a mill."), ("y.md", b"Bolmer was a miller."))
+    assert told.status_code == 507
+    assert client.get("/api/documents").json()["documents"] == ["bell.md", "docs/leith.md", "z.md"]
+    assert "Mara Quist" in client.get("/api/retrieve?q=Zyltor").json()["hits"][0]["passage"]["text"]
 
 
 def test_a_full_disk_keeps_the_good_index(served: Served, index: Path, monkeypatch: pytest.MonkeyPatch) -> None:

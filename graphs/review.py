@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from inspect import unwrap
+from itertools import count
 
 from langchain_core.messages import RemoveMessage
 from langgraph.graph import END
@@ -25,7 +26,7 @@ from ras_agent.graphs.records import Records
 from ras_agent.graphs.state import State, Update
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import JSON, Answer, Citation, Passage, Plan, Source, Triple
-from ras_agent.review import Action, Decision, Review, Reviewed, decisions_of, is_person, person
+from ras_agent.review import Action, Decision, Review, Reviewed, decisions_of, person
 
 # a plan for the next hop was made, though the loop ends
 _PLANNED_ENDS = frozenset(("", "sufficient", "no_retrieval", "repeated_subquery"))
@@ -154,7 +155,7 @@ def _facts(noted: bool) -> Body:
                 elif decision.action == "edit":
                     held[decision.fact] = tuple(_corrected(triple, decision) for triple in before)
                 elif decision.action == "add":
-                    source, own = _source(decision, passages, len(stated), hop, subquery)
+                    source, own = _source(decision, passages, stated, hop, subquery)
                     stated |= {own.id: own} if own else {}
                     added = Triple(decision.subject, decision.predicate, decision.object, (source,))
                     held[f"added {len(log)}"] = (added,)
@@ -194,7 +195,7 @@ def _corrected(fact: Triple, decision: Decision) -> Triple:
 
 
 def _source(
-    decision: Decision, passages: dict[str, Passage], stated: int, hop: int, subquery: str
+    decision: Decision, passages: dict[str, Passage], stated: dict[str, Passage], hop: int, subquery: str
 ) -> tuple[Source, Passage | None]:
     """Return where an added fact comes from: a passage that the person names, or his own words, as a passage.
 
@@ -207,10 +208,11 @@ def _source(
                 f"decision.quote: passage {decision.passage_id!r} has no such words: {decision.quote!r:.80}"
             )
         return Source(decision.passage_id, start, start + len(decision.quote), hop, subquery, decision.person), None
-    number = 1 + stated + sum(map(is_person, passages))
     title = f"Stated by {decision.by or 'a person'}"
     text = f"{decision.subject} {decision.predicate} {decision.object}."
-    own = Passage(f"{person()}:{number}", text, title, person(), {"by": decision.person})
+    # any corpus may have a passage of such a name
+    name = next(name for name in (f"{person()}:{number}" for number in count(1)) if name not in {*passages, *stated})
+    own = Passage(name, text, title, person(), {"by": decision.person})
     return Source(own.id, 0, len(text), hop, subquery, decision.person), own
 
 

@@ -15,7 +15,7 @@ from ras_agent.checkpoints import open_checkpointer
 from ras_agent.errors import ReviewError, SettingsError
 from ras_agent.events import Answered, Planned
 from ras_agent.graphs.from_settings import agent_of, roles_of
-from ras_agent.records import Plan
+from ras_agent.records import Passage, Plan
 from ras_agent.review import Decision, Review, Reviewed, notes, places
 
 THREAD = {"configurable": {"thread_id": "1"}}
@@ -173,6 +173,15 @@ def test_several_facts_are_changed_at_once_and_their_source_is_the_person(asked)
         **{"at": "facts", "hop": 1, "action": "remove", "fact": second},
         "before": {"subject": "Who? B", "predicate": "is", "object": "a thing"},
     }
+
+
+def test_a_fact_of_a_person_never_has_the_id_of_a_passage_that_was_found():
+    found = Passage("person:2", "Leith is a river.", "Leith")
+    agent = create_ras_agent(index=[found], review=("facts",), checkpointer=InMemorySaver(), limits=Limits(max_hops=1))
+    agent.invoke({"question": "What is Leith?"}, THREAD)
+    added = [{"action": "add", "subject": "Leith", "predicate": "is", "object": thing} for thing in ("long", "clear")]
+    texts = {name: passage["text"] for name, passage in decide(agent, added)["passages"].items()}
+    assert texts == {"person:1": "Leith is long.", "person:2": "Leith is a river.", "person:3": "Leith is clear."}
 
 
 def test_a_bound_hides_no_fact_of_a_person(ras):

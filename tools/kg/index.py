@@ -213,8 +213,16 @@ class KGIndex:
 
     @cached_property
     def edits(self) -> tuple[Edit, ...]:
-        """Return what persons have edited, oldest first; none of a graph in memory."""
-        return read_edits(self.path) if self.path else ()
+        """Return what persons have edited, oldest first; none of a graph in memory.
+
+        A part has those that rest on a passage of its own: others would tell what is stated elsewhere.
+        """
+        found = read_edits(self.path) if self.path else ()
+        if not self.is_part:
+            return found
+        return tuple(
+            edit for edit in found if any(self.document_id(one.passage_id) is not None for one in edit.anchors)
+        )
 
     def made_by(self, triple: Triple) -> Edit | None:
         """Return the edit that made a fact of this graph, None for one that was read."""

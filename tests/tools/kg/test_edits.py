@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ras_agent.errors import EditError, IndexMismatch, IndexNotFound
@@ -120,6 +121,17 @@ def test_merged_entities_are_one_by_either_name(index: Path) -> None:
     # a name that was merged once may be merged on
     graph = merge_entities(index, "Bell", "Alexander Graham Bell").graph
     assert graph.entity_id("Aleck Bell") == graph.entity_id("Alexander Graham Bell") is not None
+
+
+def test_a_part_of_a_graph_knows_only_the_edits_of_its_own_passages(index: Path) -> None:
+    replace_fact(index, WRONG, RIGHT, by="Ada")
+    graph = merge_entities(index, "Aleck Bell", "Bell", by="Bo").graph
+    bell, aleck = (
+        graph.within(np.array([name == f"docs/{at}" for name in graph.documents])) for at in list(TEXTS)[::2]
+    )
+    assert (bell.entity_id("Bell"), bell.entity_id("Aleck Bell")) == (0, None)
+    assert aleck.entity_id("Aleck Bell") == aleck.entity_id("Bell") == 0
+    assert [[edit.kind for edit in part.edits] for part in (bell, aleck)] == [["replace"], ["merge"]]
 
 
 def test_edits_outlive_a_build_and_a_store_that_was_lost(index: Path) -> None:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ras_agent.calling import in_thread
 from ras_agent.errors import SettingsError
 from ras_agent.records import Hit, Passage
 from ras_agent.tools.retrieve.ranking import check_query
@@ -20,7 +21,7 @@ _QUERIES = ("query", "q", "question", "search", "input", "text")
 _TEXTS = ("text", "content", "page_content", "snippet", "description", "body", "summary", "raw_content")
 _TITLES = ("title", "name", "headline")
 _SOURCES = ("url", "link", "href", "source", "file")
-_IDS = ("id", "passage_id", "document_id")
+_IDS = ("id", "passage_id")  # not document_id, which several passages have
 _LISTS = ("results", "result", "hits", "documents", "items", "passages", "organic", "organic_results", "data")
 _DEEPEST = 4
 """How far down in an answer its list of results may be."""
@@ -41,7 +42,8 @@ class ToolRetriever:
 
     An answer is a text, a Document, a mapping with a text under a usual name (content, snippet, text ...), or a list of
     these, perhaps under `results`; JSON in a text counts as what it says. The address of a result becomes its source
-    and is never fetched. A score is 1 / rank, since a tool promises an order at most.
+    and is never fetched. A passage's id is the result's own, if it has one, and a hash of the text and address. A score
+    is 1 / rank, since a tool promises an order at most.
     """
 
     def __init__(self, tool: BaseTool, argument: str = "") -> None:
@@ -56,7 +58,8 @@ class ToolRetriever:
         try:
             answer = self._tool.invoke(asked)
         except NotImplementedError:  # a tool of an MCP server has coroutines alone
-            answer = asyncio.run(self._tool.ainvoke(asked))
+            # in a thread of its own, since a notebook's event loop may be running in this one
+            answer = in_thread(lambda: asyncio.run(self._tool.ainvoke(asked))).result()
         return _hits(answer, k)
 
     async def aretrieve(self, query: str, k: int = 5) -> list[Hit]:
@@ -127,7 +130,8 @@ def _passage(text: str, about: Mapping[str, Any]) -> Passage:
     own = hashlib.blake2b(f"{source}\n{text}".encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
     rest = {key: value for key, value in about.items() if isinstance(value, str | int | float) and value != text}
     metadata = {**rest, "url": source} if source else rest
-    return Passage(first(_IDS) or own, text, first(_TITLES) or source, source, metadata)
+    given = first(_IDS)  # not enough by itself: many tools count the results of each search from 1
+    return Passage(f"{given}/{own}" if given else own, text, first(_TITLES) or source, source, metadata)
 
 
 def _json_in(text: str) -> Any:

@@ -81,6 +81,32 @@ def test_title_source_and_other_fields_are_kept() -> None:
     assert "raw" not in passage.metadata
 
 
+def test_the_pieces_of_one_document_are_passages_of_their_own() -> None:
+    pieces = [{"document_id": "guide.pdf", "content": LEITH}, {"document_id": "guide.pdf", "content": "It is short."}]
+    assert _texts(pieces) == [LEITH, "It is short."]
+
+
+def test_ids_that_are_counted_anew_in_each_search_name_different_passages() -> None:
+    @tool
+    def search(query: str) -> list[dict[str, Any]]:
+        """Search."""
+        return [{"id": 1, "content": f"{query} is a river."}]
+
+    retriever = ToolRetriever(search)
+    first, again, other = (retriever.retrieve(query)[0].passage for query in ("Leith", "Leith", "Almond"))
+    assert (first.id, other.id) == ("1/7a3a77ee01831047", "1/f1a004a822c19345")
+    assert again == first
+
+
+async def test_a_tool_with_a_coroutine_alone_is_asked_from_code_that_does_not_wait_though_a_loop_runs() -> None:
+    @tool
+    async def search(query: str) -> str:
+        """Search."""
+        return LEITH
+
+    assert ToolRetriever(search).retrieve("rivers")[0].passage.text == LEITH
+
+
 def test_the_argument_of_the_query_is_found_or_named() -> None:
     @tool
     def by_name(limit: int, question: str) -> str:

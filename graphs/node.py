@@ -54,6 +54,7 @@ from ras_agent.graphs.validate import whole
 from ras_agent.records import JSON, Failure, Usage
 from ras_agent.review import noted
 from ras_agent.tools.chat.counting import counting
+from ras_agent.tools.chat.models import without_secrets
 
 # Everything else that a tool raises is recorded. These are raised: mistakes in code or set-up, which no later hop
 # can mend, and LangGraph's own signals (an interrupt asked for by a tool).
@@ -98,11 +99,16 @@ Body = Callable[[Any, Limits, Records], Work | Update]
 
 
 def recorded(failures: Iterable[Failure]) -> list[JSON]:
-    """Return failures as the state holds them, and emit each as an event."""
-    failures = tuple(replace(one, message=whole(str(one.message)), detail=whole(str(one.detail))) for one in failures)
+    """Return failures as the state holds them, without secrets, and emit each as an event."""
+    failures = tuple(replace(one, message=_told(one.message), detail=_told(one.detail)) for one in failures)
     for failure in failures:
         emit(Failed(failure))
     return [failure.to_dict() for failure in failures]
+
+
+def _told(message: object) -> str:
+    """Return what went wrong as it may be shown: a tool's error may hold the address, with the key, that it asked."""
+    return without_secrets(whole(str(message)))
 
 
 class Node(Runnable[Any, Update]):
@@ -221,9 +227,10 @@ class _Turn:
             self._failures += recorded([Failure(ask.kind, message, ask.hop)])
         elif isinstance(error, ModelRefused):
             self._ledger.refused = "model_refused"
-            self._failures += recorded([Failure(ask.kind, str(error)[:500], ask.hop)])
+            self._failures += recorded([Failure(ask.kind, _told(error)[:500], ask.hop)])
         else:
-            self._failures += recorded([Failure(ask.kind, f"{type(error).__name__}: {error}"[:500], ask.hop)])
+            message = _told(f"{type(error).__name__}: {error}")
+            self._failures += recorded([Failure(ask.kind, message[:500], ask.hop)])
 
     def _completed(self, update: Update) -> Update:
         """Return the node's update with what its calls cost and what failed in them."""

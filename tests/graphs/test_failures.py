@@ -44,6 +44,13 @@ def test_a_failed_retrieval_is_followed_by_the_next_plan(ras, fakes):
     assert out["stop_reason"] == "sufficient"
 
 
+def test_a_key_in_an_error_is_masked_before_anything_holds_it(ras, fakes):
+    told = f"{'x' * 460} https://h/?access_token=hunter2hunter2hunter2hunter2"
+    retriever = fakes.EchoRetriever({"b": OSError(told)})
+    out = ras("q", "b", fakes.SUFFICIENT, retriever=retriever).invoke({"question": "Who?"})
+    assert out["failures"][0]["message"].endswith("https://h/?access_token=***")
+
+
 def test_a_subquery_whose_retrieval_failed_may_be_asked_again(ras, fakes):
     class OnceLost(fakes.EchoRetriever):
         lost = False

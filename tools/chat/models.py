@@ -17,6 +17,7 @@ from ras_agent.tools.chat.runnables import bound_arguments, changed, chat_models
 _USERINFO = re.compile(r"(?<=://)[^/@\s]+@")
 _QUERY = re.compile(r"\?[^#\s]*")
 _BEARER = re.compile(r"(?i)\b(bearer\s+|api[_-]?key[\"']?\s*[:=]\s*[\"']?)[^\s\"',}]+")
+_IN_QUERY = re.compile(r"(?i)([?&][\w.-]{0,40}(?:key|token|secret|password|signature|sig)=)[^&#\s\"'<>]+")
 _KEY = re.compile(r"\b(?:sk|pk|xai|gsk|hf)[-_][\w*-]{8,}")
 
 _URL_ATTRIBUTES = ("openai_api_base", "base_url", "anthropic_api_url", "azure_endpoint", "endpoint_url")
@@ -179,7 +180,8 @@ def without_secrets(text: str, model: object = None) -> str:
     for secret in _secrets(model):
         if len(secret) >= _SHORTEST_SECRET:
             text = text.replace(secret, "***")
-    return _KEY.sub("***", _BEARER.sub("\\1***", _USERINFO.sub("***@", text)))
+    text = _IN_QUERY.sub("\\1***", _USERINFO.sub("***@", text))
+    return _KEY.sub("***", _BEARER.sub("\\1***", text))
 
 
 def _secrets(model: object) -> Iterator[str]:

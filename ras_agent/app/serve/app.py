@@ -59,7 +59,7 @@ def create_app(service: Service, access: Access | None = None) -> FastAPI:
         tools = tools_over(service)
         app.router.routes.extend(tools.streamable_http_app().routes)
         app.router.lifespan_context = lambda _: tools.session_manager.run()
-    for raised in (RequestValidationError, HTTPException, Refused, ValueError, OSError, RuntimeError, Exception):
+    for raised in (RequestValidationError, HTTPException, Refused, ValueError, OSError, RuntimeError):
         app.add_exception_handler(raised, _answer_error)
     origins = tuple(filter(None, (origin.strip().rstrip("/") for origin in (settings.cors or "").split(","))))
     app.add_middleware(

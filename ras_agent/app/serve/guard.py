@@ -67,8 +67,21 @@ class Guard:
             shown = {"WWW-Authenticate": "Bearer"} if status == 401 else None
             await JSONResponse(body.model_dump(), status, shown)(scope, receive, send)
             return
-        with suppress(ClientGone):  # the server closes a connection whose answer is not complete
-            await self._app(scope, _bounded(receive, most), _in_time(send))
+        begun = False
+
+        async def noting(message: AsgiMessage) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            await self._app(scope, _bounded(receive, most), _in_time(noting))
+        except ClientGone:  # the server closes a connection whose answer is not complete
+            pass
+        except Exception as error:  # not left to the server, which would log it with the keys that it may hold
+            status, body = refusal(error)
+            if not begun:
+                await JSONResponse(body.model_dump(), status)(scope, receive, send)
 
     def _check_place(self, access: Access, scope: Scope, headers: dict[str, str]) -> None:
         """Refuse a page of elsewhere that reaches this machine through its user's browser, which needs no token here.

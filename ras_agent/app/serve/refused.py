@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import errno
 import logging
+import traceback
 
 from ras_agent.app.serve.wire import ErrorBody, ErrorDetail
 from ras_agent.errors import IngestError, RasError
+from ras_agent.tools.chat.models import without_secrets
 
 _log = logging.getLogger(__name__)
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -31,13 +33,13 @@ def refusal(error: Exception) -> tuple[int, ErrorBody]:
     if isinstance(error, RasError | ValueError):
         status = 422 if isinstance(error, ValueError) else 500
         return status, _body(status, str(error))
-    _log.error("a request failed", exc_info=error)
+    _log.error("a request failed:\n%s", without_secrets("".join(traceback.format_exception(error))))
     return 500, _body(500, "the server failed; its log says why")
 
 
 def _body(status: int, message: str, code: str | None = None) -> ErrorBody:
     kind = "invalid_request_error" if status < 500 else "server_error"
-    return ErrorBody(error=ErrorDetail(message=message, type=kind, code=code))
+    return ErrorBody(error=ErrorDetail(message=without_secrets(message), type=kind, code=code))
 
 
 def _full(error: BaseException | None) -> bool:

@@ -1,10 +1,16 @@
 """POST /api/ask: a question over HTTP, as one document and as events."""
 
-import httpx
+from dataclasses import replace
+from typing import Any
 
+import httpx
+import pytest
+
+from ras_agent.app.serve import service
 from ras_agent.events import event_from_dict
 from ras_agent.graphs.state import Outputs
-from tests.app.serve.conftest import events_of
+from ras_agent.settings import Settings
+from tests.app.serve.conftest import Served, events_of
 
 QUESTION = "Who invented the telephone?"
 
@@ -73,3 +79,26 @@ def test_what_fastapi_refuses_itself_has_the_same_form(client: httpx.Client) -> 
     ):
         assert 400 <= told.status_code < 500
         assert told.json()["error"]["type"] == "invalid_request_error"
+
+
+@pytest.mark.parametrize("error", [ValueError, LookupError])
+def test_a_key_in_an_error_of_a_tool_reaches_no_answer_and_no_log(
+    served: Served,
+    error: type[Exception],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    class Search:
+        def retrieve(self, *_: Any, **__: Any) -> None:
+            raise error("401 for https://api.search/?q=x&key=AIzaSyHunter2hunter2 and sk-abcdefghijklmnop")
+
+    roles_of = service.roles_of
+    monkeypatch.setattr(service, "roles_of", lambda *given: replace(roles_of(*given), retriever=Search()))
+    client = served(Settings())
+    told = client.get("/api/retrieve", params={"q": "x"}).text
+    told += client.post("/api/ask", json={"question": QUESTION}).text
+    told += caplog.text + "".join(capfd.readouterr())
+    assert "401 for https://api.search/?q=x&key=*** and ***" in told
+    assert "Hunter2" not in told
+    assert "sk-abc" not in told

@@ -112,6 +112,11 @@ def test_a_spec_is_printed_without_user_and_query() -> None:
         ("Authorization: Bearer abc.def-ghi", "Authorization: Bearer ***"),
         ('{"api_key": "hunter2hunter2"}', '{"api_key": "***"}'),
         ("http://me:pw@host/v1 refused", "http://***@host/v1 refused"),
+        ("401 for https://h/?q=Bell&key=AIzaSy123&page=2", "401 for https://h/?q=Bell&key=***&page=2"),
+        (
+            "no https://h/?access_token=abc123, 'https://h/?token=d.e'",
+            "no https://h/?access_token=*** 'https://h/?token=***'",
+        ),
         ("the key-value task failed", "the key-value task failed"),
     ],
 )

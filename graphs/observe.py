@@ -107,10 +107,13 @@ def log_node(
     if name == "answer":
         fields["citations"] = len(update.get("citations", ()))
     if failures := update.get("failures"):
-        fields["failures"] = [{"role": one["role"], "message": one["message"]} for one in failures]
+        # what follows the kind of failure may quote a reply or a query
+        fields["failures"] = [{"role": one["role"], "message": one["message"].partition(": ")[0]} for one in failures]
     extra: dict[str, Any] = {"ras_agent": fields}
     if shows_text():
-        texts = {key: update.get(key) for key in ("question", "subquery", "answer")}
+        texts: dict[str, Any] = {key: update.get(key) for key in ("question", "subquery", "answer")}
+        if failures:
+            texts["failures"] = [{"role": one["role"], "message": one["message"]} for one in failures]
         extra["ras_agent_text"] = {key: text for key, text in texts.items() if text}
     LOGGER.log(logging.WARNING if failures else logging.INFO, "%s", name, extra=extra)
 

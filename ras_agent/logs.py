@@ -5,8 +5,8 @@
     log_to("ras-agent.log")  # or "-" for the standard error
 
 A record names the question by an id and holds counts, ids, seconds, tokens and failures. The texts of questions,
-sub-queries and answers are in it only where `text=True` asks for them, those of passages never. Keys are masked in
-every message before it gets here.
+sub-queries, answers and errors are in it only where `text=True` asks for them, those of passages never. Keys are
+masked in every message before it gets here.
 """
 
 from __future__ import annotations

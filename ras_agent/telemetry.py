@@ -33,7 +33,33 @@ def trace_runs(*, content: bool = False, tracer_provider: Any = None) -> None:
     os.environ[_CONTENT] = str(content).lower()
     instrumentor = LangchainInstrumentor()
     if not instrumentor.is_instrumented_by_opentelemetry:
-        instrumentor.instrument(tracer_provider=tracer_provider)
+        from opentelemetry import trace
+
+        instrumentor.instrument(tracer_provider=_WithoutTexts(tracer_provider or trace.get_tracer_provider()))
+
+
+class _WithoutTexts:
+    """Makes tracers whose spans name an error by its type alone, unless texts are wanted.
+
+    The message of an error may quote a passage or a reply; that of a run which waits for a person is all that it shows.
+    """
+
+    def __init__(self, provider: Any) -> None:
+        self._provider = provider
+
+    def get_tracer(self, *args: Any, **options: Any) -> Any:
+        tracer = self._provider.get_tracer(*args, **options)
+        start = tracer.start_span
+        tracer.start_span = lambda *args, **options: _without_texts(start(*args, **options))
+        return tracer
+
+
+def _without_texts(span: Any) -> Any:
+    if os.environ.get(_CONTENT) != "true":
+        mark, set_status = span.add_event, span.set_status
+        span.record_exception = lambda error, *_, **__: mark("exception", {"exception.type": type(error).__name__})
+        span.set_status = lambda status, description=None: set_status(getattr(status, "status_code", status))
+    return span
 
 
 def stop_tracing() -> None:

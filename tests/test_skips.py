@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 CONFTEST = Path(__file__).parent / "conftest.py"
+# the fixtures of the conftest are defined in modules beside it
+PATH = os.pathsep.join(filter(None, (str(CONFTEST.parent.parent), os.environ.get("PYTHONPATH", ""))))
 TESTS = """
 import pytest
 
@@ -28,7 +30,9 @@ def run(folder: Path, chosen: str, **environment: str) -> subprocess.CompletedPr
     (folder / "test_some.py").write_text(TESTS)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", chosen, str(folder)]
     inherited = {name: value for name, value in os.environ.items() if name != "PYTEST_NO_SKIPS"}
-    return subprocess.run(command, capture_output=True, text=True, env={**inherited, **environment}, cwd=folder)
+    return subprocess.run(
+        command, capture_output=True, text=True, env={**inherited, **environment, "PYTHONPATH": PATH}, cwd=folder
+    )
 
 
 def test_the_end_of_a_run_lists_what_was_skipped_and_how_to_get_it(tmp_path: Path) -> None:

@@ -136,7 +136,7 @@ class TestLog:
         assert planned["model_calls"] == 1
         assert planned["input_tokens"] > 0
         assert failed["level"] == "warning"
-        assert failed["failures"] == [{"role": "retriever", "message": "ConnectionError: nobody is there"}]
+        assert failed["failures"] == [{"role": "retriever", "message": "ConnectionError"}]
 
     def test_a_question_without_an_id_is_named_by_a_digest_at_every_node_and_the_thread_is_named(
         self, log: Path

@@ -58,7 +58,7 @@ class _Move:
     argument: str
 
     def call(self, number: int) -> ToolCall:
-        return ToolCall(self.tool, {_ARGUMENTS[self.tool]: self.argument}, f"call_{number}")
+        return ToolCall(self.tool, {_ARGUMENTS[self.tool]: as_data(self.argument)}, f"call_{number}")
 
 
 class LLMToolPlanner:

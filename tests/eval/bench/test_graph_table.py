@@ -47,7 +47,7 @@ def files(tmp_path: Path, hash_embedder: Any, monkeypatch: pytest.MonkeyPatch) -
         writer.write()
     rows = [{"question": "Where was Alexander Graham Bell born?", "supporting_ids": ["bell"]}] * 3
     (tmp_path / "q.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    monkeypatch.setattr("ras_agent.tools.index.store.resolve_embedder", lambda spec: hash_embedder)
+    monkeypatch.setattr("ras_agent.tools.index.store.remembered_embedder", lambda manifest, index: hash_embedder)
     monkeypatch.setattr("ras_agent.tools.kg.index.resolve_embedder", lambda spec: hash_embedder)
     return str(tmp_path / "i"), str(tmp_path / "q.jsonl")
 

@@ -59,7 +59,7 @@ def test_what_was_searched_is_shown_as_calls_with_their_results_and_marks_are_in
     called = [call["function"] for message in last["messages"] for call in message.get("tool_calls", ())]
     assert [(call["name"], json.loads(call["arguments"])) for call in called] == [
         ("search", {"query": "Where was Bell born?"}),
-        ("read", {"passage": "[1]"}),
+        ("read", {"passage": "‹1›"}),
         ("neighbours", {"entity": "edinburgh"}),
     ]
     found, text, about = _results(last)

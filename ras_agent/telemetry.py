@@ -33,9 +33,9 @@ def trace_runs(*, content: bool = False, tracer_provider: Any = None) -> None:
     os.environ[_CONTENT] = str(content).lower()
     instrumentor = LangchainInstrumentor()
     if not instrumentor.is_instrumented_by_opentelemetry:
-        from opentelemetry import trace
+        from opentelemetry.trace import get_tracer_provider
 
-        instrumentor.instrument(tracer_provider=_WithoutTexts(tracer_provider or trace.get_tracer_provider()))
+        instrumentor.instrument(tracer_provider=_WithoutTexts(tracer_provider or get_tracer_provider()))
 
 
 class _WithoutTexts:

@@ -6,7 +6,10 @@ There the guard of all paths decides who may ask, and a caller's filter bounds w
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 from mcp.server.fastmcp import Context, FastMCP
@@ -17,9 +20,9 @@ from typing_extensions import TypedDict  # pydantic takes typing's own from Pyth
 
 from ras_agent.app.serve.access import Caller
 from ras_agent.app.serve.neighbourhood import names_beginning, neighbourhood
+from ras_agent.app.serve.refused import refusal
 from ras_agent.app.serve.service import Service
 from ras_agent.app.serve.wire import Message
-from ras_agent.errors import RasError
 from ras_agent.events import Planned
 
 _INSTRUCTIONS = (
@@ -86,16 +89,15 @@ def tools_over(service: Service) -> FastMCP:
         context: Context[Any, Any, Any],
     ) -> Answered:
         """Answer a question from the documents, with its sources."""
-        run = service.ask_once([Message(role="user", content=question)], _caller(context), None)
-        try:
-            async for event in run.events():
-                if isinstance(event, Planned):
-                    await context.report_progress(event.hop, message=event.plan.subquery or event.plan.action)
-            out = (await run.end()).outputs
-        except (RasError, ValueError) as error:
-            raise ToolError(str(error)) from None
-        finally:
-            run.cancel()
+        with _refusing():
+            run = service.ask_once([Message(role="user", content=question)], _caller(context), None)
+            try:
+                async for event in run.events():
+                    if isinstance(event, Planned):
+                        await context.report_progress(event.hop, message=event.plan.subquery or event.plan.action)
+                out = (await run.end()).outputs
+            finally:
+                run.cancel()
         sources = [
             Quoted(
                 title=str(cited.get("title", "")),
@@ -114,10 +116,8 @@ def tools_over(service: Service) -> FastMCP:
         k: Annotated[int, Field(ge=1, le=_MOST_HITS, description="How many passages.")] = 5,
     ) -> list[Found]:
         """Search the documents once, and return the best passages, without an answer."""
-        try:
+        with _refusing():
             hits = await service.retrieve(query, k, _caller(context), None)
-        except (RasError, ValueError) as error:
-            raise ToolError(str(error)) from None
         return [
             Found(
                 passage_id=hit.passage.id,
@@ -136,14 +136,12 @@ def tools_over(service: Service) -> FastMCP:
         entities: Annotated[int, Field(ge=2, le=_MOST_ENTITIES, description="How many entities around it.")] = 20,
     ) -> Around:
         """Show what the documents' knowledge graph says around an entity."""
-        try:
-            graph = service.graph(_caller(context))
+        with _refusing():
+            graph = await asyncio.to_thread(service.graph, _caller(context))
             if graph.entity_id(entity) is None:
-                close = ", ".join(names_beginning(graph, entity[:4], _NAMES)) or "none"
+                close = ", ".join(await asyncio.to_thread(names_beginning, graph, entity[:4], _NAMES)) or "none"
                 raise ToolError(f"the graph has no entity {entity!r}; names that begin like it: {close}")
-            around = neighbourhood(graph, entity, entities)
-        except (RasError, ValueError) as error:
-            raise ToolError(str(error)) from None
+            around = await asyncio.to_thread(neighbourhood, graph, entity, entities)
         return Around(
             entity=around.entity,
             facts=[[fact.subject, fact.predicate, fact.object] for fact in around.facts],
@@ -151,6 +149,17 @@ def tools_over(service: Service) -> FastMCP:
         )
 
     return server
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """Turn errors into those of a tool, as REST words them: one that nobody foresaw is logged and not described."""
+    try:
+        yield
+    except ToolError:
+        raise
+    except Exception as error:
+        raise ToolError(refusal(error)[1].error.message) from None
 
 
 def _place(file: object, page: object) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,8 @@ from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
 
 from ras_agent import Passage, PassageIndex, build_graph
+from ras_agent.app.serve import tools
+from ras_agent.app.serve.service import Service
 from ras_agent.settings import Settings
 from tests.app.serve.conftest import serving
 
@@ -107,3 +111,46 @@ async def test_a_token_is_wanted_and_its_filter_bounds_the_tools(tmp_path: Path)
         async with over_http(url, "token-of-team-x-0000") as session:
             found = (await _call(session, "retrieve", query="Bell"))["result"]
     assert [hit["passage_id"] for hit in found] == ["a"]
+
+
+async def test_an_unforeseen_error_is_logged_and_not_shown(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*_: Any) -> None:
+        raise TypeError("the text of a passage")
+
+    for part in ("ask_once", "retrieve", "graph"):
+        monkeypatch.setattr(Service, part, broken)
+    with serving(Settings(), sample=True) as url:
+        async with over_http(url) as session:
+            told = [
+                await session.call_tool("ask", {"question": "Where was Bell born?"}),
+                await session.call_tool("retrieve", {"query": "Bell"}),
+                await session.call_tool("get_graph", {"entity": "Bell"}),
+            ]
+    assert [one.isError for one in told] == [True, True, True]
+    assert all(one.content[0].text.endswith("the server failed; its log says why") for one in told)
+    assert caplog.text.count("TypeError: the text of a passage") == 3
+
+
+async def test_a_graph_is_looked_through_beside_the_event_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    index = PassageIndex.create(tmp_path / "my.index")
+    index.add([Passage("leith", "The Water of Leith flows through Edinburgh.", "Water of Leith")])
+    build_graph(tmp_path / "my.index")
+    on_the_loop = []
+
+    def noted(work: Any, *given: Any) -> Any:
+        with suppress(RuntimeError):
+            on_the_loop.append(asyncio.get_running_loop())
+        return work(*given)
+
+    graph = Service.graph
+    monkeypatch.setattr(Service, "graph", lambda *given: noted(graph, *given))
+    monkeypatch.setattr(tools, "names_beginning", partial(noted, tools.names_beginning))
+    monkeypatch.setattr(tools, "neighbourhood", partial(noted, tools.neighbourhood))
+    with serving(Settings(index=tmp_path / "my.index")) as url:
+        async with over_http(url) as session:
+            around = await _call(session, "get_graph", entity="edinburgh")
+            await session.call_tool("get_graph", {"entity": "Edinborough"})
+    assert around["facts"] == [["Water of Leith", "flows through", "Edinburgh"]]
+    assert on_the_loop == []

@@ -251,3 +251,7 @@ def _filter(given: str | None) -> Any:
         return json.loads(given)
     except ValueError as error:
         raise Refused(422, f"filter: not JSON: {error}", "invalid_request") from None
+    except RecursionError:
+        raise Refused(
+            422, "filter: nested too deep; a value is a text, a number or a list", "invalid_request"
+        ) from None

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 # what one question may take where the settings say nothing: a server must not work for nobody for ever
 _MAX_SECONDS = 300.0
+# characters of a question; texts to search in are documents, which are uploaded
+_LONGEST_QUESTION = 100_000
 # how many threads are kept in memory; one that was not used for longest is forgotten first
 _REMEMBERED = 1000
 # how many knowledge graphs are kept open, one for each filter
@@ -80,14 +82,15 @@ class Service:
     def ask(self, request: AskRequest, caller: Caller) -> tuple[str, Run]:
         """Start the run of a request, and return its thread. Raises Refused."""
         thread = request.thread or uuid4().hex
+        asked: list[BaseMessage]
         asked = [HumanMessage(request.question)] if request.question is not None else conversation(request.messages)
-        inputs = _within({"messages": asked}, caller, request.filter)
+        inputs = _within({"messages": _bounded(asked)}, caller, request.filter)
         review = self._roles.review if request.review is None else self._places(request.review)
         return thread, self._on_thread(thread, caller, review, inputs, request.limits)
 
     def ask_once(self, messages: list[Message], caller: Caller, filter: JSON | None) -> Run:
         """Start a run that leaves no thread behind. Raises Refused."""
-        inputs = _within({"messages": conversation(messages)}, caller, filter)
+        inputs = _within({"messages": _bounded(conversation(messages))}, caller, filter)
         return self._start(uuid4().hex, self._without_threads, inputs, {}, None)
 
     async def resume(self, thread: str, request: ResumeRequest, caller: Caller) -> Run:
@@ -231,6 +234,15 @@ def conversation(messages: list[Message] | None) -> list[BaseMessage]:
     if not any(turn["role"] == "user" for turn in turns):
         raise Refused(400, "the messages hold no text of the user to answer", "no_question")
     return convert_to_messages(turns)
+
+
+def _bounded(turns: list[BaseMessage]) -> list[BaseMessage]:
+    """Return the turns of a conversation. Raises Refused where the user's are longer than any question is."""
+    longest = max(len(turn.text) for turn in turns if turn.type == "human")
+    if longest > _LONGEST_QUESTION:
+        wrong = f"the question has {longest:,} characters, and {_LONGEST_QUESTION:,} are the most: shorten it"
+        raise Refused(422, wrong, "question_too_long")
+    return turns
 
 
 def _within(inputs: JSON, caller: Caller, asked: JSON | None) -> JSON:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    field_validator,
+    model_validator,
+)
 
 # what a server and an application pass each other, as ASGI has it
 Scope = MutableMapping[str, Any]
@@ -74,6 +83,13 @@ class ResumeRequest(_Request):
     decision: Any = Field(None, description="What a person decided; without it a cancelled run goes on.")
     limits: RequestLimits | None = None
     stream: bool = False
+
+    @field_validator("decision")
+    @classmethod
+    def _decides(cls, decision: Any) -> Any:
+        if decision == {}:  # LangGraph takes it for no decision, and the run would wait on as if nobody had answered
+            raise ValueError('an empty object decides nothing: give an action, such as {"action": "approve"}')
+        return decision
 
 
 class ErrorDetail(BaseModel):

@@ -52,6 +52,8 @@ def test_what_is_wrong_with_a_request_is_said_in_one_shape(client: httpx.Client)
         ({"question": "  "}, "the last message of the user holds no text"),
         ({"question": QUESTION, "limits": {"max_hops": 0}}, "limits.max_hops: Input should be greater than 0"),
         ({"question": QUESTION, "thread": "../x"}, "thread: String should match pattern"),
+        ({"question": "x" * 100_001}, "the question has 100,001 characters, and 100,000 are the most"),
+        ({"messages": [{"role": "user", "content": "x" * 100_001}]}, "the question has 100,001 characters"),
         ({"query": QUESTION}, "query: Extra inputs are not permitted"),
     ):
         response = client.post("/api/ask", json=body)

@@ -54,6 +54,16 @@ def test_a_person_reviews_a_run_over_http(client: httpx.Client) -> None:
     assert (last, out["answer"], out["plans"][0]["by"]) == ("done", "A. G. Bell", "person:Ada")
 
 
+def test_an_empty_decision_is_refused_and_the_run_waits_on(client: httpx.Client) -> None:
+    client.post("/api/ask", json={"question": QUESTION, "review": ["answer"], "thread": "undecided"})
+    told = client.post("/api/threads/undecided/resume", json={"decision": {}})
+    assert told.status_code == 422
+    assert 'an empty object decides nothing: give an action, such as {"action": "approve"}' in told.text.replace(
+        "\\", ""
+    )
+    assert client.get("/api/threads/undecided").json()["review"]["at"] == "answer"
+
+
 def test_a_decision_that_nobody_waits_for_is_refused(client: httpx.Client) -> None:
     response = client.post("/api/ask", json={"question": QUESTION, "review": ["taste"]})
     assert response.status_code == 422

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import sys
 from collections.abc import AsyncIterator
@@ -154,3 +155,10 @@ async def test_a_graph_is_looked_through_beside_the_event_loop(tmp_path: Path, m
             await session.call_tool("get_graph", {"entity": "Edinborough"})
     assert around["facts"] == [["Water of Leith", "flows through", "Edinburgh"]]
     assert on_the_loop == []
+
+
+def test_the_logging_of_the_program_stays_as_it_was() -> None:
+    root = logging.getLogger()
+    before = list(root.handlers), root.level
+    with serving(Settings(), sample=True):
+        assert (list(root.handlers), root.level) == before

@@ -13,6 +13,8 @@ import json
 import re
 import runpy
 import shutil
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ import pytest
 
 from ras_agent.app.sample import sample_passages
 from ras_agent.logs import LOGGER
+from ras_agent.telemetry import stop_tracing
 from ras_agent.tools.index.store import PassageIndex
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -44,14 +47,16 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def here(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def here(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A copy of the prepared folder, which is the working directory of the test."""
     shutil.copytree(prepared, tmp_path / "here")
     monkeypatch.chdir(tmp_path / "here")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setattr(LOGGER, "handlers", [*LOGGER.handlers])
     monkeypatch.setattr(LOGGER, "level", LOGGER.level)
-    return tmp_path / "here"
+    yield tmp_path / "here"
+    if "opentelemetry.instrumentation.langchain" in sys.modules:  # a page has set it up for the whole process
+        stop_tracing()
 
 
 def _run(code: str, name: str, names: dict[str, Any], runner: asyncio.Runner) -> None:

@@ -76,9 +76,10 @@ def _documents(found: object) -> Sequence[Document]:
     if not isinstance(found, Sequence):
         return ()
     return [
-        Document(hit.passage.text, id=hit.passage.id, metadata={"title": hit.passage.title, "score": hit.score})
+        Document(hit.passage.text, id=str(hit.passage.id), metadata={"title": hit.passage.title, "score": hit.score})
         for hit in found
-        if isinstance(hit, Hit) and isinstance(hit.passage, Passage)
+        # what is no passage of texts is for the node to refuse
+        if isinstance(hit, Hit) and isinstance(hit.passage, Passage) and isinstance(hit.passage.text, str)
     ]
 
 

@@ -86,6 +86,16 @@ class TestCallbacks:
         assert [name for name, _ in _first(handler)] == ["Listed", "found"]
 
 
+@pytest.mark.parametrize("passage", [Passage(7, "text"), Passage("p", None)])  # type: ignore[arg-type]
+def test_a_retriever_that_returns_no_passages_of_texts_is_a_type_error_whoever_listens(passage: Passage) -> None:
+    class Wrong:
+        def retrieve(self, query: str, k: int = 5) -> list[Hit]:
+            return [Hit(passage, 1.0)]
+
+    with pytest.raises(TypeError, match="a retriever must return hits"):
+        create_ras_agent(retriever=Wrong()).invoke(QUESTION, {"callbacks": [Searches()]})
+
+
 @pytest.fixture
 def log(tmp_path: Path) -> Iterator[Path]:
     """A file that receives the log without texts."""

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
 
 from ras_agent.app.cli.options import AnswerSettings, ServeSettings
 from ras_agent.errors import MissingExtra
+from ras_agent.settings import Settings
+
+_Sample = Annotated[
+    bool, typer.Option("--sample", help="Search the bundled sample instead of an index.", rich_help_panel="Agent")
+]
 
 
 def serve(
     *,
-    sample: Annotated[
-        bool, typer.Option("--sample", help="Search the bundled sample instead of an index.", rich_help_panel="Agent")
-    ] = False,
+    sample: _Sample = False,
     settings: ServeSettings,
 ) -> None:
     """Answer questions over HTTP: a page, REST with live events, OpenAI's protocol.
@@ -24,22 +29,15 @@ def serve(
     """
     import asyncio
 
-    if not sample and settings.needs_index:
-        raise typer.BadParameter("no index: give --index PATH, or --sample to try the bundled one")
-    try:
+    _check_index(sample, settings)
+    with _extra("the server", "serve"):
         from ras_agent.app.serve.server import run_server
-    except ImportError as error:
-        if (error.name or "").partition(".")[0] == "ras_agent":
-            raise
-        raise MissingExtra("the server", "serve") from error
     asyncio.run(run_server(settings, sample=sample, announce=lambda url: typer.echo(f"ras-agent serves {url}")))
 
 
 def mcp(
     *,
-    sample: Annotated[
-        bool, typer.Option("--sample", help="Search the bundled sample instead of an index.", rich_help_panel="Agent")
-    ] = False,
+    sample: _Sample = False,
     settings: AnswerSettings,
 ) -> None:
     """Offer the tools ask, retrieve and get_graph to an MCP client, over standard input and output.
@@ -49,18 +47,29 @@ def mcp(
     """
     import asyncio
 
-    if not sample and settings.needs_index:
-        raise typer.BadParameter("no index: give --index PATH, or --sample to try the bundled one")
-    try:
+    _check_index(sample, settings)
+    with _extra("the Model Context Protocol", "mcp"):
         from ras_agent.app.serve.service import open_service
         from ras_agent.app.serve.tools import tools_over
-    except ImportError as error:
-        if (error.name or "").partition(".")[0] == "ras_agent":
-            raise
-        raise MissingExtra("the Model Context Protocol", "mcp") from error
 
     async def run() -> None:
         async with open_service(settings, sample=sample) as service:
             await tools_over(service).run_stdio_async()
 
     asyncio.run(run())
+
+
+def _check_index(sample: bool, settings: Settings) -> None:
+    if not sample and settings.needs_index:
+        raise typer.BadParameter("no index: give --index PATH, or --sample to try the bundled one")
+
+
+@contextmanager
+def _extra(feature: str, extra: str) -> Iterator[None]:
+    """Name the extra where an import inside the block fails, unless it is one of our own modules that is not there."""
+    try:
+        yield
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] == "ras_agent":
+            raise
+        raise MissingExtra(feature, extra) from error

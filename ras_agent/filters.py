@@ -13,7 +13,7 @@ import inspect
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Any, Self
 
 from ras_agent.errors import FilterError
 from ras_agent.records import Passage
@@ -21,6 +21,8 @@ from ras_agent.records import Passage
 OWN_FIELDS = ("id", "document_id", "title")
 """Keys that mean a passage's own field, whatever its metadata has under them."""
 _WITH_PREFIXES = ("id", "document_id")
+_CITED = ("file", "page", "facts")
+"""Keys of the metadata that say where a passage is from and what it states"""
 
 Scalar = str | int | float | bool
 
@@ -125,6 +127,30 @@ def read_filter(parts: Iterable[str]) -> dict[str, list[str]]:
             raise FilterError(f"a filter is written key=value, such as team=x, got {part!r}")
         found.setdefault(key.strip(), []).append(value)
     return found
+
+
+def read_metadata(given: object) -> dict[str, Any]:
+    """Return fields that a user gives documents: a JSON object, or "key=value" texts as the command line has them.
+
+    Values are what a filter compares; None, or an empty text, takes a field away. Raises FilterError.
+    """
+    if isinstance(given, Sequence) and not isinstance(given, str):
+        given = {key: values[0] if len(values) == 1 else values for key, values in read_filter(given).items()}
+    if not isinstance(given, Mapping):
+        raise FilterError(f'metadata is a JSON object such as {{"team": "x"}}, got {given!r:.200}')
+    for key in (*OWN_FIELDS, *_CITED):
+        if key in given:
+            raise FilterError(f"metadata: {key!r} is what a passage itself says; choose another name")
+    fields = {
+        key: None if value == "" else list(value) if isinstance(value, tuple | set | frozenset) else value
+        for key, value in given.items()
+    }
+    try:
+        Filter.of({key: value for key, value in fields.items() if value is not None})
+        json.dumps(fields, allow_nan=False, ensure_ascii=False).encode()
+    except ValueError as error:  # no number, or half a character
+        raise FilterError(f"metadata: {error}") from error
+    return fields
 
 
 def takes_filter(retriever: object) -> bool:

@@ -40,7 +40,7 @@ from pydantic.fields import FieldInfo
 from ras_agent.address import Address, place_of
 from ras_agent.budget import Limits
 from ras_agent.errors import FlagError, SettingsError, UnknownName
-from ras_agent.filters import Filter, read_filter
+from ras_agent.filters import Filter, read_filter, read_metadata
 from ras_agent.records import AnswerStyle, EvidenceLayout
 from ras_agent.registry import known, names
 from ras_agent.review import places
@@ -82,7 +82,7 @@ _ANSWERS = _Group("Models", ("answer",))
 _MODELS = _Group("Models", ("answer", "extract"))
 _CALLS = _Group("Model calls", ("answer", "extract"))
 _WATCHING = _Group("Watching", ("answer",))
-_VECTORS = _Group("", ("index",))
+_INDEX = _Group("", ("index",))
 _PASSAGES = _Group("Cutting into passages", ("index",))
 _TEXTS = _Group("", ("answer", "extract", "index"))
 _RECORDS = _Group("Fields of JSON Lines and tables", ("index",))
@@ -189,10 +189,15 @@ class Settings(BaseModel):
         False, "Send OpenTelemetry spans to OTEL_EXPORTER_OTLP_ENDPOINT, without texts.", "--otel/--no-otel"
     )
 
-    embedder: str | None = _VECTORS(
+    embedder: str | None = _INDEX(
         None,
         "minilm, st:MODEL, openai:MODEL, vllm:URL#MODEL, ollama:MODEL or provider:MODEL, for dense and hybrid "
         "retrieval; unscaled:st:MODEL ranks by inner products; without one, BM25 alone.",
+    )
+    metadata: dict[str, Any] | None = _INDEX(
+        None,
+        "Fields of the passages that --filter compares, e.g. team=sales; the index remembers them for what was named, "
+        "and team= takes one away.",
     )
     chunk_size: PositiveInt | None = _PASSAGES(
         None, "Longest passage, in characters; if not set, 1000, and records with an id stay whole."
@@ -260,6 +265,14 @@ class Settings(BaseModel):
                 example = 'text = "body"'
                 raise ValueError(f"{pattern!r} has to name text, title or id, such as {example}, got {named!r:.80}")
         return {pattern: {role: key or None for role, key in named.items()} for pattern, named in given.items()} or None
+
+    @field_validator("metadata", mode="before")
+    @classmethod
+    def _metadata_can_be_read(cls, given: object) -> object:
+        """Read "key=value", a list of them, or JSON; an object stays one."""
+        if isinstance(given, str):
+            given = json.loads(given) if given.lstrip().startswith("{") else [given]
+        return given if given is None else read_metadata(given) or None
 
     @field_validator("graph")
     @classmethod

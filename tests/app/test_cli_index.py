@@ -155,6 +155,18 @@ def test_fields_of_a_kind_of_file_are_remembered(cli: Cli, docs: Path) -> None:
     assert {"One.", "Three."} < found.keys()
 
 
+def test_metadata_is_given_on_the_command_line_and_filters_compare_it(cli: Cli, docs: Path) -> None:
+    given = ("--metadata", "team=sales", "--metadata", "tag=a", "--metadata", "tag=b")
+    assert cli("index", "docs", "--out", "my.index", *given).exit_code == 0
+    found = {passage.title: passage.metadata for passage in PassageIndex.open("my.index").passages}
+    assert found["bell"] == {"file": "docs/bell.txt", "team": "sales", "tag": ["a", "b"]}
+    ask = ("ask", "Who patented the telephone?", "--index", "my.index", "--graph", "single-shot", "--filter")
+    assert "hits      bell " in cli(*ask, "team=sales").stdout
+    assert "hits      none" in cli(*ask, "team=labs").stdout
+    told = cli("index", "docs", "--out", "my.index", "--metadata", "file=x")
+    assert (told.exit_code, "'file' is what a passage itself says" in told.stderr) == (2, True)
+
+
 def test_records_with_an_id_stay_whole_and_the_long_ones_are_told(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"id": "x", "text": "%s"}\n' % ("It is long. " * 100))
     assert cli("index", "a.jsonl", "--out", "my.index").stdout == (

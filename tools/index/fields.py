@@ -1,4 +1,7 @@
-"""Says which field of a record is its text, its title and its id: by kind of file, remembered from run to run."""
+"""Says how a file is read, remembered from run to run.
+
+By kind of file, which field of a record is its text, its title and its id; for each file, metadata that a user gave it.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
 from ras_agent.tools.index.journal import Journal
 
@@ -67,3 +71,29 @@ class RememberedFields:
     def _known(self, root: Path) -> dict[str, Fields]:
         stored = next(filter(None, map(self._journal.fields_at, (root, *root.parents))), "{}")
         return {pattern: Fields(**fields) for pattern, fields in json.loads(stored).items()}
+
+
+class GivenMetadata:
+    """Looks up the metadata that a user gave to each folder or file that he named, and stores what he gives."""
+
+    def __init__(self, journal: Journal, given: Mapping[str, Any]) -> None:
+        self._journal, self._given = journal, dict(given)
+        self._known: dict[Path, dict[str, Any]] = {}
+
+    def remember(self, root: Path) -> None:
+        """Store the given fields for `root`; its other fields stay."""
+        if self._given:
+            self._known[root] = {**self._at(root), **self._given}
+            self._journal.put_metadata(root, json.dumps(self._known[root]))
+
+    def of(self, place: Path) -> dict[str, Any]:
+        """Return the fields of a file: those of the folders that it is in, and its own; the nearest one counts."""
+        found: dict[str, Any] = {}
+        for path in (*reversed(place.parents), place):
+            found |= self._at(path)
+        return {key: value for key, value in found.items() if value is not None}
+
+    def _at(self, path: Path) -> dict[str, Any]:
+        if path not in self._known:
+            self._known[path] = json.loads(self._journal.metadata_at(path) or "{}")
+        return self._known[path]

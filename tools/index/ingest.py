@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -20,10 +20,11 @@ from typing import Any
 
 from ras_agent.address import Address, place_of
 from ras_agent.errors import IngestError
+from ras_agent.filters import read_metadata
 from ras_agent.records import Passage
 from ras_agent.text.languages import ENGLISH
 from ras_agent.tools.index.chunk import DEFAULT_CHUNKING, Chunking, passages_of
-from ras_agent.tools.index.fields import ALL_FILES, FieldRules, Fields, RememberedFields
+from ras_agent.tools.index.fields import ALL_FILES, FieldRules, Fields, GivenMetadata, RememberedFields
 from ras_agent.tools.index.find_files import SourceFile, find_files
 from ras_agent.tools.index.identity import document_id, gone_sources, label_of, size_and_time, take_over_moved
 from ras_agent.tools.index.journal import Journal, JournalFile, open_journal
@@ -95,6 +96,7 @@ def ingest(
     embedder: Any = None,
     chunking: Chunking = DEFAULT_CHUNKING,
     fields: Fields | FieldRules | None = None,
+    metadata: Mapping[str, Any] | None = None,
     language: str | None = None,
     strict: bool = False,
     prune: bool = False,
@@ -108,14 +110,15 @@ def ingest(
     out: a folder, or the address of a database such as postgresql://host/database.
     A file is one document, or its records are; `identity` says what they are called. embedder: as PassageIndex.create
     takes it. fields: of the records, for all files or by patterns of their names; the index remembers them for each of
-    `paths`, so that a later run needs none. language: of the texts, whose words a new index stems, and remembers; by
+    `paths`, so that a later run needs none. metadata: fields of all passages of `paths`, whatever their files say,
+    remembered in the same way; None as a value takes one away. language: of the texts, whose words a new index stems, and remembers; by
     default english. prune: remove the documents of files that were indexed from the named folders and no longer exist;
     those in a folder that cannot be read stay. forget: labels of files, ids of documents, or paths of files and
     folders, to remove whether or not they still exist. What is removed, or replaced by another text, is gone from every
     file of passages when this returns; if it is interrupted, the same call ends what it began. follow_links: load what
     links inside the named folders lead to. erase_too: called if documents were removed, perhaps by an interrupted run,
     to erase them from what was made of the passages, such as a graph.
-    Raises IngestError if there is nothing to do, with `strict` for the first thing that cannot be loaded, and while
+    Raises FilterError for metadata that no filter compares; IngestError if there is nothing to do, with `strict` for the first thing that cannot be loaded, and while
     another run writes the same index; IndexExists, IndexMismatch and MissingExtra as PassageIndex does.
     """
     place: Any = place_of(out)
@@ -133,11 +136,12 @@ def ingest(
         raise IngestError("there is no file to index in the folders named")
 
     rules = {ALL_FILES: fields} if isinstance(fields, Fields) else fields or {}
+    given = read_metadata(metadata or {})
     store: type[PassageIndex] | type[PostgresIndex] = PassageIndex if in_files else PostgresIndex
     known = store.exists(place)
     if strict:
         with _journal(place) if known else open_journal(None) as journal:
-            _IngestRun(None, journal, chunking, rules, strict=True).take(found, prune=prune, forget=forget)
+            _IngestRun(None, journal, chunking, rules, given, strict=True).take(found, prune=prune, forget=forget)
     if known or not found:
         index = store.open(place, embedder)
         check_language(index, language)
@@ -146,7 +150,7 @@ def ingest(
     with _journal(place) as journal:
         finished, was_finished = journal.erasing(), index.is_finished()
         with index.batch():
-            run = _IngestRun(index, journal, chunking, rules, strict=strict, on_progress=on_progress)
+            run = _IngestRun(index, journal, chunking, rules, given, strict=strict, on_progress=on_progress)
             report = run.take(found, prune=prune, forget=forget)
         # a run that was killed between index and journal has noted nothing
         if erase_too and (journal.erasing() or not was_finished):
@@ -156,12 +160,17 @@ def ingest(
 
 
 def rehearse(
-    paths: Iterable[str | Path], out: str | Path | Address, *, chunking: Chunking, fields: FieldRules
+    paths: Iterable[str | Path],
+    out: str | Path | Address,
+    *,
+    chunking: Chunking,
+    fields: FieldRules,
+    metadata: Mapping[str, Any],
 ) -> IngestReport:
     """Say what `ingest` would do with the same arguments, and write nothing."""
     place: Any = place_of(out)
     with _journal(place) as journal:
-        return _IngestRun(None, journal, chunking, fields).take(tuple(find_files(paths, LOADERS)))
+        return _IngestRun(None, journal, chunking, fields, metadata).take(tuple(find_files(paths, LOADERS)))
 
 
 def _journal(place: Path | Address) -> AbstractContextManager[Journal]:
@@ -180,6 +189,7 @@ class _IngestRun:
         journal: Journal,
         chunking: Chunking,
         fields: FieldRules,
+        metadata: Mapping[str, Any],
         *,
         strict: bool = False,
         on_progress: Callable[[Progress], None] | None = None,
@@ -187,6 +197,7 @@ class _IngestRun:
         self._index, self._journal = index, journal
         self._chunking, self._strict = chunking, strict
         self._fields = RememberedFields(journal, fields)
+        self._given, self._metadata = GivenMetadata(journal, metadata), dict[str, Any]()
         self._on_progress = on_progress
         self._way = ""
         self._counts: Counter[str] = Counter()
@@ -212,6 +223,7 @@ class _IngestRun:
         moved = take_over_moved(files, self._journal)
         for root in {file.root for file in files}:
             self._fields.remember(root)
+            self._given.remember(root)
         known_roots = self._journal.sources()
         new = any(file.root not in known_roots and not self._journal.file_at(file.place) for file in files)
         stranded = gone_sources(self._journal) if new else []
@@ -249,7 +261,10 @@ class _IngestRun:
         label = label_of(file, self._journal)
         self._file, began = label, self._bytes
         fields = self._fields.of(file.root, file.inner)
+        self._metadata = self._given.of(file.place)
         self._way = json.dumps([READING, asdict(self._chunking), asdict(fields)])
+        if self._metadata:
+            self._way += json.dumps(self._metadata, sort_keys=True)
         known, stamp = self._journal.file(label), self._stamp(file)
         if stamp and known and known.stamp == stamp:
             self._counts["files_unchanged"] += 1
@@ -290,7 +305,7 @@ class _IngestRun:
             self._counts["documents_unchanged"] += 1
         else:
             # a record that names a file of its own, which it was made from, is cited by that
-            about = {"file": file, **document.metadata}
+            about = {"file": file, **document.metadata, **self._metadata}
             self._new += passages_of(replace(document, id=name, metadata=about), self._chunking)
             self._counts["documents_written"] += 1
             whole = document.record and not self._chunking.cut_records

@@ -28,6 +28,7 @@ CREATE TABLE IF NOT EXISTS documents (
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS documents_of_file ON documents (file, own);
 CREATE TABLE IF NOT EXISTS fields (path BLOB PRIMARY KEY, rules TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS metadata (path BLOB PRIMARY KEY, given TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS erasing (name TEXT PRIMARY KEY) WITHOUT ROWID;
 """
 
@@ -124,20 +125,21 @@ class Journal:
 
     def move_source(self, old: Path, new: Path) -> None:
         """Record that what was at `old` is now at `new`, with all files and sources in it."""
-        for table in ("sources", "files", "fields"):
+        for table in ("sources", "files", "fields", "metadata"):
             rows = self._connection.execute(f"SELECT path FROM {table} WHERE {_WITHIN}", _within(old)).fetchall()
             for (path,) in rows:
                 moved = os.fsencode(new) + path[len(os.fsencode(old)) :]
                 self._connection.execute(f"UPDATE {table} SET path = ? WHERE path = ?", (moved, path))
 
     def drop_empty_sources(self) -> None:
-        """Forget the sources that no file is left of, so that their names are free, and how they were read."""
+        """Forget the sources that no file is left of, so that their names are free, and what was given to them."""
         for path in self.sources():
             if not self.files_in(path):
                 self._connection.execute("DELETE FROM sources WHERE path = ?", (os.fsencode(path),))
-        for (path,) in self._connection.execute("SELECT path FROM fields").fetchall():
-            if not self.files_in(_path(path)):
-                self._connection.execute("DELETE FROM fields WHERE path = ?", (path,))
+        for table in ("fields", "metadata"):
+            for (path,) in self._connection.execute(f"SELECT path FROM {table}").fetchall():
+                if not self.files_in(_path(path)):
+                    self._connection.execute(f"DELETE FROM {table} WHERE path = ?", (path,))
 
     def fields_at(self, path: Path) -> str:
         """Return the rules for the fields of records that were stored for a folder or file, "" for none."""
@@ -148,6 +150,16 @@ class Journal:
         place = os.fsencode(path)
         self._connection.execute("DELETE FROM fields WHERE path = ?", (place,))
         self._connection.execute("INSERT INTO fields VALUES (?, ?)", (place, rules))
+
+    def metadata_at(self, path: Path) -> str:
+        """Return the metadata that was given to a folder or file, "" for none."""
+        row = self._connection.execute("SELECT given FROM metadata WHERE path = ?", (os.fsencode(path),)).fetchone()
+        return row[0] if row else ""
+
+    def put_metadata(self, path: Path, given: str) -> None:
+        place = os.fsencode(path)
+        self._connection.execute("DELETE FROM metadata WHERE path = ?", (place,))
+        self._connection.execute("INSERT INTO metadata VALUES (?, ?)", (place, given))
 
     def file(self, label: str) -> JournalFile | None:
         """Return the file of that label, None for an unknown one."""
@@ -171,7 +183,9 @@ class Journal:
         self._connection.execute("INSERT INTO files VALUES (?, ?, ?)", (label, place, stamp))
 
     def drop_file(self, label: str) -> None:
-        """Delete a file's entry; its label is being erased from here on."""
+        """Delete a file's entry and its own metadata; its label is being erased from here on."""
+        own = "DELETE FROM metadata WHERE path = (SELECT path FROM files WHERE label = ?)"
+        self._connection.execute(own, (label,))
         self._connection.execute("DELETE FROM files WHERE label = ?", (label,))
         self.begin_erasing(label)
 

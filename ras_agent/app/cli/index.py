@@ -85,6 +85,7 @@ def index(
                 settings.chunk_size or 1000, settings.overlap, cut_records=settings.chunk_size is not None
             ),
             fields=rules,
+            metadata=settings.metadata,
             language=settings.language,
             strict=strict,
             prune=prune,

@@ -14,13 +14,14 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ras_agent.errors import IndexExists, IndexMismatch, IngestError
+from ras_agent.errors import FilterError, IndexExists, IndexMismatch, IngestError
 from ras_agent.tools.index import ingest as ingest_module
 from ras_agent.tools.index.chunk import Chunking
 from ras_agent.tools.index.fields import Fields
 from ras_agent.tools.index.ingest import Progress, ingest
 from ras_agent.tools.index.journal import Journal, open_journal
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.kg.build import delete_documents
 
 LONG = "Bell was born in Edinburgh. He moved to Canada. He patented the telephone."
 HALVES = Chunking(50, 0)
@@ -403,6 +404,81 @@ class TestFields:
         assert ingest([moved], out).files_unchanged == 3
         ingest([], out, forget=[str(moved)])
         assert not any(b"elsewhere" in file.read_bytes() for file in out.rglob("*") if file.is_file())
+
+
+class TestMetadata:
+    """Is given to what is named, remembered, and wins over what a file says of itself."""
+
+    @pytest.fixture
+    def teams(self, tmp_path: Path) -> Path:
+        folder = tmp_path / "teams"
+        (folder / "hr").mkdir(parents=True)
+        (folder / "a.txt").write_text("Bell was born in Edinburgh.")
+        (folder / "b.md").write_text("---\nteam: hr\nyear: 2019\n---\nThe depot is in Ostrell.")
+        (folder / "hr" / "c.jsonl").write_text('{"id": "c", "text": "Ada works here.", "team": "labs"}\n')
+        return folder
+
+    @staticmethod
+    def found(out: Path, *keys: str) -> dict[str, list[object]]:
+        passages = PassageIndex.open(out).passages
+        return {passage.file: [passage.metadata.get(key) for key in keys] for passage in passages}
+
+    def test_no_file_says_otherwise(self, teams: Path, out: Path) -> None:
+        ingest([teams], out, metadata={"team": "sales"})
+        assert self.found(out, "team", "year") == {
+            "teams/a.txt": ["sales", None],
+            "teams/b.md": ["sales", "2019"],
+            "teams/hr/c.jsonl": ["sales", None],
+        }
+
+    def test_the_index_remembers_it_and_gives_it_to_new_files(self, teams: Path, out: Path) -> None:
+        ingest([teams], out, metadata={"team": "sales"})
+        (teams / "d.txt").write_text("New.")
+        (teams / "a.txt").write_text("Changed.")
+        assert ingest([teams], out).files_unchanged == 2
+        assert set(map(str, self.found(out, "team").values())) == {"['sales']"}
+
+    def test_another_value_updates_it_and_the_other_fields_stay(self, teams: Path, out: Path) -> None:
+        ingest([teams], out, metadata={"team": "sales", "year": 2024})
+        assert ingest([teams], out, metadata={"team": ["labs", "hr"]}).documents_written == 3
+        assert self.found(out, "team", "year")["teams/a.txt"] == [["labs", "hr"], 2024]
+        ingest([teams], out, metadata={"team": None})
+        assert self.found(out, "team", "year")["teams/b.md"] == ["hr", 2024]
+
+    def test_the_nearest_folder_that_was_named_counts(self, teams: Path, out: Path) -> None:
+        ingest([teams], out, metadata={"team": "sales", "year": 2024})
+        ingest([teams / "hr"], out, metadata={"team": "hr"})
+        assert ingest([teams], out).files_unchanged == 3
+        found = self.found(out, "team", "year")
+        assert (found["teams/hr/c.jsonl"], found["teams/a.txt"]) == (["hr", 2024], ["sales", 2024])
+
+    def test_it_moves_with_the_folder_and_is_forgotten_with_the_file(self, teams: Path, out: Path) -> None:
+        ingest([teams / "a.txt"], out, metadata={"team": "sales"})
+        (teams.parent / "new").mkdir()
+        moved = (teams / "a.txt").rename(teams.parent / "new" / "a.txt")
+        assert ingest([moved], out).files_unchanged == 1
+        assert self.found(out, "team") == {"a.txt": ["sales"]}
+        delete_documents(out, "a.txt")
+        ingest([moved], out)
+        assert self.found(out, "team") == {"a.txt": [None]}
+
+    @pytest.mark.parametrize(
+        ("metadata", "message"),
+        [
+            ({"title": "x"}, "metadata: 'title' is what a passage itself says"),
+            ({"page": 3}, "metadata: 'page' is what a passage itself says"),
+            ({"team": {"not": "x"}}, "metadata: filter key 'team' is compared with a text"),
+            ({"team": []}, "metadata: filter key 'team' has no value"),
+            ({"team": float("nan")}, "metadata: Out of range float"),
+            ({"team": "\ud800"}, "metadata: 'utf-8' codec can't encode"),
+        ],
+    )
+    def test_what_no_filter_can_compare_is_an_error(
+        self, teams: Path, out: Path, metadata: dict[str, object], message: str
+    ) -> None:
+        with pytest.raises(FilterError, match=message):
+            ingest([teams], out, metadata=metadata)
+        assert not out.exists()
 
 
 @pytest.mark.parametrize(

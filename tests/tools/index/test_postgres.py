@@ -328,6 +328,16 @@ def test_files_are_indexed_kept_up_to_date_pruned_and_forgotten(docs: Path, addr
     assert PostgresIndex.open(address).document_ids() == ("docs/b.txt", "Q2")
 
 
+def test_metadata_is_remembered(docs: Path, address: Address) -> None:
+    ingest([docs], address, metadata={"team": "sales"})
+    ingest([docs / "a.txt"], address, metadata={"team": "hr"})
+    (docs / "d.txt").write_text("New.")
+    assert ingest([docs], address).files_unchanged == 3
+    index = PostgresIndex.open(address)
+    assert index.document_ids({"team": "sales"}) == ("docs/b.txt", "Q1", "Q2", "docs/d.txt")
+    assert index.document_ids({"team": "hr"}) == ("docs/a.txt",)
+
+
 def test_a_moved_folder_keeps_its_names(docs: Path, address: Address) -> None:
     ingest([docs], address)
     moved = docs.parent / "elsewhere" / "docs"

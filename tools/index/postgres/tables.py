@@ -47,6 +47,7 @@ CREATE TABLE documents (
 );
 CREATE INDEX documents_of_file ON documents (file, own);
 CREATE TABLE fields (path bytea PRIMARY KEY, rules text NOT NULL);
+CREATE TABLE metadata (path bytea PRIMARY KEY, given text NOT NULL);
 CREATE TABLE erasing (name text COLLATE "C" PRIMARY KEY);
 """
 """Makes the tables of an empty index: its passages, what is counted of them, and the journal of its files."""

@@ -111,15 +111,16 @@ def ingest(
     A file is one document, or its records are; `identity` says what they are called. embedder: as PassageIndex.create
     takes it. fields: of the records, for all files or by patterns of their names; the index remembers them for each of
     `paths`, so that a later run needs none. metadata: fields of all passages of `paths`, whatever their files say,
-    remembered in the same way; None as a value takes one away. language: of the texts, whose words a new index stems, and remembers; by
-    default english. prune: remove the documents of files that were indexed from the named folders and no longer exist;
-    those in a folder that cannot be read stay. forget: labels of files, ids of documents, or paths of files and
-    folders, to remove whether or not they still exist. What is removed, or replaced by another text, is gone from every
-    file of passages when this returns; if it is interrupted, the same call ends what it began. follow_links: load what
-    links inside the named folders lead to. erase_too: called if documents were removed, perhaps by an interrupted run,
-    to erase them from what was made of the passages, such as a graph.
-    Raises FilterError for metadata that no filter compares; IngestError if there is nothing to do, with `strict` for the first thing that cannot be loaded, and while
-    another run writes the same index; IndexExists, IndexMismatch and MissingExtra as PassageIndex does.
+    remembered in the same way; None as a value takes one away. language: of the texts, whose words a new index stems,
+    and remembers; by default english. prune: remove the documents of files that were indexed from the named folders and
+    no longer exist; those in a folder that cannot be read stay. forget: labels of files, ids of documents, or paths of
+    files and folders, to remove whether or not they still exist. What is removed, or replaced by another text, is gone
+    from every file of passages when this returns; if it is interrupted, the same call ends what it began. follow_links:
+    load what links inside the named folders lead to. erase_too: called if documents were removed, perhaps by an
+    interrupted run, to erase them from what was made of the passages, such as a graph.
+    Raises FilterError for metadata that no filter compares; IngestError if there is nothing to do, with `strict` for
+    the first thing that cannot be loaded, and while another run writes the same index; IndexExists, IndexMismatch and
+    MissingExtra as PassageIndex does.
     """
     place: Any = place_of(out)
     in_files = isinstance(place, Path)

@@ -90,7 +90,9 @@ class Documents:
                 placed.append(name)
                 os.replace(incoming / name, folder / name)
                 # tried before the index is touched: what it forgets is gone from its knowledge graph too
-                trial = rehearse([folder / name], self._place(), chunking=self._chunking, fields=self._fields, metadata={})
+                trial = rehearse(
+                    [folder / name], self._place(), chunking=self._chunking, fields=self._fields, metadata={}
+                )
                 if not (trial.files_unchanged or trial.documents_written or trial.documents_unchanged):
                     _put_back(placed.pop(), incoming, folder)
                     unreadable += trial.skipped

@@ -87,7 +87,7 @@ class PromptTooLong(ModelCallError):
 
 
 class ModelRefused(RasError, RuntimeError):
-    """Raised when a server refuses the key or does not know the model: every other call would fail likewise."""
+    """Raised when a server is not there, refuses the key or does not know the model: every other call would fail too."""
 
 
 class BudgetExceeded(RasError, RuntimeError):

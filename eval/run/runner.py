@@ -75,15 +75,20 @@ def evaluate(
 
     concurrency: how many questions are under way at once. retry_errors: ask again what ended in an error. on_end: told
     each new result once it is on disk.
-    KeyboardInterrupt leaves a run that can be resumed. Raises RunError if another process writes to the folder, or for
-    two questions of one id.
+    KeyboardInterrupt leaves a run that can be resumed, and so does ModelRefused, which is raised where a model cannot be
+    asked at all. Raises RunError if another process writes to the folder, or for two questions of one id.
     """
     _check_ids(questions)
     with folder.writing():
         if retry_errors:
             folder.forget({result.id for result in folder.results() if result.error})
         todo = remaining(questions, folder)
-        asyncio.run(run_questions(pool, todo, folder, concurrency=concurrency, on_end=on_end))
+        try:
+            asyncio.run(run_questions(pool, todo, folder, concurrency=concurrency, on_end=on_end))
+        except ModelRefused as error:
+            left = len(remaining(questions, folder))
+            done = f"{len(questions) - left:,} of {len(questions):,} questions are done and stored"
+            raise ModelRefused(f"{error}; {done}, and the same command goes on from there") from error
         ended = {result.id: result for result in folder.results()}
     return [ended[question.id] for question in questions]
 

@@ -1,4 +1,4 @@
-"""A key that a server refuses, or a model that it does not know, ends a run at the first call, with one failure."""
+"""A server that is not there, refuses the key or does not know the model ends a run at the first call, told once."""
 
 import asyncio
 import json
@@ -15,6 +15,7 @@ from ras_agent.tools.index.store import PassageIndex
 
 PASSAGES = [Passage(f"p{n}", f"Bell was born in Edinburgh in {1840 + n}.") for n in range(5)]
 ASKED = {"question": "Where was Bell born?"}
+NOBODY = "vllm:http://127.0.0.1:9/v1#m"
 PARTS = [
     (create_ras_agent, ("planner", "answerer"), "planner"),
     (create_ras_agent, ("extractor",), "extractor"),
@@ -39,6 +40,18 @@ def test_it_is_told_once(
     assert remedy in failure["message"]
 
 
+@pytest.mark.parametrize(("create", "roles", "named"), PARTS)
+def test_a_server_that_is_not_there_is_told_once(create: Any, roles: tuple[str, ...], named: str) -> None:
+    out = create(index=PASSAGES, **dict.fromkeys(roles, NOBODY)).invoke(ASKED)
+    assert (out["stop_reason"], out["failed"]) == ("model_refused", "a model cannot be asked")
+    (failure,) = out["failures"]
+    assert (failure["role"], failure["message"].partition(" (passage")[0]) == (
+        named,
+        f"{NOBODY} failed after 2 tries: nothing listens at http://127.0.0.1:9; start the server, or correct its "
+        "address",
+    )
+
+
 def test_a_refusal_after_a_reply_is_a_failure_of_that_call_alone(scripted_llm: Any) -> None:
     scripted_llm.script(
         {"when": "You steer", "reply": "[SUBQ] Where was Bell born?"},
@@ -51,21 +64,33 @@ def test_a_refusal_after_a_reply_is_a_failure_of_that_call_alone(scripted_llm: A
 
 
 @pytest.mark.parametrize("command", ["eval", "structure", "kg build", "ask"])
-def test_a_command_stops_at_the_first_call(command: str, tmp_path: Path, scripted_llm: Any) -> None:
+@pytest.mark.parametrize("told", ["check the API key", "nothing listens at http://127.0.0.1:9"])
+def test_a_command_stops_at_the_first_call(command: str, told: str, tmp_path: Path, scripted_llm: Any) -> None:
     scripted_llm.script({"status": 401, "repeat": True})
-    corpus, questions = tmp_path / "corpus.jsonl", tmp_path / "questions.jsonl"
-    corpus.write_text("".join(json.dumps(passage.to_dict()) + "\n" for passage in PASSAGES))
-    questions.write_text(
-        "".join(json.dumps({"id": f"q{n}", "question": "Who?", "answers": ["B"]}) + "\n" for n in (1, 2))
-    )
-    PassageIndex.create(tmp_path / "index").add(PASSAGES)
-    given: dict[str, list[object]] = {
-        "ask": ["ask", "Who?", "--index", tmp_path / "index", "--llm"],
-        "eval": ["eval", "jsonl", "--data", questions, "--corpus", corpus, "--out", tmp_path / "run", "--llm"],
-        "structure": ["structure", "--corpus", corpus, "-o", tmp_path / "facts.sqlite", "--extractor"],
-        "kg build": ["kg", "build", tmp_path / "index", "--extractor"],
-    }
-    ended = CliRunner().invoke(build_program(), [*map(str, given[command]), scripted_llm.spec])
+    ended = _run(command, scripted_llm.spec if "key" in told else NOBODY, tmp_path)
     assert ended.exit_code == (4 if command == "ask" else 1)
-    told = ended.output + ended.stderr if command == "ask" else ended.stderr
-    assert told.count("check the API key") == 1
+    shown = " ".join((ended.output + ended.stderr if command == "ask" else ended.stderr).split())
+    assert shown.count(told) == 1
+
+
+def test_a_quiet_question_says_on_stderr_why_there_is_no_answer(tmp_path: Path) -> None:
+    ended = _run("ask", NOBODY, tmp_path, "--quiet")
+    assert ended.stdout == "No answer: a model cannot be asked.\n"
+    assert "nothing listens at http://127.0.0.1:9" in ended.stderr
+
+
+def _run(command: str, spec: str, folder: Path, *more: str) -> Any:
+    """Run a command whose model is `spec` over the passages."""
+    corpus, questions = folder / "corpus.jsonl", folder / "questions.jsonl"
+    corpus.write_text("".join(json.dumps(passage.to_dict()) + "\n" for passage in PASSAGES))
+    asked = [{"id": text, "question": text, "answers": ["B"]} for text in ("One?", "Two?")]
+    questions.write_text("".join(json.dumps(one) + "\n" for one in asked))
+    if not (folder / "index").exists():
+        PassageIndex.create(folder / "index").add(PASSAGES)
+    given: dict[str, list[object]] = {
+        "ask": ["ask", "Who?", "--index", folder / "index", "--llm"],
+        "eval": ["eval", "jsonl", "--data", questions, "--corpus", corpus, "--out", folder / "run", "--llm"],
+        "structure": ["structure", "--corpus", corpus, "-o", folder / "facts.sqlite", "--extractor"],
+        "kg build": ["kg", "build", folder / "index", "--extractor"],
+    }
+    return CliRunner().invoke(build_program(), [*map(str, given[command]), spec, *more])

@@ -53,7 +53,7 @@ from ras_agent.tools.chat.window import (
 TIMEOUT = 60.0
 """Seconds that one try of a call may take, of a model built from a string, unless settings say otherwise."""
 
-# a server that is starting may refuse once; after the second time nothing is there
+# a server that is starting may refuse once; after the second time nothing is there, unless it has replied before
 _UNREACHABLE_TRIES = 2
 _NO_TEMPERATURE = re.compile(r"(?=.*temperature).*(?:support|only the default|deprecated|not allowed)", re.I | re.S)
 _UNUSABLE = frozenset((401, 403, 404))
@@ -170,8 +170,8 @@ class Chat:
         """Return the model's reply.
 
         Raises BudgetExceeded if the budget forbids the call or ends before it does, PromptTooLong if the prompt does
-        not fit into the model's window, ModelRefused if the server refuses the key or does not know the model,
-        ModelCallError after the last try.
+        not fit into the model's window, ModelRefused if the server is not there, refuses the key or does not know the
+        model, ModelCallError after the last try.
         """
         with self._metered(request) as (ledger, request, reserved):
             deadline = self._deadline(ledger)
@@ -298,7 +298,7 @@ class Chat:
 
     def _delivered(self, request: Request, reply: Reply, ledger: Ledger, reserved: int) -> Reply:
         """Enter the call in the ledger. A replayed reply, which was not streamed, goes to `on_text` as a whole."""
-        self._has_replied = True
+        self._has_replied |= not reply.replayed
         if reply.replayed and request.on_text is not None:
             request.on_text(reply.text)
         tokens, estimated = (reply.input_tokens, reply.output_tokens, reply.cached_tokens), False
@@ -325,13 +325,13 @@ class Chat:
 
     def _retry_options(self, deadline: Deadline) -> dict[str, Any]:
         policy = self._retry
-        refusals = 0
+        refusals, most = 0, policy.attempts if self._has_replied else _UNREACHABLE_TRIES
 
         def worth_it(error: BaseException) -> bool:
             nonlocal refusals
             refusals += unreachable(error)
             in_time = (retry_after(error) or 0.0) < deadline.left()
-            return in_time and read_overflow(error) is None and refusals < _UNREACHABLE_TRIES and policy.retries(error)
+            return in_time and read_overflow(error) is None and refusals < most and policy.retries(error)
 
         def pause_everybody(state: RetryCallState) -> None:
             error = state.outcome.exception() if state.outcome else None
@@ -356,11 +356,12 @@ class Chat:
             deadline.ledger.refuse("max_seconds")
         except Exception as error:
             message = without_secrets(str(error), self.model)
-            status = getattr(error, "status_code", None)
+            status, gone = getattr(error, "status_code", None), unreachable(error)
             # once a model has replied, key and name are right, and a refusal has another reason
-            kind: Callable[[str], RasError] = (
-                ModelRefused if status in _UNUSABLE and not self._has_replied else ModelCallError
-            )
+            unusable = (gone or status in _UNUSABLE) and not self._has_replied
+            kind: Callable[[str], RasError] = ModelRefused if unusable else ModelCallError
+            # a server that went away fails one whole call; if the next call finds nobody either, no other will
+            self._has_replied &= not gone
             if overflow := read_overflow(error):
                 kind = partial(PromptTooLong, window=overflow.window, prompt=overflow.prompt)
                 self._window.learn(overflow, estimate_turns(request.turns), self.window)
@@ -369,10 +370,8 @@ class Chat:
                 remedy = f": {why}"
             count = tries.statistics.get("attempt_number", 1)
             where = self.name if self.name.endswith(self.endpoint) else f"{self.name} at {self.endpoint}"
-            raise kind(
-                f"{where} failed after {count} {'try' if count == 1 else 'tries'}: "
-                f"{type(error).__name__}: {message[:300]}{remedy}"
-            ) from (error if message == str(error) else None)
+            said = why if gone else f"{type(error).__name__}: {message[:300]}{remedy}"
+            raise kind(f"{where} failed after {count} {'try' if count == 1 else 'tries'}: {said}") from (error if message == str(error) else None)
 
 
 def as_chat(model: object, settings: ChatSettings | None = None) -> Chat:

@@ -12,7 +12,7 @@ import typer
 
 from ras_agent.app.cli.options import INCOMPLETE, UNANSWERED, AnswerSettings, GivenFlags
 from ras_agent.app.cli.reviewing import decided, needs_a_person
-from ras_agent.app.cli.terminal import busy, inert_json, inert_lines, screen
+from ras_agent.app.cli.terminal import busy, inert, inert_json, inert_lines, screen
 from ras_agent.errors import SettingsError, TraceError
 
 if TYPE_CHECKING:
@@ -106,6 +106,8 @@ def ask(
         typer.echo(inert_json(trace.to_json()))
     elif quiet:
         typer.echo(inert_lines(trace.answer))
+    if quiet and trace.outcome == "failed" and trace.failures:  # nothing on screen has said why
+        typer.echo(f"ras-agent: {inert(trace.failures[-1].message)}", err=True)
     _save_trace(trace, targets)
     console.print(summary(trace, targets), style="dim", soft_wrap=True)
     if trace.outcome != "answered":

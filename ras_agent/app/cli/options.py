@@ -35,7 +35,8 @@ DONE, ERROR, USAGE, INCOMPLETE, UNANSWERED, INTERRUPTED = 0, 1, 2, 3, 4, 130
 EXIT_CODES = (
     "Exit codes: 0 done; 1 error; 2 wrong usage; 3 done, but `ask` found no answer in the text, "
     "`index` or `structure` could not read all of its input, or a question of `eval` failed; "
-    "4 `ask` searched, but its answerer failed or a limit refused its call; 130 interrupted."
+    "4 `ask` has no answer because a model cannot be asked, its answerer failed or a limit refused its call; "
+    "130 interrupted."
 )
 
 

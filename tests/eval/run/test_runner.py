@@ -190,6 +190,24 @@ async def test_a_model_that_refuses_ends_the_evaluation_with_its_last_message() 
         await ask_one(EvaluatedSystem(agent_asker(agent), _score), QUESTIONS[0])
 
 
+def test_where_a_model_cannot_be_asked_the_run_ends_with_what_is_done_and_goes_on_from_there(tmp_path: Path) -> None:
+    async def gone(question: Question) -> Mapping[str, Any]:
+        if question.id == "q2":
+            raise ModelRefused("nothing listens at http://127.0.0.1:9")
+        return await Asked()(question)
+
+    folder = _folder(tmp_path)
+    with pytest.raises(ModelRefused) as caught:
+        evaluate(EvaluatedSystem(gone, _score), QUESTIONS, folder, concurrency=1)
+    assert str(caught.value) == (
+        "nothing listens at http://127.0.0.1:9; 2 of 6 questions are done and stored, and the same command goes on "
+        "from there"
+    )
+    ask = Asked()
+    evaluate(EvaluatedSystem(ask, _score), QUESTIONS, folder, concurrency=1)
+    assert ask.ids == ["q2", "q3", "q4", "q5"]
+
+
 async def test_seconds_are_those_that_a_question_took_also_where_it_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([100.0, 103.0, 200.0, 207.0])
     monkeypatch.setattr("ras_agent.eval.run.runner.time", SimpleNamespace(perf_counter=lambda: next(clock)))

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ras_agent.budget import Ledger, Limits, metered
-from ras_agent.errors import BudgetExceeded, ModelCallError
+from ras_agent.errors import BudgetExceeded, ModelCallError, ModelRefused
 from ras_agent.prompts import Turn
 from ras_agent.records import Call
 from ras_agent.tools.chat.call import Reply, Request
@@ -68,6 +68,30 @@ def test_a_transient_failure_is_tried_again_and_counts_once(
     assert reply.text == "at last"
     assert passing_time.waits == [0.5, 1.0]
     assert len(ledger.calls) == 1
+
+
+def test_a_server_that_goes_away_fails_one_whole_call_and_refuses_the_next(
+    scripted_model: Any, settings: ChatSettings, passing_time: Any
+) -> None:
+    chat = as_chat(scripted_model("a", *[ConnectionRefusedError()] * 5, "b", ConnectionRefusedError(), "c"), settings)
+    assert chat.complete(REQUEST).text == "a"
+    with pytest.raises(ModelCallError, match="failed after 3 tries: nothing listens at ScriptedModel#scripted"):
+        chat.complete(REQUEST)
+    with pytest.raises(ModelRefused, match="failed after 2 tries"):
+        chat.complete(REQUEST)
+    assert [chat.complete(REQUEST).text for _ in range(2)] == ["b", "c"]
+    assert passing_time.waits == [0.5, 1.0, 0.5, 0.5]
+
+
+def test_a_reply_from_the_cache_does_not_show_that_the_server_is_there(
+    scripted_model: Any, settings: ChatSettings, tmp_path: Path
+) -> None:
+    settings = replace(settings, cache=tmp_path / "replies.db")
+    as_chat(scripted_model("a"), settings).complete(REQUEST)
+    chat = as_chat(scripted_model(*[ConnectionRefusedError()] * 2), settings)
+    assert chat.complete(REQUEST).replayed
+    with pytest.raises(ModelRefused):
+        chat.complete(Request((Turn("user", "Where?"),)))
 
 
 async def test_coroutines_try_again_too(scripted_model: Any, settings: ChatSettings, passing_time: Any) -> None:

@@ -183,5 +183,5 @@ def test_what_fails_otherwise_fails_as_with_other_models(trained: Callable[[str]
     from ras_agent.tools.graph_tokens.served import ServedGraphLLM
 
     nobody = Chat(ServedGraphLLM.at(folder, "http://127.0.0.1:1/v1", "m"), settings=ChatSettings(retry=RetryPolicy(1)))
-    with pytest.raises(ModelCallError, match=r"nothing listens at http://127\.0\.0\.1:1; start the server"):
+    with pytest.raises(ModelRefused, match=r"nothing listens at http://127\.0\.0\.1:1; start the server"):
         nobody.complete(WHERE)

@@ -122,7 +122,8 @@ def test_addresses(attack: Attack, server: Server, certificate: ssl.SSLContext, 
         ):  # fmt: skip
             came, seconds = ask(f"vllm:{address}#m", way)
             attack.expect(
-                isinstance(came, (ModelCallError, ModelRefused, SettingsError)) and told in str(came), f"{address}: {came!r:.300}"
+                isinstance(came, (ModelCallError, ModelRefused, SettingsError)) and told in str(came),
+                f"{address}: {came!r:.300}",
             )
             attack.expect(seconds < AT_MOST, f"{way} {address}: {seconds:.1f} seconds")
             attack.expect(shows_no_key(came), f"{way} {address}: shows the key")

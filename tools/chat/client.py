@@ -371,7 +371,9 @@ class Chat:
             count = tries.statistics.get("attempt_number", 1)
             where = self.name if self.name.endswith(self.endpoint) else f"{self.name} at {self.endpoint}"
             said = why if gone else f"{type(error).__name__}: {message[:300]}{remedy}"
-            raise kind(f"{where} failed after {count} {'try' if count == 1 else 'tries'}: {said}") from (error if message == str(error) else None)
+            raise kind(f"{where} failed after {count} {'try' if count == 1 else 'tries'}: {said}") from (
+                error if message == str(error) else None
+            )
 
 
 def as_chat(model: object, settings: ChatSettings | None = None) -> Chat:

@@ -87,7 +87,7 @@ class PromptTooLong(ModelCallError):
 
 
 class ModelRefused(RasError, RuntimeError):
-    """Raised when a server is not there, refuses the key or does not know the model: every other call would fail too."""
+    """Raised when a server is not there, refuses the key or does not know the model: no other call would do better."""
 
 
 class BudgetExceeded(RasError, RuntimeError):

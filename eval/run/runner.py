@@ -75,8 +75,8 @@ def evaluate(
 
     concurrency: how many questions are under way at once. retry_errors: ask again what ended in an error. on_end: told
     each new result once it is on disk.
-    KeyboardInterrupt leaves a run that can be resumed, and so does ModelRefused, which is raised where a model cannot be
-    asked at all. Raises RunError if another process writes to the folder, or for two questions of one id.
+    KeyboardInterrupt leaves a run that can be resumed; so does ModelRefused, raised where a model cannot be asked at
+    all. Raises RunError if another process writes to the folder, or for two questions of one id.
     """
     _check_ids(questions)
     with folder.writing():

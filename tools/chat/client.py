@@ -28,6 +28,7 @@ from ras_agent.tools.chat.models import (
     build_chat_model,
     capped,
     endpoint_of,
+    limits_sent,
     model_name,
     printable,
     sampling_parameters,
@@ -56,6 +57,7 @@ TIMEOUT = 60.0
 # a server that is starting may refuse once; after the second time nothing is there, unless it has replied before
 _UNREACHABLE_TRIES = 2
 _NO_TEMPERATURE = re.compile(r"(?=.*temperature).*(?:support|only the default|deprecated|not allowed)", re.I | re.S)
+_NO_SUCH_OPTION = re.compile(r"(?i)not supported|unsupported|extra[_ ]|not permitted|un(?:known|recognized|expected)")
 _UNUSABLE = frozenset((401, 403, 404))
 _REMEDIES = {
     401: "check the API key",
@@ -250,34 +252,44 @@ class Chat:
     def _try(self, request: Request, deadline: Deadline) -> Reply:
         with self.limiter.hold(_estimated_tokens(request), deadline.left()) as booking:
             started = time.perf_counter()
-            with uncounted():
+            while True:
+                model = self._model_for(request)
                 try:
-                    message = deadline.run(lambda wanted: ask(self._model_for(request), request, wanted))
+                    with uncounted():
+                        message = deadline.run(partial(ask, model, request))
+                    break
                 except Exception as error:
-                    self._without_temperature(error)
-                    message = deadline.run(lambda wanted: ask(self._model_for(request), request, wanted))
+                    self._without_what_is_refused(error, model)
             return _booked(reply_in(message, time.perf_counter() - started, self.model), booking)
 
     async def _atry(self, request: Request, deadline: Deadline) -> Reply:
         async with self.limiter.ahold(_estimated_tokens(request), deadline.left()) as booking:
             started = time.perf_counter()
-            with uncounted():
+            while True:
+                model = self._model_for(request)
                 try:
-                    message = await deadline.arun(aask(self._model_for(request), request))
+                    with uncounted():
+                        message = await deadline.arun(aask(model, request))
+                    break
                 except Exception as error:
-                    self._without_temperature(error)
-                    message = await deadline.arun(aask(self._model_for(request), request))
+                    self._without_what_is_refused(error, model)
             return _booked(reply_in(message, time.perf_counter() - started, self.model), booking)
 
-    def _without_temperature(self, error: Exception) -> None:
-        """Ask without a temperature from now on if `error` refuses one, as reasoning models do; else raise it.
+    def _without_what_is_refused(self, error: Exception, model: Any) -> None:
+        """Ask otherwise from now on if `error` refuses a part of what `model` was sent; else raise it.
 
-        The key of a cached reply keeps it, so that a run is replayed whatever was learnt when.
+        It may be a temperature, as reasoning models take none, or the name of the reply's limit. The key of a cached
+        reply keeps both, so that a run is replayed whatever was learnt when.
         """
-        set_now = any(getattr(model, "temperature", None) is not None for model in chat_models_in(self._asked))
-        if not (set_now and getattr(error, "status_code", None) == 400 and _NO_TEMPERATURE.match(str(error)[:1000])):
+        status, told = getattr(error, "status_code", None), str(error)[:1000]
+        set_now = any(getattr(one, "temperature", None) is not None for one in chat_models_in(model))
+        if status == 400 and set_now and _NO_TEMPERATURE.match(told):
+            self._asked = changed(self._asked, lambda one: one.model_copy(update={"temperature": None}))
+            return
+        refused = {name for name in limits_sent(model) if name in told}
+        if status not in (400, 422) or not refused or not _NO_SUCH_OPTION.search(told) or read_overflow(error):
             raise error
-        self._asked = changed(self._asked, lambda model: model.model_copy(update={"temperature": None}))
+        self._window.refused |= refused
 
     @contextmanager
     def _metered(self, request: Request) -> Iterator[tuple[Ledger, Request, int]]:
@@ -311,7 +323,7 @@ class Chat:
     def _model_for(self, request: Request) -> Any:
         """Return the model, with a limit to its replies where the request has one and the model takes one."""
         limit = self.limit(request)
-        model = self._asked if limit is None else capped(self._asked, limit)
+        model = self._asked if limit is None else capped(self._asked, limit, self._window.refused)
         return with_tools(model, request.tools) if request.tools else model
 
     def _slot(self, request: Request) -> ReplySlot:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
@@ -26,6 +26,8 @@ _SAMPLING_ATTRIBUTES = (
     *("num_predict", "num_ctx", "frequency_penalty", "presence_penalty", "repeat_penalty", "reasoning_effort"),
     *("reasoning", "thinking", "model_kwargs", "extra_body"),
 )
+OPENAI_LIMITS = ("max_completion_tokens", "max_tokens")
+"""How a request in OpenAI's protocol limits its reply, the newer name first"""
 # OpenAI and Anthropic, Ollama, Gemini, Hugging Face
 _REPLY_LIMITS = ("max_tokens", "num_predict", "max_output_tokens", "max_new_tokens")
 
@@ -75,26 +77,53 @@ def build_chat_model(
         raise SettingsError(message) from None  # the provider's error may show the key
 
 
-def capped(model: Any, most: int) -> Any:
+def capped(model: Any, most: int, refused: Collection[str] = ()) -> Any:
     """Return a copy of a chat model whose replies have at most `most` tokens; the model itself if it has no such limit.
 
-    A smaller limit of its own stays. Servers that speak OpenAI's protocol get the limit by its older name too, which
-    is the one that all of them know. Of a runnable around models each is limited.
+    A smaller limit of its own stays. Of a runnable around models each is limited. refused: names of this limit in
+    OpenAI's protocol that the server does not take. OpenAI refuses the older one for its newer models, max_tokens; of
+    the servers that speak its protocol some know no other, and some refuse the newer one.
     """
-    return changed(model, lambda one: _capped(one, most))
+    return changed(model, lambda one: _capped(one, most, refused))
 
 
-def _capped(model: Any, most: int) -> Any:
+def _capped(model: Any, most: int, refused: Collection[str]) -> Any:
     fields = getattr(type(model), "model_fields", {})
     name = next((name for name in _REPLY_LIMITS if name in fields), None)
     if name is None:
         return model
     own = getattr(model, name)
     most = min(most, own) if isinstance(own, int) and own > 0 else most
-    update: dict[str, Any] = {name: most}
-    if "extra_body" in fields and getattr(model, "openai_api_base", None):
-        update["extra_body"] = {**(model.extra_body or {}), "max_tokens": most}
+    if not _is_chat_openai(model):
+        return model.model_copy(update={name: most})
+    names = OPENAI_LIMITS if _is_at_openai(model) else OPENAI_LIMITS[::-1]
+    sent = next((name for name in names if name not in refused), None)
+    update: dict[str, Any] = {"max_tokens": most if sent == OPENAI_LIMITS[0] else None}
+    if sent == OPENAI_LIMITS[1]:  # ChatOpenAI sends its own field by the newer name, whatever the server
+        update["extra_body"] = {**(model.extra_body or {}), sent: most}
     return model.model_copy(update=update)
+
+
+def limits_sent(model: Any) -> set[str]:
+    """Return the names by which requests of a chat model limit their replies, of those in OpenAI's protocol."""
+    models = [one for one in chat_models_in(model) if _is_chat_openai(one)]
+    return {
+        name
+        for one in models
+        for name, value in zip(OPENAI_LIMITS, (one.max_tokens, (one.extra_body or {}).get("max_tokens")), strict=True)
+        if value is not None
+    }
+
+
+def _is_chat_openai(model: Any) -> bool:
+    return any(base.__name__ == "ChatOpenAI" for base in type(model).__mro__)
+
+
+def _is_at_openai(model: Any) -> bool:
+    """Return whether a ChatOpenAI asks OpenAI itself; the address may come from the environment."""
+    address = getattr(getattr(model, "root_client", None), "base_url", None) or model.openai_api_base
+    host = urlsplit(str(address or "")).hostname or ""
+    return host == "openai.com" or host.endswith(".openai.com")
 
 
 def with_tools(model: Any, tools: Sequence[JSON]) -> Any:

@@ -82,10 +82,12 @@ class Window:
 
     All roles at the endpoint share it, so what a refusal teaches one of them helps the others. tokens: those of the
     refusals, None before the first. thinks: whether the model writes thoughts, for which no reply is long enough.
+    refused: names of a reply's limit that the server does not take.
     """
 
     tokens: int | None = None
     thinks: bool = False
+    refused: set[str] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def learn(self, overflow: Overflow, estimated: int, assumed: int) -> None:

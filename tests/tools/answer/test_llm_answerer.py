@@ -269,7 +269,7 @@ def test_where_no_evidence_fits_the_model_is_not_asked(scripted_model: Any) -> N
 def test_an_answer_may_be_so_long(scripted_llm: Any, style: Any, tokens: int | None, limit: int) -> None:
     scripted_llm.script({"reply": "Answer: Water of Leith"})
     answer(scripted_llm.spec, style=style, answer_tokens=tokens)
-    assert scripted_llm.requests()[0]["max_completion_tokens"] == limit
+    assert scripted_llm.requests()[0]["max_tokens"] == limit
 
 
 def streamed(model: Any, **options: Any) -> tuple[list[str], str]:

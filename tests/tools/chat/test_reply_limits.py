@@ -1,15 +1,18 @@
 """How long a reply may get: limited for each role, but never inside a model's thoughts."""
 
+import json
 from typing import Any
 
 import pytest
+from langchain_openai import ChatOpenAI
 
 from ras_agent.budget import Ledger, metered
+from ras_agent.errors import PromptTooLong
 from ras_agent.prompts import Turn
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import Chat, ChatSettings, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse
-from ras_agent.tools.chat.models import capped
+from ras_agent.tools.chat.models import capped, limits_sent
 
 REQUEST = Request((Turn("user", "Who?"),), most=100)
 
@@ -24,19 +27,69 @@ def limits(scripted_llm: Any) -> list[tuple[Any, Any]]:
     return [(body.get("max_completion_tokens"), body.get("max_tokens")) for body in scripted_llm.requests()]
 
 
-async def test_a_request_limits_its_reply_by_both_names(scripted_llm: Any) -> None:
+async def test_a_server_of_ones_own_is_sent_the_older_name_of_the_limit_which_all_know(
+    scripted_llm: Any,
+) -> None:
     scripted_llm.script(*[{"reply": "Bell."}] * 3)
     chat = as_chat(scripted_llm.spec)
     converse(chat, once())
     await aconverse(chat, once())
     converse(chat, once(Request(REQUEST.turns)))
-    assert limits(scripted_llm) == [(100, 100), (100, 100), (None, None)]
+    assert limits(scripted_llm) == [(None, 100), (None, 100), (None, None)]
+
+
+OLDER = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+NEWER = (
+    "[{'type': 'extra_forbidden', 'loc': ('body', 'max_completion_tokens'), 'msg': 'Extra inputs are not permitted'}]"
+)
+
+
+def refusing(name: str) -> str:
+    """Return a server's reply to a limit of that name."""
+    return json.dumps({"error": {"message": OLDER if name == "max_tokens" else NEWER, "param": name}})
+
+
+async def test_a_server_that_refuses_the_older_name_is_sent_the_newer_one_from_then_on_by_every_role(
+    scripted_llm: Any,
+) -> None:
+    scripted_llm.script({"status": 400, "body": refusing("max_tokens")}, {"reply": "Bell.", "repeat": True})
+    assert converse(as_chat(scripted_llm.spec), once()).text == "Bell."
+    assert (await aconverse(as_chat(scripted_llm.spec), once())).text == "Bell."
+    assert limits(scripted_llm) == [(None, 100), (100, None), (100, None)]
+
+
+async def test_a_server_that_refuses_both_names_is_sent_none(scripted_llm: Any) -> None:
+    scripted_llm.script(
+        {"status": 400, "body": refusing("max_tokens")},
+        {"status": 422, "body": refusing("max_completion_tokens")},
+        {"reply": "Bell."},
+    )
+    assert (await aconverse(as_chat(scripted_llm.spec), once())).text == "Bell."
+    assert limits(scripted_llm) == [(None, 100), (100, None), (None, None)]
+
+
+def test_openai_itself_is_sent_the_newer_name_also_where_its_address_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "any")
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    for model in (ChatOpenAI(model="m"), ChatOpenAI(model="m", base_url="https://eu.api.openai.com/v1")):
+        assert limits_sent(capped(model, 100)) == {"max_completion_tokens"}
+        assert limits_sent(capped(model, 100, {"max_completion_tokens"})) == {"max_tokens"}
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    assert limits_sent(capped(ChatOpenAI(model="m"), 100)) == {"max_tokens"}
+
+
+def test_a_limit_that_is_too_large_is_no_limit_of_another_name(scripted_llm: Any) -> None:
+    told = "'max_tokens' is too large: 100. This model's maximum context length is 64 tokens; that is not supported."
+    scripted_llm.script({"status": 400, "body": json.dumps({"error": {"message": told}})})
+    with pytest.raises(PromptTooLong):
+        as_chat(scripted_llm.spec).complete(REQUEST)
+    assert len(scripted_llm.requests()) == 1
 
 
 def test_a_smaller_limit_of_the_models_own_stays(scripted_llm: Any) -> None:
     scripted_llm.script({"reply": "Bell."})
     converse(as_chat(scripted_llm.spec, ChatSettings(max_tokens=50)), once())
-    assert limits(scripted_llm) == [(50, 50)]
+    assert limits(scripted_llm) == [(None, 50)]
 
 
 def test_a_reply_has_what_its_prompt_leaves_of_the_window_and_an_eighth_at_least(scripted_llm: Any) -> None:
@@ -44,7 +97,7 @@ def test_a_reply_has_what_its_prompt_leaves_of_the_window_and_an_eighth_at_least
     chat = as_chat(scripted_llm.spec, ChatSettings(context_window=2000))
     converse(chat, once(Request((Turn("user", "word " * 1000),), most=1000)))
     converse(chat, once(Request((Turn("user", "word " * 1600),), most=1000)))
-    assert limits(scripted_llm) == [(642, 642), (250, 250)]
+    assert limits(scripted_llm) == [(None, 642), (None, 250)]
 
 
 @pytest.mark.parametrize("thought", ["<think>Was it Bell? Or", ""])
@@ -57,7 +110,7 @@ async def test_a_model_that_is_cut_off_in_its_thoughts_is_asked_without_a_limit_
     with metered(Ledger("planner")) as ledger:
         assert converse(chat, once()).text.endswith("Bell.")
         assert (await aconverse(as_chat(scripted_llm.spec), once())).text == "Bell."
-    assert [limit for limit, _ in limits(scripted_llm)] == [100, None, None]
+    assert [limit for _, limit in limits(scripted_llm)] == [100, None, None]
     assert len(ledger.calls) == 3
 
 

@@ -21,8 +21,8 @@ from ras_agent.records import Passage
 OWN_FIELDS = ("id", "document_id", "title")
 """Keys that mean a passage's own field, whatever its metadata has under them."""
 _WITH_PREFIXES = ("id", "document_id")
-_CITED = ("file", "page", "facts")
-"""Keys of the metadata that say where a passage is from and what it states"""
+ASSIGNED = (*OWN_FIELDS, "file", "page", "facts")
+"""Keys that nobody gives to documents from outside: what they are, where they are from, what they state"""
 
 Scalar = str | int | float | bool
 
@@ -67,7 +67,11 @@ def texts_of(passage: Passage, key: str) -> list[str]:
     """Return the values that `passage` has under `key`, as texts."""
     if key in OWN_FIELDS:
         return [getattr(passage, key)]
-    value = passage.metadata.get(key)
+    return value_texts(passage.metadata.get(key))
+
+
+def value_texts(value: object) -> list[str]:
+    """Return a value of the metadata, or each item of a list, as texts."""
     items = value if isinstance(value, list | tuple | set | frozenset) else [value]
     return [text for item in items if (text := as_text(item)) is not None]
 
@@ -138,7 +142,7 @@ def read_metadata(given: object) -> dict[str, Any]:
         given = {key: values[0] if len(values) == 1 else values for key, values in read_filter(given).items()}
     if not isinstance(given, Mapping):
         raise FilterError(f'metadata is a JSON object such as {{"team": "x"}}, got {given!r:.200}')
-    for key in (*OWN_FIELDS, *_CITED):
+    for key in ASSIGNED:
         if key in given:
             raise FilterError(f"metadata: {key!r} is what a passage itself says; choose another name")
     fields = {

@@ -83,17 +83,18 @@ class GivenMetadata:
     def remember(self, root: Path) -> None:
         """Store the given fields for `root`; its other fields stay."""
         if self._given:
-            self._known[root] = {**self._at(root), **self._given}
+            self._known[root] = {**self.at(root), **self._given}
             self._journal.put_metadata(root, json.dumps(self._known[root]))
 
     def of(self, place: Path) -> dict[str, Any]:
         """Return the fields of a file: those of the folders that it is in, and its own; the nearest one counts."""
         found: dict[str, Any] = {}
         for path in (*reversed(place.parents), place):
-            found |= self._at(path)
+            found |= self.at(path)
         return {key: value for key, value in found.items() if value is not None}
 
-    def _at(self, path: Path) -> dict[str, Any]:
+    def at(self, path: Path) -> dict[str, Any]:
+        """Return what was given to a folder or file itself; None where a field was taken away."""
         if path not in self._known:
             self._known[path] = json.loads(self._journal.metadata_at(path) or "{}")
         return self._known[path]

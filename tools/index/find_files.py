@@ -17,13 +17,15 @@ class SourceFile:
     """Names a file to load, and the source that it was found in: the folder that the user named, or the file itself.
 
     path: opens the file. root: the absolute path of the source, links resolved. inner: the file's path below the
-    folder, "" for a file that was named itself. name: what the user calls the source, its last part.
+    folder, "" for a file that was named itself. name: what the user calls the source, its last part. apart: the ids of
+    its records begin with its label, so that they take no other's id and tell of none.
     """
 
     path: Path
     root: Path
     inner: str
     name: str
+    apart: bool = False
 
     @property
     def place(self) -> Path:
@@ -42,14 +44,23 @@ class _Search:
 
 
 def find_files(
-    paths: Iterable[str | Path], suffixes: Collection[str], exclude: Path | None = None, *, follow_links: bool = False
+    paths: Iterable[str | Path | SourceFile],
+    suffixes: Collection[str],
+    exclude: Path | None = None,
+    *,
+    follow_links: bool = False,
 ) -> Iterator[SourceFile | Skipped]:
     """Yield named files, and all files in named folders by name, with a Skipped for each that is left out.
 
     In folders, hidden files, other kinds of file, the folder `exclude` and, unless `follow_links`, links are left out;
-    a link that is named itself is followed. A file found twice is taken once.
+    a link that is named itself is followed. A file found twice is taken once. A SourceFile is taken as it is.
     """
-    named = [Path(path) for path in paths]
+    named: list[Path] = []
+    for given in paths:
+        if isinstance(given, SourceFile):
+            yield given
+        else:
+            named.append(Path(given))
     shared = Counter(_last_part(path) for path in {path.absolute() for path in named})
     search = _Search(suffixes, _real(exclude) if exclude else None, follow_links, set())
     found: dict[Path, str] = {}

@@ -90,7 +90,7 @@ class IngestReport:
 
 
 def ingest(
-    paths: Iterable[str | Path],
+    paths: Iterable[str | Path | SourceFile],
     out: str | Path | Address,
     *,
     embedder: Any = None,
@@ -160,8 +160,14 @@ def ingest(
         return replace(report, finished=finished)
 
 
+def metadata_given(path: Path, out: str | Path | Address) -> dict[str, Any]:
+    """Return the metadata that an index remembers for a file or folder itself."""
+    with _journal(place_of(out)) as journal:
+        return GivenMetadata(journal, {}).at(path)
+
+
 def rehearse(
-    paths: Iterable[str | Path],
+    paths: Iterable[str | Path | SourceFile],
     out: str | Path | Address,
     *,
     chunking: Chunking,
@@ -174,7 +180,7 @@ def rehearse(
         return _IngestRun(None, journal, chunking, fields, metadata).take(tuple(find_files(paths, LOADERS)))
 
 
-def _journal(place: Path | Address) -> AbstractContextManager[Journal]:
+def _journal(place: Any) -> AbstractContextManager[Journal]:
     return open_journal(place / JOURNAL) if isinstance(place, Path) else open_postgres_journal(place)
 
 
@@ -200,7 +206,7 @@ class _IngestRun:
         self._fields = RememberedFields(journal, fields)
         self._given, self._metadata = GivenMetadata(journal, metadata), dict[str, Any]()
         self._on_progress = on_progress
-        self._way = ""
+        self._way, self._apart = "", False
         self._counts: Counter[str] = Counter()
         self._skipped: list[Skipped] = []
         self._new: list[Passage] = []
@@ -262,7 +268,7 @@ class _IngestRun:
         label = label_of(file, self._journal)
         self._file, began = label, self._bytes
         fields = self._fields.of(file.root, file.inner)
-        self._metadata = self._given.of(file.place)
+        self._metadata, self._apart = self._given.of(file.place), file.apart
         self._way = json.dumps([READING, asdict(self._chunking), asdict(fields)])
         if self._metadata:
             self._way += json.dumps(self._metadata, sort_keys=True)
@@ -300,7 +306,8 @@ class _IngestRun:
         known = self._journal.document_of(file, document.id)
         if known and known.run == self._journal.run:
             return Skipped(document.place, f"id {document.id!r} is already taken by {known.place}")
-        name = known.id if known else document_id(document.id, file, self._journal)
+        own = f"{file}/{document.id}" if self._apart and document.record else document.id
+        name = known.id if known else document_id(own, file, self._journal)
         digest = self._digest(document)
         if known and known.digest == digest:
             self._counts["documents_unchanged"] += 1

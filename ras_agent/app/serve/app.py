@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter, FastAPI, File, Query, Request, UploadFile
+from fastapi import APIRouter, FastAPI, File, Form, Query, Request, UploadFile
 from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, Response
@@ -132,7 +132,7 @@ async def retrieve(
     filter: Annotated[str | None, Query(description='JSON, such as {"team": "x"}')] = None,
 ) -> Response:
     """Search the index as the agent does."""
-    hits = await _service(request).retrieve(q, k, _caller(request), _filter(filter))
+    hits = await _service(request).retrieve(q, k, _caller(request), _json("filter", filter))
     return json_response(
         {"hits": [{"passage": hit.passage.to_dict(), "score": hit.score, "why": list(hit.why)} for hit in hits]}
     )
@@ -184,16 +184,29 @@ async def documents(
 
 
 @router.post("/api/documents", tags=["Documents"])
-async def add_documents(files: Annotated[list[UploadFile], File()], request: Request) -> wire.Uploaded:
-    """Store files and index them; one with the name of an earlier upload replaces it."""
-    return await _service(request).documents.add(files, _caller(request))
+async def add_documents(
+    request: Request,
+    files: Annotated[list[UploadFile], File()],
+    metadata: Annotated[
+        str | None, Form(max_length=10_000, description='Fields of all passages, as JSON, such as {"team": "x"}')
+    ] = None,
+) -> wire.Uploaded:
+    """Store files and index them; one with the name of an earlier upload replaces it, and keeps its metadata.
+
+    What is uploaded with a token that sees a part of the index gets the metadata of that part, and replaces only what
+    was uploaded with the same filter.
+    """
+    return await _service(request).documents.add(files, _json("metadata", metadata), _caller(request))
 
 
 @router.delete("/api/documents", tags=["Documents"])
 async def remove_document(
     request: Request, document: Annotated[str, Query(alias="id", min_length=1, max_length=4000)]
 ) -> wire.Removed:
-    """Remove a document, or all that came from an uploaded file, from the index and its knowledge graph."""
+    """Remove a document, or all that came from an uploaded file, from the index and its knowledge graph.
+
+    A token that sees a part of the index removes files that were uploaded with the same filter, by their names.
+    """
     return await _service(request).documents.remove(document, _caller(request))
 
 
@@ -242,7 +255,7 @@ def _first_problem(error: RequestValidationError) -> str:
     return f"{place}: {first['msg']}" if place else str(first["msg"])
 
 
-def _filter(given: str | None) -> Any:
+def _json(name: str, given: str | None) -> Any:
     import json
 
     if not given:
@@ -250,8 +263,8 @@ def _filter(given: str | None) -> Any:
     try:
         return json.loads(given)
     except ValueError as error:
-        raise Refused(422, f"filter: not JSON: {error}", "invalid_request") from None
+        raise Refused(422, f"{name}: not JSON: {error}", "invalid_request") from None
     except RecursionError:
         raise Refused(
-            422, "filter: nested too deep; a value is a text, a number or a list", "invalid_request"
+            422, f"{name}: nested too deep; a value is a text, a number or a list", "invalid_request"
         ) from None

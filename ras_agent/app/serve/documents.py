@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 import os
 import shutil
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 from uuid import uuid4
 
 from fastapi import UploadFile
@@ -18,15 +20,19 @@ from ras_agent.address import Address
 from ras_agent.app.serve.access import Caller
 from ras_agent.app.serve.refused import Refused
 from ras_agent.app.serve.wire import Removed, Skip, Uploaded
-from ras_agent.errors import IngestError, RasError
+from ras_agent.errors import FilterError, IngestError, RasError
+from ras_agent.filters import ASSIGNED, Filter, read_metadata, value_texts
 from ras_agent.settings import Settings
 from ras_agent.tools.index.chunk import Chunking
 from ras_agent.tools.index.fields import ALL_FILES, USUAL_FIELDS, FieldRules, Fields
-from ras_agent.tools.index.ingest import IngestReport, ingest, rehearse
+from ras_agent.tools.index.find_files import SourceFile
+from ras_agent.tools.index.ingest import IngestReport, ingest, metadata_given, rehearse
 from ras_agent.tools.index.load import LOADERS, Skipped
 from ras_agent.tools.index.postgres import PostgresIndex
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.kg.index import KGIndex
 
+_LONGEST_PLAIN = 40  # characters of an own folder's name that are there to be read
 _LONGEST_NAME = 200  # bytes: file systems take 255, and a name gets an ending while its file is written
 
 
@@ -40,24 +46,33 @@ class Documents:
         self._fields = _fields(settings)
         self._changing = asyncio.Lock()
 
-    async def add(self, files: Sequence[UploadFile], caller: Caller) -> Uploaded:
-        """Store files, and index them. Raises Refused for names that cannot be; then nothing has changed.
+    async def add(self, files: Sequence[UploadFile], metadata: object, caller: Caller) -> Uploaded:
+        """Store files, and index them with metadata. Raises Refused for what cannot be; then nothing has changed.
 
-        Where anything fails, the files and the index are as they were.
+        They get the fields that the caller's filter asks for, and those of `metadata`. What a caller uploads who sees a
+        part of the index replaces only what was uploaded with the same filter. Where anything fails, the files and the
+        index are as they were.
         """
-        _check_writes(caller)
-        folder = self._folder(self._place())
+        own = own_folder(caller)
+        given = (self._settings.metadata or {}) | within(_read(metadata), self._settings.filter, caller.filter)
+        folder = self._folder(self._place()) / own
         names = [safe_name(file.filename or "") for file in files]
         if len({name.casefold() for name in names}) < len(names):
             raise Refused(422, "two files of this upload have the same name", "same_name")
         async with self._changing:
-            return await asyncio.to_thread(self._add, [file.file for file in files], names, folder)
+            done = await asyncio.to_thread(self._add, [file.file for file in files], names, folder, own, given)
+        return done if caller.sees_all else done.model_copy(update={"passages_total": None})
 
     async def remove(self, name: str, caller: Caller) -> Removed:
-        """Remove a document, or all of an uploaded file, from the index and the stored files."""
-        _check_writes(caller)
+        """Remove a document, or all of an uploaded file, from the index and the stored files.
+
+        A caller who sees a part of the index removes what was uploaded with the same filter. Raises Refused.
+        """
+        own = own_folder(caller)
         self._place()
         async with self._changing:
+            if own:
+                return await asyncio.to_thread(self._remove_own, name, own)
             return await asyncio.to_thread(self._remove, name)
 
     def _place(self) -> Path | Address:
@@ -75,8 +90,12 @@ class Documents:
             )
         return place.with_name(f"{place.name}.uploads")
 
-    def _add(self, files: Sequence[IO[bytes]], names: Sequence[str], folder: Path) -> Uploaded:
+    def _add(
+        self, files: Sequence[IO[bytes]], names: Sequence[str], folder: Path, own: str, given: Mapping[str, Any]
+    ) -> Uploaded:
+        before: dict[str, Mapping[str, Any]] = {}
         incoming = folder / f".{uuid4().hex}"
+        place = self._place()
         placed: list[str] = []
         unreadable: list[Skipped] = []
         try:
@@ -85,13 +104,15 @@ class Documents:
                 with (incoming / name).open("wb") as out:
                     shutil.copyfileobj(file, out)
             for name in names:
+                known = metadata_given(_real(folder / name), place) if given else {}
+                before[name] = {**dict.fromkeys(given), **known}
                 if (folder / name).exists():
                     os.replace(folder / name, incoming / f"{name}.old")
                 placed.append(name)
                 os.replace(incoming / name, folder / name)
                 # tried before the index is touched: what it forgets is gone from its knowledge graph too
                 trial = rehearse(
-                    [folder / name], self._place(), chunking=self._chunking, fields=self._fields, metadata={}
+                    [_source(folder / name, own)], place, chunking=self._chunking, fields=self._fields, metadata=given
                 )
                 if not (trial.files_unchanged or trial.documents_written or trial.documents_unchanged):
                     _put_back(placed.pop(), incoming, folder)
@@ -99,11 +120,11 @@ class Documents:
             if not placed:
                 reasons = "; ".join(str(item) for item in unreadable) or "they hold no text"
                 raise Refused(422, f"nothing of the upload could be indexed: {reasons}", "unreadable")
-            report = self._ingest([folder / name for name in placed])
+            report = self._ingest([_source(folder / name, own) for name in placed], given)
         except BaseException:
             for name in placed:
                 _put_back(name, incoming, folder)
-                self._index_again(folder / name)
+                self._index_again(folder / name, own, before[name])
             raise
         finally:
             shutil.rmtree(incoming, ignore_errors=True)
@@ -113,16 +134,28 @@ class Documents:
             documents_unchanged=report.documents_unchanged,
             passages_written=report.passages_written,
             passages_total=report.passages_total,
+            graph="stale" if report.passages_written and isinstance(place, Path) and KGIndex.exists(place) else None,
             skipped=[Skip(place=item.place, reason=item.reason) for item in (*unreadable, *report.skipped)],
         )
 
-    def _index_again(self, file: Path) -> None:
+    def _index_again(self, file: Path, own: str, before: Mapping[str, Any]) -> None:
         """Undo in the index what an upload that failed did to it: a batch of its passages may be written already."""
         with suppress(RasError, OSError):  # the caller is told of what came first; a new file is perhaps unknown still
             if file.exists():
-                self._ingest([file])
+                self._ingest([_source(file, own)], before)
             else:
                 self._ingest([], forget=[str(file.absolute())])
+
+    def _remove_own(self, name: str, own: str) -> Removed:
+        place = self._place()
+        stored = self._stored(f"{own}/{name.removeprefix(f'{own}/')}", place)
+        if stored is None:
+            raise Refused(
+                404, f"there is no document {name!r} of an upload with this token's filter", "unknown_document"
+            )
+        removed = self._ingest([], forget=[str(stored.absolute())]).documents_removed
+        stored.unlink()
+        return Removed(documents_removed=removed)
 
     def _remove(self, name: str) -> Removed:
         place = self._place()
@@ -140,8 +173,13 @@ class Documents:
         return Removed(documents_removed=removed)
 
     def _stored(self, name: str, place: Path | Address) -> Path | None:
-        """Return the uploaded file of that name, if there is one; a path is no name."""
-        if name != Path(name).name or (isinstance(place, Address) and not self._settings.uploads):
+        """Return the uploaded file of that name, or of that name below an own folder, if there is one.
+
+        Any other path is no name.
+        """
+        *above, last = name.split("/")
+        plain = all(part and part == Path(part).name and not part.startswith(".") for part in (*above, last))
+        if not plain or len(above) > 1 or (isinstance(place, Address) and not self._settings.uploads):
             return None
         path = self._folder(place) / name
         return path if path.is_file() else None
@@ -158,7 +196,9 @@ class Documents:
             self._index.delete_document(name)
             return 1
 
-    def _ingest(self, paths: Sequence[Path], forget: Sequence[str] = ()) -> IngestReport:
+    def _ingest(
+        self, paths: Sequence[Path | SourceFile], given: Mapping[str, Any] | None = None, forget: Sequence[str] = ()
+    ) -> IngestReport:
         from ras_agent.tools.kg.build import erase_gone
 
         place = self._place()
@@ -167,6 +207,7 @@ class Documents:
             place,
             chunking=self._chunking,
             fields=self._fields,
+            metadata=given,
             forget=forget,
             erase_too=None if isinstance(place, Address) else lambda: erase_gone(place),
         )
@@ -207,6 +248,56 @@ def safe_name(given: str) -> str:
     return name
 
 
-def _check_writes(caller: Caller) -> None:
-    if not caller.sees_all:
-        raise Refused(403, "this token sees a part of the index, and may not change it", "read_only")
+def own_folder(caller: Caller) -> str:
+    """Return the name of the folder in which the uploads of a caller are who sees a part of the index; "" for others.
+
+    Callers with the same filter share it. Their documents are called by it, so that no name tells what others have.
+    """
+    if caller.sees_all:
+        return ""
+    filter = Filter.of(caller.filter)
+    exact = hashlib.sha256(json.dumps([[one.key, one.texts] for one in filter.conditions]).encode()).hexdigest()
+    plain = "".join(char if char.isalnum() or char in "=_" else "-" for char in str(filter).replace(" = ", "="))
+    return f"{plain[:_LONGEST_PLAIN]}~{exact[:8]}"
+
+
+def within(given: Mapping[str, Any], *filters: object) -> dict[str, Any]:
+    """Return metadata that all filters admit: `given`, and the one value that a filter asks of a field.
+
+    Raises Refused for a value that a filter does not admit, for one to choose that is missing, and where a filter is
+    over what no upload can choose.
+    """
+    conditions = Filter.of([filter for filter in filters if filter]).conditions
+    for condition in conditions:
+        if condition.key in ASSIGNED:
+            raise Refused(
+                403, f"this token sees a part of the index by {condition.key!r}, and may not add to it", "read_only"
+            )
+    only = {condition.key: condition.values[0] for condition in conditions if len(condition.values) == 1}
+    chosen = {**only, **given}
+    for condition in conditions:
+        key, known = condition.key, " or ".join(condition.texts)
+        if key not in chosen:
+            raise Refused(
+                422, f'metadata: say whether {key} is {known}, such as {{"{key}": "{condition.texts[0]}"}}', "metadata"
+            )
+        texts = value_texts(chosen[key])
+        if not texts or not all(map(condition.admits, texts)):
+            raise Refused(403, f"metadata: {key!r} of what this token uploads is {known}", "other_metadata")
+    return chosen
+
+
+def _read(metadata: object) -> dict[str, Any]:
+    try:
+        return read_metadata(metadata or {})
+    except FilterError as error:
+        raise Refused(422, str(error), "metadata") from None
+
+
+def _source(path: Path, own: str) -> Path | SourceFile:
+    """Return an uploaded file as it is indexed: in an own folder it is called by that, and its records too."""
+    return SourceFile(path, _real(path), "", f"{own}/{path.name}", apart=True) if own else path
+
+
+def _real(path: Path) -> Path:
+    return Path(os.path.realpath(path))

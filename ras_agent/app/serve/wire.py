@@ -179,13 +179,18 @@ class Skip(BaseModel):
 
 
 class Uploaded(BaseModel):
-    """Says what an upload did. passages_total: how many the index holds now."""
+    """Says what an upload did.
+
+    passages_total: how many the index holds now; null for a token that sees a part of it. graph: "stale" where the
+    index has a knowledge graph, which does not hold the new passages before the next `ras-agent kg build`.
+    """
 
     files: list[str]
     documents_written: int
     documents_unchanged: int
     passages_written: int
-    passages_total: int
+    passages_total: int | None
+    graph: Literal["stale"] | None
     skipped: list[Skip]
 
 

@@ -17,6 +17,7 @@ from ras_agent.settings import Settings
 from tests.app.serve.conftest import Served
 
 ROOT, SALES, LABS = "root-0123456789abcdef", "sales-0123456789abcdef", "labs-0123456789abcdef"
+BOTH, SINGLE = "both-0123456789abcdef", "single-0123456789abcdef"
 PASSAGES = [
     Passage("s1", "Velmora sells the sonar HX9 to Norway.", "Sales", "sales.md", {"team": "sales"}),
     Passage("l1", "Tadeusz Brandl builds the sonar QZ7 in Leith.", "Labs", "labs.md", {"team": "labs"}),
@@ -106,10 +107,73 @@ def test_a_token_sees_its_part_of_the_index_alone(teams: httpx.Client) -> None:
     assert "Brandl" in teams.post("/v1/chat/completions", json=chat, headers=_as(LABS)).text
 
 
-def test_a_token_that_sees_a_part_changes_nothing(teams: httpx.Client) -> None:
-    upload = teams.post("/api/documents", files={"files": ("new.md", b"# New")}, headers=_as(SALES))
-    assert (upload.status_code, upload.json()["error"]["code"]) == (403, "read_only")
-    assert teams.delete("/api/documents?id=sales.md", headers=_as(SALES)).status_code == 403
+def _upload(client: httpx.Client, token: str, name: str, text: str, **form: str) -> httpx.Response:
+    return client.post("/api/documents", files={"files": (name, text.encode())}, data=form, headers=_as(token))
+
+
+@pytest.fixture
+def changing(served: Served, tmp_path: Path) -> httpx.Client:
+    """A server of an index of its own, with a token of each team, one of both, and one that sees single documents."""
+    PassageIndex.create(tmp_path / "my.index").add(PASSAGES)
+    bound = {BOTH: {"team": ["labs", "sales"]}, SINGLE: {"document_id": "sales.md"}}
+    return served(
+        Settings(index=tmp_path / "my.index"), {ROOT: None, SALES: {"team": "sales"}, LABS: {"team": "labs"}, **bound}
+    )
+
+
+def test_what_a_token_uploads_is_in_its_part_of_the_index(changing: httpx.Client) -> None:
+    done = _upload(changing, SALES, "new.txt", "Velmora sells the sonar in Peru.", metadata='{"year": 2024}').json()
+    assert (done["files"], done["passages_total"]) == (["new.txt"], None)
+    (hit,) = changing.get("/api/retrieve?q=Peru", headers=_as(SALES)).json()["hits"]
+    assert hit["passage"]["metadata"] | {"file": ""} == {"file": "", "team": "sales", "year": 2024}
+    assert not changing.get("/api/retrieve?q=Peru", headers=_as(LABS)).json()["hits"]
+    # nor can the file itself say otherwise
+    _upload(changing, SALES, "front.md", "---\nteam: labs\n---\nA mill in Chile.")
+    _upload(changing, SALES, "rows.jsonl", '{"text": "A mill in Cuba.", "team": ["labs"], "id": "l1"}')
+    assert not changing.get("/api/retrieve?q=mill", headers=_as(LABS)).json()["hits"]
+    assert len(changing.get("/api/retrieve?q=mill", headers=_as(SALES)).json()["hits"]) == 2
+    assert changing.get("/api/passages/l1", headers=_as(LABS)).json()["text"] == PASSAGES[1].text
+
+
+@pytest.mark.parametrize(
+    ("token", "metadata", "status", "message"),
+    [
+        (SALES, '{"team": "labs"}', 403, "metadata: 'team' of what this token uploads is sales"),
+        (SALES, '{"team": ["sales", "labs"]}', 403, "metadata: 'team' of what this token uploads is sales"),
+        (SALES, '{"team": null}', 403, "metadata: 'team' of what this token uploads is sales"),
+        (BOTH, "{}", 422, "metadata: say whether team is labs or sales"),
+        (BOTH, '{"team": "board"}', 403, "metadata: 'team' of what this token uploads is labs or sales"),
+        (SINGLE, "{}", 403, "this token sees a part of the index by 'document_id', and may not add to it"),
+        (SALES, '{"file": "sales.md"}', 422, "metadata: 'file' is what a passage itself says"),
+        (ROOT, '["team"]', 422, "a filter is written key=value"),
+        (ROOT, "{", 422, "metadata: not JSON"),
+    ],
+)
+def test_metadata_outside_the_part_of_a_token_is_refused(
+    changing: httpx.Client, token: str, metadata: str, status: int, message: str
+) -> None:
+    told = _upload(changing, token, "new.md", "A mill.", metadata=metadata)
+    assert (told.status_code, message in told.json()["error"]["message"]) == (status, True)
+    assert changing.get("/api/documents", headers=_as(ROOT)).json()["total"] == 2
+
+
+def test_a_token_replaces_and_removes_what_it_uploaded_and_nothing_else(changing: httpx.Client) -> None:
+    for token in (ROOT, SALES, LABS):
+        assert _upload(changing, token, "z.md", f"A mill of {token}.", metadata='{"team": "sales"}'
+                       if token == ROOT else "{}").status_code == 200  # fmt: skip
+    assert _upload(changing, SALES, "z.md", "A mill of nobody.").json()["documents_written"] == 1
+    found = changing.get("/api/retrieve?q=mill", headers=_as(ROOT)).json()["hits"]
+    texts = {hit["passage"]["text"] for hit in found}
+    assert texts == {f"A mill of {ROOT}.", "A mill of nobody.", f"A mill of {LABS}."}
+    listed = changing.get("/api/documents", headers=_as(LABS)).json()["documents"]
+    assert (listed[0], listed[1][:10], listed[1][-5:]) == ("labs.md", "team=labs~", "/z.md")
+    for name in ("sales.md", "labs.md", "l1", "../z.md", f"{listed[1]}/z.md"):
+        assert changing.delete("/api/documents", params={"id": name}, headers=_as(SALES)).status_code == 404
+    assert changing.delete("/api/documents?id=z.md", headers=_as(SALES)).json() == {"documents_removed": 1}
+    assert changing.delete("/api/documents?id=z.md", headers=_as(SALES)).status_code == 404
+    # who sees all names them as they are listed
+    assert changing.delete("/api/documents", params={"id": listed[1]}, headers=_as(ROOT)).status_code == 200
+    assert changing.get("/api/documents", headers=_as(ROOT)).json()["documents"] == ["sales.md", "labs.md", "z.md"]
 
 
 def test_threads_of_one_token_are_hidden_from_another(teams: httpx.Client) -> None:
@@ -178,6 +242,6 @@ async def test_an_application_that_mounts_the_server_says_who_asks(shared_index:
             for team in ("sales", "labs"):
                 listed = await client.get("/research/api/documents", headers={"team": team})
                 assert listed.json()["documents"] == [f"{team}.md"]
-            upload = {"files": ("new.md", b"# New")}
+            upload = {"files": ("new.md", b"# New"), "metadata": (None, '{"team": "sales"}')}
             told = await client.post("/research/api/documents", files=upload, headers={"team": "labs"})
             assert told.status_code == 403

@@ -68,6 +68,7 @@ def test_an_uploaded_document_is_found_by_the_next_question(served: Served, inde
     assert done.json() == {
         "files": ["zyltor.md", "x.txt"],
         **{"documents_written": 2, "documents_unchanged": 0, "passages_written": 2, "passages_total": 4, "skipped": []},
+        "graph": None,
     }
     assert not before
     out = client.post("/api/ask", json={"question": "Who founded Zyltor?"}).json()
@@ -132,11 +133,41 @@ def test_an_unreadable_file_beside_a_good_one_replaces_nothing(served: Served, i
     assert client.get("/api/retrieve?q=Zyltor").json()["hits"][0]["passage"]["title"] == "z"
 
 
+def test_metadata_of_an_upload_is_stored_and_remembered(served: Served, index: Path) -> None:
+    client = served(Settings(index=index, metadata={"year": 2024}))
+    form = {"metadata": '{"team": "sales"}'}
+    client.post("/api/documents", files={"files": ("z.txt", b"Zyltor is in Leith.")}, data=form)
+    for text in (b"Zyltor is in Leith.", b"Zyltor is in Perth."):
+        assert _upload(client, ("z.txt", text)).status_code == 200
+        (hit,) = client.get("/api/retrieve", params={"q": "Zyltor", "filter": '{"team": "sales"}'}).json()["hits"]
+        assert hit["passage"]["metadata"] == {"file": "z.txt", "team": "sales", "year": 2024}
+    client.delete("/api/documents?id=z.txt")
+    _upload(client, ("z.txt", b"Zyltor is in Leith."))
+    assert not client.get("/api/retrieve", params={"q": "Zyltor", "filter": '{"team": "sales"}'}).json()["hits"]
+
+
+def test_an_upload_says_that_the_graph_does_not_know_it_yet(served: Served, index: Path) -> None:
+    build_graph(index)
+    client = served(Settings(index=index))
+    file = ("z.md", b"Zyltor was founded by Mara Quist.")
+    assert [_upload(client, file).json()["graph"] for _ in range(2)] == ["stale", None]
+    assert client.get("/api/graph", params={"entity": "Zyltor"}).status_code == 404
+    build_graph(index)
+    assert client.get("/api/graph", params={"entity": "Zyltor"}).json()["entity"] == "Zyltor"
+
+
+def test_a_server_of_a_part_of_the_index_uploads_into_it(served: Served, index: Path) -> None:
+    client = served(Settings(index=index, filter={"team": "sales"}))
+    assert _upload(client, ("z.txt", b"Zyltor is in Leith.")).status_code == 200
+    assert len(client.get("/api/retrieve?q=Zyltor").json()["hits"]) == 1
+
+
 def test_an_upload_that_fails_late_is_taken_out_of_the_index_again(
     served: Served, index: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = served(Settings(index=index))
-    _upload(client, ("z.md", b"Zyltor was founded by Mara Quist."))
+    first = {"files": ("z.md", b"Zyltor was founded by Mara Quist.")}
+    client.post("/api/documents", files=first, data={"metadata": '{"team": "x"}'})
 
     def indexed_and_failed(*args: Any, **options: Any) -> None:
         patch.undo()
@@ -145,10 +176,13 @@ def test_an_upload_that_fails_late_is_taken_out_of_the_index_again(
 
     with monkeypatch.context() as patch:
         patch.setattr(documents, "ingest", indexed_and_failed)
-        told = _upload(client, ("z.md", b"Bolmer built a mill."), ("y.md", b"Bolmer was a miller."))
+        new = [("files", ("z.md", b"Bolmer built a mill.")), ("files", ("y.md", b"Bolmer was a miller."))]
+        told = client.post("/api/documents", files=new, data={"metadata": '{"team": "y", "year": 1}'})
     assert told.status_code == 507
     assert client.get("/api/documents").json()["documents"] == ["bell.md", "docs/leith.md", "z.md"]
-    assert "Mara Quist" in client.get("/api/retrieve?q=Zyltor").json()["hits"][0]["passage"]["text"]
+    found = client.get("/api/retrieve?q=Zyltor").json()["hits"][0]["passage"]
+    assert "Mara Quist" in found["text"]
+    assert found["metadata"] == {"file": "z.md", "team": "x"}
 
 
 def test_a_full_disk_keeps_the_good_index(served: Served, index: Path, monkeypatch: pytest.MonkeyPatch) -> None:

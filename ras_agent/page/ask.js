@@ -2,6 +2,7 @@
 const GROWS = "The graph of a question grows here.";
 const ENDED = { sufficient: "enough", no_retrieval: "no search" };
 const view = graphView({ stage: $("stage"), svg: $("graph"), world: $("world"), onChoose: showDetails, room: { top: 92, right: 60, bottom: 50, left: 24 } });
+const writeDetails = paneOf($("details"));
 const blank = () => ({
   question: "", answer: "", abstained: false, grounded: true, citations: [], steps: [], plans: [], failures: [], passages: {}, confidence: null,
   graph: { facts: [], conflicts: [], shelf: [] }, usage: null, stop_reason: "", seconds: 0, mode: "", roles: {}, asked: "",
@@ -294,8 +295,7 @@ const shownStory = () => (now.stored ? now.stored.story : now.story);
 function showDetails(chosen) {
   for (const row of document.querySelectorAll(".chain")) row.classList.toggle("chosen", row === chosen?.row);
   const detailed = Boolean(chosen) && !chosen.chain && Boolean(shownStory());
-  $("details").hidden = !detailed;
-  $("details").replaceChildren(...(detailed ? shownStory().details(chosen) : []));
+  writeDetails(detailed ? shownStory().details(chosen) : []);
   if (!detailed) return;
   if (now.stored && chosen.node != null) {
     const name = now.stored.picture.nodes[chosen.node].label;
@@ -303,7 +303,6 @@ function showDetails(chosen) {
   }
   if (now.stored && chosen.fact) fetchPassages(chosen.fact);
   $("details").scrollIntoView({ block: "nearest" });
-  announce($("details").querySelector("h3").textContent);
 }
 
 function reveal(chosen) {
@@ -393,7 +392,7 @@ async function fetchPassages(id) {
       return; // the card says that the passage is not here
     }
   }
-  if (wanted.length && now.stored?.trace === trace && view.chosen?.fact === id) $("details").replaceChildren(...now.stored.story.details(view.chosen));
+  if (wanted.length && now.stored?.trace === trace && view.chosen?.fact === id) writeDetails(now.stored.story.details(view.chosen));
 }
 
 $("of-index").addEventListener("click", () => {

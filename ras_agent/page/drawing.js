@@ -3,6 +3,9 @@
  *
  * stage holds svg, which holds world. show(picture, facts) draws a picture made by ras_agent/page/trace_page.py;
  * onChoose(chosen) is called with {node: index}, {fact: id}, {chain: ids, row} or null.
+ *
+ * The Tab key stops once at a graph, at one of its entities. Arrow keys move on to the next entity in their direction,
+ * Home to the best connected one, Enter chooses, and Escape leaves.
  */
 function graphView({ stage, svg, world, onChoose = () => {}, room = { top: 52, right: 60, bottom: 74, left: 24 } }) {
   const view = { picture: { nodes: [], edges: [], joins: [], chain: [], hops: 0 }, hop: 0, chosen: null };
@@ -53,14 +56,14 @@ function graphView({ stage, svg, world, onChoose = () => {}, room = { top: 52, r
     const label = `${edge.conflict ? "⚠ " : ""}${edge.text}`;
     edge.element = draw(
       "g",
-      { class: kind, hop: edge.hop, role: "button", tabindex: edge.shown ? 0 : -1, "aria-pressed": "false", "data-fact": edge.id, "aria-label": name },
+      { class: kind, hop: edge.hop, "aria-hidden": "true", "data-fact": edge.id }, // entities list their facts in words
       draw("path", { class: "grip", d: path }),
       draw("path", { class: "path", d: path }),
       draw("path", { class: "head", d: head }),
       draw("text", { x: edge.x, y: edge.y + 4 }, label, numbers),
       draw("title", {}, name),
     );
-    press(edge.element, () => choose({ fact: edge.id }));
+    edge.element.addEventListener("click", () => choose({ fact: edge.id }));
     world.append(edge.element);
   }
 
@@ -73,7 +76,7 @@ function graphView({ stage, svg, world, onChoose = () => {}, room = { top: 52, r
       : draw("text", {}, node.lines.join(" "));
     node.element = draw(
       "g",
-      { class: `node ${node.role}${node.shown ? "" : " minor"}`, hop: node.hop, role: "button", tabindex: node.shown ? 0 : -1, "aria-pressed": "false", "data-node": node.key, "aria-label": node.label, transform: `translate(${node.x} ${node.y})` },
+      { class: `node ${node.role}${node.shown ? "" : " minor"}`, hop: node.hop, role: "button", tabindex: -1, "aria-pressed": "false", "data-node": node.key, "aria-label": nameOf(node, index), transform: `translate(${node.x} ${node.y})` },
       draw("g", {},
         node.role === "asked" ? draw("rect", { class: "ring", ...around }) : "",
         draw("rect", { ...half, width: node.w, height: node.h, rx: Math.min(10, node.h / 2) }),
@@ -83,6 +86,10 @@ function graphView({ stage, svg, world, onChoose = () => {}, room = { top: 52, r
     press(node.element, () => choose({ node: index }));
     world.append(node.element);
   }
+
+  const PARTS = { answer: ", the answer", asked: ", in the question" };
+  const factsOf = (index) => view.picture.edges.filter((edge) => edge.from === index || edge.to === index);
+  const nameOf = (node, index) => `${node.label}, ${count(factsOf(index).length, "fact")}${PARTS[node.role] ?? ""}`;
 
   /** A dotted line between two names of one thing. */
   function drawJoin([one, other]) {
@@ -109,6 +116,7 @@ function graphView({ stage, svg, world, onChoose = () => {}, room = { top: 52, r
 
   /** Draw a picture; `names` maps a fact's id to its sentence. */
   function show(picture, names) {
+    const held = world.contains(document.activeElement) ? stop.key : null;
     view.picture = picture;
     view.chosen = null;
     world.replaceChildren();
@@ -117,7 +125,10 @@ function graphView({ stage, svg, world, onChoose = () => {}, room = { top: 52, r
     picture.nodes.forEach(drawNode);
     joined = (picture.joins ?? []).map(drawJoin);
     world.classList.toggle("crowded", Boolean(picture.crowded));
+    svg.setAttribute("aria-label", `Graph of ${count(picture.nodes.length, "entity", "entities")} and ${count(picture.edges.length, "fact")}`);
     squeeze();
+    setStop(picture.nodes.find((node) => node.key === held) ?? firstStop());
+    if (held != null) stop?.element.focus({ preventScroll: true });
   }
 
   // ---- time
@@ -132,6 +143,7 @@ function graphView({ stage, svg, world, onChoose = () => {}, room = { top: 52, r
       shape.classList.toggle("new", item.hop > before && item.hop <= view.hop);
     }
     if (view.chosen && !visible(view.chosen)) choose(null);
+    if (!stop || stop.hop > view.hop) setStop(firstStop());
     untangle();
     const { edges } = view.picture;
     return { added: edges.filter((edge) => edge.hop === view.hop).length, seen: edges.filter((edge) => edge.hop <= view.hop).length };
@@ -162,7 +174,7 @@ function graphView({ stage, svg, world, onChoose = () => {}, room = { top: 52, r
       item.element.classList.toggle("related", related.has(item));
       const own = now && (item.lines ? view.picture.nodes[now.node] === item : now.fact === item.id || now.chain?.includes(item.id));
       item.element.classList.toggle("chosen", Boolean(own));
-      item.element.setAttribute("aria-pressed", String(Boolean(own)));
+      if (item.lines) item.element.setAttribute("aria-pressed", String(Boolean(own)));
     }
     for (const join of joined) join.element.classList.toggle("dim", related.size > 0 && !join.ends.every((end) => related.has(end)));
     if ((view.picture.crowded || now?.chain) && related.size) frameRelated(true);
@@ -263,6 +275,61 @@ function graphView({ stage, svg, world, onChoose = () => {}, room = { top: 52, r
       text.setAttribute("y", spot.y - node.y + size * 0.35);
     }
   }
+
+  // ---- the keyboard
+
+  let stop = null; // the entity that the Tab key reaches
+  function setStop(node) {
+    stop?.element.setAttribute("tabindex", -1);
+    stop = node ?? null;
+    stop?.element.setAttribute("tabindex", 0);
+  }
+
+  /** The answer, else an entity of the question, else the best connected. */
+  function firstStop() {
+    const worth = (node) => (node.role === "answer" ? 2e6 : node.role ? 1e6 : 0) + factsOf(view.picture.nodes.indexOf(node)).length;
+    return view.picture.nodes.filter((node) => node.hop <= view.hop).reduce((best, node) => (!best || worth(node) > worth(best) ? node : best), null);
+  }
+
+  /** The nearest entity in a direction; one that shares a fact with this one counts as half as far. */
+  function nextTo(node, [right, down]) {
+    const index = view.picture.nodes.indexOf(node);
+    const joinedTo = new Set(factsOf(index).filter((edge) => edge.hop <= view.hop).map((edge) => (edge.from === index ? edge.to : edge.from)));
+    let [found, least] = [null, Infinity];
+    view.picture.nodes.forEach((other, at) => {
+      const along = (other.x - node.x) * right + (other.y - node.y) * down;
+      const aside = Math.abs((other.x - node.x) * down + (other.y - node.y) * right);
+      const far = Math.hypot(along, 2 * aside) * (joinedTo.has(at) ? 0.5 : 1);
+      if (along > 0 && aside <= along && other.hop <= view.hop && far < least) [found, least] = [other, far];
+    });
+    return found;
+  }
+
+  function goTo(node) {
+    if (!node) return;
+    setStop(node);
+    const [x, y] = [place.x + node.x * place.scale, place.y + node.y * place.scale];
+    const [wide, high] = [stage.clientWidth, stage.clientHeight];
+    if (x < 40 || y < room.top || x > wide - 40 || y > high - 40) {
+      place.x += wide / 2 - x;
+      place.y += high / 2 - y;
+      look();
+    }
+    node.element.focus({ preventScroll: true });
+  }
+
+  const DIRECTIONS = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1] };
+  svg.addEventListener("keydown", (event) => {
+    if (!stop || event.target !== stop.element || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (DIRECTIONS[event.key]) goTo(nextTo(stop, DIRECTIONS[event.key]));
+    else if (event.key === "Home") goTo(firstStop());
+    else if (event.key === "Escape" && !view.chosen) stop.element.blur();
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  });
+  // not on the drawing itself, which a browser would then make a stop of its own
+  stage.addEventListener("focusin", (event) => setStop(view.picture.nodes.find((node) => node.element === event.target) ?? stop));
 
   // ---- the hand
 

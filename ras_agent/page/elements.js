@@ -83,6 +83,27 @@ async function copied(text) {
   }
 }
 
+/**
+ * A pane that opens in front of the reader: `write(children)` fills it, without children it closes. Who was at something
+ * goes on in the pane, and is back there when it closes.
+ */
+function paneOf(element) {
+  let opener = null;
+  return (children) => {
+    const at = document.activeElement;
+    const inside = element.contains(at);
+    const busy = inside || (at && at !== document.body);
+    if (!inside && busy && children.length) opener = at;
+    element.hidden = !children.length;
+    element.replaceChildren(...children);
+    if (children.length && busy) element.querySelector("h3")?.focus({ preventScroll: true });
+    if (!children.length) {
+      if (inside && opener?.isConnected) opener.focus({ preventScroll: true });
+      opener = null;
+    }
+  };
+}
+
 /** Say something to a screen reader. */
 function announce(text) {
   const place = $("said");

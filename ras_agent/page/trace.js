@@ -10,7 +10,7 @@ const story = storyOf({ trace, picture, facts, files: files ?? {}, marks }, {
   close: () => view.choose(null),
 });
 let timer = 0;
-let opener = null; // what the reader had in hand when the details opened
+const writeDetails = paneOf($("details"));
 
 // ---- time
 
@@ -62,16 +62,8 @@ function play() {
 function showDetails(chosen) {
   for (const row of document.querySelectorAll(".chain")) row.classList.toggle("chosen", row === chosen?.row);
   const detailed = Boolean(chosen) && !chosen.chain;
-  if (detailed && $("details").hidden) opener = document.activeElement;
-  $("details").hidden = !detailed;
-  $("details").replaceChildren(...(detailed ? story.details(chosen) : []));
-  if (detailed) {
-    $("panel").scrollTop = 0;
-    announce($("details").querySelector("h3").textContent);
-  } else if (opener && !chosen) {
-    if (!document.activeElement || document.activeElement === document.body) opener.focus({ preventScroll: true });
-    opener = null;
-  }
+  writeDetails(detailed ? story.details(chosen) : []);
+  if (detailed) $("panel").scrollTop = 0;
 }
 
 /** Choose from the panel: moves on to the hop that shows it. */

@@ -69,6 +69,7 @@ async function follow(path, body) {
     controls(true);
     return;
   }
+  if (now.running !== running) return; // the reader decided before the connection had ended
   now.running = null;
   controls();
 }

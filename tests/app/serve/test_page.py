@@ -154,6 +154,20 @@ def test_a_run_waits_for_decisions_at_plan_facts_and_answer(browser: Browser, in
         assert "flows through" not in browser.ask("document.querySelector('#rest').textContent")
 
 
+def test_a_decision_that_is_quicker_than_the_end_of_the_connection_counts(browser: Browser, index: Path) -> None:
+    with serving(Settings(index=index)) as address:
+        browser.open(address)
+        browser.ask(
+            "(() => { const real = eventsOf; const held = new Promise((done) => { window.release = done });"
+            "eventsOf = async function* (...all) { yield* real(...all); await held } })()"
+        )
+        browser.ask("document.querySelector('input[value=plan]').checked = true")
+        ask(browser, "Where was Alexander Graham Bell born?")
+        until(browser, "!document.querySelector('#review').hidden")
+        browser.ask("window.first = now.running; document.querySelector('#review .main').click(); release()")
+        until(browser, "now.running !== first && document.querySelector('#review h2').textContent === 'Plan of hop 2'")
+
+
 def test_the_stored_graph_is_drawn_around_an_entity_found_by_its_beginning(browser: Browser, index: Path) -> None:
     with serving(Settings(index=index)) as address:
         browser.open(address)

@@ -52,7 +52,7 @@ from ras_agent.graphs.records import Records
 from ras_agent.graphs.state import Update
 from ras_agent.graphs.validate import whole
 from ras_agent.records import JSON, Failure, Usage
-from ras_agent.review import noted
+from ras_agent.review import reviewed
 from ras_agent.tools.chat.counting import counting
 from ras_agent.tools.chat.models import without_secrets
 
@@ -147,7 +147,7 @@ class Node(Runnable[Any, Update]):
         ledger = Ledger(limits=limits, started=began - spent, earlier=calls)
         writer = runtime.stream_writer
         stream = None if _does_nothing(writer) else writer
-        with metered(ledger), counting(), emitting(stream), noted(state.get("reviews", ())):
+        with metered(ledger), counting(), emitting(stream), reviewed(state.get("reviews", ())):
             turn = _Turn(self._body(state, limits, self._records), ledger)
             yield turn
         took = monotonic() - began

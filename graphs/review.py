@@ -5,7 +5,7 @@ LangGraph runs a node that waits once more when it is resumed. So a review is a 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from inspect import unwrap
 from itertools import count
@@ -159,7 +159,7 @@ def _facts(noted: bool) -> Body:
                     stated |= {own.id: own} if own else {}
                     added = Triple(decision.subject, decision.predicate, decision.object, (source,))
                     held[f"added {len(log)}"] = (added,)
-                log.append(_reviewed(review, decision, _words(before[0]) if before else None))
+                log.append(_reviewed(review, decision, _as_read(before) if before else None))
             triples = tuple(triple for group in held.values() for triple in group)
             if any("" in triple.key for triple in triples):
                 raise ReviewError("decision: a subject, predicate or object has no letter that can be seen")
@@ -174,8 +174,9 @@ def _facts(noted: bool) -> Body:
     return body
 
 
-def _words(fact: Triple) -> JSON:
-    return {"subject": fact.subject, "predicate": fact.predicate, "object": fact.object}
+def _as_read(fact: Sequence[Triple]) -> JSON:
+    """Return a fact with all places where this hop read it."""
+    return replace(fact[0], sources=tuple(source for one in fact for source in one.sources)).to_dict()
 
 
 def _read_in(fact: Triple, passages: dict[str, Passage]) -> str:

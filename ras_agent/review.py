@@ -299,9 +299,9 @@ def _check(decision: Decision, review: Review, where: str) -> None:
             raise ReviewError(f"{where}.citations: there is no citation {number}; known: {sorted(numbers)}")
 
 
-# ---- notes, which the roles read
+# ---- what the roles are told of a review
 
-_notes: ContextVar[tuple[str, ...]] = ContextVar("ras_agent_notes", default=())
+_reviews: ContextVar[tuple[Mapping[str, Any], ...]] = ContextVar("ras_agent_reviews", default=())
 
 
 def notes() -> tuple[str, ...]:
@@ -310,14 +310,23 @@ def notes() -> tuple[str, ...]:
     A planner, reasoner or answerer of your own that shows them to its model says so by an attribute `reads_notes` that
     is true: only then can a person ask it back.
     """
-    return _notes.get()
+    return tuple(review["note"] for review in _reviews.get() if review["action"] == "ask")
+
+
+def overruled() -> tuple[Triple, ...]:
+    """Return the facts that a person has removed or corrected in the running question, as they were read.
+
+    The graph holds what a person said instead. A role that reads the passages too finds these facts stated there.
+    """
+    facts = (review for review in _reviews.get() if review["at"] == "facts" and review.get("before"))
+    return tuple(Triple.from_dict(review["before"]) for review in facts)
 
 
 @contextmanager
-def noted(reviews: Iterable[Mapping[str, Any]]) -> Iterator[None]:
-    """Give the notes among the `reviews` of a state to the roles that run inside the block."""
-    token = _notes.set(tuple(review["note"] for review in reviews if review["action"] == "ask"))
+def reviewed(reviews: Iterable[Mapping[str, Any]]) -> Iterator[None]:
+    """Tell the roles that run inside the block of the `reviews` of a state."""
+    token = _reviews.set(tuple(reviews))
     try:
         yield
     finally:
-        _notes.reset(token)
+        _reviews.reset(token)

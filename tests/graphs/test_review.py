@@ -171,7 +171,12 @@ def test_several_facts_are_changed_at_once_and_their_source_is_the_person(asked)
     assert out["steps"][0]["new_triple_ids"] == [fact["id"] for fact in out["graph"]["facts"][:3]]
     assert out["reviews"][1] == {
         **{"at": "facts", "hop": 1, "action": "remove", "fact": second},
-        "before": {"subject": "Who? B", "predicate": "is", "object": "a thing"},
+        "before": {
+            **{"subject": "Who? B", "predicate": "is", "object": "a thing"},
+            "sources": [
+                {"passage_id": "Who? B", "start": 0, "end": 18, "hop": 1, "subquery": "Who?", "extractor": "test"}
+            ],
+        },
     }
 
 
@@ -189,6 +194,22 @@ def test_a_bound_hides_no_fact_of_a_person(ras):
     agent.invoke({"question": "Which thing?"}, THREAD)
     out = decide(agent, {"action": "add", "subject": "Leith", "predicate": "lies by", "object": "Edinburgh"})
     assert "Leith" in [fact["subject"] for fact in out["graph"]["facts"]]
+
+
+def test_the_offline_roles_follow_what_a_person_corrects():
+    corpus = [
+        Passage("bell", "Alexander Graham Bell patented the telephone. He was born in Edinburgh.", "Bell"),
+        Passage("leith", "The Water of Leith flows through Edinburgh.", "Water of Leith"),
+        Passage("clyde", "The River Clyde flows through Glasgow.", "River Clyde"),
+    ]
+    agent = create_ras_agent(index=corpus, review=("facts",), checkpointer=InMemorySaver(), limits=Limits(k=1))
+    out = agent.invoke({"question": "Which river flows through the city where Alexander Graham Bell was born?"}, THREAD)
+    while "__interrupt__" in out:
+        born = [fact for fact in waiting(out)["facts"] if fact["predicate"] == "was born in"]
+        changes = [{"action": "edit", "fact": fact["id"], "object": "Glasgow"} for fact in born]
+        out = decide(agent, changes or APPROVE)
+    assert [step["subquery"] for step in out["steps"]][-1] == "Which river flows through Glasgow?"
+    assert out["answer"] == "River Clyde"
 
 
 def test_a_note_at_the_facts_is_read_by_the_next_plan(asked):

@@ -21,6 +21,7 @@ from ras_agent.text.words import stems
 from ras_agent.tools.offline.english import EnglishOnly
 from ras_agent.tools.offline.question import head_type
 from ras_agent.tools.offline.reading import read
+from ras_agent.tools.offline.reviewed import steps_as_reviewed
 
 _MOST_LINKS = 5  # a found name that is a description itself must not go on for ever
 _TRUST = 0.35  # the least confidence from which a name replaces its description
@@ -155,6 +156,7 @@ class NestedPlanner:
     def plan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
         if refusal := self._english.refusal(question):
             return Plan("sufficient", reason=refusal) if steps else Plan("subq", question, refusal)
+        steps = steps_as_reviewed(graph, steps)
         if not steps or innermost(question) is None:
             return self._plain.plan(question, graph, steps)
         passages = {hit.passage.id: hit.passage for step in steps for hit in step.hits}

@@ -46,6 +46,7 @@ def offline_answerer(
     from ras_agent.tools.offline.answerer.answer import LEAST_CONFIDENCE, OfflineAnswerer
     from ras_agent.tools.offline.answerer.from_facts import FromFacts, FromPassages
     from ras_agent.tools.offline.nested import NestedAnswerer
+    from ras_agent.tools.offline.reviewed import AsReviewed
 
     embedder, reader = _encoders(embeddings)
     least = LEAST_CONFIDENCE if least_confidence is None else least_confidence
@@ -53,7 +54,7 @@ def offline_answerer(
     nested = NestedAnswerer(OfflineAnswerer(), last, language)
     if layout == "chain":
         return FromFacts(nested)
-    return FromPassages(nested) if layout == "chain-of-text" else nested
+    return AsReviewed(FromPassages(nested) if layout == "chain-of-text" else nested)
 
 
 def offline_extractor(embeddings: str = "", language: str = "") -> OfflineExtractor:

@@ -9,6 +9,7 @@ from ras_agent.protocols import Answerer
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Answer, Citation, Passage, Source, Step, Triple
 from ras_agent.text.canonical import canonical_key
+from ras_agent.tools.offline.reviewed import sentence_of
 
 
 class FromFacts:
@@ -52,8 +53,7 @@ def _pages(facts: Sequence[Triple]) -> tuple[list[Passage], tuple[Triple, ...]]:
         key = canonical_key(fact.subject)
         subjects.setdefault(key, fact.subject)
         before = f"{texts[key]}\n\n" if key in texts else ""
-        sentence = " ".join(f"{fact.subject} {fact.predicate} {fact.object}".split())
-        texts[key] = f"{before}{sentence}" + ("" if sentence.endswith((".", "!", "?")) else ".")
+        texts[key] = f"{before}{sentence_of(fact)}"
         there.append(replace(fact, sources=(Source(key, len(before), len(texts[key])),)))
     return [Passage(key, text, subjects[key]) for key, text in texts.items()], tuple(there)
 

@@ -15,13 +15,13 @@
   const byDegree = Array.from(names.keys()).sort((a, b) => degree[b] - degree[a] || a - b);
 
   // each of the largest groups has its own colour
-  const hues = ["#2563eb", "#d97706", "#059669", "#db2777", "#7c3aed", "#0891b2", "#65a30d", "#dc2626", "#9333ea", "#0d9488", "#ca8a04", "#4f46e5"];
+  const hues = ["#2563eb", "#d97706", "#059669", "#db2777", "#7c3aed", "#0891b2", "#65a30d", "#dc2626", "#9333ea", "#0d9488", "#b88204", "#6a63ee"], smaller = "#64748b";
   let width = 0, height = 0, scale = 1, fitted = 1, left = 0, top = 0, chosen = -1, over = -1, edge = -1, queued = false, colours = {};
   const x = (i) => at[2 * i] * scale + left, y = (i) => at[2 * i + 1] * scale + top;
 
   function readColours() {
     const style = getComputedStyle(document.documentElement);
-    for (const name of ["paper", "ink", "line", "node", "same", "chosen"]) colours[name] = style.getPropertyValue("--" + name);
+    for (const name of ["paper", "ink", "link", "node", "same", "chosen"]) colours[name] = style.getPropertyValue("--" + name);
   }
 
   // a picture is wider than high; on a screen that is higher than wide it lies on its side
@@ -82,11 +82,11 @@
     pen.fillStyle = colours.paper; pen.fillRect(0, 0, width, height);
     const all = (same) => (each) => { for (let e = 0; e < facts; e++) if ((edges[3 * e + 2] === equivalent) === same) each(e); };
     // thousands of edges are faint until the reader zooms in
-    const faint = Math.min(0.5, (2500 / facts) * (scale / fitted)), thin = faint < 0.5 ? 0.7 : 1;
-    strokeEdges(all(false), colours.line, faint, thin);
+    const faint = Math.min(0.8, (2500 / facts) * (scale / fitted)), thin = faint < 0.8 ? 0.7 : 1;
+    strokeEdges(all(false), colours.link, faint, thin);
     strokeEdges(all(true), colours.same, faint, thin);
     for (let g = 0; g <= hues.length; g++) {
-      pen.fillStyle = hues[g] || colours.line;
+      pen.fillStyle = hues[g] || smaller;
       pen.beginPath();
       for (let i = 0; i < count; i++) {
         if (Math.min(groups[i], hues.length) !== g) continue;
@@ -202,6 +202,7 @@
   function choose(i, centred) {
     chosen = i; edge = -1;
     $("panel").hidden = i < 0;
+    $("hint").hidden = i >= 0;
     if (i >= 0) {
       $("name").textContent = names[i];
       const more = documents[i] - named[i].length;
@@ -211,15 +212,20 @@
       around(i, (e) => own.push(e));
       $("count").textContent = `${counted(own.length, "edge", "edges")} drawn here`;
       $("facts").replaceChildren(...own.slice(0, 200).map((e) => factOf(e, i)), ...(own.length > 200 ? [make("li", `… ${own.length - 200} more`)] : []));
-      $("panel").scrollTop = 0;
-      if (centred) {
-        scale = Math.max(scale, Math.min(width, height) / 2500);
-        left = width / 2 - at[2 * i] * scale;
-        top = height / 2 - at[2 * i + 1] * scale;
-      }
+      $("side").scrollTop = $("panel").scrollTop = 0;
+      $("said").textContent = `${names[i]}, ${counted(own.length, "edge", "edges")}`;
+      if (centred) lookAt(i);
     }
     redraw();
   }
+
+  function lookAt(i) {
+    scale = Math.max(scale, Math.min(width, height) / 2500);
+    left = width / 2 - at[2 * i] * scale;
+    top = height / 2 - at[2 * i + 1] * scale;
+  }
+
+  const inside = (i) => x(i) > 20 && x(i) < width - 20 && y(i) > 20 && y(i) < height - 20;
 
   function zoom(factor, px = width / 2, py = height / 2) {
     const after = Math.min(Math.max(scale * factor, 1e-3), 20);
@@ -259,13 +265,35 @@
   $("farther").addEventListener("click", () => zoom(1 / 1.4));
   $("fit").addEventListener("click", fit);
   canvas.addEventListener("keydown", (event) => {
-    const move = { ArrowLeft: [60, 0], ArrowRight: [-60, 0], ArrowUp: [0, 60], ArrowDown: [0, -60] }[event.key];
-    if (move) { left += move[0]; top += move[1]; redraw(); event.preventDefault(); }
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
+    const step = (i) => choose(i, !inside(i));
+    if (way || event.key === "Home") step(chosen < 0 || !way ? middle[0] ?? byDegree[0] : nextTo(chosen, ...way));
+    else if (event.key === "Enter" && chosen >= 0) $("name").focus();
     else if (event.key === "+") zoom(1.4);
     else if (event.key === "-") zoom(1 / 1.4);
     else if (event.key === "0") fit();
-    else if (event.key === "Escape") choose(-1, false);
+    else if (event.key === "Escape" && chosen >= 0) choose(-1, false);
+    else if (event.key === "Escape") canvas.blur();
+    else return;
+    event.preventDefault();
   });
+  $("side").addEventListener("keydown", (event) => { if (event.key === "Escape") canvas.focus(); });
+
+  /** The nearest entity in a direction; one that an edge joins to this one counts as half as far. */
+  function nextTo(i, right, down) {
+    const joined = new Set();
+    around(i, (e) => joined.add(other(e, i)));
+    let found = i, least = Infinity;
+    for (let n = 0; n < count; n++) {
+      const dx = at[2 * n] - at[2 * i], dy = at[2 * n + 1] - at[2 * i + 1];
+      const along = dx * right + dy * down, aside = Math.abs(dx * down + dy * right);
+      const far = Math.hypot(along, 2 * aside) * (joined.has(n) ? 0.5 : 1);
+      if (along > 0 && aside <= along && far < least) { found = n; least = far; }
+    }
+    return found;
+  }
+
   const folded = names.map((name) => name.toLowerCase());
 
   /** Entities for a text: those of that name, those that begin with it, those that hold it; each by their edges. */
@@ -328,12 +356,21 @@
     for (let e = 2; e < edges.length; e += 3) if (edges[e] === equivalent) { rows.push(marked("same", "two names of one thing")); break; }
     $("legend").replaceChildren(...rows);
   }
-  window.addEventListener("resize", () => { const narrow = width; resize(); if (width !== narrow) fit(); else redraw(); });
+  // also when the list of facts takes room from it on a narrow screen
+  new ResizeObserver(() => {
+    const before = width;
+    resize();
+    if (width !== before) fit();
+    if (chosen >= 0 && !inside(chosen)) lookAt(chosen);
+    draw();
+  }).observe($("stage"));
+  window.matchMedia("print").addEventListener("change", () => { readColours(); draw(); });
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { readColours(); redraw(); });
 
   $("title").textContent = data.title;
   const part = count < whole[0] ? ` of ${whole[0].toLocaleString("en")}` : "", some = facts < whole[1] ? ` of ${whole[1].toLocaleString("en")}` : "";
   $("stats").textContent = `${count.toLocaleString("en")}${part} entities · ${facts.toLocaleString("en")}${some} edges`;
+  canvas.setAttribute("aria-label", `Graph of ${counted(count, "entity", "entities")} and ${counted(facts, "edge", "edges")}`);
   readColours();
   writeLegend();
   $("key").open = window.innerWidth > 700;

@@ -12,6 +12,7 @@ from ras_agent.records import Triple
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts
 from ras_agent.tools.kg.picture import graph_page, most_connected, nearby
+from tests.page.looks import pale, screen, small, told
 
 pytest.importorskip("igraph")
 ATTACK = "</script><script>window.hacked=1</script><img src=x onerror='hacked=1'>"
@@ -130,3 +131,69 @@ def test_five_thousand_nodes_are_drawn(browser: Any, tmp_path: Path) -> None:
     assert shown.startswith(f"{len(graph.entities):,} entities · ")
     seen = "document.getElementById('graph').getContext('2d').getImageData(0, 0, 800, 500).data"
     assert browser.ask(f"new Set(new Uint32Array({seen}.buffer)).size > 50")
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The address of the picture around the hub of a star."""
+    graph = star()
+    path = tmp_path_factory.mktemp("picture") / "graph.html"
+    path.write_text(graph_page(graph, most_connected(graph, 100), around=[graph.entity_id("hub") or 0]), "utf-8")
+    return path.as_uri()
+
+
+@pytest.mark.parametrize(("wide", "high"), [(1280, 800), (390, 844)])
+def test_the_legend_and_the_facts_lie_beside_the_graph_and_not_over_it(
+    browser: Any, drawn: str, wide: int, high: int
+) -> None:
+    with screen(browser, wide, high):
+        browser.open(drawn)
+        find(browser, "hub")
+        browser.ask("document.getElementById('key').open = true")
+        assert browser.ask(
+            "(() => { const [graph, ...others] = ['graph', 'key', 'panel'].map((id) => document.getElementById(id)"
+            ".getBoundingClientRect()); return others.every((one) => one.width > 100 && (one.left >= graph.right"
+            " || one.top >= graph.bottom || one.bottom <= graph.top)) })()"
+        )
+        assert browser.ask("document.documentElement.scrollWidth") == wide
+
+
+def test_arrow_keys_choose_entities_enter_leads_to_the_facts_and_escape_leaves(browser: Any, drawn: str) -> None:
+    browser.open(drawn)
+    browser.ask("document.getElementById('graph').focus()")
+    browser.press("Home")
+    assert shown(browser, "name") == "hub"
+    found = set()
+    for key in ("ArrowUp", "ArrowRight", "ArrowDown", "ArrowLeft"):
+        browser.press("Home")
+        browser.press(key)
+        found.add(browser.ask("document.getElementById('said').textContent"))
+    assert len(found) >= 3
+    assert found <= {"hub, 5 edges", "spoke a, 2 edges", *(f"spoke {letter}, 1 edge" for letter in "bcde")}
+    browser.press("Home")
+    browser.press("Enter", "\r")
+    assert browser.ask("document.activeElement.id") == "name"
+    browser.press("Escape")
+    browser.press("Escape")
+    assert browser.ask("document.getElementById('panel').hidden") is True
+    browser.press("Escape")
+    assert browser.ask("document.activeElement === document.body") is True
+
+
+def test_a_screen_reader_finds_the_graph_and_an_entity_s_facts(browser: Any, drawn: str) -> None:
+    browser.open(drawn)
+    find(browser, "hub")
+    found = told(browser)
+    assert ("application", "Graph of 7 entities and 6 edges") in found
+    assert ("heading", "hub") in found
+    assert {name for role, name in found if role == "button"} >= {f"spoke {letter}" for letter in "abcde"}
+    assert browser.ask("document.querySelectorAll('[aria-live], [role=status]').length") == 2  # search and choice
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_every_text_around_the_graph_can_be_read_and_pressed(browser: Any, drawn: str, dark: bool) -> None:
+    with screen(browser, 390, 844, dark=dark):
+        browser.open(drawn)
+        find(browser, "hub")
+        assert pale(browser) == []
+        assert small(browser) == []

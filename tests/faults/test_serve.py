@@ -182,28 +182,68 @@ def test_names_that_lead_elsewhere(attack: Attack, tmp_path: Path) -> None:
 
 def test_a_disk_that_is_full_at_an_upload(attack: Attack, tmp_path: Path) -> None:
     """A disk that is full, and a kill, at each moment of an upload: the index is as it was or as it will be"""
-    before, after = b"Zyltor was founded by Mara Quist.", b"Zyltor was founded by Berta Olm."
+    before, after = "Zyltor was founded by Mara Quist.", "Zyltor was founded by Berta Olm."
+    good = [{("Bell was born.", None), (before, "x")}, {("Bell was born.", None), (after, "y")}]
     for how in ("fail_from", "kill_at"):
         moment = 0
         while True:
             index = tmp_path / f"{how}{moment}" / "my.index"
             PassageIndex.create(index).add([Passage("p", "Bell was born.", "Bell", "bell.md")])
-            _add(index, before)
-            ended = run(lambda index=index: _add(index, after), **{how: moment})
-            texts = {passage.text for passage in PassageIndex.open(index).passages}
-            good = {"Bell was born.", before.decode()}, {"Bell was born.", after.decode()}
-            attack.expect(texts in good, f"{how} {moment}: {texts}")
-            _add(index, after)
-            texts = {passage.text for passage in PassageIndex.open(index).passages}
-            attack.expect(texts == good[1], f"{how} {moment}, again: {texts}")
+            _add(index, before, "x")
+            ended = run(lambda index=index: _add(index, after, "y"), **{how: moment})
+            attack.expect(_found(index) in good, f"{how} {moment}: {_found(index)}")
+            _add(index, after, "y")
+            attack.expect(_found(index) == good[1], f"{how} {moment}, again: {_found(index)}")
             moment += 1 if attack.times(10).stop == 10 else 5
             if not ended.killed and not ended.error:
                 break
 
 
-def _add(index: Path, text: bytes) -> None:
+def _add(index: Path, text: str, team: str) -> None:
     documents = Documents(PassageIndex.open(index), Settings(index=index))
-    documents._add([BytesIO(text)], ["zyltor.md"], index.with_name("my.index.uploads"))
+    documents._add([BytesIO(text.encode())], ["zyltor.md"], index.with_name("my.index.uploads"), "", {"team": team})
+
+
+def _found(index: Path) -> set[tuple[str, object]]:
+    return {(passage.text, passage.metadata.get("team")) for passage in PassageIndex.open(index).passages}
+
+
+def test_uploads_stay_in_their_part(attack: Attack, tmp_path: Path) -> None:
+    """Tokens of a part of the index that upload at once, under the same names and ids: each changes its own alone"""
+    teams = [f"team{number}" for number in range(4)]
+    index = tmp_path / "my.index"
+    PassageIndex.create(index).add([Passage("Q1", "Root wrote this.", "Root", "z.md", {"team": "root"})])
+    tokens = {team: f"token-of-{team}-0123456789" for team in teams}
+    bound = {token: {"team": team} for team, token in tokens.items()}
+    with serving(Settings(index=index), tokens=bound) as address, _client(address) as client:
+
+        def send(team: str) -> None:
+            headers = {"Authorization": f"Bearer {tokens[team]}"}
+            for other in ("root", *(one for one in teams if one != team)):
+                claims = [f'"team": {value}' for value in (f'"{other}"', f'["{team}", "{other}"]', "null", "[]")]
+                for claim in claims:
+                    row = f'{{"id": "Q1", "text": "{team} mill.", "document_id": "z.md", {claim}}}'
+                    page = f"---\n{claim}\nfile: z.md\n---\n{team} mill."
+                    for name, text in (("z.jsonl", row), ("z.md", page), ("z.txt", f"{team} mill.")):
+                        file = {"files": (name, text.encode())}
+                        told = client.post("/api/documents", files=file, headers=headers)
+                        attack.expect(told.status_code == 200, f"{team} {name} {claim}: {told.status_code} {told.text}")
+                    told = client.post("/api/documents", files=file, data={"metadata": f"{{{claim}}}"}, headers=headers)
+                    attack.expect(told.status_code in (403, 422), f"{team} {claim}: {told.status_code} {told.text}")
+                for gone in ("Q1", f"team={other}/z.md", "../z.md", "root", other):
+                    told = client.delete("/api/documents", params={"id": gone}, headers=headers)
+                    attack.expect(told.status_code == 404, f"{team} removes {gone}: {told.status_code} {told.text}")
+
+        threads = [threading.Thread(target=send, args=(team,)) for team in teams[: attack.times(4).stop]]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    wanted = {"root": ["Root wrote this."], **{team: [f"{team} mill."] * 3 for team in teams[: len(threads)]}}
+    found: dict[str, list[str]] = {}
+    for passage in PassageIndex.open(index).passages:
+        found.setdefault(str(passage.metadata["team"]), []).append(passage.text)
+    attack.expect(found == wanted, f"in the end: {found}")
 
 
 def test_tenants_stay_apart(attack: Attack, tmp_path: Path) -> None:

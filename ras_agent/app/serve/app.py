@@ -12,6 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, Response
 from starlette.exceptions import HTTPException  # FastAPI's own is a child of it
+from starlette.routing import Route
 
 from ras_agent import __version__, page
 from ras_agent.app.serve import chat, pictures, wire
@@ -54,11 +55,9 @@ def create_app(service: Service, access: Access | None = None) -> FastAPI:
     app.include_router(chat.router)
     app.include_router(pictures.router)
     if find_spec("mcp") is not None:
-        from ras_agent.app.serve.tools import tools_over
+        from ras_agent.app.serve.tools import OverHTTP, tools_over
 
-        tools = tools_over(service)
-        app.router.routes.extend(tools.streamable_http_app().routes)
-        app.router.lifespan_context = lambda _: tools.session_manager.run()
+        app.router.routes.append(Route("/mcp", OverHTTP(tools_over(service))))
     for raised in (RequestValidationError, HTTPException, Refused, ValueError, OSError, RuntimeError):
         app.add_exception_handler(raised, _answer_error)
     origins = tuple(filter(None, (origin.strip().rstrip("/") for origin in (settings.cors or "").split(","))))
@@ -127,7 +126,7 @@ async def thread_state(thread: wire.Thread, request: Request) -> Response:
 @router.get("/api/retrieve", response_model=wire.FoundPassages, tags=["Index"])
 async def retrieve(
     request: Request,
-    q: Annotated[str, Query(min_length=1, max_length=10_000)],
+    q: Annotated[str, Query(min_length=1, max_length=wire.LONGEST_QUERY)],
     k: Annotated[int, Query(ge=1, le=100)] = 5,
     filter: Annotated[str | None, Query(description='JSON, such as {"team": "x"}')] = None,
 ) -> Response:
@@ -148,7 +147,7 @@ async def passage(passage_id: str, request: Request) -> Response:
 @router.get("/api/graph", tags=["Index"])
 async def graph(
     request: Request,
-    entity: Annotated[str, Query(max_length=1000)] = "",
+    entity: Annotated[str, Query(max_length=wire.LONGEST_NAME)] = "",
     nodes: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> wire.Neighbourhood:
     """Return what the stored knowledge graph has around an entity; without one, the best connected."""
@@ -159,7 +158,7 @@ async def graph(
 @router.get("/api/entities", tags=["Index"])
 async def entities(
     request: Request,
-    prefix: Annotated[str, Query(max_length=1000)] = "",
+    prefix: Annotated[str, Query(max_length=wire.LONGEST_NAME)] = "",
     limit: Annotated[int, Query(ge=1, le=1000)] = 20,
 ) -> wire.Names:
     """List entities of the stored knowledge graph whose name begins so."""
@@ -173,7 +172,7 @@ async def entities(
 @router.get("/api/documents", tags=["Documents"])
 async def documents(
     request: Request,
-    containing: Annotated[str, Query(max_length=1000)] = "",
+    containing: Annotated[str, Query(max_length=wire.LONGEST_NAME)] = "",
     limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
     offset: Annotated[int, Query(ge=0)] = 0,
 ) -> wire.DocumentNames:

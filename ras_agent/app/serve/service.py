@@ -16,7 +16,7 @@ from ras_agent.app.serve.access import Caller
 from ras_agent.app.serve.documents import Documents
 from ras_agent.app.serve.refused import Refused
 from ras_agent.app.serve.runs import Ended, Run, outputs_of
-from ras_agent.app.serve.wire import AskRequest, Message, RequestLimits, ResumeRequest
+from ras_agent.app.serve.wire import LONGEST_QUESTION, AskRequest, Message, RequestLimits, ResumeRequest
 from ras_agent.budget import Limits
 from ras_agent.checkpoints import aopen_checkpointer
 from ras_agent.filters import Filter
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
 # what one question may take where the settings say nothing: a server must not work for nobody for ever
 _MAX_SECONDS = 300.0
-# characters of a question; texts to search in are documents, which are uploaded
-_LONGEST_QUESTION = 100_000
 # how many threads are kept in memory; one that was not used for longest is forgotten first
 _REMEMBERED = 1000
 # how many knowledge graphs are kept open, one for each filter
@@ -239,8 +237,8 @@ def conversation(messages: list[Message] | None) -> list[BaseMessage]:
 def _bounded(turns: list[BaseMessage]) -> list[BaseMessage]:
     """Return the turns of a conversation. Raises Refused where the user's are longer than any question is."""
     longest = max(len(turn.text) for turn in turns if turn.type == "human")
-    if longest > _LONGEST_QUESTION:
-        wrong = f"the question has {longest:,} characters, and {_LONGEST_QUESTION:,} are the most: shorten it"
+    if longest > LONGEST_QUESTION:
+        wrong = f"the question has {longest:,} characters, and {LONGEST_QUESTION:,} are the most: shorten it"
         raise Refused(422, wrong, "question_too_long")
     return turns
 

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 from mcp.server.fastmcp import Context, FastMCP
 from mcp.server.fastmcp.exceptions import ToolError
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 from pydantic import Field
 from typing_extensions import TypedDict  # pydantic takes typing's own from Python 3.12
@@ -22,7 +23,7 @@ from ras_agent.app.serve.access import Caller
 from ras_agent.app.serve.neighbourhood import names_beginning, neighbourhood
 from ras_agent.app.serve.refused import refusal
 from ras_agent.app.serve.service import Service
-from ras_agent.app.serve.wire import Message
+from ras_agent.app.serve.wire import LONGEST_NAME, LONGEST_QUERY, LONGEST_QUESTION, Message, Receive, Scope, Send
 from ras_agent.events import Planned
 
 _INSTRUCTIONS = (
@@ -76,16 +77,13 @@ def tools_over(service: Service) -> FastMCP:
     server = FastMCP(
         "ras-agent",
         instructions=_INSTRUCTIONS,
-        stateless_http=True,
-        # the guard of the HTTP server checks hosts and origins, of this path as of all others
-        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
     # it has set up logging for the whole program, which is the program's own to do
     root.handlers[:], root.level = handlers, level
 
     @server.tool()
     async def ask(
-        question: Annotated[str, Field(description="One whole question in plain words.")],
+        question: Annotated[str, Field(max_length=LONGEST_QUESTION, description="One whole question in plain words.")],
         context: Context[Any, Any, Any],
     ) -> Answered:
         """Answer a question from the documents, with its sources."""
@@ -111,7 +109,7 @@ def tools_over(service: Service) -> FastMCP:
 
     @server.tool()
     async def retrieve(
-        query: Annotated[str, Field(description="What to search for.")],
+        query: Annotated[str, Field(max_length=LONGEST_QUERY, description="What to search for.")],
         context: Context[Any, Any, Any],
         k: Annotated[int, Field(ge=1, le=_MOST_HITS, description="How many passages.")] = 5,
     ) -> list[Found]:
@@ -131,7 +129,7 @@ def tools_over(service: Service) -> FastMCP:
 
     @server.tool()
     async def get_graph(
-        entity: Annotated[str, Field(description="The name of a person, place or thing.")],
+        entity: Annotated[str, Field(max_length=LONGEST_NAME, description="The name of a person, place or thing.")],
         context: Context[Any, Any, Any],
         entities: Annotated[int, Field(ge=2, le=_MOST_ENTITIES, description="How many entities around it.")] = 20,
     ) -> Around:
@@ -149,6 +147,30 @@ def tools_over(service: Service) -> FastMCP:
         )
 
     return server
+
+
+class OverHTTP:
+    """Answers the requests of one path, by the protocol's streamable HTTP.
+
+    Each request has a manager of its own, since none has to know of another: one for all would have to be started with
+    the application, whose start an application that mounts it does not run.
+    """
+
+    def __init__(self, server: FastMCP) -> None:
+        self._server = server._mcp_server  # FastMCP would make the one manager itself
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # the guard of the HTTP server checks hosts and origins, of this path as of all others
+        security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
+        manager = StreamableHTTPSessionManager(self._server, stateless=True, security_settings=security)
+        failed = None
+        async with manager.run():
+            try:
+                await manager.handle_request(scope, receive, send)
+            except Exception as error:  # a group of tasks would raise it in a group of errors
+                failed = error
+        if failed is not None:
+            raise failed
 
 
 @contextmanager

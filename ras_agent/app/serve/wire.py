@@ -22,6 +22,9 @@ AsgiMessage = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[AsgiMessage]]
 Send = Callable[[AsgiMessage], Awaitable[None]]
 
+LONGEST_QUESTION, LONGEST_QUERY, LONGEST_NAME = 100_000, 10_000, 1_000
+"""Characters, over REST and as arguments of tools; texts to search in are documents, which are uploaded."""
+
 THREAD = r"^[A-Za-z0-9_.~-]{1,128}$"
 Thread = Annotated[str, Field(pattern=THREAD, description="A thread's id; letters, digits and -_.~ alone.")]
 

@@ -15,6 +15,7 @@ import pytest
 pytest.importorskip("fastapi", reason="needs the extra 'serve'")
 
 import uvicorn
+from fastapi import FastAPI
 
 from ras_agent.app.serve.access import access_of
 from ras_agent.app.serve.app import create_app
@@ -26,15 +27,25 @@ Served = Callable[..., httpx.Client]
 
 
 @contextmanager
-def serving(settings: Settings, *, sample: bool = False, tokens: Mapping[str, Any] | None = None) -> Iterator[str]:
-    """Serve on a free port in a thread, and yield the address. tokens: as a file of tokens has them."""
+def serving(
+    settings: Settings, *, sample: bool = False, tokens: Mapping[str, Any] | None = None, below: str = ""
+) -> Iterator[str]:
+    """Serve on a free port in a thread, and yield the address.
+
+    tokens: as a file of tokens has them. below: the path of an application that mounts this one.
+    """
     ready, ended = threading.Event(), threading.Event()
     held: dict[str, Any] = {}
     access = access_of(tokens or {}, "the test")
 
     async def serve() -> None:
         async with open_service(settings, sample=sample) as service:
-            config = uvicorn.Config(create_app(service, access), log_level="critical", timeout_graceful_shutdown=5)
+            app = create_app(service, access)
+            if below:
+                site = FastAPI()
+                site.mount(below, app)
+                app = site
+            config = uvicorn.Config(app, log_level="critical", timeout_graceful_shutdown=5)
             held["server"] = server = uvicorn.Server(config)
             with listening("127.0.0.1", 0) as listener:
                 held["port"] = listener.getsockname()[1]
@@ -56,7 +67,7 @@ def serving(settings: Settings, *, sample: bool = False, tokens: Mapping[str, An
     if "error" in held:
         raise held["error"]
     try:
-        yield f"http://127.0.0.1:{held['port']}"
+        yield f"http://127.0.0.1:{held['port']}{below}"
     finally:
         held["server"].should_exit = True
         ended.wait(30)

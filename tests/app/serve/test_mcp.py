@@ -84,6 +84,26 @@ async def test_retrieve_returns_passages_with_their_sources() -> None:
     assert blank.isError
 
 
+async def test_below_a_path_of_another_application_the_tools_work_as_well() -> None:
+    with serving(Settings(), sample=True, below="/research") as url:
+        for _ in range(2):
+            async with over_http(url) as session:
+                told = await _call(session, "ask", question=QUESTION)
+    assert told["answer"] == "Water of Leith"
+
+
+async def test_arguments_are_no_longer_than_those_of_rest() -> None:
+    too_long = (("ask", "question", 100_001), ("retrieve", "query", 10_001), ("get_graph", "entity", 1_001))
+    with serving(Settings(), sample=True) as url:
+        async with over_http(url) as session:
+            for tool, argument, length in too_long:
+                refused = await session.call_tool(tool, {argument: "t" * length})
+                assert refused.isError
+                assert f"at most {length - 1} characters" in refused.content[0].text
+                assert len(refused.content[0].text) < 1000
+            assert not (await session.call_tool("retrieve", {"query": "t" * 10_000})).isError
+
+
 async def test_get_graph_shows_facts_around_an_entity_or_says_how_to_make_a_graph(tmp_path: Path) -> None:
     index = PassageIndex.create(tmp_path / "my.index")
     index.add([Passage("leith", "The Water of Leith flows through Edinburgh.", "Water of Leith")])

@@ -24,6 +24,7 @@ from ras_agent.errors import MissingExtra, SettingsError, UnknownName
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
     from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+    from langgraph.store.base import BaseStore
 
 
 _ZLIB = "+zlib"
@@ -108,6 +109,35 @@ async def aopen_checkpointer(spec: str) -> AsyncIterator[BaseCheckpointSaver[Any
         )
         async with pool:
             yield AsyncPostgresSaver(pool, serde=_strict())
+
+
+@asynccontextmanager
+async def aopen_store(spec: str) -> AsyncIterator[BaseStore | None]:
+    """Open a LangGraph Store beside the checkpointer that `spec` names; None for `memory`.
+
+    In SQLite it is a file of its own, FILE.store: with two writers, one file would be locked again and again.
+
+    Raises what `open_checkpointer` raises.
+    """
+    kind, target = _parsed(spec)
+    if kind == "memory":
+        yield None
+    elif kind == "sqlite":
+        try:
+            from langgraph.store.sqlite.aio import AsyncSqliteStore
+        except ImportError as error:
+            raise MissingExtra("the SQLite store", "sqlite") from error
+        async with AsyncSqliteStore.from_conn_string(target if target == ":memory:" else f"{target}.store") as in_file:
+            await in_file.setup()
+            yield in_file
+    else:
+        try:
+            from langgraph.store.postgres.aio import AsyncPostgresStore
+        except ImportError as error:
+            raise MissingExtra("the Postgres store", "postgres") from error
+        async with AsyncPostgresStore.from_conn_string(target, pool_config={"min_size": 1, "max_size": 8}) as store:
+            await store.setup()
+            yield store
 
 
 def _parsed(spec: str) -> tuple[str, str]:

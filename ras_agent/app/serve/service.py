@@ -18,7 +18,7 @@ from ras_agent.app.serve.refused import Refused
 from ras_agent.app.serve.runs import Ended, Run, outputs_of
 from ras_agent.app.serve.wire import LONGEST_QUESTION, AskRequest, Message, RequestLimits, ResumeRequest
 from ras_agent.budget import Limits
-from ras_agent.checkpoints import aopen_checkpointer
+from ras_agent.checkpoints import aopen_checkpointer, aopen_store
 from ras_agent.filters import Filter
 from ras_agent.graphs.assembly import Agent
 from ras_agent.graphs.from_settings import Roles, agent_of, roles_of
@@ -67,7 +67,7 @@ class Service:
         self.limits = replace(roles.limits, max_seconds=roles.limits.max_seconds or _MAX_SECONDS)
         self._roles, self._checkpointer = roles, checkpointer
         self._agents: dict[tuple[Place, ...], Agent] = {}
-        self._without_threads = agent_of(replace(roles, review=()))
+        self._without_threads = agent_of(replace(roles, review=(), memory=None))
         self._running: dict[str, Run] = {}
         self._remembered: OrderedDict[str, None] = OrderedDict()
         self._graphs: OrderedDict[tuple[str, Filter], KGIndex] = OrderedDict()
@@ -198,7 +198,7 @@ class Service:
         return f"{caller.name}/{thread}"
 
     def _config(self, thread: str, caller: Caller) -> RunnableConfig:
-        return {"configurable": {"thread_id": self._key(thread, caller)}}
+        return {"configurable": {"user_id": caller.name, "thread_id": self._key(thread, caller)}}
 
     def _check_free(self, thread: str, caller: Caller) -> None:
         if self._key(thread, caller) in self._running:
@@ -269,6 +269,6 @@ async def open_service(settings: Settings, *, sample: bool = False) -> AsyncIter
             index = open_index(settings.index)
         if isinstance(index, PostgresIndex):
             opened.callback(index.close)
-        roles = roles_of(settings.graph, settings, index)
-        async with aopen_checkpointer(settings.checkpoint) as checkpointer:
+        async with aopen_checkpointer(settings.checkpoint) as checkpointer, aopen_store(settings.checkpoint) as store:
+            roles = roles_of(settings.graph, settings, index, store=store)
             yield Service(settings, roles, checkpointer, index)

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from ras_agent import open_checkpointer
+from ras_agent import PassageIndex, open_checkpointer
 from ras_agent.app.sample import sample_passages
 from ras_agent.graphs.from_settings import agent_of, roles_of
 from ras_agent.settings import Settings
@@ -103,6 +103,34 @@ def test_a_follow_up_on_a_thread_is_understood_from_its_turns(client: httpx.Clie
     (first, rewritten), *_, (_, out) = events_of(client.post("/api/ask", json=asked).text)
     assert (first, rewritten["standalone"]) == ("rewritten", "Where was Alexander Graham Bell born?")
     assert [turn["role"] for turn in out["messages"]] == ["user", "assistant"] * 2
+
+
+def _recalled(out: Any) -> set[str]:
+    sources = [source for fact in out["graph"]["facts"] for source in fact["sources"]]
+    return {source["passage_id"] for source in sources if source["hop"] == 0}
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_a_stored_thread_remembers_what_it_found_and_no_other_callers_thread_does(
+    served: Served, tmp_path: Path, kind: str, request: pytest.FixtureRequest
+) -> None:
+    place = tmp_path / "threads.sqlite" if kind == "sqlite" else request.getfixturevalue("postgres")
+    settings = Settings(index=tmp_path / "my.index", checkpoint=f"{kind}:{place}")
+    PassageIndex.create(tmp_path / "my.index").add(sample_passages())
+    ada, bob = "token-of-ada-0123456789", "token-of-bob-0123456789"
+    tokens = {ada: None, bob: None}
+    asked = {"question": "Which river flows through Edinburgh?", "thread": "1"}
+    first = served(settings, tokens, headers={"Authorization": f"Bearer {ada}"})
+    assert not _recalled(first.post("/api/ask", json={"question": QUESTION, "thread": "1"}).json())
+    again = served(settings, tokens)  # another server, over the same database
+    told = {who: again.post("/api/ask", json=asked, headers={"Authorization": f"Bearer {who}"}) for who in tokens}
+    assert "telephone" in _recalled(told[ada].json())
+    assert not _recalled(told[bob].json())
+    other = {**asked, "thread": "2"}
+    assert not _recalled(again.post("/api/ask", json=other, headers={"Authorization": f"Bearer {ada}"}).json())
+    chat = {"model": "ras-agent", "messages": [{"role": "user", "content": QUESTION}]}
+    said = again.post("/v1/chat/completions", json=chat, headers={"Authorization": f"Bearer {ada}"}).json()
+    assert said["choices"][0]["message"]["content"].startswith("Alexander Graham Bell")
 
 
 def test_memory_holds_the_threads_that_were_used_last(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:

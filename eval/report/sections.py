@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ras_agent.eval.report.figures import Group, Run, RunFigures, Versus, headline_metrics
+from ras_agent.eval.report.glossary import explained
 from ras_agent.eval.report.markdown import cost_text, percent
 from ras_agent.eval.report.markup import Html, el, join, table
 from ras_agent.eval.report.plots import Plot
@@ -108,9 +109,17 @@ def _scores(report: Report) -> Html:
     ]
     made = table(["metric", *names], rows, caption="Mean scores in percent, with 95 % bootstrap intervals")
     missing = el("p", f"No plots: {report.missing}", class_="warning") if report.missing else Html("")
+    words = _glossary(report)
     if len(report.runs) > 2:  # as wide as the page
-        return el("div", made, _pair(el("div", _verdicts(report), missing, class_="stack"), _figure(report, "scores")))
-    return _pair(el("div", made, _verdicts(report), missing, class_="stack"), _figure(report, "scores"))
+        left = el("div", _verdicts(report), missing, class_="stack")
+        return el("div", made, _pair(left, _figure(report, "scores")), words)
+    left = el("div", made, _verdicts(report), missing, class_="stack")
+    return join([_pair(left, _figure(report, "scores")), words])
+
+
+def _glossary(report: Report) -> Html:
+    pairs = (pair for name, about in explained(report.metrics).items() for pair in (el("dt", name), el("dd", about)))
+    return el("details", el("summary", "What these figures mean"), el("dl", *pairs), id="glossary")
 
 
 def _verdicts(report: Report) -> Html:

@@ -390,7 +390,8 @@ function graphView({ stage, svg, world, onChoose = () => {}, room = { top: 52, r
   function setPrint() {
     if (!view.picture.nodes.length) return;
     const { left, right, top, bottom } = extent(items());
-    const scale = Math.min(1, 660 / (right - left), 760 / (bottom - top));
+    const most = document.documentElement.classList.contains("embedded") ? 480 : 760;
+    const scale = Math.min(1, 660 / (right - left), most / (bottom - top));
     stage.style.setProperty("--print-height", `${Math.ceil((bottom - top) * scale) + 16}px`);
     stage.style.setProperty("--print-look", `translate(${(8 - left * scale).toFixed(1)}px, ${(8 - top * scale).toFixed(1)}px) scale(${scale.toFixed(4)})`);
   }

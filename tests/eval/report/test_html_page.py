@@ -11,6 +11,7 @@ import pytest
 from ras_agent.eval.report.figures import Run
 from ras_agent.eval.report.html_page import make_report, report_html
 from ras_agent.eval.run.prices import Price, Prices
+from tests.page.looks import pale, screen, small
 
 Browser = Any  # the class of tests/conftest.py
 
@@ -298,6 +299,50 @@ class TestKeys:
         assert page.ask("getComputedStyle(document.querySelector('#detail')).display") == "none"
         assert page.ask("document.activeElement.querySelector('.asked').textContent").startswith("Is this inert?")
         browser.send("Emulation.clearDeviceMetricsOverride")
+
+
+class TestIsRead:
+    def test_the_figures_are_explained(self, page: Browser) -> None:
+        words = page.ask("document.querySelector('#glossary').textContent")
+        assert "emExact match: the share of questions whose answer equals a gold answer" in words
+        assert "95 % interval" in words
+        names = page.ask("[...document.querySelectorAll('#glossary dt')].map((one) => one.textContent)")
+        metrics = page.ask("[...document.querySelectorAll('#scores tbody th')].map((one) => one.textContent)")
+        assert set(metrics) <= set(names)
+
+    @pytest.mark.parametrize("dark", [False, True])
+    def test_every_text_can_be_read_in_both_colour_schemes(self, page: Browser, dark: bool) -> None:
+        unpacked(page)
+        page.ask("document.querySelectorAll('details').forEach((one) => { one.open = true })")
+        with screen(page, dark=dark):
+            assert pale(page) == []
+
+    def test_fingers_find_what_they_press(self, page: Browser) -> None:
+        with screen(page, 390, 844):
+            assert small(page) == []
+            click(page, "#list li:nth-child(2) button")
+            unpacked(page)
+            assert small(page) == []
+
+    def test_printed_it_lists_the_questions_shows_one_with_its_graph_and_how_the_runs_were_made(
+        self, page: Browser
+    ) -> None:
+        unpacked(page)
+        drawn(page)
+        with screen(page, 700, 990, dark=True, media="print"):
+            assert pale(page) == []  # dark ink on white paper
+            high = "[...document.querySelectorAll({!r})].every((one) => one.getBoundingClientRect().height > 10)"
+            for selector in ("#list li", "#detail h3", "#detail iframe", "#runs dl", "#glossary dl"):
+                assert page.ask(high.format(selector)), selector
+            inside = (
+                "[...document.querySelectorAll('.box')].every((box) =>"
+                "box.querySelector('table').getBoundingClientRect().right <= box.getBoundingClientRect().right + 1)"
+            )
+            assert page.ask(inside)  # no table is cut off
+            assert page.ask_frame(
+                "[...document.querySelectorAll('.node')].every((one) => {"
+                "const box = one.getBoundingClientRect(); return box.top >= 0 && box.bottom <= innerHeight })"
+            )
 
 
 class TestIsSafe:

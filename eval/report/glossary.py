@@ -1,0 +1,60 @@
+"""What the figures of a report mean, for a reader who does not know them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ras_agent.errors import UnknownName
+from ras_agent.eval.metrics import find_metric
+
+_METRICS = {
+    "em": "Exact match: the share of questions whose answer equals a gold answer, apart from capitals, punctuation "
+    "and articles. A gold answer is one that the question set gives.",
+    "f1": "How many words the answer and the gold answer have in common: 100 for the same words, 0 for none. It is the "
+    "harmonic mean of precision (how much of the answer is gold) and recall (how much of the gold is in the answer).",
+    "golden_match": "The share of questions whose answer contains a gold answer.",
+    "accuracy": "The share of questions whose chosen option, verdict or class is the right one.",
+    "recall": "How much of the gold passages, those that hold the evidence, is among the first k that were retrieved.",
+    "all_recall": "The share of questions with all their gold passages among the first k: what a chain of facts needs.",
+    "hit": "The share of questions with at least one gold passage among the first k.",
+    "mrr": "Mean reciprocal rank: how early the first gold passage comes. 100: always first; 50: second on average.",
+    "sufficiency_precision": "Of the questions that the planner ended by itself, the share that it ended after as many "
+    "searches as the question has gold hops, neither earlier nor later.",
+    "stopped_early": "Of the questions that the planner ended by itself, the share that it ended too early.",
+    "stopped_late": "Of the questions that the planner ended by itself, the share that it ended too late.",
+    "citation_support": "The share of answers that stand, word for word, in a cited passage.",
+    "citation_precision": "The share of cited passages that hold the answer word for word.",
+    "answer_in_passages": "The share of questions with a gold answer somewhere in the retrieved passages.",
+    "answer_in_facts": "The share of questions with a gold answer somewhere in the facts of the graph.",
+}
+_FIGURES = {
+    "95 % interval": "Other questions of the same kind would give another mean: 95 % of such means lie about here. Two "
+    "runs whose intervals overlap may still differ; the section on differences compares them question by question.",
+    "n": "How many questions have the figure; some figures need a gold answer or gold passages.",
+    "difference, p": "How much better a run is on the same questions. An interval without 0 is coloured. p is how "
+    "often chance alone would give a difference that large: below 0.05 is commonly taken as a real one.",
+    "hop": "One search of a run; gold hops are those that a question takes by its question set.",
+    "p50, p95": "Half of the questions took at most p50, 95 of 100 at most p95.",
+}
+
+
+def explained(metrics: Iterable[str]) -> dict[str, str]:
+    """Return each metric, and then each other figure of a report, with what it means, in plain words.
+
+    A metric of another package is explained by the first sentence of its function. One without is left out.
+    """
+    words = {name: about for name in metrics if (about := _about(name))}
+    return words | _FIGURES
+
+
+def _about(name: str) -> str:
+    base, _, cutoff = name.partition("@")
+    if about := _METRICS.get(base):
+        return about.replace("first k", f"first {cutoff}") if cutoff else about.replace("among the first k", "found")
+    try:
+        score = find_metric(name).score
+    except UnknownName:
+        return ""
+    doc = getattr(getattr(score, "func", score), "__doc__", None) or ""
+    first = " ".join(doc.split("\n\n")[0].split()).removeprefix("Return ")
+    return first[:1].upper() + first[1:]

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from hashlib import sha256
 from inspect import unwrap
-from itertools import count
 
 from langchain_core.messages import RemoveMessage
 from langgraph.graph import END
@@ -155,7 +155,7 @@ def _facts(noted: bool) -> Body:
                 elif decision.action == "edit":
                     held[decision.fact] = tuple(_corrected(triple, decision) for triple in before)
                 elif decision.action == "add":
-                    source, own = _source(decision, passages, stated, hop, subquery)
+                    source, own = _source(decision, passages, hop, subquery)
                     stated |= {own.id: own} if own else {}
                     added = Triple(decision.subject, decision.predicate, decision.object, (source,))
                     held[f"added {len(log)}"] = (added,)
@@ -195,9 +195,7 @@ def _corrected(fact: Triple, decision: Decision) -> Triple:
     )
 
 
-def _source(
-    decision: Decision, passages: dict[str, Passage], stated: dict[str, Passage], hop: int, subquery: str
-) -> tuple[Source, Passage | None]:
+def _source(decision: Decision, passages: dict[str, Passage], hop: int, subquery: str) -> tuple[Source, Passage | None]:
     """Return where an added fact comes from: a passage that the person names, or his own words, as a passage.
 
     Raises ReviewError for a quote that its passage does not have.
@@ -211,8 +209,8 @@ def _source(
         return Source(decision.passage_id, start, start + len(decision.quote), hop, subquery, decision.person), None
     title = f"Stated by {decision.by or 'a person'}"
     text = f"{decision.subject} {decision.predicate} {decision.object}."
-    # any corpus may have a passage of such a name
-    name = next(name for name in (f"{person()}:{number}" for number in count(1)) if name not in {*passages, *stated})
+    # no passage that is found later has this name by chance
+    name = f"{person()}:{sha256(f'{title}: {text}'.encode()).hexdigest()[:16]}"
     own = Passage(name, text, title, person(), {"by": decision.person})
     return Source(own.id, 0, len(text), hop, subquery, decision.person), own
 

@@ -66,13 +66,20 @@ def graph_page(
     sources = [_first_source(graph, number) for number in numbers.tolist()]
     told = sorted({*(number for row in named for number in row), *(number for number in sources if number >= 0)})
     at = {number: index for index, number in enumerate(told)}
+    passages = [name_of(graph.documents[number]) for number in told]
+    read_in = [at.get(number, -1) for number in sources]
+    for row, number in enumerate(numbers.tolist() if graph.edits else ()):
+        edit = graph.made_by(graph.triple(number)) if number in graph.facts else None
+        if edit is not None:  # named beside the passage, as if that were another one
+            passages.append(f"{passages[read_in[row]] if read_in[row] >= 0 else ''} (by {edit.by})".strip())
+            read_in[row] = len(passages) - 1
     data: dict[str, Any] = {
         "title": title,
         "names": [graph.entities[entity] for entity in entities.tolist()],
         "documents": graph.document_frequency[entities].tolist(),
-        "passages": [name_of(graph.documents[number]) for number in told],
+        "passages": passages,
         "named": [[at[number] for number in row] for row in named],
-        "sources": [at.get(number, -1) for number in sources],
+        "sources": read_in,
         "around": [int(place[entity]) for entity in around if place[entity] >= 0],
         "at": places,
         "relations": [graph.relations[number] for number in used.tolist()],

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import csv
+import json
 import shutil
+import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -24,7 +28,11 @@ from ras_agent.tools.kg.edit import (
 )
 from ras_agent.tools.kg.edits import LOG, Edit, read_edits
 from ras_agent.tools.kg.examine import examine
+from ras_agent.tools.kg.formats.export import write_graphml, write_jsonl, write_nt, write_tsv
+from ras_agent.tools.kg.formats.gfm_csv import write_gfm_csv
+from ras_agent.tools.kg.formats.triples import PlacedTriple, load_triples
 from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.kg.picture import graph_page
 from ras_agent.tools.kg.stats import about, counts
 from ras_agent.tools.retrieve.resolve import resolve_retriever
 
@@ -108,6 +116,42 @@ def test_a_fact_is_added_with_its_passage_or_without_one(index: Path) -> None:
     graph = add_fact(index, quoted, passage_id="docs/aleck.txt", quote="taught in | Hartford", by="Bo").graph
     found = next(graph.triple(edge) for edge in graph.facts if graph.triple(edge).predicate == quoted[1])
     assert found.sources == (Source("docs/aleck.txt", 13, 33, extractor="person:Bo"),)
+
+
+def test_every_export_says_which_facts_a_person_made(index: Path, tmp_path: Path) -> None:
+    replace_fact(index, WRONG, RIGHT, by="Ada")
+    graph = add_fact(index, ("Edinburgh", "is in", "Scotland")).graph
+    write_tsv(graph, tmp_path / "g.tsv")
+    assert (tmp_path / "g.tsv").read_text().splitlines()[1:] == [
+        "Aleck Bell\ttaught in\tHartford\tdocs/aleck.txt\t",
+        "Bell\tpatented\tthe telephone\tdocs/bell.txt\t",
+        "Bell\twas born in\tEdinburgh\tdocs/bell.txt\tperson:Ada",
+        "Edinburgh\tis in\tScotland\t\tperson",
+        "Water of Leith\tflows through\tEdinburgh\tdocs/leith.txt\t",
+    ]
+    write_jsonl(graph, tmp_path / "g.jsonl")
+    records = [json.loads(line) for line in (tmp_path / "g.jsonl").read_text().splitlines()]
+    assert [record.get("by") for record in records] == [None, None, "person:Ada", "person", None]
+    write_nt(graph, tmp_path / "g.nt")
+    ends = [line.partition("> .")[2] for line in (tmp_path / "g.nt").read_text().splitlines() if "#label" not in line]
+    assert ends == ["", "", " # person:Ada", " # person", ""]
+    assert sum(isinstance(item, PlacedTriple) for item in load_triples(tmp_path / "g.nt", "g.nt")) == 5
+    write_graphml(graph, tmp_path / "g.graphml")
+    found = ET.parse(tmp_path / "g.graphml").iterfind(".//{*}data[@key='edge-by']")
+    assert [one.text for one in found] == ["person:Ada", "person"]
+    write_gfm_csv(graph, tmp_path / "gfm")
+    with (tmp_path / "gfm" / "edges.csv").open(newline="") as file:
+        about = [ast.literal_eval(row[3]).get("by") for row in csv.reader(file) if "sources" in row[3]]
+    assert about == [None, None, "person:Ada", "person", None]
+
+
+def test_the_picture_names_the_person_beside_the_passage(index: Path) -> None:
+    pytest.importorskip("igraph")
+    replace_fact(index, WRONG, RIGHT, by="Ada")
+    graph = add_fact(index, ("Edinburgh", "is in", "Scotland")).graph
+    page = graph_page(graph, np.arange(len(graph.entities)))
+    assert '"docs/bell.txt (by person:Ada)"' in page
+    assert '"(by person)"' in page
 
 
 def test_merged_entities_are_one_by_either_name(index: Path) -> None:

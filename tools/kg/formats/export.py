@@ -1,4 +1,7 @@
-"""Writes a knowledge graph for other programs: GraphML, N-Triples, tab-separated values, JSON Lines."""
+"""Writes a knowledge graph for other programs: GraphML, N-Triples, tab-separated values, JSON Lines.
+
+Each says of a fact that a person has made or corrected who that was: "person", or "person:Ada".
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,7 @@ _KEYS = (
     ("kind", "edge", "string"),
     ("weight", "edge", "double"),
     ("sources", "edge", "string"),
+    ("by", "edge", "string"),
 )
 _BASE = "urn:ras-agent:"
 
@@ -25,8 +29,8 @@ _BASE = "urn:ras-agent:"
 def write_graphml(graph: KGIndex, path: Path) -> None:
     """Write entities with how many documents name them, facts with their passages, equivalences with their cosine.
 
-    `kind` of an edge is fact or equivalence; `sources` is a JSON list of passage ids. Written edge by edge: a graph may
-    be larger than memory. Characters that XML cannot hold become U+FFFD.
+    `kind` of an edge is fact or equivalence; `sources` is a JSON list of passage ids; `by` is a person. Written
+    edge by edge: a graph may be larger than memory. Characters that XML cannot hold become U+FFFD.
     """
 
     def lines() -> Iterator[str]:
@@ -50,34 +54,41 @@ def write_graphml(graph: KGIndex, path: Path) -> None:
 
 
 def write_tsv(graph: KGIndex, path: Path) -> None:
-    """Write head, relation, tail, passage: a line for each passage that states a fact."""
+    """Write head, relation, tail, passage, by: a line for each passage that states a fact, one where none does."""
 
     def lines() -> Iterator[str]:
-        yield "head\trelation\ttail\tpassage"
+        yield "head\trelation\ttail\tpassage\tby"
         for edge in graph.facts:
-            triple = graph.triple(edge)
-            for source in triple.sources:
-                fields = (triple.subject, triple.predicate, triple.object, source.passage_id)
+            triple, by = graph.triple(edge), _by(graph, edge)
+            for passage in [source.passage_id for source in triple.sources] or [""]:
+                fields = (triple.subject, triple.predicate, triple.object, passage, by)
                 yield "\t".join(" ".join(field.split()) for field in fields)
 
     _write(path, lines)
 
 
 def write_jsonl(graph: KGIndex, path: Path) -> None:
-    """Write {"head", "relation", "tail", "sources"} per line, a source being a passage id, start and end."""
+    """Write {"head", "relation", "tail", "sources"} per line, a source being a passage id, start and end.
+
+    A fact of a person's has "by" too.
+    """
 
     def lines() -> Iterator[str]:
         for edge in graph.facts:
             triple = graph.triple(edge)
             sources = [[source.passage_id, source.start, source.end] for source in triple.sources]
             record = {"head": triple.subject, "relation": triple.predicate, "tail": triple.object, "sources": sources}
-            yield json.dumps(record, ensure_ascii=True)
+            by = _by(graph, edge)
+            yield json.dumps(record | {"by": by} if by else record, ensure_ascii=True)
 
     _write(path, lines)
 
 
 def write_nt(graph: KGIndex, path: Path) -> None:
-    """Write N-Triples: entities and relations as IRIs of their canonical keys, with their names as rdfs:label."""
+    """Write N-Triples: entities and relations as IRIs of their canonical keys, with their names as rdfs:label.
+
+    A comment behind a fact names the person who made it.
+    """
 
     def lines() -> Iterator[str]:
         for kind, keys, names in (
@@ -87,9 +98,11 @@ def write_nt(graph: KGIndex, path: Path) -> None:
             for key, name in zip(keys, names, strict=True):
                 yield f"{_iri(kind, key)} <http://www.w3.org/2000/01/rdf-schema#label> {_literal(name)} ."
         facts: list[list[int]] = graph.edges[: graph.facts.stop].tolist()
-        for head, relation, tail in facts:
+        for edge, (head, relation, tail) in zip(graph.facts, facts, strict=True):
             subject, object_ = (_iri("entity", graph.keys[end]) for end in (head, tail))
-            yield f"{subject} {_iri('relation', graph.arrays.relation_keys[relation])} {object_} ."
+            by = _by(graph, edge)
+            comment = f" # {by}" if by else ""
+            yield f"{subject} {_iri('relation', graph.arrays.relation_keys[relation])} {object_} .{comment}"
 
     _write(path, lines)
 
@@ -103,8 +116,15 @@ def _edge(graph: KGIndex, edge: int, kind: str, weight: float, passages: list[st
     ends: list[int] = graph.edges[edge].tolist()
     head, relation, tail = ends
     name, sources = graph.relations[relation], json.dumps(passages, ensure_ascii=False)
-    data = _data("edge", label=name, kind=kind, weight=weight, sources=sources)
+    by = {"by": made} if (made := _by(graph, edge)) else {}
+    data = _data("edge", label=name, kind=kind, weight=weight, sources=sources, **by)
     return f'    <edge id="e{edge}" source="n{head}" target="n{tail}">{data}</edge>'
+
+
+def _by(graph: KGIndex, edge: int) -> str:
+    """Return the person who made a fact, on one line; "" for one that was read, and for an equivalence."""
+    edit = graph.made_by(graph.triple(edge)) if graph.edits and edge in graph.facts else None
+    return " ".join(edit.by.split()) if edit else ""
 
 
 def _data(target: str, **values: str | int | float) -> str:

@@ -77,7 +77,8 @@ def write_gfm_csv(graph: KGIndex, folder: Path, passages: Sequence[Passage] | No
     """Write the three tables into `folder`, which is created, and return the names of the documents' nodes.
 
     Entities have their own names, documents their ids, with "document: " in front as often as it takes to make the name
-    unique. An edge's attributes say where it was read, or how similar its ends are; those of a mention say how often.
+    unique. An edge's attributes say where it was read, and which person has made it, or how similar its ends are; those
+    of a mention say how often.
     passages: the documents' titles and texts, for their attributes.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -101,7 +102,9 @@ def write_gfm_csv(graph: KGIndex, folder: Path, passages: Sequence[Passage] | No
         for edge in graph.facts:
             triple = graph.triple(edge)
             places = [[source.passage_id, source.start, source.end] for source in triple.sources]
-            yield triple.subject, triple.predicate, triple.object, _json({"sources": places})
+            edit = graph.made_by(triple)
+            about = {"sources": places} | ({"by": edit.by} if edit else {})
+            yield triple.subject, triple.predicate, triple.object, _json(about)
         for edge, similarity in zip(graph.equivalences, graph.similarities.tolist(), strict=True):
             triple = graph.triple(edge)
             yield triple.subject, triple.predicate, triple.object, _json({"similarity": round(similarity, 4)})

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ras_agent.errors import SettingsError
 from ras_agent.graphs.registry import GraphSpec, graph_spec
-from ras_agent.registry import names
+from ras_agent.registry import known, names
 from ras_agent.review import Place, places
 from ras_agent.settings import Settings
 
@@ -90,12 +90,12 @@ def roles_of(
     style = settings.style or spec.style
     fixed = preset_named(preset, from_memory=settings.from_memory, layout=settings.layout)
     answering = options | fixed.answering | {"style": style, "answer_tokens": settings.answer_tokens}
-    if _is_offline(parts["answerer"]):
+    if _is_registered(parts["answerer"], "answerer"):
         answering["language"] = language
         if settings.least_confidence is not None:
             answering["least_confidence"] = settings.least_confidence
     planning = options | (fixed.planning if spec.presets else {})
-    if _is_offline(parts.get("planner")):
+    if _is_registered(parts.get("planner"), "planner", "reasoner"):
         planning = planning | {"language": language}
     chosen = _planner(spec, parts["planner"], planning) if "planner" in parts else None
     chosen, answering_role = _shown_less(chosen, resolve_answerer(parts["answerer"], **answering), settings)
@@ -179,7 +179,7 @@ def extractor_from_settings(settings: Settings, spec: object, language: str | No
     from ras_agent.tools.structure.cache import CachedExtractor, TripleCache
 
     options = _options(settings)
-    if _is_offline(spec):
+    if _is_registered(spec, "extractor"):
         options["language"] = language or settings.language or ""
     extractor = resolve_extractor(spec, **options)
     return CachedExtractor(extractor, TripleCache(settings.triple_cache)) if settings.triple_cache else extractor
@@ -211,8 +211,10 @@ def _chosen(
     return specs
 
 
-def _is_offline(spec: object) -> bool:
-    return isinstance(spec, str) and spec.partition(":")[0] == _OFFLINE
+def _is_registered(spec: object, *kinds: str) -> bool:
+    """Return whether a role is named by a registered name, whose factory is given what it has parameters for."""
+    name = spec.partition(":")[0] if isinstance(spec, str) else ""
+    return name != "llm" and any(known(kind, name) for kind in kinds)
 
 
 def _rewriting(leader: object) -> object:

@@ -55,10 +55,10 @@ _ROLES = frozenset(("llm", "planner", "extractor", "answerer", "rewriter", "embe
 _LOCAL_ROLES = frozenset(("offline", "minilm", "packaged"))
 _SECRET = ("key", "token", "secret", "password")
 
-Work = Literal["answer", "extract", "index", "serve"]
-"""What a command does. It takes the settings of its work: `ask` answers, `kg build` extracts, `index` indexes.
+Work = Literal["answer", "ask", "extract", "index", "serve"]
+"""What a command does. It takes the settings of its work: `eval` answers, `kg build` extracts, `index` indexes.
 
-`serve` answers too: it takes the settings of both.
+`ask` and `serve` answer too: each takes the settings of both.
 """
 
 
@@ -86,6 +86,7 @@ _INDEX = _Group("", ("index",))
 _PASSAGES = _Group("Cutting into passages", ("index",))
 _TEXTS = _Group("", ("answer", "extract", "index"))
 _RECORDS = _Group("Fields of JSON Lines and tables", ("index",))
+_THREADS = _Group("Agent", ("ask", "serve"))
 _SERVER = _Group("Server", ("serve",))
 
 
@@ -149,9 +150,10 @@ class Settings(BaseModel):
         "Makes a conversation's next question stand alone: offline or provider:model; if not set, as the planner.",
     )
 
-    review: str | None = _AGENT(
+    review: str | None = _THREADS(
         None, "Where a run waits for a person: plan, facts, answer, or several with commas; if not set, nowhere."
     )
+    checkpoint: str = _THREADS("memory", "Where threads are stored: memory, sqlite:FILE or postgres:CONNECTION.")
 
     k: PositiveInt = _LIMITS(5, "Passages per hop.")
     max_hops: PositiveInt = _LIMITS(5, "Most hops.")
@@ -165,7 +167,7 @@ class Settings(BaseModel):
         None, "Most tokens of an answer; if not set, those of the benchmark, or 2048."
     )
     least_confidence: _Share | None = _ANSWERS(
-        None, 'An offline answer with less confidence is "I don\'t know", 0 to 1; if not set, 0.15.'
+        None, 'An answer with less confidence, 0 to 1, is "I don\'t know", of answerers that tell; if not set, 0.15.'
     )
     few_shot: bool = _MODELS(False, "Worked examples in the prompts, or none.", "--few-shot/--zero-shot")
     prompts: Path | None = _MODELS(None, "Folder of your own prompts.")
@@ -215,7 +217,6 @@ class Settings(BaseModel):
 
     host: str = _SERVER("127.0.0.1", "Address to listen at; one that other machines reach needs a token.")
     port: Annotated[int, Field(ge=0, le=65535)] = _SERVER(8020, "Port to listen at; 0 takes a free one.")
-    checkpoint: str = _SERVER("memory", "Where threads are stored: memory, sqlite:FILE or postgres:CONNECTION.")
     max_runs: PositiveInt = _SERVER(256, "Most questions at the same time; one more is refused with status 503.")
     tokens: Path | None = _SERVER(
         None, "JSON file of who may ask: a token, or sha256: and its hash, to null or the filter of what it may see."
@@ -341,7 +342,7 @@ def _setting(name: str, info: FieldInfo) -> Setting:
     choices = tuple(map(str, get_args(inner))) if get_origin(inner) is Literal else ()
     work: set[Work] = set(about.get("work", get_args(Work)))
     if "answer" in work:
-        work.add("serve")
+        work |= {"ask", "serve"}
     pairs = get_origin(inner) is dict
     return Setting(
         name=name,

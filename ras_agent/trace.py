@@ -241,7 +241,20 @@ class _Review(TypedDict):
     quote: NotRequired[str]
     answer: NotRequired[str]
     citations: NotRequired[list[int]]
-    before: NotRequired[dict[str, str]]
+    before: NotRequired[_Before]
+
+
+class _Before(TypedDict, total=False):
+    """Holds the plan, the fact or the answer that a person changed."""
+
+    action: Action
+    subquery: str
+    reason: str
+    subject: str
+    predicate: str
+    object: str
+    sources: list[_Source]
+    answer: str
 
 
 class _Trace(TypedDict):

@@ -80,7 +80,7 @@ def test_commands_of_one_work_take_the_same_options() -> None:
         return {name for name in describe() if f"--{name.replace('_', '-')} " in shown}
 
     answering, extracting = set(describe(work="answer")), set(describe(work="extract"))
-    assert flags("ask") == {*answering, "checkpoint"}  # it keeps a conversation, too
+    assert flags("ask") == {*answering, "review", "checkpoint"} == set(describe(work="ask"))
     # they make an index where none is given, so they take what embeds it, too
     assert flags("eval") == flags("study") == {*answering, "embedder"}
     assert flags("kg", "build") == extracting | {"embedder"}

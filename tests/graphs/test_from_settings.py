@@ -13,6 +13,7 @@ from ras_agent.graphs.registry import GraphSpec, graph_spec
 from ras_agent.records import Passage
 from ras_agent.settings import Settings
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.roles import resolve_answerer
 
 CORPUS = [Passage("bell", "Bell was born in Edinburgh.")]
 MODEL = "openai:gpt-4o-mini"
@@ -127,6 +128,20 @@ def test_the_least_confidence_is_the_offline_answerers(scripted_llm: Any) -> Non
     scripted_llm.script({"when": "You answer questions", "reply": "Answer: Edinburgh [1]"})
     settings = Settings(answerer=scripted_llm.spec, extractor="offline", least_confidence=0.999)
     assert create_single_shot_agent(index=CORPUS, settings=settings).invoke(question)["answer"] == "Edinburgh"
+
+
+def test_an_answerer_of_a_plug_in_takes_the_least_confidence_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[dict[str, object]] = []
+
+    def careful(least_confidence: float = 0.5, language: str = "") -> object:
+        given.append({"least_confidence": least_confidence, "language": language})
+        return resolve_answerer("offline")
+
+    monkeypatch.setitem(registry.PLUGINS, "answerer", dict(registry.PLUGINS["answerer"]))
+    registry.register("answerer", "careful", careful)
+    for settings in (Settings(answerer="careful", least_confidence=0.9), Settings(answerer="careful")):
+        create_ras_agent(index=CORPUS, settings=settings)
+    assert given == [{"least_confidence": 0.9, "language": "english"}, {"least_confidence": 0.5, "language": "english"}]
 
 
 def test_the_index_may_be_a_setting(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ras_agent.app.cli.options import INCOMPLETE, UNANSWERED, AnswerSettings, GivenFlags
+from ras_agent.app.cli.options import INCOMPLETE, UNANSWERED, AskSettings, GivenFlags
 from ras_agent.app.cli.reviewing import decided, needs_a_person
 from ras_agent.app.cli.terminal import busy, inert, inert_json, inert_lines, screen
 from ras_agent.errors import SettingsError, TraceError
@@ -37,17 +37,11 @@ def ask(
     sample: Annotated[
         bool, typer.Option("--sample", help="Search the bundled sample instead of an index.", rich_help_panel="Agent")
     ] = False,
-    settings: AnswerSettings,
+    settings: AskSettings,
     given: GivenFlags,
     thread: Annotated[
         str,
         typer.Option(help="Go on with the conversation of this name, kept in --checkpoint.", rich_help_panel="Agent"),
-    ] = "",
-    checkpoint: Annotated[
-        str,
-        typer.Option(
-            help="For --thread: sqlite:FILE or postgres:CONNECTION.", rich_help_panel="Agent", show_default=False
-        ),
     ] = "",
     save: Annotated[
         list[Path] | None,
@@ -91,16 +85,14 @@ def ask(
     targets = [_checked_target(path) for path in save or ()]
     if settings.review:
         needs_a_person()
-    store = checkpoint or settings.checkpoint
-    if thread and store.partition(":")[0] == "memory":
+    if thread and settings.checkpoint.partition(":")[0] == "memory":
         raise typer.BadParameter("--thread needs a place that outlives the command: --checkpoint sqlite:FILE")
-    if checkpoint and not thread:
+    if "checkpoint" in given and not thread:
         raise typer.BadParameter("--checkpoint keeps a conversation: name it, --thread NAME")
 
     console = screen(stderr=as_json, quiet=quiet)
     # hits are explained only where somebody can read it: in a saved or printed trace
-    kept = (thread, store) if thread else None
-    trace = _run(question, settings, sample, console, verbose, reasons if targets or as_json else 0, kept)
+    trace = _run(question, settings, sample, console, verbose, reasons if targets or as_json else 0, thread)
     # the answer first: a full disk must not lose it
     if as_json:
         typer.echo(inert_json(trace.to_json()))
@@ -121,9 +113,9 @@ def _run(
     console: Console,
     verbose: bool,
     reasons: int,
-    kept: tuple[str, str] | None,
+    thread: str,
 ) -> Trace:
-    """Ask the question, draw each event, and return the trace. kept: the name of its conversation, and where it is."""
+    """Ask the question, draw each event, and return the trace. thread: the name of its conversation, if it has one."""
     import asyncio
     from contextlib import AsyncExitStack
 
@@ -151,9 +143,9 @@ def _run(
         try:
             with asyncio.Runner() as runner:
                 opened, checkpointer = AsyncExitStack(), _kept_here() if roles.review else None
-                if kept:
-                    checkpointer = runner.run(opened.enter_async_context(aopen_checkpointer(kept[1])))
-                agent, thread = agent_of(roles, checkpointer), kept[0] if kept else "ask"
+                if thread:
+                    checkpointer = runner.run(opened.enter_async_context(aopen_checkpointer(settings.checkpoint)))
+                agent, thread = agent_of(roles, checkpointer), thread or "ask"
                 try:
                     out = runner.run(_drawn(agent, {"question": question}, thread, drawing))
                     while waiting := out.get("__interrupt__"):

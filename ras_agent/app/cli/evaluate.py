@@ -126,6 +126,7 @@ def evaluate(
 
     if corpus and "index" in given:
         raise typer.BadParameter("give --corpus or --index, not both")
+    settings = settings.model_copy(update={"review": None})  # of a file that serves `ask` too: nobody waits here
     table = load_prices(prices)
     console = screen(quiet=quiet)
     run = prepare(

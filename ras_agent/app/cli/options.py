@@ -51,6 +51,7 @@ class _SettingsOf:
 
 
 AnswerSettings = Annotated[Settings, _SettingsOf("answer")]
+AskSettings = Annotated[Settings, _SettingsOf("ask")]
 ExtractSettings = Annotated[Settings, _SettingsOf("extract")]
 ServeSettings = Annotated[Settings, _SettingsOf("serve")]
 IndexSettings = Annotated[Settings, _SettingsOf("index")]
@@ -66,8 +67,8 @@ Config = Annotated[
 def with_options(command: Callable[..., None], model: type[Settings] = Settings) -> Callable[..., None]:
     """Return `command` as typer runs it: with --debug, and with an option for each setting of its work.
 
-    The options replace the parameter of type AnswerSettings, ExtractSettings or IndexSettings, which receives the
-    settings of file, environment and flags. A setting is left out where the command has a parameter of the same name.
+    The options replace the parameter of type AnswerSettings, AskSettings and so on, which receives the settings of
+    file, environment and flags. A setting is left out where the command has a parameter of the same name.
     """
     own = inspect.signature(command, eval_str=True).parameters
     work = work_of(command)

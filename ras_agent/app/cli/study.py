@@ -125,6 +125,7 @@ def study(
 
     if corpus and "index" in given:
         raise typer.BadParameter("give --corpus or --index, not both")
+    settings = settings.model_copy(update={"review": None})  # of a file that serves `ask` too: nobody waits here
     if bool(benchmark) != bool(data):
         raise typer.BadParameter("a benchmark and its --data go together")
     choices = Choices(

@@ -79,7 +79,7 @@ def history_block(
 
     def facts_of(step: Step) -> str:
         found = [graph.by_id[fact_id] for fact_id in ids_of(step) if fact_id in graph.by_id]
-        return _with_rest(_numbered(found, numbers), len(ids_of(step)) - len(found), "facts") or nothing
+        return _with_rest(_numbered(found, numbers), len(ids_of(step)) - len(found), "fact") or nothing
 
     shown = {fact_id for step in steps for fact_id in ids_of(step)}
     given = _numbered((fact for fact in graph.facts if fact.id not in shown), numbers)
@@ -108,7 +108,7 @@ def text_history_block(passages: Sequence[Passage], steps: Sequence[Step]) -> st
 
     def texts_of(step: Step) -> str:
         rest = sum(hit.passage.id not in blocks for hit in step.hits)
-        return _with_rest(shown(hit.passage.id for hit in step.hits), rest, "passages") or "(nothing)"
+        return _with_rest(shown(hit.passage.id for hit in step.hits), rest, "passage") or "(nothing)"
 
     texts = _chain(steps, str(FOUND_TEXT), texts_of)
     return "\n".join(filter(None, (given, texts)))
@@ -119,7 +119,8 @@ def _chain(steps: Sequence[Step], label: str, found: Callable[[Step], str]) -> s
 
 
 def _with_rest(block: str, count: int, of: str) -> str:
-    return "\n".join(filter(None, (block, f"({count} {'more ' if block else ''}{of} are not shown)" if count else "")))
+    rest = f"{'more ' if block else ''}{of} is" if count == 1 else f"{'more ' if block else ''}{of}s are"
+    return "\n".join(filter(None, (block, f"({count} {rest} not shown)" if count else "")))
 
 
 def _numbered(facts: Iterable[Triple], numbers: Mapping[str, int] | None) -> str:

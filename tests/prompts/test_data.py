@@ -122,6 +122,14 @@ def test_a_chain_of_all_facts_shows_them_at_each_hop_with_their_numbers() -> Non
     )
 
 
+def test_how_many_facts_of_a_hop_are_not_shown_is_said_in_the_singular_or_plural() -> None:
+    shown = Triple("a", "b", "c")
+    steps = [Step(1, "who?", (), ("t1",), ("t1",)), Step(2, "where?", (), (), (shown.id, "t2"))]
+    steps.append(Step(3, "when?", (), (), ("t3", "t4")))
+    said = [line for line in history_block(QuestionGraph((shown,)), steps).splitlines() if line.startswith("(")]
+    assert said == ["(1 fact is not shown)", "(1 more fact is not shown)", "(2 facts are not shown)"]
+
+
 def test_what_a_person_asks_of_a_run_is_shown_below_the_task_as_data() -> None:
     assert (task_block(""), task_block("Name a river.")) == ("", "Name a river.")
     asked = [{"action": "approve"}, {"action": "ask", "note": "The one in Leith. [SUFFICIENT] </note>"}]

@@ -78,7 +78,8 @@ def warn_of(failures: Sequence[Failure], scored: str, found: bool) -> None:
     """Warn that a chat model failed while it scored. Raises ModelCallError if nothing was `found` because of that."""
     if not failures:
         return
-    message = f"{len(failures)} failures while {scored} scored, the first: {failures[0].message}"
+    count = "1 failure" if len(failures) == 1 else f"{len(failures):,} failures"
+    message = f"{count} while {scored} scored, the first: {failures[0].message}"
     if not found:
         raise ModelCallError(message)
     warnings.warn(message, RuntimeWarning, stacklevel=3)

@@ -19,7 +19,7 @@ from rich.text import Text
 from ras_agent import __version__
 from ras_agent.address import Address
 from ras_agent.app.cli.options import ERROR, Config, read_place
-from ras_agent.app.cli.terminal import hang, inert, screen
+from ras_agent.app.cli.terminal import counted, hang, inert, screen
 from ras_agent.errors import MissingExtra, RasError
 from ras_agent.settings import find_config, load_settings
 
@@ -273,7 +273,7 @@ def _index(path: Path | Address | None) -> list[Check]:
         index = open_index(path)
         embedder = index.embedder
         vectors = f"vectors by {embedder.name} ({embedder.dimension})" if embedder else "no vectors: bm25 only"
-        opened = Check("index", str(path), True, f"{len(index):,} passages, {vectors}")
+        opened = Check("index", str(path), True, f"{counted(len(index), 'passage')}, {vectors}")
         language = language_of(index)
         if language not in (ENGLISH, NO_LANGUAGE):
             detail = f"texts in {language.capitalize()}, which the offline roles cannot read"

@@ -117,7 +117,7 @@ class Drawing:
         added = delta.added if self._verbose else _nearest_first(delta.added, self._subquery)
         facts = [_fact(fact, None if self._verbose else _LONGEST_NAME) for fact in added]
         body = Text("\n").join(facts) if self._verbose else pack(facts, self._width(), " ", lines=_FACT_LINES)
-        size = f"{delta.facts} facts, {delta.entities} entities"
+        size = f"{counted(delta.facts, 'fact')}, {counted(delta.entities, 'entity', 'entities')}"
         self._labelled(f"facts +{len(facts)}", body if facts else Text("nothing new", "dim"))
         if delta.conflicts > self._conflicts:
             size += f", {delta.conflicts} in conflict"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ras_agent.app.cli.options import PricesFile
-from ras_agent.app.cli.terminal import screen
+from ras_agent.app.cli.terminal import counted, screen
 from ras_agent.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -110,9 +110,9 @@ def _show(console: Console, found: CostComparison, price: Price | None, ranges: 
         shown.add_row(label, *(f"{figure:,.0f}" if figure >= 100 else f"{figure:,.1f}" for figure in figures), *cost)
     console.print(shown)
     how = "measured by calls that were made" if found.static.measured else "estimated from the texts' lengths"
-    note = f"{found.questions} questions · tokens {how}"
+    note = f"{counted(found.questions, 'question')} · tokens {how}"
     if found.break_even:
-        note += f" · the corpus pays off after {found.break_even:,} questions without a triple cache"
+        note += f" · the corpus pays off after {counted(found.break_even, 'question')} without a triple cache"
     console.print(note, style="dim", soft_wrap=True)
     others = ", ".join(f"{name} {low:,.2f} to {high:,.2f} USD" for name, (low, high) in ranges.items())
     console.print(f"extraction of this corpus at published rates: {others}", style="dim", soft_wrap=True)

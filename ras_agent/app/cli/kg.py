@@ -266,7 +266,7 @@ def _print_report(console: Console, index: Path, report: KGReport) -> None:
     held = report.graph.manifest
     of_graph = [
         f"{counted(held.facts, 'fact')} of {counted(held.documents, 'passage')}",
-        "1 entity" if held.entities == 1 else f"{held.entities:,} entities",
+        counted(held.entities, "entity", "entities"),
         counted(held.equivalences, "equivalence"),
     ]
     if report.graph.path is None:

@@ -12,7 +12,7 @@ import typer
 
 from ras_agent.app.cli.evaluate import Concurrency, Corpus, Embedder, First, Limit, Metric, RetryErrors, progress
 from ras_agent.app.cli.options import INCOMPLETE, AnswerSettings, GivenFlags
-from ras_agent.app.cli.terminal import inert, inert_lines, screen
+from ras_agent.app.cli.terminal import counted, inert, inert_lines, screen
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -157,7 +157,7 @@ def study(
         console.print(f"no pictures: {done.missing}", style="yellow", soft_wrap=True)
     console.print(f"{done.folder.path} written", style="dim", soft_wrap=True)
     if done.errors:
-        note = f"{done.errors} questions ended in an error; --retry-errors asks again"
+        note = f"{counted(done.errors, 'question')} ended in an error; --retry-errors asks again"
         console.print(note, style="red", soft_wrap=True)
         raise typer.Exit(INCOMPLETE)
 

@@ -87,9 +87,9 @@ def _safe(char: str) -> str:
     return "" if unicodedata.category(char) in ("Cc", "Cs", "Co") or char in _REORDERING else char
 
 
-def counted(number: int, noun: str) -> str:
-    """Return for example "1 hop" or "1,204 facts"."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """Return for example "1 hop" or "1,204 facts". plural: where it is not the noun with an s."""
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def listed(names: Sequence[str]) -> str:

@@ -95,7 +95,7 @@ def test_version_and_help(cli: Cli) -> None:
     assert cli("--version").stdout == f"ras-agent {__version__}\n"
     shown = " ".join(cli("--help").stdout.split())
     assert "Exit codes: 0 done; 1 error; 2 wrong usage; 3 done, but" in shown
-    assert "4 `ask` searched, but its answerer failed" in shown
+    assert "4 `ask` has no answer because a model cannot be asked" in shown
     assert "130 interrupted" in shown
 
 

@@ -328,7 +328,11 @@ class Browser:
     def open(self, url: str) -> None:
         self.events.clear()
         self.send("Page.navigate", url=url)
-        while not any(event["method"] == "Page.loadEventFired" for event in self.events):
+        self.wait_for("Page.loadEventFired")
+
+    def wait_for(self, method: str) -> None:
+        """Wait for an event of the browser's."""
+        while not any(event["method"] == method for event in self.events):
             self.events.append(self._read())
 
     def ask(self, expression: str) -> Any:

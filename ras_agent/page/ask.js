@@ -1,13 +1,13 @@
 // The page that `ras-agent serve` shows: asks, and draws what the run reports while it runs.
 const GROWS = "The graph of a question grows here.";
 const ENDED = { sufficient: "enough", no_retrieval: "no search" };
-const view = graphView({ stage: $("stage"), svg: $("graph"), world: $("world"), onChoose: showDetails, room: { top: 92, right: 60, bottom: 50, left: 24 } });
+const view = graphView({ stage: $("stage"), svg: $("graph"), world: $("world"), onChoose: showDetails, room: { get top() { return document.querySelector(".head").offsetHeight + 24; }, right: 60, bottom: 50, left: 24 } });
 const writeDetails = paneOf($("details"));
 const blank = () => ({
   question: "", answer: "", abstained: false, grounded: true, citations: [], steps: [], plans: [], failures: [], passages: {}, confidence: null,
   graph: { facts: [], conflicts: [], shelf: [] }, usage: null, stop_reason: "", seconds: 0, mode: "", roles: {}, asked: "",
 });
-const now = { trace: blank(), story: null, running: null, thread: "", asked: false, turns: [], stored: null, drawings: 0 };
+const now = { trace: blank(), story: null, running: null, paused: false, thread: "", asked: false, turns: [], stored: null, drawings: 0 };
 
 // ---- one run
 
@@ -24,6 +24,7 @@ function readFilter() {
 }
 
 function ask(question) {
+  $("first").hidden = true;
   if (now.asked) now.turns.push({ question: now.trace.asked, answer: now.trace.answer });
   now.thread ||= threadName();
   now.trace = { ...blank(), question, asked: question };
@@ -50,7 +51,8 @@ const resume = (decision) => follow(`api/threads/${now.thread}/resume`, { stream
 async function follow(path, body) {
   const running = new AbortController();
   now.running = running;
-  $("trouble").hidden = true;
+  now.paused = false;
+  calm();
   $("review").hidden = true;
   status("Working …");
   controls();
@@ -66,7 +68,8 @@ async function follow(path, body) {
     if (error.name === "AbortError") status("Paused. Continue takes up where it stopped.");
     else trouble(error, () => follow(path, body));
     now.running = null;
-    controls(true);
+    now.paused = true;
+    controls();
     return;
   }
   if (now.running !== running) return; // the reader decided before the connection had ended
@@ -146,7 +149,7 @@ function finish(outputs) {
   status("");
   writeAnswer(false);
   drawGraph(true);
-  announce(`Answer: ${now.trace.answer || "none"}`);
+  if (now.trace.stop_reason) announce(`Answer: ${now.trace.answer || "none"}`);
 }
 
 // ---- the panel
@@ -155,26 +158,56 @@ const status = (text) => ($("state").textContent = text);
 
 function trouble(error, again) {
   const token = error.status === 401 || error.status === 403;
+  const unknown = $("token").value ? "The server does not know this token." : "Whoever runs the server has it.";
+  calm();
   $("trouble").replaceChildren(
     make("b", {}, token ? "The server wants a token" : "That did not work"),
-    make("p", {}, error instanceof Refused ? error.message : `The page failed: ${error.message}`),
-    token ? make("p", { class: "note" }, "Give it under Options, then try again.") : "",
+    make("p", {}, error.status === 401 ? unknown : error instanceof Refused ? error.message : `The page failed: ${error.message}`),
+    token ? $("access") : "",
     again ? make("button", { type: "button", click: again }, "Try again") : "");
   $("trouble").hidden = false;
+  $("trouble").scrollIntoView({ block: "nearest" });
   status("");
-  if (token) {
-    $("options").open = true;
-    $("token").focus();
+  if (token) $("token").focus();
+}
+
+/** Nothing is wrong any more: the token's field is among the options again. */
+function calm() {
+  document.querySelector(".sheet").append($("access"));
+  $("trouble").hidden = true;
+}
+
+// what the sample can be asked, offered where its documents are
+const EXAMPLES = [
+  ["Which river flows through the city where the inventor of the telephone was born?", ["telephone", "alexander-graham-bell", "water-of-leith"]],
+  ["In which town did the father of Ada Lovelace die?", ["ada-lovelace", "lord-byron"]],
+  ["Which mountain is higher, Mount Kilimanjaro or Aconcagua?", ["kilimanjaro", "aconcagua"]],
+];
+
+/** What a newcomer sees: what is searched, and what might be asked. */
+async function introduce() {
+  try {
+    const { documents, total } = await getJSON("api/documents?limit=1000");
+    if (now.asked) return;
+    calm();
+    const some = documents.slice(0, 5).join(", ");
+    $("searched").textContent = total
+      ? `Searched: ${count(total, "document")} (${some}${total > 5 ? ", …" : ""}).`
+      : "This server has no documents yet. Make an index with “ras-agent index FOLDER --out my.index”, and serve it with “ras-agent serve --index my.index”.";
+    const examples = EXAMPLES.filter(([, needed]) => needed.every((one) => documents.includes(one)));
+    $("examples").replaceChildren(...examples.map(([question]) => make("li", {}, make("button", { type: "button", click: () => begin(question) }, question))));
+  } catch (error) {
+    if (!now.asked) trouble(error, introduce);
   }
 }
 
-function controls(paused = false) {
+function controls() {
   const busy = now.running !== null;
   const waits = !$("review").hidden;
   $("send").disabled = busy || waits;
   $("text").placeholder = now.asked ? "Ask a follow-up question" : "Ask a question";
   $("pause").hidden = !busy;
-  $("go-on").hidden = busy || waits || !paused;
+  $("go-on").hidden = busy || waits || !now.paused;
   $("fresh").hidden = busy || !now.asked;
 }
 
@@ -198,7 +231,8 @@ function writeAnswer(writing) {
   look.toggle("writing", writing);
   look.toggle("none", Boolean(trace.stop_reason) && (trace.abstained || !trace.answer));
   $("marks").replaceChildren(...(trace.answer && !trace.grounded && !trace.abstained ? [" from the model's memory: nothing was looked up"] : []),
-    ...trace.citations.flatMap((citation) => [" ", make("button", { type: "button", class: "mark", "aria-label": `Evidence ${citation.number}`, title: citation.title || citation.passage_id, click: () => showEvidence(citation) }, String(citation.number))]));
+    ...trace.citations.flatMap((citation) => [" ", make("button", { type: "button", class: "mark", "aria-label": `Evidence ${citation.number}`, title: citation.title || citation.passage_id, click: () => showEvidence(citation) }, String(citation.number))]),
+    ...(trace.answer && !writing && !trace.abstained ? [" ", copyButton("the answer", () => now.story.answerText())] : []));
 }
 
 function writeSteps() {
@@ -369,6 +403,7 @@ async function around(entity) {
     const part = (some, all, one, many) => `${some.toLocaleString("en")} of ${count(all, one, many)}`;
     $("caption").replaceChildren(make("span", {}, make("b", {}, found.entity ? `Around ${found.entity} ` : "The best connected "), make("small", {},
       `${part(picture.nodes.length, found.all_entities, "entity", "entities")}, ${part(picture.edges.length, found.all_facts, "fact")}`, found.entity ? "; a colour for each step away from it" : "")));
+    view.fit(true); // below the caption
     const centre = picture.nodes.findIndex((node) => node.role === "asked");
     if (centre >= 0) showDetails({ node: centre });
   } catch (error) {
@@ -431,15 +466,18 @@ $("entity").addEventListener("input", async () => {
 
 $("ask").addEventListener("submit", (event) => {
   event.preventDefault();
-  const question = $("text").value.trim();
+  begin($("text").value.trim());
+});
+
+function begin(question) {
   if (!question || now.running || !$("review").hidden) return;
   $("text").value = "";
-  Promise.resolve(ask(question));
+  ask(question);
   view.show(EMPTY, new Map());
   now.picture = null;
   write(EMPTY);
   writeAnswer(false);
-});
+}
 $("access").addEventListener("submit", (event) => {
   event.preventDefault();
   $("options").open = false;
@@ -447,10 +485,8 @@ $("access").addEventListener("submit", (event) => {
 });
 $("pause").addEventListener("click", () => now.running?.abort());
 $("go-on").addEventListener("click", () => resume());
-$("fresh").addEventListener("click", () => {
-  history.replaceState(null, "", location.pathname);
-  location.reload();
-});
+$("fresh").addEventListener("click", () => location.assign(location.pathname)); // the browser's Back leads to the old one
+addEventListener("hashchange", () => location.reload());
 $("closer").addEventListener("click", () => view.zoom(1.3));
 $("farther").addEventListener("click", () => view.zoom(1 / 1.3));
 $("fit").addEventListener("click", () => view.fit(true));
@@ -466,19 +502,25 @@ addEventListener("keydown", (event) => {
 /** A page that is opened again shows its conversation as far as it came. */
 async function restore() {
   const thread = new URLSearchParams(location.hash.slice(1)).get("thread");
-  if (!thread || !/^[A-Za-z0-9_.~-]{1,128}$/.test(thread)) return;
+  if (!thread || !/^[A-Za-z0-9_.~-]{1,128}$/.test(thread)) return introduce();
   try {
     const found = await getJSON(`api/threads/${thread}`);
     now.thread = thread;
     now.asked = true;
+    $("first").hidden = true;
     const said = found.messages ?? [];
     const asked = said.flatMap((one, at) => (one.role === "user" ? [at] : []));
     now.turns = asked.slice(0, -1).map((at) => ({ question: String(said[at].content), answer: said[at + 1]?.role === "assistant" ? String(said[at + 1].content) : "" }));
     finish(found);
     if (found.review) waitFor(found.review);
-    controls(!found.review && !found.stop_reason);
+    now.paused = !found.review && !found.stop_reason;
+    controls();
+    if (now.paused) status("This run has not ended. Continue takes up where it stopped.");
   } catch (error) {
-    if (error.status !== 404) trouble(error, restore);
+    if (error.status !== 404) return trouble(error, restore);
+    history.replaceState(null, "", location.pathname);
+    await introduce();
+    status("The server does not know the conversation of this address any more. Ask again.");
   }
 }
 controls();

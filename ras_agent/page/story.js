@@ -70,6 +70,13 @@ function storyOf(run, on) {
     return `“${citation.quote || trace.passages[citation.passage_id]?.text || ""}” (${from})`;
   }
 
+  /** The answer as it is copied: with its numbers, and below it what these stand for. */
+  const answerText = () => [
+    trace.answer + trace.citations.map((citation) => ` [${citation.number}]`).join(""),
+    ...(trace.citations.length ? [""] : []),
+    ...trace.citations.map((citation) => `[${citation.number}] ${asText(citation)}`),
+  ].join("\n");
+
   function card(citation, told) {
     const known = citation.triple_ids.filter((id) => facts.has(id) && edges.has(id));
     const more = known.filter((id) => !told.includes(id));
@@ -223,5 +230,5 @@ function storyOf(run, on) {
     return found;
   }
 
-  return { details, evidence, steps, rest, stepRow, sentence, asText };
+  return { details, evidence, steps, rest, stepRow, sentence, asText, answerText };
 }

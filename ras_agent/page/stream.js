@@ -22,7 +22,7 @@ async function reach(path, options = {}) {
   if (answer.ok) return answer;
   const body = await answer.json().catch(() => ({}));
   const said = body.error?.message ?? body.detail;
-  const message = typeof said === "string" ? said : `The server answered with status ${answer.status}.`;
+  const message = typeof said === "string" && said ? said[0].toUpperCase() + said.slice(1) : `The server answered with status ${answer.status}.`;
   throw new Refused(message, answer.status);
 }
 

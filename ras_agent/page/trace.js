@@ -101,6 +101,7 @@ function writeHeader() {
   for (const citation of trace.citations) {
     $("marks").append(" ", make("button", { type: "button", class: "mark", title: citation.title || citation.passage_id, "aria-label": `Evidence ${citation.number}`, click: () => showEvidence(citation) }, String(citation.number)));
   }
+  if (trace.answer && !trace.abstained) $("marks").append(" ", copyButton("the answer", story.answerText));
   const { graph, usage } = trace;
   const tokens = usage.input_tokens + usage.output_tokens;
   const stats = [

@@ -89,6 +89,14 @@ def test_evidence_is_copied_with_its_source(page: Browser) -> None:
     assert page.ask("held") == "“Ostrell lies on the river Dorve.” (Title 3, a b/towns.pdf, page 3)"
 
 
+def test_the_answer_is_copied_with_its_citations(page: Browser) -> None:
+    page.ask("navigator.clipboard.writeText = async (text) => { window.held = text }")
+    page.ask("document.querySelector('.answer .copy').click()")
+    lines = page.ask("held").split("\n")
+    assert lines[:3] == ["the Quenne [1] [2] [3] [4]", "", "[1] “It was founded by Ines Brandl.” (Title 1, company.md)"]
+    assert lines[4] == "[3] “Ostrell lies on the river Dorve.” (Title 3, a b/towns.pdf, page 3)"
+
+
 def test_a_hop_that_is_chosen_after_a_fact_is_seen_whole(page: Browser) -> None:
     before = page.ask("document.querySelector('#world').style.transform")
     page.ask("document.querySelector('#closer').click()")

@@ -14,6 +14,7 @@ import pytest
 from ras_agent import Passage, PassageIndex, build_graph
 from ras_agent.settings import Settings
 from tests.app.serve.conftest import serving
+from tests.page.looks import pale, screen, small, told
 
 Browser = Any  # the class of tests/conftest.py
 QUESTION = "Which river flows through the city where the inventor of the telephone was born?"
@@ -52,6 +53,13 @@ def ask(page: Browser, question: str) -> None:
     page.ask("document.querySelector('#ask').requestSubmit()")
 
 
+def leave(page: Browser, expression: str) -> None:
+    """Do what leads to another page, and wait until the browser is there."""
+    page.events.clear()
+    page.ask(f"setTimeout(() => {expression})")
+    page.wait_for("Page.frameNavigated")
+
+
 def text(page: Browser, selector: str) -> str:
     return " ".join(page.ask(f"document.querySelector({json.dumps(selector)}).innerText").split())
 
@@ -64,7 +72,7 @@ def click(page: Browser, selector: str) -> None:
 
 def test_a_question_is_answered_with_its_chain_its_steps_and_its_graph(asked: Browser) -> None:
     assert text(asked, "#question") == QUESTION
-    assert text(asked, ".answer") == "Water of Leith 1 2 3"
+    assert text(asked, ".answer") == "Water of Leith 1 2 3 copy"
     assert text(asked, ".story .end") == "Telephone is in the question"
     assert asked.ask("document.querySelectorAll('#steps .step').length") == 4
     assert asked.ask("document.querySelectorAll('.node').length") > 50
@@ -185,16 +193,86 @@ def test_the_stored_graph_is_drawn_around_an_entity_found_by_its_beginning(brows
         until(browser, "document.querySelector('#nothing').textContent.includes('is called “Nobody”')")
 
 
-def test_a_server_that_wants_a_token_is_given_one(browser: Browser, index: Path) -> None:
+def test_a_server_that_wants_a_token_says_so_at_once_and_is_given_one(browser: Browser, index: Path) -> None:
+    def give(token: str) -> None:
+        browser.ask(f"document.querySelector('#token').value = {token!r}")
+        browser.ask("document.querySelector('#access').requestSubmit()")
+
     with serving(Settings(index=index), tokens={"a token of some length": None}) as address:
         browser.open(address)
-        ask(browser, "Where was Alexander Graham Bell born?")
-        until(browser, "document.querySelector('#trouble').innerText.includes('The server wants a token')")
+        until(browser, "!document.querySelector('#trouble').hidden")
+        assert text(browser, "#trouble b") == "The server wants a token"
         assert browser.ask("document.activeElement.id") == "token"
-        browser.ask("document.querySelector('#token').value = 'a token of some length'")
-        browser.ask("document.querySelector('#access').requestSubmit()")
-        until(browser, "document.querySelector('#answer').textContent === 'Edinburgh'")
+        give("another")
+        until(browser, "document.querySelector('#trouble p').textContent.includes('does not know this token')")
+        give("a token of some length")
+        until(browser, "document.querySelector('#searched').textContent.includes('2 documents')")
         assert browser.ask("document.querySelector('#trouble').hidden") is True
+        browser.ask("document.querySelector('#token').value = 'another'")
+        ask(browser, "Where was Alexander Graham Bell born?")
+        until(browser, "!document.querySelector('#trouble').hidden")
+        give("a token of some length")
+        until(browser, "document.querySelector('#answer').textContent === 'Edinburgh' && !now.running")
+        assert browser.ask("document.querySelector('.sheet #token') !== null") is True
+
+
+def test_the_first_screen_says_what_is_searched_and_what_may_be_asked(browser: Browser, address: str) -> None:
+    browser.open("about:blank")
+    browser.open(address)
+    until(browser, "document.querySelectorAll('#examples button').length === 3")
+    assert text(browser, "#searched").startswith("Searched: 96 documents (telephone, ")
+    with screen(browser):
+        assert pale(browser) == []
+    click(browser, "#examples li:last-child button")
+    until(browser, "document.querySelector('#answer').textContent === 'Aconcagua' && !now.running")
+    assert browser.ask("document.querySelector('#first').checkVisibility()") is False
+    before = browser.ask("location.hash")
+    leave(browser, "document.querySelector('#fresh').click()")
+    until(browser, "location.hash === '' && document.querySelectorAll('#examples button').length === 3")
+    leave(browser, "history.back()")
+    until(browser, "document.querySelector('#answer')?.textContent === 'Aconcagua'")
+    assert browser.ask("location.hash") == before
+
+
+def test_a_conversation_that_the_server_has_forgotten_is_said_to_be(browser: Browser, address: str) -> None:
+    browser.open("about:blank")
+    browser.open(f"{address}/#thread=nobody-has-it")
+    until(browser, "document.querySelector('#state').textContent.includes('does not know the conversation')")
+    assert browser.ask("location.hash") == ""
+    assert browser.ask("document.querySelector('#first').checkVisibility()") is True
+
+
+def test_the_page_is_read_out_pressed_and_seen_by_everybody(browser: Browser, address: str) -> None:
+    browser.open("about:blank")
+    browser.open(address)
+    browser.ask(
+        "(() => { window.said = []; new MutationObserver((all) => all.forEach(({ target }) =>"
+        "{ const live = (target.nodeType === 1 ? target : target.parentElement)?.closest('[aria-live], [role=status]');"
+        "if (live?.textContent) said.push(live.textContent) }))"
+        ".observe(document.body, { subtree: true, childList: true, characterData: true }) })()"
+    )
+    ask(browser, QUESTION)
+    until(browser, "document.querySelector('.story') && document.querySelector('.node.answer') && !now.running")
+    said = browser.ask("said")
+    assert said[0] == "Working …"
+    assert said[-1] == "Answer: Water of Leith"
+    assert len(said) <= 2 + 2 * 3 + 1  # three hops, a search and a reading each, and "Answering"
+    found = told(browser)
+    assert ("heading", QUESTION) in found
+    assert {("StaticText", "Water of Leith"), ("button", "Copy the answer"), ("button", "Evidence 3")} <= set(found)
+    assert ("button", "Telephone first practical telephone was patented by Alexander Graham Bell") in found
+    assert any(role == "button" and name.startswith("Water of Leith, ") for role, name in found)  # in the graph
+    assert browser.ask("document.querySelectorAll('#graph [tabindex=\"0\"]').length") == 1
+    browser.ask("document.querySelectorAll('details').forEach((one) => { one.open = true })")
+    for dark in (False, True):
+        with screen(browser, dark=dark):
+            assert pale(browser) == []
+    with screen(browser, 390, 844):
+        assert small(browser) == []
+        assert browser.ask("document.documentElement.scrollWidth") == 390
+    with screen(browser, 640, 450):  # a window of 1280 pixels at 200 %
+        wide = browser.ask("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert wide == 0
 
 
 def test_a_run_is_paused_and_goes_on_where_it_stopped(browser: Browser, index: Path, scripted_llm: Any) -> None:
@@ -206,6 +284,12 @@ def test_a_run_is_paused_and_goes_on_where_it_stopped(browser: Browser, index: P
         click(browser, "#pause")
         until(browser, "!document.querySelector('#go-on').hidden")
         assert text(browser, "#state").startswith("Paused.")
+        thread = browser.ask("location.hash")
+        browser.open("about:blank")
+        browser.open(f"{address}/{thread}")
+        until(browser, "document.querySelectorAll('.node').length > 1")
+        assert text(browser, "#state") == "This run has not ended. Continue takes up where it stopped."
+        assert browser.ask("document.querySelector('#go-on').checkVisibility()") is True
         scripted_llm.script({"reply": "[SUFFICIENT]", "repeat": True})
         click(browser, "#go-on")
         until(browser, "document.querySelector('#answer').textContent === 'Edinburgh' && !now.running")

@@ -7,7 +7,7 @@ import logging
 import traceback
 
 from ras_agent.app.serve.wire import ErrorBody, ErrorDetail
-from ras_agent.errors import IngestError, RasError
+from ras_agent.errors import IngestError, RasError, StoreError
 from ras_agent.tools.chat.models import without_secrets
 
 _log = logging.getLogger(__name__)
@@ -28,6 +28,9 @@ def refusal(error: Exception) -> tuple[int, ErrorBody]:
         return error.status, _body(error.status, str(error), error.code)
     if isinstance(error, OSError) and _full(error):
         return 507, _body(507, "the server's disk is full; the index is as it was", "disk_full")
+    if isinstance(error, StoreError):
+        _log.error("what is stored was not reached: %s", without_secrets(str(error)))
+        return 503, _body(503, "the index cannot be reached at the moment: try again soon", "index_unavailable")
     if isinstance(error, IngestError):
         return 409, _body(409, str(error))
     if isinstance(error, RasError | ValueError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,9 +44,18 @@ class Run:
     """
 
     def __init__(
-        self, agent: Agent, inputs: Any, config: RunnableConfig, limits: Limits, *, ended: Callable[[], None]
+        self,
+        agent: Agent,
+        inputs: Any,
+        config: RunnableConfig,
+        limits: Limits,
+        *,
+        ended: Callable[[], None],
+        check: Callable[[], Awaitable[object]],
     ) -> None:
+        """Start at once. ended: called at the end. check: raises where what is searched cannot be reached."""
         self._news: asyncio.Queue[Event | None] = asyncio.Queue()
+        self._check = check
         self._task = asyncio.create_task(self._run(agent, inputs, config, limits))
         self._task.add_done_callback(lambda _: self._close(ended))
 
@@ -86,6 +95,8 @@ class Run:
                 state = payload
                 review = next((one.value for one in payload.get("__interrupt__", ())), None)
         raise_if_cancelled()
+        if not state.get("passages") and any(failure["role"] == "retriever" for failure in state.get("failures", ())):
+            await self._check()  # an answer would say that nothing was found
         return Ended(outputs_of(state), review)
 
 

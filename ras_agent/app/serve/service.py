@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Sequence
 from contextlib import ExitStack, asynccontextmanager
@@ -186,9 +187,15 @@ class Service:
     def _start(self, key: str, agent: Any, inputs: Any, config: RunnableConfig, limits: RequestLimits | None) -> Run:
         if len(self._running) >= self.settings.max_runs:
             raise Refused(503, f"{self.settings.max_runs} questions are being answered: try again soon", "busy")
-        run = Run(agent, inputs, config, _lowered(self.limits, limits), ended=lambda: self._end(key))
+        within = _lowered(self.limits, limits)
+        run = Run(agent, inputs, config, within, ended=lambda: self._end(key), check=self._check_reached)
         self._running[key] = run
         return run
+
+    async def _check_reached(self) -> None:
+        """Raise StoreError where the index is in a database that does not answer."""
+        if isinstance(self.index, PostgresIndex):
+            await asyncio.to_thread(self.index.about)
 
     def _end(self, key: str) -> None:
         del self._running[key]

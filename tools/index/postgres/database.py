@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
+from selectors import EVENT_READ, DefaultSelector
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NoReturn
 from weakref import finalize
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 _MOST_CONNECTIONS = 8
 _SECONDS = 10
-"""How long a connection may take."""
+"""How long a connection may take, and how long one is waited for while all are lent."""
 _IDLE_SECONDS = 60
 """How long a connection waits for its next use before it is closed."""
 
@@ -73,14 +74,54 @@ class Database:
 
     @contextmanager
     def _lent(self) -> Iterator[Connection[Any]]:
-        with _named_errors(self.address), self._opened().connection() as connection:
+        """Lend a connection that the server has not ended meanwhile, as it does when it is restarted."""
+        with _named_errors(self.address), ExitStack() as held:
+            while True:
+                pool = self._opened()
+                connection = held.enter_context(self._taken(pool))
+                if not _was_ended(connection):
+                    break
+                connection.close()
+                held.close()
+                self._check_answers(pool)
             yield connection
 
+    @contextmanager
+    def _taken(self, pool: ConnectionPool[Connection[Any]]) -> Iterator[Connection[Any]]:
+        from psycopg_pool import PoolTimeout
+
+        with ExitStack() as held:
+            try:
+                connection = held.enter_context(pool.connection())
+            except PoolTimeout:
+                self._check_answers(pool)
+                raise
+            yield connection
+
+    def _check_answers(self, pool: ConnectionPool[Connection[Any]]) -> None:
+        """Open and close a plain connection: it fails at once, and with the server's own message.
+
+        Then the pool is given up, which would try again at ever longer intervals while its users wait.
+        """
+        try:
+            self._connect(autocommit=True).close()
+        except BaseException:
+            with self._lock:
+                if self._pool is pool:
+                    self._pool = None
+            pool.close(timeout=0)
+            raise
+
     def _opened(self) -> ConnectionPool[Connection[Any]]:
+        known = self._pool
+        if known is not None and known.get_stats().get("pool_size"):
+            return known
+        if known is not None:
+            self._check_answers(known)
+        else:
+            self._connect(autocommit=True).close()
         with self._lock:
             if self._pool is None:
-                # one plain connection first: it fails at once and with the server's own message
-                self._connect(autocommit=True).close()
                 from psycopg_pool import ConnectionPool
 
                 self._pool = ConnectionPool(
@@ -90,6 +131,7 @@ class Database:
                     min_size=0,
                     max_idle=_IDLE_SECONDS,
                     max_size=_MOST_CONNECTIONS,
+                    timeout=_SECONDS,
                     open=True,
                 )
                 finalize(self, self._pool.close)
@@ -111,6 +153,13 @@ def _look_into(schema: str, connection: Connection[Any]) -> None:
     connection.execute("SELECT set_config('search_path', %s, false)", (f'"{schema}", public, extensions',))
     if not connection.autocommit:
         connection.commit()
+
+
+def _was_ended(connection: Connection[Any]) -> bool:
+    """Return whether the server has sent something on an idle connection: that it has ended it, as a rule."""
+    with DefaultSelector() as selector:
+        selector.register(connection.fileno(), EVENT_READ)
+        return bool(selector.select(0))
 
 
 @contextmanager

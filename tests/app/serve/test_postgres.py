@@ -1,0 +1,128 @@
+"""An index in PostgreSQL, served: searched, changed, and asked while its database is away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psycopg
+import pytest
+
+from ras_agent import Passage
+from ras_agent.address import Address
+from ras_agent.settings import Settings
+from ras_agent.tools.index.postgres import PostgresIndex
+from tests.app.serve.conftest import Served, events_of
+
+QUESTION = "Where was Bell born?"
+PASSAGES = [
+    Passage("bell", "Alexander Graham Bell was born in Edinburgh.", "Bell", "bell.md", {"team": "x"}),
+    Passage("leith", "The Water of Leith flows through Edinburgh.", "Leith", "leith.md", {"team": "y"}),
+]
+_numbers = count()
+
+
+class Database:
+    """A database of its own on a server of the tests, which can go away."""
+
+    def __init__(self, server: str) -> None:
+        self._server, self._name = server, f"served_{next(_numbers)}"
+        self._execute(f"CREATE DATABASE {self._name}")
+        self.address = Address(f"{server.rpartition('/')[0]}/{self._name}", "texts")
+
+    def _execute(self, *statements: str) -> None:
+        with psycopg.connect(self._server, autocommit=True) as connection:
+            for statement in statements:
+                connection.execute(statement.encode())
+
+    def end_connections(self) -> None:
+        """End all connections, as a restart of the server does."""
+        self._execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{self._name}'")
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """Let nobody connect inside the block."""
+        self._execute(f"ALTER DATABASE {self._name} ALLOW_CONNECTIONS false")
+        self.end_connections()
+        yield
+        self._execute(f"ALTER DATABASE {self._name} ALLOW_CONNECTIONS true")
+
+
+@pytest.fixture
+def database(postgres: str) -> Database:
+    """A database with an index of two passages."""
+    made = Database(postgres)
+    PostgresIndex.create(made.address).add(PASSAGES)
+    return made
+
+
+@pytest.fixture
+def client(database: Database, served: Served, tmp_path: Path) -> httpx.Client:
+    return served(Settings(index=database.address, uploads=tmp_path / "uploads"))
+
+
+def _found(client: httpx.Client, query: str, **more: str) -> list[str]:
+    hits = client.get("/api/retrieve", params={"q": query, **more}).json()["hits"]
+    return [hit["passage"]["id"] for hit in hits]
+
+
+def test_it_is_searched_and_asked_within_a_filter(client: httpx.Client) -> None:
+    assert _found(client, "Edinburgh") == ["bell", "leith"]
+    assert _found(client, "Edinburgh", filter='{"team": "y"}') == ["leith"]
+    assert client.post("/api/ask", json={"question": QUESTION}).json()["answer"] == "Edinburgh"
+    out = client.post("/api/ask", json={"question": QUESTION, "filter": {"team": "y"}}).json()
+    assert "bell" not in out["passages"]
+    assert client.get("/api/passages/bell").json()["text"] == PASSAGES[0].text
+
+
+def test_uploads_and_the_writes_of_other_processes_are_found_at_once(
+    client: httpx.Client, database: Database, tmp_path: Path
+) -> None:
+    upload = {"files": ("z.txt", b"Zyltor was founded by Mara Quist.")}
+    done = client.post("/api/documents", files=upload, data={"metadata": '{"team": "z"}'}).json()
+    assert (done["passages_total"], done["graph"]) == (3, None)
+    assert _found(client, "Zyltor", filter='{"team": "z"}') == ["z.txt"]
+    PostgresIndex.open(database.address).upsert([Passage("new", "Ostrell is a town.", "Ostrell", "new.md")])
+    assert _found(client, "Ostrell") == ["new"]
+    assert client.delete("/api/documents?id=z.txt").json() == {"documents_removed": 1}
+    assert client.delete("/api/documents?id=new.md").json() == {"documents_removed": 1}
+    assert client.get("/api/documents").json()["documents"] == ["bell.md", "leith.md"]
+    assert list((tmp_path / "uploads").iterdir()) == []
+
+
+def test_a_database_that_is_away_is_told_at_once_and_found_again(
+    client: httpx.Client, database: Database, tmp_path: Path
+) -> None:
+    _found(client, "Edinburgh")
+    upload: Any = {"files": ("z.txt", b"Zyltor was founded by Mara Quist.")}
+    chat = {"model": "ras-agent", "messages": [{"role": "user", "content": QUESTION}]}
+    with database.away():
+        for told in (
+            client.get("/api/retrieve?q=Edinburgh"),
+            client.get("/api/documents"),
+            client.post("/api/ask", json={"question": QUESTION}),
+            client.post("/v1/chat/completions", json=chat),
+            client.post("/api/documents", files=upload),
+            client.delete("/api/documents?id=bell.md"),
+        ):
+            assert (told.status_code, told.headers["retry-after"]) == (503, "2")
+            assert told.json()["error"]["code"] == "index_unavailable"
+            assert "127.0.0.1" not in told.text
+        streamed = client.post("/api/ask", json={"question": QUESTION, "stream": True})
+        assert events_of(streamed.text)[-1][0] == "error"
+        assert client.get("/health").status_code == 200
+    assert list((tmp_path / "uploads").iterdir()) == []
+    assert client.post("/api/ask", json={"question": QUESTION}).json()["answer"] == "Edinburgh"
+    assert client.post("/api/documents", files=upload).status_code == 200
+
+
+def test_connections_that_the_server_has_ended_are_noticed_before_their_use(
+    client: httpx.Client, database: Database
+) -> None:
+    for _ in range(3):
+        assert _found(client, "Edinburgh") == ["bell", "leith"]
+        database.end_connections()

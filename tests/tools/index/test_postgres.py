@@ -386,7 +386,7 @@ def test_doctor_opens_an_index_in_a_database(address: Address) -> None:
     PostgresIndex.create(address).add([Passage("a", "one")])
     place = f"{address.url}&schema={address.schema}"
     result = CliRunner().invoke(build_program(), ["doctor", "--index", place])
-    assert "1 passages, no vectors: bm25 only" in " ".join(result.stdout.split())
+    assert "1 passage, no vectors: bm25 only" in " ".join(result.stdout.split())
 
 
 def test_a_text_that_is_too_long_for_the_database_says_what_to_do(index: PostgresIndex) -> None:

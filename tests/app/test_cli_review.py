@@ -12,6 +12,7 @@ from typing import Any
 
 Cli = Callable[..., Any]
 COMMAND = [sys.executable, "-P", "-c", "from ras_agent.app.cli import main; main()"]
+ANSWERED = ("there is", "'e' is", "nothing", "removed", "fact 2", "added", "corrected")
 QUESTION = "Where was the inventor of the telephone born?"
 
 
@@ -62,6 +63,32 @@ def test_plan_facts_and_answer_are_decided_at_the_terminal(bell_index: Path, tmp
     assert trace["answer"] == "In Edinburgh."
     assert [review["action"] for review in trace["reviews"]] == ["edit", "edit", "add", "edit"]
     assert " · 4 reviews" in shown
+
+
+def test_what_is_typed_about_facts_is_answered_at_once(bell_index: Path, tmp_path: Path) -> None:
+    code, shown = typed(
+        ["ask", QUESTION, "--index", bell_index, "--review", "facts", "--max-hops", 1],
+        [
+            *("r 9", "e", "e 1", "", "", ""),
+            *("r 2", "e 2", "r 2 2", "a", "Bell", "", "a", "Bell", "lived in", "Boston", "e 1", "", "", "Leith", ""),
+        ],
+        tmp_path,
+    )
+    assert code == 3, shown  # without the patent nobody is the inventor
+    lines = [line.strip() for line in shown.splitlines()]
+    first = lines.index("1   (Alexander Graham Bell | was born in | Edinburgh)")
+    assert lines[first - 1] == "Alexander Graham Bell: “Alexander Graham Bell was born in Edinburgh.”"
+    assert [line for line in lines if line.startswith(ANSWERED)] == [
+        "there is no fact 9",
+        "'e' is none of the keys above",
+        "nothing is changed",
+        "removed (Telephone | was patented by | Alexander Graham Bell)",
+        "fact 2 is changed already",
+        "fact 2 is changed already",
+        "nothing is added: a fact has all three",
+        "added (Bell | lived in | Boston)",
+        "corrected to (Alexander Graham Bell | was born in | Leith)",
+    ]
 
 
 def test_a_wrong_decision_is_asked_again_and_the_end_of_input_interrupts(bell_index: Path, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 
 import typer
 from rich.console import Console
@@ -17,6 +16,7 @@ from ras_agent.review import Review
 
 _MARGIN = 7
 _LONGEST_QUOTE = 160
+_PARTS = ("subject", "predicate", "object")
 _KEYS = {
     "plan": (
         ("e", "edit", "another sub-query"),
@@ -24,9 +24,9 @@ _KEYS = {
         ("n", "ask", "a note, and plan again"),
     ),
     "facts": (
-        ("e 1", "edit", "correct"),
-        ("r 1 2", "remove", "remove"),
-        ("a", "add", "add"),
+        ("e 1", "edit", "corrects fact 1"),
+        ("r 1 2", "remove", "removes facts 1 and 2"),
+        ("a", "add", "adds one"),
         ("n", "ask", "a note for the next plan"),
     ),
     "answer": (
@@ -50,7 +50,8 @@ def decided(review: Review, console: Console) -> JSON | list[JSON]:
     """Show a review, and return what the person at the terminal decides. Raises Abort where the input ends."""
     _show(review, console)
     keys = [f"{key} {what}" for key, action, what in _KEYS[review.at] if action in review.actions]
-    hang(console, Text(), Text(f"enter approves · {' · '.join(keys)}", "dim"), _MARGIN)
+    enter = "enter goes on" if review.at == "facts" else "enter approves"
+    hang(console, Text(), Text(f"{enter} · {' · '.join(keys)}", "dim"), _MARGIN)
     return _changes(review, console) if review.at == "facts" else _one(review, console)
 
 
@@ -64,10 +65,14 @@ def _show(review: Review, console: Console) -> None:
         hang(console, label, Text(f"{mark} {inert(review.plan.subquery or review.plan.reason)}{end}"), _MARGIN)
     elif review.at == "facts":
         hang(console, label, Text(f"the facts of hop {review.hop}" if review.facts else "no facts were read"), _MARGIN)
+        titles, above = dict(review.passages), ("", "")
         for number, (fact, quote) in enumerate(review.facts, start=1):
-            words = " | ".join(map(inert, (fact.subject, fact.predicate, fact.object)))
-            shown = Text.assemble(f"({words})", (f" “{inert(quote, limit=_LONGEST_QUOTE)}”", "dim"))
-            hang(console, Text(f"{' ' * _MARGIN}{number}"), shown, _MARGIN + 4)
+            passage = fact.sources[0].passage_id
+            if above != (passage, quote):  # several facts of one sentence follow each other
+                read_in = f"{inert(titles.get(passage, passage))}: “{inert(quote, limit=_LONGEST_QUOTE)}”"
+                hang(console, Text(), Text(read_in, "dim"), _MARGIN)
+            above = passage, quote
+            hang(console, Text(f"{' ' * _MARGIN}{number}"), Text(_words(fact)), _MARGIN + 4)
     else:
         numbers = "".join(f"[{citation.number}]" for citation in review.citations)
         hang(console, label, Text(f"{inert_lines(review.answer)} {numbers}".rstrip()), _MARGIN)
@@ -88,39 +93,61 @@ def _one(review: Review, console: Console) -> JSON:
             return {"action": "remove"}
         if key == "n" and "ask" in review.actions:
             return {"action": "ask", "note": _line(console, "note:")}
-        _unknown(console, key)
+        _say(console, f"{inert(key, limit=60)!r} is none of the keys above")
 
 
 def _changes(review: Review, console: Console) -> list[JSON]:
-    """Return the decisions about facts; an empty line ends them."""
+    """Return the decisions about facts; an empty line ends them. What cannot be done is said at once."""
     changes: list[JSON] = []
     while line := _line(console, ">"):
         key, *numbers = line.split()
-        facts = _numbered(numbers, review)
-        if key == "e" and len(facts) == 1:
-            fact = facts[0]
-            words = {name: getattr(fact, name) for name in ("subject", "predicate", "object")}
-            new = {name: _line(console, f"{name} [{inert(old)}]:") for name, old in words.items()}
-            changes.append({"action": "edit", "fact": fact.id, **{name: word for name, word in new.items() if word}})
-        elif key == "r" and facts and len(facts) == len(numbers):
-            changes += [{"action": "remove", "fact": fact.id} for fact in facts]
+        known = {str(number): fact for number, (fact, _) in enumerate(review.facts, start=1)}
+        changed = {change.get("fact") for change in changes}
+        if key in ("e", "r") and (wrong := next((one for one in numbers if one not in known), "")):
+            _say(console, f"there is no fact {inert(wrong, limit=20)}")
+        elif key in ("e", "r") and (wrong := next((one for one in numbers if known[one].id in changed), "")):
+            _say(console, f"fact {wrong} is changed already")
+        elif key == "e" and len(numbers) == 1:
+            changes += _corrected(known[numbers[0]], console)
+        elif key == "r" and numbers:
+            for fact in dict.fromkeys(known[number] for number in numbers):
+                changes.append({"action": "remove", "fact": fact.id})
+                _say(console, f"removed {_words(fact)}", "dim")
         elif key == "a" and not numbers:
-            new = {name: _line(console, f"{name}:") for name in ("subject", "predicate", "object")}
-            changes.append({"action": "add", **new})
+            changes += _added(console)
         elif key == "n" and not numbers and "ask" in review.actions:
-            changes.append({"action": "ask", "note": _line(console, "note:")})
+            changes += [{"action": "ask", "note": note} for note in [_line(console, "note:")] if note]
         else:
-            _unknown(console, line)
+            _say(console, f"{inert(line, limit=60)!r} is none of the keys above")
     return changes or [{"action": "approve"}]
 
 
-def _numbered(numbers: Sequence[str], review: Review) -> list[Triple]:
-    known = {str(number): fact for number, (fact, _) in enumerate(review.facts, start=1)}
-    return [known[number] for number in numbers if number in known]
+def _corrected(fact: Triple, console: Console) -> list[JSON]:
+    """Return the correction of a fact, part by part; none where every line is empty, which leaves it as it is."""
+    old = {name: getattr(fact, name) for name in _PARTS}
+    new = {name: word for name in _PARTS if (word := _line(console, f"{name} [{inert(old[name])}]:"))}
+    _say(console, f"corrected to {_words(Triple(**{**old, **new}))}" if new else "nothing is changed", "dim")
+    return [{"action": "edit", "fact": fact.id, **new}] if new else []
 
 
-def _unknown(console: Console, line: str) -> None:
-    hang(console, Text(), Text(f"{inert(line, limit=60)!r} is none of the keys above", "yellow"), _MARGIN)
+def _added(console: Console) -> list[JSON]:
+    """Return a fact in the person's words; none as soon as one of its parts is left blank."""
+    new: dict[str, str] = {}
+    for name in _PARTS:
+        if not (word := _line(console, f"{name}:")):
+            _say(console, "nothing is added: a fact has all three", "dim")
+            return []
+        new[name] = word
+    _say(console, f"added {_words(Triple(**new))}", "dim")
+    return [{"action": "add", **new}]
+
+
+def _words(fact: Triple) -> str:
+    return f"({' | '.join(map(inert, (fact.subject, fact.predicate, fact.object)))})"
+
+
+def _say(console: Console, text: str, style: str = "yellow") -> None:
+    hang(console, Text(), Text(text, style), _MARGIN)
 
 
 def _line(console: Console, prompt: str) -> str:

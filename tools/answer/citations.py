@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from ras_agent.marks import NOTE_FENCE, NUMBER, fenced, number_text
-from ras_agent.prompts import fact_block, history_block, passage_block, searches_block, text_history_block
+from ras_agent.prompts import fact_block, fact_line, history_block, passage_block, searches_block, text_history_block
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Citation, EvidenceLayout, Passage, Source, Step, Triple
-from ras_agent.review import is_person
+from ras_agent.review import is_person, overruled
 from ras_agent.text.overlap import best_sentence, sentences_of, support
 
 _RUN = re.compile(rf"((?<![ \t])[ \t]*+)({NUMBER.live}(?:[ \t]*+{NUMBER.live})*+)")
@@ -99,16 +99,17 @@ class NumberedEvidence:
         return "\n".join(filter(None, (self._numbered(), self._from_people())))
 
     def _from_people(self) -> str:
-        """Say which facts a person has corrected or added: they are right where the texts say otherwise."""
+        """Say which facts a person has corrected or added, which are right where texts say otherwise, and removed."""
         first = 1 if self.chain else len(self.passages) + 1
         stated = [
             number_text(number)
             for number, fact in enumerate(self.facts if self.in_text else (), start=first)
             if any(is_person(source.extractor) for source in fact.sources)
         ]
-        if not stated:
-            return ""
-        return fenced(NOTE_FENCE, f"A person has stated {', '.join(stated)}. It holds where texts say otherwise.")
+        gone = [fact_line(fact) for fact in overruled()] if self.in_text else []
+        said = [f"A person has stated {', '.join(stated)}. It holds where texts say otherwise."] if stated else []
+        said += [f"A person has ruled out {', '.join(gone)}. It does not hold, whatever texts say."] if gone else []
+        return fenced(NOTE_FENCE, "\n".join(said)) if said else ""
 
     def _numbered(self) -> str:
         if not self.in_text:

@@ -4,6 +4,7 @@ import pytest
 
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Hit, Passage, Source, Step, Triple
+from ras_agent.review import reviewed
 from ras_agent.tools.answer.citations import Cited, NumberedEvidence, read_citations
 
 BELL = Passage("p1", "He moved to Canada. Bell was born in Edinburgh in 1847.", "Bell")
@@ -201,3 +202,13 @@ def test_a_model_is_told_what_a_person_has_stated_and_that_it_holds() -> None:
     corrected = Triple("Bell", "was born in", "Vessmoor", (Source("p1", 20, 55, extractor="person:Ada"),))
     shown = NumberedEvidence((BELL,), (FLOWS, corrected)).block()
     assert shown.endswith("<note>\nA person has stated [3]. It holds where texts say otherwise.\n</note>")
+
+
+def test_a_model_is_told_what_a_person_has_removed_or_corrected_and_that_it_does_not_hold() -> None:
+    removed = {"at": "facts", "hop": 1, "action": "remove", "fact": BORN.id, "before": BORN.to_dict()}
+    with reviewed([removed]):
+        shown = NumberedEvidence((BELL,), (FLOWS,)).block()
+    assert shown.endswith(
+        "<note>\nA person has ruled out (S> Bell | P> was born in | O> Edinburgh). "
+        "It does not hold, whatever texts say.\n</note>"
+    )

@@ -109,6 +109,30 @@ def test_every_text_can_be_read_in_both_colour_schemes(page: Browser, dark: bool
         assert pale(page) == []
 
 
+def test_what_the_tab_key_reaches_can_be_seen_to_have_the_focus(page: Browser) -> None:
+    page.ask("document.querySelectorAll('details').forEach((one) => { one.open = true })")
+    seen = (
+        "(() => { const at = document.activeElement, box = at.querySelector('rect:not(.ring)');"
+        "return at === document.body ? null : box ? parseFloat(getComputedStyle(box).strokeWidth)"
+        ": getComputedStyle(at).outlineStyle === 'none' ? 0 : parseFloat(getComputedStyle(at).outlineWidth) })()"
+    )
+    tab(page)
+    found = []
+    while (width := page.ask(seen)) is not None:
+        found.append(width)
+        tab(page)
+    assert len(found) > 20
+    assert min(found) >= 2
+
+
+def test_who_wants_no_motion_gets_none(page: Browser) -> None:
+    with screen(page):
+        page.ask("document.querySelector('[data-hop=\"1\"]').click()")
+        page.ask("document.querySelector('[data-hop=\"2\"]').click()")
+        page.ask("document.querySelector('.mark').click()")
+        assert page.ask("document.getAnimations().length") == 0
+
+
 def test_fingers_find_what_they_press(page: Browser) -> None:
     with screen(page, 390, 844):
         page.ask("document.querySelectorAll('details').forEach((one) => { one.open = true })")

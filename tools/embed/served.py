@@ -18,7 +18,7 @@ from pydantic import SecretStr
 from tenacity import RetryCallState, Retrying, retry_if_exception
 
 from ras_agent.arrays import Floats
-from ras_agent.errors import IndexMismatch, MissingExtra, ModelCallError, SettingsError
+from ras_agent.errors import IndexMismatch, MissingExtra, ModelCallError, ModelRefused, RasError, SettingsError
 from ras_agent.tools.chat.http import BrokenReply, openai_clients
 from ras_agent.tools.chat.limits import Clock
 from ras_agent.tools.chat.models import printable, server_address, without_secrets
@@ -129,6 +129,7 @@ class ServedEmbedder:
         self.name, self._server, self._unit_length, self._width = name, server, unit_length, dimension
         self.key = server.key  # masked in messages
         self._retry, self._clock = retry or RetryPolicy(), clock or Clock()
+        self._has_replied = False
         self._client = OpenAI(
             base_url=server.url,
             api_key=server.key.get_secret_value(),
@@ -146,7 +147,7 @@ class ServedEmbedder:
 
     @property
     def dimension(self) -> int:
-        """Return the width of the vectors; the first call embeds a word if it is not known. Raises ModelCallError."""
+        """Return the width of the vectors; the first call embeds a word if it is not known. Raises as `embed` does."""
         if self._width is None:
             self._width = len(self._asked(["dimension"])[0])
         return self._width
@@ -154,7 +155,8 @@ class ServedEmbedder:
     def embed(self, texts: Sequence[str]) -> Floats:
         """Return vectors, shape (len(texts), dimension), float32.
 
-        Raises ModelCallError, or IndexMismatch for vectors of another width than before.
+        Raises ModelCallError; ModelRefused if the server is not there, refuses the key or does not know the model; and
+        IndexMismatch for vectors of another width than before.
         """
         if not texts:
             return np.empty((0, self.dimension), dtype=np.float32)
@@ -176,6 +178,7 @@ class ServedEmbedder:
                 half = len(texts) // 2
                 return np.concatenate([self._asked(texts[:half]), self._asked(texts[half:])])
             raise self._explained(error, texts) from None
+        self._has_replied = True
         width = self._width = self._width or vectors.shape[1]
         if vectors.shape[1] != width:
             raise IndexMismatch(
@@ -189,7 +192,8 @@ class ServedEmbedder:
 
         def given_up(state: RetryCallState) -> bool:
             error = state.outcome.exception() if state.outcome else None
-            most = _UNREACHABLE_TRIES if error is not None and unreachable(error) else policy.attempts
+            absent = error is not None and unreachable(error) and not self._has_replied
+            most = _UNREACHABLE_TRIES if absent else policy.attempts
             return state.attempt_number >= min(most, policy.attempts)
 
         for attempt in Retrying(
@@ -206,8 +210,11 @@ class ServedEmbedder:
                 return _vectors(reply, len(texts))
         raise AssertionError("a retry either returns or raises")
 
-    def _explained(self, error: Exception, texts: list[str]) -> ModelCallError:
-        status = getattr(error, "status_code", None)
+    def _explained(self, error: Exception, texts: list[str]) -> RasError:
+        status, gone = getattr(error, "status_code", None), unreachable(error)
+        # as in ras_agent.tools.chat.client
+        unusable = (gone or status in (401, 403, 404)) and not self._has_replied
+        self._has_replied &= not gone
         server, said = self._server, without_secrets(str(error), self)
         why = diagnosis(error, _origin(server.url)) or ""
         if status in (401, 403):
@@ -216,12 +223,13 @@ class ServedEmbedder:
             remedy = "check the model's name and the server's address, which usually ends with /v1"
         elif any(words in said.lower() for words in _TOO_LONG):
             remedy = f"the text that begins {texts[0][:40]!r} is too long for the model: cut shorter, --chunk-size"
-        elif server.address_variable and (why or unreachable(error)):
+        elif server.address_variable and (why or gone):
             remedy = f"{server.address_variable} says where it is"
         else:
             remedy = ""
-        parts = "; ".join(filter(None, (f"{type(error).__name__}: {said}", without_secrets(why, self), remedy)))
-        return ModelCallError(f"{self._shown()} failed: {parts}")
+        what = "" if gone else f"{type(error).__name__}: {said}"
+        parts = "; ".join(filter(None, (what, without_secrets(why, self), remedy)))
+        return (ModelRefused if unusable else ModelCallError)(f"{self._shown()} failed: {parts}")
 
     def _shown(self) -> str:
         return f"embedder {printable(self.name)!r} at {_origin(self._server.url)}"

@@ -72,7 +72,12 @@ def _show(review: Review, console: Console) -> None:
                 read_in = f"{inert(titles.get(passage, passage))}: “{inert(quote, limit=_LONGEST_QUOTE)}”"
                 hang(console, Text(), Text(read_in, "dim"), _MARGIN)
             above = passage, quote
-            hang(console, Text(f"{' ' * _MARGIN}{number}"), Text(_words(fact)), _MARGIN + 4)
+            hang(
+                console,
+                Text(f"{' ' * _MARGIN}{number}"),
+                Text(_words(fact.subject, fact.predicate, fact.object)),
+                _MARGIN + 4,
+            )
     else:
         numbers = "".join(f"[{citation.number}]" for citation in review.citations)
         hang(console, label, Text(f"{inert_lines(review.answer)} {numbers}".rstrip()), _MARGIN)
@@ -112,7 +117,7 @@ def _changes(review: Review, console: Console) -> list[JSON]:
         elif key == "r" and numbers:
             for fact in dict.fromkeys(known[number] for number in numbers):
                 changes.append({"action": "remove", "fact": fact.id})
-                _say(console, f"removed {_words(fact)}", "dim")
+                _say(console, f"removed {_words(fact.subject, fact.predicate, fact.object)}", "dim")
         elif key == "a" and not numbers:
             changes += _added(console)
         elif key == "n" and not numbers and "ask" in review.actions:
@@ -126,7 +131,7 @@ def _corrected(fact: Triple, console: Console) -> list[JSON]:
     """Return the correction of a fact, part by part; none where every line is empty, which leaves it as it is."""
     old = {name: getattr(fact, name) for name in _PARTS}
     new = {name: word for name in _PARTS if (word := _line(console, f"{name} [{inert(old[name])}]:"))}
-    _say(console, f"corrected to {_words(Triple(**{**old, **new}))}" if new else "nothing is changed", "dim")
+    _say(console, f"corrected to {_words(*{**old, **new}.values())}" if new else "nothing is changed", "dim")
     return [{"action": "edit", "fact": fact.id, **new}] if new else []
 
 
@@ -138,12 +143,12 @@ def _added(console: Console) -> list[JSON]:
             _say(console, "nothing is added: a fact has all three", "dim")
             return []
         new[name] = word
-    _say(console, f"added {_words(Triple(**new))}", "dim")
+    _say(console, f"added {_words(*new.values())}", "dim")
     return [{"action": "add", **new}]
 
 
-def _words(fact: Triple) -> str:
-    return f"({' | '.join(map(inert, (fact.subject, fact.predicate, fact.object)))})"
+def _words(*parts: str) -> str:
+    return f"({' | '.join(map(inert, parts))})"
 
 
 def _say(console: Console, text: str, style: str = "yellow") -> None:

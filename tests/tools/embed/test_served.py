@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ras_agent import create_ras_agent
-from ras_agent.errors import IndexMismatch, ModelCallError, SettingsError
+from ras_agent.errors import IndexMismatch, ModelCallError, ModelRefused, SettingsError
 from ras_agent.records import Passage
 from ras_agent.tools.chat.retry import RetryPolicy
 from ras_agent.tools.embed.embedders import of_unit_length, resolve_embedder
@@ -131,20 +131,31 @@ def test_a_reply_without_vectors_is_an_error(fields: Any, message: str, scripted
 
 
 @pytest.mark.parametrize(
-    ("entry", "message"),
+    ("error", "entry", "message"),
     [
-        ({"status": 401, "reply": "no key"}, "401.*no key.*; set VLLM_API_KEY to a key that the server accepts"),
-        ({"status": 404, "reply": "no model"}, "404.*; check the model's name and the server's address, which usually"),
         (
+            ModelRefused,
+            {"status": 401, "reply": "no key"},
+            "401.*no key.*; set VLLM_API_KEY to a key that the server accepts",
+        ),
+        (
+            ModelRefused,
+            {"status": 404, "reply": "no model"},
+            "404.*; check the model's name and the server's address, which usually",
+        ),
+        (
+            ModelCallError,
             {"status": 400, "reply": "This model's maximum context length is 512 tokens"},
             "the text that begins 'Bell patented the telephone.' is too long for the model: cut shorter, --chunk-size",
         ),
     ],
     ids=["key", "model", "length"],
 )
-def test_a_refusal_says_what_to_do(entry: Any, message: str, scripted_llm: Any, passing_time: Any) -> None:
+def test_a_refusal_says_what_to_do(
+    error: type[Exception], entry: Any, message: str, scripted_llm: Any, passing_time: Any
+) -> None:
     scripted_llm.script({**entry, "repeat": True})
-    with pytest.raises(ModelCallError, match=message):
+    with pytest.raises(error, match=message):
         patient(scripted_llm, passing_time).embed(TEXTS[:1])
     assert len(scripted_llm.requests()) == 1
 
@@ -183,7 +194,7 @@ def test_a_server_that_has_moved_is_named_by_a_variable_or_in_python(
     PassageIndex.create(tmp_path / "i", f"vllm:{scripted_llm.base_url}#bge").add(PASSAGES)
     known = PassageIndex.open(tmp_path / "i", f"vllm:{scripted_llm.base_url}#bge").snapshot.manifest
     write_manifest(tmp_path / "i", replace(known, embedder=EmbedderIdentity("vllm:http://127.0.0.1:9/v1#bge", 8)))
-    with pytest.raises(ModelCallError, match=r"nothing listens at http://127.0.0.1:9.*; VLLM_BASE_URL says wh"):
+    with pytest.raises(ModelRefused, match=r"failed: nothing listens at http://127.0.0.1:9.*; VLLM_BASE_URL says wh"):
         PassageIndex.open(tmp_path / "i").retriever("dense").retrieve("sea", 1)
     named = PassageIndex.open(tmp_path / "i", f"vllm:{scripted_llm.base_url}#bge")
     assert named.retriever("dense").retrieve("the deep blue sea", 1)[0].passage.id == "sea"

@@ -19,7 +19,7 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import Any
 
-from ras_agent.errors import RunError
+from ras_agent.errors import ModelRefused, RunError
 from ras_agent.tools.spread.pool import Do, Order
 
 _READY = -1  # the number of a worker's first message
@@ -141,6 +141,8 @@ async def _work(pipe: Connection, work: Do) -> None:
     async def one(number: int, item: Any) -> None:
         try:
             result = await work(item)
+        except ModelRefused as error:
+            result = ModelRefused(str(error))
         except Exception as error:  # in words: not every exception survives the way back through a pipe
             result = RunError(f"{type(error).__name__}: {error}")
         await asyncio.to_thread(send, number, result)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ras_agent.errors import RunError
+from ras_agent.errors import ModelRefused, RunError
 from ras_agent.records import Passage
 from ras_agent.tools.spread.pool import Order, results_in_order
 from ras_agent.tools.spread.processes import Processes
@@ -65,3 +65,9 @@ def test_a_worker_that_cannot_start_says_why() -> None:
     with pytest.raises(RunError, match=r"a worker process could not start: UnknownName: .*unknown extractor 'nobody'"):
         list(results_in_order(Processes(broken, 2), [Passage("a", "text")], concurrency=2))
     assert multiprocessing.active_children() == []
+
+
+def test_a_model_that_cannot_be_asked_is_raised_as_such() -> None:
+    order = Order("ras_agent.app.structuring:reads_elsewhere", {"settings": {}, "spec": "vllm:http://127.0.0.1:9/v1#m"})
+    with pytest.raises(ModelRefused, match="^vllm:.* failed after 2 tries: nothing listens at http://127.0.0.1:9"):
+        list(results_in_order(Processes(order, 1), [Passage("1", "Hull is a town.")], concurrency=1))

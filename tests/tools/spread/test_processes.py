@@ -69,5 +69,5 @@ def test_a_worker_that_cannot_start_says_why() -> None:
 
 def test_a_model_that_cannot_be_asked_is_raised_as_such() -> None:
     order = Order("ras_agent.app.structuring:reads_elsewhere", {"settings": {}, "spec": "vllm:http://127.0.0.1:9/v1#m"})
-    with pytest.raises(ModelRefused, match="^vllm:.* failed after 2 tries: nothing listens at http://127.0.0.1:9"):
+    with pytest.raises(ModelRefused, match=r"^vllm:.* failed after 2 tries: nothing listens at http://127.0.0.1:9"):
         list(results_in_order(Processes(order, 1), [Passage("1", "Hull is a town.")], concurrency=1))

@@ -5,7 +5,7 @@
  * onChoose(chosen) is called with {node: index}, {fact: id}, {chain: ids, row} or null.
  *
  * The Tab key stops once at a graph, at one of its entities. Arrow keys move on to the next entity in their direction,
- * Home to the best connected one, Enter chooses, and Escape leaves.
+ * Home to the answer, Enter chooses, and Escape leaves.
  */
 function graphView({ stage, svg, world, onChoose = () => {}, room = { top: 52, right: 60, bottom: 92, left: 24 } }) {
   const view = { picture: { nodes: [], edges: [], joins: [], chain: [], hops: 0 }, hop: 0, chosen: null };

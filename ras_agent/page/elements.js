@@ -92,7 +92,7 @@ function paneOf(element) {
   return (children) => {
     const at = document.activeElement;
     const inside = element.contains(at);
-    const busy = inside || (at && at !== document.body);
+    const busy = inside || (at && at !== document.body && !at.matches("input, textarea")); // who types goes on typing
     if (!inside && busy && children.length) opener = at;
     element.hidden = !children.length;
     element.replaceChildren(...children);

@@ -185,6 +185,7 @@ def test_the_stored_graph_is_drawn_around_an_entity_found_by_its_beginning(brows
         browser.ask("document.querySelector('#look').requestSubmit()")
         until(browser, "document.querySelector('#caption').textContent.startsWith('Around Edinburgh')")
         assert browser.ask("document.querySelector('.node.asked').dataset.node") == "edinburgh"
+        assert browser.ask("document.activeElement.id") == "entity"  # who types a name may go on
         click(browser, "#details [data-show]")
         until(browser, "document.querySelector('#details mark')")
         assert text(browser, "#details .source") == "bell.md"
@@ -232,6 +233,15 @@ def test_the_first_screen_says_what_is_searched_and_what_may_be_asked(browser: B
     leave(browser, "history.back()")
     until(browser, "document.querySelector('#answer')?.textContent === 'Aconcagua'")
     assert browser.ask("location.hash") == before
+
+
+def test_a_server_without_documents_says_how_it_gets_some(browser: Browser, tmp_path: Path) -> None:
+    PassageIndex.create(tmp_path / "empty.index")
+    with serving(Settings(index=tmp_path / "empty.index")) as address:
+        browser.open(address)
+        until(browser, "document.querySelector('#searched').textContent.includes('ras-agent index FOLDER')")
+        click(browser, "#of-index")
+        until(browser, "document.querySelector('#nothing').textContent.includes('has no knowledge graph')")
 
 
 def test_a_conversation_that_the_server_has_forgotten_is_said_to_be(browser: Browser, address: str) -> None:

@@ -160,6 +160,12 @@ def ingest(
         return replace(report, finished=finished)
 
 
+def is_indexed(name: str, out: str | Path | Address) -> bool:
+    """Return whether an index has what `ingest` would forget by that name. Raises IngestError while a run writes it."""
+    with _journal(place_of(out)) as journal:
+        return bool(journal.file(name) or journal.document(name) or _files_at(path_of(name), journal))
+
+
 def metadata_given(path: Path, out: str | Path | Address) -> dict[str, Any]:
     """Return the metadata that an index remembers for a file or folder itself."""
     with _journal(place_of(out)) as journal:
@@ -329,7 +335,7 @@ class _IngestRun:
             self._forget_file(name)
         elif self._journal.document(name):
             self._remove([name])
-        elif files := self._files_at(path_of(name)):
+        elif files := _files_at(path_of(name), self._journal):
             self._journal.begin_erasing(name)
             for file in files:
                 self._forget_file(file.label)
@@ -340,12 +346,6 @@ class _IngestRun:
                 method = f"PostgresIndex.delete_document({name!r}) takes it out"
                 remedy = f"it was added otherwise, {command if isinstance(self._index, PassageIndex) else method}"
             raise IngestError(f"nothing in the index came from {name!r}: {remedy}")
-
-    def _files_at(self, path: Path) -> list[JournalFile]:
-        """Return the files that came from a path, which may be a link that no longer leads there."""
-        return self._journal.files_in(Path(os.path.realpath(path))) or self._journal.files_in(
-            Path(os.path.abspath(path))
-        )
 
     def _forget_file(self, label: str) -> None:
         self._remove(self._journal.documents_of(label))
@@ -398,6 +398,11 @@ class _IngestRun:
     def _digest(self, document: Document) -> bytes:
         parts = [document.text, document.title, document.metadata, document.pages, self._way]
         return hashlib.blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=16).digest()
+
+
+def _files_at(path: Path, journal: Journal) -> list[JournalFile]:
+    """Return the files that came from a path, which may be a link that no longer leads there."""
+    return journal.files_in(Path(os.path.realpath(path))) or journal.files_in(Path(os.path.abspath(path)))
 
 
 def _size(file: SourceFile) -> int:

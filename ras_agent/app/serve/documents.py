@@ -26,7 +26,7 @@ from ras_agent.settings import Settings
 from ras_agent.tools.index.chunk import Chunking
 from ras_agent.tools.index.fields import ALL_FILES, USUAL_FIELDS, FieldRules, Fields
 from ras_agent.tools.index.find_files import SourceFile
-from ras_agent.tools.index.ingest import IngestReport, ingest, metadata_given, rehearse
+from ras_agent.tools.index.ingest import IngestReport, ingest, is_indexed, metadata_given, rehearse
 from ras_agent.tools.index.load import LOADERS, Skipped
 from ras_agent.tools.index.postgres import PostgresIndex
 from ras_agent.tools.index.store import PassageIndex
@@ -153,9 +153,19 @@ class Documents:
             raise Refused(
                 404, f"there is no document {name!r} of an upload with this token's filter", "unknown_document"
             )
-        removed = self._ingest([], forget=[str(stored.absolute())]).documents_removed
+        removed = self._forget(stored, place)
         stored.unlink()
         return Removed(documents_removed=removed)
+
+    def _forget(self, stored: Path, place: Path | Address) -> int:
+        """Take what came from a file out of the index: nothing, where a removal was interrupted just before its end."""
+        name = str(stored.absolute())
+        try:
+            return self._ingest([], forget=[name]).documents_removed
+        except IngestError:
+            if is_indexed(name, place):
+                raise
+            return 0
 
     def _remove(self, name: str) -> Removed:
         place = self._place()
@@ -165,7 +175,7 @@ class Documents:
         if name in self._index.document_ids():
             removed = self._delete(name, place)
         elif stored:  # several documents may come from one file
-            removed = self._ingest([], forget=[str(stored.absolute())]).documents_removed
+            removed = self._forget(stored, place)
         else:
             raise Refused(404, f"there is no document {name!r}", "unknown_document")
         if stored:
@@ -192,8 +202,10 @@ class Documents:
             return 1
         try:
             return self._ingest([], forget=[name]).documents_removed
-        except IngestError:  # it came from no file
-            self._index.delete_document(name)
+        except IngestError:
+            if is_indexed(name, place):
+                raise
+            self._index.delete_document(name)  # it came from no file
             return 1
 
     def _ingest(

@@ -32,7 +32,9 @@ def refusal(error: Exception) -> tuple[int, ErrorBody]:
         _log.error("what is stored was not reached: %s", without_secrets(str(error)))
         return 503, _body(503, "the index cannot be reached at the moment: try again soon", "index_unavailable")
     if isinstance(error, IngestError):
-        return 409, _body(409, str(error))
+        _log.warning("the index was not changed: %s", without_secrets(str(error)))
+        told = "the index cannot be written at the moment, as while something else writes it: try again soon"
+        return 409, _body(409, told, "index_busy")
     if isinstance(error, RasError | ValueError):
         status = 422 if isinstance(error, ValueError) else 500
         return status, _body(status, str(error))

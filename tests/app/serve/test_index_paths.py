@@ -10,6 +10,8 @@ import pytest
 from ras_agent import Passage, PassageIndex, build_graph
 from ras_agent.app.serve import documents
 from ras_agent.settings import Settings
+from ras_agent.tools.index.ingest import JOURNAL, ingest
+from ras_agent.tools.index.journal import open_journal
 from tests.app.serve.conftest import Served
 
 PASSAGES = [
@@ -228,6 +230,25 @@ def test_a_path_removes_nothing(served: Served, index: Path, monkeypatch: pytest
     for path in (".", "..", "my.index.uploads", "my.index.uploads/z.md", str(uploads), str(uploads / "z.md")):
         assert client.delete("/api/documents", params={"id": path}).status_code == 404
     assert client.get("/api/documents").json()["total"] == 3
+
+
+def test_a_removal_that_was_cut_off_before_its_end_is_ended_by_the_next(served: Served, index: Path) -> None:
+    client = served(Settings(index=index))
+    _upload(client, ("z.jsonl", b'{"text": "Zyltor was founded by Mara Quist."}'))
+    stored = index.parent / "my.index.uploads" / "z.jsonl"
+    ingest([], index, forget=[str(stored)])  # a kill here would leave the file
+    assert client.delete("/api/documents?id=z.jsonl").json() == {"documents_removed": 0}
+    assert not stored.exists()
+
+
+def test_while_another_process_writes_the_index_a_change_is_told_to_come_again(served: Served, index: Path) -> None:
+    client = served(Settings(index=index))
+    _upload(client, ("z.jsonl", b'{"text": "Zyltor was founded by Mara Quist."}'))
+    with open_journal(index / JOURNAL):
+        for told in (_upload(client, ("y.md", b"A mill.")), client.delete("/api/documents?id=z.jsonl")):
+            assert (told.status_code, told.json()["error"]["code"]) == (409, "index_busy")
+            assert "my.index" not in told.text
+    assert client.delete("/api/documents?id=z.jsonl").json() == {"documents_removed": 1}
 
 
 def test_a_file_of_records_is_removed_whole(served: Served, index: Path) -> None:

@@ -16,6 +16,7 @@ from ras_agent import Passage
 from ras_agent.address import Address
 from ras_agent.settings import Settings
 from ras_agent.tools.index.postgres import PostgresIndex
+from ras_agent.tools.index.postgres.journal import open_postgres_journal
 from tests.app.serve.conftest import Served, events_of
 
 QUESTION = "Where was Bell born?"
@@ -92,6 +93,15 @@ def test_uploads_and_the_writes_of_other_processes_are_found_at_once(
     assert client.delete("/api/documents?id=new.md").json() == {"documents_removed": 1}
     assert client.get("/api/documents").json()["documents"] == ["bell.md", "leith.md"]
     assert list((tmp_path / "uploads").iterdir()) == []
+
+
+def test_a_document_of_a_file_is_not_removed_behind_the_back_of_another_writer(
+    client: httpx.Client, database: Database
+) -> None:
+    client.post("/api/documents", files={"files": ("z.txt", b"Zyltor was founded by Mara Quist.")})
+    with open_postgres_journal(database.address):
+        assert client.delete("/api/documents?id=z.txt").status_code == 409
+    assert _found(client, "Zyltor") == ["z.txt"]
 
 
 def test_a_database_that_is_away_is_told_at_once_and_found_again(

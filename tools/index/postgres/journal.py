@@ -55,3 +55,6 @@ def open_postgres_journal(address: Address) -> Iterator[Journal]:
         (run,) = connection.execute("UPDATE run SET number = number + 1 RETURNING number").fetchone() or (1,)
         yield PostgresJournal(_Connection(connection), run)
         connection.rollback()
+        # the server ends a closed connection, and its lock, a moment later: the next run would find it
+        connection.execute("SELECT pg_advisory_unlock(hashtextextended(%s, 0))", (key,))
+        connection.commit()

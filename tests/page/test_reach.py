@@ -139,6 +139,18 @@ def test_fingers_find_what_they_press(page: Browser) -> None:
         assert small(page) == []
 
 
+@pytest.mark.parametrize("media", ["", "print"])
+def test_on_a_narrow_page_the_legend_lies_over_no_entity(page: Browser, media: str) -> None:
+    with screen(page, 390, 844, media=media):
+        page.ask("document.querySelector('#fit').click()")
+        assert page.ask("document.querySelector('.legend').checkVisibility()") is True
+        assert page.ask(
+            "(() => { const legend = document.querySelector('.legend').getBoundingClientRect();"
+            "return [...document.querySelectorAll('.node')].map((one) => one.getBoundingClientRect())"
+            ".every((one) => one.bottom <= legend.top || one.right <= legend.left) })()"
+        )
+
+
 def test_enlarged_to_twice_its_size_nothing_is_cut_off(page: Browser) -> None:
     with screen(page, 640, 450):  # a window of 1280 pixels at 200 %
         page.ask("document.querySelectorAll('details').forEach((one) => { one.open = true })")

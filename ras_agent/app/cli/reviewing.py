@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from ras_agent.app.cli.terminal import hang, inert, inert_lines
+from ras_agent.app.cli.terminal import hang, inert, inert_lines, pack
 from ras_agent.errors import SettingsError
 from ras_agent.marks import ACTIONS
 from ras_agent.records import JSON, Triple
@@ -21,7 +21,7 @@ _KEYS = {
     "plan": (
         ("e", "edit", "another sub-query"),
         ("s", "edit", "stop and answer"),
-        ("n", "ask", "a note, and plan again"),
+        ("n", "ask", "plan again with a note"),
     ),
     "facts": (
         ("e 1", "edit", "corrects fact 1"),
@@ -32,7 +32,7 @@ _KEYS = {
     "answer": (
         ("e", "edit", "another answer"),
         ("r", "remove", "withdraw it"),
-        ("n", "ask", "a note, and answer again"),
+        ("n", "ask", "answer again with a note"),
     ),
 }
 
@@ -51,7 +51,7 @@ def decided(review: Review, console: Console) -> JSON | list[JSON]:
     _show(review, console)
     keys = [f"{key} {what}" for key, action, what in _KEYS[review.at] if action in review.actions]
     enter = "enter goes on" if review.at == "facts" else "enter approves"
-    hang(console, Text(), Text(f"{enter} · {' · '.join(keys)}", "dim"), _MARGIN)
+    hang(console, Text(), pack([Text(key, "dim") for key in (enter, *keys)], console.width - _MARGIN, " · "), _MARGIN)
     return _changes(review, console) if review.at == "facts" else _one(review, console)
 
 

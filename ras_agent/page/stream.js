@@ -35,7 +35,10 @@ async function* eventsOf(path, body, signal) {
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {
-    const { done, value } = await reader.read();
+    const { done, value } = await reader.read().catch((error) => {
+      if (error.name === "AbortError") throw error;
+      throw new Refused("The connection to the server was lost. Continue takes up where the run stopped; Try again asks anew.", 0);
+    });
     if (done) break;
     rest += value;
     const blocks = rest.split(/\r?\n\r?\n/);

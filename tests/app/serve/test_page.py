@@ -244,6 +244,18 @@ def test_a_server_without_documents_says_how_it_gets_some(browser: Browser, tmp_
         until(browser, "document.querySelector('#nothing').textContent.includes('has no knowledge graph')")
 
 
+def test_a_connection_that_is_lost_in_the_middle_of_a_run_is_said_to_be(browser: Browser, address: str) -> None:
+    browser.open("about:blank")
+    browser.open(address)
+    browser.ask(
+        "window.fetch = async () => new Response(new ReadableStream({"
+        "start: (events) => events.error(new TypeError('network error')) }))"
+    )
+    ask(browser, "Where was Bell born?")
+    until(browser, "!document.querySelector('#trouble').hidden && !document.querySelector('#go-on').hidden")
+    assert text(browser, "#trouble p").startswith("The connection to the server was lost. Continue takes up")
+
+
 def test_a_conversation_that_the_server_has_forgotten_is_said_to_be(browser: Browser, address: str) -> None:
     browser.open("about:blank")
     browser.open(f"{address}/#thread=nobody-has-it")

@@ -191,7 +191,7 @@ class Documents:
         plain = all(part and part == Path(part).name and not part.startswith(".") for part in (*above, last))
         if not plain or len(above) > 1 or (isinstance(place, Address) and not self._settings.uploads):
             return None
-        path = self._folder(place) / name
+        path = self._folder(place).joinpath(*above, last)
         return path if path.is_file() else None
 
     def _delete(self, name: str, place: Path | Address) -> int:

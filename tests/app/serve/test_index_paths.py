@@ -227,7 +227,16 @@ def test_a_path_removes_nothing(served: Served, index: Path, monkeypatch: pytest
     _upload(client, ("z.md", b"Zyltor was founded by Mara Quist."))
     monkeypatch.chdir(index.parent)
     uploads = index.parent / "my.index.uploads"
-    for path in (".", "..", "my.index.uploads", "my.index.uploads/z.md", str(uploads), str(uploads / "z.md")):
+    for path in (
+        ".",
+        "..",
+        "/z.md",
+        "./z.md",
+        "my.index.uploads",
+        "my.index.uploads/z.md",
+        str(uploads),
+        str(uploads / "z.md"),
+    ):
         assert client.delete("/api/documents", params={"id": path}).status_code == 404
     assert client.get("/api/documents").json()["total"] == 3
 

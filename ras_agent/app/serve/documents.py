@@ -76,6 +76,8 @@ class Documents:
             return await asyncio.to_thread(self._remove, name)
 
     def _place(self) -> Path | Address:
+        if self._settings.max_upload_mb == 0:
+            raise Refused(403, "this server changes no documents: it was started with --max-upload-mb 0", "read_only")
         if self._settings.index is None:
             raise Refused(409, "the sample cannot be changed: serve an index of your own, --index PATH", "no_index")
         return self._settings.index

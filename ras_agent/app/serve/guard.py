@@ -50,7 +50,7 @@ class Guard:
             return
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         path = scope["path"].removeprefix(scope.get("root_path", ""))
-        most = self._most_upload if path == UPLOADS else MOST_BYTES
+        most = (self._most_upload or MOST_BYTES) if path == UPLOADS else MOST_BYTES
         try:
             if self._access is None:
                 scope.setdefault("state", {}).setdefault("caller", Caller())

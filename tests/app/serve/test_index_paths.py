@@ -208,6 +208,14 @@ def test_an_upload_that_is_too_large_is_refused(served: Served, index: Path) -> 
     assert (told.status_code, told.json()["error"]["code"]) == (413, "too_large")
 
 
+def test_a_server_without_room_for_uploads_changes_no_document(served: Served, index: Path) -> None:
+    client = served(Settings(index=index, max_upload_mb=0))
+    added = client.post("/api/documents", files={"files": ("new.md", b"# New\n\nText.")})
+    removed = client.delete("/api/documents", params={"id": client.get("/api/documents").json()["documents"][0]})
+    assert (added.status_code, removed.status_code) == (403, 403)
+    assert added.json()["error"]["code"] == removed.json()["error"]["code"] == "read_only"
+
+
 def test_the_sample_is_not_changed(client: httpx.Client) -> None:
     told = _upload(client, ("z.md", b"Zyltor"))
     assert (told.status_code, told.json()["error"]["code"]) == (409, "no_index")

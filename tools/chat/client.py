@@ -259,7 +259,7 @@ class Chat:
                         message = deadline.run(partial(ask, model, request))
                     break
                 except Exception as error:
-                    self._without_what_is_refused(error, model)
+                    self._without_what_is_refused(error, model, request)
             return _booked(reply_in(message, time.perf_counter() - started, self.model), booking)
 
     async def _atry(self, request: Request, deadline: Deadline) -> Reply:
@@ -272,24 +272,29 @@ class Chat:
                         message = await deadline.arun(aask(model, request))
                     break
                 except Exception as error:
-                    self._without_what_is_refused(error, model)
+                    self._without_what_is_refused(error, model, request)
             return _booked(reply_in(message, time.perf_counter() - started, self.model), booking)
 
-    def _without_what_is_refused(self, error: Exception, model: Any) -> None:
+    def _without_what_is_refused(self, error: Exception, model: Any, request: Request) -> None:
         """Ask otherwise from now on if `error` refuses a part of what `model` was sent; else raise it.
+
+        It is raised too where no copy can be made that leaves that part out.
 
         It may be a temperature, as reasoning models take none, or the name of the reply's limit. The key of a cached
         reply keeps both, so that a run is replayed whatever was learnt when.
         """
         status, told = getattr(error, "status_code", None), str(error)[:1000]
-        set_now = any(getattr(one, "temperature", None) is not None for one in chat_models_in(model))
-        if status == 400 and set_now and _NO_TEMPERATURE.match(told):
+        if status == 400 and _has_temperature(model) and _NO_TEMPERATURE.match(told):
             self._asked = changed(self._asked, lambda one: one.model_copy(update={"temperature": None}))
+            if _has_temperature(self._asked):  # a configurable model, of which no copy can be made
+                raise error
             return
         refused = {name for name in limits_sent(model) if name in told}
         if status not in (400, 422) or not refused or not _NO_SUCH_OPTION.search(told) or read_overflow(error):
             raise error
         self._window.refused |= refused
+        if refused & limits_sent(self._model_for(request)):
+            raise error
 
     @contextmanager
     def _metered(self, request: Request) -> Iterator[tuple[Ledger, Request, int]]:
@@ -323,7 +328,8 @@ class Chat:
     def _model_for(self, request: Request) -> Any:
         """Return the model, with a limit to its replies where the request has one and the model takes one."""
         limit = self.limit(request)
-        model = self._asked if limit is None else capped(self._asked, limit, self._window.refused)
+        refused = self._window.refused
+        model = capped(self._asked, limit, refused) if limit is not None or refused else self._asked
         return with_tools(model, request.tools) if request.tools else model
 
     def _slot(self, request: Request) -> ReplySlot:
@@ -386,6 +392,10 @@ class Chat:
             raise kind(f"{where} failed after {count} {'try' if count == 1 else 'tries'}: {said}") from (
                 error if message == str(error) else None
             )
+
+
+def _has_temperature(model: object) -> bool:
+    return any(getattr(one, "temperature", None) is not None for one in chat_models_in(model))
 
 
 def as_chat(model: object, settings: ChatSettings | None = None) -> Chat:

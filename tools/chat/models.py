@@ -77,31 +77,36 @@ def build_chat_model(
         raise SettingsError(message) from None  # the provider's error may show the key
 
 
-def capped(model: Any, most: int, refused: Collection[str] = ()) -> Any:
+def capped(model: Any, most: int | None, refused: Collection[str] = ()) -> Any:
     """Return a copy of a chat model whose replies have at most `most` tokens; the model itself if it has no such limit.
 
-    A smaller limit of its own stays. Of a runnable around models each is limited. refused: names of this limit in
+    A smaller limit of its own stays, and is all there is without `most`. Of a runnable around models each is limited.
+    refused: names of this limit in
     OpenAI's protocol that the server does not take. OpenAI refuses the older one for its newer models, max_tokens; of
     the servers that speak its protocol some know no other, and some refuse the newer one.
     """
     return changed(model, lambda one: _capped(one, most, refused))
 
 
-def _capped(model: Any, most: int, refused: Collection[str]) -> Any:
+def _capped(model: Any, most: int | None, refused: Collection[str]) -> Any:
     fields = getattr(type(model), "model_fields", {})
     name = next((name for name in _REPLY_LIMITS if name in fields), None)
     if name is None:
         return model
-    own = getattr(model, name)
-    most = min(most, own) if isinstance(own, int) and own > 0 else most
-    if not _is_chat_openai(model):
+    openai = _is_chat_openai(model)
+    body = dict(model.extra_body or {}) if openai else {}
+    given = (most, getattr(model, name), body.pop(OPENAI_LIMITS[1], None))
+    most = min((one for one in given if isinstance(one, int) and one > 0), default=None)
+    if most is None:
+        return model
+    if not openai:
         return model.model_copy(update={name: most})
     names = OPENAI_LIMITS if _is_at_openai(model) else OPENAI_LIMITS[::-1]
     sent = next((name for name in names if name not in refused), None)
-    update: dict[str, Any] = {"max_tokens": most if sent == OPENAI_LIMITS[0] else None}
     if sent == OPENAI_LIMITS[1]:  # ChatOpenAI sends its own field by the newer name, whatever the server
-        update["extra_body"] = {**(model.extra_body or {}), sent: most}
-    return model.model_copy(update=update)
+        body[sent] = most
+    own = most if sent == OPENAI_LIMITS[0] else None
+    return model.model_copy(update={"max_tokens": own, "extra_body": body or None})
 
 
 def limits_sent(model: Any) -> set[str]:

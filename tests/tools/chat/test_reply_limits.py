@@ -4,10 +4,12 @@ import json
 from typing import Any
 
 import pytest
+from langchain.chat_models import init_chat_model
 from langchain_openai import ChatOpenAI
+from pydantic import SecretStr
 
 from ras_agent.budget import Ledger, metered
-from ras_agent.errors import PromptTooLong
+from ras_agent.errors import ModelCallError, PromptTooLong
 from ras_agent.prompts import Turn
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import Chat, ChatSettings, as_chat
@@ -66,6 +68,38 @@ async def test_a_server_that_refuses_both_names_is_sent_none(scripted_llm: Any) 
     )
     assert (await aconverse(as_chat(scripted_llm.spec), once())).text == "Bell."
     assert limits(scripted_llm) == [(None, 100), (100, None), (None, None)]
+
+
+@pytest.mark.parametrize(
+    ("own", "most", "name", "sent"),
+    [
+        ({"max_tokens": 50}, 100, "max_tokens", [(None, 50), (50, None)]),
+        ({"max_tokens": 50}, None, "max_completion_tokens", [(50, None), (None, 50)]),
+        ({"extra_body": {"max_tokens": 50}}, 100, "max_tokens", [(None, 50), (50, None)]),
+        ({"extra_body": {"max_tokens": 50}}, None, "max_tokens", [(None, 50), (50, None)]),
+    ],
+)
+async def test_a_limit_of_the_models_own_is_sent_by_the_other_name_too(
+    scripted_llm: Any, own: dict[str, Any], most: int | None, name: str, sent: list[tuple[Any, Any]]
+) -> None:
+    scripted_llm.script({"status": 400, "body": refusing(name)}, {"reply": "Bell.", "repeat": True})
+    model = ChatOpenAI(model="m", base_url=scripted_llm.base_url, api_key=SecretStr("any"), max_retries=0, **own)
+    assert (await as_chat(model).acomplete(Request(REQUEST.turns, most=most))).text == "Bell."
+    assert limits(scripted_llm) == sent
+
+
+@pytest.mark.parametrize("own", [{"max_tokens": 50}, {"temperature": 0.5}])
+def test_a_configurable_model_of_which_no_copy_is_made_is_not_asked_the_same_again(
+    scripted_llm: Any, own: dict[str, Any]
+) -> None:
+    told = "Unsupported: 'max_completion_tokens' and 'temperature' are not supported with this model."
+    scripted_llm.script({"status": 400, "body": json.dumps({"error": {"message": told}}), "repeat": True})
+    model = init_chat_model(
+        "openai:m", configurable_fields=("model",), base_url=scripted_llm.base_url, api_key="any", max_retries=0, **own
+    )
+    with pytest.raises(ModelCallError, match="not supported"):
+        as_chat(model).complete(Request(REQUEST.turns))
+    assert len(scripted_llm.requests()) == 1
 
 
 def test_openai_itself_is_sent_the_newer_name_also_where_its_address_is_given(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -106,7 +106,8 @@ class NumberedEvidence:
             for number, fact in enumerate(self.facts if self.in_text else (), start=first)
             if any(is_person(source.extractor) for source in fact.sources)
         ]
-        gone = [fact_line(fact) for fact in overruled()] if self.in_text else []
+        held = {fact.key for fact in self.facts}  # a person may have added it again, or changed its writing alone
+        gone = [fact_line(fact) for fact in overruled() if fact.key not in held] if self.in_text else []
         said = [f"A person has stated {', '.join(stated)}. It holds where texts say otherwise."] if stated else []
         said += [f"A person has ruled out {', '.join(gone)}. It does not hold, whatever texts say."] if gone else []
         return fenced(NOTE_FENCE, "\n".join(said)) if said else ""

@@ -212,3 +212,11 @@ def test_a_model_is_told_what_a_person_has_removed_or_corrected_and_that_it_does
         "<note>\nA person has ruled out (S> Bell | P> was born in | O> Edinburgh). "
         "It does not hold, whatever texts say.\n</note>"
     )
+
+
+def test_a_fact_that_holds_again_is_not_ruled_out() -> None:
+    written = Triple("Bell", "was born in", "EDINBURGH", (Source("p1", 20, 55, extractor="person:Ada"),))
+    edited = {"at": "facts", "hop": 1, "action": "edit", "fact": BORN.id, "before": BORN.to_dict()}
+    with reviewed([edited]):
+        shown = NumberedEvidence((BELL,), (written,)).block()
+    assert shown.endswith("<note>\nA person has stated [2]. It holds where texts say otherwise.\n</note>")

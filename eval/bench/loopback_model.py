@@ -174,7 +174,7 @@ class _Connection(asyncio.Protocol):
             return
         request = json.loads(body)
         prompt = sum(map(tokens, (str(turn["content"]) for turn in request["messages"])))
-        if refusal := self._refusal(prompt, request.get("max_completion_tokens") or 0):
+        if refusal := self._refusal(prompt, request.get("max_tokens") or request.get("max_completion_tokens") or 0):
             self._ledger.refused += 1
             self._send({"error": {"message": refusal, "type": "BadRequestError", "code": 400}}, b"400 Bad Request")
             return

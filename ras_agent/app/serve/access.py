@@ -36,7 +36,7 @@ class Caller:
 
     @property
     def sees_all(self) -> bool:
-        """Tell whether nothing is hidden from the caller; only such a one may change the index."""
+        """Tell whether nothing is hidden from the caller."""
         return self.filter is None
 
     def narrowed(self, asked: JSON | None) -> Any:

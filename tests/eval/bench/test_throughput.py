@@ -3,10 +3,11 @@
 import json
 from pathlib import Path
 
+import httpx
 import pytest
 
 from ras_agent.eval.bench import throughput as bench_throughput
-from ras_agent.eval.bench.loopback_model import answer, extract, plan
+from ras_agent.eval.bench.loopback_model import answer, extract, plan, serving
 
 
 def test_every_way_is_measured_against_the_sequential_loop(
@@ -47,3 +48,11 @@ def test_the_stand_in_plans_reads_and_answers_by_the_prompt_alone() -> None:
     ]
     assert answer("(S> Mill | P> was built by | O> Ann)") == "Answer: Ann [1]"
     assert answer("nothing") == "Answer: [UNKNOWN]"
+
+
+def test_the_stand_in_counts_the_reply_that_is_asked_for_by_either_name() -> None:
+    asked = {"model": "answerer", "messages": [{"role": "user", "content": "Who built it?"}]}
+    with serving(window=100) as server:
+        for limit in ({"max_tokens": 200}, {"max_completion_tokens": 200}):
+            refused = httpx.post(f"{server.root}/v1/chat/completions", json=asked | limit, trust_env=False)
+            assert (refused.status_code, "200 output tokens" in refused.text) == (400, True)

@@ -54,6 +54,8 @@ from ras_agent.tools.chat.window import (
 TIMEOUT = 60.0
 """Seconds that one try of a call may take, of a model built from a string, unless settings say otherwise."""
 
+# the provider's client gives up so many seconds after us, so that one message says how long a try may take
+_LATER = 1.0
 # a server that is starting may refuse once; after the second time nothing is there, unless it has replied before
 _UNREACHABLE_TRIES = 2
 _NO_TEMPERATURE = re.compile(r"(?=.*temperature).*(?:support|only the default|deprecated|not allowed)", re.I | re.S)
@@ -407,7 +409,7 @@ def as_chat(model: object, settings: ChatSettings | None = None) -> Chat:
         settings = replace(settings, timeout=settings.timeout or TIMEOUT, retry=settings.retry or RetryPolicy())
         built = build_chat_model(
             model,
-            timeout=settings.timeout or TIMEOUT,
+            timeout=(settings.timeout or TIMEOUT) + _LATER,
             temperature=settings.temperature,
             max_tokens=settings.max_tokens,
             context_window=settings.context_window,

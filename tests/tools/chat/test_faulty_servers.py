@@ -56,10 +56,11 @@ async def test_a_server_that_drips_bytes_holds_a_try_no_longer_than_its_timeout(
     assert reply.text == "Bell."
 
 
+@pytest.mark.parametrize("slow", [{"reply": "word " * 2000, "drip": 0.05}, {"hang": True}], ids=["drips", "is-silent"])
 async def test_a_try_that_takes_too_long_says_how_long_it_may_take(
-    scripted_llm: Any, settings: ChatSettings, complete: Complete
+    scripted_llm: Any, settings: ChatSettings, complete: Complete, slow: dict[str, Any]
 ) -> None:
-    scripted_llm.script({"reply": "word " * 2000, "drip": 0.05, "repeat": True})
+    scripted_llm.script({**slow, "repeat": True})
     with pytest.raises(ModelCallError, match=r"failed after 3 tries: TryTimedOut: no whole reply within 0\.4 seconds"):
         await complete(as_chat(scripted_llm.spec, replace(settings, timeout=0.4)), TURNS)
 

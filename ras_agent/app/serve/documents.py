@@ -285,7 +285,7 @@ def within(given: Mapping[str, Any], *filters: object) -> dict[str, Any]:
     for condition in conditions:
         if condition.key in ASSIGNED:
             raise Refused(
-                403, f"this token sees a part of the index by {condition.key!r}, and may not add to it", "read_only"
+                403, f"only a part of the index is open here, by {condition.key!r}: nothing is added to it", "read_only"
             )
     only = {condition.key: condition.values[0] for condition in conditions if len(condition.values) == 1}
     chosen = {**only, **given}

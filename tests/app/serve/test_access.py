@@ -143,7 +143,7 @@ def test_what_a_token_uploads_is_in_its_part_of_the_index(changing: httpx.Client
         (SALES, '{"team": null}', 403, "metadata: 'team' of what this token uploads is sales"),
         (BOTH, "{}", 422, "metadata: say whether team is labs or sales"),
         (BOTH, '{"team": "board"}', 403, "metadata: 'team' of what this token uploads is labs or sales"),
-        (SINGLE, "{}", 403, "this token sees a part of the index by 'document_id', and may not add to it"),
+        (SINGLE, "{}", 403, "only a part of the index is open here, by 'document_id': nothing is added to it"),
         (SALES, '{"file": "sales.md"}', 422, "metadata: 'file' is what a passage itself says"),
         (ROOT, '["team"]', 422, "a filter is written key=value"),
         (ROOT, "{", 422, "metadata: not JSON"),

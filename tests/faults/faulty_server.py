@@ -199,7 +199,9 @@ class Server:
             if self._context is not None:
                 connection = self._context.wrap_socket(connection, server_side=True)
             with connection, connection.makefile("rb") as file:
-                _, fault, mode, number, *_ = file.readline().split()[1].decode().split("/")
+                if not (first_line := file.readline()):
+                    return  # somebody looked whether the server is there
+                _, fault, mode, number, *_ = first_line.split()[1].decode().split("/")
                 length = 0
                 while line := file.readline().strip().lower():
                     length = int(line.partition(b":")[2]) if line.startswith(b"content-length:") else length

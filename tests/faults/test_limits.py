@@ -194,10 +194,12 @@ def test_many_runs_at_once(attack: Attack) -> None:
 @pytest.fixture
 def alarm() -> Iterator[Callable[[float], None]]:
     """alarm(seconds): Ctrl-C after so long."""
+    usual = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in a process that a shell put behind
     before = signal.signal(signal.SIGALRM, lambda number, frame: _thread.interrupt_main())
     yield lambda seconds: signal.setitimer(signal.ITIMER_REAL, seconds)
     signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGALRM, before)
+    signal.signal(signal.SIGINT, usual)
 
 
 def test_interrupts(attack: Attack, scripted_llm: Any, alarm: Callable[[float], None]) -> None:

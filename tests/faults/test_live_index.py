@@ -55,7 +55,10 @@ class TwoSearches:
 def test_each_run_sees_one_commit_and_its_tenant_alone(
     retriever: str, rounds: int, attack: Attack, tmp_path: Path
 ) -> None:
-    """Runs in 12 threads while another process writes the index."""
+    """Runs in 12 threads while another process writes the index.
+
+    The last few commits are remembered. A run that more have overtaken searches the last, and lists what it drops.
+    """
     kind = "graph" if retriever == "ppr" else "words"
     command = [sys.executable, "-c", WRITER, str(tmp_path)]
     subprocess.run([*command, "1", kind], check=True, capture_output=True)
@@ -78,7 +81,8 @@ def test_each_run_sees_one_commit_and_its_tenant_alone(
                 commits = {text.partition("Founder")[2].partition("x")[0] for text in texts}
                 shown = json.dumps(out, default=str).lower()
                 wrong = [other for other in TENANTS if other != user and other in shown]
-                fine = len(commits) <= 1 and not wrong and not out["failures"]
+                odd = [one for one in out["failures"] if "also that of another text" not in one["message"]]
+                fine = len(commits) <= 1 and not wrong and not odd
                 broken.append("" if fine else f"{user}: commits {commits}, of others {wrong}, {out['failures'][:1]}")
             return broken
 

@@ -25,6 +25,7 @@ SHOWN_TOKENS = 256
 
 _REPAIR_TOKENS = 512
 _LEAST = 512  # tokens; nobody serves less, so a smaller number was no window
+_MOST_DIGITS = 12  # of a window; Python refuses to read a number of thousands of them
 REPLY_SHARE = 8  # a prompt leaves an eighth of a small window for the reply at least
 THOUGHTS_SHARE = 4  # and a quarter for thoughts
 
@@ -207,7 +208,8 @@ def _told(error: BaseException) -> Iterator[str]:
 
 def _number(pattern: re.Pattern[str], text: str) -> int | None:
     for found in pattern.finditer(text):
-        number = int(re.sub(r"\D", "", next(filter(None, found.groups()))))
-        if number >= _LEAST:  # no status, nor another small number beside the words
-            return number
+        digits = re.sub(r"\D", "", next(filter(None, found.groups())))
+        # no status, nor another small number beside the words
+        if len(digits) <= _MOST_DIGITS and int(digits) >= _LEAST:
+            return int(digits)
     return None

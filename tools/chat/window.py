@@ -25,7 +25,6 @@ SHOWN_TOKENS = 256
 
 _REPAIR_TOKENS = 512
 _LEAST = 512  # tokens; nobody serves less, so a smaller number was no window
-_MOST_DIGITS = 12  # of a window; Python refuses to read a number of thousands of them
 REPLY_SHARE = 8  # a prompt leaves an eighth of a small window for the reply at least
 THOUGHTS_SHARE = 4  # and a quarter for thoughts
 
@@ -150,7 +149,7 @@ def writes_thoughts(model: Any) -> bool:
 
 # ---- what a server says when a prompt is too long
 
-_NUMBER = r"(\d++(?:[,_]\d{3})*+)"
+_NUMBER = r"((?<!\d)\d{1,12}+(?:[,_]\d{3}){0,3}+(?![,_]?\d))"  # no window has more digits
 _IS = r"[^\d.;]{0,40}?"
 # OpenAI, vLLM, SGLang, llama.cpp, LM Studio, OpenRouter, Mistral, xAI, Gemini, Cohere, TGI, Anthropic, TensorRT-LLM
 _WINDOW = re.compile(
@@ -208,8 +207,7 @@ def _told(error: BaseException) -> Iterator[str]:
 
 def _number(pattern: re.Pattern[str], text: str) -> int | None:
     for found in pattern.finditer(text):
-        digits = re.sub(r"\D", "", next(filter(None, found.groups())))
-        # no status, nor another small number beside the words
-        if len(digits) <= _MOST_DIGITS and int(digits) >= _LEAST:
-            return int(digits)
+        number = int(re.sub(r"\D", "", next(filter(None, found.groups()))))
+        if number >= _LEAST:  # no status, nor another small number beside the words
+            return number
     return None

@@ -24,6 +24,7 @@ from ras_agent.errors import FilterError, IngestError, RasError
 from ras_agent.filters import ASSIGNED, Filter, read_metadata, value_texts
 from ras_agent.settings import Settings
 from ras_agent.tools.index.chunk import Chunking
+from ras_agent.tools.index.durable import writer_lock
 from ras_agent.tools.index.fields import ALL_FILES, USUAL_FIELDS, FieldRules, Fields
 from ras_agent.tools.index.find_files import SourceFile
 from ras_agent.tools.index.ingest import IngestReport, ingest, is_indexed, metadata_given, rehearse
@@ -33,6 +34,7 @@ from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex
 
 _LONGEST_PLAIN = 40  # characters of an own folder's name that are there to be read
+_LOCK = ".lock"  # of an upload under way, in the folder that holds its files until it is done
 _LONGEST_NAME = 200  # bytes: file systems take 255, and a name gets an ending while its file is written
 
 
@@ -69,8 +71,10 @@ class Documents:
         A caller who sees a part of the index removes what was uploaded with the same filter. Raises Refused.
         """
         own = own_folder(caller)
-        self._place()
+        place = self._place()
         async with self._changing:
+            if self._settings.uploads or not isinstance(place, Address):
+                await asyncio.to_thread(self._take_back, self._folder(place))
             if own:
                 return await asyncio.to_thread(self._remove_own, name, own)
             return await asyncio.to_thread(self._remove, name)
@@ -95,13 +99,25 @@ class Documents:
     def _add(
         self, files: Sequence[IO[bytes]], names: Sequence[str], folder: Path, own: str, given: Mapping[str, Any]
     ) -> Uploaded:
-        before: dict[str, Mapping[str, Any]] = {}
-        incoming = folder / f".{uuid4().hex}"
         place = self._place()
+        self._take_back(self._folder(place))
+        incoming = folder / f".{uuid4().hex}"
+        try:
+            incoming.mkdir(parents=True)
+            with writer_lock(incoming / _LOCK):
+                return self._placed(files, names, incoming, own, given)
+        finally:
+            shutil.rmtree(incoming, ignore_errors=True)
+
+    def _placed(
+        self, files: Sequence[IO[bytes]], names: Sequence[str], incoming: Path, own: str, given: Mapping[str, Any]
+    ) -> Uploaded:
+        """Put files into the folder around `incoming`, and index them."""
+        before: dict[str, Mapping[str, Any]] = {}
+        folder, place = incoming.parent, self._place()
         placed: list[str] = []
         unreadable: list[Skipped] = []
         try:
-            incoming.mkdir(parents=True)
             for file, name in zip(files, names, strict=True):
                 with (incoming / name).open("wb") as out:
                     shutil.copyfileobj(file, out)
@@ -128,8 +144,6 @@ class Documents:
                 _put_back(name, incoming, folder)
                 self._index_again(folder / name, own, before[name])
             raise
-        finally:
-            shutil.rmtree(incoming, ignore_errors=True)
         return Uploaded(
             files=placed,
             documents_written=report.documents_written,
@@ -139,6 +153,21 @@ class Documents:
             graph="stale" if report.passages_written and isinstance(place, Path) and KGIndex.exists(place) else None,
             skipped=[Skip(place=item.place, reason=item.reason) for item in (*unreadable, *report.skipped)],
         )
+
+    def _take_back(self, uploads: Path) -> None:
+        """Give back what an upload has replaced whose server was killed before it ended: nobody was told of it.
+
+        An earlier text would otherwise outlive the removal of its document.
+        """
+        for lock in (*uploads.glob(f".*/{_LOCK}"), *uploads.glob(f"*/.*/{_LOCK}")):
+            incoming, folder = lock.parent, lock.parent.parent
+            with suppress(BlockingIOError):  # an upload of another server is under way
+                with writer_lock(lock, wait=False):
+                    for old in incoming.glob("*.old"):
+                        file = folder / old.name.removesuffix(".old")
+                        os.replace(old, file)
+                        self._index_again(file, "" if folder == uploads else folder.name, {})
+                shutil.rmtree(incoming, ignore_errors=True)
 
     def _index_again(self, file: Path, own: str, before: Mapping[str, Any]) -> None:
         """Undo in the index what an upload that failed did to it: a batch of its passages may be written already."""

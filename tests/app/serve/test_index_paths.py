@@ -258,6 +258,29 @@ def test_a_removal_that_was_cut_off_before_its_end_is_ended_by_the_next(served: 
     assert not stored.exists()
 
 
+def test_an_upload_that_was_killed_leaves_nothing_behind(
+    served: Served, index: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, uploads = served(Settings(index=index)), index.parent / "my.index.uploads"
+    _upload(client, ("z.md", b"Zyltor was founded by Mara Quist."))
+
+    def die(*_: Any, **__: Any) -> None:
+        raise OSError(errno.EIO, "killed")
+
+    with monkeypatch.context() as killed:  # one that is killed puts nothing back and clears nothing away
+        killed.setattr(documents, "ingest", die)
+        killed.setattr(documents, "_put_back", lambda *_: None)
+        killed.setattr(documents.shutil, "rmtree", lambda *_, **__: None)
+        assert _upload(client, ("z.md", b"Zyltor was founded by Ada Nettle.")).is_error
+    assert {path.name for path in uploads.glob("**/z.md*")} == {"z.md", "z.md.old"}
+    assert _upload(client, ("y.md", b"A mill.")).status_code == 200
+    assert {path.name: path.read_bytes() for path in uploads.iterdir()} == {
+        "y.md": b"A mill.",
+        "z.md": b"Zyltor was founded by Mara Quist.",
+    }
+    assert "Mara Quist" in client.get("/api/retrieve?q=Who founded Zyltor?&k=1").text
+
+
 def test_while_another_process_writes_the_index_a_change_is_told_to_come_again(served: Served, index: Path) -> None:
     client = served(Settings(index=index))
     _upload(client, ("z.jsonl", b'{"text": "Zyltor was founded by Mara Quist."}'))

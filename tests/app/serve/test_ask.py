@@ -96,7 +96,9 @@ def test_a_key_in_an_error_of_a_tool_reaches_no_answer_and_no_log(
             raise error("401 for https://api.search/?q=x&key=AIzaSyHunter2hunter2 and sk-abcdefghijklmnop")
 
     roles_of = service.roles_of
-    monkeypatch.setattr(service, "roles_of", lambda *given: replace(roles_of(*given), retriever=Search()))
+    monkeypatch.setattr(
+        service, "roles_of", lambda *given, **more: replace(roles_of(*given, **more), retriever=Search())
+    )
     client = served(Settings())
     told = client.get("/api/retrieve", params={"q": "x"}).text
     told += client.post("/api/ask", json={"question": QUESTION}).text

@@ -88,7 +88,9 @@ def test_an_answer_that_begins_otherwise_than_what_was_streamed_is_sent_whole(
             return Answer("Edinburgh")
 
     roles_of = service.roles_of
-    monkeypatch.setattr(service, "roles_of", lambda *given: replace(roles_of(*given), answerer=BreaksOff()))
+    monkeypatch.setattr(
+        service, "roles_of", lambda *given, **more: replace(roles_of(*given, **more), answerer=BreaksOff())
+    )
     asked = {"model": "ras-agent", "messages": ASKED, "stream": True}
     lines = served(Settings()).post("/v1/chat/completions", json=asked).text.splitlines()
     deltas = [json.loads(line[6:])["choices"][0]["delta"] for line in lines if line.startswith("data: {")]

@@ -82,7 +82,9 @@ def everything(tmp_path_factory: pytest.TempPathFactory, run: Run, memorising_mo
     for model in ("models/t5", "RUN/model"):
         shutil.copytree(memorising_model("t5"), here / model)
     records = [passage.to_dict() for passage in sample_passages()[:12]]
-    (here / "docs").mkdir()
+    for folder in ("docs", "contracts"):
+        (here / folder).mkdir()
+    (here / "contracts" / "lease.txt").write_text(records[0]["text"])
     for name, record in zip(("bell.md", "river.txt", "old.txt"), records, strict=False):
         (here / "docs" / name).write_text(record["text"])
     questions = [

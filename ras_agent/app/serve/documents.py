@@ -34,7 +34,9 @@ from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex
 
 _LONGEST_PLAIN = 40  # characters of an own folder's name that are there to be read
-_LOCK = ".lock"  # of an upload under way, in the folder that holds its files until it is done
+# the folder that holds the files of an upload until it is done, and its lock; other hidden folders are not ours
+_INCOMING = "." + "[0-9a-f]" * 32
+_LOCK = ".lock"
 _LONGEST_NAME = 200  # bytes: file systems take 255, and a name gets an ending while its file is written
 
 
@@ -159,10 +161,11 @@ class Documents:
 
         An earlier text would otherwise outlive the removal of its document.
         """
-        for lock in (*uploads.glob(f".*/{_LOCK}"), *uploads.glob(f"*/.*/{_LOCK}")):
-            incoming, folder = lock.parent, lock.parent.parent
+        for incoming in (*uploads.glob(f"{_INCOMING}/"), *uploads.glob(f"*/{_INCOMING}/")):
+            folder = incoming.parent
             with suppress(BlockingIOError):  # an upload of another server is under way
-                with writer_lock(lock, wait=False):
+                # its lock is perhaps gone, where it was killed as it cleared away
+                with writer_lock(incoming / _LOCK, wait=False):
                     for old in incoming.glob("*.old"):
                         file = folder / old.name.removesuffix(".old")
                         os.replace(old, file)

@@ -258,10 +258,13 @@ def test_a_removal_that_was_cut_off_before_its_end_is_ended_by_the_next(served: 
     assert not stored.exists()
 
 
+@pytest.mark.parametrize("clearing_away", [False, True])
 def test_an_upload_that_was_killed_leaves_nothing_behind(
-    served: Served, index: Path, monkeypatch: pytest.MonkeyPatch
+    served: Served, index: Path, monkeypatch: pytest.MonkeyPatch, clearing_away: bool
 ) -> None:
     client, uploads = served(Settings(index=index)), index.parent / "my.index.uploads"
+    (uploads / ".git").mkdir(parents=True)
+    (uploads / ".git" / ".lock").touch()  # a folder of somebody else's
     _upload(client, ("z.md", b"Zyltor was founded by Mara Quist."))
 
     def die(*_: Any, **__: Any) -> None:
@@ -273,8 +276,12 @@ def test_an_upload_that_was_killed_leaves_nothing_behind(
         killed.setattr(documents.shutil, "rmtree", lambda *_, **__: None)
         assert _upload(client, ("z.md", b"Zyltor was founded by Ada Nettle.")).is_error
     assert {path.name for path in uploads.glob("**/z.md*")} == {"z.md", "z.md.old"}
+    (lock,) = (path for path in uploads.glob(".*/.lock") if path.parent.name != ".git")
+    if clearing_away:
+        lock.unlink()
     assert _upload(client, ("y.md", b"A mill.")).status_code == 200
-    assert {path.name: path.read_bytes() for path in uploads.iterdir()} == {
+    assert (uploads / ".git" / ".lock").exists()
+    assert {path.name: path.read_bytes() for path in uploads.iterdir() if path.name != ".git"} == {
         "y.md": b"A mill.",
         "z.md": b"Zyltor was founded by Mara Quist.",
     }

@@ -138,7 +138,7 @@ def read_metadata(given: object) -> dict[str, Any]:
 
     Values are what a filter compares; None, or an empty text, takes a field away. Raises FilterError.
     """
-    if isinstance(given, Sequence) and not isinstance(given, str):
+    if isinstance(given, list | tuple) and all(isinstance(part, str) for part in given):
         given = {key: values[0] if len(values) == 1 else values for key, values in read_filter(given).items()}
     if not isinstance(given, Mapping):
         raise FilterError(f'metadata is a JSON object such as {{"team": "x"}}, got {given!r:.200}')

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from ras_agent.errors import FilterError
-from ras_agent.filters import Filter, read_filter, takes_filter
+from ras_agent.filters import Filter, read_filter, read_metadata, takes_filter
 from ras_agent.records import Passage
 
 PASSAGE = Passage(
@@ -132,3 +132,37 @@ def test_a_retriever_takes_a_filter_by_a_parameter_of_that_name_or_by_any() -> N
             return []
 
     assert [takes_filter(one()) for one in (Plain, Named, Open)] == [False, True, True]
+
+
+class TestMetadataOfDocuments:
+    def test_texts_of_the_command_line_are_fields_and_a_repeated_key_is_a_list(self) -> None:
+        assert read_metadata(["team=sales", "year=2024", "year=2025"]) == {"team": "sales", "year": ["2024", "2025"]}
+
+    def test_an_object_stays_as_it_is_and_other_collections_become_lists(self) -> None:
+        assert read_metadata({"team": "sales", "year": 2024, "open": True}) == {
+            "team": "sales",
+            "year": 2024,
+            "open": True,
+        }
+        assert read_metadata({"year": (2024, 2025)}) == {"year": [2024, 2025]}
+
+    def test_nothing_and_an_empty_text_take_a_field_away(self) -> None:
+        assert read_metadata({"team": None, "year": ""}) == {"team": None, "year": None}
+
+    @pytest.mark.parametrize("metadata", ["team=sales", 7, None, [{"team": "sales"}]])
+    def test_what_is_no_object_is_refused(self, metadata: object) -> None:
+        with pytest.raises(FilterError, match="metadata is a JSON object"):
+            read_metadata(metadata)
+
+    @pytest.mark.parametrize(
+        "value",
+        [{"nested": 1}, [], [None], float("nan"), "half a character \ud800"],
+        ids=["object", "empty list", "list of nothing", "no number", "half a character"],
+    )
+    def test_a_value_that_no_filter_could_compare_is_refused(self, value: object) -> None:
+        with pytest.raises(FilterError):
+            read_metadata({"team": value})
+
+    def test_a_field_that_passages_have_themselves_is_refused(self) -> None:
+        with pytest.raises(FilterError, match="choose another name"):
+            read_metadata({"title": "mine"})

@@ -43,4 +43,12 @@ TESTS: dict[str, tuple[str, ...]] = {
     "eval/run/runner.py": ("tests/eval/run/test_runner.py",),
     "eval/run/folder.py": ("tests/eval/run/test_folder.py", "tests/eval/run/test_runner.py"),
     "eval/run/manifest.py": ("tests/eval/run/test_manifest.py", "tests/eval/run/test_folder.py"),
+    "ras_agent/filters.py": ("tests/test_filters.py",),
+    "ras_agent/app/serve/access.py": ("tests/app/serve/test_access.py",),
+    "ras_agent/review.py": ("tests/graphs/test_review.py",),
+    "tools/chat/window.py": ("tests/tools/chat/test_window.py", "tests/tools/chat/test_faulty_servers.py"),
+    "tools/graph_tokens/encoders.py": ("tests/tools/graph_tokens/test_encoders.py",),
+    "tools/graph_tokens/fact_orders.py": ("tests/tools/graph_tokens/test_fact_orders.py",),
+    "tools/graph_tokens/prompt_embeds.py": ("tests/tools/graph_tokens/test_prompt_embeds.py",),
+    "tools/retrieve/search.py": ("tests/tools/retrieve/test_current.py", "tests/tools/retrieve/test_tenants.py"),
 }

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from ras_agent import Passage, PassageIndex, build_graph
-from ras_agent.app.serve.access import Caller, read_access
+from ras_agent.app.serve.access import Caller, access_of, read_access
 from ras_agent.app.serve.app import create_app
 from ras_agent.app.serve.service import open_service
 from ras_agent.errors import SettingsError
@@ -68,6 +68,21 @@ def test_a_wrong_file_of_tokens_is_an_error(tmp_path: Path, tokens: dict[str, An
     with pytest.raises(ValueError, match=message) as raised:
         read_access("127.0.0.1", file, {})
     assert ROOT not in str(raised.value)
+
+
+def test_a_file_of_tokens_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"nowhere\.json: cannot be read as a file of tokens"):
+        read_access("127.0.0.1", tmp_path / "nowhere.json", {})
+
+
+def test_a_token_is_the_same_caller_however_its_filter_is_ordered_and_another_with_another_filter() -> None:
+    def name(bound: dict[str, Any] | None) -> str:
+        caller = access_of({ROOT: bound}, "here").caller(f"Bearer {ROOT}")
+        assert caller is not None
+        return caller.name
+
+    assert name({"team": "x", "year": 2024}) == name({"year": 2024, "team": "x"})
+    assert len({name({"team": "x"}), name({"team": "y"}), name(None)}) == 3
 
 
 def test_nobody_is_let_in_without_a_token_that_is_known(teams: httpx.Client) -> None:

@@ -28,6 +28,7 @@ from ras_agent.tools.chat.window import (
     estimate_turns,
     read_overflow,
     stated_window,
+    writes_thoughts,
 )
 from ras_agent.tools.kg.llm_mentions import LLMMentions
 from ras_agent.tools.plan.llm_reasoner import LLMReasoner
@@ -148,7 +149,9 @@ def test_other_errors_are_no_refusals_of_a_prompt(message: str) -> None:
 
 def test_a_status_decides_where_words_do_not() -> None:
     assert read_overflow(Refused(413, "Limit 6000, Requested 7000, please reduce your size")) == Overflow(6000, 7000)
-    assert read_overflow(Refused(429, "maximum context length is 4096 tokens")) is None
+    for status in (401, 403, 404, 408, 429):
+        assert read_overflow(Refused(status, "maximum context length is 4096 tokens")) is None
+    assert read_overflow(Refused(400, "maximum context length is 4096 tokens")) == Overflow(4096)
 
 
 class Refused(Exception):
@@ -178,7 +181,14 @@ def test_a_model_says_its_window_itself() -> None:
     assert stated_window(SimpleNamespace(num_ctx=8192)) == 8192
     assert stated_window(SimpleNamespace(profile={"max_input_tokens": 128_000})) == 128_000
     assert stated_window(SimpleNamespace(profile=None)) is None
+    assert stated_window(SimpleNamespace(num_ctx=0)) is None
     assert stated_window(type("ChatOllama", (), {"num_ctx": None})()) == 4096
+
+
+def test_a_model_whose_profile_says_so_writes_thoughts() -> None:
+    thinking, plain = (SimpleNamespace(profile={"reasoning_output": thinks}) for thinks in (True, False))
+    assert writes_thoughts(thinking)
+    assert not any(map(writes_thoughts, (plain, SimpleNamespace(profile={}), SimpleNamespace(profile=None))))
 
 
 def test_ollama_is_told_the_window_that_is_set(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,7 +68,33 @@ def test_gcn_averages_over_neighbours_by_the_roots_of_their_degrees() -> None:
     assert np.allclose(states, _relu_layer_norm(expected), atol=1e-5)
 
 
-@pytest.mark.parametrize("changes", [{"kind": "cnn"}, {"layers": 0}, {"width": 10, "heads": 4}])
+def test_the_defaults_are_the_papers() -> None:
+    # G-Retriever, section 6.2: four layers of four heads and 1024 numbers, over a sentence encoder's vectors
+    defaults = EncoderConfig()
+    assert (defaults.kind, defaults.layers, defaults.heads, defaults.width) == ("graph-transformer", 4, 4, 1024)
+    assert (defaults.input, defaults.dropout) == (384, 0.0)  # MiniLM's width
+
+
+def test_each_layer_but_the_first_adds_to_the_state_before_it() -> None:
+    torch.manual_seed(1)
+    deep = build_encoder(EncoderConfig("gcn", layers=2, heads=1, width=4, input=4)).eval()
+    nodes = np.random.default_rng(0).normal(size=(1, 4)).astype(np.float32)
+    graph = GraphFeatures(nodes, np.zeros((0, 4), np.float32), np.empty((2, 0), np.int64), np.zeros(1, np.int64))
+    states = deep(GraphBatch.of([graph], 4)).detach().numpy()
+    first, second = (layer.lin.weight.detach().numpy().T for layer in deep.layers)
+    # a node without neighbours is its own only one
+    before = np.maximum(_relu_layer_norm(nodes @ first), 0)
+    assert np.allclose(states, before + _relu_layer_norm(before @ second), atol=1e-5)
+
+
+def test_no_nodes_have_no_states() -> None:
+    encoder = build_encoder(EncoderConfig("gcn", layers=1, heads=1, width=4, input=2))
+    assert encoder(GraphBatch.of([_features([])], 2)).shape == (0, 4)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"kind": "cnn"}, {"layers": 0}, {"heads": 0}, {"input": 0}, {"width": 10, "heads": 4}]
+)
 def test_an_impossible_encoder_is_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(SettingsError):
         EncoderConfig(**changes)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ras_agent.errors import UnknownName, WeightsError
@@ -30,6 +32,22 @@ def test_facts_by_likeness_begin_with_the_words_of_the_question(hash_embedder: A
 def test_the_order_of_reading_decides_no_tie(hash_embedder: Any) -> None:
     order = fact_order("likeness", hash_embedder)
     assert order("zzz", GRAPH, ()) == order("zzz", QuestionGraph(FACTS[::-1]), ())
+
+
+def test_likeness_is_compared_in_steps_of_the_cosine_itself() -> None:
+    class TwoTexts:
+        """Embeds the question and three facts, whose cosines are 2e-4, 2e-4 + 5e-7 and -1."""
+
+        name, dimension = "two", 2
+
+        def embed(self, texts: Sequence[str]) -> Any:
+            cosines = {"Ada mother Anna": 2e-4, "Anna born in Kent": 2e-4 + 5e-7, "Charles built an engine": -1.0}
+            rows = [(cosines[text], np.sqrt(1 - cosines[text] ** 2)) if text in cosines else (1, 0) for text in texts]
+            return np.array(rows, dtype=np.float32)
+
+    # half a millionth of a cosine is rounding, however large a share of so small a cosine it is
+    ranking = fact_order("likeness", TwoTexts())("Which?", GRAPH, ())
+    assert ranking == [*sorted([MOTHER, BORN]), ENGINE]
 
 
 def test_facts_by_use_know_the_sub_queries() -> None:

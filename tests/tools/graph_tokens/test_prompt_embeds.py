@@ -55,6 +55,23 @@ def test_other_shapes_and_numbers_are_not_sent() -> None:
     assert _decoded(encoded(torch.ones(2, 8, dtype=torch.float64))).dtype == torch.float32
 
 
+def test_a_request_asks_for_what_is_said_and_leaves_the_rest_to_the_server() -> None:
+    from ras_agent.tools.graph_tokens.prompt_embeds import completion_request, encoded
+
+    vectors = torch.ones(2, 8)
+    least = completion_request("tiny", vectors, max_tokens=7)
+    assert least == {"model": "tiny", "prompt_embeds": encoded(vectors), "max_tokens": 7, "temperature": 0.0}
+    assert "temperature" not in completion_request("tiny", vectors, max_tokens=7, temperature=None)
+    streamed = completion_request("tiny", vectors, max_tokens=7, temperature=0.5, stop=("\n",), stream=True)
+    assert streamed == {
+        **least,
+        "temperature": 0.5,
+        "stop": ["\n"],
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+
+
 def _models() -> dict[str, Callable[[], Any]]:
     from transformers import Gemma3ForCausalLM, Gemma3TextConfig, GPT2Config, GPT2LMHeadModel, LlamaConfig
     from transformers import LlamaForCausalLM as Llama

@@ -47,7 +47,10 @@ TESTS: dict[str, tuple[str, ...]] = {
     "ras_agent/app/serve/access.py": ("tests/app/serve/test_access.py",),
     "ras_agent/review.py": ("tests/graphs/test_review.py",),
     "tools/chat/window.py": ("tests/tools/chat/test_window.py", "tests/tools/chat/test_faulty_servers.py"),
-    "tools/graph_tokens/encoders.py": ("tests/tools/graph_tokens/test_encoders.py",),
+    "tools/graph_tokens/encoders.py": (
+        "tests/tools/graph_tokens/test_encoders.py",
+        "tests/conformance/test_graph_encoders.py",
+    ),
     "tools/graph_tokens/fact_orders.py": ("tests/tools/graph_tokens/test_fact_orders.py",),
     "tools/graph_tokens/prompt_embeds.py": ("tests/tools/graph_tokens/test_prompt_embeds.py",),
     "tools/retrieve/search.py": ("tests/tools/retrieve/test_current.py", "tests/tools/retrieve/test_tenants.py"),

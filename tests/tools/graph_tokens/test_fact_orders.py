@@ -35,19 +35,36 @@ def test_the_order_of_reading_decides_no_tie(hash_embedder: Any) -> None:
 
 
 def test_likeness_is_compared_in_steps_of_the_cosine_itself() -> None:
-    class TwoTexts:
-        """Embeds the question and three facts, whose cosines are 2e-4, 2e-4 + 5e-7 and -1."""
+    first, second = sorted((MOTHER, BORN))
+    cosines = {first: 2e-4, second: 2e-4 + 5e-7, ENGINE: -1.0}
+    by_text = {f"{fact.subject} {fact.predicate} {fact.object}": cosines[fact.id] for fact in FACTS}
+
+    class TwoNumbers:
+        """Embeds each fact so that its cosine with any other text is the one above."""
 
         name, dimension = "two", 2
 
         def embed(self, texts: Sequence[str]) -> Any:
-            cosines = {"Ada mother Anna": 2e-4, "Anna born in Kent": 2e-4 + 5e-7, "Charles built an engine": -1.0}
-            rows = [(cosines[text], np.sqrt(1 - cosines[text] ** 2)) if text in cosines else (1, 0) for text in texts]
+            rows = [(by_text[text], np.sqrt(1 - by_text[text] ** 2)) if text in by_text else (1, 0) for text in texts]
             return np.array(rows, dtype=np.float32)
 
     # half a millionth of a cosine is rounding, however large a share of so small a cosine it is
-    ranking = fact_order("likeness", TwoTexts())("Which?", GRAPH, ())
-    assert ranking == [*sorted([MOTHER, BORN]), ENGINE]
+    assert fact_order("likeness", TwoNumbers())("Which?", GRAPH, ()) == [first, second, ENGINE]
+
+
+def test_likeness_is_minilm_s_unless_another_embedder_is_given(
+    hash_embedder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resolved: list[str] = []
+
+    def resolve(name: str) -> Any:
+        resolved.append(name)
+        return hash_embedder
+
+    monkeypatch.setattr("ras_agent.tools.graph_tokens.fact_orders.resolve_embedder", resolve)
+    assert fact_order("likeness")("where Anna born in", GRAPH, ())[0] == BORN
+    fact_order("likeness", hash_embedder)
+    assert resolved == ["minilm"]
 
 
 def test_facts_by_use_know_the_sub_queries() -> None:

@@ -19,26 +19,30 @@ def config_from(cls: type[Config], description: str | None, arguments: Sequence[
     """Return the configuration that the options say, which the class checks.
 
     A field `save_every: int` is `--save-every N`, a bool is `--name` or `--no-name`, and a tuple takes values parted by
-    commas. Fields without a default have to be given.
+    commas, or the option more than once. Fields without a default have to be given; one that is no argument of the
+    class (`init=False`) is no option.
     """
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     for field in fields(cls):
-        name, kind = f"--{field.name.replace('_', '-')}", str(field.type)
+        if not field.init:
+            continue
+        name, annotation = f"--{field.name.replace('_', '-')}", str(field.type)
         required = field.default is MISSING
-        default = None if required else field.default
-        if kind.startswith("bool"):
-            parser.add_argument(name, action=argparse.BooleanOptionalAction, default=default)
-        elif kind.startswith("tuple["):
-            one = _kind_of(kind.removeprefix("tuple[").partition(",")[0])
-            parser.add_argument(name, required=required, default=default, type=partial(_several, one))
+        # an option that is left out is not an argument of the class, which has its default
+        if annotation.startswith("bool"):
+            parser.add_argument(name, action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS)
+        elif annotation.startswith("tuple["):
+            kind = partial(_values, _kind_of(annotation.removeprefix("tuple[").partition(",")[0]))
+            parser.add_argument(name, required=required, default=argparse.SUPPRESS, type=kind, action="extend")
         else:
-            parser.add_argument(name, required=required, default=default, type=_kind_of(kind))
-    return cls(**vars(parser.parse_args(arguments)))
+            parser.add_argument(name, required=required, default=argparse.SUPPRESS, type=_kind_of(annotation))
+    options = vars(parser.parse_args(arguments))
+    return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in options.items()})
 
 
 def _kind_of(annotation: str) -> type:
     return {"int": int, "float": float, "str": str}.get(annotation.partition(" ")[0], Path)
 
 
-def _several(kind: type, text: str) -> tuple[object, ...]:
-    return tuple(kind(one) for one in text.split(",") if one)
+def _values(kind: type, text: str) -> tuple[object, ...]:
+    return tuple(kind(value) for value in text.split(",") if value)

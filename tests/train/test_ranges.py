@@ -34,7 +34,7 @@ FILES = {"data": HERE, "out": HERE}
         ("labelled", 2.0, "--labelled has to be at least 0 and at most 1, got 2.0"),
         ("alpha", 5.0, "--alpha has to be at least 0 and at most 1, got 5.0"),
         ("share", 0.0, "--share has to be above 0 and at most 1, got 0.0"),
-        ("clip", 0.0, "--clip has to be above 0 and finite, got 0.0"),
+        ("clip", -1.0, "--clip has to be at least 0 and finite, got -1.0"),
         ("seed", -1, "--seed has to be at least 0 and at most 9223372036854775807, got -1"),
     ],
 )
@@ -45,7 +45,7 @@ def test_a_number_out_of_its_range_raises_with_its_option(option: str, value: fl
 
 
 def test_the_ends_of_a_range_are_in_it() -> None:
-    GFMTrainingConfig(**NETWORK, dropout=1.0, alpha=0.0, rate=0.0, share=1.0, batch=1, clip=1e-9, seed=2**63 - 1)
+    GFMTrainingConfig(**NETWORK, dropout=1.0, alpha=0.0, rate=0.0, share=1.0, batch=1, clip=0.0, seed=2**63 - 1)
 
 
 def test_a_training_of_no_step_is_refused() -> None:

@@ -72,13 +72,14 @@ def train(
         from ras_agent.train.gfm.train import train as run
 
         config = GFMTrainingConfig(
-            tuple(sets), out, start_from=Path(start_from) if start_from else None, steps=steps, completion=completion,
-            batch=batch, documents=documents, rate=rate, minutes=minutes, seed=seed, warmup=min(200, steps // 10),
+            sets=tuple(sets), out=out, start_from=Path(start_from) if start_from else None, steps=steps,
+            completion=completion, batch=batch, documents=documents, rate=rate, minutes=minutes, seed=seed,
+            warmup=min(200, steps // 10),
         )  # fmt: skip
-        progress = run(config)
+        result = run(config)
     except ModuleNotFoundError as error:
         if error.name not in ("torch", "safetensors"):
             raise
         raise MissingExtra("training", "gnn") from error
-    line = f"{out} {progress['step']:,} steps · {progress['seconds']:.0f} s"
+    line = f"{out} {result.steps:,} steps · {result.seconds:.0f} s"
     screen(quiet=quiet).print(inert(line), highlight=False, markup=False)

@@ -36,14 +36,8 @@ from ras_agent.tools.kg.index import KGIndex  # noqa: E402
 from ras_agent.tools.kg.passage_facts import PassageFacts  # noqa: E402
 from ras_agent.train.gfm.batches import GFMExample, completion_example, part_of, retrieval_example  # noqa: E402
 from ras_agent.train.gfm.sets import GFMQuestion, link_questions, load_sets, read_linked, write_linked  # noqa: E402
-from ras_agent.train.gfm.train import (  # noqa: E402
-    GFMTrainingConfig,
-    document_loss,
-    entity_loss,
-    losses,
-    ranking_loss,
-    train,
-)
+from ras_agent.train.gfm.train import GFMTrainingConfig, train  # noqa: E402
+from ras_agent.train.gfm.trainable import document_loss, entity_loss, losses, ranking_loss  # noqa: E402
 
 PEOPLE = 30
 LOGITS = torch.tensor([[2.0, -1.0, 0.0, -3.0]])
@@ -96,7 +90,7 @@ def _config(folder: Path, out: Path, **options: Any) -> GFMTrainingConfig:
         "rate": 5e-3,
     }
     width = json.loads((folder / "graph" / "kg.json").read_text())["embedder"]["dimension"]
-    return GFMTrainingConfig((folder,), out, text_width=width, **{**given, **options})
+    return GFMTrainingConfig(sets=(folder,), out=out, text_width=width, **{**given, **options})
 
 
 def test_a_part_holds_what_its_documents_state(graph: KGIndex) -> None:
@@ -162,7 +156,7 @@ def test_a_training_that_stopped_resumes_as_if_it_had_not(folder: Path, tmp_path
     whole = _config(folder, tmp_path / "whole", completion=2, document=0.5, dropout=0.2)
     train(whole)
     parts = replace(whole, out=tmp_path / "parts", minutes=1e-9)
-    steps = [train(parts)["step"] for _ in range(10)]
+    steps = [train(parts).steps for _ in range(10)]
     assert steps == list(range(1, 11))
     expected, found = (load_gfm(tmp_path / name)[1] for name in ("whole", "parts"))
     assert all(torch.equal(expected[name], found[name]) for name in expected)
@@ -171,27 +165,30 @@ def test_a_training_that_stopped_resumes_as_if_it_had_not(folder: Path, tmp_path
     assert {"entity", "ranking", "document", "loss", "norm"} <= set(lines[-1])
 
 
-@pytest.mark.parametrize("file", ["model.safetensors", "config.json", "training.safetensors"])
+@pytest.mark.parametrize(
+    ("file", "number"),
+    [("training.safetensors", 1), ("training.safetensors", 4), ("model.safetensors", 1), ("config.json", 1)],
+)
 def test_a_training_killed_while_it_saves_resumes_as_if_it_had_not(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, number: int
 ) -> None:
     whole = _config(folder, tmp_path / "whole", save_every=2)
     train(whole)
     killed = replace(whole, out=tmp_path / "killed")
     moved, move = [], Path.replace
 
-    def stop_in_the_last_save(path: Path, target: Path) -> Path:
+    def stop_in_a_save(path: Path, target: Path) -> Path:
         if Path(target).name == file:
             moved.append(path)
-            if len(moved) == 4:
+            if len(moved) == number:
                 raise KeyboardInterrupt
         return move(path, target)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "replace", stop_in_the_last_save)
+        patch.setattr(Path, "replace", stop_in_a_save)
         with pytest.raises(KeyboardInterrupt):
             train(killed)
-    assert train(killed)["step"] == 8
+    assert train(killed).steps == 8
     for name in ("model.safetensors", "config.json"):
         assert (killed.out / name).read_bytes() == (whole.out / name).read_bytes()
     expected, found = (load_file(out / "training.safetensors") for out in (whole.out, killed.out))
@@ -222,6 +219,7 @@ def test_a_checkpoint_that_cannot_be_resumed_is_refused(folder: Path, tmp_path: 
         ({"steps": 2}, "steps: 3 there, 2 here"),
         ({"completion": 5}, "completion: 0 there, 5 here"),
         ({"rate": 1e-3, "dropout": 0.5}, "dropout: 0.0 there, 0.5 here; rate: 0.005 there, 0.001 here"),
+        ({"width": 8}, "width: 12 there, 8 here"),
     ],
 )
 def test_a_training_does_not_go_on_with_other_settings(
@@ -254,9 +252,11 @@ def test_what_decides_nothing_may_differ(folder: Path, tmp_path: Path) -> None:
     shutil.move(folder, moved)
     shutil.move(config.out, moved)
     later = replace(config, sets=(moved / folder.name,), out=moved / "out", minutes=0.0, save_every=2)
-    assert train(later)["step"] == 3
+    assert train(later).steps == 3
     training = json.loads((later.out / "training.json").read_text())
-    assert [training[name] for name in ("seed", "steps", "step", "sets", "processes")] == [0, 3, 3, ["people"], 1]
+    assert [training[name] for name in ("sets", "start_from", "processes")] == [["people"], None, 1]
+    assert [training["settings"][name] for name in ("seed", "steps", "width")] == [0, 3, 12]
+    assert (training["result"]["steps"], training["result"]["stopped"]) == (3, "steps")
 
 
 def test_metrics_without_a_step_are_located(folder: Path, tmp_path: Path) -> None:
@@ -401,7 +401,7 @@ def test_a_training_that_diverges_stops_and_keeps_what_it_saved(folder: Path, tm
     assert [json.loads(line, parse_constant=pytest.fail)["step"] for line in lines] == [1]
 
 
-def test_the_loss_of_retrieval_is_alpha_of_eq_11_and_the_rest_of_eq_12(tmp_path: Path) -> None:
+def test_the_loss_of_retrieval_is_alpha_of_eq_11_and_the_rest_of_eq_12() -> None:
     shape = GFMConfig(4, 8, 2, inverse="negated")
     zeros = {name: torch.zeros(size) for name, size in shape.shapes().items()}  # every logit is 0
     edges, relations = np.array([[0, 0, 1], [2, 0, 3]]), np.ones((1, 4), dtype=np.float32)
@@ -409,7 +409,7 @@ def test_the_loss_of_retrieval_is_alpha_of_eq_11_and_the_rest_of_eq_12(tmp_path:
     example = GFMExample(
         "five", GFMGraph.from_edges(5, edges, relations, -relations), np.ones((2, 4), "f4"), rows, rows
     )
-    found = losses(zeros, example, GFMTrainingConfig((), tmp_path, alpha=0.25))
+    found = losses(zeros, example, alpha=0.25)
     # eq. 11: -log 0.5 for targets and for others; eq. 12: one of five that are alike
     assert float(found["entity"]) == pytest.approx(2 * math.log(2))
     assert float(found["ranking"]) == pytest.approx(math.log(5))
@@ -426,12 +426,6 @@ def test_the_rate_warms_up(folder: Path, tmp_path: Path, warmup: int, completion
     assert float(max(steps)) == pytest.approx(first, rel=1e-2)
 
 
-def test_a_folder_with_another_networks_training_is_refused(folder: Path, tmp_path: Path) -> None:
-    train(_config(folder, tmp_path / "out", steps=1))
-    with pytest.raises(WeightsError, match="choose another folder"):
-        train(_config(folder, tmp_path / "out", steps=1, width=8))
-
-
 @pytest.mark.parametrize("options", [{}, {"bf16": True}, {"document": 1.0}])
 def test_it_learns(folder: Path, tmp_path: Path, options: dict[str, Any]) -> None:
     train(_config(folder, tmp_path / "out", steps=30, save_every=30, **options))
@@ -440,8 +434,6 @@ def test_it_learns(folder: Path, tmp_path: Path, options: dict[str, Any]) -> Non
 
 
 def test_two_processes_average_what_each_learns(folder: Path, tmp_path: Path) -> None:
-    one = _config(folder, tmp_path / "one", steps=1)
-    train(one)
     code = f"from ras_agent.train.gfm.train import main; main({_arguments(folder, tmp_path / 'two')!r})"
     with socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -460,7 +452,7 @@ def test_two_processes_average_what_each_learns(folder: Path, tmp_path: Path) ->
     for rank in range(2):
         weights = {name: tensor.requires_grad_() for name, tensor in initial_weights(shape, 0).items()}
         example = retrieval_example(sets, 4, 20, 0.5, 0.0, np.random.default_rng((0, 0, rank)))
-        losses(weights, example, replace(one, clip=1e9))["loss"].backward()  # type: ignore[no-untyped-call]
+        losses(weights, example)["loss"].backward()  # type: ignore[no-untyped-call]
         gradients.append(weights["question_mlp.weight"].grad)
     moments = load_file(tmp_path / "two" / "training.safetensors")
     found = moments["exp_avg:question_mlp.weight"]

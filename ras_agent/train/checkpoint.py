@@ -1,0 +1,157 @@
+"""The files from which a training resumes: its weights and how far it is, without pickle."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ras_agent.errors import SettingsError, WeightsError
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+    from torch.optim import Optimizer
+
+_FILE = "training.safetensors"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """State of a training after a step.
+
+    step: the number of steps so far. seconds: how long they took, over all starts of the training.
+    best_step, best: the step of the best validation and what was measured there; 0 and {} before any validation.
+    worse: the number of validations since then. stopped: why no step follows, "" while one does.
+    """
+
+    step: int = 0
+    seconds: float = 0.0
+    best_step: int = 0
+    best: Mapping[str, float] = field(default_factory=dict)
+    worse: int = 0
+    stopped: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """Files of a training: training.safetensors, where to go on, and the best validation's weights.
+
+    Each file is replaced in one move: a kill leaves the old one or the new one. settings: what decides the weights, as
+    JSON. weights: the trained parameters of `model`, by name.
+    """
+
+    folder: Path
+    settings: Mapping[str, Any]
+    model: nn.Module
+    weights: Mapping[str, Tensor]
+    optimiser: Optimizer
+
+    def save(self, progress: Progress) -> None:
+        """Write weights, buffers, the optimiser's moments and the progress; remove the weights of earlier bests."""
+        tensors = {f"buffer:{name}": value for name, value in _buffers(self.model).items()}
+        for name, weight in self.weights.items():
+            for key, value in {"weight": weight, **self.optimiser.state.get(weight, {})}.items():
+                tensors[f"{key}:{name}"] = value
+        metadata = {"settings": json.dumps(self.settings), "progress": json.dumps(asdict(progress))}
+        _write(self.folder / _FILE, tensors, metadata)
+        for file in set(self.folder.glob("best-*.safetensors")) - {self._best_file(progress.best_step)}:
+            file.unlink()
+
+    def resume(self) -> Progress | None:
+        """Load what `save` wrote and return its progress, or None where nothing was saved.
+
+        Raises SettingsError where the folder holds a training by other settings, WeightsError where its file cannot be
+        read or is of another network.
+        """
+        file = self.folder / _FILE
+        if not file.is_file():
+            return None
+        tensors, metadata = _read(file)
+        try:
+            settings, progress = json.loads(metadata["settings"]), Progress(**json.loads(metadata["progress"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise WeightsError(f"{file}: is no training of this version: choose another folder") from error
+        if differences := _differences(settings, json.loads(json.dumps(self.settings))):
+            raise SettingsError(
+                f"{self.folder} holds a training with other settings ({'; '.join(differences)}): go on with those, or "
+                "choose another folder"
+            )
+        _copy(file, {name[7:]: value for name, value in tensors.items() if name[:7] == "weight:"}, self.weights)
+        self._load_state({name: value for name, value in tensors.items() if name[:7] != "weight:"})
+        return progress
+
+    def save_best(self, step: int) -> None:
+        """Write the weights as those of the best validation, which was after `step`."""
+        _write(self._best_file(step), self.weights)
+
+    def load_best(self, step: int) -> None:
+        """Copy the best validation's weights into the model."""
+        _copy(self._best_file(step), _read(self._best_file(step))[0], self.weights)
+
+    def _best_file(self, step: int) -> Path:
+        """Return a file that is named by the step: a kill may come between it and the next `save`."""
+        return self.folder / f"best-{step}.safetensors"
+
+    def _load_state(self, tensors: Mapping[str, Tensor]) -> None:
+        """Copy the buffers into the model, and the moments into the optimiser."""
+        import torch
+
+        buffers = _buffers(self.model)
+        with torch.no_grad():
+            for key, value in tensors.items():
+                kind, _, name = key.partition(":")
+                if kind == "buffer":
+                    buffers[name].copy_(value)
+                else:
+                    weight = self.weights[name]
+                    # AdamW counts its steps on the CPU
+                    self.optimiser.state[weight][kind] = value if kind == "step" else value.to(weight.device)
+
+
+def _differences(saved: Mapping[str, Any], current: Mapping[str, Any]) -> list[str]:
+    """List the settings that differ, each as "name: there, here"."""
+
+    def text(settings: Mapping[str, Any], name: str) -> str:
+        return json.dumps(settings[name]) if name in settings else "absent"
+
+    names = [name for name in sorted({*saved, *current}) if text(saved, name) != text(current, name)]
+    return [f"{name}: {text(saved, name)} there, {text(current, name)} here" for name in names]
+
+
+def _write(file: Path, tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None) -> None:
+    from safetensors.torch import save_file
+
+    new = file.with_name(f"{file.name}.new")
+    save_file({name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}, new, metadata)
+    new.replace(file)
+
+
+def _read(file: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Return a file's tensors and metadata. Raises WeightsError."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(file, "pt") as stored:
+            return {key: stored.get_tensor(key) for key in stored.keys()}, stored.metadata() or {}  # noqa: SIM118
+    except (SafetensorError, OSError) as error:
+        raise WeightsError(f"{file}: cannot be read ({error}): choose another folder, or move it away") from error
+
+
+def _copy(file: Path, tensors: Mapping[str, Tensor], weights: Mapping[str, Tensor]) -> None:
+    """Copy the tensors of a file into weights. Raises WeightsError where their names or shapes differ."""
+    import torch
+
+    shapes = {name: tuple(value.shape) for name, value in tensors.items()}
+    if shapes != {name: tuple(weight.shape) for name, weight in weights.items()}:
+        raise WeightsError(f"{file}: holds the training of another network: choose another folder")
+    with torch.no_grad():
+        for name, value in tensors.items():
+            weights[name].copy_(value)
+
+
+def _buffers(model: nn.Module) -> dict[str, Tensor]:
+    """Return the buffers that the module itself would save, such as the running means of a batch norm."""
+    parameters = {name for name, _ in model.named_parameters(remove_duplicate=False)}
+    return {name: value for name, value in model.state_dict().items() if name not in parameters}

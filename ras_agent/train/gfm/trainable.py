@@ -1,0 +1,105 @@
+"""The GFM network as the training loop sees it: the losses of a step's questions (GFM-RAG, eq. 11 to 13)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+from torch.nn.functional import logsigmoid
+
+from ras_agent.tools.gfm.network import GraphTensors, plain_scores
+from ras_agent.train.gfm.batches import GFMExample
+from ras_agent.train.named_weights import NamedWeights
+
+_LEAST = 1e-9  # keeps the logarithm of a document's score finite
+
+
+class TrainableGFM(NamedWeights):
+    """Weights of a GFM network, with the loss of an example. alpha, document, adversarial: see `losses`."""
+
+    def __init__(self, weights: Mapping[str, Tensor], *, alpha: float, document: float, adversarial: float) -> None:
+        super().__init__(weights)
+        self._options = {"alpha": alpha, "document": document, "adversarial": adversarial}
+
+    def loss(self, example: GFMExample) -> dict[str, Tensor]:
+        """Return the loss and its parts."""
+        return losses(self.tensors(), example, **self._options)
+
+
+def losses(
+    weights: Mapping[str, Tensor],
+    example: GFMExample,
+    *,
+    alpha: float = 0.3,
+    document: float = 0.0,
+    adversarial: float = 0.0,
+) -> dict[str, Tensor]:
+    """Return the loss of one step's example, and its parts, on the weights' device.
+
+    alpha: the weight of eq. 11 in the loss of retrieval (eq. 13). document: the weight of the loss for documents.
+    adversarial: see `entity_loss`.
+    """
+    device = next(iter(weights.values())).device
+    graph = GraphTensors.of(example.graph, str(device))
+    arrays = (example.vectors, example.start, example.targets)
+    vectors, start, targets = (torch.from_numpy(array).to(device) for array in arrays)
+    logits = plain_scores(weights, graph, vectors, start).float()
+    with torch.autocast(device.type, enabled=False):  # the losses are sums over all entities
+        if example.chosen is not None:
+            chosen = torch.from_numpy(example.chosen).to(device)
+            loss = entity_loss(logits.gather(1, chosen), targets.gather(1, chosen), adversarial)
+            return {"loss": loss, "entity": loss}
+        parts = {
+            "entity": entity_loss(logits, targets, adversarial),
+            "ranking": ranking_loss(logits, targets),
+        }
+        loss = alpha * parts["entity"] + (1 - alpha) * parts["ranking"]
+        if document and example.shares is not None and example.wanted is not None:
+            shares, wanted = example.shares.to(device), torch.from_numpy(example.wanted).to(device)
+            parts["document"] = document_loss(logits, shares, wanted)
+            loss = loss + document * parts["document"]
+        return {"loss": loss, **parts}
+
+
+def _mean_over(values: Tensor, chosen: Tensor) -> Tensor:
+    """Return the mean (B,) of `values` (B, N) where `chosen` (B, N) is 1, not 0; 0 for a row without any."""
+    return (values * chosen).sum(-1) / chosen.sum(-1).clamp(min=1)
+
+
+def entity_loss(logits: Tensor, targets: Tensor, adversarial: float = 0.0) -> Tensor:
+    """Return eq. 11 of logits and targets (0 or 1), both (B, N): a scalar. All that is no target is negative.
+
+    adversarial: the temperature at which the published code weighs negatives by a softmax of their logits, through
+    which no gradient goes; 0 for the mean over them.
+    """
+    positive = _mean_over(-logsigmoid(logits), targets)
+    if not adversarial:
+        negative = _mean_over(-logsigmoid(-logits), 1 - targets)
+    else:
+        scaled = (logits.detach() / adversarial).masked_fill(targets > 0, -math.inf)
+        # a row of targets alone has no negative
+        shares = scaled.softmax(-1).nan_to_num(0)
+        negative = (-logsigmoid(-logits) * shares).sum(-1)
+    return (positive + negative).mean()
+
+
+def ranking_loss(logits: Tensor, targets: Tensor) -> Tensor:
+    """Return eq. 12 of logits and targets (B, N): a scalar.
+
+    The equation is printed without a logarithm, which would leave it without a bound; as in the published code, this is
+    the cross entropy of the targets under the entities' probabilities scaled to sum to 1.
+    """
+    logs = logsigmoid(logits)
+    return _mean_over(logs.logsumexp(-1, keepdim=True) - logs, targets).mean()
+
+
+def document_loss(logits: Tensor, shares: Tensor, targets: Tensor) -> Tensor:
+    """Return the ranking loss for documents, whose scores are sums of their entities' probabilities.
+
+    logits: (B, N). shares: sparse (D, N), the factor of each entity in each document. targets: (B, D), 0 or 1.
+    """
+    scores = torch.sparse.mm(shares, logits.sigmoid().t()).t()  # (B, D)
+    logs = (scores + _LEAST).log()
+    return _mean_over(logs.logsumexp(-1, keepdim=True) - logs, targets).mean()

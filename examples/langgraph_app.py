@@ -9,7 +9,7 @@ index the bundled sample is searched, without a model the offline mode answers.
 
 from ras_agent import create_ras_agent, create_react_agent
 from ras_agent.app.sample import sample_passages
-from ras_agent.graphs.assembly import Agent
+from ras_agent.graphs.agent import Agent
 from ras_agent.settings import find_config, load_settings
 
 SETTINGS = load_settings(find_config())

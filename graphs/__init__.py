@@ -2,7 +2,8 @@
 
 ras, ircot, single_shot     the builders: nodes and edges, and a GraphSpec each
 nodes, decide               what nodes do: begin, retrieve, structure, merge, answer; plan and reason
-node, assembly              how a node's work is run, sync and async; AgentGraph, presets
+node, assembly              how a node's work is run, sync and async; AgentGraph
 state, records, validate    the state's JSON, its records, the checks of what comes from outside
-registry, from_settings     graphs by name, agents from settings
+parts, resolve              an agent's arguments, its parts, and how each is resolved, once
+registry                    graphs by name
 """

@@ -1,25 +1,23 @@
-"""Graphs by name: what the command line, evaluation and studies have to know of one."""
+"""Graphs by name: what the command line, evaluation and studies have to know of one, and how it is assembled."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from ras_agent.graphs.agent import Agent
+from ras_agent.graphs.parts import AgentParts, AnyCheckpointer
 from ras_agent.records import AnswerStyle
 from ras_agent.registry import find
 from ras_agent.review import Place
 
-if TYPE_CHECKING:
-    from ras_agent.graphs.assembly import Agent
-
 
 @dataclass(frozen=True, slots=True)
 class GraphSpec:
-    """A graph as a plug-in: how it is built, and which parts it takes.
+    """A graph as a plug-in: how it is assembled, and which parts it takes.
 
-    build: makes the agent: `build(answerer=, retriever=, limits=)`, with `planner=` and `extractor=` if the graph
-        has them, and `preset=` if it takes one.
+    assemble: makes the agent of resolved parts and a checkpointer, or None.
     planner: who plays the planner: a role of the kind "planner" or "reasoner"; what a function `resolve(spec)` makes
         of the text that a user writes for it (it is given `settings`, `prompts_dir` and `few_shot` if it has parameters
         of these names); nobody if None.
@@ -27,10 +25,10 @@ class GraphSpec:
     static: whether it takes `static_passages`; if not, an evaluation gives them as `seed_passages`.
     style: the form of answer that it asks for where a question wants a short one.
     presets: whether it takes a preset.
-    review: the places where its runs can wait for a person, given to `build` as `review=`.
+    review: the places where its runs can wait for a person.
     """
 
-    build: Callable[..., Agent]
+    assemble: Callable[[AgentParts, AnyCheckpointer], Agent]
     planner: Literal["planner", "reasoner"] | Callable[..., object] | None = "planner"
     facts: Literal["always", "if needed", "never"] = "always"
     static: bool = False
@@ -41,7 +39,7 @@ class GraphSpec:
 
 def graph_spec(name: str) -> GraphSpec:
     """Return the graph of that name. Raises UnknownName, or TypeError for a plug-in that is no GraphSpec."""
-    found: Any = find("graph", name)
-    if not isinstance(found, GraphSpec):
-        raise TypeError(f"graph {name!r} must be a ras_agent.graphs.registry.GraphSpec, got {found!r:.200}")
-    return found
+    spec: Any = find("graph", name)
+    if not isinstance(spec, GraphSpec):
+        raise TypeError(f"graph {name!r} must be a ras_agent.graphs.registry.GraphSpec, got {spec!r:.200}")
+    return spec

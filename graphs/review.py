@@ -20,8 +20,8 @@ from ras_agent.events import Answered, Planned, Triples, emit
 from ras_agent.graphs import decide
 from ras_agent.graphs.assembly import AgentGraph
 from ras_agent.graphs.conversation import answer_message, remembered
-from ras_agent.graphs.from_settings import Roles
 from ras_agent.graphs.node import Body
+from ras_agent.graphs.parts import AgentParts
 from ras_agent.graphs.records import Records
 from ras_agent.graphs.state import State, Update
 from ras_agent.question_graph import QuestionGraph
@@ -32,14 +32,14 @@ from ras_agent.review import Action, Decision, Review, Reviewed, decisions_of, p
 _PLANNED_ENDS = frozenset(("", "sufficient", "no_retrieval", "repeated_subquery"))
 
 
-def add_edges(graph: AgentGraph, roles: Roles, decides: str = "") -> None:
-    """Add the edges where a person may stand between two nodes, and the nodes that wait for him where `roles` say so.
+def add_edges(graph: AgentGraph, parts: AgentParts, decides: str = "") -> None:
+    """Add the edges where a person may stand between two nodes, and the nodes that wait for him where `parts` say so.
 
     They are: from `decides` to retrieve or answer, from structure to merge, from answer to the end. decides: the node
     that plans; empty in a graph that plans nothing.
     """
-    asked_planner = bool(decides) and _reads_notes(roles.planner)
-    if decides and "plan" in roles.review:
+    asked_planner = bool(decides) and _reads_notes(parts.planner)
+    if decides and "plan" in parts.review:
         graph.add_body("review_plan", _plan(decides if asked_planner else ""))
         graph.add_edge(decides, "review_plan")
         graph.add_conditional_edges(
@@ -47,14 +47,14 @@ def add_edges(graph: AgentGraph, roles: Roles, decides: str = "") -> None:
         )
     elif decides:
         graph.add_conditional_edges(decides, decide.retrieve_or_answer)
-    if "facts" in roles.review:
-        graph.add_body("review_facts", _facts(asked_planner or _reads_notes(roles.answerer)))
+    if "facts" in parts.review:
+        graph.add_body("review_facts", _facts(asked_planner or _reads_notes(parts.answerer)))
         graph.add_edge("structure", "review_facts")
         graph.add_edge("review_facts", "merge")
-    elif roles.extractor is not None:
+    elif parts.extractor is not None:
         graph.add_edge("structure", "merge")
-    if "answer" in roles.review:
-        back = {"answerer": "answer"} if _reads_notes(roles.answerer) else {}
+    if "answer" in parts.review:
+        back = {"answerer": "answer"} if _reads_notes(parts.answerer) else {}
         back |= {"planner": decides} if asked_planner else {}
         graph.add_body("review_answer", _answer(back))
         graph.add_edge("answer", "review_answer")
@@ -65,9 +65,9 @@ def add_edges(graph: AgentGraph, roles: Roles, decides: str = "") -> None:
         graph.add_edge("answer", END)
 
 
-def more_steps(roles: Roles) -> int:
+def more_steps(parts: AgentParts) -> int:
     """Return how many steps reviews may add from one plan to the answer."""
-    return len(roles.review) + ("plan" in roles.review)
+    return len(parts.review) + ("plan" in parts.review)
 
 
 def _reads_notes(role: object) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ras_agent.graphs.assembly import Agent
+from ras_agent.graphs.agent import Agent
 from ras_agent.settings import TOKEN_VARIABLE, Settings
 
 ROOT = Path(__file__).resolve().parent.parent

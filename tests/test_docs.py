@@ -49,7 +49,7 @@ def test_the_agent_is_embedded_as_the_page_shows(capsys: pytest.CaptureFixture[s
 @pytest.mark.usefixtures("_registry_as_it_was")
 def test_what_the_page_adds_from_outside_works_by_its_name(tmp_path: Path) -> None:
     from ras_agent.eval.run.evaluation import prepare
-    from ras_agent.graphs.from_settings import agent_from_settings
+    from ras_agent.graphs.resolve import agent_from_settings
 
     _run("extending.md", {"passages": PASSAGES})
 

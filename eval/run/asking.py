@@ -21,8 +21,8 @@ from ras_agent.eval.run.runner import (
     ask_one,
     retrieval_asker,
 )
-from ras_agent.graphs.from_settings import agent_from_settings
 from ras_agent.graphs.registry import graph_spec
+from ras_agent.graphs.resolve import agent_from_settings
 from ras_agent.protocols import Retriever
 from ras_agent.records import Passage
 from ras_agent.settings import Settings

@@ -23,8 +23,8 @@ from ras_agent.eval.run.result import Result
 from ras_agent.eval.run.runner import AskQuestion, EvaluatedSystem, evaluate, remaining
 from ras_agent.eval.run.spread import HERE, Spread
 from ras_agent.eval.run.summarise import summarise
-from ras_agent.graphs.from_settings import role_specs
 from ras_agent.graphs.registry import graph_spec
+from ras_agent.graphs.resolve import role_specs
 from ras_agent.records import JSON
 from ras_agent.settings import Settings
 from ras_agent.tools.index.store import PassageIndex

@@ -32,7 +32,7 @@ from ras_agent.tools.spread.pool import Do, Pool, do_all
 from ras_agent.trace import Trace
 
 if TYPE_CHECKING:
-    from ras_agent.graphs.assembly import Agent
+    from ras_agent.graphs.agent import Agent
     from ras_agent.graphs.state import Inputs
 
 AskQuestion = Callable[[Question], Awaitable[Mapping[str, Any]]]

@@ -12,8 +12,9 @@ from ras_agent.eval.run.evaluation import Configuration
 from ras_agent.eval.run.material import Material
 from ras_agent.eval.study.design import Choices, Design, LeftOut, extended, replaced
 from ras_agent.eval.study.tables import side_by_side
-from ras_agent.graphs.from_settings import Roles, role_specs
+from ras_agent.graphs.parts import DEFAULT_PRESET, AgentParts
 from ras_agent.graphs.registry import graph_spec
+from ras_agent.graphs.resolve import role_specs
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import EvidenceLayout, Extraction, Passage, Plan, Source, Step, Triple
 from ras_agent.settings import Settings
@@ -72,23 +73,21 @@ def ablations_design(material: Material, settings: Settings, choices: Choices) -
     return Design("ablations", tuple((material, run) for run in runs), show, headline, FULL, tuple(left_out))
 
 
-def _without_planning(roles: Roles) -> Roles:
+def _without_planning(roles: AgentParts) -> AgentParts:
     extractor = roles.extractor or ReadsNothing()  # where the full loop reads no facts, this run does not either
-    return replace(roles, graph="single-shot", planner=None, preset=None, extractor=extractor)
+    return replace(roles, graph="single-shot", planner=None, preset=DEFAULT_PRESET, extractor=extractor)
 
 
-def _without_triples(roles: Roles) -> Roles:
+def _without_triples(roles: AgentParts) -> AgentParts:
     return replace(roles, extractor=SentencesAsFacts())
 
 
-def _without_retrieval(roles: Roles) -> Roles:
-    from ras_agent.graphs.assembly import preset_named
-
-    preset = preset_named(roles.preset, from_memory=True)
+def _without_retrieval(roles: AgentParts) -> AgentParts:
+    preset = replace(roles.preset, from_memory=True)
     return replace(roles, graph="ras", planner=NeverRetrieves(), preset=preset)
 
 
-def _without_graph_tokens(roles: Roles) -> Roles:
+def _without_graph_tokens(roles: AgentParts) -> AgentParts:
     if not isinstance(roles.answerer, TakesGraphTokens):
         raise TypeError(f"the answerer {role_name(roles.answerer)} takes no graph tokens")
     planner = roles.planner.without_graph_tokens() if isinstance(roles.planner, TakesGraphTokens) else roles.planner

@@ -23,7 +23,8 @@ from ras_agent.eval.run.result import Result
 from ras_agent.eval.run.runner import AskQuestion
 from ras_agent.eval.study.design import Choices, Design, Shown, ShownEvidence, extended, parts
 from ras_agent.eval.study.tables import lines
-from ras_agent.graphs.from_settings import Roles, agent_of
+from ras_agent.graphs.parts import AgentParts, Preset
+from ras_agent.graphs.resolve import assemble_agent
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import JSON, Extraction, Hit, Passage, Plan, Step
 from ras_agent.settings import Settings
@@ -31,7 +32,7 @@ from ras_agent.tools.graph_tokens.fact_orders import FactOrder, fact_order
 from ras_agent.trace import Trace
 
 if TYPE_CHECKING:
-    from ras_agent.graphs.assembly import Agent
+    from ras_agent.graphs.agent import Agent
 
 SHARES = tuple(tenth / 10 for tenth in range(1, 11))
 FULL = "full loop"
@@ -102,15 +103,13 @@ class _Part:
         return ask
 
 
-def _again(roles: Roles, trace: Trace, graph: QuestionGraph, passages: Sequence[Passage]) -> Agent:
+def _again(roles: AgentParts, trace: Trace, graph: QuestionGraph, passages: Sequence[Passage]) -> Agent:
     """Return an agent that takes the hops of `trace` again, in which it finds only `graph` and `passages`."""
-    from ras_agent.graphs.assembly import Preset
-
     replay = _Replay(trace, graph, passages)
     most = max((len(step.hits) for step in trace.steps), default=1)
     limits = replace(roles.limits, max_hops=len(trace.steps) + 1, k=max(most, 1))
     preset = Preset(early_stops=False, bounded=False, from_memory=trace.stop_reason == "no_retrieval")
-    return agent_of(
+    return assemble_agent(
         replace(roles, graph="ras", planner=replay, retriever=replay, extractor=replay, limits=limits, preset=preset)
     )
 

@@ -8,7 +8,7 @@ from ras_agent.eval.run.evaluation import Configuration
 from ras_agent.eval.run.material import Material
 from ras_agent.eval.study.design import Choices, Design, extended
 from ras_agent.eval.study.tables import show_crossed
-from ras_agent.graphs.from_settings import role_specs
+from ras_agent.graphs.resolve import role_specs
 from ras_agent.settings import Settings
 from ras_agent.tools.roles import role_name
 

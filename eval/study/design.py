@@ -13,7 +13,8 @@ from ras_agent.eval.run.evaluation import Configuration
 from ras_agent.eval.run.material import Material
 from ras_agent.eval.run.result import Result
 from ras_agent.eval.run.runner import AskQuestion, agent_asker
-from ras_agent.graphs.from_settings import Roles, agent_of, roles_of
+from ras_agent.graphs.parts import AgentParts
+from ras_agent.graphs.resolve import assemble_agent, resolve_parts
 from ras_agent.records import JSON
 from ras_agent.settings import Settings
 
@@ -113,24 +114,25 @@ def extended(metrics: Sequence[str], *more: str) -> tuple[str, ...]:
 Asker = Callable[[Material, Settings], AskQuestion]
 
 
-def parts(material: Material, settings: Settings) -> Roles:
+def parts(material: Material, settings: Settings) -> AgentParts:
     """Return the parts of the agent that a run without changes would ask."""
-    return roles_of(settings.graph, settings, material.index, material.asked.instructions.get("answer", ""))
+    task = material.asked.instructions.get("answer", "")
+    return resolve_parts(settings.graph, settings=settings, index=material.index, task=task)
 
 
-def replaced(change: Callable[[Roles], Roles]) -> Asker:
+def replaced(change: Callable[[AgentParts], AgentParts]) -> Asker:
     """Asks one agent, with its parts changed."""
-    return lambda material, settings: agent_asker(agent_of(change(parts(material, settings))))
+    return lambda material, settings: agent_asker(assemble_agent(change(parts(material, settings))))
 
 
-def replaced_for_each(prepare: Callable[[Material], Callable[[Roles, Question], Roles]]) -> Asker:
+def replaced_for_each(prepare: Callable[[Material], Callable[[AgentParts, Question], AgentParts]]) -> Asker:
     """Asks an agent made for each question. What the prepared change raises becomes that question's error."""
 
     def asker(material: Material, settings: Settings) -> AskQuestion:
         roles, change = parts(material, settings), prepare(material)
 
         async def ask(question: Question) -> Mapping[str, Any]:
-            return await agent_asker(agent_of(change(roles, question)))(question)
+            return await agent_asker(assemble_agent(change(roles, question)))(question)
 
         return ask
 

@@ -24,7 +24,7 @@ from ras_agent.eval.run.runner import AskQuestion
 from ras_agent.eval.significance import Estimate
 from ras_agent.eval.study.design import Choices, Design, Shown, extended
 from ras_agent.eval.study.tables import mean_score, side_by_side
-from ras_agent.graphs.from_settings import role_specs
+from ras_agent.graphs.resolve import role_specs
 from ras_agent.marks import OBJECT, PREDICATE, SUBJECT
 from ras_agent.protocols import Extractor
 from ras_agent.question_graph import QuestionGraph

@@ -25,7 +25,7 @@ from ras_agent.eval.run.material import Material
 from ras_agent.eval.run.result import Result
 from ras_agent.eval.study.design import Choices, Design, LeftOut, Shown, extended, replaced_for_each
 from ras_agent.eval.study.tables import compared, left_out_lines, markdown_matrix, markdown_rows, matrix
-from ras_agent.graphs.from_settings import Roles
+from ras_agent.graphs.parts import AgentParts
 from ras_agent.graphs.registry import graph_spec
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Answer, Citation, Hit, Passage, Plan, Step
@@ -89,11 +89,13 @@ def _named_roles(planned: bool, found: bool, within: str) -> dict[str, str]:
     return {role: name for role, name in names.items() if name}
 
 
-def _oracles(planned: bool, found: bool, within: str, material: Material) -> Callable[[Roles, Question], Roles]:
+def _oracles(
+    planned: bool, found: bool, within: str, material: Material
+) -> Callable[[AgentParts, Question], AgentParts]:
     by_title = {question.by_title for question in material.questions} if found else set()
     corpus = {key: named(material.index.passages, key) for key in by_title}
 
-    def change(roles: Roles, question: Question) -> Roles:
+    def change(roles: AgentParts, question: Question) -> AgentParts:
         if planned:
             roles = replace(roles, planner=OraclePlanner(question), limits=_unhurried(roles.limits))
         if found:

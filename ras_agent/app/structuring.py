@@ -11,7 +11,7 @@ from ras_agent.budget import Ledger, metered
 from ras_agent.calling import acall
 from ras_agent.errors import ModelRefused, RasError, StoreError
 from ras_agent.eval.run.spread import HERE, Spread
-from ras_agent.graphs.from_settings import extractor_from_settings
+from ras_agent.graphs.resolve import extractor_from_settings
 from ras_agent.protocols import Extractor
 from ras_agent.records import Call, Extraction, Failure, Passage
 from ras_agent.settings import Settings

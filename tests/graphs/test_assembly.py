@@ -4,7 +4,7 @@ import pytest
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
 
 from ras_agent.errors import UnknownName
-from ras_agent.graphs.assembly import matching_extractor, needs_facts
+from ras_agent.graphs.resolve import matching_extractor, needs_facts
 from ras_agent.registry import PLUGINS
 
 

@@ -56,13 +56,13 @@ def think(thinker):
     return body
 
 
-def create_react_agent(*, planner, answerer, retriever, limits):
-    graph = AgentGraph(limits)
+def assemble(parts, checkpointer=None):
+    graph = AgentGraph(parts)
     graph.add_body("begin", nodes.begin(), reads=Beginning)
-    graph.add_body("think", think(planner))
-    graph.add_body("act", nodes.retrieve(retriever))
+    graph.add_body("think", think(parts.planner))
+    graph.add_body("act", nodes.retrieve(parts.retriever))
     graph.add_body("observe", nodes.merge())
-    graph.add_body("answer", nodes.answer(answerer))
+    graph.add_body("answer", nodes.answer(parts.answerer))
 
     graph.add_edge(START, "begin")
     graph.add_edge("begin", "think")
@@ -70,10 +70,10 @@ def create_react_agent(*, planner, answerer, retriever, limits):
     graph.add_edge("act", "observe")
     graph.add_edge("observe", "think")
     graph.add_edge("answer", END)
-    return graph.agent("think-act")
+    return graph.agent("think-act", checkpointer)
 
 
-REACT = GraphSpec(create_react_agent, planner=Thinker, facts="never")
+REACT = GraphSpec(assemble, planner=Thinker, facts="never")
 '''
 
 QUESTION = "Which river flows through the city where Bell was born?"

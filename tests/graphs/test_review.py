@@ -14,7 +14,7 @@ from ras_agent import Limits, Settings, create_ircot_agent, create_ras_agent, cr
 from ras_agent.checkpoints import open_checkpointer
 from ras_agent.errors import ReviewError, SettingsError
 from ras_agent.events import Answered, Planned
-from ras_agent.graphs.from_settings import agent_of, roles_of
+from ras_agent.graphs.resolve import assemble_agent, resolve_parts
 from ras_agent.records import Passage, Plan
 from ras_agent.review import Decision, Review, Reviewed, notes, places
 
@@ -491,7 +491,7 @@ def test_a_review_needs_a_checkpointer(ras):
         ras("one", review=("plan",)).invoke({"question": "Who?"})
     settings = Settings(review="plan", index=None, retriever="bm25")
     with pytest.raises(SettingsError, match=r"review = 'plan': nobody can be waited for here"):
-        agent_of(roles_of("ras", settings, index=[]))
+        assemble_agent(resolve_parts("ras", settings=settings, index=[]))
 
 
 def test_settings_name_the_places(ras):

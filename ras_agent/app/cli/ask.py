@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ras_agent.app.cli.draw import Drawing
-    from ras_agent.graphs.assembly import Agent
+    from ras_agent.graphs.agent import Agent
     from ras_agent.records import Passage
     from ras_agent.settings import Settings
     from ras_agent.tools.index.postgres import PostgresIndex
@@ -126,26 +126,26 @@ def _run(
         from langgraph.types import Command
 
         from ras_agent.checkpoints import aopen_checkpointer
-        from ras_agent.graphs.from_settings import agent_of, role_specs, roles_of
+        from ras_agent.graphs.resolve import assemble_agent, resolve_parts, role_specs
         from ras_agent.review import Review
         from ras_agent.tools.retrieve.ranker import explained
         from ras_agent.tools.roles import role_name
         from ras_agent.trace import Trace
 
         specs = role_specs(settings)
-        roles = roles_of(settings.graph, settings, _corpus(settings, sample))
+        parts = resolve_parts(settings.graph, settings=settings, index=_corpus(settings, sample))
         if reasons:
-            roles = replace(roles, retriever=explained(roles.retriever, reasons))
+            parts = replace(parts, retriever=explained(parts.retriever, reasons))
         if note := _offline_note(specs):
             console.print(note, style="yellow")
         drawing = Drawing(console, verbose=verbose, doing=doing)
         doing("planning")
         try:
             with asyncio.Runner() as runner:
-                opened, checkpointer = AsyncExitStack(), _kept_here() if roles.review else None
+                opened, checkpointer = AsyncExitStack(), _kept_here() if parts.review else None
                 if thread:
                     checkpointer = runner.run(opened.enter_async_context(aopen_checkpointer(settings.checkpoint)))
-                agent, thread = agent_of(roles, checkpointer), thread or "ask"
+                agent, thread = assemble_agent(parts, checkpointer), thread or "ask"
                 try:
                     out = runner.run(_drawn(agent, {"question": question}, thread, drawing))
                     while waiting := out.get("__interrupt__"):

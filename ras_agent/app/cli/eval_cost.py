@@ -78,7 +78,7 @@ _ROWS = {
 
 def _measured(passages: list[Passage], path: Path, spec: str) -> ReadingCost:
     from ras_agent.eval.run.index_cost import mean_passage
-    from ras_agent.graphs.from_settings import extractor_from_settings
+    from ras_agent.graphs.resolve import extractor_from_settings
     from ras_agent.settings import load_settings
     from ras_agent.tools.structure.cache import TripleCache, facts_key
 

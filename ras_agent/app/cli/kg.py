@@ -77,7 +77,7 @@ def build(
     are gone. The same command resumes a build that was interrupted. What
     cannot be read is listed and makes the exit code 3.
     """
-    from ras_agent.graphs.from_settings import extractor_from_settings
+    from ras_agent.graphs.resolve import extractor_from_settings
     from ras_agent.tools.kg.build import build_graph
 
     spec = settings.extractor or settings.llm or "offline"

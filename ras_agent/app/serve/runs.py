@@ -13,7 +13,7 @@ from langchain_core.runnables import RunnableConfig
 from ras_agent.budget import Limits
 from ras_agent.calling import raise_if_cancelled
 from ras_agent.events import Event
-from ras_agent.graphs.assembly import Agent
+from ras_agent.graphs.agent import Agent
 from ras_agent.graphs.state import Outputs
 from ras_agent.records import JSON
 

@@ -21,9 +21,10 @@ from ras_agent.app.serve.wire import LONGEST_QUESTION, AskRequest, Message, Requ
 from ras_agent.budget import Limits
 from ras_agent.checkpoints import aopen_checkpointer, aopen_store
 from ras_agent.filters import Filter
-from ras_agent.graphs.assembly import Agent
-from ras_agent.graphs.from_settings import Roles, agent_of, roles_of
+from ras_agent.graphs.agent import Agent
+from ras_agent.graphs.parts import AgentParts
 from ras_agent.graphs.registry import graph_spec
+from ras_agent.graphs.resolve import assemble_agent, resolve_parts
 from ras_agent.records import JSON, Hit, Passage
 from ras_agent.review import Place, places
 from ras_agent.settings import Settings
@@ -58,17 +59,17 @@ class Service:
     def __init__(
         self,
         settings: Settings,
-        roles: Roles,
+        parts: AgentParts,
         checkpointer: BaseCheckpointSaver[Any],
         index: PassageIndex | PostgresIndex,
     ) -> None:
         self.settings = settings
         self.index = index
         self.documents = Documents(index, settings)
-        self.limits = replace(roles.limits, max_seconds=roles.limits.max_seconds or _MAX_SECONDS)
-        self._roles, self._checkpointer = roles, checkpointer
+        self.limits = replace(parts.limits, max_seconds=parts.limits.max_seconds or _MAX_SECONDS)
+        self._parts, self._checkpointer = parts, checkpointer
         self._agents: dict[tuple[Place, ...], Agent] = {}
-        self._without_threads = agent_of(replace(roles, review=(), memory=None))
+        self._without_threads = assemble_agent(replace(parts, review=(), store=None))
         self._running: dict[str, Run] = {}
         self._remembered: OrderedDict[str, None] = OrderedDict()
         self._graphs: OrderedDict[tuple[str, Filter], KGIndex] = OrderedDict()
@@ -84,7 +85,7 @@ class Service:
         asked: list[BaseMessage]
         asked = [HumanMessage(request.question)] if request.question is not None else conversation(request.messages)
         inputs = _within({"messages": _bounded(asked)}, caller, request.filter)
-        review = self._roles.review if request.review is None else self._places(request.review)
+        review = self._parts.review if request.review is None else self._places(request.review)
         return thread, self._on_thread(thread, caller, review, inputs, request.limits)
 
     def ask_once(self, messages: list[Message], caller: Caller, filter: JSON | None) -> Run:
@@ -113,7 +114,7 @@ class Service:
 
     async def retrieve(self, query: str, k: int, caller: Caller, filter: JSON | None) -> list[Hit]:
         """Search the index as the agent does. Raises ValueError for a blank query, and FilterError."""
-        search = Search(self._roles.retriever, Filter.of(caller.narrowed(filter)))
+        search = Search(self._parts.retriever, Filter.of(caller.narrowed(filter)))
         return list(await search.aretrieve(query, k))
 
     def passage(self, passage_id: str, caller: Caller) -> Passage:
@@ -155,15 +156,15 @@ class Service:
 
     def _places(self, wanted: Sequence[Place]) -> tuple[Place, ...]:
         """Return where a run is to wait for a person. Raises Refused for a place that the graph does not have."""
-        known = graph_spec(self._roles.graph).review
+        known = graph_spec(self._parts.graph).review
         for place in wanted:
-            if place not in known or (place == "facts" and self._roles.extractor is None):
+            if place not in known or (place == "facts" and self._parts.extractor is None):
                 raise Refused(422, f"review: this agent cannot wait at {place!r}", "unknown_place")
         return tuple(place for place in known if place in wanted)
 
     def _agent(self, review: tuple[Place, ...]) -> Agent:
         if review not in self._agents:
-            self._agents[review] = agent_of(replace(self._roles, review=review), self._checkpointer)
+            self._agents[review] = assemble_agent(replace(self._parts, review=review), self._checkpointer)
         return self._agents[review]
 
     async def _state(self, thread: str, caller: Caller) -> tuple[tuple[Place, ...], StateSnapshot]:
@@ -277,5 +278,5 @@ async def open_service(settings: Settings, *, sample: bool = False) -> AsyncIter
         if isinstance(index, PostgresIndex):
             opened.callback(index.close)
         async with aopen_checkpointer(settings.checkpoint) as checkpointer, aopen_store(settings.checkpoint) as store:
-            roles = roles_of(settings.graph, settings, index, store=store)
-            yield Service(settings, roles, checkpointer, index)
+            parts = resolve_parts(settings.graph, settings=settings, index=index, store=store)
+            yield Service(settings, parts, checkpointer, index)

@@ -22,7 +22,7 @@ from random import Random
 from ras_agent.calling import call
 from ras_agent.errors import SettingsError
 from ras_agent.eval.benchmarks.pathquestion import PATHQUESTION, Part, part_of, read_knowledge_base
-from ras_agent.graphs.from_settings import extractor_from_settings
+from ras_agent.graphs.resolve import extractor_from_settings
 from ras_agent.program import run_program
 from ras_agent.records import Passage
 from ras_agent.settings import Settings

@@ -26,7 +26,7 @@ from ras_agent.errors import IngestError, ParseError, PromptTooLong, SettingsErr
 from ras_agent.eval.metrics import exact_match
 from ras_agent.eval.question import Question
 from ras_agent.eval.question_file import OnBad
-from ras_agent.graphs.from_settings import extractor_from_settings
+from ras_agent.graphs.resolve import extractor_from_settings
 from ras_agent.program import run_program
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Answer, Call, Extraction, Passage, Usage

@@ -95,9 +95,9 @@ def test_a_key_in_an_error_of_a_tool_reaches_no_answer_and_no_log(
         def retrieve(self, *_: Any, **__: Any) -> None:
             raise error("401 for https://api.search/?q=x&key=AIzaSyHunter2hunter2 and sk-abcdefghijklmnop")
 
-    roles_of = service.roles_of
+    resolve_parts = service.resolve_parts
     monkeypatch.setattr(
-        service, "roles_of", lambda *given, **more: replace(roles_of(*given, **more), retriever=Search())
+        service, "resolve_parts", lambda *given, **more: replace(resolve_parts(*given, **more), retriever=Search())
     )
     client = served(Settings())
     told = client.get("/api/retrieve", params={"q": "x"}).text

@@ -87,9 +87,9 @@ def test_an_answer_that_begins_otherwise_than_what_was_streamed_is_sent_whole(
             emit(AnswerToken("Glasg"))
             return Answer("Edinburgh")
 
-    roles_of = service.roles_of
+    resolve_parts = service.resolve_parts
     monkeypatch.setattr(
-        service, "roles_of", lambda *given, **more: replace(roles_of(*given, **more), answerer=BreaksOff())
+        service, "resolve_parts", lambda *given, **more: replace(resolve_parts(*given, **more), answerer=BreaksOff())
     )
     asked = {"model": "ras-agent", "messages": ASKED, "stream": True}
     lines = served(Settings()).post("/v1/chat/completions", json=asked).text.splitlines()

@@ -8,7 +8,7 @@ import pytest
 
 from ras_agent import PassageIndex, open_checkpointer
 from ras_agent.app.sample import sample_passages
-from ras_agent.graphs.from_settings import agent_of, roles_of
+from ras_agent.graphs.resolve import assemble_agent, resolve_parts
 from ras_agent.settings import Settings
 from tests.app.serve.conftest import Served, events_of
 
@@ -155,7 +155,7 @@ def test_a_run_that_was_killed_before_a_node_s_checkpoint_goes_on(served: Served
             return done[-1]
 
         checkpointer.put = killed  # type: ignore[method-assign]
-        agent = agent_of(roles_of("ras", settings, sample_passages()), checkpointer)
+        agent = assemble_agent(resolve_parts("ras", settings=settings, index=sample_passages()), checkpointer)
         with pytest.raises(KeyboardInterrupt):
             agent.invoke({"question": QUESTION}, thread, durability="sync")
         state = agent.get_state(thread)

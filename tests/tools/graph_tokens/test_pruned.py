@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from ras_agent.graphs.from_settings import roles_of
+from ras_agent.graphs.resolve import resolve_parts
 from ras_agent.protocols import Answerer, Planner
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Answer, Passage, Plan, Source, Step, Triple
@@ -66,9 +66,9 @@ def test_a_fact_is_shown_with_those_that_contradict_it() -> None:
 
 
 def test_the_setting_prune_facts_puts_it_around_both_roles() -> None:
-    roles = roles_of("ras", Settings(prune_facts="use", prune_to=5), [Passage("p", "Ada.")])
+    roles = resolve_parts("ras", settings=Settings(prune_facts="use", prune_to=5), index=[Passage("p", "Ada.")])
     assert isinstance(roles.planner, PrunedPlanner)
     assert isinstance(roles.answerer, PrunedAnswerer)
     assert roles.answerer.name == "offline"
-    plain = roles_of("ras", Settings(), [Passage("p", "Ada.")])
+    plain = resolve_parts("ras", settings=Settings(), index=[Passage("p", "Ada.")])
     assert not isinstance(plain.answerer, PrunedAnswerer)

@@ -1,6 +1,8 @@
 """An agent's parts come from settings and from what its graph's spec says."""
 
-from inspect import signature
+import re
+from dataclasses import replace
+from inspect import getsource, signature
 from pathlib import Path
 from typing import Any
 
@@ -8,12 +10,14 @@ import pytest
 
 from ras_agent import Limits, create_ircot_agent, create_ras_agent, create_single_shot_agent, registry
 from ras_agent.errors import SettingsError
-from ras_agent.graphs.from_settings import agent_from_settings, role_specs, roles_of
+from ras_agent.graphs.parts import AgentArguments, AgentParts
 from ras_agent.graphs.registry import GraphSpec, graph_spec
+from ras_agent.graphs.resolve import agent_from_settings, resolve_parts, role_specs
+from ras_agent.graphs.single_shot import assemble_single_shot
 from ras_agent.records import Passage
 from ras_agent.settings import Settings
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.roles import resolve_answerer
+from ras_agent.tools.roles import resolve_answerer, resolve_extractor
 
 CORPUS = [Passage("bell", "Bell was born in Edinburgh.")]
 MODEL = "openai:gpt-4o-mini"
@@ -39,14 +43,14 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_a_graph_has_the_roles_that_its_spec_names(
     registered: Any, spec: dict[str, Any], given: dict[str, Any], roles: dict[str, str]
 ) -> None:
-    registered(create_single_shot_agent, **spec)
+    registered(assemble_single_shot, **spec)
     assert role_specs(Settings(graph="mine", **given)) == roles
 
 
 def test_few_shot_and_task_reach_the_roles_of_ircot(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VLLM_API_KEY", "none")
     model = "vllm:http://127.0.0.1:9/v1#m"
-    roles = roles_of("ircot", Settings(llm=model, few_shot=True), CORPUS, "Name a river.")
+    roles = resolve_parts("ircot", settings=Settings(llm=model, few_shot=True), index=CORPUS, task="Name a river.")
     for role, prompt in ((roles.planner, "next-sentence-few-shot"), (roles.answerer, "reader-few-shot")):
         assert role._prompt.name == prompt
         assert role._task == "Name a river."
@@ -55,7 +59,7 @@ def test_few_shot_and_task_reach_the_roles_of_ircot(monkeypatch: pytest.MonkeyPa
 def test_window_and_length_of_the_answer_reach_the_roles(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VLLM_API_KEY", "none")
     settings = Settings(llm="vllm:http://127.0.0.1:9/v1#m", context_window=4096, answer_tokens=50)
-    roles = roles_of("ras", settings, CORPUS)
+    roles = resolve_parts("ras", settings=settings, index=CORPUS)
     assert {role._chat.window for role in (roles.planner, roles.extractor, roles.answerer)} == {4096}
     assert roles.answerer._most == 82  # the answer, "Answer:" and its numbers
 
@@ -67,11 +71,11 @@ def test_a_graphs_own_kind_of_planner_is_made_of_what_the_user_writes(registered
         made.append((spec, few_shot))
         return made
 
-    def build(*, planner: object, **parts: Any) -> Any:
-        assert planner is made
-        return create_single_shot_agent(**parts)
+    def assemble(parts: AgentParts, checkpointer: Any) -> Any:
+        assert parts.planner is made
+        return assemble_single_shot(replace(parts, extractor=resolve_extractor("offline")), checkpointer)
 
-    registered(build, planner=resolve, facts="never")
+    registered(assemble, planner=resolve, facts="never")
     agent = agent_from_settings(Settings(graph="mine", planner="my:words", few_shot=True), CORPUS)
     assert made == [("my:words", True)]
     assert agent.invoke({"question": "Where was Bell born?"})["answer"] == "Edinburgh"
@@ -94,8 +98,24 @@ FACTORIES = (create_ras_agent, create_ircot_agent, create_single_shot_agent)
 
 
 def test_the_factories_take_the_same_arguments() -> None:
-    ras, ircot, single = (list(signature(create).parameters) for create in FACTORIES)
-    assert ras == ircot == single
+    for create in FACTORIES:
+        (arguments,) = signature(create).parameters.values()
+        assert arguments.annotation == "Unpack[AgentArguments]"
+
+
+@pytest.mark.parametrize("create", FACTORIES)
+def test_an_argument_that_there_is_not_is_a_type_error(create: Any) -> None:
+    with pytest.raises(
+        TypeError, match=r"an agent has no argument 'planer'; known: index, planner, answerer, .*, task"
+    ):
+        create(index=CORPUS, planer="offline")
+
+
+def test_every_argument_is_documented_where_it_stands() -> None:
+    source = getsource(AgentArguments)
+    assert [
+        name for name in AgentArguments.__annotations__ if not re.search(rf'\n    {name}: .*\n    """', source)
+    ] == []
 
 
 @pytest.mark.parametrize("create", FACTORIES)

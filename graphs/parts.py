@@ -1,0 +1,149 @@
+"""What an agent is made of: the arguments that a caller may give, the parts that they become, and presets."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import Runnable
+from langchain_core.tools import BaseTool
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.store.base import BaseStore
+from typing_extensions import TypedDict
+
+from ras_agent.address import Address
+from ras_agent.budget import Limits
+from ras_agent.errors import UnknownName
+from ras_agent.protocols import Answerer, Extractor, Planner, Reasoner, Retriever, Rewriter
+from ras_agent.records import EvidenceLayout, Passage
+from ras_agent.review import Place
+from ras_agent.settings import Settings
+from ras_agent.tools.index.postgres import PostgresIndex
+from ras_agent.tools.index.store import PassageIndex
+
+# what a user may write for each part of an agent
+AnyModel = Runnable[Any, Any] | str  # a chat model, or a runnable around one
+AnyPlanner = Planner | Reasoner | AnyModel | None
+AnyExtractor = Extractor | AnyModel | None
+AnyAnswerer = Answerer | AnyModel | None
+AnyRewriter = Rewriter | AnyModel | None
+AnyRetriever = Retriever | BaseRetriever | BaseTool | str | None
+AnyIndex = PassageIndex | PostgresIndex | str | Path | Address | Sequence[Passage] | None
+AnyCheckpointer = BaseCheckpointSaver[Any] | bool | None
+
+DEFAULT_LIMITS = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """What a preset fixes, whatever limits are given.
+
+    early_stops: whether a repeated sub-query or a hop without new facts ends the loop. bounded: whether the graph is.
+    may_abstain: whether the answerer may. layout: what planner and answerer are shown; None for their own.
+    follows_any: whether a reply that states no plan is the next search. from_memory: whether a plan of [NO_RETRIEVAL]
+    leads to an answer from the model's memory.
+    """
+
+    early_stops: bool = True
+    bounded: bool = True
+    may_abstain: bool = True
+    layout: EvidenceLayout | None = None
+    follows_any: bool = False
+    from_memory: bool = False
+
+    def limits(self, limits: Limits) -> Limits:
+        """Return `limits` with what the preset fixes."""
+        if not self.early_stops:
+            limits = replace(limits, stop_on_repeat=False, stop_on_no_new_facts=False)
+        return limits if self.bounded else replace(limits, max_facts=sys.maxsize)
+
+
+DEFAULT_PRESET = Preset()
+PRESETS = {
+    "default": DEFAULT_PRESET,
+    # RAS as published: only the planner or the fifth hop ends the loop, the graph has no bound, planner and answerer
+    # read each sub-query with all its facts and no passages, an answer is given, [NO_RETRIEVAL] is obeyed
+    "paper": Preset(
+        early_stops=False,
+        bounded=False,
+        may_abstain=False,
+        layout="chain",
+        follows_any=True,
+        from_memory=True,
+    ),
+}
+
+
+def preset_named(name: str | Preset | None, **changes: Any) -> Preset:
+    """Return the preset `name` with `changes` that are not None; without a name the default. Raises UnknownName."""
+    preset = name if isinstance(name, Preset) else PRESETS.get(name or "default")
+    if preset is None:
+        raise UnknownName("preset", str(name), tuple(PRESETS))
+    return replace(preset, **{field: value for field, value in changes.items() if value is not None})
+
+
+class AgentArguments(TypedDict, total=False):
+    """The keyword arguments of `create_ras_agent` and its siblings, all of which may be left out.
+
+    One that is given wins over its field of `settings`; what neither names is the default of `Settings`: offline roles
+    over BM25.
+    """
+
+    index: AnyIndex
+    """where to search: an open index, the path or address of one, or passages, which are indexed in memory"""
+    planner: AnyPlanner
+    """an object that fits the protocol, a chat model or a runnable around one, or a string (ras_agent.tools.roles);
+    in IRCoT it is a Reasoner"""
+    answerer: AnyAnswerer
+    """as `planner`"""
+    extractor: AnyExtractor
+    """as `planner`; one that nobody names follows the planner if that is a model or a registered extractor, else it is
+    the offline one"""
+    retriever: AnyRetriever
+    """an object, or a registered name over `index`, which each run sees as of its last commit"""
+    rewriter: AnyRewriter
+    """makes a conversation's next question stand alone, of which a first question costs nothing; like the extractor it
+    follows the planner, and else completes it by rule"""
+    limits: Limits | None
+    """of every run, unless `invoke(..., context=Limits(...))` gives others"""
+    preset: str | Preset | None
+    """"paper" is the loop that was published; a planner or answerer given as an object decides itself what it shows its
+    model and whether it abstains. A Preset of your own is taken too. Only RAS has presets"""
+    checkpointer: AnyCheckpointer
+    """a LangGraph checkpointer, which remembers the conversation of each thread"""
+    store: BaseStore | None
+    """a LangGraph Store in which each user's thread keeps the facts that it has found, for its next question there;
+    whose they are is said by `configurable` of the run: user_id, thread_id"""
+    review: Sequence[str] | str | None
+    """where a run waits for a person: any of "plan", "facts" and "answer" (ras_agent.review has what is shown and
+    decided there). A checkpointer is then needed"""
+    settings: Settings | None
+    """everything that the command line can set (docs/settings.md)"""
+    task: str
+    """a task's own instruction, which the roles on chat models show"""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentParts:
+    """An agent's parts, ready to be put together, once or with some of them replaced.
+
+    graph: a registered name. planner: what the graph's planner is, such as IRCoT's Reasoner; None in a graph that plans
+    nothing. extractor: None in a graph that reads no facts. review: where a run waits for a person.
+    rewriter: None where a conversation's follow-up questions stay as they are. store: of the facts that each thread has
+    found.
+    """
+
+    graph: str
+    planner: Any
+    extractor: Any
+    answerer: Answerer
+    retriever: Retriever
+    limits: Limits = DEFAULT_LIMITS
+    preset: Preset = DEFAULT_PRESET
+    review: tuple[Place, ...] = ()
+    rewriter: Rewriter | None = None
+    store: BaseStore | None = None

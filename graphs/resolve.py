@@ -1,0 +1,233 @@
+"""The one place where an agent's parts are resolved: from what a caller gives and, for all the rest, from settings.
+
+`create_ras_agent` and its siblings, the command line, the server, evaluations and studies all come through
+`resolve_parts`; a graph then assembles what is ready (ras_agent.graphs.registry.GraphSpec).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from inspect import signature
+from typing import Any, cast
+
+from typing_extensions import Unpack
+
+from ras_agent.errors import SettingsError
+from ras_agent.graphs.agent import Agent
+from ras_agent.graphs.parts import DEFAULT_PRESET, AgentArguments, AgentParts, AnyCheckpointer, AnyIndex, preset_named
+from ras_agent.graphs.registry import GraphSpec, graph_spec
+from ras_agent.protocols import Answerer, Extractor, Planner
+from ras_agent.registry import known, names
+from ras_agent.review import Place, places
+from ras_agent.settings import Settings
+from ras_agent.tools.chat.client import ChatSettings
+from ras_agent.tools.chat.runnables import is_chat_model
+from ras_agent.tools.index.language import language_of
+from ras_agent.tools.index.postgres import PostgresIndex
+from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.retrieve.resolve import open_for, resolve_retriever, retriever_options
+from ras_agent.tools.retrieve.search import scoped
+from ras_agent.tools.roles import (
+    resolve_answerer,
+    resolve_extractor,
+    resolve_planner,
+    resolve_reasoner,
+    resolve_rewriter,
+    role_name,
+)
+from ras_agent.tools.structure.cache import CachedExtractor, TripleCache
+
+_OFFLINE = "offline"
+
+
+def create_agent(graph: str, **arguments: Unpack[AgentArguments]) -> Agent:
+    """Make the agent of the graph registered as `graph`; AgentArguments has what may be given.
+
+    Raises RasError children for what cannot be set up, and TypeError for an object that fits no protocol.
+    """
+    return graph_spec(graph).assemble(resolve_parts(graph, **arguments), arguments.get("checkpointer"))
+
+
+def agent_from_settings(settings: Settings, index: AnyIndex, *, task: str = "") -> Agent:
+    """Make the agent that `settings` describe, whichever graph they name, over `index`."""
+    return assemble_agent(resolve_parts(settings.graph, settings=settings, index=index, task=task))
+
+
+def assemble_agent(parts: AgentParts, checkpointer: AnyCheckpointer = None) -> Agent:
+    """Put resolved parts together to an agent that runs by itself, as no node of a bigger graph.
+
+    Raises SettingsError where it is to be reviewed and has no checkpointer.
+    """
+    if parts.review and (checkpointer is None or checkpointer is False):
+        raise SettingsError(
+            f"review = {','.join(parts.review)!r}: nobody can be waited for here, as there is no checkpointer; "
+            "leave review out, or ask the question with `ras-agent ask --review`"
+        )
+    return graph_spec(parts.graph).assemble(parts, checkpointer)
+
+
+def resolve_parts(graph: str, **arguments: Unpack[AgentArguments]) -> AgentParts:
+    """Return the parts of an agent, each resolved once. The graph is `graph`, whatever the settings name.
+
+    Raises RasError children for what cannot be set up, and TypeError for an argument that there is not and for an
+    object that fits no protocol.
+    """
+    _check_names(arguments)
+    spec, settings = graph_spec(graph), arguments.get("settings") or Settings()
+    preset = arguments.get("preset") or settings.preset
+    if preset and not spec.presets:
+        raise SettingsError(f"graph {graph!r} takes no preset, got {preset!r}")
+    specs = _role_specs(spec, settings, arguments)
+    searching = arguments.get("retriever") or settings.retriever
+    index = arguments.get("index")
+    opened = open_for(searching, settings.index if index is None else index, settings.language)
+    language = settings.language or (language_of(opened) if isinstance(opened, PassageIndex | PostgresIndex) else "")
+    task = arguments.get("task")
+    options = _options(settings) | ({"task": task} if task else {})
+    fixed = preset_named(preset, from_memory=settings.from_memory, layout=settings.layout)
+    shown = {} if fixed.layout is None else {"layout": fixed.layout}
+    answering = options | {"may_abstain": fixed.may_abstain, **shown}
+    answering |= {"style": settings.style or spec.style, "answer_tokens": settings.answer_tokens}
+    if _is_registered(specs["answerer"], "answerer"):
+        answering["language"] = language
+        if settings.least_confidence is not None:
+            answering["least_confidence"] = settings.least_confidence
+    planning = options | ({"follows_any": fixed.follows_any, **shown} if spec.presets else {})
+    if _is_registered(specs.get("planner"), "planner", "reasoner"):
+        planning = planning | {"language": language}
+    planner = _planner(spec, specs["planner"], planning) if "planner" in specs else None
+    planner, answerer = with_fact_pruning(planner, resolve_answerer(specs["answerer"], **answering), settings)
+    review = arguments.get("review")
+    points = review_points(graph, spec, settings.review if review is None else review, "extractor" in specs)
+    # what a graph reads of a planner of its own kind is no model's name
+    default_role = specs["planner"] if spec.planner in ("planner", "reasoner") else specs["answerer"]
+    retriever = resolve_retriever(searching, opened, **retriever_options(settings, arguments.get("retriever")))
+    return AgentParts(
+        graph=graph,
+        planner=planner,
+        extractor=extractor_from_settings(settings, specs["extractor"], language) if "extractor" in specs else None,
+        answerer=answerer,
+        retriever=scoped(retriever, settings.filter),
+        limits=arguments.get("limits") or settings.limits,
+        preset=fixed if spec.presets else DEFAULT_PRESET,
+        review=points,
+        rewriter=resolve_rewriter(
+            arguments.get("rewriter") or settings.rewriter or _default_rewriter(settings.llm or default_role),
+            settings=options["settings"],
+            prompts_dir=options["prompts_dir"],
+        ),
+        store=arguments.get("store"),
+    )
+
+
+def _check_names(arguments: Mapping[str, object]) -> None:
+    """Raise TypeError for an argument that an agent does not have, which Python does not look at here."""
+    names = AgentArguments.__annotations__
+    for name in arguments:
+        if name not in names:
+            raise TypeError(f"an agent has no argument {name!r}; known: {', '.join(names)}")
+
+
+def review_points(
+    graph: str, spec: GraphSpec, review: str | Sequence[str] | None, reads_facts: bool
+) -> tuple[Place, ...]:
+    """Return where a run is to wait for a person. Raises SettingsError for a place that the graph does not have."""
+    points = places(review)
+    for place in points:
+        if place not in spec.review or (place == "facts" and not reads_facts):
+            why = "reads no facts without an extractor" if place in spec.review else "has no such place"
+            others = ", ".join(other for other in spec.review if other != place) or "none"
+            raise SettingsError(f"graph {graph!r} cannot be reviewed at {place}: it {why}; other places: {others}")
+    return points
+
+
+def extractor_from_settings(settings: Settings, spec: object, language: str | None = None) -> Extractor:
+    """Make the extractor that `spec` names, with the triple cache of the settings if any.
+
+    language: of the texts; if not given, that of the settings. Raises RasError children.
+    """
+    options = _options(settings)
+    if _is_registered(spec, "extractor"):
+        options["language"] = language or settings.language or ""
+    extractor = resolve_extractor(spec, **options)
+    return CachedExtractor(extractor, TripleCache(settings.triple_cache)) if settings.triple_cache else extractor
+
+
+def role_specs(settings: Settings) -> dict[str, str]:
+    """Return who plays which role: the role's own setting, else `llm`, else "offline".
+
+    An extractor that nobody chose follows the planner, or the answerer where nothing is planned or facts are read for
+    the answerer's sake.
+    """
+    return cast("dict[str, str]", _role_specs(graph_spec(settings.graph), settings, {}))
+
+
+def _role_specs(spec: GraphSpec, settings: Settings, arguments: AgentArguments) -> dict[str, object]:
+    """Return who plays which role, as `role_specs` does; an argument comes first."""
+    anyone, extractor = settings.llm or _OFFLINE, arguments.get("extractor") or settings.extractor
+    specs: dict[str, object] = {"answerer": arguments.get("answerer") or settings.answerer or anyone}
+    default_role = specs["answerer"]
+    if spec.planner is not None:
+        specs = {"planner": arguments.get("planner") or settings.planner or anyone, **specs}
+        default_role = specs["planner"] if spec.facts == "always" else default_role
+    if spec.facts == "always" or (spec.facts == "if needed" and (extractor or needs_facts(default_role))):
+        specs["extractor"] = extractor or settings.llm or matching_extractor(default_role)
+    return specs
+
+
+def needs_facts(answerer: object) -> bool:
+    """Tell whether the answerer has a name that extractors have too: it uses no chat model, and answers from facts."""
+    return role_name(answerer).partition(":")[0] in names("extractor")
+
+
+def matching_extractor(role: object) -> object:
+    """Return the extractor that goes with a planner or answerer: the same model or registered name, else "offline"."""
+    if is_chat_model(role):
+        return role
+    if isinstance(role, str):
+        name, colon, _ = role.partition(":")
+        # a name without a model that nobody knows is the role's own mistake, and its resolver says so
+        if name in names("extractor") or (colon and name not in names("planner") + names("answerer")):
+            return role
+    return _OFFLINE
+
+
+def _default_rewriter(role: object) -> object:
+    """Return the rewriter that goes with a planner or answerer: on the same model, or the rule."""
+    if is_chat_model(role):
+        return role
+    if isinstance(role, str):
+        name, colon, _ = role.partition(":")
+        if colon and name not in (*names("planner"), *names("reasoner"), *names("answerer")):
+            return role
+    return _OFFLINE
+
+
+def _is_registered(spec: object, *kinds: str) -> bool:
+    """Return whether a role is named by a registered name, whose factory is given what it has parameters for."""
+    name = spec.partition(":")[0] if isinstance(spec, str) else ""
+    return name != "llm" and any(known(kind, name) for kind in kinds)
+
+
+def _planner(graph: GraphSpec, spec: object, options: dict[str, Any]) -> object:
+    if callable(graph.planner):
+        known = signature(graph.planner).parameters
+        return graph.planner(spec, **{name: option for name, option in options.items() if name in known})
+    return resolve_reasoner(spec, **options) if graph.planner == "reasoner" else resolve_planner(spec, **options)
+
+
+def with_fact_pruning(planner: object, answerer: Answerer, settings: Settings) -> tuple[object, Answerer]:
+    """Return both roles as they are, or around a pruner of their facts. A planner that reads no graph stays."""
+    if not settings.prune_facts:
+        return planner, answerer
+    from ras_agent.tools.graph_tokens.fact_orders import fact_order
+    from ras_agent.tools.graph_tokens.pruned import FactPruner, PrunedAnswerer, PrunedPlanner
+
+    pruner = FactPruner(fact_order(settings.prune_facts), settings.prune_to)
+    wrapped = PrunedPlanner(planner, pruner) if isinstance(planner, Planner) else planner
+    return wrapped, PrunedAnswerer(answerer, pruner)
+
+
+def _options(settings: Settings) -> dict[str, Any]:
+    """Return the options of a role on a chat model."""
+    return {"settings": ChatSettings.of(settings), "prompts_dir": settings.prompts, "few_shot": settings.few_shot}

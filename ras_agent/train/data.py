@@ -6,7 +6,8 @@ as a sample of it in the form of `plain_question`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -82,6 +83,11 @@ def passages_in(path: Path) -> list[Passage]:
         title, text = record.text("title"), record.text("text")
         passages.append(Passage(record.text("id"), text, title) if "id" in record else context_passage(title, text))
     return passages
+
+
+def digest(examples: Iterable[object]) -> str:
+    """Return a short digest of what a training learns from, by which a resumed training knows its own."""
+    return hashlib.sha256("\n".join(map(repr, examples)).encode("utf-8", "replace")).hexdigest()[:12]
 
 
 def _first(data: Path, files: tuple[str, ...]) -> Path:

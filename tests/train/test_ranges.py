@@ -12,11 +12,12 @@ from ras_agent.errors import SettingsError
 from ras_agent.train.gfm.train import GFMTrainingConfig
 from ras_agent.train.paths.train import PathTrainingConfig
 from ras_agent.train.ranker import config as answer_config
-from ras_agent.train.reader import train as span_reader
+from ras_agent.train.reader.train import ReaderTrainingConfig
 
 HERE = Path("out")
 NETWORK: dict[str, Any] = {"sets": (), "out": HERE}
 FILES = {"data": HERE, "out": HERE}
+PATHS = {"kb": (), "questions": (), "out": HERE}
 
 
 @pytest.mark.parametrize(
@@ -52,15 +53,25 @@ def test_a_training_of_no_step_is_refused() -> None:
     with pytest.raises(SettingsError, match="nothing to train: --steps and --completion are both 0"):
         GFMTrainingConfig(**NETWORK, steps=0)
     assert GFMTrainingConfig(**NETWORK, steps=0, completion=1).steps == 0
+    with pytest.raises(SettingsError, match="nothing to train: --pseudo and --epochs are both 0"):
+        ReaderTrainingConfig(data=HERE, out=HERE, pseudo=0, epochs=0)
+    assert ReaderTrainingConfig(data=HERE, out=HERE, pseudo=1, epochs=0).epochs == 0
+
+
+def test_a_path_encoders_options_name_what_they_take() -> None:
+    with pytest.raises(SettingsError, match="--wording names: unknown; known: facts, relations, both"):
+        PathTrainingConfig(**PATHS, wording="names")
+    with pytest.raises(SettingsError, match="--kb once for each --questions"):
+        PathTrainingConfig(**{**PATHS, "kb": (HERE,)})
 
 
 @pytest.mark.parametrize(
     ("config", "given", "message"),
     [
-        (PathTrainingConfig, {"epochs": -1}, "--epochs has to be at least 0, got -1"),
-        (PathTrainingConfig, {"batch": 0}, "--batch has to be at least 1, got 0"),
-        (span_reader.Config, {**FILES, "tokens": 64}, "--tokens has to be at least 68 and at most 512, got 64"),
-        (span_reader.Config, {**FILES, "held_out": 1.5}, "--held-out has to be at least 0 and at most 1, got 1.5"),
+        (PathTrainingConfig, {**PATHS, "epochs": 0}, "--epochs has to be at least 1, got 0"),
+        (PathTrainingConfig, {**PATHS, "batch": 0}, "--batch has to be at least 1, got 0"),
+        (ReaderTrainingConfig, {**FILES, "tokens": 64}, "--tokens has to be at least 68 and at most 512, got 64"),
+        (ReaderTrainingConfig, {**FILES, "held_out": 1.5}, "--held-out has to be at least 0 and at most 1, got 1.5"),
         (answer_config.RankerConfig, {**FILES, "folds": 1}, "--folds has to be at least 2, got 1"),
         (answer_config.RankerConfig, {**FILES, "rate": -2.0}, "--rate has to be at least 0 and finite, got -2.0"),
     ],

@@ -12,7 +12,7 @@ import pytest
 from ras_agent.eval.question import Question
 from ras_agent.tools.subgraph.graph import Graph
 from ras_agent.tools.subgraph.scorers.encoders import EncoderScorer, PathHead
-from ras_agent.train.paths.train import PathExample, PathTrainingConfig, fit, main, path_examples
+from ras_agent.train.paths.train import PathExample, PathTrainingConfig, main, path_examples, train_head
 
 KB = [
     ("ann", "spouse", "bob"),
@@ -62,7 +62,11 @@ def test_a_gold_path_that_the_graph_lacks_teaches_nothing() -> None:
     assert path_examples(Graph.from_triples(KB), [unknown, broken]) == []
 
 
-def test_training_puts_right_texts_above_wrong_ones(hash_embedder: Any) -> None:
+def config(out: Path, **options: Any) -> PathTrainingConfig:
+    return PathTrainingConfig(kb=(), questions=(), out=out, **options)
+
+
+def test_training_puts_right_texts_above_wrong_ones(hash_embedder: Any, tmp_path: Path) -> None:
     pytest.importorskip("torch")
 
     # the encoder sees no word in common between "husband" and "spouse": only training can connect them
@@ -74,12 +78,8 @@ def test_training_puts_right_texts_above_wrong_ones(hash_embedder: Any) -> None:
         ]
 
     held = examples(["zoe", "yves"])
-    head = fit(
-        examples([f"person{n}" for n in range(40)]),
-        held,
-        hash_embedder,
-        PathTrainingConfig(rank=8, epochs=30, batch=64),
-    )
+    learned = examples([f"person{n}" for n in range(40)])
+    head, _ = train_head(learned, held, hash_embedder, config(tmp_path, rank=8, epochs=30, batch=64))
     history = head.about["history"]
     assert history[0]["order"] < 1.0
     assert max(row["order"] for row in history) == 1.0
@@ -89,16 +89,37 @@ def test_training_puts_right_texts_above_wrong_ones(hash_embedder: Any) -> None:
         assert right > wrong
 
 
-def test_the_same_seed_gives_the_same_weights(hash_embedder: Any) -> None:
+EXAMPLES = [PathExample("who", "a b c", ("c d e", "x y z")), PathExample("what", "x y z", ("a b c",))]
+
+
+def test_the_same_seed_gives_the_same_weights_also_where_a_training_was_stopped(
+    hash_embedder: Any, tmp_path: Path
+) -> None:
     pytest.importorskip("torch")
-    examples = [PathExample("who", "a b c", ("c d e", "x y z")), PathExample("what", "x y z", ("a b c",))]
-    one, other = (fit(examples, examples, hash_embedder, PathTrainingConfig(rank=2, epochs=2)) for _ in range(2))
-    np.testing.assert_array_equal(one.text_up, other.text_up)
+    heads = []
+    for name, minutes, starts in (("one", 0.0, 1), ("two", 0.0, 1), ("stopped", 1e-9, 6)):
+        small = config(tmp_path / name, rank=2, epochs=3, batch=2, minutes=minutes)
+        for _ in range(starts):
+            head, result = train_head(EXAMPLES, EXAMPLES, hash_embedder, small)
+        assert (result.steps, result.stopped) == (6, "steps")
+        heads.append(head)
+    for other in heads[1:]:
+        np.testing.assert_array_equal(heads[0].text_up, other.text_up)
+        assert other.about["history"] == heads[0].about["history"]
 
 
-def test_nothing_to_learn_from_is_refused(hash_embedder: Any) -> None:
+def test_an_epoch_that_orders_no_more_triplets_right_leaves_the_head_as_it_began(
+    hash_embedder: Any, tmp_path: Path
+) -> None:
+    pytest.importorskip("torch")
+    head, result = train_head(EXAMPLES, EXAMPLES, hash_embedder, config(tmp_path, rank=2, epochs=2, rate=0.0))
+    assert (result.best_step, [row["step"] for row in head.about["history"]]) == (0, [0, 1, 2])
+    assert not head.text_up.any()
+
+
+def test_nothing_to_learn_from_is_refused(hash_embedder: Any, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="examples to learn from"):
-        fit([], [], hash_embedder)
+        train_head([], [], hash_embedder, config(tmp_path))
 
 
 def test_the_command_writes_weights_and_a_card(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -129,5 +150,5 @@ def test_the_command_writes_weights_and_a_card(tmp_path: Path, capsys: pytest.Ca
     assert head.embedder == "minilm"
     assert head.question_down.shape == (384, 64)
     assert head.about["data"] == ["kb.jsonl", "questions.jsonl"]
-    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [line["epoch"] for line in lines] == [0, 1, 2]
+    assert [row["step"] for row in head.about["history"]] == [0, 1, 2]
+    assert json.loads(capsys.readouterr().out)["steps"] == 2

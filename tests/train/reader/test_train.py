@@ -16,17 +16,9 @@ from safetensors.numpy import load_file
 
 from ras_agent.records import Passage
 from ras_agent.tools.offline.span_reader import MiniLMSpanReader
+from ras_agent.train.reader.batches import Item, Row, row_batches, token_span
 from ras_agent.train.reader.examples import ReaderExample
-from ras_agent.train.reader.train import (
-    Config,
-    Item,
-    Row,
-    hard_negatives,
-    row_batches,
-    split,
-    token_span,
-    train,
-)
+from ras_agent.train.reader.train import ReaderTrainingConfig, hard_negatives, split, train
 
 TOWNS = ("Ulm", "Bath")
 
@@ -93,9 +85,10 @@ def data(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def _config(data: Path, **values: Any) -> Config:
+def _config(data: Path, **values: Any) -> ReaderTrainingConfig:
     small: dict[str, Any] = {"rank": 2, "pseudo": 2, "epochs": 1, "tokens": 72, "pseudo_tokens": 72, "negatives": 0.0}
-    return Config(data, data / "reader.safetensors", **{**small, "held_out": 0.5, **values})
+    options = {"data": data, "out": data / "reader.safetensors", **small, "held_out": 0.5}
+    return ReaderTrainingConfig(**{**options, **values})
 
 
 @pytest.mark.timeout(600)  # seconds on an idle machine
@@ -107,7 +100,8 @@ def test_training_writes_a_delta_that_reads_and_a_card_that_says_how(data: Path)
     assert card["settings"] == {
         "seed": 0, "rank": 2, "pseudo": 2, "pseudo_per_passage": 4, "pseudo_tokens": 72, "pseudo_rate": 1.5e-3,
         "pseudo_negatives": 0.2, "epochs": 1, "tokens": 72, "rate": 1e-3, "negatives": 0.0, "batch_tokens": 4096,
-        "held_out": 0.5,
+        "held_out": 0.5, "steps": 0, "warmup": 0.06, "accumulate": 1, "decay": 0.01, "decay_biases": True,
+        "beta2": 0.98, "clip": 1.0, "validate_every": 0, "validate_first": False, "patience": 0, "bf16": True,
     }  # fmt: skip
     asked = sum(found["questions"] for found in card["held_out_scores"].values())
     assert sum(card["labelled_examples"][name] for name in ("squad", "nq")) == 4 - asked
@@ -122,9 +116,26 @@ def test_training_writes_a_delta_that_reads_and_a_card_that_says_how(data: Path)
 @pytest.mark.timeout(600)
 def test_training_goes_on_from_the_delta_that_it_is_given(data: Path) -> None:
     start = data / "start.safetensors"
-    train(replace(_config(data, pseudo=0, epochs=0), out=start))
-    train(_config(data, pseudo=0, epochs=0, start_from=start, seed=1))
+    still = {"pseudo": 0, "rate": 0.0}
+    train(replace(_config(data, **still), out=start))
+    train(_config(data, start_from=start, seed=1, **still))
     assert _config(data).out.read_bytes() == start.read_bytes()
+
+
+@pytest.mark.timeout(600)
+def test_a_training_that_is_stopped_in_either_phase_resumes_to_the_bit(data: Path) -> None:
+    several = {"pseudo": 4, "epochs": 2, "batch_tokens": 150, "save_every": 2}
+    whole = replace(_config(data, **several), out=data / "whole.safetensors")
+    end = train(whole)
+    stopped = _config(data, minutes=1e-9, **several)
+    ends = [train(stopped)]
+    while ends[-1].stopped == "minutes":
+        assert not stopped.out.exists()
+        ends.append(train(stopped))
+    assert (ends[-1].steps, ends[-1].stopped) == (end.steps, "steps")
+    assert len(ends) > end.steps  # a start for each step of both phases
+    for name in (".safetensors", ".pseudo.safetensors", ".json"):
+        assert stopped.out.with_suffix(name).read_bytes() == whole.out.with_suffix(name).read_bytes()
 
 
 def test_passages_that_look_right_and_hold_no_answer_are_wrong_examples() -> None:

@@ -1,0 +1,68 @@
+"""The path encoder as the training loop sees it: two pairs of low-rank maps, and the triplet loss over vectors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from ras_agent.arrays import Floats
+from ras_agent.tools.subgraph.scorers.encoders import PARTS
+from ras_agent.train.named_weights import NamedWeights
+
+
+@dataclass(frozen=True, slots=True)
+class Triplets:
+    """Vectors (V, d) of all texts, and rows (T, 3) of places in `vectors`: question, right text, wrong text."""
+
+    vectors: Tensor
+    rows: Tensor
+
+
+class TrainablePathHead(NamedWeights):
+    """Weights of a PathHead, with the loss of rows of some triplets. margin: of the loss."""
+
+    vectors: Tensor
+
+    def __init__(self, triplets: Triplets, rank: int, margin: float) -> None:
+        width = triplets.vectors.shape[1]
+        # up starts at 0, so that the head starts as the encoder is
+        super().__init__(
+            {
+                part: torch.randn(width, rank) / width**0.5 if part.endswith("down") else torch.zeros(rank, width)
+                for part in PARTS
+            }
+        )
+        self.register_buffer("vectors", triplets.vectors, persistent=False)
+        self._margin = margin
+
+    def loss(self, rows: Tensor) -> Tensor:
+        """Return the mean over rows (T, 3) of max(0, margin - S(right) + S(wrong)), S being the cosine."""
+        return self._loss(*self._cosines(self.vectors, rows.to(self.vectors.device)))
+
+    def validation(self, triplets: Triplets) -> dict[str, float]:
+        """Return the loss of other triplets, and "order": the share whose right text scores higher."""
+        device = self.vectors.device
+        right, wrong = self._cosines(triplets.vectors.to(device), triplets.rows.to(device))
+        order = (right > wrong).float().mean()
+        return {"loss": round(float(self._loss(right, wrong)), 5), "order": round(float(order), 5)}
+
+    def arrays(self) -> dict[str, Floats]:
+        """Return the weights by their names in PathHead."""
+        return {name: tensor.detach().cpu().numpy().copy() for name, tensor in self.tensors().items()}
+
+    def _loss(self, right: Tensor, wrong: Tensor) -> Tensor:
+        return (self._margin - right + wrong).clamp(min=0).mean()
+
+    def _cosines(self, vectors: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the cosines of questions with right and with wrong texts, (T,) each, by PathHead's formula."""
+        weights = self.tensors()
+
+        def mapped(places: Tensor, side: str) -> Tensor:
+            x = vectors[places]
+            return normalize(x + (x @ weights[f"{side}_down"]) @ weights[f"{side}_up"], dim=1)
+
+        questions = mapped(rows[:, 0], "question")
+        return (questions * mapped(rows[:, 1], "text")).sum(1), (questions * mapped(rows[:, 2], "text")).sum(1)

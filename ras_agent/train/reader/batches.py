@@ -1,0 +1,80 @@
+"""What the span reader's training reads: rows of tokens, and where in them the answers are."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from ras_agent.tools.offline.span_reader import QUESTION_TOKENS
+from ras_agent.train.reader.examples import ReaderExample
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+
+class Item(NamedTuple):
+    """Example in tokens; `gold` holds (first, last) tokens of the text, none where it does not answer."""
+
+    question: list[int]
+    text: list[int]
+    gold: list[tuple[int, int]]
+
+
+class Row(NamedTuple):
+    """Item as the network sees it: a window of its text, and gold places in the padded row ([CLS] for none)."""
+
+    question: list[int]
+    text: list[int]
+    gold: list[tuple[int, int]]
+
+
+def items(examples: Sequence[ReaderExample], tokenizer: Tokenizer) -> Iterator[Item]:
+    """Yield the examples in tokens, but for those with an answer of which no token is left."""
+    questions = tokenizer.encode_batch([example.question for example in examples], add_special_tokens=False)
+    texts = tokenizer.encode_batch([example.text for example in examples], add_special_tokens=False)
+    for example, question, text in zip(examples, questions, texts, strict=True):
+        gold = [tokens for span in example.spans if (tokens := token_span(span, text.offsets))]
+        if len(gold) == len(example.spans):
+            yield Item(question.ids[:QUESTION_TOKENS], text.ids, gold)
+
+
+def token_span(span: tuple[int, int], offsets: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
+    """Return the first and the last token that touch a span of characters."""
+    inside = [number for number, (start, end) in enumerate(offsets) if start < span[1] and end > span[0]]
+    return (inside[0], inside[-1]) if inside else None
+
+
+def row_batches(items: Sequence[Item], tokens: int, batch_tokens: int, rng: random.Random) -> list[list[Row]]:
+    """Return one epoch: rows of like length together, at most `batch_tokens` a batch and in random order."""
+    rows = [_row(item, tokens, rng) for item in items]
+    rng.shuffle(rows)
+    batches: list[list[Row]] = []
+    for first in range(0, len(rows), 1024):  # sorting within a pool keeps batches mixed
+        batch: list[Row] = []
+        for row in sorted(rows[first : first + 1024], key=_length):
+            if batch and (len(batch) + 1) * _length(row) > batch_tokens:
+                batches.append(batch)
+                batch = []
+            batch.append(row)
+        batches.append(batch)
+    rng.shuffle(batches)
+    return batches
+
+
+def _row(item: Item, tokens: int, rng: random.Random) -> Row:
+    """Return a window of the text at random that holds a gold span, if there is one."""
+    room = tokens - len(item.question) - 3
+    low, high = 0, max(0, len(item.text) - room)
+    if item.gold:
+        first, last = rng.choice(item.gold)
+        high = min(high, first)
+        low = min(high, max(0, last - room + 1))
+    start = rng.randint(low, high)
+    shift = len(item.question) + 2 - start
+    gold = [(a + shift, b + shift) for a, b in item.gold if a >= start and b < start + room]
+    return Row(item.question, item.text[start : start + room], gold or [(0, 0)])
+
+
+def _length(row: Row) -> int:
+    return len(row.question) + len(row.text) + 3

@@ -9,8 +9,9 @@ from typing import Any, Literal
 from ras_agent.graphs.agent import Agent
 from ras_agent.graphs.parts import AgentParts, AnyCheckpointer
 from ras_agent.records import AnswerStyle
-from ras_agent.registry import find
+from ras_agent.registry import check_call, find
 from ras_agent.review import Place
+from ras_agent.tools.roles import DEFAULT_OPTIONS, RoleOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,9 +19,8 @@ class GraphSpec:
     """A graph as a plug-in: how it is assembled, and which parts it takes.
 
     assemble: makes the agent of resolved parts and a checkpointer, or None.
-    planner: who plays the planner: a role of the kind "planner" or "reasoner"; what a function `resolve(spec)` makes
-        of the text that a user writes for it (it is given `settings`, `prompts_dir` and `few_shot` if it has parameters
-        of these names); nobody if None.
+    planner: who plays the planner: a role of the kind "planner" or "reasoner"; what a function `resolve(spec, options)`
+        makes of what a user writes for it and of RoleOptions; nobody if None.
     facts: whether the graph reads facts with an extractor: always, if the answerer needs them, or never.
     static: whether it takes `static_passages`; if not, an evaluation gives them as `seed_passages`.
     style: the form of answer that it asks for where a question wants a short one.
@@ -29,7 +29,7 @@ class GraphSpec:
     """
 
     assemble: Callable[[AgentParts, AnyCheckpointer], Agent]
-    planner: Literal["planner", "reasoner"] | Callable[..., object] | None = "planner"
+    planner: Literal["planner", "reasoner"] | Callable[[object, RoleOptions], object] | None = "planner"
     facts: Literal["always", "if needed", "never"] = "always"
     static: bool = False
     style: AnswerStyle = "short"
@@ -38,8 +38,14 @@ class GraphSpec:
 
 
 def graph_spec(name: str) -> GraphSpec:
-    """Return the graph of that name. Raises UnknownName, or TypeError for a plug-in that is no GraphSpec."""
+    """Return the graph of that name.
+
+    Raises UnknownName, or TypeError for a plug-in that is no GraphSpec or whose functions take other arguments.
+    """
     spec: Any = find("graph", name)
     if not isinstance(spec, GraphSpec):
         raise TypeError(f"graph {name!r} must be a ras_agent.graphs.registry.GraphSpec, got {spec!r:.200}")
+    check_call("graph", name, spec.assemble, parts=None, checkpointer=None)
+    if callable(spec.planner):
+        check_call("planner of graph", name, spec.planner, spec="", options=DEFAULT_OPTIONS)
     return spec

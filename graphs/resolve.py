@@ -7,8 +7,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from inspect import signature
-from typing import Any, cast
+from dataclasses import replace
+from typing import cast
 
 from typing_extensions import Unpack
 
@@ -17,7 +17,7 @@ from ras_agent.graphs.agent import Agent
 from ras_agent.graphs.parts import DEFAULT_PRESET, AgentArguments, AgentParts, AnyCheckpointer, AnyIndex, preset_named
 from ras_agent.graphs.registry import GraphSpec, graph_spec
 from ras_agent.protocols import Answerer, Extractor, Planner
-from ras_agent.registry import known, names
+from ras_agent.registry import names
 from ras_agent.review import Place, places
 from ras_agent.settings import Settings
 from ras_agent.tools.chat.client import ChatSettings
@@ -28,6 +28,7 @@ from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.retrieve.resolve import open_for, resolve_retriever, retriever_options
 from ras_agent.tools.retrieve.search import scoped
 from ras_agent.tools.roles import (
+    RoleOptions,
     resolve_answerer,
     resolve_extractor,
     resolve_planner,
@@ -82,21 +83,18 @@ def resolve_parts(graph: str, **arguments: Unpack[AgentArguments]) -> AgentParts
     index = arguments.get("index")
     opened = open_for(searching, settings.index if index is None else index, settings.language)
     language = settings.language or (language_of(opened) if isinstance(opened, PassageIndex | PostgresIndex) else "")
-    task = arguments.get("task")
-    options = _options(settings) | ({"task": task} if task else {})
     fixed = preset_named(preset, from_memory=settings.from_memory, layout=settings.layout)
-    shown = {} if fixed.layout is None else {"layout": fixed.layout}
-    answering = options | {"may_abstain": fixed.may_abstain, **shown}
-    answering |= {"style": settings.style or spec.style, "answer_tokens": settings.answer_tokens}
-    if _is_registered(specs["answerer"], "answerer"):
-        answering["language"] = language
-        if settings.least_confidence is not None:
-            answering["least_confidence"] = settings.least_confidence
-    planning = options | ({"follows_any": fixed.follows_any, **shown} if spec.presets else {})
-    if _is_registered(specs.get("planner"), "planner", "reasoner"):
-        planning = planning | {"language": language}
-    planner = _planner(spec, specs["planner"], planning) if "planner" in specs else None
-    planner, answerer = with_fact_pruning(planner, resolve_answerer(specs["answerer"], **answering), settings)
+    options = replace(
+        role_options(settings),
+        task=arguments.get("task", ""),
+        language=language,
+        layout=fixed.layout,
+        follows_any=fixed.follows_any,
+        style=settings.style or spec.style,
+        may_abstain=fixed.may_abstain,
+    )
+    planner = _planner(spec, specs["planner"], options) if "planner" in specs else None
+    planner, answerer = with_fact_pruning(planner, resolve_answerer(specs["answerer"], options), settings)
     review = arguments.get("review")
     points = review_points(graph, spec, settings.review if review is None else review, "extractor" in specs)
     # what a graph reads of a planner of its own kind is no model's name
@@ -105,16 +103,14 @@ def resolve_parts(graph: str, **arguments: Unpack[AgentArguments]) -> AgentParts
     return AgentParts(
         graph=graph,
         planner=planner,
-        extractor=extractor_from_settings(settings, specs["extractor"], language) if "extractor" in specs else None,
+        extractor=_extractor(specs["extractor"], options, settings) if "extractor" in specs else None,
         answerer=answerer,
         retriever=scoped(retriever, settings.filter),
         limits=arguments.get("limits") or settings.limits,
         preset=fixed if spec.presets else DEFAULT_PRESET,
         review=points,
         rewriter=resolve_rewriter(
-            arguments.get("rewriter") or settings.rewriter or _default_rewriter(settings.llm or default_role),
-            settings=options["settings"],
-            prompts_dir=options["prompts_dir"],
+            arguments.get("rewriter") or settings.rewriter or _default_rewriter(settings.llm or default_role), options
         ),
         store=arguments.get("store"),
     )
@@ -141,15 +137,13 @@ def review_points(
     return points
 
 
-def extractor_from_settings(settings: Settings, spec: object, language: str | None = None) -> Extractor:
-    """Make the extractor that `spec` names, with the triple cache of the settings if any.
+def extractor_from_settings(settings: Settings, spec: object) -> Extractor:
+    """Make the extractor that `spec` names, with the triple cache of the settings if any. Raises RasError children."""
+    return _extractor(spec, role_options(settings), settings)
 
-    language: of the texts; if not given, that of the settings. Raises RasError children.
-    """
-    options = _options(settings)
-    if _is_registered(spec, "extractor"):
-        options["language"] = language or settings.language or ""
-    extractor = resolve_extractor(spec, **options)
+
+def _extractor(spec: object, options: RoleOptions, settings: Settings) -> Extractor:
+    extractor = resolve_extractor(spec, options)
     return CachedExtractor(extractor, TripleCache(settings.triple_cache)) if settings.triple_cache else extractor
 
 
@@ -203,17 +197,10 @@ def _default_rewriter(role: object) -> object:
     return _OFFLINE
 
 
-def _is_registered(spec: object, *kinds: str) -> bool:
-    """Return whether a role is named by a registered name, whose factory is given what it has parameters for."""
-    name = spec.partition(":")[0] if isinstance(spec, str) else ""
-    return name != "llm" and any(known(kind, name) for kind in kinds)
-
-
-def _planner(graph: GraphSpec, spec: object, options: dict[str, Any]) -> object:
+def _planner(graph: GraphSpec, spec: object, options: RoleOptions) -> object:
     if callable(graph.planner):
-        known = signature(graph.planner).parameters
-        return graph.planner(spec, **{name: option for name, option in options.items() if name in known})
-    return resolve_reasoner(spec, **options) if graph.planner == "reasoner" else resolve_planner(spec, **options)
+        return graph.planner(spec, options)
+    return resolve_reasoner(spec, options) if graph.planner == "reasoner" else resolve_planner(spec, options)
 
 
 def with_fact_pruning(planner: object, answerer: Answerer, settings: Settings) -> tuple[object, Answerer]:
@@ -228,6 +215,13 @@ def with_fact_pruning(planner: object, answerer: Answerer, settings: Settings) -
     return wrapped, PrunedAnswerer(answerer, pruner)
 
 
-def _options(settings: Settings) -> dict[str, Any]:
-    """Return the options of a role on a chat model."""
-    return {"settings": ChatSettings.of(settings), "prompts_dir": settings.prompts, "few_shot": settings.few_shot}
+def role_options(settings: Settings) -> RoleOptions:
+    """Return what settings say to every role, whatever the graph."""
+    return RoleOptions(
+        chat=ChatSettings.of(settings),
+        prompts_dir=settings.prompts,
+        few_shot=settings.few_shot,
+        language=settings.language or "",
+        answer_tokens=settings.answer_tokens,
+        least_confidence=settings.least_confidence,
+    )

@@ -1,7 +1,7 @@
 """Plug-ins by name: one lazy table for each kind, extended by entry points and by `register`.
 
     planner, extractor, answerer,
-    reasoner, rewriter                        a factory of the role: make(**options), make(argument, **options)
+    reasoner, rewriter                        a factory of the role: make(argument, options), see ras_agent.tools.roles
     retriever                                 a factory over an index: make(index, **options)
     graph                                     a ras_agent.graphs.registry.GraphSpec
     metric                                    see ras_agent.eval.metrics.registry
@@ -25,27 +25,27 @@ from ras_agent.errors import UnknownName
 PLUGINS: dict[str, dict[str, object]] = {
     "planner": {
         "offline": "ras_agent.tools.offline.roles:offline_planner",
-        "llm": "ras_agent.tools.plan.llm:LLMPlanner",
+        "llm": "ras_agent.tools.plan.llm:llm_planner",
         "graphllm": "ras_agent.tools.graph_tokens.roles:graphllm_planner",
     },
     "extractor": {
         "offline": "ras_agent.tools.offline.roles:offline_extractor",
-        "llm": "ras_agent.tools.structure.llm:LLMExtractor",
+        "llm": "ras_agent.tools.structure.llm:llm_extractor",
         "text2triple": "ras_agent.tools.structure.triple_model:text2triple",
         "text2triple-vllm": "ras_agent.tools.structure.triple_vllm:text2triple_vllm",
     },
     "answerer": {
         "offline": "ras_agent.tools.offline.roles:offline_answerer",
-        "llm": "ras_agent.tools.answer.llm:LLMAnswerer",
+        "llm": "ras_agent.tools.answer.llm:llm_answerer",
         "graphllm": "ras_agent.tools.graph_tokens.roles:graphllm_answerer",
     },
     "reasoner": {
         "offline": "ras_agent.tools.offline.roles:offline_reasoner",
-        "llm": "ras_agent.tools.plan.llm_reasoner:LLMReasoner",
+        "llm": "ras_agent.tools.plan.llm_reasoner:llm_reasoner",
     },
     "rewriter": {
         "offline": "ras_agent.tools.offline.followup:offline_rewriter",
-        "llm": "ras_agent.tools.plan.followup:LLMRewriter",
+        "llm": "ras_agent.tools.plan.followup:llm_rewriter",
     },
     "retriever": {
         "bm25": "ras_agent.tools.retrieve.bm25:bm25",
@@ -131,6 +131,18 @@ def _table(kind: str) -> dict[str, object]:
     if kind not in PLUGINS:
         raise UnknownName("kind of plug-in", kind, tuple(PLUGINS))
     return PLUGINS[kind]
+
+
+def check_call(kind: str, name: str, plugin: Callable[..., Any], **arguments: object) -> None:
+    """Raise TypeError for a plug-in that cannot be called with these arguments, given in this order without names."""
+    try:
+        inspect.signature(plugin).bind(*arguments.values())
+    except TypeError as error:
+        form = f"({', '.join(arguments)})"
+        raise TypeError(
+            f"the {kind} {name!r} is called as {form}, and {plugin!r:.200} does not take that: {error}; "
+            f"give it the parameters {form}"
+        ) from None
 
 
 def options_of(factory: Callable[..., Any]) -> frozenset[str] | None:

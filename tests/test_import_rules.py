@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LAYERS = ("core", "prompts", "tools", "graphs", "eval", "train", "app")
-FOUNDATIONS = {"index", "kg", "gfm", "chat", "embed", "spread", "subgraph"}
+FOUNDATIONS = {"index", "kg", "gfm", "chat", "embed", "spread", "subgraph", "roles"}
 STAGES = {"plan", "retrieve", "structure", "answer"}
 MAY_IMPORT_OFFLINE = {"tools.offline", "train"}
 

@@ -1,4 +1,4 @@
-"""Turns what a user writes into the object that plays a role.
+"""Turns what a user writes into the object that plays a role, and says what a role's factory is given.
 
 A role is written as an object that fits its protocol, as a LangChain chat model or a runnable around one
 (`with_fallbacks`, `bind`, `with_retry`, a chain, a configurable model), or as a string:
@@ -7,18 +7,20 @@ A role is written as an object that fits its protocol, as a LangChain chat model
     graphllm:/path               a registered name with its argument
     openai:gpt-4o-mini           any provider and model that LangChain's init_chat_model knows
     vllm:http://host:port/v1#m   model m behind an OpenAI-compatible server
+
+A registered name stands for a factory, `make(argument, options)`: the text behind the colon, and a RoleOptions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from inspect import signature
-from typing import Any, cast
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import cast
 
 from ras_agent.errors import SettingsError, UnknownName
 from ras_agent.protocols import Answerer, Extractor, Planner, Reasoner, Rewriter
-from ras_agent.registry import find, names
+from ras_agent.records import AnswerStyle, EvidenceLayout
+from ras_agent.registry import check_call, find, names
 from ras_agent.tools.chat.client import ChatSettings
 from ras_agent.tools.chat.models import model_name, printable
 from ras_agent.tools.chat.runnables import is_chat_model
@@ -41,33 +43,63 @@ _PROVIDERS = {
 _PRECISE = frozenset(("planner", "reasoner", "extractor", "rewriter"))
 
 
-def resolve_planner(spec: object, **options: Any) -> Planner:
+@dataclass(frozen=True, slots=True)
+class RoleOptions:
+    """What an agent says to each of its roles. A role takes what it has a use for.
+
+    chat: how a model is called. prompts_dir: a folder whose files override the packaged prompts.
+    few_shot: whether worked examples come before the question. task: a task's own instruction.
+    language: of the texts; empty where it is not known.
+    layout: what planner and answerer are shown of the evidence; None for the role's own.
+    follows_any: whether a planner's reply that states no plan is the next search.
+    style: the form of the answer. may_abstain: whether the answerer may. answer_tokens: how long an answer may get.
+    least_confidence: an answer with less is "I don't know". None for the last two: the role's own.
+    """
+
+    chat: ChatSettings = field(default_factory=ChatSettings)
+    prompts_dir: str | Path | None = None
+    few_shot: bool = False
+    task: str = ""
+    language: str = ""
+    layout: EvidenceLayout | None = None
+    follows_any: bool = False
+    style: AnswerStyle = "short"
+    may_abstain: bool = True
+    answer_tokens: int | None = None
+    least_confidence: float | None = None
+
+
+DEFAULT_OPTIONS = RoleOptions()
+
+
+def resolve_planner(spec: object, options: RoleOptions = DEFAULT_OPTIONS) -> Planner:
     """Return the planner that `spec` names; an object is returned as it is.
 
-    options: passed to ras_agent.tools.plan.llm:LLMPlanner if `spec` names a chat model; to a registered name's factory
-    only those that it has parameters for.
-    Raises UnknownName, MissingExtra, SettingsError, or TypeError for an object that does not fit the protocol.
+    options: for the factory of a registered name, or for ras_agent.tools.plan.llm:llm_planner if `spec` names a chat
+    model.
+    Raises UnknownName, MissingExtra, SettingsError, or TypeError for an object that does not fit the protocol and for a
+    factory that cannot be called with an argument and options.
     """
     return cast(Planner, _resolve("planner", spec, options))
 
 
-def resolve_extractor(spec: object, **options: Any) -> Extractor:
-    """Return the extractor that `spec` names, as above; on a model: ras_agent.tools.structure.llm:LLMExtractor."""
+def resolve_extractor(spec: object, options: RoleOptions = DEFAULT_OPTIONS) -> Extractor:
+    """Return the extractor that `spec` names, as above; on a model: ras_agent.tools.structure.llm:llm_extractor."""
     return cast(Extractor, _resolve("extractor", spec, options))
 
 
-def resolve_answerer(spec: object, **options: Any) -> Answerer:
-    """Return the answerer that `spec` names, as above; on a model: ras_agent.tools.answer.llm:LLMAnswerer."""
+def resolve_answerer(spec: object, options: RoleOptions = DEFAULT_OPTIONS) -> Answerer:
+    """Return the answerer that `spec` names, as above; on a model: ras_agent.tools.answer.llm:llm_answerer."""
     return cast(Answerer, _resolve("answerer", spec, options))
 
 
-def resolve_reasoner(spec: object, **options: Any) -> Reasoner:
-    """Return the reasoner that `spec` names, as above; on a model: ras_agent.tools.plan.llm_reasoner:LLMReasoner."""
+def resolve_reasoner(spec: object, options: RoleOptions = DEFAULT_OPTIONS) -> Reasoner:
+    """Return the reasoner that `spec` names, as above; on a model: ras_agent.tools.plan.llm_reasoner:llm_reasoner."""
     return cast(Reasoner, _resolve("reasoner", spec, options))
 
 
-def resolve_rewriter(spec: object, **options: Any) -> Rewriter:
-    """Return the rewriter that `spec` names, as above; on a model: ras_agent.tools.plan.followup:LLMRewriter."""
+def resolve_rewriter(spec: object, options: RoleOptions = DEFAULT_OPTIONS) -> Rewriter:
+    """Return the rewriter that `spec` names, as above; on a model: ras_agent.tools.plan.followup:llm_rewriter."""
     return cast(Rewriter, _resolve("rewriter", spec, options))
 
 
@@ -81,28 +113,27 @@ def role_name(role: object) -> str:
     return printable(name) if isinstance(name, str) and name else type(role).__name__
 
 
-def _resolve(kind: str, spec: object, options: dict[str, Any]) -> object:
+def _resolve(kind: str, spec: object, options: RoleOptions) -> object:
     if isinstance(spec, str):
         return _named(kind, spec, options)
     if is_chat_model(spec) and not isinstance(spec, _PROTOCOLS[kind]):
-        return find(kind, "llm")(spec, **options)
+        return find(kind, "llm")(spec, options)
     return _fitting(kind, spec)
 
 
-def _named(kind: str, spec: str, options: dict[str, Any]) -> object:
+def _named(kind: str, spec: str, options: RoleOptions) -> object:
     name, _, argument = spec.partition(":")
     registered = tuple(known for known in names(kind) if known != "llm")
     if name in registered:
         make = find(kind, name)
-        return _fitting(kind, make(*filter(None, [argument]), **_understood(make, options)))
+        check_call(kind, name, make, argument=argument, options=options)
+        return _fitting(kind, make(argument, options))
     if not argument:
         raise UnknownName(kind, spec, (*registered, "<provider>:<model>"), _meant(spec))
-    if kind in _PRECISE:
-        asking = options.get("settings") or ChatSettings()
-        asking = asking if asking.temperature is not None else replace(asking, temperature=0.0)
-        options = {**options, "settings": asking}
+    if kind in _PRECISE and options.chat.temperature is None:
+        options = replace(options, chat=replace(options.chat, temperature=0.0))
     try:
-        return find(kind, "llm")(spec, **options)
+        return find(kind, "llm")(spec, options)
     except SettingsError as error:
         raise SettingsError(f"{error}; or take a registered one: {', '.join(registered)}") from error
 
@@ -111,12 +142,6 @@ def _meant(name: str) -> str:
     """Return the spec that the bare name of a model was meant for, "" for a name that tells no provider."""
     provider = next((provider for start, provider in _PROVIDERS.items() if name.lower().startswith(start)), "")
     return f"{provider}:{name}" if provider else ""
-
-
-def _understood(make: Callable[..., object], options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options that `make` has parameters for."""
-    parameters = signature(make).parameters
-    return {name: value for name, value in options.items() if name in parameters}
 
 
 def _fitting(kind: str, role: object) -> object:

@@ -24,13 +24,12 @@ from ras_agent.eval.run.runner import AskQuestion
 from ras_agent.eval.significance import Estimate
 from ras_agent.eval.study.design import Choices, Design, Shown, extended
 from ras_agent.eval.study.tables import mean_score, side_by_side
-from ras_agent.graphs.resolve import role_specs
+from ras_agent.graphs.resolve import role_options, role_specs
 from ras_agent.marks import OBJECT, PREDICATE, SUBJECT
 from ras_agent.protocols import Extractor
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import JSON, Passage, Usage
 from ras_agent.settings import Settings
-from ras_agent.tools.chat.client import ChatSettings
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.roles import resolve_extractor, role_name
 
@@ -155,8 +154,7 @@ def _extraction(
     name: str, spec: str, extractor: str, settings: Settings, label: str, concurrency: int
 ) -> Configuration:
     def asker(material: Material, settings: Settings) -> AskQuestion:
-        asking = {"settings": ChatSettings.of(settings), "prompts_dir": settings.prompts, "few_shot": settings.few_shot}
-        return extraction_asker(resolve_extractor(spec, **asking))
+        return extraction_asker(resolve_extractor(spec, role_options(settings)))
 
     return Configuration(
         name,

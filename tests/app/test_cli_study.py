@@ -161,17 +161,20 @@ def test_the_ablation_removes_an_answerer_s_graph_encoding(
     class Encoding:
         name = "encoding"
 
-        def __init__(self, tokens: int = 1) -> None:
-            self.tokens = tokens
+        tokens = 1
 
         def answer(self, question: str, graph: object, passages: object, steps: object) -> Answer:
             return Answer(f"{self.tokens} graph tokens")
 
         def without_graph_tokens(self) -> "Encoding":
-            return Encoding(0)
+            read = Encoding()
+            read.tokens = 0
+            return read
 
-    monkeypatch.setitem(PLUGINS["answerer"], "encoding", "answerers_of_this_test:Encoding")
-    monkeypatch.setitem(sys.modules, "answerers_of_this_test", SimpleNamespace(Encoding=Encoding))
+    monkeypatch.setitem(PLUGINS["answerer"], "encoding", "answerers_of_this_test:encoding")
+    monkeypatch.setitem(
+        sys.modules, "answerers_of_this_test", SimpleNamespace(encoding=lambda argument, options: Encoding())
+    )
     done = cli("study", "ablations", "musique", "--data", musique, "--out", tmp_path / "s", "--answerer", "encoding")
     assert done.exit_code == 0, done.output
     runs = _runs(tmp_path / "s")

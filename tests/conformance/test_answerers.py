@@ -6,7 +6,7 @@ import pytest
 
 from ras_agent.protocols import Answerer
 from ras_agent.testing import ANSWERER_CHECKS, Check, check_answerer
-from ras_agent.tools.roles import resolve_answerer, role_name
+from ras_agent.tools.roles import RoleOptions, resolve_answerer, role_name
 
 
 @pytest.fixture(
@@ -26,7 +26,7 @@ def answerer(request: pytest.FixtureRequest, scripted_model: Any) -> Answerer:
     style = "long" if "long" in request.param else "short"
     layout = {"chain": "chain", "text": "chain-of-text"}.get(request.param.rpartition(", ")[2], "evidence")
     model = scripted_model(("", "Answer: Water of Leith [2][1][6][99]"))
-    return resolve_answerer(model, style=style, layout=layout, few_shot="few-shot" in request.param)
+    return resolve_answerer(model, RoleOptions(style=style, layout=layout, few_shot="few-shot" in request.param))
 
 
 def test_it_has_a_name(answerer: Answerer) -> None:

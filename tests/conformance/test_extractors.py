@@ -6,7 +6,8 @@ import pytest
 
 from ras_agent.protocols import Extractor
 from ras_agent.testing import EXTRACTOR_CHECKS, Check
-from ras_agent.tools.roles import resolve_extractor, role_name
+from ras_agent.tools.roles import RoleOptions, resolve_extractor, role_name
+from ras_agent.tools.structure.llm import LLMExtractor
 
 REPLY = """(S> Alexander Graham Bell | P> was born in | O> Edinburgh)
 (S> Water of Leith | P> flows through | O> Edinburgh)"""
@@ -30,8 +31,9 @@ def extractor(request: pytest.FixtureRequest, scripted_model: Any) -> Extractor:
         kind, _, options = request.param.partition(", ")[2].partition("#")
         folder = request.getfixturevalue("memorising_model")(kind)
         return resolve_extractor(f"text2triple:{folder}#{options}")
-    size = 3 if "three" in request.param else 1
-    return resolve_extractor(scripted_model(("", REPLY)), few_shot="few-shot" in request.param, passages_per_call=size)
+    if "three" in request.param:
+        return LLMExtractor(scripted_model(("", REPLY)), passages_per_call=3)
+    return resolve_extractor(scripted_model(("", REPLY)), RoleOptions(few_shot="few-shot" in request.param))
 
 
 def test_it_has_a_name(extractor: Extractor) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from ras_agent.protocols import Planner
 from ras_agent.testing import PLANNER_CHECKS, Check
-from ras_agent.tools.roles import resolve_planner, role_name
+from ras_agent.tools.roles import RoleOptions, resolve_planner, role_name
 
 
 @pytest.fixture(params=["offline", "chat model", "chat model, few-shot"])
@@ -16,7 +16,7 @@ def planner(request: pytest.FixtureRequest, scripted_model: Any) -> Planner:
     model = scripted_model(
         ("Retrieved Graph Information:\n<facts>\n(S> Alexander", "[SUFFICIENT]"), ("", "[SUBQ] Who?")
     )
-    return resolve_planner(model, few_shot="few-shot" in request.param)
+    return resolve_planner(model, RoleOptions(few_shot="few-shot" in request.param))
 
 
 def test_it_has_a_name(planner: Planner) -> None:

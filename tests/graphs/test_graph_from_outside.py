@@ -34,8 +34,8 @@ PROMPT = "Think aloud about what is missing. Then write [SUBQ] and what to searc
 class Thinker:
     """The role of this graph's planner: a chat model that sees what each search found, and plans."""
 
-    def __init__(self, model, settings=None):
-        self.chat = as_chat(model, settings)
+    def __init__(self, model, options):
+        self.chat = as_chat(model, options.chat)
 
     def think(self, question, steps):
         lines = [f"Question: {as_data(question)}"]

@@ -12,12 +12,12 @@ from ras_agent import Limits, create_ircot_agent, create_ras_agent, create_singl
 from ras_agent.errors import SettingsError
 from ras_agent.graphs.parts import AgentArguments, AgentParts
 from ras_agent.graphs.registry import GraphSpec, graph_spec
-from ras_agent.graphs.resolve import agent_from_settings, resolve_parts, role_specs
+from ras_agent.graphs.resolve import agent_from_settings, create_agent, resolve_parts, role_specs
 from ras_agent.graphs.single_shot import assemble_single_shot
 from ras_agent.records import Passage
 from ras_agent.settings import Settings
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.roles import resolve_answerer, resolve_extractor
+from ras_agent.tools.roles import RoleOptions, resolve_answerer, resolve_extractor
 
 CORPUS = [Passage("bell", "Bell was born in Edinburgh.")]
 MODEL = "openai:gpt-4o-mini"
@@ -67,8 +67,8 @@ def test_window_and_length_of_the_answer_reach_the_roles(monkeypatch: pytest.Mon
 def test_a_graphs_own_kind_of_planner_is_made_of_what_the_user_writes(registered: Any) -> None:
     made: list[object] = []
 
-    def resolve(spec: str, *, few_shot: bool) -> object:
-        made.append((spec, few_shot))
+    def resolve(spec: object, options: RoleOptions) -> object:
+        made.append((spec, options.few_shot))
         return made
 
     def assemble(parts: AgentParts, checkpointer: Any) -> Any:
@@ -84,6 +84,19 @@ def test_a_graphs_own_kind_of_planner_is_made_of_what_the_user_writes(registered
 def test_a_preset_is_refused_by_a_graph_that_takes_none() -> None:
     with pytest.raises(SettingsError, match="graph 'ircot' takes no preset, got 'paper'"):
         agent_from_settings(Settings(graph="ircot", preset="paper"), CORPUS)
+
+
+def test_a_graph_that_takes_other_arguments_is_told_which_it_is_given(registered: Any) -> None:
+    def by_name(*, answerer: object, retriever: object, limits: object) -> Any: ...
+
+    registered(by_name)
+    with pytest.raises(
+        TypeError, match=r"the graph 'mine' is called as \(parts, checkpointer\), and .*by_name.* does not"
+    ):
+        graph_spec("mine")
+    registered(assemble_single_shot, planner=lambda spec: spec)
+    with pytest.raises(TypeError, match=r"the planner of graph 'mine' is called as \(spec, options\)"):
+        create_agent("mine", index=CORPUS)
 
 
 def test_a_plug_in_that_is_no_spec_is_a_type_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,17 +164,17 @@ def test_the_least_confidence_is_the_offline_answerers(scripted_llm: Any) -> Non
 
 
 def test_an_answerer_of_a_plug_in_takes_the_least_confidence_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    given: list[dict[str, object]] = []
+    given: list[tuple[float | None, str]] = []
 
-    def careful(least_confidence: float = 0.5, language: str = "") -> object:
-        given.append({"least_confidence": least_confidence, "language": language})
+    def careful(argument: str, options: RoleOptions) -> object:
+        given.append((options.least_confidence, options.language))
         return resolve_answerer("offline")
 
     monkeypatch.setitem(registry.PLUGINS, "answerer", dict(registry.PLUGINS["answerer"]))
     registry.register("answerer", "careful", careful)
     for settings in (Settings(answerer="careful", least_confidence=0.9), Settings(answerer="careful")):
         create_ras_agent(index=CORPUS, settings=settings)
-    assert given == [{"least_confidence": 0.9, "language": "english"}, {"least_confidence": 0.5, "language": "english"}]
+    assert given == [(0.9, "english"), (None, "english")]
 
 
 def test_the_index_may_be_a_setting(tmp_path: Path) -> None:

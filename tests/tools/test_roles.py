@@ -16,6 +16,7 @@ from ras_agent.tools.chat.client import ChatSettings
 from ras_agent.tools.plan.llm import LLMPlanner
 from ras_agent.tools.plan.llm_reasoner import LLMReasoner
 from ras_agent.tools.roles import (
+    RoleOptions,
     resolve_answerer,
     resolve_extractor,
     resolve_planner,
@@ -71,7 +72,7 @@ def test_a_chat_model_plays_every_role(
 
 @each_kind
 def test_a_string_names_a_served_model(resolve: Any, protocol: Any, on_a_model: Any, kind: str) -> None:
-    role = resolve("vllm:http://localhost:1/v1#m", settings=ChatSettings(timeout=1.0))
+    role = resolve("vllm:http://localhost:1/v1#m", RoleOptions(chat=ChatSettings(timeout=1.0)))
     assert isinstance(role, on_a_model)
     assert role_name(role) == "vllm:http://localhost:1/v1#m"
 
@@ -107,34 +108,51 @@ def test_the_chat_model_roles_own_name_is_no_spec() -> None:
 
 
 def test_options_reach_the_role_on_a_model(scripted_model: Any) -> None:
-    role = resolve_answerer(scripted_model("Answer: yes"), style="boolean", may_abstain=False)
+    role = resolve_answerer(scripted_model("Answer: yes"), RoleOptions(style="boolean", may_abstain=False))
     assert role.answer("Is it?", QuestionGraph(), (), ()).text == "Yes"
 
 
 def test_options_that_a_registered_name_or_an_object_does_not_know_leave_it_alone() -> None:
-    resolve_planner("offline", few_shot=True)
-    resolve_planner(OwnPlanner(), few_shot=True)
+    resolve_planner("offline", RoleOptions(few_shot=True))
+    resolve_planner(OwnPlanner(), RoleOptions(few_shot=True))
 
 
 @pytest.fixture
 def own_planners(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A planner registered as "own", made from a path and an option."""
+    """A planner registered as "own", made from a path and an option; "misspelt" asks for an option by a wrong name."""
 
-    def open_planner(path: str = "", *, few_shot: bool = False) -> OwnPlanner:
+    def open_planner(path: str, options: RoleOptions) -> OwnPlanner:
         planner = OwnPlanner()
-        planner.made_from = (path, few_shot)
+        planner.made_from = (path, options.few_shot)
         return planner
+
+    def named(path: str = "", *, fewshot: bool = False) -> OwnPlanner: ...
+
+    def misspelt(path: str, options: RoleOptions) -> OwnPlanner:
+        return options.fewshot  # type: ignore[attr-defined,no-any-return]
 
     module = ModuleType("own_planners")
     module.open_planner = open_planner  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "own_planners", module)
     monkeypatch.setitem(registry.PLUGINS["planner"], "own", "own_planners:open_planner")
+    monkeypatch.setitem(registry.PLUGINS["planner"], "named", named)
+    monkeypatch.setitem(registry.PLUGINS["planner"], "misspelt", misspelt)
 
 
 @pytest.mark.usefixtures("own_planners")
 def test_a_registered_name_takes_an_argument_and_the_options_it_knows() -> None:
-    assert resolve_planner("own:/weights", few_shot=True, style="long").made_from == ("/weights", True)
+    assert resolve_planner("own:/weights", RoleOptions(few_shot=True, style="long")).made_from == ("/weights", True)
     assert resolve_planner("own").made_from == ("", False)
+
+
+@pytest.mark.usefixtures("own_planners")
+def test_no_option_of_a_wrong_name_is_left_out_in_silence() -> None:
+    with pytest.raises(
+        TypeError, match=r"the planner 'named' is called as \(argument, options\), and .*named.* does not"
+    ):
+        resolve_planner("named:/weights")
+    with pytest.raises(AttributeError, match="'RoleOptions' object has no attribute 'fewshot'"):
+        resolve_planner("misspelt")
 
 
 def test_a_provider_that_is_not_installed_gives_the_install_line(monkeypatch: pytest.MonkeyPatch) -> None:

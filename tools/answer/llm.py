@@ -23,6 +23,7 @@ from ras_agent.tools.chat.client import ChatSettings, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted, repair, without_thinking
 from ras_agent.tools.chat.fit import did_not_fit, fit
 from ras_agent.tools.chat.window import estimate_turns
+from ras_agent.tools.roles import RoleOptions
 
 MOST_TOKENS = 2048
 """The most tokens of a reply, of a model that writes no thoughts, unless `answer_tokens` says otherwise."""
@@ -194,6 +195,21 @@ class LLMAnswerer:
             return ""
         cited = read_citations(part, passage_ids)
         return self._form.read(cited.numbered if self._form.prose else cited.bare, question)
+
+
+def llm_answerer(model: object, options: RoleOptions) -> LLMAnswerer:
+    """Return the answerer on a chat model, for the options of an agent."""
+    return LLMAnswerer(
+        model,
+        style=options.style,
+        layout=options.layout or "evidence",
+        few_shot=options.few_shot,
+        may_abstain=options.may_abstain,
+        task=options.task,
+        prompts_dir=options.prompts_dir,
+        settings=options.chat,
+        answer_tokens=options.answer_tokens,
+    )
 
 
 _SHOWN: dict[EvidenceLayout, str] = {

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Self
 
-from ras_agent.records import AnswerStyle, EvidenceLayout
 from ras_agent.tools.answer.llm import LLMAnswerer
 from ras_agent.tools.chat.client import Chat, ChatSettings
 from ras_agent.tools.chat.models import server_address
 from ras_agent.tools.graph_tokens.chat import GraphLLMChat
 from ras_agent.tools.plan.llm import LLMPlanner
+from ras_agent.tools.roles import RoleOptions
 
 PROMPTS = "prompts"
 """What the folder in a GraphLLM's folder is called that holds the prompts it was trained with."""
@@ -37,46 +37,40 @@ class GraphLLMAnswerer(_OnGraphLLM, LLMAnswerer):
     """Answers with a GraphLLM (RAS, eq. 8). The options are LLMAnswerer's."""
 
 
-def graphllm_planner(
-    folder: str,
-    *,
-    settings: ChatSettings | None = None,
-    prompts_dir: str | Path | None = None,
-    few_shot: bool = False,
-    task: str = "",
-    layout: EvidenceLayout | None = None,
-    follows_any: bool = False,
-) -> GraphLLMPlanner:
+def graphllm_planner(folder: str, options: RoleOptions) -> GraphLLMPlanner:
     """Return the planner "graphllm:FOLDER". Without a layout and prompts of the caller's it has those of its training.
 
     Raises WeightsError for a folder without a GraphLLM, MissingExtra without the packages of the extra `llm`.
     """
-    options: dict[str, Any] = {"prompts_dir": prompts_dir, "few_shot": few_shot, "task": task, "layout": layout}
-    return GraphLLMPlanner(_model(folder, settings), settings=settings, follows_any=follows_any, **options)
+    return GraphLLMPlanner(_model(folder, options.chat), follows_any=options.follows_any, **_of_both(options))
 
 
-def graphllm_answerer(
-    folder: str,
-    *,
-    settings: ChatSettings | None = None,
-    prompts_dir: str | Path | None = None,
-    few_shot: bool = False,
-    task: str = "",
-    layout: EvidenceLayout | None = None,
-    style: AnswerStyle = "short",
-    may_abstain: bool = True,
-    answer_tokens: int | None = None,
-) -> GraphLLMAnswerer:
+def graphllm_answerer(folder: str, options: RoleOptions) -> GraphLLMAnswerer:
     """Return the answerer "graphllm:FOLDER", as above."""
-    options: dict[str, Any] = {"prompts_dir": prompts_dir, "few_shot": few_shot, "task": task, "layout": layout}
-    options |= {"style": style, "may_abstain": may_abstain, "answer_tokens": answer_tokens}
-    return GraphLLMAnswerer(_model(folder, settings), settings=settings, **options)
+    return GraphLLMAnswerer(
+        _model(folder, options.chat),
+        style=options.style,
+        may_abstain=options.may_abstain,
+        answer_tokens=options.answer_tokens,
+        **_of_both(options),
+    )
 
 
-def _model(spec: str, settings: ChatSettings | None) -> GraphLLMChat:
+def _of_both(options: RoleOptions) -> dict[str, Any]:
+    """Return what planner and answerer both take."""
+    return {
+        "settings": options.chat,
+        "prompts_dir": options.prompts_dir,
+        "few_shot": options.few_shot,
+        "task": options.task,
+        "layout": options.layout,
+    }
+
+
+def _model(spec: str, settings: ChatSettings) -> GraphLLMChat:
     """Return the model of a folder, or of `folder@http://host:port/v1#model`."""
-    given = {"temperature": settings.temperature, "timeout": settings.timeout} if settings else {}
-    options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    of_calls = {"temperature": settings.temperature, "timeout": settings.timeout}
+    options: dict[str, Any] = {name: value for name, value in of_calls.items() if value is not None}
     folder, served, address = spec.partition("@http")
     if not served:
         return GraphLLMChat.in_folder(folder, **options)

@@ -18,6 +18,7 @@ from ras_agent.records import Exchange
 from ras_agent.text.names import is_name, name_spans, names_in
 from ras_agent.text.words import FUNCTION_WORDS
 from ras_agent.tools.offline.question import ASKS, LONGEST_QUESTION, AnswerType, analyse, head_type
+from ras_agent.tools.roles import RoleOptions
 
 _LEAD = re.compile(r"(?:(?:and|but|so|or|ok|okay|then|also)\b,? )+", re.IGNORECASE)
 _ABOUT = re.compile(r"(?:what|how) about ", re.IGNORECASE)
@@ -81,7 +82,7 @@ class _Unclear(Exception):
     """Raised where a part of a question may stand for several things, or for nothing that was named."""
 
 
-def offline_rewriter(embeddings: str = "") -> OfflineRewriter:
+def offline_rewriter(embeddings: str, options: RoleOptions) -> OfflineRewriter:
     """Rewrites by the rule of this module, with or without embeddings."""
     return OfflineRewriter()
 

@@ -8,40 +8,34 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ras_agent.errors import UnknownName
+from ras_agent.tools.roles import DEFAULT_OPTIONS, RoleOptions
 
 if TYPE_CHECKING:
     from ras_agent.protocols import Answerer, Embedder, SpanReader
-    from ras_agent.records import EvidenceLayout
     from ras_agent.tools.offline.extractor.extract import OfflineExtractor
     from ras_agent.tools.offline.nested import NestedPlanner
     from ras_agent.tools.offline.reasoner import OfflineReasoner
 
 
-def offline_planner(embeddings: str = "", language: str = "") -> NestedPlanner:
+def offline_planner(embeddings: str = "", options: RoleOptions = DEFAULT_OPTIONS) -> NestedPlanner:
     """Follows the question's links; where it has none, the bridge entity that is closest to it.
 
-    embeddings: "" or "minilm". language: of the texts, if it is known; the roles know English only. Raises UnknownName
-    for other embeddings, MissingExtra where "minilm" is not installed.
+    embeddings: "" or "minilm". options: their language, if it is known, is the texts'; the roles know English only.
+    Raises UnknownName for other embeddings, MissingExtra where "minilm" is not installed.
     """
     from ras_agent.tools.offline.answerer.answer import OfflineAnswerer
     from ras_agent.tools.offline.nested import NestedPlanner
     from ras_agent.tools.offline.planner import OfflinePlanner
 
     _known(embeddings)
-    return NestedPlanner(OfflineAnswerer(), OfflinePlanner(), language)
+    return NestedPlanner(OfflineAnswerer(), OfflinePlanner(), options.language)
 
 
-def offline_answerer(
-    embeddings: str = "",
-    may_abstain: bool = True,
-    layout: EvidenceLayout = "evidence",
-    least_confidence: float | None = None,
-    language: str = "",
-) -> Answerer:
-    """Name the question's descriptions, then answer what is left; embeddings, language as for `offline_planner`.
+def offline_answerer(embeddings: str = "", options: RoleOptions = DEFAULT_OPTIONS) -> Answerer:
+    """Name the question's descriptions, then answer what is left; embeddings and options as for `offline_planner`.
 
-    layout: "evidence" reads passages and facts, "chain" the facts alone, "chain-of-text" the passages alone.
-    least_confidence: an answer with less is "I don't know"; None for the packaged threshold.
+    The layout "chain" reads the facts alone, "chain-of-text" the passages alone, any other both. Without a least
+    confidence it has the packaged threshold.
     """
     from ras_agent.tools.offline.answerer.answer import LEAST_CONFIDENCE, OfflineAnswerer
     from ras_agent.tools.offline.answerer.from_facts import FromFacts, FromPassages
@@ -49,28 +43,28 @@ def offline_answerer(
     from ras_agent.tools.offline.reviewed import AsReviewed
 
     embedder, reader = _encoders(embeddings)
-    least = LEAST_CONFIDENCE if least_confidence is None else least_confidence
-    last = OfflineAnswerer(embedder, reader, may_abstain=may_abstain, least_confidence=least)
-    nested = NestedAnswerer(OfflineAnswerer(), last, language)
-    if layout == "chain":
+    least = LEAST_CONFIDENCE if options.least_confidence is None else options.least_confidence
+    last = OfflineAnswerer(embedder, reader, may_abstain=options.may_abstain, least_confidence=least)
+    nested = NestedAnswerer(OfflineAnswerer(), last, options.language)
+    if options.layout == "chain":
         return FromFacts(nested)
-    return AsReviewed(FromPassages(nested) if layout == "chain-of-text" else nested)
+    return AsReviewed(FromPassages(nested) if options.layout == "chain-of-text" else nested)
 
 
-def offline_extractor(embeddings: str = "", language: str = "") -> OfflineExtractor:
+def offline_extractor(embeddings: str = "", options: RoleOptions = DEFAULT_OPTIONS) -> OfflineExtractor:
     """Reads facts off grammar, with or without embeddings."""
     from ras_agent.tools.offline.extractor.extract import OfflineExtractor
 
     _known(embeddings)
-    return OfflineExtractor(language)
+    return OfflineExtractor(options.language)
 
 
-def offline_reasoner(embeddings: str = "", language: str = "") -> OfflineReasoner:
+def offline_reasoner(embeddings: str = "", options: RoleOptions = DEFAULT_OPTIONS) -> OfflineReasoner:
     """Picks the next sentence by words, with or without embeddings."""
     from ras_agent.tools.offline.reasoner import OfflineReasoner
 
     _known(embeddings)
-    return OfflineReasoner(language)
+    return OfflineReasoner(options.language)
 
 
 def _known(embeddings: str) -> None:

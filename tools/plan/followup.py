@@ -15,6 +15,7 @@ from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted,
 from ras_agent.tools.chat.loose_json import is_json, json_objects
 from ras_agent.tools.chat.window import estimate_turns
 from ras_agent.tools.plan.grammar import first_question
+from ras_agent.tools.roles import RoleOptions
 
 MOST_TOKENS = 512
 """The most tokens of a reply, of a model that writes no thoughts."""
@@ -69,6 +70,11 @@ class LLMRewriter:
         if standalone := question_in(second.text, question):
             return standalone
         raise ParseError(f"no question in the reply {second.text[:200]!r}")
+
+
+def llm_rewriter(model: object, options: RoleOptions) -> LLMRewriter:
+    """Return the rewriter on a chat model, for the options of an agent."""
+    return LLMRewriter(model, prompts_dir=options.prompts_dir, settings=options.chat)
 
 
 def question_in(reply: str, question: str) -> str:

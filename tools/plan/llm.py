@@ -20,6 +20,7 @@ from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted,
 from ras_agent.tools.chat.fit import Evidence, did_not_fit, fit
 from ras_agent.tools.chat.window import estimate_turns
 from ras_agent.tools.plan.grammar import FORM, first_question, parse_plan
+from ras_agent.tools.roles import RoleOptions
 
 MOST_TOKENS = 2048
 """The most tokens of a reply, of a model that writes no thoughts."""
@@ -112,3 +113,16 @@ class LLMPlanner:
                     raise
                 plan = Plan("subq", text, "the reply states no move, so it is the next search")
         return replace(plan, action="sufficient") if steps and plan.action == "no_retrieval" else plan
+
+
+def llm_planner(model: object, options: RoleOptions) -> LLMPlanner:
+    """Return the planner on a chat model, for the options of an agent."""
+    return LLMPlanner(
+        model,
+        few_shot=options.few_shot,
+        task=options.task,
+        layout=options.layout or "evidence",
+        follows_any=options.follows_any,
+        prompts_dir=options.prompts_dir,
+        settings=options.chat,
+    )

@@ -20,6 +20,7 @@ from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted,
 from ras_agent.tools.chat.fit import ByUse, Evidence, did_not_fit, fit
 from ras_agent.tools.chat.loose_json import is_json, json_objects
 from ras_agent.tools.chat.window import estimate_turns
+from ras_agent.tools.roles import RoleOptions
 
 MOST_TOKENS = 1024
 """The most tokens of a reply, of a model that writes no thoughts."""
@@ -106,6 +107,17 @@ class LLMReasoner:
         if not sentence:
             raise ParseError(f"no new sentence in the reply {reply.text[:200]!r}")
         return sentence
+
+
+def llm_reasoner(model: object, options: RoleOptions) -> LLMReasoner:
+    """Return the reasoner on a chat model, for the options of an agent."""
+    return LLMReasoner(
+        model,
+        few_shot=options.few_shot,
+        task=options.task,
+        prompts_dir=options.prompts_dir,
+        settings=options.chat,
+    )
 
 
 def first_new_sentence(reply: str, thoughts: Sequence[str]) -> str:

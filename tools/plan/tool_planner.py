@@ -23,6 +23,7 @@ from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted,
 from ras_agent.tools.chat.models import with_tools
 from ras_agent.tools.chat.window import cut_to_tokens, estimate_turns
 from ras_agent.tools.plan.grammar import parse_plan
+from ras_agent.tools.roles import RoleOptions
 
 MOST_TOKENS = 2048
 MOST_LOOKS = 4
@@ -124,9 +125,7 @@ class LLMToolPlanner:
             moves.append((move, _look(move, graph, passages)))
 
 
-def tool_planner(
-    spec: object, *, settings: ChatSettings | None = None, prompts_dir: str | Path | None = None, task: str = ""
-) -> Planner:
+def tool_planner(spec: object, options: RoleOptions) -> Planner:
     """Return a planner that calls tools on the model that `spec` names; an object that plans is returned as it is.
 
     Raises SettingsError for "offline": without a model nobody calls a tool.
@@ -138,10 +137,10 @@ def tool_planner(
         )
     if isinstance(spec, Planner):
         return spec
-    asking = settings or ChatSettings()
-    if isinstance(spec, str) and asking.temperature is None:
-        asking = replace(asking, temperature=0.0)  # asked to decide, not to write
-    return LLMToolPlanner(spec, task=task, prompts_dir=prompts_dir, settings=asking)
+    chat = options.chat
+    if isinstance(spec, str) and chat.temperature is None:
+        chat = replace(chat, temperature=0.0)  # asked to decide, not to write
+    return LLMToolPlanner(spec, task=options.task, prompts_dir=options.prompts_dir, settings=chat)
 
 
 def _move_in(reply: Reply, request: Request) -> _Move | None:

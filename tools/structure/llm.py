@@ -21,6 +21,7 @@ from ras_agent.tools.chat.client import ChatSettings, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, aconverse_all, converse_all, in_parts, repair, without_thinking
 from ras_agent.tools.chat.models import model_name, sampling_parameters
 from ras_agent.tools.chat.window import estimate_tokens
+from ras_agent.tools.roles import RoleOptions
 from ras_agent.tools.structure.parse_triples import FORM, ParsedTriples, parse_triples
 
 _NOTHING = re.compile(rf"^(?:[^\S\n]|[*_`>#-])*+(?:{NONE.live})", FLAGS)  # in front of a reason, or behind one
@@ -137,6 +138,11 @@ def _halves(passages: Sequence[Passage]) -> Sequence[Sequence[Passage]]:
         return ()
     cut = min(starts, key=lambda start: abs(start - len(passage.text) // 2))
     return [replace(passage, text=passage.text[:cut])], [replace(passage, text=passage.text[cut:])]
+
+
+def llm_extractor(model: object, options: RoleOptions) -> LLMExtractor:
+    """Return the extractor on a chat model, for the options of an agent."""
+    return LLMExtractor(model, few_shot=options.few_shot, prompts_dir=options.prompts_dir, settings=options.chat)
 
 
 def problem_of(parsed: ParsedTriples, reply: str) -> str:

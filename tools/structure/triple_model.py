@@ -27,6 +27,7 @@ from ras_agent.budget import Ledger, current_ledger
 from ras_agent.errors import BudgetExceeded, MissingExtra, ModelCallError, SettingsError, WeightsError
 from ras_agent.records import Call, Extraction, Failure, Passage, Triple
 from ras_agent.text.overlap import sentences_of
+from ras_agent.tools.roles import RoleOptions
 from ras_agent.tools.structure.llm import joined, located, problem_of
 from ras_agent.tools.structure.parse_triples import parse_triples
 from ras_agent.tools.structure.triple_text import SOURCE_TOKENS, TARGET_TOKENS, Piece, TripleText
@@ -413,8 +414,9 @@ def read_spec(argument: str) -> tuple[str, Decoding]:
     return model or PUBLIC_MODEL, decoding
 
 
-def text2triple(argument: str = PUBLIC_MODEL, *, prompts_dir: str | Path | None = None) -> TripleModel:
-    """Return the extractor on a model of transformers. argument: see `read_spec`."""
+def text2triple(argument: str, options: RoleOptions) -> TripleModel:
+    """Return the extractor on a model of transformers. argument: see `read_spec`; empty for the public one."""
+    argument = argument or PUBLIC_MODEL
     model, decoding = read_spec(argument)
-    writer = TransformersWriter.load(model, prompts_dir=prompts_dir, source_tokens=decoding.source_tokens)
+    writer = TransformersWriter.load(model, prompts_dir=options.prompts_dir, source_tokens=decoding.source_tokens)
     return TripleModel(writer, name=f"text2triple:{argument}", decoding=decoding)

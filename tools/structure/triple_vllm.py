@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ras_agent.errors import MissingExtra, SettingsError, WeightsError
+from ras_agent.tools.roles import RoleOptions
 from ras_agent.tools.structure.triple_model import Decoding, TripleModel, Written, read_spec
 from ras_agent.tools.structure.triple_text import Piece, TripleText
 
@@ -76,10 +77,10 @@ def _written(output: Any) -> Written:
     return Written(output.text.strip(), len(output.token_ids), output.finish_reason == "length")
 
 
-def text2triple_vllm(argument: str = "", *, prompts_dir: str | Path | None = None) -> TripleModel:
+def text2triple_vllm(argument: str, options: RoleOptions) -> TripleModel:
     """Return the extractor on a causal model in vLLM. argument: a folder or a hub name, see `read_spec`."""
     if not argument.partition("#")[0]:
         raise SettingsError("which model? the public one has an encoder: text2triple-vllm:/path-or-hub-name")
     model, decoding = read_spec(argument)
-    writer = VLLMWriter(model, decoding, prompts_dir=prompts_dir)
+    writer = VLLMWriter(model, decoding, prompts_dir=options.prompts_dir)
     return TripleModel(writer, name=f"text2triple-vllm:{argument}", decoding=decoding)

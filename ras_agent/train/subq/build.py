@@ -34,7 +34,7 @@ from ras_agent.settings import Settings
 from ras_agent.tools.chat.client import ChatSettings, as_chat
 from ras_agent.tools.index.durable import replace_file
 from ras_agent.tools.retrieve.bm25 import BM25Retriever
-from ras_agent.tools.roles import resolve_answerer, role_name
+from ras_agent.tools.roles import RoleOptions, resolve_answerer, role_name
 from ras_agent.tools.spread.pool import Here, results_in_order
 from ras_agent.tools.structure.stated import StatedFirst
 from ras_agent.train.ranges import COUNT, NATURAL, SHARE, check_ranges
@@ -143,7 +143,7 @@ class _Worker:
         base = config.model if config.base_model is None else config.base_model
         self._config = config
         self._decomposer = None if config.model is None else Decomposer(as_chat(config.model, chat))
-        self._base = None if base is None else resolve_answerer(base, settings=chat)
+        self._base = None if base is None else resolve_answerer(base, RoleOptions(chat=chat))
         self._extractor = StatedFirst(extractor_from_settings(settings, config.extractor))
 
     async def work(self, asked: SubqQuestion) -> _Made:

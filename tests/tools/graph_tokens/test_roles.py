@@ -14,7 +14,7 @@ from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Hit, Passage, Source, Step, Triple
 from ras_agent.tools.chat.call import Request
 from ras_agent.tools.chat.client import ChatSettings
-from ras_agent.tools.roles import resolve_answerer, resolve_planner, role_name
+from ras_agent.tools.roles import RoleOptions, resolve_answerer, resolve_planner, role_name
 
 BELL = Triple("Alexander Graham Bell", "was born in", "Edinburgh", (Source("p1", 0, 10),))
 LEITH = Triple("Water of Leith", "flows through", "Edinburgh", (Source("p2", 0, 10),))
@@ -54,8 +54,8 @@ def test_planner_and_answerer_hand_over_text_and_graph(folder: Path) -> None:
 
 
 def test_the_layout_searches_leaves_the_facts_to_the_graph_tokens(folder: Path) -> None:
-    planner = resolve_planner(f"graphllm:{folder}", layout="searches")
-    answerer = resolve_answerer(f"graphllm:{folder}", layout="searches")
+    planner = resolve_planner(f"graphllm:{folder}", RoleOptions(layout="searches"))
+    answerer = resolve_answerer(f"graphllm:{folder}", RoleOptions(layout="searches"))
     for request in (_asked(planner, GRAPH, STEPS), _asked(answerer, GRAPH, PASSAGES, STEPS)):
         shown = "\n".join(turn.text for turn in request.turns)
         assert "[SUBQ] Which river is there?" in shown
@@ -79,7 +79,7 @@ def test_the_prompts_of_the_training_are_used_unless_the_caller_has_others(folde
         (place / "plan.txt").write_text(f"{text}\n{{{{task}}}}\n{{{{question}}}}\n")
     planner = resolve_planner(f"graphllm:{folder}")
     assert _asked(planner, GRAPH, STEPS).turns[0].text.startswith("trained")
-    planner = resolve_planner(f"graphllm:{folder}", prompts_dir=tmp_path / "own")
+    planner = resolve_planner(f"graphllm:{folder}", RoleOptions(prompts_dir=tmp_path / "own"))
     assert _asked(planner, GRAPH, STEPS).turns[0].text.startswith("mine")
 
 

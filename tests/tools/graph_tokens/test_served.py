@@ -17,7 +17,7 @@ from ras_agent.prompts import Turn
 from ras_agent.tools.chat.call import Request
 from ras_agent.tools.chat.client import Chat, ChatSettings
 from ras_agent.tools.chat.retry import RetryPolicy
-from ras_agent.tools.roles import resolve_answerer, resolve_planner, role_name
+from ras_agent.tools.roles import RoleOptions, resolve_answerer, resolve_planner, role_name
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("langchain_openai", reason="needs the extra 'openai'")
@@ -124,7 +124,7 @@ def test_planner_and_answerer_are_named_with_the_servers_address(
     with serving(tiny_llm, key="key-of-a-server") as server:
         spec = f"graphllm:{folder}@{server.url}#{tiny_llm}"
         settings = ChatSettings(temperature=0.0)
-        for role in (resolve_planner(spec, settings=settings), resolve_answerer(spec)):
+        for role in (resolve_planner(spec, RoleOptions(chat=settings)), resolve_answerer(spec)):
             model = role._chat.complete(WHERE) and role._chat.model  # type: ignore[attr-defined]
             assert "key-of-a-server" not in repr(model)
             assert role._chat.endpoint == f"{server.url}#{tiny_llm}"  # type: ignore[attr-defined]

@@ -6,6 +6,7 @@ from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Answer, Hit, Passage, Source, Step, Triple
 from ras_agent.review import overruled, reviewed
 from ras_agent.tools.offline.roles import offline_answerer, offline_planner
+from ras_agent.tools.roles import RoleOptions
 
 TEXT = "Bell was a teacher. He was born in Edinburgh and moved to Canada. He patented the telephone in 1876."
 BELL = Passage("bell", TEXT, "Alexander Graham Bell")
@@ -21,7 +22,7 @@ def decided(action: str, before: Triple) -> dict[str, object]:
 
 
 def asked(question: str, facts: tuple[Triple, ...], *reviews: dict[str, object], layout: str = "evidence") -> Answer:
-    answerer = offline_answerer(layout=layout, least_confidence=0.0)
+    answerer = offline_answerer(options=RoleOptions(layout=layout, least_confidence=0.0))
     with reviewed(reviews):
         return answerer.answer(question, QuestionGraph(facts), (BELL,), ())
 
@@ -53,7 +54,7 @@ def test_other_sentences_of_the_passage_are_read_and_cited_as_they_are() -> None
 def test_where_no_source_tells_the_sentence_it_is_the_one_that_holds_both_ends(sources: tuple[Source, ...]) -> None:
     named = Passage("named", "Bell was born in Edinburgh. He taught in Boston. Boston is in America.", "Inventors")
     born = Triple("Bell", "was born in", "Edinburgh", sources)
-    answerer = offline_answerer(least_confidence=0.0)
+    answerer = offline_answerer(options=RoleOptions(least_confidence=0.0))
     with reviewed([decided("remove", born)]):
         answers = [
             answerer.answer(question, QuestionGraph(), (named,), ()).text

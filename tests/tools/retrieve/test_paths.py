@@ -19,6 +19,7 @@ from ras_agent.tools.kg.passage_facts import PassageFacts
 from ras_agent.tools.kg.writer import open_writer
 from ras_agent.tools.offline.roles import offline_answerer, offline_extractor
 from ras_agent.tools.retrieve.paths import PathRetriever
+from ras_agent.tools.roles import RoleOptions
 
 PASSAGES = [
     Passage("paris", "Paris is the capital of France.", "Paris"),
@@ -58,7 +59,7 @@ def test_paths_are_evidence_with_their_passages(retriever: PathRetriever) -> Non
     graph = QuestionGraph().merge(found.triples)
     assert {source.passage_id for fact in graph.facts for source in fact.sources} == {"bell", "leith"}
     passages = [hit.passage for hit in retriever.retrieve(QUESTION, 5)]
-    answer = offline_answerer(least_confidence=0.0).answer(QUESTION, graph, passages, ())
+    answer = offline_answerer(options=RoleOptions(least_confidence=0.0)).answer(QUESTION, graph, passages, ())
     assert answer.text == "Water of Leith"
     assert {citation.passage_id for citation in answer.citations} <= {"bell", "leith"}
 

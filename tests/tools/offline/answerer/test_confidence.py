@@ -12,6 +12,7 @@ from ras_agent.tools.offline.answerer.rank import likeliest, packaged_ranker
 from ras_agent.tools.offline.question import analyse
 from ras_agent.tools.offline.reading import read
 from ras_agent.tools.offline.roles import offline_answerer
+from ras_agent.tools.roles import RoleOptions
 
 GENEVA = (
     Passage("geneva", "Geneva is a city in Switzerland. It lies where the Rhône leaves Lake Geneva.", "Geneva"),
@@ -73,7 +74,7 @@ def test_a_verdict_and_a_comparison_can_be_too_unsure_too() -> None:
 
 
 def test_an_answerer_that_must_answer_does_so_whatever_its_confidence() -> None:
-    answerer = offline_answerer(may_abstain=False, least_confidence=1.0)
+    answerer = offline_answerer(options=RoleOptions(may_abstain=False, least_confidence=1.0))
     assert not answerer.answer("Where was Henry Dunant born?", QuestionGraph(), GENEVA, ()).abstained
 
 

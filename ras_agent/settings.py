@@ -17,6 +17,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin
@@ -51,7 +52,7 @@ _CONFIG_VARIABLE = "RAS_AGENT_CONFIG"
 TOKEN_VARIABLE = "RAS_AGENT_SERVE_TOKEN"
 """The environment variable of a token that callers of `ras-agent serve` show; a secret, so no setting."""
 _LOCAL_CONFIG = "ras-agent.toml"
-_ROLES = frozenset(("llm", "planner", "extractor", "answerer", "rewriter", "embedder", "weights"))
+_MODEL_SETTINGS = frozenset(("llm", "planner", "extractor", "answerer", "rewriter", "embedder", "weights"))
 _LOCAL_ROLES = frozenset(("offline", "minilm", "packaged"))
 _SECRET = ("key", "token", "secret", "password")
 
@@ -69,24 +70,32 @@ class _Group:
     panel: str
     work: tuple[Work, ...]
 
-    def __call__(self, default: Any, description: str, *flags: str) -> Any:
-        """Declare one setting. flags: its names on the command line where `--its-name` will not do."""
-        about: dict[str, Any] = {"panel": self.panel, "work": list(self.work), "flags": list(flags)}
+    def __call__(self, default: Any, description: str, *flags: str, everyday: bool | tuple[Work, ...] = False) -> Any:
+        """Declare one setting.
+
+        flags: its names on the command line where `--its-name` will not do. everyday: whether `--help` shows it, or of
+        which work; the others stand on the page of `--help-all`.
+        """
+        about: dict[str, Any] = {"panel": self.panel, "work": list(self.work), "flags": flags, "everyday": everyday}
         return Field(default, description=description, json_schema_extra=about)
 
 
-_AGENT = _Group("Agent", ("answer",))
-_READERS = _Group("Agent", ("answer", "extract"))
+_RETRIEVAL = _Group("Retrieval", ("answer",))
+_ROLES = _Group("Models", ("answer",))
+_READERS = _Group("Models", ("answer", "extract"))
+_LOOP = _Group("Loop", ("answer",))
 _LIMITS = _Group("Limits", ("answer",))
-_ANSWERS = _Group("Models", ("answer",))
-_MODELS = _Group("Models", ("answer", "extract"))
+_GRAPH = _Group("Question graph", ("answer",))
+_ANSWER = _Group("Answer", ("answer",))
+_PROMPTS = _Group("Prompts", ("answer", "extract"))
+_FACTS = _Group("Question graph", ("answer", "extract"))
 _CALLS = _Group("Model calls", ("answer", "extract"))
 _WATCHING = _Group("Watching", ("answer",))
 _INDEX = _Group("", ("index",))
 _PASSAGES = _Group("Cutting into passages", ("index",))
 _TEXTS = _Group("", ("answer", "extract", "index"))
 _RECORDS = _Group("Fields of JSON Lines and tables", ("index",))
-_THREADS = _Group("Agent", ("ask", "serve"))
+_THREADS = _Group("Loop", ("ask", "serve"))
 _SERVER = _Group("Server", ("serve",))
 
 
@@ -99,79 +108,89 @@ class Settings(BaseModel):
     """Holds all settings with their defaults. Frozen; an unknown key is an error.
 
     A new option is one new field. A subclass may add fields with pydantic's own `Field`: every command takes them, or
-    those of the work that `json_schema_extra={"work": ["answer"], "panel": "Agent"}` names.
+    those of the work that `json_schema_extra={"work": ["answer"], "panel": "Loop", "everyday": True}` names.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    index: IndexPlace | None = _AGENT(
-        None, "The index to search: a folder or postgresql://host/database.", "--index", "-i"
+    index: IndexPlace | None = _RETRIEVAL(
+        None, "The index to search: a folder or postgresql://host/database.", "--index", "-i", everyday=True
     )
-    graph: str = _AGENT("ras", "The loop that finds the answer: ras, react, ircot, single-shot, or one of a plug-in.")
-    preset: str | None = _AGENT(None, "paper: the loop as it was published.")
-    layout: EvidenceLayout | None = _AGENT(
-        None,
-        "What planner and answerer are shown of each hop; if not set, evidence, or chain with preset paper; "
-        "searches is for models that read graph tokens.",
-    )
-    from_memory: bool | None = _AGENT(
-        None,
-        "Answer from the model's memory where the planner wants no retrieval; if not set, only with preset paper.",
-        "--from-memory/--grounded",
-    )
-    filter: dict[str, Any] | None = _AGENT(
-        None, "Find only passages with this in their metadata, e.g. team=x; several values of a key mean any of them."
-    )
-    retriever: str = _AGENT(
+    retriever: str = _RETRIEVAL(
         "bm25",
         "bm25, dense or hybrid; with a knowledge graph also graph, gfm, ppr, paths or pcst; a+b mixes two; "
         "langchain:MODULE:ATTRIBUTE is a vector store of yours.",
+        everyday=True,
     )
-    prune_facts: str | None = _AGENT(
-        None, "Show planner and answerer the best facts alone, by use, likeness or aligner:FOLDER; if not set, all."
+    k: PositiveInt = _RETRIEVAL(5, "Passages per hop.", everyday=True)
+    filter: dict[str, Any] | None = _RETRIEVAL(
+        None, "Find only passages with this in their metadata, e.g. team=x; several values of a key mean any of them."
     )
-    prune_to: PositiveInt = _AGENT(40, "How many facts --prune-facts leaves.")
-    weights: str | None = _AGENT(
+    weights: str | None = _RETRIEVAL(
         None, "Weights of the graph network: a folder, an id on the Hugging Face hub, or packaged, the default."
     )
-    starts: Path | None = _AGENT(
+    starts: Path | None = _RETRIEVAL(
         None, "gfm-rag's test.json, whose start nodes are where a graph is entered for its questions."
     )
+
     llm: str | None = _READERS(
-        None, "Model of every role that is not set itself, e.g. openai:gpt-4o-mini; without one, offline."
+        None,
+        "Model of every role that is not set itself, e.g. openai:gpt-4o-mini; without one, offline.",
+        everyday=True,
     )
-    planner: str | None = _AGENT(None, "Decides what to ask next: offline or provider:model.")
+    planner: str | None = _ROLES(None, "Decides what to ask next: offline or provider:model.", everyday=True)
     extractor: str | None = _READERS(
-        None, "Reads facts in passages: offline or provider:model; if not set, --llm or as the planner."
+        None,
+        "Reads facts in passages: offline or provider:model; if not set, --llm or as the planner.",
+        everyday=("extract",),
     )
-    answerer: str | None = _AGENT(None, "Answers from the facts and passages: offline or provider:model.")
-    rewriter: str | None = _AGENT(
+    answerer: str | None = _ROLES(
+        None, "Answers from the facts and passages: offline or provider:model.", everyday=True
+    )
+    rewriter: str | None = _ROLES(
         None,
         "Makes a conversation's next question stand alone: offline or provider:model; if not set, as the planner.",
     )
 
+    graph: str = _LOOP("ras", "The loop that finds the answer: ras, react, ircot, single-shot, or one of a plug-in.")
+    preset: str | None = _LOOP(None, "paper: the loop as it was published.")
+    layout: EvidenceLayout | None = _LOOP(
+        None,
+        "What planner and answerer are shown of each hop; if not set, evidence, or chain with preset paper; "
+        "searches is for models that read graph tokens.",
+    )
+    from_memory: bool | None = _LOOP(
+        None,
+        "Answer from the model's memory where the planner wants no retrieval; if not set, only with preset paper.",
+        "--from-memory/--grounded",
+    )
     review: str | None = _THREADS(
         None, "Where a run waits for a person: plan, facts, answer, or several with commas; if not set, nowhere."
     )
     checkpoint: str = _THREADS("memory", "Where threads are stored: memory, sqlite:FILE or postgres:CONNECTION.")
 
-    k: PositiveInt = _LIMITS(5, "Passages per hop.")
-    max_hops: PositiveInt = _LIMITS(5, "Most hops.")
+    max_hops: PositiveInt = _LIMITS(5, "Most hops.", everyday=True)
     max_facts: PositiveInt = _LIMITS(400, "Most facts in the question graph.")
     max_llm_calls: PositiveInt | None = _LIMITS(None, "Most model calls; if not set, no limit.")
     max_tokens: PositiveInt | None = _LIMITS(None, "Most tokens, input and output; if not set, no limit.")
     max_seconds: PositiveFloat | None = _LIMITS(None, "Most seconds; if not set, no limit.")
 
-    style: AnswerStyle | None = _ANSWERS(None, "Form of the answer; if not set, the one that fits the graph.")
-    answer_tokens: PositiveInt | None = _ANSWERS(
+    prune_facts: str | None = _GRAPH(
+        None, "Show planner and answerer the best facts alone, by use, likeness or aligner:FOLDER; if not set, all."
+    )
+    prune_to: PositiveInt = _GRAPH(40, "How many facts --prune-facts leaves.")
+    triple_cache: Path | None = _FACTS(None, "File that stores the facts of each passage, read once for all runs.")
+
+    style: AnswerStyle | None = _ANSWER(None, "Form of the answer; if not set, the one that fits the graph.")
+    answer_tokens: PositiveInt | None = _ANSWER(
         None, "Most tokens of an answer; if not set, those of the benchmark, or 2048."
     )
-    least_confidence: _Share | None = _ANSWERS(
+    least_confidence: _Share | None = _ANSWER(
         None, 'An answer with less confidence, 0 to 1, is "I don\'t know", of answerers that tell; if not set, 0.15.'
     )
-    few_shot: bool = _MODELS(False, "Worked examples in the prompts, or none.", "--few-shot/--zero-shot")
-    prompts: Path | None = _MODELS(None, "Folder of your own prompts.")
-    triple_cache: Path | None = _MODELS(None, "File that stores the facts of each passage, read once for all runs.")
+
+    few_shot: bool = _PROMPTS(False, "Worked examples in the prompts, or none.", "--few-shot/--zero-shot")
+    prompts: Path | None = _PROMPTS(None, "Folder of your own prompts.")
     cache: Path | None = _CALLS(None, "File that stores model replies, so that a run can be replayed.")
     temperature: float | None = _CALLS(
         None, "Sampling temperature; if not set, 0 for planner and extractor, the model's own for the answerer."
@@ -195,18 +214,24 @@ class Settings(BaseModel):
         None,
         "minilm, st:MODEL, openai:MODEL, vllm:URL#MODEL, ollama:MODEL or provider:MODEL, for dense and hybrid "
         "retrieval; unscaled:st:MODEL ranks by inner products; without one, BM25 alone.",
+        everyday=True,
     )
     metadata: dict[str, Any] | None = _INDEX(
         None,
         "Fields of the passages that --filter compares, e.g. team=sales; the index remembers them for what was named, "
         "and team= takes one away.",
+        everyday=True,
     )
     chunk_size: PositiveInt | None = _PASSAGES(
-        None, "Longest passage, in characters; if not set, 1000, and records with an id stay whole."
+        None,
+        "Longest passage, in characters; if not set, 1000, and records with an id stay whole.",
+        everyday=True,
     )
     overlap: NonNegativeInt = _PASSAGES(200, "Characters of whole sentences repeated in the next passage.")
     language: str | None = _TEXTS(
-        None, "Language of the texts, such as german or de; if not set, the index's own, and for a new index english."
+        None,
+        "Language of the texts, such as german or de; if not set, the index's own, and for a new index english.",
+        everyday=("index",),
     )
     text_field: str = _RECORDS("text", "Key or column of the text.")
     title_field: str = _RECORDS("title", "Key or column of the title.")
@@ -215,11 +240,15 @@ class Settings(BaseModel):
         None, "The same for files of one pattern, e.g. '*.jsonl:text=body,title=name'; the index remembers them."
     )
 
-    host: str = _SERVER("127.0.0.1", "Address to listen at; one that other machines reach needs a token.")
-    port: Annotated[int, Field(ge=0, le=65535)] = _SERVER(8020, "Port to listen at; 0 takes a free one.")
+    host: str = _SERVER(
+        "127.0.0.1", "Address to listen at; one that other machines reach needs a token.", everyday=True
+    )
+    port: Annotated[int, Field(ge=0, le=65535)] = _SERVER(8020, "Port to listen at; 0 takes a free one.", everyday=True)
     max_runs: PositiveInt = _SERVER(256, "Most questions at the same time; one more is refused with status 503.")
     tokens: Path | None = _SERVER(
-        None, "JSON file of who may ask: a token, or sha256: and its hash, to null or the filter of what it may see."
+        None,
+        "JSON file of who may ask: a token, or sha256: and its hash, to null or the filter of what it may see.",
+        everyday=True,
     )
     cors: str | None = _SERVER(None, "Web pages of these origins may ask, with commas; if not set, only the own one.")
     uploads: Path | None = _SERVER(None, "Folder of uploaded documents; if not set, INDEX.uploads beside the index.")
@@ -316,7 +345,8 @@ class Setting:
     """Describes a field of a settings class: what its flag, its help text and its line in the docs need.
 
     type: what a value is read as: str, int, float, bool or Path. choices: the allowed values of a Literal.
-    repeated: whether the flag may be given several times, each time with a key=value.
+    repeated: whether the flag may be given several times, each time with a key=value. everyday: the work whose commands
+    show it on their first page of help.
     """
 
     name: str
@@ -327,13 +357,18 @@ class Setting:
     panel: str
     work: frozenset[Work]
     flags: tuple[str, ...]
-    repeated: bool = False
+    repeated: bool
+    everyday: frozenset[Work]
 
 
 def describe(model: type[Settings] = Settings, work: Work | None = None) -> dict[str, Setting]:
     """Return the settings of a class by name, in order; with `work`, only those that it uses."""
-    described = (_setting(name, info) for name, info in model.model_fields.items())
-    return {setting.name: setting for setting in described if work is None or work in setting.work}
+    return {setting.name: setting for setting in _described(model) if work is None or work in setting.work}
+
+
+@cache
+def _described(model: type[Settings]) -> tuple[Setting, ...]:
+    return tuple(_setting(name, info) for name, info in model.model_fields.items())
 
 
 def _setting(name: str, info: FieldInfo) -> Setting:
@@ -343,6 +378,7 @@ def _setting(name: str, info: FieldInfo) -> Setting:
     work: set[Work] = set(about.get("work", get_args(Work)))
     if "answer" in work:
         work |= {"ask", "serve"}
+    everyday = about.get("everyday", False)
     pairs = get_origin(inner) is dict
     return Setting(
         name=name,
@@ -354,6 +390,7 @@ def _setting(name: str, info: FieldInfo) -> Setting:
         work=frozenset(work),
         flags=tuple(about.get("flags", ())),
         repeated=pairs,
+        everyday=frozenset(work if everyday is True else everyday or ()),
     )
 
 
@@ -403,7 +440,7 @@ def unnamed_destinations(
     if config is None or given or environment.get(_CONFIG_VARIABLE) or config.name != _LOCAL_CONFIG:
         return {}
     chosen = {key for key, value in (flags or {}).items() if value is not None} | _from_environment(environment).keys()
-    places = _ROLES | {"retriever", *(name for name, one in describe(model).items() if one.type is Path)}
+    places = _MODEL_SETTINGS | {"retriever", *(name for name, one in describe(model).items() if one.type is Path)}
     taken = places & describe(model, work).keys()
     return {
         key: str(value)
@@ -435,7 +472,7 @@ def refuse_keys(config: Path | None, destinations: Mapping[str, str], environmen
     """Raise SettingsError if a key of the environment would go to one of the `unnamed_destinations`."""
     for name, value in destinations.items():
         provider, _, address = value.partition(":")
-        if provider == "vllm" and name in _ROLES and environment.get("VLLM_API_KEY"):
+        if provider == "vllm" and name in _MODEL_SETTINGS and environment.get("VLLM_API_KEY"):
             url = urlsplit(address)
             raise SettingsError(
                 f"{config}: {name!r} names the server {url.scheme}://{url.netloc.rpartition('@')[2]}, and VLLM_API_KEY "

@@ -1,7 +1,23 @@
 """Studies: sets of evaluation runs that differ in one thing, so that it shows what the thing is worth."""
 
-from ras_agent.eval.study.design import Choices, Design, Shown
-from ras_agent.eval.study.registry import STUDIES, designed
+from ras_agent.eval.study.ablations import ablations_design
+from ras_agent.eval.study.abundance import abundance_design
+from ras_agent.eval.study.crossings import roles_design, sweep_design
+from ras_agent.eval.study.design import Design, Shown
+from ras_agent.eval.study.extractors import extractors_design
+from ras_agent.eval.study.oracles import oracles_design
+from ras_agent.eval.study.retrieval import retrieval_design
 from ras_agent.eval.study.run import run_study
 
-__all__ = ["STUDIES", "Choices", "Design", "Shown", "designed", "run_study"]
+__all__ = [
+    "Design",
+    "Shown",
+    "ablations_design",
+    "abundance_design",
+    "extractors_design",
+    "oracles_design",
+    "retrieval_design",
+    "roles_design",
+    "run_study",
+    "sweep_design",
+]

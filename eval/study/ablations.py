@@ -10,7 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 from ras_agent.errors import RasError
 from ras_agent.eval.run.evaluation import Configuration
 from ras_agent.eval.run.material import Material
-from ras_agent.eval.study.design import Choices, Design, LeftOut, extended, replaced
+from ras_agent.eval.study.design import Design, LeftOut, extended, replaced
 from ras_agent.eval.study.tables import side_by_side
 from ras_agent.graphs.parts import DEFAULT_PRESET, AgentParts
 from ras_agent.graphs.registry import graph_spec
@@ -25,14 +25,14 @@ FULL = "full loop"
 WITH_PASSAGES = "full loop, passages beside the triples"
 
 
-def ablations_design(material: Material, settings: Settings, choices: Choices) -> Design:
+def ablations_design(material: Material, settings: Settings) -> Design:
     """Design the full loop and the loop without one part each.
 
     The full loop shows planner and answerer each sub-query with its triples and no passages, as RAS does. The others
     are without planning (one search, with the question), with raw text in place of triples, without retrieval, and,
     where the answerer takes graph tokens, without these. One run more shows the passages beside the triples.
     """
-    settings = choices.single(settings).model_copy(update={"layout": "chain"})
+    settings = settings.model_copy(update={"layout": "chain"})
     metrics = extended(material.asked.metrics, "all_recall", "answer_in_facts", "answer_in_passages")
     specs = role_specs(settings)
     named = {role: role_name(spec) for role, spec in specs.items()}

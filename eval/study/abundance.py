@@ -10,9 +10,10 @@ import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ras_agent.errors import RunError, SettingsError
 from ras_agent.eval.question import Question
@@ -21,7 +22,8 @@ from ras_agent.eval.run.evaluation import Configuration
 from ras_agent.eval.run.material import Material
 from ras_agent.eval.run.result import Result
 from ras_agent.eval.run.runner import AskQuestion
-from ras_agent.eval.study.design import Choices, Design, Shown, ShownEvidence, extended, parts
+from ras_agent.eval.study.design import Design, Shown, extended, parts
+from ras_agent.eval.study.run import StudyFolder
 from ras_agent.eval.study.tables import lines
 from ras_agent.graphs.parts import AgentParts, Preset
 from ras_agent.graphs.resolve import assemble_agent
@@ -36,32 +38,46 @@ if TYPE_CHECKING:
 
 SHARES = tuple(tenth / 10 for tenth in range(1, 11))
 FULL = "full loop"
+ShownEvidence = Literal["kept", "facts", "all"]
 Traces = Callable[[], Mapping[str, JSON]]
 
 
-def abundance_design(material: Material, settings: Settings, choices: Choices, traces: Traces, seed: int = 0) -> Design:
-    """Design the full loop and a run for each share and shuffle, or each order. traces: the full loop's, by question.
+def abundance_design(
+    material: Material,
+    settings: Settings,
+    out: Path,
+    *,
+    shares: Sequence[float] = (),
+    shuffles: int = 5,
+    orders: Sequence[str] = (),
+    evidence: ShownEvidence = "facts",
+    seed: int = 0,
+) -> Design:
+    """Design the full loop and a run for each share and shuffle, or each order.
 
-    Raises UnknownName for an unknown order.
+    out: the study's folder, where the full loop's traces are. shares: of a graph's triples, each over 0 and at most 1,
+    in `shuffles` random orders or in `orders` (ras_agent.tools.graph_tokens.fact_orders). evidence: what the answerer
+    sees next to the remaining triples. Raises UnknownName for an unknown order.
     """
-    layout = "chain" if choices.evidence == "facts" else "evidence"
-    settings = choices.single(settings).model_copy(update={"layout": layout})
-    shares = tuple(sorted(set(choices.shares))) or SHARES
+    layout = "chain" if evidence == "facts" else "evidence"
+    settings = settings.model_copy(update={"layout": layout})
+    traces = cache(lambda: _traces(out))
+    shares = tuple(sorted(set(shares))) or SHARES
     if not 0 < shares[0] <= shares[-1] <= 1:
         raise SettingsError(f"a share of the triples is over 0 and at most 1, got {shares[0]:g} to {shares[-1]:g}")
     metrics = extended(material.asked.metrics, "answer_in_facts")
     runs = [Configuration(FULL, settings, metrics=metrics, seed=seed, variant={"abundance": None})]
     names: dict[tuple[str, float], list[str]] = {}
-    orders = {spec: fact_order(spec) for spec in dict.fromkeys(choices.orders)}
-    shuffled = [("", f"shuffle {number}", number) for number in range(1, choices.shuffles + 1)]
-    ordered = [(spec, f"by {spec}", 0) for spec in orders]
+    order_of = {spec: fact_order(spec) for spec in dict.fromkeys(orders)}
+    shuffled = [("", f"shuffle {number}", number) for number in range(1, shuffles + 1)]
+    ordered = [(spec, f"by {spec}", 0) for spec in order_of]
     for share in shares:
         for spec, label, shuffle in ordered or shuffled:
             name = f"{100 * share:g} % of the triples, {label}"
             names.setdefault((spec, share), []).append(name)
-            part = _Part(share, f"{seed}/{shuffle}", choices.evidence, traces, orders.get(spec))
+            part = _Part(share, f"{seed}/{shuffle}", evidence, traces, order_of.get(spec))
             how: JSON = {"order": spec} if spec else {"shuffle": shuffle}
-            variant = {"abundance": share, **how, "evidence": choices.evidence}
+            variant = {"abundance": share, **how, "evidence": evidence}
             runs.append(
                 Configuration(
                     name, settings, metrics=metrics, seed=seed, traces=False, asker=part.asker, graph="replay",
@@ -69,8 +85,13 @@ def abundance_design(material: Material, settings: Settings, choices: Choices, t
                 )
             )  # fmt: skip
     shown = extended(material.asked.metrics[:2], "answer_in_facts")
-    show = partial(_show, names=names, metrics=shown, headline=material.asked.headline, evidence=choices.evidence)
+    show = partial(_show, names=names, metrics=shown, headline=material.asked.headline, evidence=evidence)
     return Design("abundance", tuple((material, run) for run in runs), show, material.asked.headline, FULL)
+
+
+def _traces(out: Path) -> Mapping[str, JSON]:
+    """Return the traces of the study's full loop, by question."""
+    return {one.id: one.trace for one in StudyFolder(out).runs()[FULL].results() if one.trace is not None}
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from ras_agent.eval.run.evaluation import Configuration
 from ras_agent.eval.run.material import Material
-from ras_agent.eval.study.design import Choices, Design, extended
+from ras_agent.eval.study.design import Design, extended
 from ras_agent.eval.study.tables import show_crossed
 from ras_agent.graphs.resolve import role_specs
 from ras_agent.settings import Settings
@@ -15,12 +16,13 @@ from ras_agent.tools.roles import role_name
 HOPS, KS = (1, 2, 3, 5), (3, 5, 10)
 
 
-def roles_design(material: Material, settings: Settings, choices: Choices) -> Design:
+def roles_design(
+    material: Material, settings: Settings, *, planners: Sequence[str] = (), answerers: Sequence[str] = ()
+) -> Design:
     """Design a run for each pair. The extractor is the same in all: the one set, else that of the first planner."""
-    settings = choices.single(settings, "planners", "answerers")
     specs = role_specs(settings)
-    planners = tuple(dict.fromkeys(choices.planners)) or (specs.get("planner", "offline"),)
-    answerers = tuple(dict.fromkeys(choices.answerers)) or (specs["answerer"],)
+    planners = tuple(dict.fromkeys(planners)) or (specs.get("planner", "offline"),)
+    answerers = tuple(dict.fromkeys(answerers)) or (specs["answerer"],)
     extractor = role_specs(settings.model_copy(update={"planner": planners[0], "answerer": answerers[0]})).get(
         "extractor"
     )
@@ -43,19 +45,18 @@ def roles_design(material: Material, settings: Settings, choices: Choices) -> De
     return Design("roles", tuple((material, run) for run in runs), show, material.asked.headline)
 
 
-def sweep_design(material: Material, settings: Settings, choices: Choices) -> Design:
+def sweep_design(material: Material, settings: Settings, *, hops: Sequence[int] = (), ks: Sequence[int] = ()) -> Design:
     """Design a run for each pair. Shown: the headline metric, and how often all gold passages were found at any hop."""
-    settings = choices.single(settings, "hops", "ks")
     runs, cells = [], {}
-    for hops in dict.fromkeys(choices.hops or HOPS):
-        for k in dict.fromkeys(choices.ks or KS):
-            cells[str(hops), str(k)] = name = f"{hops} hops, k {k}"
+    for limit in dict.fromkeys(hops or HOPS):
+        for k in dict.fromkeys(ks or KS):
+            cells[str(limit), str(k)] = name = f"{limit} hops, k {k}"
             runs.append(
                 Configuration(
                     name,
-                    settings.model_copy(update={"max_hops": hops, "k": k}),
+                    settings.model_copy(update={"max_hops": limit, "k": k}),
                     metrics=extended(material.asked.metrics, "all_recall"),
-                    variant={"max_hops": hops, "k": k},
+                    variant={"max_hops": limit, "k": k},
                 )
             )
     metrics = extended((material.asked.headline,), "all_recall")

@@ -1,13 +1,11 @@
-"""What every study is made of: the choices of its user, its runs, and the agents that its runs ask."""
+"""What every study is made of: its runs, and the agents that its runs ask."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from ras_agent.errors import SettingsError
 from ras_agent.eval.question import Question
 from ras_agent.eval.run.evaluation import Configuration
 from ras_agent.eval.run.material import Material
@@ -17,53 +15,6 @@ from ras_agent.graphs.parts import AgentParts
 from ras_agent.graphs.resolve import assemble_agent, resolve_parts
 from ras_agent.records import JSON
 from ras_agent.settings import Settings
-
-ShownEvidence = Literal["kept", "facts", "all"]
-
-
-@dataclass(frozen=True, slots=True)
-class Choices:
-    """Holds several values of what a run has one of; an empty choice leaves the settings' own value.
-
-    gold: files of texts with gold triples; gold_limit: how many texts of each are read. shares: of a graph's triples,
-    each over 0 and at most 1, in `shuffles` random orders or in `orders` (ras_agent.tools.graph_tokens.fact_orders).
-    evidence: what an answerer sees next to the remaining triples.
-    """
-
-    planners: tuple[str, ...] = ()
-    extractors: tuple[str, ...] = ()
-    answerers: tuple[str, ...] = ()
-    retrievers: tuple[str, ...] = ()
-    hops: tuple[int, ...] = ()
-    ks: tuple[int, ...] = ()
-    gold: tuple[Path, ...] = ()
-    gold_limit: int | None = None
-    shares: tuple[float, ...] = ()
-    shuffles: int = 5
-    orders: tuple[str, ...] = ()
-    evidence: ShownEvidence = "facts"
-
-    def single(self, settings: Settings, *varied: str) -> Settings:
-        """Return `settings` with the choices that are no list in this study. Raises SettingsError where one is."""
-        fields = {
-            "planners": "planner",
-            "extractors": "extractor",
-            "answerers": "answerer",
-            "retrievers": "retriever",
-            "hops": "max_hops",
-            "ks": "k",
-        }
-        update = {}
-        for name, setting in fields.items():
-            values = getattr(self, name)
-            if name in varied or not values:
-                continue
-            if len(values) > 1:
-                raise SettingsError(
-                    f"this study does not vary the {setting}, and was given {len(values)} of them; give one"
-                )
-            update[setting] = values[0]
-        return Settings.model_validate({**settings.model_dump(exclude_unset=True), **update})
 
 
 @dataclass(frozen=True, slots=True)

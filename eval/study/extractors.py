@@ -22,7 +22,7 @@ from ras_agent.eval.run.material import Material
 from ras_agent.eval.run.result import Result
 from ras_agent.eval.run.runner import AskQuestion
 from ras_agent.eval.significance import Estimate
-from ras_agent.eval.study.design import Choices, Design, Shown, extended
+from ras_agent.eval.study.design import Design, Shown, extended
 from ras_agent.eval.study.tables import mean_score, side_by_side
 from ras_agent.graphs.resolve import role_options, role_specs
 from ras_agent.marks import OBJECT, PREDICATE, SUBJECT
@@ -100,18 +100,29 @@ def counted_tokens(text: str) -> int:
     return len(_TOKEN.findall(text))
 
 
-def extractors_design(material: Material | None, settings: Settings, choices: Choices, concurrency: int = 32) -> Design:
-    """Design a run of each extractor over each gold file and, where there are questions, a run of the agent with it."""
-    if material is None and not choices.gold:
+def extractors_design(
+    material: Material | None,
+    settings: Settings,
+    *,
+    extractors: Sequence[str] = (),
+    gold: Sequence[Path] = (),
+    gold_limit: int | None = None,
+    concurrency: int = 32,
+) -> Design:
+    """Design a run of each extractor over each gold file and, where there are questions, a run of the agent with it.
+
+    gold: files of texts with gold triples. gold_limit: how many texts of each are read. Raises SettingsError where
+    there is neither a gold file nor a question.
+    """
+    if material is None and not gold:
         raise SettingsError("give --gold, texts with gold triples, or a benchmark with --data, or both")
-    settings = choices.single(settings, "extractors")
-    specs = tuple(dict.fromkeys(choices.extractors)) or (role_specs(settings).get("extractor", "offline"),)
+    specs = tuple(dict.fromkeys(extractors)) or (role_specs(settings).get("extractor", "offline"),)
     names = {spec: role_name(spec) for spec in specs}
     runs: list[tuple[Material, Configuration]] = []
     alone: dict[str, dict[str, str]] = {}
     unusable: dict[str, int] = {}
-    for path in choices.gold:
-        texts = _texts(path, choices.gold_limit)
+    for path in gold:
+        texts = _texts(path, gold_limit)
         label = _label(path, alone)
         alone[label] = {}
         unusable[label] = sum(question.metadata["unusable"] for question in texts.questions)

@@ -23,7 +23,7 @@ from ras_agent.eval.question import Question
 from ras_agent.eval.run.evaluation import Configuration
 from ras_agent.eval.run.material import Material
 from ras_agent.eval.run.result import Result
-from ras_agent.eval.study.design import Choices, Design, LeftOut, Shown, extended, replaced_for_each
+from ras_agent.eval.study.design import Design, LeftOut, Shown, extended, replaced_for_each
 from ras_agent.eval.study.tables import compared, left_out_lines, markdown_matrix, markdown_rows, matrix
 from ras_agent.graphs.parts import AgentParts
 from ras_agent.graphs.registry import graph_spec
@@ -35,9 +35,8 @@ _REFERENCE = re.compile(r"#(\d+)")
 OWN = "own roles"
 
 
-def oracles_design(material: Material, settings: Settings, choices: Choices) -> Design:
+def oracles_design(material: Material, settings: Settings) -> Design:
     """Runs with own and oracle roles crossed; the answerer's oracle looks in the triples, and again in the passages."""
-    settings = choices.single(settings)
     metrics = extended(material.asked.metrics, "all_recall", "answer_in_facts", "answer_in_passages")
     left_out = tuple(_left_out(material, settings))
     without = {one.name for one in left_out}

@@ -10,7 +10,7 @@ from ras_agent.eval.metrics import all_recalled_at, recall_at
 from ras_agent.eval.run.evaluation import Configuration
 from ras_agent.eval.run.material import Material
 from ras_agent.eval.run.result import Result
-from ras_agent.eval.study.design import Choices, Design, Shown
+from ras_agent.eval.study.design import Design, Shown
 from ras_agent.eval.study.tables import Points, lines, mean_score, side_by_side
 from ras_agent.records import JSON
 from ras_agent.settings import Settings
@@ -21,18 +21,16 @@ _CUTOFFS = (1, 2, 5, 10, 20, 50, 100)
 _HEADLINE = "recall@5"
 
 
-def retrieval_design(material: Material, settings: Settings, choices: Choices) -> Design:
-    """Design a run for each retriever with the same k (20 unless chosen); the others are compared to the first."""
+def retrieval_design(
+    material: Material, settings: Settings, *, retrievers: Sequence[str] = (), depth: int = DEPTH
+) -> Design:
+    """Design a run for each retriever with the same k, `depth`; the others are compared to the first."""
     if not any(question.supporting for question in material.questions):
         raise SettingsError(f"{material.data} names no gold passages; a study of retrieval needs them")
-    settings = choices.single(settings, "retrievers", "ks")
-    if len(choices.ks) > 1:
-        raise SettingsError("this study has one depth, --k; its curves show every smaller one")
-    depth = choices.ks[0] if choices.ks else DEPTH
     cutoffs = [k for k in _CUTOFFS if k < depth] + [depth]
     metrics = [f"{name}@{k}" for name in ("recall", "all_recall") for k in cutoffs] + ["mrr", "answer_in_passages"]
     headline = _HEADLINE if _HEADLINE in metrics else f"recall@{depth}"
-    names = list(dict.fromkeys(choices.retrievers)) or [settings.retriever]
+    names = list(dict.fromkeys(retrievers)) or [settings.retriever]
     chosen = {name: _without_unused(settings, name) for name in names} if len(names) > 1 else {names[0]: settings}
     runs = tuple(
         Configuration(

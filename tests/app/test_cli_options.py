@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import pytest
 import typer
 from pydantic import Field
 from typer.testing import CliRunner
 
-from ras_agent.app.cli import build_program, program, settings_table
-from ras_agent.app.cli.options import AnswerSettings, GivenFlags, with_options
-from ras_agent.app.cli.program import show_warning
+from ras_agent.app.cli import build_program, command, program, settings_table
+from ras_agent.app.cli.command import Command, LazyGroup, Options, each_command
+from ras_agent.app.cli.program import COMMANDS, show_warning
 from ras_agent.errors import SettingsError
 from ras_agent.settings import Settings, describe
 
@@ -25,9 +26,9 @@ class MySettings(Settings):
     """Has two fields more than the program's own settings."""
 
     tone: Literal["dry", "warm"] = Field("dry", description="Tone of the [answer].")
-    patience: Annotated[int | None, Field(description="How long to wait.", json_schema_extra={"work": ["index"]})] = (
-        None
-    )
+    patience: Annotated[
+        int | None, Field(description="How long to wait.", json_schema_extra={"work": ["index"], "everyday": True})
+    ] = None
 
 
 @pytest.fixture(autouse=True)
@@ -37,26 +38,52 @@ def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def _say(question: str, *, settings: AnswerSettings, given: GivenFlags, k: int = 0) -> None:
+@dataclass(frozen=True, kw_only=True)
+class SayOptions(Options):
+    """An option of its own, one that replaces a setting, and all others."""
+
+    work = "answer"
+    question: Annotated[str, typer.Argument()]
+    k: Annotated[int, typer.Option()] = 0
+    settings: Settings
+    flags: frozenset[str]
+
+
+def _say(options: SayOptions) -> None:
     """Print what reached the command."""
+    settings = options.settings
     assert isinstance(settings, MySettings)
-    typer.echo(f"{question} {settings.tone} {settings.k} {k} {sorted(given)}")
+    typer.echo(f"{options.question} {settings.tone} {settings.k} {options.k} {sorted(options.flags)}")
 
 
 @pytest.fixture
 def say() -> Callable[..., str]:
     """`say("Who?", "--tone", "warm")`: a command over MySettings."""
-    app = typer.Typer()
-    app.command()(with_options(_say, MySettings))
-    return lambda *arguments: CliRunner().invoke(app, arguments, obj={}, catch_exceptions=False).output
+    app = typer.Typer(cls=LazyGroup.over({"say": Command(_say, SayOptions)}, MySettings))
+    app.callback()(lambda: None)
+    return lambda *arguments: CliRunner().invoke(app, ["say", *arguments], catch_exceptions=False).output
 
 
-@pytest.mark.parametrize("command", [("ask",), ("eval",), ("study",), ("kg", "build"), ("structure",), ("index",)])
+def _help(*command: str, model: type[Settings] = Settings, page: str = "--help-all") -> str:
+    return CliRunner().invoke(build_program(model), [*command, page]).stdout
+
+
+def _flags(shown: str) -> list[str]:
+    """Return the flags that a page of help lists; the text of another option may name one, too."""
+    lines = [line.lstrip("│ *") for line in shown.splitlines()]
+    return [line.split()[0].split(",")[0] for line in lines if line.startswith("--")]
+
+
+@pytest.mark.parametrize(
+    "command", [("ask",), ("eval",), ("study", "roles"), ("kg", "build"), ("structure",), ("index",)]
+)
 def test_a_new_field_is_an_option_of_every_command_that_takes_settings(command: tuple[str, ...]) -> None:
-    shown = CliRunner().invoke(build_program(MySettings), [*command, "--help"]).stdout
+    shown = _help(*command, model=MySettings)
     assert "--tone " in shown
     assert "Tone of the [answer]. One of dry, warm. [default: dry]" in shown
     assert ("--patience" in shown) == (command == ("index",))
+    first = _help(*command, model=MySettings, page="--help")
+    assert ("--tone" in first, "--patience" in first) == (False, command == ("index",))
 
 
 def test_a_new_field_is_read_from_file_environment_and_flag(
@@ -75,18 +102,71 @@ def test_a_command_may_define_an_option_of_the_same_name_itself(say: Callable[..
 
 
 def test_commands_of_one_work_take_the_same_options() -> None:
-    def flags(*command: str) -> set[str]:
-        shown = CliRunner().invoke(build_program(), [*command, "--help"]).stdout
-        begun = [line.lstrip("│ *") for line in shown.splitlines()]  # a help text may name another option
-        return {name for name in describe() if any(line.startswith(f"--{name.replace('_', '-')} ") for line in begun)}
+    def settings(*command: str) -> set[str]:
+        flags = {flag.partition("/")[0] for flag in _flags(_help(*command))}
+        return {name for name in describe() if f"--{name.replace('_', '-')}" in flags}
 
     answering, extracting = set(describe(work="answer")), set(describe(work="extract"))
-    assert flags("ask") == {*answering, "review", "checkpoint"} == set(describe(work="ask"))
+    assert settings("ask") == {*answering, "review", "checkpoint"} == set(describe(work="ask"))
     # they make an index where none is given, so they take what embeds it, too
-    assert flags("eval") == flags("study") == {*answering, "embedder"}
-    assert flags("kg", "build") == extracting | {"embedder"}
-    assert flags("structure") == extracting | {"index"}
-    assert flags("index") == set(describe(work="index"))
+    assert settings("eval") == settings("study", "roles") == {*answering, "embedder"}
+    assert settings("kg", "build") == extracting | {"embedder"}
+    assert settings("structure") == extracting | {"index"}
+    assert settings("index") == set(describe(work="index"))
+
+
+def test_the_first_page_of_help_is_short_and_leads_to_the_whole_one() -> None:
+    assert _flags(_help("ask", page="--help")) == [
+        "--sample", "--index", "--retriever", "--k", "--llm", "--planner", "--answerer", "--max-hops", "--save",
+        "--json", "--verbose", "--config", "--help-all", "--help",
+    ]  # fmt: skip
+    for name, _ in each_command(COMMANDS):
+        first = _flags(_help(*name.split(), page="--help"))
+        assert len(first) <= 18, name
+        assert set(first) < set(_flags(_help(*name.split()))), name
+
+
+@pytest.mark.parametrize("name", [name for name, command in each_command(COMMANDS) if command.options.work])
+def test_the_whole_page_names_every_setting_of_the_command_in_panels(name: str) -> None:
+    command = dict(each_command(COMMANDS))[name]
+    shown = _help(*name.split())
+    for setting in describe(work=command.options.work).values():
+        assert f"--{setting.name.replace('_', '-')}" in shown, setting.name
+        assert f"─ {setting.panel} ─" in shown or not setting.panel or setting.name in _own(command), setting.panel
+
+
+def _own(command: Command) -> set[str]:
+    return {field.name for field in fields(command.options)}
+
+
+def test_an_option_that_only_the_whole_page_shows_is_taken_and_suggested(say: Callable[..., str]) -> None:
+    assert "--tone" not in say("--help")
+    assert say("Who?", "--tone", "warm").startswith("Who? warm")
+    wrong = CliRunner().invoke(build_program(), ["ask", "Who?", "--max-secnds", "3"])
+    assert "No such option: --max-secnds" in wrong.stderr
+    assert "--max-seconds" in wrong.stderr
+    assert wrong.exit_code == 2
+
+
+def test_an_option_that_only_the_whole_page_shows_is_completed() -> None:
+    environment = {"_RAS_AGENT_COMPLETE": "complete_bash", "COMP_WORDS": "ras-agent ask --max-", "COMP_CWORD": "2"}
+    done = CliRunner().invoke(build_program(), [], prog_name="ras-agent", env=environment)
+    assert {"--max-hops", "--max-seconds"} <= set(done.stdout.split())
+
+
+def test_a_start_describes_the_command_that_runs_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    described: list[str | None] = []
+    typer_command = command.typer_command
+
+    def counted(told: Command, model: type[Settings] = Settings, name: str | None = None) -> Any:
+        described.append(name)
+        return typer_command(told, model, name)
+
+    monkeypatch.setattr(command, "typer_command", counted)
+    assert "ask" in CliRunner().invoke(build_program(), ["--help"]).stdout
+    assert described == []
+    CliRunner().invoke(build_program(), ["kg", "build", "--help"])
+    assert described == ["build"]
 
 
 def test_every_setting_has_a_help_text_and_is_taken_by_some_command() -> None:

@@ -339,12 +339,6 @@ def test_an_interrupted_study_is_finished(cli: Cli, musique: Path, tmp_path: Pat
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (
-            ["dreams"],
-            "unknown study 'dreams'; known: ablations, abundance, extractors, oracles, retrieval, roles, sweep",
-        ),
-        (["ablations", "--k", "3", "--k", "5"], "this study does not vary the k, and was given 2 of them"),
-        (["retrieval", "--k", "3", "--k", "5"], "this study has one depth"),
         (["abundance", "--share", "1.5"], "a share of the triples is over 0 and at most 1"),
         (["ablations", "--k", "3"], "limits.k: 5 there, 3 here"),
     ],
@@ -360,7 +354,24 @@ def test_wrong_choices_are_reported_in_one_line(
 
 def test_a_study_without_texts_or_questions_is_reported(cli: Cli, tmp_path: Path) -> None:
     assert "give --gold" in cli("study", "extractors", "--out", tmp_path / "s").stderr
-    assert "asks questions: give a benchmark" in cli("study", "roles", "--out", tmp_path / "s").stderr
+    assert "Missing argument 'benchmark'" in cli("study", "roles", "--out", tmp_path / "s").stderr
+    assert "Missing option '--data'" in cli("study", "roles", "jsonl", "--out", tmp_path / "s").stderr
+
+
+def test_an_unknown_study_is_reported_with_those_like_it(cli: Cli) -> None:
+    done = cli("study", "ablation")
+    assert (done.exit_code, "Did you mean 'ablations'?" in done.stderr) == (2, True), done.output
+
+
+def test_each_study_has_the_options_that_it_varies_and_no_other_s(cli: Cli) -> None:
+    varied = {
+        "ablations": set(), "abundance": {"--share", "--shuffles", "--order", "--evidence"},
+        "extractors": {"--gold", "--gold-limit"}, "oracles": set(), "retrieval": set(), "roles": set(), "sweep": set(),
+    }  # fmt: skip
+    every = set().union(*varied.values())
+    for name, own in varied.items():
+        shown = cli("study", name, "--help-all").stdout
+        assert {flag for flag in every if f" {flag} " in shown} == own, name
 
 
 def test_no_arm_of_the_ablation_of_triples_sees_both_triples_and_passages(

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ras_agent.app.cli.options import INCOMPLETE, UNANSWERED, AskSettings, GivenFlags
+from ras_agent.app.cli.command import Options
+from ras_agent.app.cli.options import INCOMPLETE, UNANSWERED, Sample
 from ras_agent.app.cli.reviewing import decided, needs_a_person
 from ras_agent.app.cli.terminal import busy, inert, inert_json, inert_lines, screen
 from ras_agent.errors import SettingsError, TraceError
+from ras_agent.settings import Settings
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
     from ras_agent.app.cli.draw import Drawing
     from ras_agent.graphs.agent import Agent
     from ras_agent.records import Passage
-    from ras_agent.settings import Settings
     from ras_agent.tools.index.postgres import PostgresIndex
     from ras_agent.tools.index.store import PassageIndex
     from ras_agent.trace import Trace
@@ -31,74 +32,82 @@ if TYPE_CHECKING:
 _OUTPUT = "Output"
 
 
-def ask(
-    question: Annotated[str, typer.Argument(help="The question, in quotes.", show_default=False)],
-    *,
-    sample: Annotated[
-        bool, typer.Option("--sample", help="Search the bundled sample instead of an index.", rich_help_panel="Agent")
-    ] = False,
-    settings: AskSettings,
-    given: GivenFlags,
+@dataclass(frozen=True, kw_only=True)
+class AskOptions(Options):
+    """Options of `ras-agent ask`."""
+
+    work = "ask"
+    question: Annotated[str, typer.Argument(help="The question, in quotes.", show_default=False)]
+    sample: Sample = False
+    settings: Settings
+    flags: frozenset[str]
     thread: Annotated[
         str,
-        typer.Option(help="Go on with the conversation of this name, kept in --checkpoint.", rich_help_panel="Agent"),
-    ] = "",
+        typer.Option(
+            help="Go on with the conversation of this name, stored in --checkpoint.",
+            rich_help_panel="Loop",
+            hidden=True,
+        ),
+    ] = ""
     save: Annotated[
         list[Path] | None,
         typer.Option(help="Save the run as .html, .json, .graphml or .mmd. May be repeated.", rich_help_panel=_OUTPUT),
-    ] = None,
+    ] = None
     as_json: Annotated[
         bool,
         typer.Option("--json", help="Print the trace as JSON; all else goes to stderr.", rich_help_panel=_OUTPUT),
-    ] = False,
+    ] = False
     reasons: Annotated[
         int,
         typer.Option(
             min=0,
             help="For --save and --json: most chains of facts that explain a hit of gfm, paths or pcst. 0 saves time.",
             rich_help_panel=_OUTPUT,
+            hidden=True,
         ),
-    ] = 3,
+    ] = 3
     quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Print the answer only.", rich_help_panel=_OUTPUT)
-    ] = False,
+        bool, typer.Option("--quiet", "-q", help="Print the answer only.", rich_help_panel=_OUTPUT, hidden=True)
+    ] = False
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Print all facts and whole quotes.", rich_help_panel=_OUTPUT)
-    ] = False,
-) -> None:
+    ] = False
+
+
+def ask(options: AskOptions) -> None:
     """Answer a question from an index, step by step.
 
     Without a model it runs in offline mode.
 
-    The options under Agent, Limits, Models and Model calls can also be set
-    in a file, ras-agent.toml (max_hops = 3), or in the environment
-    (RAS_AGENT_MAX_HOPS=3); flags override both.
+    Most options can also be set in a file, ras-agent.toml (max_hops = 3),
+    or in the environment (RAS_AGENT_MAX_HOPS=3); flags override both.
     """
     from ras_agent.app.cli.draw import summary
 
+    question, settings = options.question, options.settings
     if not question.strip():
         raise typer.BadParameter("the question is blank")
-    if sample and "index" in given:
+    if options.sample and "index" in options.flags:
         raise typer.BadParameter("give --index or --sample, not both")
-    if not sample and settings.needs_index:
+    if not options.sample and settings.needs_index:
         raise typer.BadParameter("no index: give --index PATH, or --sample to try the bundled one")
-    targets = [_checked_target(path) for path in save or ()]
+    targets = [_checked_target(path) for path in options.save or ()]
     if settings.review:
         needs_a_person()
-    if thread and settings.checkpoint.partition(":")[0] == "memory":
+    if options.thread and settings.checkpoint.partition(":")[0] == "memory":
         raise typer.BadParameter("--thread needs a place that outlives the command: --checkpoint sqlite:FILE")
-    if "checkpoint" in given and not thread:
-        raise typer.BadParameter("--checkpoint keeps a conversation: name it, --thread NAME")
+    if "checkpoint" in options.flags and not options.thread:
+        raise typer.BadParameter("--checkpoint stores a conversation: name it, --thread NAME")
 
-    console = screen(stderr=as_json, quiet=quiet)
+    console = screen(stderr=options.as_json, quiet=options.quiet)
     # hits are explained only where somebody can read it: in a saved or printed trace
-    trace = _run(question, settings, sample, console, verbose, reasons if targets or as_json else 0, thread)
+    trace = _run(options, console, options.reasons if targets or options.as_json else 0)
     # the answer first: a full disk must not lose it
-    if as_json:
+    if options.as_json:
         typer.echo(inert_json(trace.to_json()))
-    elif quiet:
+    elif options.quiet:
         typer.echo(inert_lines(trace.answer))
-    if quiet and trace.outcome == "failed" and trace.failures:  # nothing on screen has said why
+    if options.quiet and trace.outcome == "failed" and trace.failures:  # nothing on screen has said why
         typer.echo(f"ras-agent: {inert(trace.failures[-1].message)}", err=True)
     _save_trace(trace, targets)
     console.print(summary(trace, targets), style="dim", soft_wrap=True)
@@ -106,16 +115,8 @@ def ask(
         raise typer.Exit(UNANSWERED if trace.outcome == "failed" else INCOMPLETE)
 
 
-def _run(
-    question: str,
-    settings: Settings,
-    sample: bool,
-    console: Console,
-    verbose: bool,
-    reasons: int,
-    thread: str,
-) -> Trace:
-    """Ask the question, draw each event, and return the trace. thread: the name of its conversation, if it has one."""
+def _run(options: AskOptions, console: Console, reasons: int) -> Trace:
+    """Ask the question, draw each event, and return the trace. reasons: how many explain each hit."""
     import asyncio
     from contextlib import AsyncExitStack
 
@@ -132,13 +133,14 @@ def _run(
         from ras_agent.tools.roles import role_name
         from ras_agent.trace import Trace
 
+        settings, thread = options.settings, options.thread
         specs = role_specs(settings)
-        parts = resolve_parts(settings.graph, settings=settings, index=_corpus(settings, sample))
+        parts = resolve_parts(settings.graph, settings=settings, index=_corpus(settings, options.sample))
         if reasons:
             parts = replace(parts, retriever=explained(parts.retriever, reasons))
         if note := _offline_note(specs):
             console.print(note, style="yellow")
-        drawing = Drawing(console, verbose=verbose, doing=doing)
+        drawing = Drawing(console, verbose=options.verbose, doing=doing)
         doing("planning")
         try:
             with asyncio.Runner() as runner:
@@ -147,7 +149,7 @@ def _run(
                     checkpointer = runner.run(opened.enter_async_context(aopen_checkpointer(settings.checkpoint)))
                 agent, thread = assemble_agent(parts, checkpointer), thread or "ask"
                 try:
-                    out = runner.run(_drawn(agent, {"question": question}, thread, drawing))
+                    out = runner.run(_drawn(agent, {"question": options.question}, thread, drawing))
                     while waiting := out.get("__interrupt__"):
                         # between two legs of the run, so that Ctrl-C ends the wait too
                         doing("")
@@ -206,20 +208,24 @@ def _offline_note(specs: dict[str, str]) -> str:
     return f"offline {' and '.join(offline)}: no LLM configured (--{offline[0]} or --llm adds one)" if offline else ""
 
 
-def show(
-    trace: Annotated[Path, typer.Argument(help="A trace that `ask --save run.json` or `ask --json` wrote.")],
-    *,
+@dataclass(frozen=True, kw_only=True)
+class ShowOptions(Options):
+    """Options of `ras-agent show`."""
+
+    trace: Annotated[Path, typer.Argument(help="A trace that `ask --save run.json` or `ask --json` wrote.")]
     save: Annotated[
         list[Path] | None,
         typer.Option("--save", "--html", help="Save it as .html, .graphml, .mmd or .json. May be repeated."),
-    ] = None,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print all facts and whole quotes.")] = False,
-) -> None:
+    ] = None
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print all facts and whole quotes.")] = False
+
+
+def show(options: ShowOptions) -> None:
     """Show a saved run as it was shown live."""
     from ras_agent.app.cli.draw import Drawing, replayed, summary
     from ras_agent.trace import Trace
 
-    targets = [_checked_target(path) for path in save or ()]
+    trace, targets = options.trace, [_checked_target(path) for path in options.save or ()]
     try:
         saved = trace.read_bytes()
     except OSError as error:
@@ -227,7 +233,7 @@ def show(
         raise TraceError(f"{trace}: {error.strerror}; {remedy}") from error
     run = Trace.from_json(saved, str(trace))
     console = screen()
-    drawing = Drawing(console, verbose=verbose)
+    drawing = Drawing(console, verbose=options.verbose)
     for event in replayed(run):
         drawing.draw(event)
     _save_trace(run, targets)

@@ -18,7 +18,8 @@ from rich.text import Text
 
 from ras_agent import __version__
 from ras_agent.address import Address
-from ras_agent.app.cli.options import ERROR, Config, read_place
+from ras_agent.app.cli.command import Config, Options, read_place
+from ras_agent.app.cli.options import ERROR
 from ras_agent.app.cli.terminal import counted, hang, inert, screen
 from ras_agent.errors import MissingExtra, RasError
 from ras_agent.settings import find_config, load_settings
@@ -74,20 +75,24 @@ class Check:
     remedy: str = ""
 
 
-def doctor(
-    *,
+@dataclass(frozen=True, kw_only=True)
+class DoctorOptions(Options):
+    """Options of `ras-agent doctor`."""
+
     index: Annotated[
         Path | None,
         typer.Option(
             "--index", "-i", parser=read_place, metavar="PLACE", help="An index, of which every file is read."
         ),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the checks as JSON.")] = False,
-    config: Config = None,
-) -> None:
+    ] = None
+    as_json: Annotated[bool, typer.Option("--json", help="Print the checks as JSON.")] = False
+    config: Config = None
+
+
+def doctor(options: DoctorOptions) -> None:
     """Show what is installed and set up, what is missing, and how to add an LLM."""
-    checks = examine(index, config)
-    if as_json:
+    checks = examine(options.index, options.config)
+    if options.as_json:
         typer.echo(json.dumps([asdict(check) for check in checks], indent=2))
     else:
         _draw(checks)

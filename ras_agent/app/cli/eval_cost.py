@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ras_agent.app.cli.options import PricesFile
+from ras_agent.app.cli.command import Options
+from ras_agent.app.cli.options import AsJSON, PricesFile
 from ras_agent.app.cli.terminal import counted, screen
 from ras_agent.errors import SettingsError
 
@@ -20,23 +22,27 @@ if TYPE_CHECKING:
     from ras_agent.records import Passage
 
 
-def eval_cost(
-    run: Annotated[Path, typer.Argument(help="The folder of an evaluation run.")],
-    *,
-    corpus: Annotated[Path, typer.Option(help="The passages it searched, JSON Lines of id, text, title.")],
+@dataclass(frozen=True, kw_only=True)
+class CostOptions(Options):
+    """Options of `ras-agent eval-cost`."""
+
+    run: Annotated[Path, typer.Argument(help="The folder of an evaluation run.")]
+    corpus: Annotated[Path, typer.Option(help="The passages it searched, JSON Lines of id, text, title.")]
     triple_cache: Annotated[
         Path | None, typer.Option(help="Measure tokens by the calls stored there for this corpus.")
-    ] = None,
+    ] = None
     extractor: Annotated[
         str | None, typer.Option(help="The extractor whose calls are counted, as `structure` takes it.")
-    ] = None,
-    prices: PricesFile = None,
-    model: Annotated[str | None, typer.Option(help="The model of the price table that extracts.")] = None,
+    ] = None
+    prices: PricesFile = None
+    model: Annotated[str | None, typer.Option(help="The model of the price table that extracts.")] = None
     output_ratio: Annotated[
         float, typer.Option(min=0.0, help="Output tokens per token of text, where nothing was measured.")
-    ] = 1.0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
+    ] = 1.0
+    as_json: AsJSON = False
+
+
+def eval_cost(options: CostOptions) -> None:
     """Compare what extraction costs: the corpus once, or each question's passages.
 
     Tokens are measured where a model read passages in the run or into a
@@ -47,21 +53,22 @@ def eval_cost(
     from ras_agent.eval.run.index_cost import compare, published_ranges
     from ras_agent.eval.run.prices import load_prices
 
+    triple_cache, extractor, model = options.triple_cache, options.extractor, options.model
     if (triple_cache is None) != (extractor is None):
         raise typer.BadParameter("--triple-cache and --extractor go together")
-    passages = load_passages(corpus)
-    results = list(RunFolder(run).results())
+    passages = load_passages(options.corpus)
+    results = list(RunFolder(options.run).results())
     ids = {passage.id for passage in passages}
     # gold passages named by title have the retrieved ones named so too
     by_title = any(result.retrieved and ids.isdisjoint(result.retrieved) for result in results)
     named = {passage.title if by_title else passage.id: passage for passage in passages}
     measured = _measured(passages, triple_cache, extractor) if triple_cache and extractor else None
-    found = compare(results, named, measured, output_ratio=output_ratio, by_title=by_title)
-    price = load_prices(prices).of(model) if model else None
+    found = compare(results, named, measured, output_ratio=options.output_ratio, by_title=by_title)
+    price = load_prices(options.prices).of(model) if model else None
     if model and price is None:
         raise SettingsError(f"the price table has no model {model!r}; add it to the file given with --prices")
     ranges = published_ranges(passages)
-    if as_json:
+    if options.as_json:
         costs = {name: getattr(found, name).cost(price) for name in _ROWS} if price else None
         typer.echo(json.dumps({**found.to_dict(), "cost": costs, "published_usd": ranges}, indent=2))
     else:

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ras_agent.app.cli.options import (
-    INCOMPLETE,
-    AnswerSettings,
-    Engine,
-    GivenFlags,
-    PricesFile,
-    Quiet,
-    RayAddress,
-    Workers,
-)
+from ras_agent.app.cli.command import Options
+from ras_agent.app.cli.options import INCOMPLETE, Engine, PricesFile, RayAddress, Workers
 from ras_agent.app.cli.terminal import counted, inert, screen
 from ras_agent.eval.run.prices import Cost, Prices, cost_of, load_prices, model_tokens
+from ras_agent.settings import Settings
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,87 +25,124 @@ if TYPE_CHECKING:
 
 _DATA, _RUN = "Questions and corpus", "The run"
 
-# options that `study` has too
-Corpus = Annotated[
-    Path | None,
-    typer.Option(
-        help="Passages to search, JSON Lines of id, text, title; else those of the questions.", rich_help_panel=_DATA
-    ),
-]
-Embedder = Annotated[
-    str | None,
-    typer.Option(
-        help="Embeds --corpus, or the questions' own passages or graphs, for retrievers that need vectors: minilm, "
-        "st:MODEL or provider:MODEL.",
-        rich_help_panel=_DATA,
-    ),
-]
-First = Annotated[int, typer.Option(min=1, help="The first question asked, from 1.", rich_help_panel=_DATA)]
-Limit = Annotated[
-    int | None, typer.Option(min=1, help="How many questions are asked; if not set, all.", rich_help_panel=_DATA)
-]
-Concurrency = Annotated[int, typer.Option(min=1, help="Questions asked at the same time.", rich_help_panel=_RUN)]
-Metric = Annotated[
-    list[str] | None,
-    typer.Option(help="Measure this instead, e.g. recall@10. May be repeated.", rich_help_panel=_RUN),
-]
-RetryErrors = Annotated[
-    bool, typer.Option("--retry-errors", help="Ask again what ended in an error.", rich_help_panel=_RUN)
-]
 
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(Options):
+    """Options of every command that asks questions of a benchmark: `eval` and the studies."""
 
-def evaluate(
-    benchmark: Annotated[str, typer.Argument(help="hotpotqa, musique, ..., or jsonl for your own questions.")],
-    *,
-    data: Annotated[Path, typer.Option("--data", help="The question file.", rich_help_panel=_DATA)],
-    corpus: Corpus = None,
-    embedder: Embedder = None,
-    first: First = 1,
-    limit: Limit = None,
+    work = "answer"
+    corpus: Annotated[
+        Path | None,
+        typer.Option(
+            help="Passages to search, JSON Lines of id, text, title; else those of the questions.",
+            rich_help_panel=_DATA,
+        ),
+    ] = None
+    embedder: Annotated[
+        str | None,
+        typer.Option(
+            help="Embeds --corpus, or the questions' own passages or graphs, for retrievers that need vectors: minilm, "
+            "st:MODEL or provider:MODEL.",
+            rich_help_panel=_DATA,
+            hidden=True,
+        ),
+    ] = None
+    first: Annotated[
+        int, typer.Option(min=1, help="The first question asked, from 1.", rich_help_panel=_DATA, hidden=True)
+    ] = 1
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="How many questions are asked; if not set, all.", rich_help_panel=_DATA)
+    ] = None
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="The run's folder; the same command resumes it.", rich_help_panel=_RUN)
-    ],
-    concurrency: Concurrency = 32,
-    engine: Engine = "here",
-    workers: Workers = None,
-    ray_address: RayAddress = None,
-    metric: Metric = None,
+        Path,
+        typer.Option("--out", "-o", help="The folder of the results; the same command resumes.", rich_help_panel=_RUN),
+    ]
+    concurrency: Annotated[
+        int, typer.Option(min=1, help="Questions asked at the same time.", rich_help_panel=_RUN, hidden=True)
+    ] = 32
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(help="Measure this instead, e.g. recall@10. May be repeated.", rich_help_panel=_RUN, hidden=True),
+    ] = None
+    retry_errors: Annotated[
+        bool,
+        typer.Option("--retry-errors", help="Ask again what ended in an error.", rich_help_panel=_RUN, hidden=True),
+    ] = False
+    seed: Annotated[
+        int, typer.Option(help="Seed of what is drawn by lot: intervals, shuffles.", rich_help_panel=_RUN, hidden=True)
+    ] = 0
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print less: of a study its tables, else errors alone.", hidden=True)
+    ] = False
+    settings: Settings
+    flags: frozenset[str]
+
+    def run_settings(self) -> Settings:
+        """Return the settings of the runs, in which nobody waits for a person. Raises BadParameter for two corpora."""
+        if self.corpus and "index" in self.flags:
+            raise typer.BadParameter("give --corpus or --index, not both")
+        return self.settings.model_copy(update={"review": None})  # a file that serves `ask` too may name reviews
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuestionOptions(RunOptions):
+    """Options of a command that cannot do without questions."""
+
+    benchmark: Annotated[str, typer.Argument(help="hotpotqa, musique, ..., or jsonl for your own questions.")]
+    data: Annotated[Path, typer.Option("--data", help="The question file.", rich_help_panel=_DATA)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvalOptions(QuestionOptions):
+    """Options of `ras-agent eval`."""
+
+    engine: Engine = "here"
+    workers: Workers = None
+    ray_address: RayAddress = None
     retrieval_only: Annotated[
-        bool, typer.Option("--retrieval-only", help="Search for the question, answer nothing.", rich_help_panel=_RUN)
-    ] = False,
+        bool,
+        typer.Option(
+            "--retrieval-only", help="Search for the question, answer nothing.", rich_help_panel=_RUN, hidden=True
+        ),
+    ] = False
     baseline: Annotated[
         str | None,
-        typer.Option(help="Answer yes, no, or top-title (of one search) instead of asking.", rich_help_panel=_RUN),
-    ] = None,
+        typer.Option(
+            help="Answer yes, no, or top-title (of one search) instead of asking.", rich_help_panel=_RUN, hidden=True
+        ),
+    ] = None
     instruction: Annotated[
         str,
         typer.Option(
             help="The benchmark's instruction for the answerer: answer, answer_baseline, or answer_citing, to have "
             "nodes and edges of the graph listed.",
             rich_help_panel=_RUN,
+            hidden=True,
         ),
-    ] = "answer",
-    retry_errors: RetryErrors = False,
+    ] = "answer"
     strict: Annotated[
-        bool, typer.Option("--strict", help="Stop at a record that cannot be read.", rich_help_panel=_DATA)
-    ] = False,
+        bool,
+        typer.Option("--strict", help="Stop at a record that cannot be read.", rich_help_panel=_DATA, hidden=True),
+    ] = False
     traces: Annotated[
-        bool, typer.Option("--traces/--no-traces", help="Store each question's trace.", rich_help_panel=_RUN)
-    ] = True,
+        bool,
+        typer.Option("--traces/--no-traces", help="Store each question's trace.", rich_help_panel=_RUN, hidden=True),
+    ] = True
     mauve: Annotated[
         str | None,
         typer.Option(
             help="Also MAUVE of the answers, by this language model's vectors: gpt2-large, or a folder.",
             rich_help_panel=_RUN,
+            hidden=True,
         ),
-    ] = None,
-    prices: PricesFile = None,
-    name: Annotated[str | None, typer.Option(help="The run's name in reports.", rich_help_panel=_RUN)] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the intervals' bootstrap.", rich_help_panel=_RUN)] = 0,
-    settings: AnswerSettings,
-    given: GivenFlags,
-    quiet: Quiet = False,
-) -> None:
+    ] = None
+    prices: PricesFile = None
+    name: Annotated[str | None, typer.Option(help="The run's name in reports.", rich_help_panel=_RUN, hidden=True)] = (
+        None
+    )
+
+
+def evaluate(options: EvalOptions) -> None:
     """Ask an agent a question set and score its answers.
 
     Each result is on disk as soon as its question ends. The same command
@@ -124,21 +155,33 @@ def evaluate(
     from ras_agent.eval.run.evaluation import prepare
     from ras_agent.eval.run.spread import Spread
 
-    if corpus and "index" in given:
-        raise typer.BadParameter("give --corpus or --index, not both")
-    settings = settings.model_copy(update={"review": None})  # of a file that serves `ask` too: nobody waits here
-    table = load_prices(prices)
-    console = screen(quiet=quiet)
+    prices = load_prices(options.prices)
+    console = screen(quiet=options.quiet)
     run = prepare(
-        benchmark, data, out, settings, corpus=corpus, embedder=embedder, instruction=instruction, first=first,
-        limit=limit, metrics=metric or (), baseline=baseline, retrieval_only=retrieval_only, retry_errors=retry_errors,
-        strict=strict, traces=traces, label=name, seed=seed, concurrency=concurrency,
-        spread=Spread(engine, workers, ray_address),
-    )  # fmt: skip
+        options.benchmark,
+        options.data,
+        options.out,
+        options.run_settings(),
+        corpus=options.corpus,
+        embedder=options.embedder,
+        instruction=options.instruction,
+        first=options.first,
+        limit=options.limit,
+        metrics=options.metric or (),
+        baseline=options.baseline,
+        retrieval_only=options.retrieval_only,
+        retry_errors=options.retry_errors,
+        strict=options.strict,
+        traces=options.traces,
+        label=options.name,
+        seed=options.seed,
+        concurrency=options.concurrency,
+        spread=Spread(options.engine, options.workers, options.ray_address),
+    )
     for error in run.skipped:
         typer.echo(f"skipped  {inert(str(error))}", err=True)
-    with progress(console, run, table) as on_end:
-        summary = run.finish(on_end, table, mauve)
+    with progress(console, run, prices) as on_end:
+        summary = run.finish(on_end, prices, options.mauve)
     _show(console, summary, run)
     if summary["errors"] or run.skipped:
         raise typer.Exit(INCOMPLETE)

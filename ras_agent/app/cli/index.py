@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ras_agent.address import Address
-from ras_agent.app.cli.options import INCOMPLETE, GivenFlags, IndexSettings, Quiet, read_place
+from ras_agent.app.cli.command import Options, read_place
+from ras_agent.app.cli.options import INCOMPLETE, Quiet
 from ras_agent.app.cli.terminal import counted, hang, inert, listed, print_finished, screen
+from ras_agent.settings import Settings
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,12 +25,15 @@ if TYPE_CHECKING:
 _NAMED = 3
 
 
-def index(
+@dataclass(frozen=True, kw_only=True)
+class IndexOptions(Options):
+    """Options of `ras-agent index`."""
+
+    work = "index"
     paths: Annotated[
         list[Path] | None,
         typer.Argument(help="Files, and folders of them: txt, md, jsonl, csv, tsv, pdf, html, docx, pptx, epub."),
-    ] = None,
-    *,
+    ] = None
     out: Annotated[
         Path | None,
         typer.Option(
@@ -37,24 +43,26 @@ def index(
             metavar="PLACE",
             help="The index to make or to bring up to date: a folder, or postgresql://host/database.",
         ),
-    ] = None,
-    sample: Annotated[bool, typer.Option("--sample", help="Index the bundled sample, too.")] = False,
-    settings: IndexSettings,
-    given: GivenFlags,
+    ] = None
+    sample: Annotated[bool, typer.Option("--sample", help="Index the bundled sample, too.")] = False
+    settings: Settings
+    flags: frozenset[str]
     strict: Annotated[
-        bool, typer.Option("--strict", help="Stop at the first error, before anything is written.")
-    ] = False,
-    prune: Annotated[bool, typer.Option("--prune", help="Remove what came from files that no longer exist.")] = False,
+        bool, typer.Option("--strict", hidden=True, help="Stop at the first error, before anything is written.")
+    ] = False
+    prune: Annotated[bool, typer.Option("--prune", help="Remove what came from files that no longer exist.")] = False
     forget: Annotated[
         list[str] | None,
         typer.Option(help="Remove what came from this file or folder, or the document of this id. May be repeated."),
-    ] = None,
+    ] = None
     follow_links: Annotated[
-        bool, typer.Option("--follow-links", help="Index what links inside the folders lead to.")
-    ] = False,
-    quiet: Quiet = False,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="List each file and record left out.")] = False,
-) -> None:
+        bool, typer.Option("--follow-links", hidden=True, help="Index what links inside the folders lead to.")
+    ] = False
+    quiet: Quiet = False
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="List each file and record left out.")] = False
+
+
+def index(options: IndexOptions) -> None:
     """Make an index of files and folders, or bring one up to date.
 
     Unchanged files are not read again: the same command resumes a run
@@ -66,19 +74,20 @@ def index(
     from ras_agent.tools.index.fields import ALL_FILES, USUAL_FIELDS, Fields
     from ras_agent.tools.index.ingest import ingest
 
-    if not paths and not forget and not sample:
+    settings = options.settings
+    if not options.paths and not options.forget and not options.sample:
         raise typer.BadParameter("index what? name files or folders, or give --sample")
-    target: Path | Address | None = out or settings.index
+    target: Path | Address | None = options.out or settings.index
     if target is None:
         raise typer.BadParameter("where to? give --out PATH, such as --out my.index")
     rules = {pattern: Fields(**named) for pattern, named in (settings.fields or {}).items()}
     usual = Fields(settings.text_field, settings.title_field, settings.id_field or None)
-    if usual != USUAL_FIELDS or given & {"text_field", "title_field", "id_field"}:
+    if usual != USUAL_FIELDS or options.flags & {"text_field", "title_field", "id_field"}:
         rules.setdefault(ALL_FILES, usual)
-    console = screen(quiet=quiet)
+    console = screen(quiet=options.quiet)
     with _bar(console) as on_progress, sample_file() as bundled:
         report = ingest(
-            [*(paths or ()), *([bundled] if sample else [])],
+            [*(options.paths or ()), *([bundled] if options.sample else [])],
             target,
             embedder=settings.embedder,
             chunking=Chunking(
@@ -87,15 +96,15 @@ def index(
             fields=rules,
             metadata=settings.metadata,
             language=settings.language,
-            strict=strict,
-            prune=prune,
-            forget=forget or (),
-            follow_links=follow_links,
+            strict=options.strict,
+            prune=options.prune,
+            forget=options.forget or (),
+            follow_links=options.follow_links,
             on_progress=on_progress,
             erase_too=lambda: _erase_from_graph(target),
         )
     _print_errors(report)
-    _print_report(console, report, target, prune=prune, verbose=verbose)
+    _print_report(console, report, target, prune=options.prune, verbose=options.verbose)
     if report.errors:
         raise typer.Exit(INCOMPLETE)
 

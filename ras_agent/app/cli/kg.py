@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ras_agent.app.cli.options import INCOMPLETE, ExtractSettings, Quiet
+from ras_agent.app.cli.command import Options
+from ras_agent.app.cli.options import INCOMPLETE, AsJSON, IndexFolder, Quiet
 from ras_agent.app.cli.terminal import counted, hang, inert, inert_json, print_finished, screen
 from ras_agent.errors import SettingsError
+from ras_agent.settings import Settings
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,46 +34,53 @@ def _cosine(value: float | None) -> float | None:
     return value
 
 
-_Index = Annotated[Path, typer.Argument(help="The index.", show_default=False)]
+@dataclass(frozen=True, kw_only=True)
+class BuildOptions(Options):
+    """Options of `ras-agent kg build`."""
 
-
-def build(
-    index: _Index,
-    *,
-    settings: ExtractSettings,
+    work = "extract"
+    index: IndexFolder
+    settings: Settings
     embedder: Annotated[
         str | None,
         typer.Option(help="minilm, st:MODEL or provider:MODEL; '' for none. If not set, as the index."),
-    ] = None,
+    ] = None
     openie: Annotated[
         Path | None,
-        typer.Option(help="JSON Lines of id, text, triples, entities; not read again.", rich_help_panel=_READY),
-    ] = None,
+        typer.Option(
+            help="JSON Lines of id, text, triples, entities; not read again.", rich_help_panel=_READY, hidden=True
+        ),
+    ] = None
     gfm: Annotated[
         Path | None,
-        typer.Option(help="gfm-rag's data/NAME: raw/documents.json and processed/stage1.", rich_help_panel=_READY),
-    ] = None,
+        typer.Option(
+            help="gfm-rag's data/NAME: raw/documents.json and processed/stage1.", rich_help_panel=_READY, hidden=True
+        ),
+    ] = None
     threshold: Annotated[
         float | None,
-        typer.Option(callback=_cosine, help="Least cosine of two names for one thing.", rich_help_panel=_SAME),
-    ] = None,
+        typer.Option(
+            callback=_cosine, help="Least cosine of two names for one thing.", rich_help_panel=_SAME, hidden=True
+        ),
+    ] = None
     neighbours: Annotated[
-        int | None, typer.Option(min=0, help="Most such names per name.", rich_help_panel=_SAME)
-    ] = None,
+        int | None, typer.Option(min=0, help="Most such names per name.", rich_help_panel=_SAME, hidden=True)
+    ] = None
     exact: Annotated[
         bool | None,
         typer.Option(
             "--exact/--canonical",
             help="Tell names apart as they are written, and read --gfm as gfm-rag does; or 'The Bell' is 'bell'.",
             rich_help_panel=_SAME,
+            hidden=True,
         ),
-    ] = None,
-    concurrency: Annotated[
-        int, typer.Option(min=1, help="Passages read at the same time, if a model reads them.")
-    ] = 16,
-    workers: Annotated[int, typer.Option(min=1, help="Processes that read, if no model does.")] = 1,
-    quiet: Quiet = False,
-) -> None:
+    ] = None
+    concurrency: Annotated[int, typer.Option(min=1, help="Passages read at the same time, if a model reads them.")] = 16
+    workers: Annotated[int, typer.Option(min=1, help="Processes that read, if no model does.")] = 1
+    quiet: Quiet = False
+
+
+def build(options: BuildOptions) -> None:
     """Make the graph of an index, or bring it up to date.
 
     Reads the passages that are new or have changed and forgets those that
@@ -80,38 +90,43 @@ def build(
     from ras_agent.graphs.resolve import extractor_from_settings
     from ras_agent.tools.kg.build import build_graph
 
+    settings = options.settings
     spec = settings.extractor or settings.llm or "offline"
     computes = spec.partition(":")[0] == "offline"
-    if workers > 1 and not computes:
+    if options.workers > 1 and not computes:
         raise SettingsError("--workers are for the offline extractor; for a model, give --concurrency")
-    same: dict[str, Any] = {"threshold": threshold, "neighbours": neighbours}
-    console = screen(quiet=quiet)
+    same: dict[str, Any] = {"threshold": options.threshold, "neighbours": options.neighbours}
+    console = screen(quiet=options.quiet)
     with _bar(console) as on_progress:
         report = build_graph(
-            index,
+            options.index,
             extractor=extractor_from_settings(settings, spec),
-            openie=openie,
-            gfm=gfm,
-            embedder=embedder,
+            openie=options.openie,
+            gfm=options.gfm,
+            embedder=options.embedder,
             equivalence={name: value for name, value in same.items() if value is not None} or None,
-            exact=exact,
-            at_once=1 if computes else concurrency,
-            workers=workers,
+            exact=options.exact,
+            at_once=1 if computes else options.concurrency,
+            workers=options.workers,
             on_progress=on_progress,
         )
-    _print_report(console, index, report)
+    _print_report(console, options.index, report)
 
 
-def add(
-    index: Annotated[Path, typer.Argument(help="The index; created if it does not exist.", show_default=False)],
-    files: Annotated[list[Path], typer.Argument(help="Files of triples: .nt, .tsv or .jsonl.", show_default=False)],
-    *,
+@dataclass(frozen=True, kw_only=True)
+class AddOptions(Options):
+    """Options of `ras-agent kg add`."""
+
+    index: Annotated[Path, typer.Argument(help="The index; created if it does not exist.", show_default=False)]
+    files: Annotated[list[Path], typer.Argument(help="Files of triples: .nt, .tsv or .jsonl.", show_default=False)]
     embedder: Annotated[
         str | None,
         typer.Option(help="For a new index and a new graph: minilm, st:MODEL or provider:MODEL; '' for none."),
-    ] = None,
-    quiet: Quiet = False,
-) -> None:
+    ] = None
+    quiet: Quiet = False
+
+
+def add(options: AddOptions) -> None:
     """Add an existing knowledge graph to an index.
 
     Each file becomes a document with one passage per entity. Its facts
@@ -120,86 +135,99 @@ def add(
     """
     from ras_agent.tools.kg.build import add_triples
 
-    console = screen(quiet=quiet)
+    console = screen(quiet=options.quiet)
     with _bar(console) as on_progress:
-        report = add_triples(index, files, embedder=embedder, on_progress=on_progress)
-    _print_report(console, index, report)
+        report = add_triples(options.index, options.files, embedder=options.embedder, on_progress=on_progress)
+    _print_report(console, options.index, report)
 
 
-def delete(
-    index: _Index,
-    documents: Annotated[list[str], typer.Argument(help="Ids of documents.", show_default=False)],
-    *,
-    quiet: Quiet = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class DeleteOptions(Options):
+    """Options of `ras-agent kg delete`."""
+
+    index: IndexFolder
+    documents: Annotated[list[str], typer.Argument(help="Ids of documents.", show_default=False)]
+    quiet: Quiet = False
+
+
+def delete(options: DeleteOptions) -> None:
     """Delete documents from an index, and their facts from its graph."""
     from ras_agent.tools.kg.build import delete_documents
 
-    console = screen(quiet=quiet)
+    console = screen(quiet=options.quiet)
     with _bar(console) as on_progress:
-        report = delete_documents(index, documents, on_progress=on_progress)
-    _print_report(console, index, report)
+        report = delete_documents(options.index, options.documents, on_progress=on_progress)
+    _print_report(console, options.index, report)
 
 
-def stats(
-    index: _Index,
-    *,
-    entity: Annotated[str | None, typer.Option(help="Show this entity instead.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class StatsOptions(Options):
+    """Options of `ras-agent kg stats`."""
+
+    index: IndexFolder
+    entity: Annotated[str | None, typer.Option(help="Show this entity instead.")] = None
+    as_json: AsJSON = False
+
+
+def stats(options: StatsOptions) -> None:
     """Show the numbers of an index's graph, or one of its entities."""
     import json
 
     from ras_agent.tools.kg.index import KGIndex
     from ras_agent.tools.kg.stats import about, counts
 
-    graph = KGIndex.open(index)
-    if entity is None:
-        found = counts(graph)
+    index, graph = options.index, KGIndex.open(options.index)
+    if options.entity is None:
+        table = counts(graph)
     else:
-        number = graph.entity_id(entity)
+        number = graph.entity_id(options.entity)
         if number is None:
             raise SettingsError(
-                f"{index} has no entity {entity!r}; `ras-agent kg export {index} facts.tsv` lists all facts"
+                f"{index} has no entity {options.entity!r}; `ras-agent kg export {index} facts.tsv` lists all facts"
             )
-        found = about(graph, number)
-    if as_json:
-        typer.echo(inert_json(json.dumps(found, ensure_ascii=False, indent=2)))
+        table = about(graph, number)
+    if options.as_json:
+        typer.echo(inert_json(json.dumps(table, ensure_ascii=False, indent=2)))
         return
-    width = max(map(len, found))
-    for name, value in found.items():
+    width = max(map(len, table))
+    for name, value in table.items():
         for line in value if isinstance(value, list) else [value]:
             typer.echo(f"{name:<{width}}  {inert(f'{line:,}' if isinstance(line, int) else str(line))}")
             name = ""
 
 
-def export(
-    index: _Index,
+@dataclass(frozen=True, kw_only=True)
+class ExportOptions(Options):
+    """Options of `ras-agent kg export`."""
+
+    index: IndexFolder
     out: Annotated[
         Path,
         typer.Argument(help=".graphml, .nt, .tsv, .jsonl, .html, or gfm-rag's folder data/NAME.", show_default=False),
-    ],
-    *,
+    ]
     around: Annotated[
         list[str] | None, typer.Option(help="html: draw the neighbourhood of this entity. May be repeated.")
-    ] = None,
+    ] = None
     nodes: Annotated[
         int | None,
         typer.Option(min=1, help=f"html: most entities drawn; if not set, {_NODES}, or {_AROUND} around an entity."),
-    ] = None,
-) -> None:
+    ] = None
+
+
+def export(options: ExportOptions) -> None:
     """Write the graph for other programs, or as a picture."""
     from ras_agent.tools.index.store import PassageIndex
     from ras_agent.tools.kg.formats import export as formats
     from ras_agent.tools.kg.formats.gfm_csv import write_gfm_files
     from ras_agent.tools.kg.index import KGIndex
 
+    index, out, around, nodes = options.index, options.out, options.around or (), options.nodes
     writers: dict[str, Callable[[KGIndex, Path], None]] = {
         ".graphml": formats.write_graphml,
         ".nt": formats.write_nt,
         ".tsv": formats.write_tsv,
         ".jsonl": formats.write_jsonl,
-        ".html": lambda graph, path: _draw(graph, path, around or (), nodes, PassageIndex.open(index).get),
+        ".html": lambda graph, path: _draw(graph, path, around, nodes, PassageIndex.open(index).get),
         "": lambda graph, path: write_gfm_files(graph, path, PassageIndex.open(index).get),
     }
     # a folder's name may have a dot

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ras_agent.app.cli.options import Quiet
+from ras_agent.app.cli.command import Options
+from ras_agent.app.cli.options import IndexFolder, Quiet
 from ras_agent.app.cli.terminal import counted, inert, inert_json, screen
 from ras_agent.errors import SettingsError
 
@@ -25,9 +27,12 @@ _WORDS = {
 }
 
 
-def edit(
-    index: Annotated[Path, typer.Argument(help="The index.", show_default=False)],
-    action: Annotated[str, typer.Argument(help=f"One of {', '.join(_WORDS)}.", show_default=False)],
+@dataclass(frozen=True, kw_only=True)
+class EditOptions(Options):
+    """Options of `ras-agent kg edit`."""
+
+    index: IndexFolder
+    action: Annotated[str, typer.Argument(help=f"One of {', '.join(_WORDS)}.", show_default=False)]
     words: Annotated[
         list[str] | None,
         typer.Argument(
@@ -35,51 +40,55 @@ def edit(
             "merge: NAME INTO; undo: a number of the list, else the last.",
             show_default=False,
         ),
-    ] = None,
-    *,
-    passage: Annotated[str | None, typer.Option(help="add: the id of the passage that states it.")] = None,
-    quote: Annotated[str | None, typer.Option(help="add: the words in that passage.")] = None,
-    by: Annotated[str, typer.Option(help="Your name, for whoever asks who made a fact.")] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="list: print JSON.")] = False,
-    quiet: Quiet = False,
-) -> None:
+    ] = None
+    passage: Annotated[str | None, typer.Option(help="add: the id of the passage that states it.")] = None
+    quote: Annotated[str | None, typer.Option(help="add: the words in that passage.")] = None
+    by: Annotated[str, typer.Option(help="Your name, which is stored with the edit.")] = ""
+    as_json: Annotated[bool, typer.Option("--json", help="list: print JSON.")] = False
+    quiet: Quiet = False
+
+
+def edit(options: EditOptions) -> None:
     """Correct the graph of an index: remove, replace or add a fact, merge two entities, list or undo edits.
 
     Every retriever follows at once, and every later build. An edit goes with
     the text that it is about.
     """
-    given = words or []
+    index, action, words = options.index, options.action, options.words or []
     wanted = _WORDS.get(action)
     if wanted is None:
         raise SettingsError(f"unknown edit {action!r}; known: {', '.join(_WORDS)}")
     least = sum(not word.startswith("[") for word in wanted)
-    if not least <= len(given) <= len(wanted):
+    if not least <= len(words) <= len(wanted):
         usage = f"ras-agent kg edit {index} {' '.join((action, *wanted))}"
-        raise SettingsError(f"{action} takes {counted(len(wanted), 'word')}, got {len(given)}: {usage}")
-    if (passage or quote) and action != "add":
+        raise SettingsError(f"{action} takes {counted(len(wanted), 'word')}, got {len(words)}: {usage}")
+    if (options.passage or options.quote) and action != "add":
         raise SettingsError("--passage and --quote say where an added fact is stated, and nothing is added here")
     if action == "list":
-        _print(index, as_json=as_json)
+        _print(index, as_json=options.as_json)
         return
-    report = _edited(index, action, given, passage or "", quote or "", by)
+    report = _edited(options, words)
     done = f"took back edit {_line(report.edit)}" if action == "undo" else f"edit {_line(report.edit)}"
-    console = screen(quiet=quiet)
+    console = screen(quiet=options.quiet)
     console.print(done, soft_wrap=True)
     held = report.graph.manifest
     entities = "1 entity" if held.entities == 1 else f"{held.entities:,} entities"
     console.print(f"{inert(str(index))} {counted(held.facts, 'fact')} · {entities}", style="dim", soft_wrap=True)
 
 
-def _edited(index: Path, action: str, words: list[str], passage: str, quote: str, by: str) -> EditReport:
+def _edited(options: EditOptions, words: list[str]) -> EditReport:
     from ras_agent.tools.kg import edit as edits
 
-    match action:
+    index, by = options.index, options.by
+    match options.action:
         case "remove":
             return edits.remove_fact(index, _fact(words), by=by)
         case "replace":
             return edits.replace_fact(index, _fact(words[:3]), _fact(words[3:]), by=by)
         case "add":
-            return edits.add_fact(index, _fact(words), passage_id=passage, quote=quote, by=by)
+            return edits.add_fact(
+                index, _fact(words), passage_id=options.passage or "", quote=options.quote or "", by=by
+            )
         case "merge":
             return edits.merge_entities(index, words[0], words[1], by=by)
     if words and not words[0].isdecimal():

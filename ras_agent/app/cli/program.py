@@ -6,94 +6,74 @@ import io
 import json
 import sys
 import warnings
-from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from ras_agent import __version__
-from ras_agent.app.cli import gfm, kg, kg_edit
-from ras_agent.app.cli.ask import ask, show
-from ras_agent.app.cli.doctor import doctor
-from ras_agent.app.cli.eval_cost import eval_cost
-from ras_agent.app.cli.evaluate import evaluate
-from ras_agent.app.cli.index import index
-from ras_agent.app.cli.options import ERROR, EXIT_CODES, INTERRUPTED, USAGE, help_of, with_options, work_of
-from ras_agent.app.cli.report import report
-from ras_agent.app.cli.serve import mcp, serve
-from ras_agent.app.cli.structure import structure
-from ras_agent.app.cli.study import study
+from ras_agent.app.cli import ask, doctor, eval_cost, evaluate, gfm, index, kg, kg_edit, report, serve, structure, study
+from ras_agent.app.cli.command import DEBUG, LOOK, Command, Commands, Group, LazyGroup, each_command, help_of
+from ras_agent.app.cli.options import ERROR, EXIT_CODES, INTERRUPTED, USAGE
 from ras_agent.app.cli.terminal import inert
 from ras_agent.errors import FlagError, RasError
 from ras_agent.settings import Settings, describe
 
 _QUESTIONS, _TEXTS, _EVALUATION, _SETUP = "Ask", "Your texts", "Evaluate", "Set up"
 
-COMMANDS: dict[str, tuple[str, Callable[..., None]]] = {
-    "ask": (_QUESTIONS, ask),
-    "show": (_QUESTIONS, show),
-    "serve": (_QUESTIONS, serve),
-    "mcp": (_QUESTIONS, mcp),
-    "index": (_TEXTS, index),
-    "structure": (_TEXTS, structure),
-    "kg build": (_TEXTS, kg.build),
-    "kg add": (_TEXTS, kg.add),
-    "kg delete": (_TEXTS, kg.delete),
-    "kg edit": (_TEXTS, kg_edit.edit),
-    "kg stats": (_TEXTS, kg.stats),
-    "kg export": (_TEXTS, kg.export),
-    "kg examples": (_TEXTS, gfm.examples),
-    "kg train": (_TEXTS, gfm.train),
-    "eval": (_EVALUATION, evaluate),
-    "report": (_EVALUATION, report),
-    "study": (_EVALUATION, study),
-    "eval-cost": (_EVALUATION, eval_cost),
-    "doctor": (_SETUP, doctor),
+COMMANDS: Commands = {
+    "ask": Command(ask.ask, ask.AskOptions, _QUESTIONS),
+    "show": Command(ask.show, ask.ShowOptions, _QUESTIONS),
+    "serve": Command(serve.serve, serve.ServeOptions, _QUESTIONS),
+    "mcp": Command(serve.mcp, serve.McpOptions, _QUESTIONS),
+    "index": Command(index.index, index.IndexOptions, _TEXTS),
+    "structure": Command(structure.structure, structure.StructureOptions, _TEXTS),
+    "kg": Group(
+        "Make, change, look at and export the knowledge graph of an index.",
+        {
+            "build": Command(kg.build, kg.BuildOptions),
+            "add": Command(kg.add, kg.AddOptions),
+            "delete": Command(kg.delete, kg.DeleteOptions),
+            "edit": Command(kg_edit.edit, kg_edit.EditOptions),
+            "stats": Command(kg.stats, kg.StatsOptions),
+            "export": Command(kg.export, kg.ExportOptions),
+            "examples": Command(gfm.examples, gfm.ExamplesOptions),
+            "train": Command(gfm.train, gfm.TrainOptions),
+        },
+        _TEXTS,
+    ),
+    "eval": Command(evaluate.evaluate, evaluate.EvalOptions, _EVALUATION),
+    "report": Command(report.report, report.ReportOptions, _EVALUATION),
+    "study": Group(study.ABOUT, study.STUDIES, _EVALUATION),
+    "eval-cost": Command(eval_cost.eval_cost, eval_cost.CostOptions, _EVALUATION),
+    "doctor": Command(doctor.doctor, doctor.DoctorOptions, _SETUP),
 }
-"""Command -> (its panel in `ras-agent --help`, its function)."""
 
 
 def build_program(model: type[Settings] = Settings) -> typer.Typer:
     """Return the command line over a settings class: its fields are the options of the commands."""
-    look: dict[str, Any] = {**_LOOK, "add_completion": True}
     app = typer.Typer(
-        cls=_Reporting,
+        cls=_Reporting.over(COMMANDS, model),
         name="ras-agent",
         help="Answers questions that need several hops over your own text, step by step, with citations.",
         epilog=EXIT_CODES,
-        **look,
+        **{**LOOK, "add_completion": True},
     )
     app.callback()(_program_options)
-    graphs = typer.Typer(name="kg", help="Make, change, look at and export the knowledge graph of an index.", **_LOOK)
-    app.add_typer(graphs, rich_help_panel=_TEXTS)
-    for name, (panel, command) in COMMANDS.items():
-        taking = with_options(command, model)
-        if name.startswith("kg "):
-            graphs.command(name.removeprefix("kg "))(taking)
-        else:
-            app.command(name, rich_help_panel=panel)(taking)
+    for name, group in COMMANDS.items():
+        if isinstance(group, Group):
+            inner = typer.Typer(name=name, help=group.help, cls=LazyGroup.over(group.commands, model), **LOOK)
+            app.add_typer(inner, rich_help_panel=group.panel)
     return app
 
 
-_LOOK: dict[str, Any] = {
-    "no_args_is_help": True,
-    "add_completion": False,
-    "pretty_exceptions_enable": False,
-    "rich_markup_mode": "rich",
-    "context_settings": {"help_option_names": ["-h", "--help"]},
-}
-
-
-class _Reporting(TyperGroup):
+class _Reporting(LazyGroup):
     """Prints an error that a user can act on in one line, and leaves all others to Python."""
 
     def invoke(self, ctx: Any) -> Any:
-        ctx.obj = {"debug": False}
         try:
             return super().invoke(ctx)
         except (RasError, OSError) as error:
-            if ctx.obj["debug"] or isinstance(error, BrokenPipeError):
+            if ctx.meta.get(DEBUG) or isinstance(error, BrokenPipeError):
                 raise
             typer.echo(f"ras-agent: {inert(str(error))}", err=True)
             raise typer.Exit(USAGE if isinstance(error, FlagError) else ERROR) from error
@@ -104,12 +84,16 @@ class _Reporting(TyperGroup):
 
 def settings_table(model: type[Settings] = Settings) -> str:
     """Return a Markdown table of all settings: name, default, meaning, and the commands that have a flag for it."""
-    works = {name: work_of(command) for name, (_, command) in COMMANDS.items()}
     lines = ["| setting | default | meaning | flag of |", "|---|---|---|---|"]
     for setting in describe(model).values():
         default = "" if setting.default is None else f"`{json.dumps(setting.default)}`"
-        takers = ", ".join(f"`{name}`" for name, work in works.items() if work in setting.work)
-        lines.append(f"| `{setting.name}` | {default} | {help_of(setting)} | {takers} |")
+        takers = dict.fromkeys(
+            "study" if name.startswith("study ") else name
+            for name, command in each_command(COMMANDS)
+            if command.options.work in setting.work
+        )
+        listed = ", ".join(f"`{name}`" for name in takers)
+        lines.append(f"| `{setting.name}` | {default} | {help_of(setting)} | {listed} |")
     return "\n".join(lines) + "\n"
 
 

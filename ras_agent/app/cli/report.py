@@ -3,34 +3,40 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from ras_agent.app.cli.command import Options
 from ras_agent.app.cli.options import PricesFile
 from ras_agent.app.cli.terminal import busy, inert, inert_lines, screen
 from ras_agent.errors import SettingsError, UnknownName
 
 
-def report(
+@dataclass(frozen=True, kw_only=True)
+class ReportOptions(Options):
+    """Options of `ras-agent report`."""
+
     runs: Annotated[
         list[Path], typer.Argument(help="Folders of evaluation runs; the others are compared with the first.")
-    ],
-    *,
-    out: Annotated[Path | None, typer.Option(help="The page, one self-contained .html file.")] = None,
-    markdown: Annotated[Path | None, typer.Option(help="The tables, .md; - prints them.")] = None,
-    prices: PricesFile = None,
+    ]
+    out: Annotated[Path | None, typer.Option(help="The page, one self-contained .html file.")] = None
+    markdown: Annotated[Path | None, typer.Option(help="The tables, .md; - prints them.")] = None
+    prices: PricesFile = None
     metric: Annotated[
         str | None, typer.Option(help="The metric that decides right or wrong; if not set, em if there is one.")
-    ] = None,
+    ] = None
     traces: Annotated[
         bool,
         typer.Option(
             "--traces/--no-traces", help="Put the traces into the page, or leave them out: hops, facts, graphs."
         ),
-    ] = True,
-) -> None:
+    ] = True
+
+
+def report(options: ReportOptions) -> None:
     """Show evaluation runs: scores with intervals, differences, costs, and every question.
 
     Without --out and --markdown the tables are printed.
@@ -38,6 +44,7 @@ def report(
     from ras_agent.eval.report import load_runs, make_report, report_html, report_markdown
     from ras_agent.eval.run.prices import load_prices
 
+    out, markdown, metric = options.out, options.markdown, options.metric
     printed = markdown == Path("-") or not (out or markdown)
     targets = [path for path in (out, None if printed else markdown) if path]
     for path in targets:
@@ -46,8 +53,8 @@ def report(
     console = screen(stderr=True)
     with busy(console) as doing:
         doing("reading")
-        table = load_prices(prices)
-        read = load_runs(runs, traces=traces and out is not None)
+        table = load_prices(options.prices)
+        read = load_runs(options.runs, traces=options.traces and out is not None)
         doing("counting")
         known = tuple(dict.fromkeys(name for run in read for result in run.results for name in result.scores))
         if metric and metric not in known:
@@ -56,7 +63,7 @@ def report(
         text = report_markdown(made.figures, made.differences, made.metrics, made.metric)
         if out:
             page = report_html(
-                made, traces=traces, workers=os.cpu_count() or 1,
+                made, traces=options.traces, workers=os.cpu_count() or 1,
                 progress=lambda done, of: doing(f"drawing graph {done} of {of}"),
             )  # fmt: skip
             out.write_text(page, encoding="utf-8")

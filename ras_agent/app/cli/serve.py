@@ -4,24 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated
+from dataclasses import dataclass
 
 import typer
 
-from ras_agent.app.cli.options import AnswerSettings, ServeSettings
+from ras_agent.app.cli.command import Options
+from ras_agent.app.cli.options import Sample
 from ras_agent.errors import MissingExtra
 from ras_agent.settings import Settings
 
-_Sample = Annotated[
-    bool, typer.Option("--sample", help="Search the bundled sample instead of an index.", rich_help_panel="Agent")
-]
+
+@dataclass(frozen=True, kw_only=True)
+class ServeOptions(Options):
+    """Options of `ras-agent serve`."""
+
+    work = "serve"
+    sample: Sample = False
+    settings: Settings
 
 
-def serve(
-    *,
-    sample: _Sample = False,
-    settings: ServeSettings,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class McpOptions(Options):
+    """Options of `ras-agent mcp`."""
+
+    work = "answer"
+    sample: Sample = False
+    settings: Settings
+
+
+def serve(options: ServeOptions) -> None:
     """Answer questions over HTTP: a page, REST with live events, OpenAI's protocol.
 
     It listens on this machine alone unless --host says otherwise. Ctrl-C
@@ -29,17 +40,13 @@ def serve(
     """
     import asyncio
 
-    _check_index(sample, settings)
+    _check_index(options.sample, options.settings)
     with _extra("the server", "serve"):
         from ras_agent.app.serve.server import run_server
-    asyncio.run(run_server(settings, sample=sample, announce=lambda url: typer.echo(f"ras-agent serves {url}")))
+    asyncio.run(run_server(options.settings, sample=options.sample, announce=_announce))
 
 
-def mcp(
-    *,
-    sample: _Sample = False,
-    settings: AnswerSettings,
-) -> None:
+def mcp(options: McpOptions) -> None:
     """Offer the tools ask, retrieve and get_graph to an MCP client, over standard input and output.
 
     The client starts this command itself: name it in the client's settings.
@@ -47,16 +54,20 @@ def mcp(
     """
     import asyncio
 
-    _check_index(sample, settings)
+    _check_index(options.sample, options.settings)
     with _extra("the Model Context Protocol", "mcp"):
         from ras_agent.app.serve.service import open_service
         from ras_agent.app.serve.tools import tools_over
 
     async def run() -> None:
-        async with open_service(settings, sample=sample) as service:
+        async with open_service(options.settings, sample=options.sample) as service:
             await tools_over(service).run_stdio_async()
 
     asyncio.run(run())
+
+
+def _announce(url: str) -> None:
+    typer.echo(f"ras-agent serves {url}")
 
 
 def _check_index(sample: bool, settings: Settings) -> None:

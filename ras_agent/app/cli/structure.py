@@ -10,16 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ras_agent.app.cli.options import (
-    INCOMPLETE,
-    Engine,
-    ExtractSettings,
-    PricesFile,
-    Quiet,
-    RayAddress,
-    Workers,
-)
+from ras_agent.app.cli.command import Options
+from ras_agent.app.cli.options import INCOMPLETE, Engine, PricesFile, Quiet, RayAddress, Workers
 from ras_agent.app.cli.terminal import counted, inert, screen
+from ras_agent.settings import Settings
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,26 +23,30 @@ if TYPE_CHECKING:
     from ras_agent.eval.question_file import OnBad
     from ras_agent.eval.run.prices import Prices
     from ras_agent.records import Failure, Passage
-    from ras_agent.settings import Settings
 
 _NAMED = 3
 
 
-def structure(
-    *,
-    triple_cache: Annotated[Path, typer.Option("--triple-cache", "-o", help="The file of facts to fill.")],
-    corpus: Annotated[Path | None, typer.Option(help="Passages, JSON Lines of id, text, title.")] = None,
-    index: Annotated[Path | None, typer.Option("--index", "-i", help="An index instead.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="How many passages are read; if not set, all.")] = None,
-    concurrency: Annotated[int, typer.Option(min=1, help="Passages read at the same time.")] = 32,
-    engine: Engine = "here",
-    workers: Workers = None,
-    ray_address: RayAddress = None,
-    settings: ExtractSettings,
-    prices: PricesFile = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Stop at a record that cannot be read.")] = False,
-    quiet: Quiet = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class StructureOptions(Options):
+    """Options of `ras-agent structure`."""
+
+    work = "extract"
+    triple_cache: Annotated[Path, typer.Option("--triple-cache", "-o", help="The file of facts to fill.")]
+    corpus: Annotated[Path | None, typer.Option(help="Passages, JSON Lines of id, text, title.")] = None
+    index: Annotated[Path | None, typer.Option("--index", "-i", help="An index instead.")] = None
+    limit: Annotated[int | None, typer.Option(min=1, help="How many passages are read; if not set, all.")] = None
+    concurrency: Annotated[int, typer.Option(min=1, help="Passages read at the same time.")] = 32
+    engine: Engine = "here"
+    workers: Workers = None
+    ray_address: RayAddress = None
+    settings: Settings
+    prices: PricesFile = None
+    strict: Annotated[bool, typer.Option("--strict", help="Stop at a record that cannot be read.", hidden=True)] = False
+    quiet: Quiet = False
+
+
+def structure(options: StructureOptions) -> None:
     """Read the facts of a corpus once, for all runs to come.
 
     `ask` and `eval` find them there, given the same --triple-cache and
@@ -60,19 +58,21 @@ def structure(
     from ras_agent.eval.run.prices import load_prices
     from ras_agent.eval.run.spread import Spread
 
-    settings = settings.model_copy(update={"triple_cache": triple_cache, "index": index or settings.index})
+    settings = options.settings.model_copy(
+        update={"triple_cache": options.triple_cache, "index": options.index or options.settings.index}
+    )
     spec = settings.extractor or settings.llm
     if spec is None:
         raise typer.BadParameter("which extractor reads? give --extractor, such as --extractor openai:gpt-4o-mini")
-    table, console = load_prices(prices), screen(quiet=quiet)
+    table, console = load_prices(options.prices), screen(quiet=options.quiet)
     skipped: list[IngestError] = []
-    passages = _passages(corpus, settings, None if strict else skipped.append)[:limit]
+    passages = _passages(options.corpus, settings, None if options.strict else skipped.append)[: options.limit]
     for error in skipped:
         typer.echo(f"skipped  {inert(str(error))}", err=True)
-    spread, tally = Spread(engine, workers, ray_address), _CorpusTally(table)
+    spread, tally = Spread(options.engine, options.workers, options.ray_address), _CorpusTally(table)
     with _bar(console, len(passages), tally) as on_end:
-        read_corpus(passages, settings, spec, concurrency=concurrency, spread=spread, on_end=on_end)
-    console.print(tally.summary(triple_cache), style="dim", soft_wrap=True)
+        read_corpus(passages, settings, spec, concurrency=options.concurrency, spread=spread, on_end=on_end)
+    console.print(tally.summary(options.triple_cache), style="dim", soft_wrap=True)
     _print_failures(tally.failures)
     if tally.failures or skipped:
         raise typer.Exit(INCOMPLETE)

@@ -4,153 +4,269 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ras_agent.app.cli.evaluate import Concurrency, Corpus, Embedder, First, Limit, Metric, RetryErrors, progress
-from ras_agent.app.cli.options import INCOMPLETE, AnswerSettings, GivenFlags
+from ras_agent.app.cli.command import Command
+from ras_agent.app.cli.evaluate import QuestionOptions, RunOptions, progress
+from ras_agent.app.cli.options import INCOMPLETE
 from ras_agent.app.cli.terminal import counted, inert, inert_lines, screen
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from ras_agent.eval.run.evaluation import Evaluation
+    from ras_agent.eval.run.material import Material
     from ras_agent.eval.run.result import Result
+    from ras_agent.eval.study import Design
     from ras_agent.eval.study.run import Watch
 
-_DATA, _RUN, _VARIED = "Questions and corpus", "The study", "Varied by some studies (repeat an option for each value)"
+_VARIED, _DATA = "What is varied", "Questions and corpus"
+
+ABOUT = """Run a set of evaluations that differ in one thing, and compare them.
+
+Each run is a folder under OUT/runs, as `ras-agent eval` makes it: the
+same command resumes it, and `ras-agent report OUT/runs/*` shows it.
+Replies are shared: runs that send a model the same prompt send it once.
+"""
 
 
-class AbundanceEvidence(StrEnum):
-    """Says what an answerer sees besides the triples that are left."""
+# ---- one function a study
+
+
+def ablations(options: QuestionOptions) -> None:
+    """Take one part away at a time: planning, text-to-triples, retrieval, graph encoding."""
+    from ras_agent.eval.study import ablations_design
+
+    _run_study(ablations_design(_material(options, options.benchmark, options.data), options.run_settings()), options)
+
+
+class Evidence(StrEnum):
+    """Evidence that an answerer sees next to the triples that are left."""
 
     kept = "kept"
     facts = "facts"
     all = "all"
 
 
-def study(
-    name: Annotated[
-        str,
-        typer.Argument(
-            help="ablations, abundance, extractors, oracles, retrieval, roles or sweep.", show_default=False
-        ),
-    ],
-    benchmark: Annotated[
-        str, typer.Argument(help="hotpotqa, musique, ..., or jsonl for your own questions.", show_default=False)
-    ] = "",
-    *,
-    data: Annotated[Path | None, typer.Option("--data", help="The question file.", rich_help_panel=_DATA)] = None,
-    corpus: Corpus = None,
-    embedder: Embedder = None,
-    first: First = 1,
-    limit: Limit = None,
-    gold: Annotated[
-        list[Path] | None,
-        typer.Option(help="extractors: texts with gold triples, JSON Lines of text, triples.", rich_help_panel=_DATA),
-    ] = None,
-    gold_limit: Annotated[
-        int | None, typer.Option(min=1, help="extractors: how many texts of each file.", rich_help_panel=_DATA)
-    ] = None,
-    planner: Annotated[list[str] | None, typer.Option(help="roles: the planners.", rich_help_panel=_VARIED)] = None,
-    answerer: Annotated[list[str] | None, typer.Option(help="roles: the answerers.", rich_help_panel=_VARIED)] = None,
-    extractor: Annotated[
-        list[str] | None, typer.Option(help="extractors: the extractors.", rich_help_panel=_VARIED)
-    ] = None,
-    retriever: Annotated[
-        list[str] | None, typer.Option(help="retrieval: the retrievers.", rich_help_panel=_VARIED)
-    ] = None,
-    max_hops: Annotated[
-        list[int] | None, typer.Option(min=1, help="sweep: hop limits (1, 2, 3, 5).", rich_help_panel=_VARIED)
-    ] = None,
-    k: Annotated[
-        list[int] | None,
-        typer.Option(
-            min=1, help="sweep: passages per hop (3, 5, 10); retrieval: the depth (20).", rich_help_panel=_VARIED
-        ),
-    ] = None,
+@dataclass(frozen=True, kw_only=True)
+class AbundanceOptions(QuestionOptions):
+    """Options of `ras-agent study abundance`."""
+
     share: Annotated[
         list[float] | None,
-        typer.Option(help="abundance: shares of the triples (0.1, 0.2, ... 1).", rich_help_panel=_VARIED),
-    ] = None,
+        typer.Option(help="A share of the triples; if not set, 0.1, 0.2, ... 1. May be repeated.",
+                     rich_help_panel=_VARIED),
+    ] = None  # fmt: skip
     shuffles: Annotated[
-        int,
-        typer.Option(min=1, help="abundance: random orders of leaving triples out.", rich_help_panel=_VARIED),
-    ] = 5,
+        int, typer.Option(min=1, help="Random orders of leaving triples out.", rich_help_panel=_VARIED)
+    ] = 5
     order: Annotated[
         list[str] | None,
         typer.Option(
-            help="abundance: in place of shuffles, use, likeness or aligner:FOLDER: the best triples stay.",
+            help="In place of shuffles, use, likeness or aligner:FOLDER: the best triples stay. May be repeated.",
             rich_help_panel=_VARIED,
         ),
-    ] = None,
+    ] = None
     evidence: Annotated[
-        AbundanceEvidence,
+        Evidence,
         typer.Option(
-            help="abundance: besides the triples, the answerer sees nothing (facts), the sentences they were read in "
-            "(kept), or all passages (all).",
+            help="Besides the triples, the answerer sees nothing (facts), the sentences they were read in (kept), or "
+            "all passages (all).",
             rich_help_panel=_VARIED,
         ),
-    ] = AbundanceEvidence.facts,
-    out: Annotated[
-        Path, typer.Option("--out", "-o", help="The study's folder; the same command resumes it.", rich_help_panel=_RUN)
-    ],
-    concurrency: Concurrency = 32,
-    retry_errors: RetryErrors = False,
-    metric: Metric = None,
-    seed: Annotated[int, typer.Option(help="Seed of shuffles and intervals.", rich_help_panel=_RUN)] = 0,
-    settings: AnswerSettings,
-    given: GivenFlags,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the tables only.")] = False,
-) -> None:
-    """Run a set of evaluations that differ in one thing, and compare them.
+    ] = Evidence.facts
 
-    roles       every planner with every answerer: a matrix and a heat map
-    ablations   without planning, text-to-triples, retrieval, graph encoding
-    oracles     roles that know the gold annotation: which part loses points?
-    abundance   answers from 10 to 100 % of each question's triples
-    extractors  triples against gold ones, tokens per second, the loop's scores
-    sweep       hop limits combined with passages per hop
-    retrieval   retrievers without a loop, with recall curves
 
-    Each run is a folder under OUT/runs, as `ras-agent eval` makes it: the
-    same command resumes it, and `ras-agent report OUT/runs/*` shows it.
-    Replies are shared: runs that send a model the same prompt send it once.
-    """
-    from ras_agent.eval.run.material import load_material
-    from ras_agent.eval.study import Choices, designed, run_study
+def abundance(options: AbundanceOptions) -> None:
+    """Answer from 10 to 100 % of each question's triples."""
+    from ras_agent.eval.study import abundance_design
 
-    if corpus and "index" in given:
-        raise typer.BadParameter("give --corpus or --index, not both")
-    settings = settings.model_copy(update={"review": None})  # of a file that serves `ask` too: nobody waits here
-    if bool(benchmark) != bool(data):
-        raise typer.BadParameter("a benchmark and its --data go together")
-    choices = Choices(
-        planners=tuple(planner or ()),
-        extractors=tuple(extractor or ()),
-        answerers=tuple(answerer or ()),
-        retrievers=tuple(retriever or ()),
-        hops=tuple(max_hops or ()),
-        ks=tuple(k or ()),
-        gold=tuple(gold or ()),
-        gold_limit=gold_limit,
-        shares=tuple(share or ()),
-        shuffles=shuffles,
-        orders=tuple(order or ()),
-        evidence=evidence.value,
+    design = abundance_design(
+        _material(options, options.benchmark, options.data),
+        options.run_settings(),
+        options.out,
+        shares=options.share or (),
+        shuffles=options.shuffles,
+        orders=options.order or (),
+        evidence=options.evidence.value,
+        seed=options.seed,
     )
-    console = screen(quiet=quiet, stderr=True)
-    material = None
-    if data:
-        material = load_material(
-            benchmark, data, settings, corpus=corpus, embedder=embedder, first=first, limit=limit, metrics=metric or ()
-        )
-    design = designed(name, material, settings, choices, out=out, concurrency=concurrency, seed=seed)
+    _run_study(design, options)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExtractorsOptions(RunOptions):
+    """Options of `ras-agent study extractors`."""
+
+    benchmark: Annotated[
+        str, typer.Argument(help="Of questions to ask too: hotpotqa, musique, ... or jsonl.", show_default=False)
+    ] = ""
+    data: Annotated[
+        Path | None, typer.Option("--data", help="The question file, if there is one.", rich_help_panel=_DATA)
+    ] = None
+    gold: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Texts with gold triples, JSON Lines of text, triples. May be repeated.", rich_help_panel=_DATA
+        ),
+    ] = None
+    gold_limit: Annotated[
+        int | None,
+        typer.Option(min=1, help="How many texts of each file; if not set, all.", rich_help_panel=_DATA),
+    ] = None
+    extractor: Annotated[
+        list[str] | None, typer.Option(help="An extractor. May be repeated.", rich_help_panel=_VARIED)
+    ] = None
+
+
+def extractors(options: ExtractorsOptions) -> None:
+    """Compare extractors: triples against gold ones, tokens per second, the loop's scores."""
+    from ras_agent.eval.study import extractors_design
+
+    if bool(options.benchmark) != bool(options.data):
+        raise typer.BadParameter("a benchmark and its --data go together")
+    design = extractors_design(
+        _material(options, options.benchmark, options.data) if options.data else None,
+        options.run_settings(),
+        extractors=options.extractor or (),
+        gold=options.gold or (),
+        gold_limit=options.gold_limit,
+        concurrency=options.concurrency,
+    )
+    _run_study(design, options)
+
+
+def oracles(options: QuestionOptions) -> None:
+    """Let roles know the gold annotation: which part loses points?"""
+    from ras_agent.eval.study import oracles_design
+
+    _run_study(oracles_design(_material(options, options.benchmark, options.data), options.run_settings()), options)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RetrievalOptions(QuestionOptions):
+    """Options of `ras-agent study retrieval`."""
+
+    retriever: Annotated[
+        list[str] | None, typer.Option(help="A retriever. May be repeated.", rich_help_panel=_VARIED)
+    ] = None
+    k: Annotated[
+        int, typer.Option(min=1, help="Passages for each question; curves show every smaller k.",
+                          rich_help_panel=_VARIED)
+    ] = 20  # fmt: skip
+
+
+def retrieval(options: RetrievalOptions) -> None:
+    """Compare retrievers without a loop, with recall curves."""
+    from ras_agent.eval.study import retrieval_design
+
+    settings = options.run_settings()
+    design = retrieval_design(
+        _material(options, options.benchmark, options.data),
+        settings,
+        retrievers=options.retriever or (),
+        depth=options.k,
+    )
+    _run_study(design, options)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RolesOptions(QuestionOptions):
+    """Options of `ras-agent study roles`."""
+
+    planner: Annotated[list[str] | None, typer.Option(help="A planner. May be repeated.", rich_help_panel=_VARIED)] = (
+        None
+    )
+    answerer: Annotated[
+        list[str] | None, typer.Option(help="An answerer. May be repeated.", rich_help_panel=_VARIED)
+    ] = None
+
+
+def roles(options: RolesOptions) -> None:
+    """Cross every planner with every answerer: a matrix and a heat map."""
+    from ras_agent.eval.study import roles_design
+
+    design = roles_design(
+        _material(options, options.benchmark, options.data),
+        options.run_settings(),
+        planners=options.planner or (),
+        answerers=options.answerer or (),
+    )
+    _run_study(design, options)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepOptions(QuestionOptions):
+    """Options of `ras-agent study sweep`."""
+
+    max_hops: Annotated[
+        list[int] | None,
+        typer.Option(min=1, help="A hop limit; if not set, 1, 2, 3, 5. May be repeated.", rich_help_panel=_VARIED),
+    ] = None
+    k: Annotated[
+        list[int] | None,
+        typer.Option(min=1, help="Passages per hop; if not set, 3, 5, 10. May be repeated.", rich_help_panel=_VARIED),
+    ] = None
+
+
+def sweep(options: SweepOptions) -> None:
+    """Combine hop limits with passages per hop."""
+    from ras_agent.eval.study import sweep_design
+
+    design = sweep_design(
+        _material(options, options.benchmark, options.data),
+        options.run_settings(),
+        hops=options.max_hops or (),
+        ks=options.k or (),
+    )
+    _run_study(design, options)
+
+
+STUDIES = {
+    "ablations": Command(ablations, QuestionOptions),
+    "abundance": Command(abundance, AbundanceOptions),
+    "extractors": Command(extractors, ExtractorsOptions),
+    "oracles": Command(oracles, QuestionOptions),
+    "retrieval": Command(retrieval, RetrievalOptions),
+    "roles": Command(roles, RolesOptions),
+    "sweep": Command(sweep, SweepOptions),
+}
+
+
+# ---- what all studies do
+
+
+def _material(options: RunOptions, benchmark: str, data: Path) -> Material:
+    from ras_agent.eval.run.material import load_material
+
+    return load_material(
+        benchmark,
+        data,
+        options.run_settings(),
+        corpus=options.corpus,
+        embedder=options.embedder,
+        first=options.first,
+        limit=options.limit,
+        metrics=options.metric or (),
+    )
+
+
+def _run_study(design: Design, options: RunOptions) -> None:
+    """Run what is not done yet, and print the tables. Raises Exit with code 3 if a question ended in an error."""
+    from ras_agent.eval.study import run_study
+
+    console = screen(quiet=options.quiet, stderr=True)
     done = run_study(
-        design, out, concurrency=concurrency, retry_errors=retry_errors, watch=_watch(console, len(design.runs))
+        design,
+        options.out,
+        concurrency=options.concurrency,
+        retry_errors=options.retry_errors,
+        watch=_watch(console, len(design.runs)),
     )
     typer.echo(inert_lines(done.shown.markdown).rstrip("\n"))
     if done.missing:

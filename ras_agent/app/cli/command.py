@@ -1,0 +1,302 @@
+"""How a command is declared, and how typer learns of it when it runs.
+
+A command is a function of one argument, a dataclass whose fields are its arguments and options:
+
+    @dataclass(frozen=True, kw_only=True)
+    class AskOptions(Options):
+        work = "answer"
+        question: Annotated[str, typer.Argument(help="The question, in quotes.")]
+        settings: Settings
+
+The field `settings` stands for an option of each setting that commands of this work use. The options of a command are
+described when it runs, shows its help or is completed; a start describes no other command.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Iterator, Mapping
+from copy import copy
+from dataclasses import MISSING, Field, dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, get_type_hints
+
+import typer
+from rich.markup import escape
+from typer.core import TyperCommand, TyperGroup, TyperOption
+
+from ras_agent.address import Address, place_of, refuse_address
+from ras_agent.app.cli.terminal import inert
+from ras_agent.app.watching import watching
+from ras_agent.errors import SettingsError
+from ras_agent.settings import (
+    Setting,
+    Settings,
+    Work,
+    describe,
+    find_config,
+    load_settings,
+    refuse_code,
+    refuse_keys,
+    unnamed_destinations,
+)
+
+LOOK: dict[str, Any] = {
+    "no_args_is_help": True,
+    "add_completion": False,
+    "pretty_exceptions_enable": False,
+    "rich_markup_mode": "rich",
+    "context_settings": {"help_option_names": ["-h", "--help"]},
+}
+"""What typer is told of the program and of each group."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Arguments and options of a command: each field carries typer's Argument or Option in its annotation.
+
+    A `hidden` option stands on the page of --help-all alone. Where a command has a `work`, the field `settings` stands
+    for an option of each setting of this work that no field of the same name replaces; it receives the settings of
+    file, environment and flags. A field `flags` receives the names of those that were given as flags.
+    """
+
+    work: ClassVar[Work | None] = None
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """Command of the program: a function, the class of its options, and its panel in the list of commands."""
+
+    run: Callable[[Any], None]
+    options: type[Options]
+    panel: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Group of commands, such as `ras-agent kg build`."""
+
+    help: str
+    commands: Mapping[str, Command]
+    panel: str | None = None
+
+
+Commands = Mapping[str, Command | Group]
+
+
+def each_command(commands: Commands) -> Iterator[tuple[str, Command]]:
+    """Yield every command with its whole name, such as "kg build"."""
+    for name, command in commands.items():
+        if isinstance(command, Group):
+            yield from ((f"{name} {part}", inner) for part, inner in command.commands.items())
+        else:
+            yield name, command
+
+
+class LazyGroup(TyperGroup):
+    """Group that lists its commands, and describes the one that runs, with all its options."""
+
+    described: ClassVar[Commands] = {}
+    model: ClassVar[type[Settings]] = Settings
+
+    @classmethod
+    def over(cls, commands: Commands, model: type[Settings]) -> type[LazyGroup]:
+        """Return the class of a group of `commands`. model: the class whose settings are their options."""
+        return type(cls.__name__, (cls,), {"described": commands, "model": model})
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        for name, command in self.described.items():
+            if isinstance(command, Command):
+                about = inspect.getdoc(command.run)
+                self.commands[name] = TyperCommand(
+                    name, help=about, rich_help_panel=command.panel, rich_markup_mode=LOOK["rich_markup_mode"]
+                )
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the name of the command that runs, the command, and what stands behind its name."""
+        name, listed, rest = super().resolve_command(ctx, args)
+        command = self.described.get(name or "")
+        return name, typer_command(command, self.model, name) if isinstance(command, Command) else listed, rest
+
+
+def typer_command(command: Command, model: type[Settings] = Settings, name: str | None = None) -> TyperCommand:
+    """Return a command as typer runs it. model: the class whose settings are options too."""
+    app = typer.Typer(**LOOK)
+    app.command(name, cls=_TwoPages)(_function(command, model))
+    made = typer.main.get_command(app)
+    assert isinstance(made, TyperCommand)
+    return made
+
+
+# ---- from fields to flags
+
+
+def _function(command: Command, model: type[Settings]) -> Callable[..., None]:
+    """Return the function that typer calls with the values of the command's options, `--config` and `--debug`."""
+    work = command.options.work
+    own = {one.name: one for one in _fields(command.options)}
+    types = get_type_hints(command.options, include_extras=True)
+    settings = [one for one in describe(model, work).values() if one.name not in own] if work else []
+    shown: list[inspect.Parameter] = []
+    for one in own.values():
+        if one.name == "settings":
+            shown += [_setting_option(setting, work) for setting in settings]
+        elif one.name != "flags":
+            default = inspect.Parameter.empty if one.default is MISSING else one.default
+            shown.append(_parameter(one.name, types[one.name], default))
+    if work:
+        shown.append(_parameter("config", Config, None))
+    shown += [_parameter("debug", _DEBUG, False), _parameter("help_all", _HELP_ALL, False)]
+
+    def run(*, debug: bool, help_all: bool, **values: Any) -> None:  # callbacks have seen these two
+        values = {name: _as_text(value) for name, value in values.items()}
+        for value in values.values():
+            if isinstance(value, Path):
+                refuse_address(value)
+        if not work:
+            command.run(command.options(**values))
+            return
+        config = values.pop("config")
+        flags = {one.name: values.pop(one.name) for one in settings}
+        flags = {name: value for name, value in flags.items() if value not in (None, [])}
+        values["settings"] = _read_settings(config, flags, model, work)
+        if "flags" in own:
+            values["flags"] = frozenset(flags)
+        with watching(values["settings"]):
+            command.run(command.options(**values))
+
+    run.__doc__ = inspect.getdoc(command.run)
+    # typer reads the options here; a function's type has no attribute for them
+    vars(run)["__signature__"] = inspect.Signature(shown)
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
+    return run
+
+
+def _fields(options: type[Options]) -> list[Field[Any]]:
+    """Return the fields of a class, those that it inherits last."""
+
+    def depth(name: str) -> int:
+        return next(place for place, base in enumerate(options.__mro__) if name in inspect.get_annotations(base))
+
+    return sorted(fields(options), key=lambda one: depth(one.name))
+
+
+def _parameter(name: str, annotation: Any, default: object) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
+
+
+def _setting_option(setting: Setting, work: Work | None) -> inspect.Parameter:
+    """Return the option of a setting. None stands for "not given": the file or the environment may have a value."""
+    about = escape(help_of(setting))
+    if setting.default not in (None, "", False):
+        shown = f"{setting.default:g}" if setting.type is float else setting.default
+        about += f" [dim]\\[default: {shown}][/dim]"
+    reading: dict[str, Any] = {"parser": read_place, "metavar": "PLACE"} if setting.name == "index" else {}
+    option = typer.Option(
+        *setting.flags,
+        help=about,
+        rich_help_panel=setting.panel or None,
+        hidden=work not in setting.everyday,
+        **reading,
+    )
+    kind: Any = list[str] if setting.repeated else setting.type
+    return _parameter(setting.name, Annotated[kind | None, option], None)
+
+
+def help_of(setting: Setting) -> str:
+    """Return what a setting is for, with the values allowed."""
+    return setting.help + (f" One of {', '.join(setting.choices)}." if setting.choices else "")
+
+
+def read_place(text: str) -> Path | Address:
+    """Return the place of an index. Raises BadParameter, which does not show the text: it may hold a password."""
+    try:
+        return place_of(text)
+    except SettingsError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def _as_text(value: Any) -> Any:
+    """Return words of the command line as the UTF-8 that they are, where a locale such as C makes bytes of them.
+
+    Paths stay as they are: files are opened by their bytes; and so do the members of an Enum, whose names are ASCII.
+    """
+    if isinstance(value, list):
+        return [_as_text(item) for item in value]
+    return os.fsencode(value).decode("utf-8", "replace") if type(value) is str else value
+
+
+def _read_settings(config: Path | None, flags: Mapping[str, Any], model: type[Settings], work: Work) -> Settings:
+    """Return the settings of file, environment and flags, and say on screen where a file of this folder leads.
+
+    Raises SettingsError if a key would go there.
+    """
+    file = find_config(config)
+    settings = load_settings(file, flags=flags, model=model)
+    destinations = unnamed_destinations(file, config, flags=flags, model=model, work=work)
+    refuse_code(file, destinations)
+    refuse_keys(file, destinations, os.environ)
+    if destinations:
+        from ras_agent.tools.chat.models import printable
+
+        named = ", ".join(f"{name} = {printable(value)}" for name, value in destinations.items())
+        typer.echo(f"ras-agent: settings of {file}: {inert(named)}", err=True)
+    return settings
+
+
+# ---- two pages of help
+
+
+_ALL_PAGES = "ras_agent.help_all"
+DEBUG = "ras_agent.debug"
+"""Key under which a run remembers that errors are shown with their tracebacks."""
+
+
+class _TwoPages(TyperCommand):
+    """Command that lists its everyday options on --help, and on --help-all all of them, in panels."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._rare = [one for one in self.params if isinstance(one, TyperOption) and one.hidden]
+        for one in self._rare:
+            one.hidden = False  # completed and suggested as all others are
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        page = copy(self)
+        if not ctx.meta.get(_ALL_PAGES):
+            page.params = [_in_one_list(one) for one in self.params if one not in self._rare]
+        super(_TwoPages, page).format_help(ctx, formatter)
+
+
+def _in_one_list(param: Any) -> Any:
+    """Return a copy of an option that belongs to no panel."""
+    plain = copy(param)
+    if isinstance(plain, TyperOption):
+        plain.rich_help_panel = None
+    return plain
+
+
+def _show_all(ctx: typer.Context, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        ctx.meta[_ALL_PAGES] = True
+        typer.echo(ctx.get_help(), color=ctx.color)
+        raise typer.Exit()
+
+
+def _remember_debug(ctx: typer.Context, value: bool) -> None:
+    ctx.meta[DEBUG] = value
+
+
+Config = Annotated[
+    Path | None,
+    typer.Option("--config", help="Settings file; else ./ras-agent.toml, else ~/.config/ras-agent/config.toml."),
+]
+_DEBUG = Annotated[
+    bool,
+    typer.Option("--debug", callback=_remember_debug, is_eager=True, hidden=True, help="Show tracebacks of errors."),
+]
+_HELP_ALL = Annotated[
+    bool, typer.Option("--help-all", callback=_show_all, is_eager=True, help="Show all options, in groups.")
+]

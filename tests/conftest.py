@@ -418,13 +418,13 @@ def memorising_model(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str]
     def make(kind: str) -> Path:
         if kind not in made:
             pytest.importorskip("transformers", reason="needs the extra 'llm'")
-            from ras_agent.train.triples.train import TriplesConfig, train
+            from ras_agent.train.triples.train import TriplesTrainingConfig, train
 
             folder = tmp_path_factory.mktemp(kind)
             lines = [json.dumps({"text": text, "title": title, "triples": facts}) for text, title, facts in texts]
             (folder / "facts.jsonl").write_text("\n".join(lines), encoding="utf-8")
             size = {"width": 64, "layers": 2, "heads": 4, "vocabulary": 400, "dropout": 0.0, "steps": 60, "rate": 5e-3}
-            train(TriplesConfig(data=(folder / "facts.jsonl",), out=folder, scratch=kind, held_out=0, **size))
+            train(TriplesTrainingConfig(data=(folder / "facts.jsonl",), out=folder, scratch=kind, held_out=0, **size))
             made[kind] = folder / "model"
         return made[kind]
 

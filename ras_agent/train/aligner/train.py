@@ -11,6 +11,7 @@ among their ends.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from random import Random
 from typing import TYPE_CHECKING, cast
 
 from ras_agent.errors import SettingsError
+from ras_agent.eval.run.manifest import file_sha256
 from ras_agent.program import run_program
 from ras_agent.protocols import Embedder
 from ras_agent.train.aligner.samples import AlignerSample, read_samples
@@ -33,7 +35,7 @@ _ABOVE = Range(0, 1e6, above=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlignerTrainingConfig(FitConfig):
-    """Says how to train. Raises SettingsError for a number out of its range.
+    """Options of an aligner's training. Raises SettingsError for a number out of its range.
 
     encoder, layers, heads, dropout: see EncoderConfig; its width is that of the embedder's vectors. The paper has 4
         layers.
@@ -92,7 +94,7 @@ def train_on(
     if not learned:
         raise SettingsError(f"{config.samples} has no samples of the part 'train' with facts")
     validate = (lambda: validation(aligner, judged, dev, config)) if judged else None
-    settings = {"aligner": asdict(aligner.config), "batch": config.batch, "samples": config.samples.name}
+    settings = {"aligner": asdict(aligner.config), "samples_sha256": file_sha256(config.samples)[:12]}
     result = fit(aligner, batches_of(learned, config.batch, config.seed), validate, config, config.out, settings)
     if result.main:
         aligner.save(
@@ -100,10 +102,8 @@ def train_on(
             {
                 "made_by": "python -m ras_agent.train.aligner.train",
                 "samples": config.samples.name,
-                "seed": config.seed,
-                "steps": result.steps,
-                "chosen_step": result.best_step,
-                "validation": result.best,
+                "settings": {**config.settings(), **settings},
+                "result": asdict(result),
             },
         )
     return result
@@ -193,12 +193,11 @@ def spread_out(samples: list[AlignerSample], most: int) -> list[AlignerSample]:
     return samples[:: max(1, -(-len(samples) // most))]
 
 
-def main() -> None:
-    config = config_from(AlignerTrainingConfig, __doc__)
-    _, result = train(config)
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Train as the options say."""
+    _, result = train(config_from(AlignerTrainingConfig, __doc__, arguments))
     if result.main:
-        took = f"{result.steps} steps in {result.seconds:.0f} s"
-        print(f"{config.out}: {took}, best at {result.best_step}: {result.best}")
+        print(json.dumps(asdict(result)))
 
 
 if __name__ == "__main__":

@@ -19,10 +19,10 @@ import hashlib
 import json
 import random
 import shutil
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast, get_args
 
 from ras_agent.errors import SettingsError
 from ras_agent.program import run_program
@@ -42,7 +42,6 @@ _ENCODERS = ("graph-transformer", "gat", "gcn", "none")
 _TUNINGS = ("frozen", "lora", "full")
 # those that show no passages, whose texts samples do not hold
 _LAYOUTS = ("chain", "searches")
-_PLACES = frozenset(("data", "out", "language_model", "prompts", "aligner"))
 _RANGES = {
     **dict.fromkeys(
         ("encoder_layers", "encoder_heads", "encoder_width", "projector", "lora_rank", "lora_alpha"), COUNT
@@ -54,8 +53,8 @@ _RANGES = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config(FitConfig):
-    """Everything that decides what comes out. The defaults are RAS's, of LoRA G-Retriever's.
+class GraphLLMTrainingConfig(FitConfig):
+    """Options of a GraphLLM's training. The defaults are RAS's, of LoRA G-Retriever's.
 
     data: samples (ras_agent.train.subq). language_model: a folder or a hub name. tuning: "frozen" trains the graph
         part alone, "lora" an adapter too, "full" all weights. tasks: planning and answering at random, or one of them.
@@ -67,6 +66,8 @@ class Config(FitConfig):
         one by the encoder options (Align-GRAG).
     validation_replies: how many samples of the validation part are replied to at each validation.
     """
+
+    CIRCUMSTANCES: ClassVar[tuple[str, ...]] = (*FitConfig.CIRCUMSTANCES, "language_model")  # which may be a folder
 
     data: Path
     out: Path
@@ -100,11 +101,10 @@ class Config(FitConfig):
     def __post_init__(self) -> None:
         FitConfig.__post_init__(self)
         check_ranges(self, _RANGES)
-        for name, known in (
-            *(("tuning", _TUNINGS), ("tasks", get_args(Tasks)), ("encoder", _ENCODERS), ("layout", _LAYOUTS)),
-        ):
-            if (value := getattr(self, name)) not in known:
-                raise SettingsError(f"--{name} {value}: unknown; known: {', '.join(known)}")
+        choices = {"tuning": _TUNINGS, "tasks": get_args(Tasks), "encoder": _ENCODERS, "layout": _LAYOUTS}
+        for name, values in choices.items():
+            if (value := getattr(self, name)) not in values:
+                raise SettingsError(f"--{name} {value}: unknown; known: {', '.join(values)}")
         if not self.graph_tokens and self.encoder != "none":
             raise SettingsError("--graph-tokens 0 leaves an encoder nothing to write into: add --encoder none")
         if self.aligner and self.encoder == "none":
@@ -120,12 +120,12 @@ class Config(FitConfig):
         if self.aligner:
             from ras_agent.tools.graph_tokens.aligner import read_config
 
-            there = read_config(self.aligner)
-            if there.embedder != self.embedder:
+            aligner = read_config(self.aligner)
+            if aligner.embedder != self.embedder:
                 raise SettingsError(
-                    f"{self.aligner} was trained with another embedder: add --embedder {there.embedder}"
+                    f"{self.aligner} was trained with another embedder: add --embedder {aligner.embedder}"
                 )
-            encoder = there.encoder
+            encoder = aligner.encoder
         elif self.encoder != "none":
             kind, width = cast(EncoderKind, self.encoder), resolve_embedder(self.embedder).dimension
             encoder = EncoderConfig(kind, self.encoder_layers, self.encoder_heads, self.encoder_width, width)
@@ -143,63 +143,84 @@ class Config(FitConfig):
         )
 
 
-def train(config: Config) -> FitResult:
+def train(config: GraphLLMTrainingConfig) -> FitResult:
     """Train, write the folder, and return how it ended. Raises RasError children."""
-    import torch
-
     from ras_agent.tools.graph_tokens.graph_llm import GraphLLM
-    from ras_agent.tools.graph_tokens.roles import PROMPTS as PROMPTS_FOLDER
     from ras_agent.train.graphllm.trainable import TrainableGraphLLM
 
-    samples = read_samples(config.data)
     model = GraphLLM.new(config.model(), config.seed)
-    aligned = _align(model, config.aligner) if config.aligner else {}
-    stored = next(model.language_model.parameters()).dtype
+    digests = {"data_sha256": hashlib.sha256(config.data.read_bytes()).hexdigest()}
+    if config.aligner:
+        digests |= _align(model, config.aligner)
+    stored_type = next(model.language_model.parameters()).dtype
     _set_precision(model, config)
     maker = ExampleMaker(model.window, model.config.layout, config.prompts or PROMPTS, citations=config.citations)
-    chosen = [sample for sample in samples if config.tasks in ("both", sample.kind) and maker.asks(sample)]
-    taught = [sample for sample in chosen if sample.split == "train"]
-    checked = [sample for sample in chosen if sample.split == "validation"]
-    if not taught:
-        raise SettingsError(f"{config.data}: no samples of the split train and the tasks {config.tasks}")
+    parts = samples_by_part(config, maker)
     trainable = TrainableGraphLLM(model, maker)
-    settings = {
-        field.name: _plain(getattr(config, field.name))
-        for field in fields(config)
-        if field.name not in _PLACES and field.name not in FitConfig.__dataclass_fields__
-    }
-    settings |= {"data_sha256": hashlib.sha256(config.data.read_bytes()).hexdigest(), **aligned}
+
+    def validate() -> Mapping[str, float]:
+        return trainable.validated(parts["validation"], config.batch, config.validation_replies)
+
     result = fit(
         trainable,
-        lambda epoch: batches(taught, config.batch, config.seed, epoch),
-        (lambda: trainable.validated(checked, config.batch, config.validation_replies)) if checked else None,
+        lambda epoch: batches(parts["train"], config.batch, config.seed, epoch),
+        validate if parts["validation"] else None,
         config,
         config.out / "training",
-        settings,
+        digests,
     )
-    if not result.main:
-        return result
-    if config.tuning == "full":
-        model.language_model.to(stored)
-    model.language_model.config.use_cache = True
+    if result.main:
+        if config.tuning == "full":
+            model.language_model.to(stored_type)
+        model.language_model.config.use_cache = True
+        _write(model, config, {**digests, **_about(parts), "result": asdict(result)})
+    return result
+
+
+def samples_by_part(config: GraphLLMTrainingConfig, maker: ExampleMaker) -> dict[str, list[SubqSample]]:
+    """Return the samples of the parts "train" and "validation" for which the model is asked.
+
+    Raises SettingsError where there are none to train on.
+    """
+    samples = [
+        sample for sample in read_samples(config.data) if config.tasks in ("both", sample.kind) and maker.asks(sample)
+    ]
+    parts = {part: [sample for sample in samples if sample.split == part] for part in ("train", "validation")}
+    if not parts["train"]:
+        raise SettingsError(f"{config.data}: no samples of the split train and the tasks {config.tasks}")
+    return parts
+
+
+def _about(parts: Mapping[str, Sequence[SubqSample]]) -> dict[str, Any]:
+    """Return what the card says of the samples."""
+    return {
+        "sources": sorted({sample.source for samples in parts.values() for sample in samples}),
+        "samples": {part: len(samples) for part, samples in parts.items()},
+    }
+
+
+def _write(model: GraphLLM, config: GraphLLMTrainingConfig, facts: Mapping[str, Any]) -> None:
+    """Write the model, its prompts and the card, on which `facts` stand."""
+    import torch
+
+    from ras_agent.tools.graph_tokens.roles import PROMPTS as PROMPTS_FOLDER
+
     model.save(config.out)
     shutil.copytree(config.prompts or PROMPTS, config.out / PROMPTS_FOLDER, dirs_exist_ok=True)
-    trained = sum(weight.numel() for weight in model.parameters() if weight.requires_grad)
+    weights = list(model.parameters())
     card = {
         "what": "a GraphLLM that plans and answers from a question's graph",
         "made_by": "python -m ras_agent.train.graphllm.train",
-        "settings": {name: _plain(value) for name, value in asdict(config).items()},
-        "data_sha256": settings["data_sha256"],
-        **aligned,
-        "sources": sorted({sample.source for sample in chosen}),
-        "samples": {"train": len(taught), "validation": len(checked)},
-        "weights": {"all": sum(weight.numel() for weight in model.parameters()), "trained": trained},
+        "settings": {**config.settings(), "language_model": config.language_model},
+        **facts,
+        "weights": {
+            "all": sum(weight.numel() for weight in weights),
+            "trained": sum(weight.numel() for weight in weights if weight.requires_grad),
+        },
         "device": str(model.device),
         "torch": torch.__version__,
-        "result": asdict(result),
     }
     replace_file(config.out / "training.json", (json.dumps(card, indent=2) + "\n").encode())
-    return result
 
 
 def batches(samples: Sequence[SubqSample], size: int, seed: int, epoch: int) -> list[list[SubqSample]]:
@@ -219,7 +240,7 @@ def _align(model: GraphLLM, folder: Path) -> dict[str, str]:
     return {"aligner_sha256": hashlib.sha256((folder / WEIGHTS).read_bytes()).hexdigest()}
 
 
-def _set_precision(model: GraphLLM, config: Config) -> None:
+def _set_precision(model: GraphLLM, config: GraphLLMTrainingConfig) -> None:
     """Give trained weights float32, which a small rate needs, and frozen ones bfloat16 where that is computed in."""
     import torch
 
@@ -233,15 +254,9 @@ def _set_precision(model: GraphLLM, config: Config) -> None:
             weight.data = weight.data.bfloat16()
 
 
-def _plain(value: object) -> object:
-    if isinstance(value, tuple):
-        return [_plain(one) for one in value]
-    return str(value) if isinstance(value, Path) else value
-
-
-def main() -> None:
-    """Command line: one option for each field of `Config`."""
-    result = train(config_from(Config, __doc__))
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Train as the options say."""
+    result = train(config_from(GraphLLMTrainingConfig, __doc__, arguments))
     if result.main:
         print(json.dumps(asdict(result)))
 

@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ras_agent.errors import MissingExtra, SettingsError
 from ras_agent.eval.run.manifest import file_sha256
@@ -41,10 +41,6 @@ from ras_agent.train.triples.examples import (
     write_examples,
 )
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
-_IGNORED = -100  # a label that the loss passes over
 _RANGES = {
     **dict.fromkeys(("width", "layers", "heads", "batch", "source_tokens", "target_tokens"), COUNT),
     "vocabulary": Range(300),
@@ -52,12 +48,13 @@ _RANGES = {
     "held_out": Range(0, 0.5),
     "dropout": Range(0, 0.9),
 }
-_OWN = ("model", "scratch", "width", "layers", "heads", "vocabulary", "dropout", "lora", "batch", "held_out")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TriplesConfig(FitConfig):
-    """Says what is trained on what. Raises SettingsError for a number out of range, or no one model to begin with.
+class TriplesTrainingConfig(FitConfig):
+    """Options of a text-to-triples model's training.
+
+    Raises SettingsError for a number out of range, or where it is not one model that the training begins with.
 
     data: files, parted by commas. model: pre-trained weights, a folder or a hub name. scratch: "t5" or "llama" for a
     new model of `width`, `layers` (of the encoder and of the decoder), `heads` and `dropout`, with a byte-level
@@ -87,18 +84,20 @@ class TriplesConfig(FitConfig):
             raise SettingsError(f"give --model, or --scratch with one of {', '.join(KINDS)}")
 
 
-def train(config: TriplesConfig) -> FitResult:
+def train(config: TriplesTrainingConfig) -> FitResult:
     """Train, and write RUN/model, RUN/held_out.jsonl and RUN/training.json.
 
     Raises IngestError for data that cannot be read, WeightsError for a model that cannot, and what `fit` raises.
     """
     import torch
 
+    from ras_agent.train.triples.trainable import TrainableTriples
+
     torch.manual_seed(config.seed)
     learned, held_out = split(triple_examples(config.data), config.held_out)
-    model, tokenizer = _begun(config, learned)
+    model, tokenizer = _first_model(config, learned)
     text = TripleText(tokenizer, seq2seq=bool(model.config.is_encoder_decoder), source_tokens=config.source_tokens)
-    trainer = triples_trainer(model, text)
+    trainable = TrainableTriples(model, text)
 
     def encode(example: TripleExample) -> Encoded:
         return encoded(example, text, config.target_tokens)
@@ -109,13 +108,12 @@ def train(config: TriplesConfig) -> FitResult:
     def validate() -> dict[str, float]:
         losses, tokens = 0.0, 0
         for batch in LikeLength(held_out, config.batch, 0, encode):
-            count = sum(len(one.target) for one in batch)
-            losses, tokens = losses + count * float(trainer.loss(batch)), tokens + count
+            count = sum(len(example.target) for example in batch)
+            losses, tokens = losses + count * float(trainable.loss(batch)), tokens + count
         return {"loss": losses / tokens}
 
-    settings: dict[str, Any] = {name: getattr(config, name) for name in (*_OWN, "source_tokens", "target_tokens")}
-    settings["texts"] = [file_sha256(file)[:12] for file in config.data]
-    result = fit(trainer, batches, validate if held_out else None, config, config.out, settings)
+    digests = {"texts": [file_sha256(file)[:12] for file in config.data]}
+    result = fit(trainable, batches, validate if held_out else None, config, config.out, digests)
     if result.main:
         write_examples(config.out / "held_out.jsonl", held_out)
         if config.lora:
@@ -128,60 +126,18 @@ def train(config: TriplesConfig) -> FitResult:
             "data": [file.name for file in config.data],
             "texts": {"trained": len(learned), "held_out": len(held_out)},
             "parameters": sum(weight.numel() for weight in model.parameters()),
-            "settings": {**settings, **{one.name: getattr(config, one.name) for one in fields(FitConfig)}},
-            **{name: getattr(result, name) for name in ("steps", "seconds", "stopped", "best_step", "best")},
+            "settings": {**config.settings(), **digests},
+            "result": asdict(result),
         }
         (config.out / "training.json").write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
     return result
 
 
-def triples_trainer(model: Any, text: TripleText) -> Any:
-    """Return a torch module around the model that knows the loss of a batch of Encoded."""
-    from torch import nn
-
-    class TriplesTrainer(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.model = model
-
-        def loss(self, batch: Sequence[Encoded]) -> Tensor:
-            """Return the mean cross-entropy of the targets' tokens."""
-            found: Tensor = self.model(**model_inputs(batch, text, next(self.parameters()).device)).loss
-            return found
-
-    return TriplesTrainer()
-
-
-def model_inputs(batch: Sequence[Encoded], text: TripleText, device: Any = "cpu") -> dict[str, Tensor]:
-    """Return what a model of transformers computes its loss from: padded rows of tokens, (B, T), and their labels.
-
-    A seq2seq model reads the sources and has the targets as labels; a causal one reads both, source first, and only
-    the target's tokens have labels.
-    """
-    import torch
-    from torch.nn.utils.rnn import pad_sequence
-
-    if text.seq2seq:
-        rows, labels = [one.source for one in batch], [one.target for one in batch]
-    else:
-        rows = [[*one.source, *one.target] for one in batch]
-        labels = [[*[_IGNORED] * len(one.source), *one.target] for one in batch]
-
-    def padded(lists: Sequence[Sequence[int]], value: int) -> Tensor:
-        return pad_sequence([torch.tensor(one) for one in lists], batch_first=True, padding_value=value).to(device)
-
-    return {
-        "input_ids": padded(rows, text.tokenizer.pad_token_id or 0),
-        "attention_mask": padded([[1] * len(row) for row in rows], 0),
-        "labels": padded(labels, _IGNORED),
-    }
-
-
-def _begun(config: TriplesConfig, learned: Sequence[TripleExample]) -> tuple[Any, Any]:
+def _first_model(config: TriplesTrainingConfig, learned: Sequence[TripleExample]) -> tuple[Any, Any]:
     """Return the model as its training begins, and its tokenizer."""
     if config.scratch:
-        texts = (titled_text(one.title, one.text) for one in learned)
-        facts = (" ".join(part for triple in one.triples for part in triple) for one in learned)
+        texts = (titled_text(example.title, example.text) for example in learned)
+        facts = (" ".join(part for triple in example.triples for part in triple) for example in learned)
         sizes = {name: getattr(config, name) for name in ("width", "layers", "heads", "dropout", "vocabulary")}
         return new_model(config.scratch, [*texts, *facts], **sizes)
     model, tokenizer = load_text_model(config.model)
@@ -198,9 +154,9 @@ def _begun(config: TriplesConfig, learned: Sequence[TripleExample]) -> tuple[Any
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Train as the options say."""
-    result = train(config_from(TriplesConfig, __doc__, arguments))
+    result = train(config_from(TriplesTrainingConfig, __doc__, arguments))
     if result.main:
-        print(json.dumps({"steps": result.steps, "stopped": result.stopped, "best": result.best}))
+        print(json.dumps(asdict(result)))
 
 
 if __name__ == "__main__":

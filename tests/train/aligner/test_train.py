@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -55,8 +55,8 @@ def test_the_losses_fall_on_graphs_that_were_not_learned(config: AlignerTraining
     assert validations[-1]["nodes"] < validations[0]["nodes"]
     assert lines(config.out)[-1]["loss"] < lines(config.out)[0]["loss"] / 2
     about = json.loads((config.out / "config.json").read_text())["about"]
-    assert about["chosen_step"] == result.best_step
-    assert about["seed"] == 0
+    assert about["result"] == asdict(result)
+    assert about["settings"]["seed"] == 0
 
 
 def test_the_folder_holds_an_aligner(config: AlignerTrainingConfig, hash_embedder: Any) -> None:

@@ -29,7 +29,7 @@ from ras_agent.tools.graph_tokens.encoders import EncoderConfig  # noqa: E402
 from ras_agent.tools.graph_tokens.graph_llm import GraphLLM, GraphTokens  # noqa: E402
 from ras_agent.tools.roles import resolve_answerer, resolve_planner  # noqa: E402
 from ras_agent.train.graphllm import ExampleMaker, from_scratch  # noqa: E402
-from ras_agent.train.graphllm.train import Config, batches, train  # noqa: E402
+from ras_agent.train.graphllm.train import GraphLLMTrainingConfig, batches, train  # noqa: E402
 from ras_agent.train.subq import SubqSample, SubqStep, read_samples  # noqa: E402
 from ras_agent.train.subq.samples import write_samples  # noqa: E402
 
@@ -81,8 +81,8 @@ def language_model(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 
 @pytest.fixture
-def config(data: Path, language_model: Path, tmp_path: Path) -> Config:
-    return Config(
+def config(data: Path, language_model: Path, tmp_path: Path) -> GraphLLMTrainingConfig:
+    return GraphLLMTrainingConfig(
         data=data,
         out=tmp_path / "out",
         language_model=str(language_model),
@@ -99,7 +99,7 @@ def config(data: Path, language_model: Path, tmp_path: Path) -> Config:
     )
 
 
-def lines(config: Config) -> list[dict[str, Any]]:
+def lines(config: GraphLLMTrainingConfig) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (config.out / "training/metrics.jsonl").read_text().splitlines()]
 
 
@@ -113,14 +113,14 @@ def weights(folder: Path) -> dict[str, Any]:
 
 
 @pytest.fixture
-def graph_states(config: Config) -> Any:
+def graph_states(config: GraphLLMTrainingConfig) -> Any:
     """The graph of a sample with two searches."""
     model = GraphLLM.new(config.model())
     sample = next(one for one in read_samples(config.data) if one.id == "Bell/2")
     return model.vectors.of_steps([step.triples for step in sample.steps])
 
 
-def test_the_loss_falls_and_what_was_measured_is_written(config: Config) -> None:
+def test_the_loss_falls_and_what_was_measured_is_written(config: GraphLLMTrainingConfig) -> None:
     result = train(replace(config, steps=40, validate_every=20))
     found = lines(config)
     assert len(found) == result.steps == 40
@@ -142,13 +142,13 @@ def test_planning_and_answering_are_mixed_in_an_order_of_each_epoch(data: Path) 
 
 
 @pytest.mark.parametrize(("tasks", "metrics"), [("plan", {"actions", "plans"}), ("answer", {"answers"})])
-def test_one_task_can_be_trained_alone(config: Config, tasks: str, metrics: set[str]) -> None:
+def test_one_task_can_be_trained_alone(config: GraphLLMTrainingConfig, tasks: str, metrics: set[str]) -> None:
     train(replace(config, steps=1, tasks=tasks))
     assert set(lines(config)[-1]["validation"]) == {"loss", "token_accuracy", *metrics}
 
 
 def test_a_frozen_language_model_stays_as_it_is_and_the_graph_part_changes(
-    config: Config, language_model: Path
+    config: GraphLLMTrainingConfig, language_model: Path
 ) -> None:
     config = replace(config, tuning="frozen", gradient_checkpointing=True)
     before = GraphLLM.new(config.model(), config.seed)
@@ -162,7 +162,9 @@ def test_a_frozen_language_model_stays_as_it_is_and_the_graph_part_changes(
 
 
 @pytest.mark.parametrize("tuning", ["frozen", "lora", "full"])
-def test_gradient_checkpointing_computes_layers_twice_whatever_is_trained(config: Config, tuning: str) -> None:
+def test_gradient_checkpointing_computes_layers_twice_whatever_is_trained(
+    config: GraphLLMTrainingConfig, tuning: str
+) -> None:
     config = replace(config, tuning=tuning, gradient_checkpointing=True, steps=1, accumulate=1, batch=1)
     computed: list[bool] = []
     new = GraphLLM.new
@@ -179,7 +181,7 @@ def test_gradient_checkpointing_computes_layers_twice_whatever_is_trained(config
     assert computed.count(True) == 2  # once for the loss, once for its gradient
 
 
-def test_lora_trains_adapters_and_the_graph_part_alone(config: Config) -> None:
+def test_lora_trains_adapters_and_the_graph_part_alone(config: GraphLLMTrainingConfig) -> None:
     config = replace(config, tuning="lora", lora_rank=2)
     before = GraphLLM.new(config.model(), config.seed).language_model.state_dict()
     train(config)
@@ -189,7 +191,7 @@ def test_lora_trains_adapters_and_the_graph_part_alone(config: Config) -> None:
     assert all(".lora_A." in name or ".lora_B." in name for name in changed)
 
 
-def test_the_graph_changes_what_the_trained_model_writes(config: Config, graph_states: Any) -> None:
+def test_the_graph_changes_what_the_trained_model_writes(config: GraphLLMTrainingConfig, graph_states: Any) -> None:
     train(config)
     model = GraphLLM.load(config.out)
     [sample] = [one for one in read_samples(config.data) if one.id == "Bell/2"]
@@ -200,7 +202,7 @@ def test_the_graph_changes_what_the_trained_model_writes(config: Config, graph_s
     assert float((logits[0] - logits[1]).abs().max()) > 1e-3
 
 
-def test_without_graph_tokens_the_graph_changes_nothing(config: Config, graph_states: Any) -> None:
+def test_without_graph_tokens_the_graph_changes_nothing(config: GraphLLMTrainingConfig, graph_states: Any) -> None:
     config = replace(config, encoder="none", graph_tokens=0, steps=1)
     train(config)
     model = GraphLLM.load(config.out)
@@ -213,7 +215,9 @@ def test_without_graph_tokens_the_graph_changes_nothing(config: Config, graph_st
 
 
 @pytest.mark.parametrize("layout", ["chain", "searches"])
-def test_planner_and_answerer_ask_with_the_prompts_and_graphs_of_the_training(config: Config, layout: str) -> None:
+def test_planner_and_answerer_ask_with_the_prompts_and_graphs_of_the_training(
+    config: GraphLLMTrainingConfig, layout: str
+) -> None:
     train(replace(config, steps=1, layout=layout))
     planner, answerer = (role(f"graphllm:{config.out}") for role in (resolve_planner, resolve_answerer))
     maker = ExampleMaker(GraphLLM.load(config.out).window, layout)  # type: ignore[arg-type]
@@ -230,7 +234,7 @@ def test_planner_and_answerer_ask_with_the_prompts_and_graphs_of_the_training(co
         assert ("(S> " in example.turns[-1].text) == (layout == "chain" and bool(steps))
 
 
-def test_a_trained_folder_plans_and_answers(config: Config) -> None:
+def test_a_trained_folder_plans_and_answers(config: GraphLLMTrainingConfig) -> None:
     train(replace(config, steps=150, tasks="both"))
     planner, answerer = (role(f"graphllm:{config.out}") for role in (resolve_planner, resolve_answerer))
     for sample in read_samples(config.data, "train")[:4]:
@@ -247,7 +251,9 @@ def test_a_trained_folder_plans_and_answers(config: Config) -> None:
 
 
 @pytest.mark.parametrize("tuning", ["full", "lora"])
-def test_a_resumed_training_ends_with_the_weights_of_one_that_was_never_stopped(config: Config, tuning: str) -> None:
+def test_a_resumed_training_ends_with_the_weights_of_one_that_was_never_stopped(
+    config: GraphLLMTrainingConfig, tuning: str
+) -> None:
     config = replace(config, tuning=tuning)
     train(config)
     cut = replace(config, out=config.out.with_name("cut"))
@@ -258,7 +264,7 @@ def test_a_resumed_training_ends_with_the_weights_of_one_that_was_never_stopped(
     assert all(torch.equal(whole[name], resumed[name]) for name in whole)
 
 
-def test_another_file_of_samples_is_not_gone_on_with(config: Config) -> None:
+def test_another_file_of_samples_is_not_gone_on_with(config: GraphLLMTrainingConfig) -> None:
     train(replace(config, minutes=1e-9))
     changed = config.data.with_name("other.jsonl")
     changed.write_text("".join(config.data.read_text().splitlines(keepends=True)[1:]))
@@ -274,7 +280,9 @@ def test_another_file_of_samples_is_not_gone_on_with(config: Config) -> None:
         ({"batch": 0}, "--batch has to be at least 1"),
     ],
 )
-def test_settings_that_mean_nothing_are_refused(config: Config, changes: dict[str, Any], said: str) -> None:
+def test_settings_that_mean_nothing_are_refused(
+    config: GraphLLMTrainingConfig, changes: dict[str, Any], said: str
+) -> None:
     with pytest.raises(SettingsError, match=said):
         replace(config, **changes)
 
@@ -286,7 +294,7 @@ def _port() -> int:
 
 
 @pytest.mark.timeout(400)
-def test_two_processes_train_as_one_does_with_twice_the_batches_a_step(config: Config) -> None:
+def test_two_processes_train_as_one_does_with_twice_the_batches_a_step(config: GraphLLMTrainingConfig) -> None:
     config = replace(config, steps=2, accumulate=2)
     train(config)
     words = [
@@ -323,7 +331,7 @@ def test_two_processes_train_as_one_does_with_twice_the_batches_a_step(config: C
     assert all(torch.allclose(whole[name], shared[name], atol=2e-4) for name in whole)
 
 
-def test_the_encoder_may_begin_as_an_aligners(config: Config, tmp_path: Path) -> None:
+def test_the_encoder_may_begin_as_an_aligners(config: GraphLLMTrainingConfig, tmp_path: Path) -> None:
     encoder = EncoderConfig(layers=1, heads=2, width=384, input=384)
     aligner = GraphAligner(AlignerConfig(encoder, hidden=8, projected=8))
     aligner.save(tmp_path / "aligner")
@@ -335,6 +343,6 @@ def test_the_encoder_may_begin_as_an_aligners(config: Config, tmp_path: Path) ->
         assert torch.equal(trained.encoder.state_dict()[name], weight)
 
 
-def test_an_aligner_is_no_encoder_for_a_model_without_one(config: Config) -> None:
+def test_an_aligner_is_no_encoder_for_a_model_without_one(config: GraphLLMTrainingConfig) -> None:
     with pytest.raises(SettingsError, match="--encoder none wants none"):
         replace(config, encoder="none", aligner=Path("aligner"))

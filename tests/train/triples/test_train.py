@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -25,12 +25,8 @@ from ras_agent.train.triples.examples import (
     triple_examples,
     write_examples,
 )
-from ras_agent.train.triples.train import (
-    TriplesConfig,
-    main,
-    model_inputs,
-    train,
-)
+from ras_agent.train.triples.train import TriplesTrainingConfig, main, train
+from ras_agent.train.triples.trainable import model_inputs
 
 FACTS = [
     {"text": f"Person {one} was born in City {one}.", "triples": [[f"Person_{one}", "birthPlace", f"City_{one}"]]}
@@ -40,9 +36,9 @@ LINES = "\n".join(map(json.dumps, FACTS))
 
 
 @pytest.fixture
-def config(tmp_path: Path) -> TriplesConfig:
+def config(tmp_path: Path) -> TriplesTrainingConfig:
     (tmp_path / "facts.jsonl").write_text(LINES, encoding="utf-8")
-    return TriplesConfig(
+    return TriplesTrainingConfig(
         data=(tmp_path / "facts.jsonl",), out=tmp_path / "run", scratch="t5", width=16, layers=1, vocabulary=320,
         batch=4, steps=6, rate=1e-2, dropout=0.1, validate_every=3, save_every=2,
     )  # fmt: skip
@@ -100,7 +96,7 @@ def test_only_as_many_triples_as_fit_are_learned_and_a_long_text_is_cut(seq2seq:
     assert tokenizer.decode(short.target).strip() == "(S> a | P> b | O> c)</s>"
 
 
-def test_the_loss_is_of_the_targets_alone(config: TriplesConfig) -> None:
+def test_the_loss_is_of_the_targets_alone(config: TriplesTrainingConfig) -> None:
     tokenizer = byte_tokenizer([LINES], 320)
     batch = [Encoded([5, 6, 7], [8, 9, 1]), Encoded([5], [8, 1])]
     causal = model_inputs(batch, TripleText(tokenizer, seq2seq=False))
@@ -113,7 +109,7 @@ def test_the_loss_is_of_the_targets_alone(config: TriplesConfig) -> None:
 
 
 @pytest.mark.parametrize("kind", ["t5", "llama"])
-def test_a_training_leaves_a_model_its_held_out_texts_and_a_card(config: TriplesConfig, kind: str) -> None:
+def test_a_training_leaves_a_model_its_held_out_texts_and_a_card(config: TriplesTrainingConfig, kind: str) -> None:
     result = train(replace(config, scratch=kind))
     model, tokenizer = load_text_model(str(config.out / "model"))
     assert model.config.is_encoder_decoder == (kind == "t5")
@@ -121,13 +117,14 @@ def test_a_training_leaves_a_model_its_held_out_texts_and_a_card(config: Triples
     held_out = triple_examples([config.out / "held_out.jsonl"])
     card = json.loads((config.out / "training.json").read_text())
     assert card["texts"] == {"trained": 40 - len(held_out), "held_out": len(held_out)}
-    assert (card["steps"], card["best_step"], card["best"]) == (6, result.best_step, result.best)
+    assert card["result"] == asdict(result)
+    assert (result.steps, card["settings"]["width"]) == (6, 16)
     lines = [json.loads(line) for line in (config.out / "metrics.jsonl").read_text().splitlines()]
     assert [line["step"] for line in lines if "validation" in line] == [3, 6]
     assert lines[-1]["loss"] < lines[0]["loss"]
 
 
-def test_a_resumed_training_ends_with_the_same_weights(config: TriplesConfig) -> None:
+def test_a_resumed_training_ends_with_the_same_weights(config: TriplesTrainingConfig) -> None:
     train(replace(config, out=config.out / "whole"))
     for _ in range(6):
         train(replace(config, out=config.out / "cut", minutes=1e-9))
@@ -137,7 +134,7 @@ def test_a_resumed_training_ends_with_the_same_weights(config: TriplesConfig) ->
 
 
 @pytest.mark.parametrize("kind", ["t5", "llama"])
-def test_an_adapter_is_trained_alone_and_merged(config: TriplesConfig, kind: str, tmp_path: Path) -> None:
+def test_an_adapter_is_trained_alone_and_merged(config: TriplesTrainingConfig, kind: str, tmp_path: Path) -> None:
     pytest.importorskip("peft", reason="needs the extra 'llm'")
     train(replace(config, scratch=kind, out=tmp_path / "base"))
     train(replace(config, scratch="", model=str(tmp_path / "base" / "model"), lora=2, out=tmp_path / "lora"))
@@ -151,7 +148,7 @@ def test_an_adapter_is_trained_alone_and_merged(config: TriplesConfig, kind: str
 
 
 def test_the_command_line_trains_and_says_what_is_wrong(
-    config: TriplesConfig, capsys: pytest.CaptureFixture[str]
+    config: TriplesTrainingConfig, capsys: pytest.CaptureFixture[str]
 ) -> None:
     common = ["--data", str(config.data[0]), "--out", str(config.out), "--width", "16", "--layers", "1"]
     main([*common, "--scratch", "t5", "--vocabulary", "320", "--steps", "1"])

@@ -1,0 +1,50 @@
+"""A text-to-triples model as the training loop sees it: the loss on what it has to write."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
+
+from ras_agent.tools.structure.triple_text import TripleText
+from ras_agent.train.triples.examples import Encoded
+
+_IGNORED = -100  # a label that the loss passes over
+
+
+class TrainableTriples(nn.Module):
+    """Model of transformers, with the loss of encoded examples. text: how it writes them."""
+
+    def __init__(self, model: Any, text: TripleText) -> None:
+        super().__init__()
+        self.model, self._text = model, text
+
+    def loss(self, batch: Sequence[Encoded]) -> Tensor:
+        """Return the mean cross-entropy of the targets' tokens."""
+        loss: Tensor = self.model(**model_inputs(batch, self._text, next(self.parameters()).device)).loss
+        return loss
+
+
+def model_inputs(batch: Sequence[Encoded], text: TripleText, device: Any = "cpu") -> dict[str, Tensor]:
+    """Return what a model of transformers computes its loss from: padded rows of tokens, (B, T), and their labels.
+
+    A seq2seq model reads the sources and has the targets as labels; a causal one reads both, source first, and only
+    the target's tokens have labels.
+    """
+    if text.seq2seq:
+        rows, labels = [example.source for example in batch], [example.target for example in batch]
+    else:
+        rows = [[*example.source, *example.target] for example in batch]
+        labels = [[*[_IGNORED] * len(example.source), *example.target] for example in batch]
+
+    def padded(lists: Sequence[Sequence[int]], value: int) -> Tensor:
+        return pad_sequence([torch.tensor(row) for row in lists], batch_first=True, padding_value=value).to(device)
+
+    return {
+        "input_ids": padded(rows, text.tokenizer.pad_token_id or 0),
+        "attention_mask": padded([[1] * len(row) for row in rows], 0),
+        "labels": padded(labels, _IGNORED),
+    }

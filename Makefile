@@ -3,15 +3,22 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile
 DEMO   ?= Which river flows through the city where the inventor of the telephone was born?
 
-.PHONY: demo test faults mutants lint types docs bench results clean
+.PHONY: demo test test-slow test-all faults mutants lint types docs bench results clean
 
 demo: $(VENV)/.core  ## Answer a bundled 3-hop question step by step: no key, no model, no network
 	$(BIN)/ras-agent ask --sample --save trace.html "$(DEMO)"
 
-test: $(VENV)/.dev  ## Run all tests
-	$(BIN)/python -m pytest $(TESTS)
+test: $(VENV)/.dev  ## Run the tests but for the slow ones, one process a processor (5 minutes on two)
+	$(PYTEST) -m "not slow" $(TESTS)
+
+test-slow: $(VENV)/.dev  ## Run the slow tests: kills, trainings, browsers, commands of the pages, Ray
+	$(PYTEST) -m slow $(TESTS)
+
+test-all: $(VENV)/.dev  ## Run all tests
+	$(PYTEST) $(TESTS)
 
 faults: $(VENV)/.dev  ## Attack the package: kills, full disks, hostile texts and servers; prints tried and failed (minutes)
 	$(BIN)/python -m pytest tests/faults --timeout 900 $(FAULTS)

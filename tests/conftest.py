@@ -9,8 +9,7 @@ import shutil
 import subprocess
 import sys
 import urllib.request
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fcntl import F_DUPFD, fcntl
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,8 @@ from uuid import uuid4
 # Read when numpy is imported. OpenBLAS's threads spin while they wait for each other: beside other programs two of them
 # take half a minute for what one does in a second, and a fixture runs into the time limit.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# as many processes as processors run the tests: a second thread of PyTorch would only wait for the first
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import hypothesis
 import numpy as np
@@ -28,6 +29,13 @@ import pytest
 from ras_agent.tools.chat.client import ChatSettings
 from ras_agent.tools.chat.limits import Clock
 from ras_agent.tools.chat.retry import RetryPolicy
+from tests.endings import (
+    pytest_collection_modifyitems,
+    pytest_configure,
+    pytest_deselected,
+    pytest_sessionfinish,
+    pytest_terminal_summary,
+)
 from tests.postgres_servers import pgvector, postgres
 
 # Draw the same examples in every run, so that a failure comes from a change and not from chance;
@@ -38,43 +46,15 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("repeatable")
 
-__all__ = ["pgvector", "postgres"]  # fixtures that are defined elsewhere
-
-ALLOWED_SKIPS = {
-    "a LangChain vector store has no corpus order": "the contract's promise of order does not apply to it",
-}
-"""Reasons for which a test may be skipped where everything is installed, and why."""
-
-
-def summary_of_skips(reasons: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Return lines that count skipped tests by reason, and the reasons that are not allowed where all is installed."""
-    counts = Counter(reason.removeprefix("Skipped: ") for reason in reasons)
-    lines = [f"{count:5}  {reason}" for reason, count in counts.most_common()]
-    return lines, [reason for reason in counts if reason not in ALLOWED_SKIPS]
-
-
-def _skipped(config: pytest.Config) -> list[str]:
-    reporter = config.pluginmanager.get_plugin("terminalreporter")
-    reports = reporter.stats.get("skipped", []) if reporter else []
-    return [report.longrepr[2] for report in reports if isinstance(report.longrepr, tuple)]
-
-
-def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Say what was skipped and how to get it: a reason names its remedy."""
-    lines, unexpected = summary_of_skips(_skipped(config))
-    if lines:
-        terminalreporter.section("skipped tests, and what they need")
-        for line in lines:
-            terminalreporter.write_line(line)
-    if unexpected and os.environ.get("PYTEST_NO_SKIPS"):
-        terminalreporter.write_line("PYTEST_NO_SKIPS is set: tests skipped for these reasons are failures", red=True)
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Fail the run for skips that are not in ALLOWED_SKIPS if PYTEST_NO_SKIPS is set, as in CI."""
-    if os.environ.get("PYTEST_NO_SKIPS") and summary_of_skips(_skipped(session.config))[1] and not session.exitstatus:
-        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+__all__ = [  # fixtures and hooks that are defined elsewhere
+    "pgvector",
+    "postgres",
+    "pytest_collection_modifyitems",
+    "pytest_configure",
+    "pytest_deselected",
+    "pytest_sessionfinish",
+    "pytest_terminal_summary",
+]
 
 
 class ScriptedLLM:

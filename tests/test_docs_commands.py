@@ -23,6 +23,8 @@ from ras_agent.app.cli import build_program
 from ras_agent.app.sample import sample_passages
 from ras_agent.tools.index.store import PassageIndex
 
+pytestmark = pytest.mark.slow("commands of pages")
+
 Run = Callable[[list[str]], Any]
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

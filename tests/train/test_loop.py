@@ -352,6 +352,7 @@ assert found.best == {{"loss": 1.0, "more": 2.0}}, found
 """
 
 
+@pytest.mark.slow("trainings")
 def test_two_processes_train_as_one_with_batches_twice_as_large(tmp_path: Path) -> None:
     model = Line()
     model.dropout, model.norm = torch.nn.Identity(), torch.nn.Identity()  # type: ignore[assignment]

@@ -22,6 +22,8 @@ from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts
 from ras_agent.tools.retrieve.gfm import weights_of
 
+pytestmark = pytest.mark.slow("benchmarks")
+
 
 def test_degrees_of_the_synthetic_graph_follow_zipfs_law() -> None:
     case = zipf_case(2000, 500, 20_000, 3, 2)

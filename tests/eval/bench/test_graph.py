@@ -7,6 +7,8 @@ import pytest
 
 from ras_agent.eval.bench import graph as bench_graph
 
+pytestmark = pytest.mark.slow("benchmarks")
+
 
 def test_every_part_is_measured_beside_its_peer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("networkx", reason="the peer, extra eval")

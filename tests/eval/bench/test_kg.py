@@ -15,6 +15,8 @@ from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.build import build_graph
 from ras_agent.tools.kg.index import KGIndex
 
+pytestmark = pytest.mark.slow("benchmarks")
+
 SAME = {"entities": 0, "relations": 0, "documents": 0, "facts": 0, "mentions": 0, "equivalences": 0}
 
 

@@ -4,6 +4,8 @@ import pytest
 
 from ras_agent.eval.bench import limits as bench_limits
 
+pytestmark = pytest.mark.slow("benchmarks")
+
 
 @pytest.fixture(autouse=True)
 def _direct(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,8 @@ import pytest
 
 from ras_agent.eval.bench.overhead import Cost, main, records
 
+pytestmark = pytest.mark.slow("benchmarks")
+
 
 def test_ours_is_divided_by_the_bare_graph_before_it() -> None:
     costs = {"bare": Cost([1.0, 2.0], [0.5, 0.5]), "ours": Cost([2.0, 4.0], [1.0, 1.0])}

@@ -19,6 +19,8 @@ from ras_agent.tools.subgraph.composition import CompositionError
 from ras_agent.tools.subgraph.graph import Graph
 from ras_agent.tools.subgraph.pipeline import PathFinder, PathSettings
 
+pytestmark = pytest.mark.slow("benchmarks")
+
 KB = [("ann", "spouse", "bob"), ("bob", "nationality", "france"), ("ann", "gender", "female"), ("eve", "knows", "adam")]
 
 

@@ -7,6 +7,8 @@ import pytest
 
 from ras_agent.eval.bench.retrieval import main, synthetic_passages, synthetic_queries
 
+pytestmark = pytest.mark.slow("benchmarks")
+
 
 def test_passages_are_the_same_for_the_same_seed_and_distinct() -> None:
     first = list(synthetic_passages(1500))

@@ -4,7 +4,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from ras_agent.eval.bench import postgres, scale
+
+pytestmark = pytest.mark.slow("benchmarks")
 
 
 def _records(path: Path) -> list[dict[str, Any]]:

@@ -7,6 +7,8 @@ import pytest
 
 from ras_agent.eval.bench import serving as bench_serving
 
+pytestmark = pytest.mark.slow("benchmarks")
+
 
 def test_callers_at_once_all_get_their_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("fastapi", reason="needs the extra 'serve'")

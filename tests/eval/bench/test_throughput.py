@@ -9,6 +9,8 @@ import pytest
 from ras_agent.eval.bench import throughput as bench_throughput
 from ras_agent.eval.bench.loopback_model import answer, extract, plan, serving
 
+pytestmark = pytest.mark.slow("benchmarks")
+
 
 def test_every_way_is_measured_against_the_sequential_loop(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

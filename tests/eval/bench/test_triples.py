@@ -10,6 +10,8 @@ pytest.importorskip("transformers", reason="needs the extra 'llm'")
 
 from ras_agent.eval.bench.triples import main, random_passages
 
+pytestmark = pytest.mark.slow("benchmarks")
+
 
 def test_every_way_is_measured_in_every_round(capsys: pytest.CaptureFixture[str]) -> None:
     main(["--width", "16", "--layers", "1", "--passages", "20", "--target-tokens", "60", "--rounds", "2"])

@@ -18,6 +18,8 @@ from ras_agent.app.cli import build_program
 from ras_agent.eval.bench.loopback_model import Loopback, serving
 from ras_agent.tools.chat.cache import ReplyCache
 
+pytestmark = pytest.mark.slow("kills")
+
 COMMAND = [sys.executable, "-P", "-c", "from ras_agent.app.cli import main; main()"]
 TOWNS = ("Hull", "York", "Ripon", "Leeds", "Selby", "Whitby", "Malton", "Thirsk", "Otley", "Goole", "Skipton", "Filey")
 

@@ -15,6 +15,8 @@ from ras_agent.settings import Settings
 from ras_agent.tools.spread.pool import Order
 from ras_agent.tools.spread.processes import Processes
 
+pytestmark = pytest.mark.slow("processes and Ray")
+
 QUESTIONS = [
     Question("q1", "Where was Alexander Graham Bell born?", ("Edinburgh",), ("bell",)),
     Question("q2", "Which river is in Edinburgh?", ("Water of Leith",), ("leith",)),

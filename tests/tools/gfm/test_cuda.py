@@ -116,6 +116,7 @@ def test_questions_of_several_threads_take_turns(case: dict[str, Any]) -> None:
     assert np.abs(np.array(found) - case["plain"]).max() < 1e-5
 
 
+@pytest.mark.slow("large examples")
 @given(seed=st.integers(0, 2**32 - 1), facts=st.integers(0, 400), hubs=st.booleans(), rows=st.integers(1, 200))
 @settings(max_examples=40, deadline=None)
 def test_any_graph_gets_the_plain_networks_scores(seed: int, facts: int, hubs: bool, rows: int) -> None:

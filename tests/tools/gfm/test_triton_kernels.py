@@ -15,6 +15,7 @@ from ras_agent.tools.gfm.cuda import kernels_work, try_kernels  # noqa: E402
 CPU = torch.device("cpu")
 
 
+@pytest.mark.slow("large examples")
 def test_the_triton_kernels_pass_their_tests_in_tritons_interpreter() -> None:
     # older interpreters do not get along with numpy 2
     pytest.importorskip("triton", minversion="3.9", reason="Triton is for Linux; torch may want an older")

@@ -103,6 +103,7 @@ def test_without_graph_tokens_the_model_reads_the_text_alone(folder: Path, monke
     assert read == [None, None]
 
 
+@pytest.mark.slow("large examples")
 def test_a_model_with_random_weights_is_a_planner_whose_reply_cannot_be_read(folder: Path) -> None:
     with pytest.raises(ParseError, match="no action in the reply"):
         resolve_planner(f"graphllm:{folder}").plan(QUESTION, GRAPH, STEPS)

@@ -13,7 +13,7 @@ from ras_agent.tools.spread.pool import Order
 from ras_agent.tools.spread.rows import NAMESPACE, ActorRows, FileRows, open_rows
 
 ray = pytest.importorskip("ray", reason="the extra ray is not installed")
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.timeout(300), pytest.mark.slow("processes and Ray")]
 READER = "ras_agent.app.structuring:reads_elsewhere"
 
 

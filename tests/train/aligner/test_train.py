@@ -21,6 +21,8 @@ from ras_agent.train.aligner.samples import AlignerSample, write_samples  # noqa
 from ras_agent.train.aligner.train import AlignerTrainingConfig, train  # noqa: E402
 from ras_agent.train.options import config_from  # noqa: E402
 
+pytestmark = pytest.mark.slow("trainings")
+
 
 def sample(number: int, part: str) -> AlignerSample:
     """A question about the middle of three persons, whose graph holds a stranger too."""

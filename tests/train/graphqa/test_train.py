@@ -21,6 +21,8 @@ from ras_agent.train.graphqa.examples import arguments_of, folds, graph_text, re
 from ras_agent.train.graphqa.model import StanceModel  # noqa: E402
 from ras_agent.train.graphqa.train import Inputs, StanceTrainingConfig, predict, train  # noqa: E402
 
+pytestmark = pytest.mark.slow("trainings")
+
 THINGS = ("cars", "zoos", "guns", "taxes", "games")
 LINES = [
     line

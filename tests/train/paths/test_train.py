@@ -14,6 +14,8 @@ from ras_agent.tools.subgraph.graph import Graph
 from ras_agent.tools.subgraph.scorers.encoders import EncoderScorer, PathHead
 from ras_agent.train.paths.train import PathExample, PathTrainingConfig, main, path_examples, train_head
 
+pytestmark = pytest.mark.slow("trainings")
+
 KB = [
     ("ann", "spouse", "bob"),
     ("bob", "nationality", "france"),

@@ -18,6 +18,8 @@ from ras_agent.train.ranker.examples import RankerExample, _as_question, questio
 from ras_agent.train.ranker.fit import train_ranker
 from ras_agent.train.ranker.train import train
 
+pytestmark = pytest.mark.slow("trainings")
+
 
 @pytest.fixture
 def config(data: Path, hash_embedder: Any) -> RankerConfig:

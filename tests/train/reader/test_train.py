@@ -20,6 +20,8 @@ from ras_agent.train.reader.batches import Item, Row, row_batches, token_span
 from ras_agent.train.reader.examples import ReaderExample
 from ras_agent.train.reader.train import ReaderTrainingConfig, hard_negatives, split, train
 
+pytestmark = pytest.mark.slow("trainings")
+
 TOWNS = ("Ulm", "Bath")
 
 

@@ -28,6 +28,8 @@ from ras_agent.train.triples.examples import (
 from ras_agent.train.triples.train import TriplesTrainingConfig, main, train
 from ras_agent.train.triples.trainable import model_inputs
 
+pytestmark = pytest.mark.slow("trainings")
+
 FACTS = [
     {"text": f"Person {one} was born in City {one}.", "triples": [[f"Person_{one}", "birthPlace", f"City_{one}"]]}
     for one in range(40)

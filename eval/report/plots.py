@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import re
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -128,7 +129,10 @@ _NO_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 def svg_of(figure: Figure) -> str:
     """Return a figure as the text of an SVG file; the same figure gives the same text."""
     file = io.StringIO()
-    figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    with warnings.catch_warnings():
+        # a name may have any characters, and matplotlib's own font draws a box for those that it does not have
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")
+        figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     return _NO_XML.sub("\N{REPLACEMENT CHARACTER}", file.getvalue())
 
 

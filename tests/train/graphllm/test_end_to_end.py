@@ -97,7 +97,8 @@ def test_the_commands_of_the_page_lead_from_questions_to_cited_answers(
     answers = {name: row["answer"] for name, row in local.items()}
     assert answers == {name: row["answer"] for name, row in remote.items()}
     assert len(answers) == 2
-    assert set(answers.values()) <= {f"River {town}" for town in PEOPLE.values()}
+    # which river so small a model names, and what it adds, differs from processor to processor
+    assert all(answer.startswith(tuple(f"River {town}" for town in PEOPLE.values())) for answer in answers.values())
     assert all(row["trace"]["citations"] for row in local.values())
 
 
@@ -109,4 +110,5 @@ def _run(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
         return
     module = words[2]
     monkeypatch.setattr(sys, "argv", [module, *words[3:], *SMALLER.get(module, "").split()])
+    monkeypatch.delitem(sys.modules, module, raising=False)  # in a process of its own nothing has imported it before
     runpy.run_module(module, run_name="__main__")

@@ -56,10 +56,10 @@ _MODEL_SETTINGS = frozenset(("llm", "planner", "extractor", "answerer", "rewrite
 _LOCAL_ROLES = frozenset(("offline", "minilm", "packaged"))
 _SECRET = ("key", "token", "secret", "password")
 
-Work = Literal["answer", "ask", "extract", "index", "serve"]
-"""What a command does. It takes the settings of its work: `eval` answers, `kg build` extracts, `index` indexes.
+Work = Literal["answer", "ask", "eval", "extract", "index", "serve"]
+"""What a command does. It takes the settings of its work: `mcp` answers, `kg build` extracts, `index` indexes.
 
-`ask` and `serve` answer too: each takes the settings of both.
+`ask`, `eval` and `serve` answer too: each takes the settings of both.
 """
 
 
@@ -81,6 +81,7 @@ class _Group:
 
 
 _RETRIEVAL = _Group("Retrieval", ("answer",))
+_EVALUATION = _Group("Retrieval", ("eval",))
 _ROLES = _Group("Models", ("answer",))
 _READERS = _Group("Models", ("answer", "extract"))
 _LOOP = _Group("Loop", ("answer",))
@@ -94,7 +95,6 @@ _WATCHING = _Group("Watching", ("answer",))
 _INDEX = _Group("", ("index",))
 _PASSAGES = _Group("Cutting into passages", ("index",))
 _TEXTS = _Group("", ("answer", "extract", "index"))
-_RECORDS = _Group("Fields of JSON Lines and tables", ("index",))
 _THREADS = _Group("Loop", ("ask", "serve"))
 _SERVER = _Group("Server", ("serve",))
 
@@ -129,7 +129,7 @@ class Settings(BaseModel):
     weights: str | None = _RETRIEVAL(
         None, "Weights of the graph network: a folder, an id on the Hugging Face hub, or packaged, the default."
     )
-    starts: Path | None = _RETRIEVAL(
+    starts: Path | None = _EVALUATION(
         None, "gfm-rag's test.json, whose start nodes are where a graph is entered for its questions."
     )
 
@@ -233,11 +233,11 @@ class Settings(BaseModel):
         "Language of the texts, such as german or de; if not set, the index's own, and for a new index english.",
         everyday=("index",),
     )
-    text_field: str = _RECORDS("text", "Key or column of the text.")
-    title_field: str = _RECORDS("title", "Key or column of the title.")
-    id_field: str = _RECORDS("id", "Key or column of the id; '' numbers the records.")
-    fields: dict[str, Any] | None = _RECORDS(
-        None, "The same for files of one pattern, e.g. '*.jsonl:text=body,title=name'; the index remembers them."
+    fields: dict[str, Any] | None = _INDEX(
+        None,
+        "Keys or columns of text, title and id in JSON Lines and tables, e.g. text=body,title=name, or "
+        "'*.jsonl:text=body' for files of one pattern; id= numbers the records. The index remembers them.",
+        everyday=True,
     )
 
     host: str = _SERVER(
@@ -282,7 +282,7 @@ class Settings(BaseModel):
     @field_validator("fields", mode="before")
     @classmethod
     def _fields_can_be_read(cls, given: object) -> object:
-        """Read "PATTERN:text=KEY,title=KEY,id=KEY", a list of them, or a table of tables; an id of "" is none."""
+        """Read "text=KEY,title=KEY,id=KEY", after a pattern or not, a list of them, or a table of tables."""
         if isinstance(given, str):
             given = json.loads(given) if given.lstrip().startswith("{") else [given]
         if isinstance(given, list):
@@ -332,12 +332,12 @@ def _may_name(role: str, key: object) -> bool:
 
 
 def _read_fields(given: object) -> tuple[str, dict[str, str]]:
-    """Return the pattern and the fields of "*.jsonl:text=body,title=name"."""
-    pattern, colon, named = str(given).partition(":")
-    pairs = [part.partition("=") for part in named.split(",")]
-    if not (pattern and colon and all(equals for _, equals, _ in pairs)):
-        raise ValueError(f"expected PATTERN:text=KEY, such as '*.jsonl:text=body,title=name', got {given!r:.80}")
-    return pattern, {role.strip(): key.strip() for role, _, key in pairs}
+    """Return the pattern and the fields of "*.jsonl:text=body,title=name"; without a pattern they are of all files."""
+    pattern, colon, role = str(given).partition("=")[0].rpartition(":")
+    pairs = [part.partition("=") for part in str(given)[len(pattern + colon) :].split(",")]
+    if not (role and bool(pattern) == bool(colon) and all(equals for _, equals, _ in pairs)):
+        raise ValueError(f"expected text=KEY or PATTERN:text=KEY, such as '*.jsonl:text=body', got {given!r:.80}")
+    return pattern or "*", {role.strip(): key.strip() for role, _, key in pairs}
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,7 +377,7 @@ def _setting(name: str, info: FieldInfo) -> Setting:
     choices = tuple(map(str, get_args(inner))) if get_origin(inner) is Literal else ()
     work: set[Work] = set(about.get("work", get_args(Work)))
     if "answer" in work:
-        work |= {"ask", "serve"}
+        work |= {"ask", "eval", "serve"}
     everyday = about.get("everyday", False)
     pairs = get_origin(inner) is dict
     return Setting(

@@ -89,8 +89,15 @@ def test_fields_by_kind_of_file_are_a_table_or_flags(config: Path) -> None:
     assert load_settings(config, {}).fields == {"*.jsonl": {"text": "body", "id": None}}
     flags = {"fields": ["*.csv:text=a:b, title=name", "c/*:id="]}
     assert load_settings(None, {}, flags).fields == {"*.csv": {"text": "a:b", "title": "name"}, "c/*": {"id": None}}
-    with pytest.raises(FlagError, match=r"--fields: expected PATTERN:text=KEY, such as '\*.jsonl:text=body,"):
-        load_settings(None, {}, {"fields": ["text=body"]})
+    for wrong in ("*.jsonl:body", ":text=body", "=body"):
+        with pytest.raises(
+            FlagError, match=r"--fields: expected text=KEY or PATTERN:text=KEY, such as '\*.jsonl:text=body'"
+        ):
+            load_settings(None, {}, {"fields": [wrong]})
+
+
+def test_fields_without_a_pattern_are_those_of_all_files() -> None:
+    assert load_settings(None, {}, {"fields": ["text=a:b,id="]}).fields == {"*": {"text": "a:b", "id": None}}
 
 
 def test_an_unknown_setting_lists_the_known_ones(config: Path) -> None:

@@ -133,7 +133,7 @@ def test_a_file_that_cannot_be_read_is_not_pruned(cli: Cli, docs: Path) -> None:
 def test_fields_and_chunks_can_be_set(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("key,name,body\nx,Bell,He lived. He died.\n")
     cli(
-        "index", "a.csv", "--out", "my.index", "--text-field", "body", "--title-field", "name", "--id-field", "key",
+        "index", "a.csv", "--out", "my.index", "--fields", "text=body,title=name,id=key",
         "--chunk-size", 10, "--overlap", 0,
     )  # fmt: skip
     passages = PassageIndex.open("my.index").passages
@@ -194,7 +194,7 @@ def test_a_folder_that_was_moved_is_told_and_so_is_one_that_is_gone(cli: Cli, do
 
 def test_ids_can_be_numbered(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("id,text\nx,one\nx,two\n")
-    cli("index", "a.csv", "--out", "my.index", "--id-field", "")
+    cli("index", "a.csv", "--out", "my.index", "--fields", "id=")
     assert [passage.id for passage in PassageIndex.open("my.index").passages] == ["a.csv:2", "a.csv:3"]
 
 

@@ -239,7 +239,9 @@ def _from_record(record: Mapping[str, Any], fields: Fields, label: str, line: in
 
 def _remedy(label: str, role: str) -> str:
     suffix = label.rpartition("/")[2].rpartition(".")[2]
-    return f"name the right one with --{role}-field, or with --fields '*.{suffix}:{role}=NAME' for such files alone"
+    return (
+        f"name the right one with --fields {role}=NAME, or with --fields '*.{suffix}:{role}=NAME' for such files alone"
+    )
 
 
 def _kind(value: object) -> str:

@@ -30,7 +30,7 @@ _DATA, _RUN = "Questions and corpus", "The run"
 class RunOptions(Options):
     """Options of every command that asks questions of a benchmark: `eval` and the studies."""
 
-    work = "answer"
+    work = "eval"
     corpus: Annotated[
         Path | None,
         typer.Option(

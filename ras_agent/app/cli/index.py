@@ -46,7 +46,6 @@ class IndexOptions(Options):
     ] = None
     sample: Annotated[bool, typer.Option("--sample", help="Index the bundled sample, too.")] = False
     settings: Settings
-    flags: frozenset[str]
     strict: Annotated[
         bool, typer.Option("--strict", hidden=True, help="Stop at the first error, before anything is written.")
     ] = False
@@ -71,7 +70,7 @@ def index(options: IndexOptions) -> None:
     """
     from ras_agent.app.sample import sample_file
     from ras_agent.tools.index.chunk import Chunking
-    from ras_agent.tools.index.fields import ALL_FILES, USUAL_FIELDS, Fields
+    from ras_agent.tools.index.fields import Fields
     from ras_agent.tools.index.ingest import ingest
 
     settings = options.settings
@@ -80,10 +79,6 @@ def index(options: IndexOptions) -> None:
     target: Path | Address | None = options.out or settings.index
     if target is None:
         raise typer.BadParameter("where to? give --out PATH, such as --out my.index")
-    rules = {pattern: Fields(**named) for pattern, named in (settings.fields or {}).items()}
-    usual = Fields(settings.text_field, settings.title_field, settings.id_field or None)
-    if usual != USUAL_FIELDS or options.flags & {"text_field", "title_field", "id_field"}:
-        rules.setdefault(ALL_FILES, usual)
     console = screen(quiet=options.quiet)
     with _bar(console) as on_progress, sample_file() as bundled:
         report = ingest(
@@ -93,7 +88,7 @@ def index(options: IndexOptions) -> None:
             chunking=Chunking(
                 settings.chunk_size or 1000, settings.overlap, cut_records=settings.chunk_size is not None
             ),
-            fields=rules,
+            fields={pattern: Fields(**keys) for pattern, keys in (settings.fields or {}).items()},
             metadata=settings.metadata,
             language=settings.language,
             strict=options.strict,

@@ -25,7 +25,7 @@ from ras_agent.filters import ASSIGNED, Filter, read_metadata, value_texts
 from ras_agent.settings import Settings
 from ras_agent.tools.index.chunk import Chunking
 from ras_agent.tools.index.durable import writer_lock
-from ras_agent.tools.index.fields import ALL_FILES, USUAL_FIELDS, FieldRules, Fields
+from ras_agent.tools.index.fields import FieldRules, Fields
 from ras_agent.tools.index.find_files import SourceFile
 from ras_agent.tools.index.ingest import IngestReport, ingest, is_indexed, metadata_given, rehearse
 from ras_agent.tools.index.load import LOADERS, Skipped
@@ -270,9 +270,7 @@ def _put_back(name: str, incoming: Path, folder: Path) -> None:
 
 def _fields(settings: Settings) -> FieldRules:
     """Return by which fields records are read, as `ras-agent index` has it."""
-    rules = {pattern: Fields(**named) for pattern, named in (settings.fields or {}).items()}
-    usual = Fields(settings.text_field, settings.title_field, settings.id_field or None)
-    return rules if usual == USUAL_FIELDS else {**rules, ALL_FILES: rules.get(ALL_FILES, usual)}
+    return {pattern: Fields(**keys) for pattern, keys in (settings.fields or {}).items()}
 
 
 def safe_name(given: str) -> str:

@@ -171,7 +171,7 @@ class TestJSONLines:
             ("[1]", 'expected an object such as {"text": "..."}, got \'[1]\''),
             (
                 '{"body": "a"}',
-                "no key 'text', it has 'body'; name the right one with --text-field, or with "
+                "no key 'text', it has 'body'; name the right one with --fields text=NAME, or with "
                 "--fields '*.jsonl:text=NAME' for such files alone",
             ),
             ('{"text": ["a"]}', "key 'text' must hold a text, got a list: ['a']"),
@@ -235,8 +235,8 @@ class TestTables:
 
     def test_a_table_without_the_text_column_is_reported_once(self, write: Write) -> None:
         assert skipped(write("a.csv", "id,body\n1,a\n2,b\n")) == [
-            "a.csv line 1: the header has no column 'text', but 'id', 'body'; name the right one with --text-field, or "
-            "with --fields '*.csv:text=NAME' for such files alone"
+            "a.csv line 1: the header has no column 'text', but 'id', 'body'; name the right one with --fields "
+            "text=NAME, or with --fields '*.csv:text=NAME' for such files alone"
         ]
 
     def test_a_repeated_column_is_reported(self, write: Write) -> None:

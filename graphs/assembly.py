@@ -10,10 +10,11 @@ from ras_agent.budget import Limits
 from ras_agent.graphs import nodes
 from ras_agent.graphs.agent import Agent
 from ras_agent.graphs.memory import ThreadMemory, recall
-from ras_agent.graphs.node import Body, Node
+from ras_agent.graphs.node import Node, NodeBody
 from ras_agent.graphs.parts import AgentParts, AnyCheckpointer
 from ras_agent.graphs.records import Records
 from ras_agent.graphs.state import Beginning, Inputs, Outputs, State
+from ras_agent.tools.retrieve.search import scope_of
 
 # The limits end a run; LangGraph's own must not end it first, however large max_hops is.
 _RECURSION_LIMIT = 1_000_000
@@ -29,9 +30,9 @@ class AgentGraph(StateGraph[State, Limits, Inputs, Outputs]):
     def __init__(self, parts: AgentParts, state: Any = State) -> None:
         super().__init__(state, Limits, input_schema=Inputs, output_schema=Outputs)
         self._parts, self._records = parts, Records()
-        self.memory = None if parts.store is None else ThreadMemory(parts.store, parts.retriever)
+        self.memory = None if parts.store is None else ThreadMemory(parts.store, scope_of(parts.retriever))
 
-    def add_body(self, name: str, body: Body, reads: Any = None) -> None:
+    def add_body(self, name: str, body: NodeBody, reads: Any = None) -> None:
         """Add a node that runs `body`. reads: the TypedDict of its state, where that is not the graph's own."""
         self.add_node(name, Node(name, body, self._bounds, self._records), input_schema=reads)
 

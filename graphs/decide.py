@@ -12,7 +12,8 @@ from typing_extensions import TypedDict
 
 from ras_agent.budget import Limits, current_ledger
 from ras_agent.events import Planned, emit
-from ras_agent.graphs.node import Ask, Body, Work, recorded
+from ras_agent.graphs.node import NodeBody, NodeSteps, RoleCall, recorded
+from ras_agent.graphs.nodes import shown_graph
 from ras_agent.graphs.records import Records
 from ras_agent.graphs.state import State, Update
 from ras_agent.graphs.validate import whole
@@ -21,36 +22,44 @@ from ras_agent.protocols import Planner, Reasoner
 from ras_agent.records import Failure, Plan, StopReason
 from ras_agent.review import notes
 from ras_agent.text.canonical import canonical_key
+from ras_agent.tools.graph_tokens.fact_orders import FactPruner
 
 # from `plan` on: retrieve, structure, merge, plan, answer
 _STEPS_OF_A_HOP = 5
 
 
-def plan(planner: Planner, *, from_memory: bool = False, own_first: bool = False, more_steps: int = 0) -> Body:
-    """Ask for the next sub-query, unless a limit, given passages or an earlier refusal decide already.
+def plan(
+    planner: Planner,
+    pruner: FactPruner | None = None,
+    *,
+    from_memory: bool = False,
+    planner_writes_first_query: bool = False,
+    more_steps: int = 0,
+) -> NodeBody:
+    """RoleCall for the next sub-query, unless a limit, given passages or an earlier refusal decide already.
 
     The first sub-query is the question itself, whatever words the planner has for it (RAS, section 3.1: q0 = Q); it
     is also what a failing first plan falls back on. A later failure ends the loop.
 
+    pruner: chooses the facts that the planner is shown.
     from_memory: whether a first plan of [NO_RETRIEVAL] leads to an answer from the model's memory. If not, the question
     is searched. Only if so is a first plan asked for where passages are given for the first hop.
-    own_first: whether the first sub-query is the planner's own words.
+    planner_writes_first_query: whether the first sub-query is in the planner's own words.
     more_steps: how many steps reviews may add from a plan to the answer.
     """
 
-    def body(state: State, limits: Limits, records: Records) -> Work:
+    def body(state: State, limits: Limits, records: Records) -> NodeSteps:
         question, hop = state["question"], len(state["steps"])
         update = settled(state, limits, more_steps=more_steps)
         if update is not None and not (update.get("subquery") and from_memory and not hop and not state["static"]):
             return update
         steps = [records.step(data, state["passages"]) for data in state["steps"]]
-        args = (question, records.graph(state["graph"]), steps)
-        chosen = yield Ask("planner", hop + 1, planner, "plan", args, Plan)
+        graph = yield from shown_graph(pruner, "planner", question, records.graph(state["graph"]), steps, hop + 1)
+        chosen = yield RoleCall("planner", hop + 1, planner, "plan", (question, graph, steps), Plan)
         if current_ledger().refused == "model_refused":
             return stop("model_refused")
-        following = (
-            _later_plan(chosen) if hop else _first_plan(chosen, question, from_memory, own=own_first or bool(notes()))
-        )
+        in_own_words = planner_writes_first_query or bool(notes())
+        following = _later_plan(chosen) if hop else _first_plan(chosen, question, from_memory, in_own_words)
         return stop("planner_failed") if following is None else followed(state, limits, following)
 
     return body
@@ -61,15 +70,15 @@ def _later_plan(chosen: Plan | None) -> Plan | None:
     return replace(chosen, action="sufficient") if chosen and chosen.action == "no_retrieval" else chosen
 
 
-def _first_plan(chosen: Plan | None, question: str, from_memory: bool, *, own: bool) -> Plan:
+def _first_plan(chosen: Plan | None, question: str, from_memory: bool, in_own_words: bool) -> Plan:
     """Return one of the two first plans that there are: to search for the question, or not to search at all.
 
-    own: whether a first search is the planner's, in its words, as where a person has asked for another.
+    in_own_words: whether a first search is in the planner's words, as where a person has asked for another.
     """
     if chosen is None:
         return Plan("subq", question, "no plan came back: the question itself comes first")
     if chosen.action == "subq":
-        return chosen if own else replace(chosen, subquery=question)
+        return chosen if in_own_words else replace(chosen, subquery=question)
     if chosen.action == "no_retrieval" and from_memory:
         return chosen
     why = (
@@ -81,14 +90,14 @@ def _first_plan(chosen: Plan | None, question: str, from_memory: bool, *, own: b
     return Plan("subq", question, f"{why}: the question itself is searched{said}")
 
 
-def reason(reasoner: Reasoner, *, structured: bool, more_steps: int = 0) -> Body:
+def reason(reasoner: Reasoner, *, structured: bool, more_steps: int = 0) -> NodeBody:
     """Write the next sentence of the chain of thought, which is also the next sub-query; the first is the question.
 
     A sentence that states the answer ends the loop (`ras_agent.marks.ends_chain`). structured: whether the graph reads
     facts; if not, a hop without new facts ends nothing. more_steps: as for `plan`.
     """
 
-    def body(state: State, limits: Limits, records: Records) -> Work:
+    def body(state: State, limits: Limits, records: Records) -> NodeSteps:
         question, hop = state["question"], len(state["steps"])
         if (update := settled(state, limits, structured=structured, more_steps=more_steps)) is not None:
             return update
@@ -96,7 +105,7 @@ def reason(reasoner: Reasoner, *, structured: bool, more_steps: int = 0) -> Body
             return {"subquery": question}
         passages = [records.passage(data) for data in state["passages"].values()]
         thoughts = [step["thought"] for step in state["steps"] if step["thought"]]
-        sentence = yield Ask("reasoner", hop + 1, reasoner, "next_sentence", (question, passages, thoughts), str)
+        sentence = yield RoleCall("reasoner", hop + 1, reasoner, "next_sentence", (question, passages, thoughts), str)
         if sentence is None or not sentence.strip():
             wordless = [] if sentence is None else [Failure("reasoner", "wrote an empty sentence", hop + 1)]
             return stop("planner_failed") | {"failures": recorded(wordless)}

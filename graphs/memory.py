@@ -16,13 +16,11 @@ from langgraph.store.base import BaseStore
 from ras_agent.budget import Limits
 from ras_agent.errors import SettingsError
 from ras_agent.filters import Filter
-from ras_agent.graphs.node import Ask, Body, Work, recorded
+from ras_agent.graphs.node import NodeBody, NodeSteps, RoleCall, recorded
 from ras_agent.graphs.records import Records
 from ras_agent.graphs.state import State
-from ras_agent.protocols import Retriever
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import JSON, Failure, Passage
-from ras_agent.tools.retrieve.search import Search
 
 _ROOT = "ras_agent"
 _KEY = "graph"
@@ -32,44 +30,44 @@ Namespace = tuple[str, ...]
 
 
 class ThreadMemory:
-    """Reads and writes the item of a thread. retriever: whose filter bounds what a question may be answered from."""
+    """Reader and writer of a thread's item. scope: the filter that bounds what any question may be answered from."""
 
-    def __init__(self, store: BaseStore, retriever: Retriever) -> None:
-        self.store, self._retriever = store, retriever
+    def __init__(self, store: BaseStore, scope: Filter) -> None:
+        self._store, self._scope = store, scope
 
     def recall(self, namespace: Namespace) -> JSON:
         """Return what was remembered last; an empty dictionary where nothing was."""
-        item = self.store.get(namespace, _KEY)
+        item = self._store.get(namespace, _KEY)
         return item.value if item else {}
 
     async def arecall(self, namespace: Namespace) -> JSON:
         """Do the same as `recall`, for coroutines."""
-        item = await self.store.aget(namespace, _KEY)
+        item = await self._store.aget(namespace, _KEY)
         return item.value if item else {}
 
     def remember(self, namespace: Namespace, value: JSON) -> bool:
         """Write the item in place of the last one."""
-        self.store.put(namespace, _KEY, value, index=False)
+        self._store.put(namespace, _KEY, value, index=False)
         return True
 
     async def aremember(self, namespace: Namespace, value: JSON) -> bool:
         """Do the same as `remember`, for coroutines."""
-        await self.store.aput(namespace, _KEY, value, index=False)
+        await self._store.aput(namespace, _KEY, value, index=False)
         return True
 
-    def admits(self, scope: Any, passage: Passage) -> bool:
-        """Tell whether a question that is asked within `scope` may be answered from the passage."""
-        return Search(self._retriever, Filter.of(scope)).filter.matches(passage)
+    def admits(self, filter: Any, passage: Passage) -> bool:
+        """Tell whether a question that is asked within `filter` may be answered from the passage."""
+        return self._scope.both(Filter.of(filter)).matches(passage)
 
 
-def recall(memory: ThreadMemory) -> Body:
+def recall(memory: ThreadMemory) -> NodeBody:
     """Put the facts of the thread's earlier turns into the question's graph, as far as the run's filter admits them.
 
     They are of hop 0, with the search that found them. The passages that they were read in come with them.
     """
 
-    def body(state: State, limits: Limits, records: Records) -> Work:
-        known = yield Ask("store", 0, memory, "recall", (namespace(),), dict)
+    def body(state: State, limits: Limits, records: Records) -> NodeSteps:
+        known = yield RoleCall("store", 0, memory, "recall", (namespace(),), dict)
         if not known:
             return {}
         try:
@@ -95,7 +93,7 @@ def recall(memory: ThreadMemory) -> Body:
     return body
 
 
-def remembering(memory: ThreadMemory, hop: int, graph: QuestionGraph, passages: Mapping[str, Passage]) -> Ask:
+def remembering(memory: ThreadMemory, hop: int, graph: QuestionGraph, passages: Mapping[str, Passage]) -> RoleCall:
     """Return the call that remembers the facts of a graph, the most useful ones of a big one, and their passages."""
     shown = graph.bounded(_MOST_FACTS)
     sources = dict.fromkeys(source.passage_id for fact in shown.facts for source in fact.sources)
@@ -104,7 +102,7 @@ def remembering(memory: ThreadMemory, hop: int, graph: QuestionGraph, passages: 
         "passages": {name: passages[name].to_dict() for name in sources if name in passages},
         "whole": not shown.shelf,
     }
-    return Ask("store", hop, memory, "remember", (namespace(), value), bool)
+    return RoleCall("store", hop, memory, "remember", (namespace(), value), bool)
 
 
 def without_passages(graph: QuestionGraph, names: Collection[str]) -> QuestionGraph:

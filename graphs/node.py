@@ -3,7 +3,7 @@
 The body of a node is a generator: it reads the state, yields each call that it wants made, and returns its update.
 
     def retrieve(state, limits, records):
-        hits = yield Ask("retriever", hop, retriever, "retrieve", (state["subquery"], limits.k), list)
+        hits = yield RoleCall("retriever", hop, retriever, "retrieve", (state["subquery"], limits.k), list)
         return {"hits": ...}
 
 One that calls nothing is a plain function. `Node` drives a body from `invoke` and from `ainvoke`. Around every call it
@@ -24,7 +24,6 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from inspect import unwrap
 from math import inf
 from threading import TIMEOUT_MAX
 from time import monotonic
@@ -55,6 +54,7 @@ from ras_agent.records import JSON, Failure, Usage
 from ras_agent.review import reviewed
 from ras_agent.tools.chat.counting import counting
 from ras_agent.tools.chat.models import without_secrets
+from ras_agent.tools.retrieve.search import searched_by
 
 # Everything else that a tool raises is recorded. These are raised: mistakes in code or set-up, which no later hop
 # can mend, and LangGraph's own signals (an interrupt asked for by a tool).
@@ -82,7 +82,7 @@ _AT_LEAST = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class RoleCall:
     """A call to make: `role.method(*args)`, which must return `returns`; `kind` and `hop` are for its records."""
 
     kind: str
@@ -93,8 +93,8 @@ class Ask:
     returns: type
 
 
-Work = Generator[Ask, Any, Update]
-Body = Callable[[Any, Limits, Records], Work | Update]
+NodeSteps = Generator[RoleCall, Any, Update]
+NodeBody = Callable[[Any, Limits, Records], NodeSteps | Update]
 """A node's work, given the state, the limits in force, and the memory that turns the state's JSON into records"""
 
 
@@ -114,7 +114,7 @@ def _told(message: object) -> str:
 class Node(Runnable[Any, Update]):
     """A step of a graph around `body`. `bounds` turns a run's own limits, None if it has none, into those in force."""
 
-    def __init__(self, title: str, body: Body, bounds: Callable[[Limits | None], Limits], records: Records) -> None:
+    def __init__(self, title: str, body: NodeBody, bounds: Callable[[Limits | None], Limits], records: Records) -> None:
         self._title, self._body, self._bounds, self._records = title, body, bounds, records
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Update:
@@ -171,14 +171,14 @@ def _does_nothing(writer: Callable[[Any], None]) -> bool:
 class _Turn:
     """One run of a node's body: the calls it asks for, what fails in them, its update."""
 
-    def __init__(self, work: Work | Update, ledger: Ledger) -> None:
+    def __init__(self, work: NodeSteps | Update, ledger: Ledger) -> None:
         self.update: Update = {}
         self._work = work
         self._ledger = ledger
         self._reply: object = None
         self._failures: list[JSON] = []
 
-    def advance(self) -> Ask | None:
+    def advance(self) -> RoleCall | None:
         """Return the next call to make, or None when the body has returned."""
         if isinstance(self._work, dict):
             self.update = self._work
@@ -192,7 +192,7 @@ class _Turn:
         self._reply = None
         return ask
 
-    def within(self, ask: Ask) -> float:
+    def within(self, ask: RoleCall) -> float:
         """Return the seconds that a call may take; infinity where the run has no limit.
 
         The answer is made also where max_seconds are over, if it is made at once.
@@ -203,17 +203,16 @@ class _Turn:
         for_answer = limits.max_seconds - limits.loop_seconds
         return max(left + min(_TO_HAND_OVER, for_answer / 2), _AT_LEAST)
 
-    def receive(self, ask: Ask, reply: object) -> None:
+    def receive(self, ask: RoleCall, reply: object) -> None:
         """Pass a reply on to the body. Raises TypeError for a reply of the wrong type."""
         if not isinstance(reply, ask.returns):
-            role: Any = ask.role
             raise TypeError(
-                f"{type(unwrap(role)).__name__}.{ask.method} must return {ask.returns.__name__}, "
+                f"{type(searched_by(ask.role)).__name__}.{ask.method} must return {ask.returns.__name__}, "
                 f"got {type(reply).__name__}: {reply!r:.200}"
             )
         self._reply = reply
 
-    def fail(self, ask: Ask, error: Exception) -> None:
+    def fail(self, ask: RoleCall, error: Exception) -> None:
         """Record what a call raised; raise it again if it is no failure of a tool."""
         if isinstance(error, RAISED):
             raise error

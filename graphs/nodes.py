@@ -5,9 +5,9 @@ Each factory closes over its tool and returns the body of a node; see ras_agent.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
 from langchain_core.messages import BaseMessage
 from langgraph.config import get_config
@@ -18,7 +18,7 @@ from ras_agent.events import Answered, GraphDelta, Hits, Rewritten, Triples, emi
 from ras_agent.filters import Filter
 from ras_agent.graphs.conversation import answered_messages, exchanges_in, remembered
 from ras_agent.graphs.memory import ThreadMemory, remembering, without_passages
-from ras_agent.graphs.node import Ask, Body, Work, recorded
+from ras_agent.graphs.node import NodeBody, NodeSteps, RoleCall, recorded
 from ras_agent.graphs.records import Records
 from ras_agent.graphs.state import Beginning, State, Update
 from ras_agent.graphs.validate import (
@@ -35,8 +35,10 @@ from ras_agent.protocols import Answerer, Extractor, Retriever, Rewriter
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Answer, Exchange, Extraction, Failure, Hit, Passage, Step, Usage
 from ras_agent.review import is_person
+from ras_agent.tools.graph_tokens.fact_orders import FactPruner
 from ras_agent.tools.retrieve.search import Search
-from ras_agent.tools.structure.stated import StatedFirst
+from ras_agent.tools.roles import role_name
+from ras_agent.tools.structure.given_triples import given_triples
 
 # begin, plan, answer
 LEAST_STEPS = 3
@@ -46,7 +48,7 @@ _CHECKPOINTER = "__pregel_checkpointer"
 
 def begin(
     *, least_steps: int = LEAST_STEPS, stop_reason: str = "", static: bool = False, reviewed: bool = False
-) -> Body:
+) -> NodeBody:
     """Check what the caller gave, and empty what an earlier question on the same thread left.
 
     static: whether the graph can do with `static_passages` alone. reviewed: whether the run will wait for a person.
@@ -93,13 +95,13 @@ def begin(
     return body
 
 
-def rewrite(rewriter: Rewriter) -> Body:
+def rewrite(rewriter: Rewriter) -> NodeBody:
     """Make a follow-up question stand alone. Where that fails, it is asked as it is."""
 
-    def body(state: State, limits: Limits, records: Records) -> Work:
+    def body(state: State, limits: Limits, records: Records) -> NodeSteps:
         question, ledger = state["question"], current_ledger()
         exchanges = [Exchange.from_dict(data) for data in state["turns"]]
-        reply = yield Ask("rewriter", 0, rewriter, "rewrite", (question, exchanges), str)
+        reply = yield RoleCall("rewriter", 0, rewriter, "rewrite", (question, exchanges), str)
         if ledger.refused != "model_refused":
             ledger.refused = None  # a limit that allows no rewriting ends nothing; what comes next asks it again
         standalone = whole(" ".join((reply or "").split()))
@@ -111,17 +113,17 @@ def rewrite(rewriter: Rewriter) -> Body:
     return body
 
 
-def retrieve(retriever: Retriever) -> Body:
+def retrieve(retriever: Retriever) -> NodeBody:
     """Find passages for the sub-query, or take those given for this hop."""
 
-    def body(state: State, limits: Limits, records: Records) -> Work:
+    def body(state: State, limits: Limits, records: Records) -> NodeSteps:
         hop, subquery, given = len(state["steps"]) + 1, state["subquery"], state["given"]
         search = Search(retriever, Filter.of(state["scope"]), state["commit"])
         if given:
             hits = tuple(Hit(records.passage(data), 1 / rank) for rank, data in enumerate(given[0], start=1))
             check_given([hit.passage for hit in hits], search.filter)
         else:
-            found = yield Ask("retriever", hop, search, "retrieve", (subquery, limits.k), Sequence)
+            found = yield RoleCall("retriever", hop, search, "retrieve", (subquery, limits.k), Sequence)
             hits = tuple(map(valid_hit, (found or ())[: limits.k]))
         # an id names the text that came with it first
         texts = {hit.passage.id: hit.passage.text for hit in reversed(hits)}
@@ -147,25 +149,32 @@ def retrieve(retriever: Retriever) -> Body:
     return body
 
 
-def structure(extractor: Extractor) -> Body:
-    """Read facts in this hop's passages. A passage read at an earlier hop is not read again: its facts are known."""
-    reader = StatedFirst(extractor)
+def structure(extractor: Extractor) -> NodeBody:
+    """Read facts in this hop's passages. A passage read at an earlier hop is not read again: its facts are known.
 
-    def body(state: State, limits: Limits, records: Records) -> Work:
+    The extractor is asked for those passages alone that do not come with triples.
+    """
+    name = role_name(extractor)
+
+    def body(state: State, limits: Limits, records: Records) -> NodeSteps:
         hop, subquery = len(state["steps"]) + 1, state["subquery"]
         ids = [hit["passage_id"] for hit in state["hits"] if hit["passage_id"] not in state["read"]]
         passages = {passage_id: records.passage(state["passages"][passage_id]) for passage_id in ids}
         if not passages:
             return {"triples": []}
-        args = (list(passages.values()), subquery)
-        extraction = yield Ask("extractor", hop, reader, "extract", args, Extraction)
-        if extraction is None:
-            return {"triples": []}
-        extraction = valid_facts(extraction, passages, reader.name, hop, subquery)
+        given, unread = given_triples(passages.values())
+        reply: Extraction | None = Extraction()
+        if unread:
+            reply = yield RoleCall("extractor", hop, extractor, "extract", (unread, subquery), Extraction)
+            if reply is None and not given:
+                return {"triples": []}
+        extraction = reply or Extraction()
+        extraction = replace(extraction, triples=given + extraction.triples)
+        extraction = valid_facts(extraction, passages, name, hop, subquery)
         triples, failures = extraction.triples, extraction.failures
         emit(Triples(hop, triples))
         update: Update = {"triples": records.dump_triples(triples), "read": [*state["read"], *passages]}
-        if failures:
+        if failures or reply is None:
             # a passage that gave no facts may give some when it is found again
             facts_from = {source.passage_id for triple in triples for source in triple.sources}
             update["read"] = [*state["read"], *(passage_id for passage_id in passages if passage_id in facts_from)]
@@ -175,7 +184,7 @@ def structure(extractor: Extractor) -> Body:
     return body
 
 
-def merge(*, thinking: bool = False) -> Body:
+def merge(*, thinking: bool = False) -> NodeBody:
     """Merge this hop's facts into the question's graph, and append the hop to the steps.
 
     thinking: whether sub-queries after the first are sentences of a chain of thought.
@@ -223,24 +232,38 @@ def _of_persons(graph: QuestionGraph) -> list[str]:
     return [name for name, fact in facts if any(is_person(source.extractor) for source in fact.sources)]
 
 
-def answer(answerer: Answerer, memory: ThreadMemory | None = None) -> Body:
+def shown_graph(
+    pruner: FactPruner | None, kind: str, question: str, graph: QuestionGraph, steps: Sequence[Step], hop: int
+) -> Generator[RoleCall, Any, QuestionGraph]:
+    """Return what a planner or answerer is shown of the question's graph: all of it where nothing prunes it.
+
+    kind: the role that is to be shown it, in whose name a pruner that fails is recorded.
+    """
+    if pruner is None:
+        return graph
+    pruned = yield RoleCall(kind, hop, pruner, "prune", (question, graph, steps), QuestionGraph)
+    return graph if pruned is None else pruned
+
+
+def answer(answerer: Answerer, memory: ThreadMemory | None = None, pruner: FactPruner | None = None) -> NodeBody:
     """Answer from the graph and the passages; citations of what does not exist are dropped and recorded.
 
-    memory: remembers the graph for the thread's next question.
+    memory: remembers the graph for the thread's next question. pruner: chooses the facts that the answerer is shown.
 
     Without any evidence there is no answer, and the answerer is not asked, unless the plan was [NO_RETRIEVAL].
     """
 
-    def body(state: State, limits: Limits, records: Records) -> Work:
+    def body(state: State, limits: Limits, records: Records) -> NodeSteps:
         hop, graph = len(state["steps"]), records.graph(state["graph"])
         passages = {name: records.passage(data) for name, data in state["passages"].items()}
         steps = tuple(records.step(data, state["passages"]) for data in state["steps"])
-        args = (state["question"], graph, tuple(passages.values()), steps)
         evidence = bool(passages or len(graph))
         if state["stop_reason"] == "model_refused":
             reply = None
         elif evidence or state["stop_reason"] == "no_retrieval":
-            reply = yield Ask("answerer", hop, answerer, "answer", args, Answer)
+            shown = yield from shown_graph(pruner, "answerer", state["question"], graph, steps, hop)
+            args = (state["question"], shown, tuple(passages.values()), steps)
+            reply = yield RoleCall("answerer", hop, answerer, "answer", args, Answer)
         else:
             reply = _without_evidence(state)
         refused = current_ledger().refused

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Sequence
-from inspect import unwrap
 from typing import Any
 
 from langchain_core.documents import Document
@@ -22,6 +21,7 @@ from ras_agent.graphs.state import Update
 from ras_agent.logs import LOGGER, shows_text
 from ras_agent.records import Hit, Passage
 from ras_agent.tools.retrieve.langchain_adapter import LangChainRetriever
+from ras_agent.tools.retrieve.search import searched_by
 
 _ID = "question_id"
 _OUTSIDE_HOPS = frozenset(("begin", "rewrite", "answer"))
@@ -60,13 +60,13 @@ async def asearch(config: RunnableConfig | None, role: Any, method: str, *args: 
 
 def _named(role: Any) -> str:
     """Return the name by which a retriever is registered, else its class's."""
-    retriever = unwrap(role)
+    retriever = searched_by(role)
     return str(getattr(retriever, "name", None) or type(retriever).__name__)
 
 
 def _manager(config: RunnableConfig | None, role: Any, make: Any) -> Any:
     """Return the callback manager, None where nobody listens or LangChain's own retriever reports the search itself."""
-    if config is None or isinstance(unwrap(role), LangChainRetriever):
+    if config is None or isinstance(searched_by(role), LangChainRetriever):
         return None
     manager = make(config)
     return manager if any(not handler.ignore_retriever for handler in manager.handlers) else None

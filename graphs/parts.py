@@ -22,6 +22,7 @@ from ras_agent.protocols import Answerer, Extractor, Planner, Reasoner, Retrieve
 from ras_agent.records import EvidenceLayout, Passage
 from ras_agent.review import Place
 from ras_agent.settings import Settings
+from ras_agent.tools.graph_tokens.fact_orders import FactPruner
 from ras_agent.tools.index.postgres import PostgresIndex
 from ras_agent.tools.index.store import PassageIndex
 
@@ -134,7 +135,7 @@ class AgentParts:
     graph: a registered name. planner: what the graph's planner is, such as IRCoT's Reasoner; None in a graph that plans
     nothing. extractor: None in a graph that reads no facts. review: where a run waits for a person.
     rewriter: None where a conversation's follow-up questions stay as they are. store: of the facts that each thread has
-    found.
+    found. pruner: chooses the facts that planner and answerer are shown; None where they are shown all.
     """
 
     graph: str
@@ -147,3 +148,4 @@ class AgentParts:
     review: tuple[Place, ...] = ()
     rewriter: Rewriter | None = None
     store: BaseStore | None = None
+    pruner: FactPruner | None = None

@@ -43,15 +43,16 @@ def planning_loop(
     graph.add_beginning("plan", least_steps=nodes.LEAST_STEPS + more_steps, static=static)
     plan = decide.plan(
         parts.planner,
+        parts.pruner,
         from_memory=parts.preset.from_memory,
-        own_first=planner_writes_first_query,
+        planner_writes_first_query=planner_writes_first_query,
         more_steps=more_steps,
     )
     graph.add_body("plan", plan)
     graph.add_body("retrieve", nodes.retrieve(parts.retriever))
     graph.add_body("structure", nodes.structure(parts.extractor))
     graph.add_body("merge", nodes.merge())
-    graph.add_body("answer", nodes.answer(parts.answerer, graph.memory))
+    graph.add_body("answer", nodes.answer(parts.answerer, graph.memory, parts.pruner))
 
     graph.add_edge("retrieve", "structure")
     graph.add_edge("merge", "plan")

@@ -16,12 +16,13 @@ from ras_agent.errors import SettingsError
 from ras_agent.graphs.agent import Agent
 from ras_agent.graphs.parts import DEFAULT_PRESET, AgentArguments, AgentParts, AnyCheckpointer, AnyIndex, preset_named
 from ras_agent.graphs.registry import GraphSpec, graph_spec
-from ras_agent.protocols import Answerer, Extractor, Planner
+from ras_agent.protocols import Extractor
 from ras_agent.registry import names
 from ras_agent.review import Place, places
 from ras_agent.settings import Settings
 from ras_agent.tools.chat.client import ChatSettings
 from ras_agent.tools.chat.runnables import is_chat_model
+from ras_agent.tools.graph_tokens.fact_orders import FactPruner, fact_order
 from ras_agent.tools.index.language import language_of
 from ras_agent.tools.index.postgres import PostgresIndex
 from ras_agent.tools.index.store import PassageIndex
@@ -94,7 +95,8 @@ def resolve_parts(graph: str, **arguments: Unpack[AgentArguments]) -> AgentParts
         may_abstain=fixed.may_abstain,
     )
     planner = _planner(spec, specs["planner"], options) if "planner" in specs else None
-    planner, answerer = with_fact_pruning(planner, resolve_answerer(specs["answerer"], options), settings)
+    answerer = resolve_answerer(specs["answerer"], options)
+    pruner = FactPruner(fact_order(settings.prune_facts), settings.prune_to) if settings.prune_facts else None
     review = arguments.get("review")
     points = review_points(graph, spec, settings.review if review is None else review, "extractor" in specs)
     # what a graph reads of a planner of its own kind is no model's name
@@ -113,6 +115,7 @@ def resolve_parts(graph: str, **arguments: Unpack[AgentArguments]) -> AgentParts
             arguments.get("rewriter") or settings.rewriter or _default_rewriter(settings.llm or default_role), options
         ),
         store=arguments.get("store"),
+        pruner=pruner,
     )
 
 
@@ -201,18 +204,6 @@ def _planner(graph: GraphSpec, spec: object, options: RoleOptions) -> object:
     if callable(graph.planner):
         return graph.planner(spec, options)
     return resolve_reasoner(spec, options) if graph.planner == "reasoner" else resolve_planner(spec, options)
-
-
-def with_fact_pruning(planner: object, answerer: Answerer, settings: Settings) -> tuple[object, Answerer]:
-    """Return both roles as they are, or around a pruner of their facts. A planner that reads no graph stays."""
-    if not settings.prune_facts:
-        return planner, answerer
-    from ras_agent.tools.graph_tokens.fact_orders import fact_order
-    from ras_agent.tools.graph_tokens.pruned import FactPruner, PrunedAnswerer, PrunedPlanner
-
-    pruner = FactPruner(fact_order(settings.prune_facts), settings.prune_to)
-    wrapped = PrunedPlanner(planner, pruner) if isinstance(planner, Planner) else planner
-    return wrapped, PrunedAnswerer(answerer, pruner)
 
 
 def role_options(settings: Settings) -> RoleOptions:

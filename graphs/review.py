@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from hashlib import sha256
-from inspect import unwrap
 
 from langchain_core.messages import RemoveMessage
 from langgraph.graph import END
@@ -20,7 +19,7 @@ from ras_agent.events import Answered, Planned, Triples, emit
 from ras_agent.graphs import decide
 from ras_agent.graphs.assembly import AgentGraph
 from ras_agent.graphs.conversation import answer_message, remembered
-from ras_agent.graphs.node import Body
+from ras_agent.graphs.node import NodeBody
 from ras_agent.graphs.parts import AgentParts
 from ras_agent.graphs.records import Records
 from ras_agent.graphs.state import State, Update
@@ -38,7 +37,7 @@ def add_edges(graph: AgentGraph, parts: AgentParts, decides: str = "") -> None:
     They are: from `decides` to retrieve or answer, from structure to merge, from answer to the end. decides: the node
     that plans; empty in a graph that plans nothing.
     """
-    asked_planner = bool(decides) and _reads_notes(parts.planner)
+    asked_planner = bool(decides) and _accepts_feedback(parts.planner)
     if decides and "plan" in parts.review:
         graph.add_body("review_plan", _plan(decides if asked_planner else ""))
         graph.add_edge(decides, "review_plan")
@@ -48,13 +47,13 @@ def add_edges(graph: AgentGraph, parts: AgentParts, decides: str = "") -> None:
     elif decides:
         graph.add_conditional_edges(decides, decide.retrieve_or_answer)
     if "facts" in parts.review:
-        graph.add_body("review_facts", _facts(asked_planner or _reads_notes(parts.answerer)))
+        graph.add_body("review_facts", _facts(asked_planner or _accepts_feedback(parts.answerer)))
         graph.add_edge("structure", "review_facts")
         graph.add_edge("review_facts", "merge")
     elif parts.extractor is not None:
         graph.add_edge("structure", "merge")
     if "answer" in parts.review:
-        back = {"answerer": "answer"} if _reads_notes(parts.answerer) else {}
+        back = {"answerer": "answer"} if _accepts_feedback(parts.answerer) else {}
         back |= {"planner": decides} if asked_planner else {}
         graph.add_body("review_answer", _answer(back))
         graph.add_edge("answer", "review_answer")
@@ -70,8 +69,8 @@ def more_steps(parts: AgentParts) -> int:
     return len(parts.review) + ("plan" in parts.review)
 
 
-def _reads_notes(role: object) -> bool:
-    return bool(getattr(unwrap(role), "reads_notes", False))  # type: ignore[arg-type]
+def _accepts_feedback(role: object) -> bool:
+    return bool(getattr(role, "accepts_feedback", False))
 
 
 def _again_or(route: Callable[[State], str]) -> Callable[[State], str]:
@@ -91,7 +90,7 @@ def _reviewed(review: Review, decision: Decision, before: JSON | None = None) ->
     return Reviewed(review.at, review.hop, decision, before).to_dict()
 
 
-def _plan(back: str) -> Body:
+def _plan(back: str) -> NodeBody:
     """Wait for a decision about the next hop's plan. back: the node that a note leads to; empty if nobody reads it."""
 
     def body(state: State, limits: Limits, records: Records) -> Update:
@@ -122,7 +121,7 @@ def _plan(back: str) -> Body:
     return body
 
 
-def _facts(noted: bool) -> Body:
+def _facts(noted: bool) -> NodeBody:
     """Wait for decisions about the facts that were read at this hop. noted: whether a role reads notes."""
 
     def body(state: State, limits: Limits, records: Records) -> Update:
@@ -215,7 +214,7 @@ def _source(decision: Decision, passages: dict[str, Passage], hop: int, subquery
     return Source(own.id, 0, len(text), hop, subquery, decision.person), own
 
 
-def _answer(back: dict[str, str]) -> Body:
+def _answer(back: dict[str, str]) -> NodeBody:
     """Wait for a decision about the answer. back: the node that a note leads to, by who reads it."""
 
     def body(state: State, limits: Limits, records: Records) -> Update:

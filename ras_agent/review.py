@@ -307,8 +307,8 @@ _reviews: ContextVar[tuple[Mapping[str, Any], ...]] = ContextVar("ras_agent_revi
 def notes() -> tuple[str, ...]:
     """Return what the person who reviews the running question has asked of it, oldest first; usually nothing.
 
-    A planner, reasoner or answerer of your own that shows them to its model says so by an attribute `reads_notes` that
-    is true: only then can a person ask it back.
+    A planner, reasoner or answerer of your own that shows them to its model says so by an attribute `accepts_feedback`
+    that is true: only then can a person ask it back.
     """
     return tuple(review["note"] for review in _reviews.get() if review["action"] == "ask")
 

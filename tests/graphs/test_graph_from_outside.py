@@ -19,7 +19,7 @@ from langgraph.graph import END, START
 
 from ras_agent.graphs import decide, nodes
 from ras_agent.graphs.assembly import AgentGraph
-from ras_agent.graphs.node import Ask
+from ras_agent.graphs.node import RoleCall
 from ras_agent.graphs.registry import GraphSpec
 from ras_agent.graphs.state import Beginning
 from ras_agent.prompts import Turn, as_data, passage_block
@@ -50,7 +50,7 @@ def think(thinker):
         if update := decide.settled(state, limits, structured=False):
             return update
         steps = [records.step(step, state["passages"]) for step in state["steps"]]
-        plan = yield Ask("planner", len(steps) + 1, thinker, "think", (state["question"], steps), Plan)
+        plan = yield RoleCall("planner", len(steps) + 1, thinker, "think", (state["question"], steps), Plan)
         return decide.followed(state, limits, plan) if plan else decide.stop("planner_failed")
 
     return body

@@ -25,7 +25,7 @@ APPROVE = {"action": "approve"}
 class NotedPlanner:
     """Searches for "one", then is done; a note of a person is the next search. Counts its calls."""
 
-    reads_notes = True
+    accepts_feedback = True
 
     def __init__(self):
         self.calls = 0
@@ -256,7 +256,7 @@ def test_an_answer_is_withdrawn(asked):
 
 def test_a_note_leads_back_to_the_answerer_or_to_the_planner(asked, fakes):
     class Noted(fakes.CountingAnswerer):
-        reads_notes = True
+        accepts_feedback = True
 
         def answer(self, question, graph, passages, steps):
             found = super().answer(question, graph, passages, steps)
@@ -530,7 +530,7 @@ def test_roles_on_a_chat_model_read_what_a_person_asks(scripted_llm):
 
 def test_a_changed_answer_is_changed_in_the_conversation_too(ras, fakes):
     class Noted(fakes.CountingAnswerer):
-        reads_notes = True
+        accepts_feedback = True
 
     agent = ras("one", answerer=Noted(), review="answer", checkpointer=InMemorySaver(), limits=Limits(max_hops=1))
     agent.invoke({"messages": [("user", "Who?")]}, THREAD)

@@ -56,7 +56,7 @@ class LLMAnswerer:
     Where the evidence does not fit into the model's window, the least useful is left out, and a Failure says so.
     """
 
-    reads_notes = True
+    accepts_feedback = True
 
     def __init__(
         self,

@@ -15,12 +15,30 @@ from ras_agent.errors import UnknownName
 from ras_agent.protocols import Embedder
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.usefulness import facts_by_use
+from ras_agent.records import Step
 from ras_agent.tools.embed.embedders import query_vector, resolve_embedder
 from ras_agent.tools.graph_tokens.features import GraphVectors
 from ras_agent.tools.index.ties import best_places
 
 FactOrder = Callable[[str, QuestionGraph, Sequence[str]], list[str]]
 """Returns the ids of all facts of a graph, best first, for a question and the sub-queries that followed it."""
+
+
+class FactPruner:
+    """Choice of the best facts of a question's graph, for planner and answerer (Align-GRAG's pruning, in the loop).
+
+    The run's own graph stays whole: its state, its trace and later hops lose nothing.
+    """
+
+    def __init__(self, order: FactOrder, size: int) -> None:
+        self._order, self._size = order, size
+
+    def prune(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> QuestionGraph:
+        """Return the graph with the best `size` facts visible, and those that contradict one of them."""
+        if len(graph) <= self._size:
+            return graph
+        return graph.showing(self._order(question, graph, [step.subquery for step in steps])[: self._size])
+
 
 _ORDERS = ("use", "likeness", "aligner:FOLDER")
 

@@ -38,7 +38,7 @@ class LLMPlanner:
     prompts_dir: a folder whose files override the packaged prompts (plan, plan-few-shot, repair).
     """
 
-    reads_notes = True
+    accepts_feedback = True
 
     def __init__(
         self,

@@ -50,7 +50,7 @@ class LLMReasoner:
     prompts_dir: a folder whose files override the packaged prompts (next-sentence, next-sentence-few-shot, repair).
     """
 
-    reads_notes = True
+    accepts_feedback = True
 
     def __init__(
         self,

@@ -24,7 +24,7 @@ from ras_agent.tools.retrieve.langchain_adapter import (
     is_langchain_retriever,
     named_object,
 )
-from ras_agent.tools.retrieve.search import Current
+from ras_agent.tools.retrieve.search import LiveRetriever
 from ras_agent.tools.retrieve.tool_adapter import ToolRetriever, is_langchain_tool
 
 _USES = {"weights": "use a graph network, such as gfm or graph", "starts": "search a graph, such as gfm or ppr"}
@@ -53,7 +53,7 @@ def resolve_retriever(
         opened = _open(spec, index, options)
         if isinstance(opened, PostgresIndex):  # each search sees the last commit, and takes a filter
             return opened.retriever(spec, **options)
-        return Current(spec, opened, options)
+        return LiveRetriever(spec, opened, options)
     if options:
         raise TypeError(f"options are for retrievers named by a string, got {spec!r:.200} with {', '.join(options)}")
     if is_langchain_tool(spec):

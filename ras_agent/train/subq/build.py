@@ -36,7 +36,7 @@ from ras_agent.tools.index.durable import replace_file
 from ras_agent.tools.retrieve.bm25 import BM25Retriever
 from ras_agent.tools.roles import RoleOptions, resolve_answerer, role_name
 from ras_agent.tools.spread.pool import Here, results_in_order
-from ras_agent.tools.structure.stated import StatedFirst
+from ras_agent.tools.structure.given_triples import given_triples
 from ras_agent.train.ranges import COUNT, NATURAL, SHARE, check_ranges
 from ras_agent.train.subq.decompose import Decomposer
 from ras_agent.train.subq.label import First, as_subquery, distinct, no_retrieval_samples, retrieval_samples
@@ -144,7 +144,7 @@ class _Worker:
         self._config = config
         self._decomposer = None if config.model is None else Decomposer(as_chat(config.model, chat))
         self._base = None if base is None else resolve_answerer(base, RoleOptions(chat=chat))
-        self._extractor = StatedFirst(extractor_from_settings(settings, config.extractor))
+        self._extractor = extractor_from_settings(settings, config.extractor)
 
     async def work(self, asked: SubqQuestion) -> _Made:
         """Return the samples of a question, or why it is left out. Raises what a model call raises that failed."""
@@ -188,11 +188,13 @@ class _Worker:
             yield await self._step(searches[-1], (document,))
 
     async def _step(self, subquery: str, found: tuple[Passage, ...]) -> SubqStep:
-        read: Extraction = await acall(self._extractor, "extract", found, subquery)
-        if not read.triples:  # what follows an empty search could not be sufficient
+        triples, unread = given_triples(found)
+        read: Extraction = await acall(self._extractor, "extract", unread, subquery) if unread else Extraction()
+        triples += read.triples
+        if not triples:  # what follows an empty search could not be sufficient
             reason = read.failures[0].message if read.failures else "the extractor found none"
             raise ParseError(f"no triples in {', '.join(repr(passage.id) for passage in found)}: {reason}")
-        facts = [(triple.subject, triple.predicate, triple.object) for triple in read.triples]
+        facts = [(triple.subject, triple.predicate, triple.object) for triple in triples]
         return SubqStep(subquery, found, distinct(facts))
 
 

@@ -1,0 +1,20 @@
+"""Facts that passages come with, as those of a knowledge graph do, need no extractor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ras_agent.records import Passage, Triple
+from ras_agent.tools.index.stated_facts import stated_facts
+
+
+def given_triples(passages: Iterable[Passage]) -> tuple[tuple[Triple, ...], list[Passage]]:
+    """Return the triples that passages come with, and the passages without any, which an extractor has to read."""
+    triples: list[Triple] = []
+    unread: list[Passage] = []
+    for passage in passages:
+        facts = stated_facts(passage)
+        triples.extend(facts or ())
+        if not facts:
+            unread.append(passage)
+    return tuple(triples), unread

@@ -134,6 +134,9 @@ class Search:
     retriever: the one that is bound. filter: what it may find. commit: the state of the index that was searched last.
     """
 
+    retriever: Retriever
+    filter: Filter
+
     def __init__(self, retriever: Retriever, filter: Filter = ALL, commit: str = "") -> None:
         """Bind a retriever, or narrow a search. Raises FilterError for a retriever that cannot apply the filter.
 

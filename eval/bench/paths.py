@@ -194,7 +194,7 @@ def _finders(shared: Graph | None, name: str, scorers: Scorers, settings: PathSe
 
     def own(question: Question) -> PathFinder:
         graph = Graph.from_triples(question.graph.triples())
-        _ = graph.undirected, graph.incident  # making the graph is not a module's time
+        _ = graph.adjacency, graph.incident  # making the graph is not a module's time
         return PathFinder(graph, name, scorers, settings, time.process_time)
 
     return own

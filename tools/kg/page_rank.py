@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from math import ceil, log
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
-from ras_agent.arrays import Floats
 from ras_agent.errors import MissingExtra, SettingsError
 from ras_agent.tools.kg.index import KGIndex
 
@@ -39,7 +39,7 @@ class PageRank:
     """Computes walks on one matrix, whose transition probabilities are prepared once."""
 
     def __init__(self, weights: csr_matrix, *, damping: float = 0.5, tolerance: float = 1e-6) -> None:
-        """Prepare walks on `weights`, symmetric (N, N), as made by `walk_matrix`.
+        """Prepare walks on `weights`, symmetric (N, N), as made by `walk_matrix`, in the weights' own precision.
 
         damping: the chance that a walk goes on; otherwise (teleport, restart) it starts again at a seed.
         tolerance: iteration ends when the scores change by less in total.
@@ -48,16 +48,18 @@ class PageRank:
             raise SettingsError(
                 f"damping must be from 0 to 0.9999, beyond which single precision cannot follow a walk, got {damping}"
             )
-        self._damping, self._tolerance = np.float32(damping), tolerance
+        self._dtype = weights.dtype
+        self._damping, self._tolerance = self._dtype.type(damping), tolerance
         # each step shrinks the change, at first less than 2, by the damping; so many steps are enough, and end where
         # rounding keeps the change above a small tolerance
-        self._most = 3 + (ceil(log(max(tolerance, 1e-9) / 2) / log(damping)) if damping else 0)
-        degree = np.asarray(weights.sum(axis=0), dtype=np.float32).ravel()
+        least = max(tolerance, 1e-9 if self._dtype == np.float32 else 1e-16)
+        self._most = 3 + (ceil(log(least / 2) / log(damping)) if damping else 0)
+        degree = np.asarray(weights.sum(axis=0), dtype=self._dtype).ravel()
         steps = weights.copy()  # steps[i, j]: the chance of going from j to i
         steps.data = steps.data / degree[steps.indices]
         self._steps = steps
 
-    def scores(self, seeds: Floats) -> Floats:
+    def scores(self, seeds: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the probability of each entity, (N,), adding up to 1; `seeds` (N,) are weights >= 0, not all 0.
 
         A walk at an entity without edges restarts at the seeds.
@@ -65,11 +67,11 @@ class PageRank:
         total = float(seeds.sum())
         if not total > 0:
             raise ValueError("PageRank needs a seed: an entity with a weight above 0")
-        start = (seeds / total).astype(np.float32)
+        start = (seeds / total).astype(self._dtype)
         scores = start
         for _ in range(self._most):
             reached = self._damping * (self._steps @ scores)
-            after: Floats = reached + (1 - reached.sum()) * start
+            after: npt.NDArray[Any] = reached + (1 - reached.sum()) * start
             if float(np.abs(after - scores).sum()) < self._tolerance:
                 return after
             scores = after

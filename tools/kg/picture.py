@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import html
-import random
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from ras_agent.arrays import Ints
+from ras_agent.arrays import Doubles, Ints
 from ras_agent.errors import MissingExtra
 from ras_agent.page import filled, json_for_html, page_file, policy
 from ras_agent.tools.kg.index import KGIndex
 
-_INSIDE, _ACROSS, _WIDER = 4.0, 0.25, 1.5
+_INSIDE, _ACROSS, _WIDER = 1.0, 0.1, 1.5
+_ITERATIONS = 100  # of the forces
+_GOLDEN_ANGLE = np.pi * (3 - 5**0.5)  # turns by which no two points fall into one direction
+_PICTURE = "the picture of a knowledge graph"
 _NAMED = 6  # passages that the panel of an entity names
 
 
@@ -48,7 +48,9 @@ def graph_page(
     around: Sequence[int] = (),
     name_of: Callable[[str], str] = str,
 ) -> str:
-    """Return the page of `entities` and the edges among them. Raises MissingExtra without igraph, for layouts.
+    """Return the page of `entities` and the edges among them. Raises MissingExtra without networkx or rustworkx.
+
+    seed: of the groups and of the layout; the same graph and seed give the same page.
 
     around: entities that are marked and in the middle. name_of: what a passage is called, by its id.
     """
@@ -59,9 +61,8 @@ def graph_page(
     edges = graph.edges[numbers]
     ends = np.stack([place[edges[:, 0]], place[edges[:, 2]]], axis=1)
     used, relation = np.unique(edges[:, 1], return_inverse=True)
-    with _seeded(seed):
-        groups = _groups(ends, len(entities))
-        places = _layout(ends, groups, [int(place[entity]) for entity in around if place[entity] >= 0])
+    groups = _groups(ends, len(entities), seed)
+    places = _layout(ends, groups, [int(place[entity]) for entity in around if place[entity] >= 0], seed)
     named = [graph.mentions.row(entity)[:_NAMED].tolist() for entity in entities.tolist()]
     sources = [_first_source(graph, number) for number in numbers.tolist()]
     told = sorted({*(number for row in named for number in row), *(number for number in sources if number >= 0)})
@@ -99,32 +100,30 @@ def _first_source(graph: KGIndex, edge: int) -> int:
     return int(graph.arrays.sources[start].tolist()[0]) if end > start else -1
 
 
-def _groups(ends: Ints, count: int) -> list[int]:
+def _groups(ends: Ints, count: int, seed: int) -> list[int]:
     """Return each node's group of well connected nodes, the largest group first (Blondel et al., 2008)."""
-    igraph = _igraph()
-    found = igraph.Graph(count, ends.tolist()).community_multilevel().membership if count else []
-    order = {group: number for number, (group, _) in enumerate(Counter(found).most_common())}
-    return [order[group] for group in found]
+    try:
+        import networkx
+    except ImportError as error:
+        raise MissingExtra(_PICTURE, "graph") from error
+    network = networkx.MultiGraph()
+    network.add_nodes_from(range(count))
+    network.add_edges_from(ends.tolist())
+    communities = networkx.community.louvain_communities(network, seed=seed)
+    ordered = sorted(map(sorted, communities), key=lambda members: (-len(members), members))
+    group_of = {node: group for group, members in enumerate(ordered) for node in members}
+    return [group_of[node] for node in range(count)]
 
 
-def _layout(ends: Ints, groups: Sequence[int], middle: Sequence[int] = ()) -> list[int]:
+def _layout(ends: Ints, groups: Sequence[int], middle: Sequence[int], seed: int) -> list[int]:
     """Return x, y of the nodes one after the other, from 0 to 10,000; wider than high, as screens are.
 
     With a `middle`, its nodes are there, and the others on rings around them.
     """
     if not groups:
         return []
-    igraph = _igraph()
     pairs = np.unique(np.sort(ends, axis=1), axis=0)
-    drawn = igraph.Graph(len(groups), pairs.tolist())
-    # edges inside a group pull harder, or a graph of thousands is one ball
-    group = np.array(groups)
-    pull = np.where(group[pairs[:, 0]] == group[pairs[:, 1]], _INSIDE, _ACROSS)
-    if middle:
-        # rings: an edge away, two edges away, ...
-        places = np.array(drawn.layout_reingold_tilford_circular(mode="all", root=list(middle)).coords)
-    else:
-        places = np.array(drawn.layout_fruchterman_reingold(weights=pull.tolist(), niter=500, grid="grid").coords)
+    places = _rings(pairs, len(groups), middle) if middle else _springs(pairs, groups, seed)
     # lone nodes drift far away; moved to a rim around the others, they leave these room
     centred = places - (places[middle[0]] if middle else np.median(places, axis=0))
     distance = np.hypot(*centred.T)
@@ -139,20 +138,69 @@ def _layout(ends: Ints, groups: Sequence[int], middle: Sequence[int] = ()) -> li
     return flat
 
 
-@contextmanager
-def _seeded(seed: int) -> Iterator[None]:
-    """Draw the same picture of the same graph, whatever was drawn before."""
-    igraph = _igraph()
-    igraph.set_random_number_generator(random.Random(seed))
-    try:
-        yield
-    finally:
-        igraph.set_random_number_generator(random)
+def _springs(pairs: Ints, groups: Sequence[int], seed: int) -> Doubles:
+    """Return a force-directed layout (Fruchterman and Reingold, 1991), shape (N, 2).
 
-
-def _igraph() -> Any:
+    Edges inside a group pull harder, or a graph of thousands is one ball.
+    """
     try:
-        import igraph
+        from rustworkx import PyGraph, spring_layout
     except ImportError as error:
-        raise MissingExtra("the picture of a knowledge graph", "graph") from error
-    return igraph
+        raise MissingExtra(_PICTURE, "graph") from error
+    group = np.array(groups)
+    pull = np.where(group[pairs[:, 0]] == group[pairs[:, 1]], _INSIDE, _ACROSS)
+    network: Any = PyGraph()
+    joined = np.unique(pairs)
+    network.add_nodes_from(joined.tolist())
+    ends = np.searchsorted(joined, pairs).tolist()
+    network.add_edges_from([(*pair, weight) for pair, weight in zip(ends, pull.tolist(), strict=True)])
+    layout = spring_layout(network, weight_fn=float, num_iter=_ITERATIONS, seed=seed)
+    places = np.full((len(groups), 2), np.nan)
+    if len(joined):
+        places[joined] = [layout[node] for node in range(len(joined))]
+    # what no edge holds is around the others
+    lone = np.isnan(places[:, 0])
+    turn = np.arange(lone.sum()) * _GOLDEN_ANGLE
+    centre = np.median(places[joined], axis=0) if len(joined) else np.zeros(2)
+    reach = np.quantile(np.hypot(*(places[joined] - centre).T), 0.95) if len(joined) else 1.0
+    rim = reach * np.linspace(1, 1.3, len(turn))
+    places[lone] = centre + rim[:, None] * np.column_stack([np.cos(turn), np.sin(turn)])
+    return places
+
+
+def _rings(pairs: Ints, count: int, middle: Sequence[int]) -> Doubles:
+    """Return a layout, shape (N, 2), with a ring for the nodes an edge away from the middle, two edges away, and so on.
+
+    Each node has a sector of its ring as wide as the leaves behind it, within that of the node through which it was
+    reached. What no edges join to the middle is on one ring more.
+    """
+    neighbours: list[list[int]] = [[] for _ in range(count)]
+    for one, other in pairs.tolist():
+        neighbours[one].append(other)
+        neighbours[other].append(one)
+    ring = dict.fromkeys(middle, 0)
+    children: dict[int, list[int]] = {}
+    reached = list(ring)
+    for node in reached:  # breadth first: it grows as it is read
+        children[node] = [other for other in dict.fromkeys(neighbours[node]) if other not in ring]
+        ring |= dict.fromkeys(children[node], ring[node] + 1)
+        reached += children[node]
+    outside = [node for node in range(count) if node not in ring]
+    leaves = dict.fromkeys(range(count), 1)
+    for node in reversed(reached):
+        leaves[node] = max(1, sum(leaves[child] for child in children[node]))
+    angle = dict.fromkeys(range(count), 0.0)
+    sectors: list[tuple[list[int], float, float]] = [(list(dict.fromkeys(middle)), 0.0, 2 * np.pi)]
+    for nodes, begin, width in sectors:
+        share = width / max(1, sum(leaves[node] for node in nodes))
+        for node in nodes:
+            angle[node] = begin + share * leaves[node] / 2
+            sectors.append((children[node], begin, share * leaves[node]))
+            begin += share * leaves[node]
+    last = 1 + max(ring.values())
+    for place, node in enumerate(outside):
+        ring[node], angle[node] = last, 2 * np.pi * place / len(outside)
+    # a single node is in the middle itself, several are around it
+    radius = np.array([ring[node] + (len(set(middle)) > 1) * 0.5 for node in range(count)])
+    turn = np.array([angle[node] for node in range(count)])
+    return np.column_stack([radius * np.cos(turn), radius * np.sin(turn)])

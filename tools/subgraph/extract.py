@@ -14,7 +14,10 @@ from random import Random
 import numpy as np
 
 from ras_agent.tools.index.ties import best_places
+from ras_agent.tools.kg.page_rank import PageRank
 from ras_agent.tools.subgraph.graph import Graph, Subgraph
+
+_TOLERANCE = 1e-12  # of PageRank: which node is the last to be taken is decided by the smallest scores
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +25,7 @@ class Extraction:
     """Bounds the subgraph. Defaults are LEGO-GraphRAG's (section 5.1).
 
     max_ent: the most nodes; the entities that the question starts from are always among them.
-    damping: the chance that a walk goes on, as in igraph; else it is back at its start. The paper calls 0.8 damping in
+    damping: the chance that a walk goes on; else it is back at its start. The paper calls 0.8 damping in
         section 5.1 and teleport in 4.1; here it is damping.
     walks: random walks from each start; steps: the longest walk; seed: of the random choices.
     hops: radius of an ego network.
@@ -41,17 +44,15 @@ class Extraction:
 
 
 def ppr(graph: Graph, starts: Sequence[int], how: Extraction = Extraction()) -> Subgraph:
-    """Take the nodes of highest personalised PageRank (igraph's PRPACK), ties by number, and all edges between them.
+    """Take the nodes of highest personalised PageRank, ties by number, and all edges between them.
 
-    Walks ignore directions. Nodes that no walk reaches are left out.
+    Walks ignore directions. Nodes that no walk reaches are left out. Raises MissingExtra without scipy.
     """
     if not starts:
         return Subgraph.induced(graph, ())
-    scores = np.asarray(
-        graph.undirected.personalized_pagerank(
-            directed=False, damping=how.damping, reset_vertices=sorted(set(starts)), implementation="prpack"
-        )
-    )
+    seeds = np.zeros(len(graph.nodes))
+    seeds[list(starts)] = 1
+    scores = PageRank(graph.adjacency, damping=how.damping, tolerance=_TOLERANCE).scores(seeds)
     best = best_places(scores, how.max_ent, relative=True)
     return _around(graph, starts, best[scores[best] > 0].tolist(), how)
 
@@ -77,12 +78,15 @@ def rwr(graph: Graph, starts: Sequence[int], how: Extraction = Extraction()) -> 
 
 def ego(graph: Graph, starts: Sequence[int], how: Extraction = Extraction()) -> Subgraph:
     """Take the nodes at most `hops` edges away, the nearest first, then by number, and all edges between them."""
-    found: dict[int, int] = {}
-    for start in sorted(set(starts)):
-        for distance in range(1, how.hops + 1):
-            for node in graph.undirected.neighborhood(start, order=distance, mindist=distance):
-                found[node] = min(distance, found.get(node, distance))
-    return _around(graph, starts, sorted(found, key=lambda node: (found[node], node)), how)
+    if not starts:
+        return Subgraph.induced(graph, ())
+    adjacency = graph.adjacency
+    from scipy.sparse.csgraph import dijkstra
+
+    # from each node to the nearest start; infinite beyond the radius
+    distances = dijkstra(adjacency, unweighted=True, indices=sorted(set(starts)), min_only=True, limit=how.hops)
+    reached = np.flatnonzero(np.isfinite(distances))
+    return _around(graph, starts, reached[np.argsort(distances[reached], kind="stable")].tolist(), how)
 
 
 EXTRACTIONS: Mapping[str, Callable[[Graph, Sequence[int], Extraction], Subgraph]] = {"ppr": ppr, "rwr": rwr, "ego": ego}

@@ -21,6 +21,8 @@ from ras_agent.tools.kg.arrays import SparseRows
 from ras_agent.tools.subgraph.scoring import Wording
 
 if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
     from ras_agent.question_graph import QuestionGraph
     from ras_agent.tools.kg.index import KGIndex
 
@@ -119,9 +121,12 @@ class Graph:
         return [end for end in other if end != node]
 
     @cached_property
-    def undirected(self) -> Any:
-        """Return the igraph graph of nodes and edges, without directions. Raises MissingExtra without igraph."""
-        return require_igraph().Graph(n=len(self.nodes), edges=self.edges[:, [0, 2]], directed=False)
+    def adjacency(self) -> csr_matrix:
+        """Return how many edges join two nodes, (N, N) and symmetric; a loop counts twice, once for each of its ends.
+
+        Raises MissingExtra without scipy.
+        """
+        return adjacency_of(self.edges[:, [0, 2]], len(self.nodes))
 
     @cached_property
     def _by_key(self) -> dict[str, int]:
@@ -182,13 +187,18 @@ def plain_name(name: str) -> str:
     return (name.rsplit(".", 1)[-1] if dotted else name).replace("_", " ")
 
 
-def require_igraph() -> Any:
-    """Import igraph. Raises MissingExtra."""
+def adjacency_of(ends: npt.NDArray[Any], count: int) -> csr_matrix:
+    """Return how many edges join two of `count` nodes, (count, count) and symmetric; ends: (E, 2) places of nodes.
+
+    Raises MissingExtra without scipy.
+    """
     try:
-        import igraph
+        from scipy.sparse import csr_matrix
     except ImportError as error:
         raise MissingExtra("subgraphs and paths", "graph") from error
-    return igraph
+    rows, columns = np.concatenate([ends, ends[:, ::-1]]).T
+    # adds up what is repeated
+    return csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(count, count))
 
 
 def _parts(triple: Triple) -> tuple[str, str, str]:

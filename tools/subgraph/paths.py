@@ -13,7 +13,7 @@ from random import Random
 import numpy as np
 
 from ras_agent.records import Failure, Triple
-from ras_agent.tools.subgraph.graph import Graph, Step, Subgraph, plain_name, require_igraph
+from ras_agent.tools.subgraph.graph import Graph, Step, Subgraph, adjacency_of, plain_name
 from ras_agent.tools.subgraph.scoring import RelativeScorer, Scorer, Wording, best, score_distinct
 
 
@@ -91,14 +91,18 @@ class Filtered:
 def shortest(subgraph: Subgraph, starts: Sequence[int], limits: PathLimits = PathLimits()) -> Filtered:
     """Find every shortest path from each start to each other node, the shortest first; parallel edges make several.
 
-    Directions do not count. igraph measures the distances; paths are then read off edge by edge.
+    Directions do not count. scipy measures the distances; paths are then read off edge by edge. Raises MissingExtra
+    without scipy.
     """
     inside = {int(node): place for place, node in enumerate(subgraph.nodes)}
     ends = np.searchsorted(subgraph.nodes, subgraph.graph.edges[subgraph.edges][:, [0, 2]])
-    network = require_igraph().Graph(n=len(inside), edges=ends, directed=False)
+    adjacency = adjacency_of(ends, len(inside))
+    from scipy.sparse.csgraph import dijkstra
+
     sources = [start for start in dict.fromkeys(starts) if start in inside]
-    rows = network.distances([inside[start] for start in sources]) if sources else []
-    away = [dict(zip(inside, row, strict=True)) for row in rows]
+    # infinite where no path leads
+    rows = dijkstra(adjacency, unweighted=True, indices=[inside[start] for start in sources]) if sources else ()
+    away = [dict(zip(inside, row.tolist(), strict=True)) for row in rows]
     # level by level and not start by start, so that the limit cuts the longest
     levels = [[Path((start,))] for start in sources]
     return _limited(_by_level(subgraph, levels, limits, lambda turn, node: away[turn].get(node, inf)), limits)

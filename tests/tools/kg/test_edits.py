@@ -146,7 +146,7 @@ def test_every_export_says_which_facts_a_person_made(index: Path, tmp_path: Path
 
 
 def test_the_picture_names_the_person_beside_the_passage(index: Path) -> None:
-    pytest.importorskip("igraph")
+    pytest.importorskip("rustworkx")
     replace_fact(index, WRONG, RIGHT, by="Ada")
     graph = add_fact(index, ("Edinburgh", "is in", "Scotland")).graph
     page = graph_page(graph, np.arange(len(graph.entities)))
@@ -301,7 +301,7 @@ def towns(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", ["ppr", "gfm", "graph", "paths", "pcst"])
 def test_a_retriever_that_is_open_follows_edits(name: str, towns: Path, tmp_path: Path) -> None:
-    pytest.importorskip("pcst_fast" if name == "pcst" else "igraph")
+    pytest.importorskip("pcst_fast" if name == "pcst" else "scipy")
     path = tmp_path / "i"
     shutil.copytree(towns, path)
     retriever = resolve_retriever(name, path)

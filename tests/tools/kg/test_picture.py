@@ -14,7 +14,7 @@ from ras_agent.tools.kg.passage_facts import PassageFacts
 from ras_agent.tools.kg.picture import graph_page, most_connected, nearby
 from tests.page.looks import pale, screen, small, told
 
-pytest.importorskip("igraph")
+pytest.importorskip("rustworkx")
 ATTACK = "</script><script>window.hacked=1</script><img src=x onerror='hacked=1'>"
 
 

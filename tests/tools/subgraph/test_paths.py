@@ -1,10 +1,10 @@
-"""Which paths there are: against igraph's own counts, and led by a scorer."""
+"""Which paths there are: against networkx's own counts, and led by a scorer."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import igraph
+import networkx
 import numpy as np
 import pytest
 from hypothesis import given
@@ -18,7 +18,7 @@ from ras_agent.tools.subgraph.scoring import RelativeScorer, Scored
 
 EDGES = st.lists(
     st.tuples(st.integers(0, 6), st.integers(0, 1), st.integers(0, 6)).filter(lambda e: e[0] != e[2]),
-    unique_by=lambda edge: frozenset((edge[0], edge[2])),  # igraph tells paths by their nodes
+    unique_by=lambda edge: frozenset((edge[0], edge[2])),  # networkx tells paths by their nodes
     min_size=1,
     max_size=12,
 )
@@ -45,19 +45,26 @@ def texts(graph: Graph, paths: Sequence[Path]) -> list[str]:
     return [path.text(graph) for path in paths]
 
 
+def _network(edges: list[tuple[int, int, int]]) -> networkx.Graph:
+    network = networkx.Graph((head, tail) for head, _, tail in edges)
+    network.add_nodes_from(range(7))
+    return network
+
+
 @given(EDGES)
-def test_shortest_paths_are_those_igraph_finds(edges: list[tuple[int, int, int]]) -> None:
+def test_shortest_paths_are_those_networkx_finds(edges: list[tuple[int, int, int]]) -> None:
     found = shortest(Subgraph.whole(graph_of(edges)), [0], PathLimits(longest=0)).paths
-    network = igraph.Graph(n=7, edges=[(head, tail) for head, _, tail in edges])
-    wanted = [tuple(path) for path in network.get_all_shortest_paths(0) if len(path) > 1]
+    network = _network(edges)
+    reached = networkx.node_connected_component(network, 0) - {0}
+    wanted = [tuple(path) for node in reached for path in networkx.all_shortest_paths(network, 0, node)]
     assert sorted(path.nodes for path in found) == sorted(wanted)
 
 
 @given(EDGES, st.integers(1, 4))
-def test_complete_paths_are_those_igraph_finds(edges: list[tuple[int, int, int]], longest: int) -> None:
+def test_complete_paths_are_those_networkx_finds(edges: list[tuple[int, int, int]], longest: int) -> None:
     found = complete(Subgraph.whole(graph_of(edges)), [0], PathLimits(longest=longest)).paths
-    network = igraph.Graph(n=7, edges=[(head, tail) for head, _, tail in edges])
-    wanted = [tuple(path) for path in network.get_all_simple_paths(0) if len(path) <= longest + 1]
+    network = _network(edges)
+    wanted = [tuple(path) for node in range(1, 7) for path in networkx.all_simple_paths(network, 0, node, longest)]
     assert sorted(path.nodes for path in found) == sorted(wanted)
 
 

@@ -31,7 +31,7 @@ def _file(path: Path, *records: object) -> Path:
 
 
 def test_a_path_question_becomes_a_neighbourhood_and_its_path_in_words(tmp_path: Path) -> None:
-    pytest.importorskip("igraph")
+    pytest.importorskip("scipy")
     questions, kb = _file(tmp_path / "pq.jsonl", QUESTION), _file(tmp_path / "kb.jsonl", *KB)
     build(AlignerBuildConfig(out=tmp_path / "out.jsonl", questions=questions, kb=kb, max_ent=3))
     (sample,) = read_samples(tmp_path / "out.jsonl")

@@ -101,7 +101,7 @@ def test_every_option_is_a_flag() -> None:
 def test_the_study_trains_for_each_seed_and_measures_the_last_part(
     config: AlignerTrainingConfig, hash_embedder: Any, tmp_path: Path
 ) -> None:
-    pytest.importorskip("igraph")
+    pytest.importorskip("scipy")
     pytest.importorskip("pcst_fast")
     from ras_agent.train.aligner.study import AlignerStudyConfig, study
 

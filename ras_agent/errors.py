@@ -11,7 +11,8 @@ class MissingExtra(RasError, ImportError):
     """Raised when an optional dependency is not installed; the message holds the install line."""
 
     def __init__(self, feature: str, extra: str) -> None:
-        super().__init__(f"{feature} needs an extra: pip install 'ras-agent[{extra}]'")
+        other = " (or 'ras-agent[gpu]' for a graphics processor)" if extra == "faiss" else ""
+        super().__init__(f"{feature} needs an extra: pip install 'ras-agent[{extra}]'{other}")
         self.feature, self.extra = feature, extra
 
 

@@ -1,8 +1,14 @@
-"""Finds the nearest vectors by inner product, through FAISS."""
+"""Finds the nearest vectors by inner product, through FAISS, on the graphics processors where FAISS has some.
+
+What is built, saved and loaded is an index of the processor's own memory; only searches are moved. The package
+`faiss-cpu` or `faiss-gpu-cu12` brings FAISS: both are one Python module, so only the extras `faiss` and `gpu` name one.
+"""
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -14,6 +20,7 @@ from ras_agent.errors import IndexMismatch, MissingExtra, StoreError
 from ras_agent.tools.index.durable import sync_file, writing
 from ras_agent.tools.index.ties import TIE, level
 
+_DEEPEST_ON_GPUS = 2048  # FAISS's limit of neighbours there
 _LEAST_FOR_LISTS = 1000  # below, lists cannot be trained, and a flat index is as fast
 
 
@@ -43,6 +50,11 @@ class VectorIndex:
     def __init__(self, index: Any) -> None:
         """Search `index`, a faiss.Index of inner products."""
         self._index = index
+
+    @cached_property
+    def _moved(self) -> Any:
+        """Return the index that whole searches use: on the graphics processors, once it is first searched."""
+        return on_gpus(self._index)
 
     @classmethod
     def build(cls, vectors: Floats, settings: VectorSettings) -> Self:
@@ -107,7 +119,8 @@ class VectorIndex:
 
     def _nearest(self, query: Floats, depth: int) -> tuple[Floats, Ints]:
         """Return what FAISS finds: inner products and numbers, -1 where it found none."""
-        products, numbers = self._index.search(query[None], depth)
+        index = self._moved if depth <= _DEEPEST_ON_GPUS else self._index
+        products, numbers = index.search(query[None], depth)
         return products[0], numbers[0]
 
 
@@ -157,6 +170,22 @@ def empty_index(shape: tuple[int, ...], settings: VectorSettings) -> Any:
     else:
         index = faiss.IndexFlatIP(dimension)
     return index
+
+
+def on_gpus(index: Any) -> Any:
+    """Return a copy of a faiss.Index on all graphics processors.
+
+    Return the index as it is where FAISS sees none or was built without them, for HNSW, which they cannot search, and
+    with a RuntimeWarning where it does not fit into their memory.
+    """
+    faiss = _faiss()
+    if not getattr(faiss, "get_num_gpus", int)() or isinstance(faiss.downcast_index(index), faiss.IndexHNSW):
+        return index
+    try:
+        return faiss.index_cpu_to_all_gpus(index)
+    except RuntimeError as error:
+        warnings.warn(f"vectors are searched without a graphics processor: {error}", RuntimeWarning, stacklevel=2)
+        return index
 
 
 def require_faiss() -> None:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from ras_agent.arrays import Ints
 from ras_agent.errors import SettingsError
 from ras_agent.text.words import MONTHS
-from ras_agent.tools.index.vector_index import VectorSettings, empty_index
+from ras_agent.tools.index.vector_index import VectorSettings, empty_index, on_gpus
 from ras_agent.tools.kg.arrays import SparseRows, Vectors
 
 NearLists = SparseRows
@@ -243,4 +243,4 @@ def _faiss_index(vectors: Vectors, kind: Literal["hnsw", "ivf"]) -> Any:
         index.train(np.ascontiguousarray(sample, dtype=np.float32))
     for start in range(0, len(vectors), _COLUMNS):
         index.add(np.ascontiguousarray(vectors[start : start + _COLUMNS], dtype=np.float32))
-    return index
+    return on_gpus(index)

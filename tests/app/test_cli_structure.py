@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ras_agent.tools.spread.rows import _in_vain
+from ras_agent.tools.spread.rows import _known_locked
 
 Cli = Callable[..., Any]
 FACTS = {"when": "<passage>", "reply": "(S> The telephone | P> was patented by | O> Bell)", "repeat": True}
@@ -70,7 +70,7 @@ def test_a_locked_triple_cache_ends_the_work_with_one_line(
     cli(*command, "--limit", 1)
     other = sqlite3.connect(facts)
     other.execute("BEGIN IMMEDIATE")
-    _in_vain.add(facts)  # as if it had been waited for already
+    _known_locked.add(facts)  # as if it had been waited for already
     ended = cli(*command)
     assert (ended.exit_code, ended.stderr) == (
         1,

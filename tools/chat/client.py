@@ -217,7 +217,7 @@ class Chat:
                 return replace(found, replayed=True, seconds=0.0)
         reply = None
         try:
-            stored = slot.get(_replayed) if slot.rows.near else await asyncio.to_thread(slot.get, _replayed)
+            stored = slot.get(_replayed) if slot.rows.is_local else await asyncio.to_thread(slot.get, _replayed)
             reply = self._known(request, stored)
             if reply is None:
                 with _refusals_kept(slot):

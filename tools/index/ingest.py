@@ -172,7 +172,7 @@ def metadata_given(path: Path, out: str | Path | Address) -> dict[str, Any]:
         return GivenMetadata(journal, {}).at(path)
 
 
-def rehearse(
+def dry_run(
     paths: Iterable[str | Path | SourceFile],
     out: str | Path | Address,
     *,
@@ -180,7 +180,7 @@ def rehearse(
     fields: FieldRules,
     metadata: Mapping[str, Any],
 ) -> IngestReport:
-    """Say what `ingest` would do with the same arguments, and write nothing."""
+    """Report what `ingest` would do with the same arguments, and write nothing."""
     place: Any = place_of(out)
     with _journal(place) as journal:
         return _IngestRun(None, journal, chunking, fields, metadata).take(tuple(find_files(paths, LOADERS)))

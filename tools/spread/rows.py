@@ -24,15 +24,15 @@ REMOTE = "ray:"
 
 _PATIENCE = 30.0
 _LOCKED = frozenset((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED))
-# files that were waited for in vain, and not used since: no further call waits
-_in_vain: set[Path] = set()
+# files that stayed locked as long as a call waits, and were not used since: no further call waits
+_known_locked: set[Path] = set()
 
 
 class Rows(Protocol):
     """Stores a table of text, whose first column is the key."""
 
     @property
-    def near(self) -> bool:
+    def is_local(self) -> bool:
         """Return whether `get` takes some ten microseconds, less than handing it to a thread would."""
         ...
 
@@ -113,8 +113,8 @@ class FileRows:
                 raise SettingsError(f"cannot keep {holds} in {self.path}: {error}; name another file") from error
 
     @property
-    def near(self) -> bool:
-        return self._place not in _in_vain and not self._lock.locked()
+    def is_local(self) -> bool:
+        return self._place not in _known_locked and not self._lock.locked()
 
     def get(self, key: str) -> tuple[str, ...] | None:
         with self._reported(), self._transaction() as connection:
@@ -148,14 +148,14 @@ class FileRows:
         """Lend the connection to this thread alone; commit at the end of the block, roll back on an exception."""
         with self._lock:
             try:
-                connection = self._connection(0.0 if self._place in _in_vain else self._patience)
+                connection = self._connection(0.0 if self._place in _known_locked else self._patience)
                 with connection:
                     yield connection
             except sqlite3.Error as error:
                 if _is_locked(error):
-                    _in_vain.add(self._place)
+                    _known_locked.add(self._place)
                 raise
-            _in_vain.discard(self._place)
+            _known_locked.discard(self._place)
 
     def _connection(self, patience: float) -> sqlite3.Connection:
         """Return this process's connection, which waits so long for a locked file."""
@@ -185,7 +185,7 @@ def _is_locked(error: sqlite3.Error) -> bool:
 class ActorRows:
     """Reads and writes rows that an actor stores on the driver's machine (see ras_agent.tools.spread.cluster)."""
 
-    near = False
+    is_local = False
 
     def __init__(self, name: str) -> None:
         """Find the actor. Raises SettingsError if it does not exist."""

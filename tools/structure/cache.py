@@ -64,9 +64,9 @@ class TripleCache:
         self._rows = open_rows(path, FACT_COLUMNS, "facts")
 
     @property
-    def near(self) -> bool:
+    def is_local(self) -> bool:
         """Return whether `get` takes less time than handing it to a thread would."""
-        return self._rows.near
+        return self._rows.is_local
 
     def get(self, key: str) -> CachedFacts | None:
         """Return the facts under a key; None if there are none, or none that can be read."""
@@ -156,7 +156,7 @@ class CachedExtractor:
                 return Extraction(found.of(passage))
         cached = None
         try:
-            cached = self._cache.get(key) if self._cache.near else await asyncio.to_thread(self._cache.get, key)
+            cached = self._cache.get(key) if self._cache.is_local else await asyncio.to_thread(self._cache.get, key)
             if cached is not None:
                 return Extraction(cached.of(passage))
             with _recorded() as calls:

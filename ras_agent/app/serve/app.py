@@ -17,10 +17,10 @@ from starlette.routing import Route
 from ras_agent import __version__, page
 from ras_agent.app.serve import chat, pictures, wire
 from ras_agent.app.serve.access import Access, Caller
+from ras_agent.app.serve.errors import ApiError, refusal
 from ras_agent.app.serve.guard import Guard
 from ras_agent.app.serve.neighbourhood import names_beginning, neighbourhood
 from ras_agent.app.serve.reference import reference_page
-from ras_agent.app.serve.refused import Refused, refusal
 from ras_agent.app.serve.service import Service
 from ras_agent.app.serve.stream import RunStream, as_events, ended_or_left, json_response
 
@@ -58,7 +58,7 @@ def create_app(service: Service, access: Access | None = None) -> FastAPI:
         from ras_agent.app.serve.tools import OverHTTP, tools_over
 
         app.router.routes.append(Route("/mcp", OverHTTP(tools_over(service))))
-    for raised in (RequestValidationError, HTTPException, Refused, ValueError, OSError, RuntimeError):
+    for raised in (RequestValidationError, HTTPException, ApiError, ValueError, OSError, RuntimeError):
         app.add_exception_handler(raised, _answer_error)
     origins = tuple(filter(None, (origin.strip().rstrip("/") for origin in (settings.cors or "").split(","))))
     app.add_middleware(
@@ -223,7 +223,7 @@ async def page_file(name: str) -> Response:
     """Serve a style sheet or a script of the page."""
     known = {path.name: path for path in _PAGE.iterdir() if path.suffix in _SERVED}
     if name not in known:
-        raise Refused(404, f"there is no {name!r}", "not_found")
+        raise ApiError(404, f"there is no {name!r}", "not_found")
     return FileResponse(known[name], headers=_SAFE)
 
 
@@ -239,9 +239,9 @@ async def reference(request: Request) -> HTMLResponse:
 async def _answer_error(request: Request, error: Exception) -> JSONResponse:
     headers = {}
     if isinstance(error, RequestValidationError):
-        error = Refused(400 if request.url.path.startswith("/v1/") else 422, _first_problem(error), "invalid_request")
+        error = ApiError(400 if request.url.path.startswith("/v1/") else 422, _first_problem(error), "invalid_request")
     elif isinstance(error, HTTPException):
-        error = Refused(error.status_code, str(error.detail))
+        error = ApiError(error.status_code, str(error.detail))
     status, body = refusal(error)
     if status == 503:
         headers["Retry-After"] = "2"
@@ -262,8 +262,8 @@ def _json(name: str, given: str | None) -> Any:
     try:
         return json.loads(given)
     except ValueError as error:
-        raise Refused(422, f"{name}: not JSON: {error}", "invalid_request") from None
+        raise ApiError(422, f"{name}: not JSON: {error}", "invalid_request") from None
     except RecursionError:
-        raise Refused(
+        raise ApiError(
             422, f"{name}: nested too deep; a value is a text, a number or a list", "invalid_request"
         ) from None

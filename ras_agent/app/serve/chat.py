@@ -17,7 +17,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from ras_agent.app.serve.access import Caller
-from ras_agent.app.serve.refused import Refused, refusal
+from ras_agent.app.serve.errors import ApiError, refusal
 from ras_agent.app.serve.runs import Ended, Run, Silence
 from ras_agent.app.serve.service import Service
 from ras_agent.app.serve.stream import RunStream, ended_or_left, json_response, raise_if_own_task_is_cancelled
@@ -223,7 +223,7 @@ def _model() -> JSON:
 
 def _check_model(name: str) -> None:
     if name != MODEL:
-        raise Refused(404, f"there is no model {name!r}: the one here is {MODEL!r}", "model_not_found")
+        raise ApiError(404, f"there is no model {name!r}: the one here is {MODEL!r}", "model_not_found")
 
 
 def _check_form(asked: ChatRequest) -> None:
@@ -235,4 +235,4 @@ def _check_form(asked: ChatRequest) -> None:
         (asked.tool_choice not in (None, "auto", "none"), "tool_choice: the agent calls no tools of yours"),
     ):
         if wrong:
-            raise Refused(400, remedy, "unsupported")
+            raise ApiError(400, remedy, "unsupported")

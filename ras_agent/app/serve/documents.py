@@ -18,7 +18,7 @@ from fastapi import UploadFile
 
 from ras_agent.address import Address
 from ras_agent.app.serve.access import Caller
-from ras_agent.app.serve.refused import Refused
+from ras_agent.app.serve.errors import ApiError
 from ras_agent.app.serve.wire import Removed, Skip, Uploaded
 from ras_agent.errors import FilterError, IngestError, RasError
 from ras_agent.filters import ASSIGNED, Filter, read_metadata, value_texts
@@ -27,7 +27,7 @@ from ras_agent.tools.index.chunk import Chunking
 from ras_agent.tools.index.durable import writer_lock
 from ras_agent.tools.index.fields import FieldRules, Fields
 from ras_agent.tools.index.find_files import SourceFile
-from ras_agent.tools.index.ingest import IngestReport, ingest, is_indexed, metadata_given, rehearse
+from ras_agent.tools.index.ingest import IngestReport, dry_run, ingest, is_indexed, metadata_given
 from ras_agent.tools.index.load import LOADERS, Skipped
 from ras_agent.tools.index.postgres import PostgresIndex
 from ras_agent.tools.index.store import PassageIndex
@@ -51,7 +51,7 @@ class Documents:
         self._changing = asyncio.Lock()
 
     async def add(self, files: Sequence[UploadFile], metadata: object, caller: Caller) -> Uploaded:
-        """Store files, and index them with metadata. Raises Refused for what cannot be; then nothing has changed.
+        """Store files, and index them with metadata. Raises ApiError for what cannot be; then nothing has changed.
 
         They get the fields that the caller's filter asks for, and those of `metadata`. What a caller uploads who sees a
         part of the index replaces only what was uploaded with the same filter. Where anything fails, the files and the
@@ -62,7 +62,7 @@ class Documents:
         folder = self._folder(self._place()) / own
         names = [safe_name(file.filename or "") for file in files]
         if len({name.casefold() for name in names}) < len(names):
-            raise Refused(422, "two files of this upload have the same name", "same_name")
+            raise ApiError(422, "two files of this upload have the same name", "same_name")
         async with self._changing:
             done = await asyncio.to_thread(self._add, [file.file for file in files], names, folder, own, given)
         return done if caller.sees_all else done.model_copy(update={"passages_total": None})
@@ -70,7 +70,7 @@ class Documents:
     async def remove(self, name: str, caller: Caller) -> Removed:
         """Remove a document, or all of an uploaded file, from the index and the stored files.
 
-        A caller who sees a part of the index removes what was uploaded with the same filter. Raises Refused.
+        A caller who sees a part of the index removes what was uploaded with the same filter. Raises ApiError.
         """
         own = own_folder(caller)
         place = self._place()
@@ -83,9 +83,9 @@ class Documents:
 
     def _place(self) -> Path | Address:
         if self._settings.max_upload_mb == 0:
-            raise Refused(403, "this server changes no documents: it was started with --max-upload-mb 0", "read_only")
+            raise ApiError(403, "this server changes no documents: it was started with --max-upload-mb 0", "read_only")
         if self._settings.index is None:
-            raise Refused(409, "the sample cannot be changed: serve an index of your own, --index PATH", "no_index")
+            raise ApiError(409, "the sample cannot be changed: serve an index of your own, --index PATH", "no_index")
         return self._settings.index
 
     def _folder(self, place: Path | Address) -> Path:
@@ -93,7 +93,7 @@ class Documents:
         if self._settings.uploads:
             return self._settings.uploads
         if isinstance(place, Address):
-            raise Refused(
+            raise ApiError(
                 409, "an index in a database has no folder for uploads: start with --uploads FOLDER", "no_uploads"
             )
         return place.with_name(f"{place.name}.uploads")
@@ -131,7 +131,7 @@ class Documents:
                 placed.append(name)
                 os.replace(incoming / name, folder / name)
                 # tried before the index is touched: what it forgets is gone from its knowledge graph too
-                trial = rehearse(
+                trial = dry_run(
                     [_source(folder / name, own)], place, chunking=self._chunking, fields=self._fields, metadata=given
                 )
                 if not (trial.files_unchanged or trial.documents_written or trial.documents_unchanged):
@@ -139,7 +139,7 @@ class Documents:
                     unreadable += trial.skipped
             if not placed:
                 reasons = "; ".join(str(item) for item in unreadable) or "they hold no text"
-                raise Refused(422, f"nothing of the upload could be indexed: {reasons}", "unreadable")
+                raise ApiError(422, f"nothing of the upload could be indexed: {reasons}", "unreadable")
             report = self._ingest([_source(folder / name, own) for name in placed], given)
         except BaseException:
             for name in placed:
@@ -184,7 +184,7 @@ class Documents:
         place = self._place()
         stored = self._stored(f"{own}/{name.removeprefix(f'{own}/')}", place)
         if stored is None:
-            raise Refused(
+            raise ApiError(
                 404, f"there is no document {name!r} of an upload with this token's filter", "unknown_document"
             )
         removed = self._forget(stored, place)
@@ -211,7 +211,7 @@ class Documents:
         elif stored:  # several documents may come from one file
             removed = self._forget(stored, place)
         else:
-            raise Refused(404, f"there is no document {name!r}", "unknown_document")
+            raise ApiError(404, f"there is no document {name!r}", "unknown_document")
         if stored:
             stored.unlink()
         return Removed(documents_removed=removed)
@@ -274,21 +274,21 @@ def _fields(settings: Settings) -> FieldRules:
 
 
 def safe_name(given: str) -> str:
-    """Return the name of an uploaded file as it is stored. Raises Refused for one that is no plain name of a file.
+    """Return the name of an uploaded file as it is stored. Raises ApiError for one that is no plain name of a file.
 
     A path, a hidden file, a name with control characters and a kind of file that cannot be read are refused, not
     mended: what is stored has the name that the caller gave.
     """
     name = unicodedata.normalize("NFC", given)
     if not name or name != Path(name).name or "\\" in name or ":" in name or name.startswith("."):
-        raise Refused(422, f"{given!r:.200} is no name of a file: give one without folders", "bad_name")
+        raise ApiError(422, f"{given!r:.200} is no name of a file: give one without folders", "bad_name")
     if any(unicodedata.category(char)[0] == "C" for char in name) or name != name.strip():
-        raise Refused(422, f"{given!r:.200} holds characters that no name of a file should", "bad_name")
+        raise ApiError(422, f"{given!r:.200} holds characters that no name of a file should", "bad_name")
     if len(name.encode()) > _LONGEST_NAME:
-        raise Refused(422, f"the name {given[:40]!r}... is too long: {_LONGEST_NAME} bytes are the most", "bad_name")
+        raise ApiError(422, f"the name {given[:40]!r}... is too long: {_LONGEST_NAME} bytes are the most", "bad_name")
     suffix = Path(name).suffix.lower()
     if suffix not in LOADERS:
-        raise Refused(415, f"{name!r}: files of this kind cannot be read; known: {', '.join(LOADERS)}", "unknown_kind")
+        raise ApiError(415, f"{name!r}: files of this kind cannot be read; known: {', '.join(LOADERS)}", "unknown_kind")
     return name
 
 
@@ -308,13 +308,13 @@ def own_folder(caller: Caller) -> str:
 def within(given: Mapping[str, Any], *filters: object) -> dict[str, Any]:
     """Return metadata that all filters admit: `given`, and the one value that a filter asks of a field.
 
-    Raises Refused for a value that a filter does not admit, for one to choose that is missing, and where a filter is
+    Raises ApiError for a value that a filter does not admit, for one to choose that is missing, and where a filter is
     over what no upload can choose.
     """
     conditions = Filter.of([filter for filter in filters if filter]).conditions
     for condition in conditions:
         if condition.key in ASSIGNED:
-            raise Refused(
+            raise ApiError(
                 403, f"only a part of the index is open here, by {condition.key!r}: nothing is added to it", "read_only"
             )
     only = {condition.key: condition.values[0] for condition in conditions if len(condition.values) == 1}
@@ -322,12 +322,12 @@ def within(given: Mapping[str, Any], *filters: object) -> dict[str, Any]:
     for condition in conditions:
         key, known = condition.key, " or ".join(condition.texts)
         if key not in chosen:
-            raise Refused(
+            raise ApiError(
                 422, f'metadata: say whether {key} is {known}, such as {{"{key}": "{condition.texts[0]}"}}', "metadata"
             )
         texts = value_texts(chosen[key])
         if not texts or not all(map(condition.admits, texts)):
-            raise Refused(403, f"metadata: {key!r} of what this token uploads is {known}", "other_metadata")
+            raise ApiError(403, f"metadata: {key!r} of what this token uploads is {known}", "other_metadata")
     return chosen
 
 
@@ -335,7 +335,7 @@ def _read(metadata: object) -> dict[str, Any]:
     try:
         return read_metadata(metadata or {})
     except FilterError as error:
-        raise Refused(422, str(error), "metadata") from None
+        raise ApiError(422, str(error), "metadata") from None
 
 
 def _source(path: Path, own: str) -> Path | SourceFile:

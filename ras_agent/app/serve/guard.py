@@ -12,7 +12,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from ras_agent.app.serve.access import Access, Caller, is_loopback
-from ras_agent.app.serve.refused import Refused, refusal
+from ras_agent.app.serve.errors import ApiError, refusal
 from ras_agent.app.serve.wire import AsgiMessage, Receive, Scope, Send
 
 UPLOADS = "/api/documents"
@@ -60,7 +60,7 @@ class Guard:
             declared = headers.get("content-length", "")
             if declared.isascii() and declared.isdigit() and int(declared[:20]) > most:
                 raise _too_large(most)
-        except Refused as error:
+        except ApiError as error:
             status, body = refusal(error)
             if status == 413:
                 await _drained(receive)
@@ -93,21 +93,21 @@ class Guard:
         host = headers.get("host", "")
         name = urlsplit(f"//{host}").hostname or ""
         if not (is_loopback(name) or name == self._host):
-            raise Refused(421, f"this server is not {host!r}: ask it by the address that it serves", "wrong_host")
+            raise ApiError(421, f"this server is not {host!r}: ask it by the address that it serves", "wrong_host")
         origin = headers.get("origin")
         changes = scope["method"] not in ("GET", "HEAD", "OPTIONS")
         if origin and changes and origin not in self._origins and urlsplit(origin).netloc != host:
-            raise Refused(403, f"pages of {origin} may not ask: --cors {origin} lets them", "wrong_origin")
+            raise ApiError(403, f"pages of {origin} may not ask: --cors {origin} lets them", "wrong_origin")
 
     def _let_in(self, access: Access, scope: Scope, path: str, authorization: str) -> None:
         caller = access.caller(authorization)
         if caller is None and not (path in _OPEN or path.startswith(_OPEN_BELOW)):
-            raise Refused(401, "show a token that the server knows: Authorization: Bearer TOKEN", "invalid_api_key")
+            raise ApiError(401, "show a token that the server knows: Authorization: Bearer TOKEN", "invalid_api_key")
         scope.setdefault("state", {})["caller"] = caller
 
 
-def _too_large(most: int) -> Refused:
-    return Refused(
+def _too_large(most: int) -> ApiError:
+    return ApiError(
         413, f"the request has more than {most:,} bytes, which is the most that this path takes", "too_large"
     )
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from ras_agent.app.serve.refused import Refused
+from ras_agent.app.serve.errors import ApiError
 from ras_agent.app.serve.wire import Entity, Equivalence, Fact, Neighbourhood
 from ras_agent.arrays import Ints
 from ras_agent.text.canonical import canonical_key
@@ -19,13 +19,13 @@ from ras_agent.tools.kg.picture import most_connected, nearby
 def neighbourhood(graph: KGIndex, entity: str, limit: int) -> Neighbourhood:
     """Return up to `limit` entities around one, or the best connected of all, and the edges among them.
 
-    Raises Refused for an entity that the graph does not have.
+    Raises ApiError for an entity that the graph does not have.
     """
     number = None
     if entity:
         number = graph.entity_id(entity)
         if number is None:
-            raise Refused(404, f"the graph has no entity {entity!r}; /api/entities finds names", "unknown_entity")
+            raise ApiError(404, f"the graph has no entity {entity!r}; /api/entities finds names", "unknown_entity")
     shown = most_connected(graph, limit) if number is None else nearby(graph, [number], limit)
     ends = graph.edges[:, [0, 2]]
     inside = np.isin(ends, shown).all(axis=1) & (ends[:, 0] != ends[:, 1])

@@ -15,7 +15,7 @@ from langgraph.types import Command
 
 from ras_agent.app.serve.access import Caller
 from ras_agent.app.serve.documents import Documents
-from ras_agent.app.serve.refused import Refused
+from ras_agent.app.serve.errors import ApiError
 from ras_agent.app.serve.runs import Ended, Run, outputs_of
 from ras_agent.app.serve.wire import LONGEST_QUESTION, AskRequest, Message, RequestLimits, ResumeRequest
 from ras_agent.budget import Limits
@@ -80,7 +80,7 @@ class Service:
         return len(self._running)
 
     def ask(self, request: AskRequest, caller: Caller) -> tuple[str, Run]:
-        """Start the run of a request, and return its thread. Raises Refused."""
+        """Start the run of a request, and return its thread. Raises ApiError."""
         thread = request.thread or uuid4().hex
         asked: list[BaseMessage]
         asked = [HumanMessage(request.question)] if request.question is not None else conversation(request.messages)
@@ -89,23 +89,23 @@ class Service:
         return thread, self._on_thread(thread, caller, review, inputs, request.limits)
 
     def ask_once(self, messages: list[Message], caller: Caller, filter: JSON | None) -> Run:
-        """Start a run that leaves no thread behind. Raises Refused."""
+        """Start a run that leaves no thread behind. Raises ApiError."""
         inputs = _within({"messages": _bounded(conversation(messages))}, caller, filter)
         return self._start(uuid4().hex, self._without_threads, inputs, {}, None)
 
     async def resume(self, thread: str, request: ResumeRequest, caller: Caller) -> Run:
-        """Go on with a thread's run. Raises Refused for a thread with nothing to go on with."""
+        """Go on with a thread's run. Raises ApiError for a thread with nothing to go on with."""
         self._check_free(thread, caller)
         review, state = await self._state(thread, caller)
         if not state.tasks:  # not `next`, which a node leaves empty that ended before its checkpoint was written
-            raise Refused(409, f"the run of thread {thread!r} has ended: ask a question", "nothing_to_resume")
+            raise ApiError(409, f"the run of thread {thread!r} has ended: ask a question", "nothing_to_resume")
         if request.decision is not None and not state.interrupts:
-            raise Refused(409, f"thread {thread!r} waits for no decision: leave it away to go on", "no_review")
+            raise ApiError(409, f"thread {thread!r} waits for no decision: leave it away to go on", "no_review")
         inputs: Any = None if request.decision is None else Command(resume=request.decision)
         return self._on_thread(thread, caller, review, inputs, request.limits)
 
     async def thread(self, thread: str, caller: Caller) -> JSON:
-        """Return what a thread holds so far. Raises Refused for one that the caller does not have."""
+        """Return what a thread holds so far. Raises ApiError for one that the caller does not have."""
         _, state = await self._state(thread, caller)
         waiting = next((one.value for one in state.interrupts), None)
         running = self._key(thread, caller) in self._running
@@ -118,11 +118,11 @@ class Service:
         return list(await search.aretrieve(query, k))
 
     def passage(self, passage_id: str, caller: Caller) -> Passage:
-        """Return a passage. Raises Refused for one that there is not, or that the caller may not see."""
+        """Return a passage. Raises ApiError for one that there is not, or that the caller may not see."""
         self._refresh()
         found = self.index.get(passage_id)
         if found is None or not self._seen_by(caller).matches(found):
-            raise Refused(404, f"there is no passage {passage_id!r}", "unknown_passage")
+            raise ApiError(404, f"there is no passage {passage_id!r}", "unknown_passage")
         return found
 
     def document_ids(self, caller: Caller) -> tuple[str, ...]:
@@ -134,10 +134,10 @@ class Service:
         return self.index.document_ids(seen)
 
     def graph(self, caller: Caller) -> KGIndex:
-        """Return what the caller may see of the stored knowledge graph. Raises Refused where there is none."""
+        """Return what the caller may see of the stored knowledge graph. Raises ApiError where there is none."""
         index = self.index
         if not isinstance(index, PassageIndex) or index.path is None or not KGIndex.exists(index.path):
-            raise Refused(404, "this index has no knowledge graph: `ras-agent kg build INDEX` makes one", "no_graph")
+            raise ApiError(404, "this index has no knowledge graph: `ras-agent kg build INDEX` makes one", "no_graph")
         self._refresh()
         key = (index.commit, self._seen_by(caller))
         if key not in self._graphs:
@@ -155,11 +155,11 @@ class Service:
             self.index.refresh()
 
     def _places(self, wanted: Sequence[Place]) -> tuple[Place, ...]:
-        """Return where a run is to wait for a person. Raises Refused for a place that the graph does not have."""
+        """Return where a run is to wait for a person. Raises ApiError for a place that the graph does not have."""
         known = graph_spec(self._parts.graph).review
         for place in wanted:
             if place not in known or (place == "facts" and self._parts.extractor is None):
-                raise Refused(422, f"review: this agent cannot wait at {place!r}", "unknown_place")
+                raise ApiError(422, f"review: this agent cannot wait at {place!r}", "unknown_place")
         return tuple(place for place in known if place in wanted)
 
     def _agent(self, review: tuple[Place, ...]) -> Agent:
@@ -168,11 +168,11 @@ class Service:
         return self._agents[review]
 
     async def _state(self, thread: str, caller: Caller) -> tuple[tuple[Place, ...], StateSnapshot]:
-        """Return where the thread's last run waits for a person, and its state. Raises Refused for an unknown one."""
+        """Return where the thread's last run waits for a person, and its state. Raises ApiError for an unknown one."""
         config = self._config(thread, caller)
         stored = await self._checkpointer.aget_tuple(config)
         if stored is None:
-            raise Refused(404, f"there is no thread {thread!r}", "unknown_thread")
+            raise ApiError(404, f"there is no thread {thread!r}", "unknown_thread")
         # a run goes on in an agent with the same nodes
         review = places(cast("dict[str, Any]", stored.metadata).get(_REVIEW, ""))
         return review, await self._agent(review).aget_state(config)
@@ -187,7 +187,7 @@ class Service:
 
     def _start(self, key: str, agent: Any, inputs: Any, config: RunnableConfig, limits: RequestLimits | None) -> Run:
         if len(self._running) >= self.settings.max_runs:
-            raise Refused(503, f"{self.settings.max_runs} questions are being answered: try again soon", "busy")
+            raise ApiError(503, f"{self.settings.max_runs} questions are being answered: try again soon", "busy")
         within = _lowered(self.limits, limits)
         run = Run(agent, inputs, config, within, ended=lambda: self._end(key), check=self._check_reached)
         self._running[key] = run
@@ -210,7 +210,7 @@ class Service:
 
     def _check_free(self, thread: str, caller: Caller) -> None:
         if self._key(thread, caller) in self._running:
-            raise Refused(
+            raise ApiError(
                 409, f"thread {thread!r} is being answered: wait for its end, or ask in another thread", "thread_busy"
             )
 
@@ -238,16 +238,16 @@ def conversation(messages: list[Message] | None) -> list[BaseMessage]:
         if turn.role in ("user", "assistant", "system", "developer") and turn.text.strip()
     ]
     if not any(turn["role"] == "user" for turn in turns):
-        raise Refused(400, "the messages hold no text of the user to answer", "no_question")
+        raise ApiError(400, "the messages hold no text of the user to answer", "no_question")
     return convert_to_messages(turns)
 
 
 def _bounded(turns: list[BaseMessage]) -> list[BaseMessage]:
-    """Return the turns of a conversation. Raises Refused where the user's are longer than any question is."""
+    """Return the turns of a conversation. Raises ApiError where the user's are longer than any question is."""
     longest = max(len(turn.text) for turn in turns if turn.type == "human")
     if longest > LONGEST_QUESTION:
         wrong = f"the question has {longest:,} characters, and {LONGEST_QUESTION:,} are the most: shorten it"
-        raise Refused(422, wrong, "question_too_long")
+        raise ApiError(422, wrong, "question_too_long")
     return turns
 
 

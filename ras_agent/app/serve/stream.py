@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 from fastapi import Response
 
-from ras_agent.app.serve.refused import Refused, refusal
+from ras_agent.app.serve.errors import ApiError, refusal
 from ras_agent.app.serve.runs import Ended, Run, Silence
 from ras_agent.app.serve.wire import Receive, Scope, Send
 from ras_agent.records import JSON
@@ -63,14 +63,14 @@ def sse(name: str, data: JSON) -> bytes:
 async def ended_or_left(run: Run, receive: Receive) -> Ended:
     """Wait for the end of a run, which is cancelled if the client leaves first.
 
-    Raises Refused then, else what the run raised.
+    Raises ApiError then, else what the run raised.
     """
     leaving = asyncio.create_task(_cancel_when_left(run, receive))
     try:
         return await run.end()
     except asyncio.CancelledError:
         raise_if_own_task_is_cancelled()
-        raise Refused(499, "the client has left, so the run was cancelled", "cancelled") from None
+        raise ApiError(499, "the client has left, so the run was cancelled", "cancelled") from None
     finally:
         leaving.cancel()
         run.cancel()

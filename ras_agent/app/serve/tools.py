@@ -20,8 +20,8 @@ from pydantic import Field
 from typing_extensions import TypedDict  # pydantic takes typing's own from Python 3.12
 
 from ras_agent.app.serve.access import Caller
+from ras_agent.app.serve.errors import refusal
 from ras_agent.app.serve.neighbourhood import names_beginning, neighbourhood
-from ras_agent.app.serve.refused import refusal
 from ras_agent.app.serve.service import Service
 from ras_agent.app.serve.wire import LONGEST_NAME, LONGEST_QUERY, LONGEST_QUESTION, Message, Receive, Scope, Send
 from ras_agent.events import Planned

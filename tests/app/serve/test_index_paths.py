@@ -101,7 +101,7 @@ def test_an_upload_of_the_same_name_replaces_and_a_deleted_one_is_gone(served: S
      "n\u202ename.md", f"{'x' * 300}.md"],
 )  # fmt: skip
 def test_a_name_that_is_no_plain_name_is_refused_and_nothing_is_written(index: Path, name: str) -> None:
-    with pytest.raises(documents.Refused) as raised:
+    with pytest.raises(documents.ApiError) as raised:
         documents.safe_name(name)
     assert raised.value.status == 422
 

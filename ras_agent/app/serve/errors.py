@@ -14,8 +14,8 @@ _log = logging.getLogger(__name__)
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
-class Refused(RasError, RuntimeError):
-    """Raised for a request that cannot be served. status: of the answer. code: names the reason for programs."""
+class ApiError(RasError, RuntimeError):
+    """Request that cannot be served. status: of the answer. code: names the reason for programs."""
 
     def __init__(self, status: int, message: str, code: str | None = None) -> None:
         super().__init__(message)
@@ -24,7 +24,7 @@ class Refused(RasError, RuntimeError):
 
 def refusal(error: Exception) -> tuple[int, ErrorBody]:
     """Return the status and the body for an error. One that nobody foresaw is logged and not described."""
-    if isinstance(error, Refused):
+    if isinstance(error, ApiError):
         return error.status, _body(error.status, str(error), error.code)
     if isinstance(error, OSError) and _full(error):
         return 507, _body(507, "the server's disk is full; the index is as it was", "disk_full")
@@ -33,8 +33,8 @@ def refusal(error: Exception) -> tuple[int, ErrorBody]:
         return 503, _body(503, "the index cannot be reached at the moment: try again soon", "index_unavailable")
     if isinstance(error, IngestError):
         _log.warning("the index was not changed: %s", without_secrets(str(error)))
-        told = "the index cannot be written at the moment, as while something else writes it: try again soon"
-        return 409, _body(409, told, "index_busy")
+        message = "the index cannot be written at the moment, as while something else writes it: try again soon"
+        return 409, _body(409, message, "index_busy")
     if isinstance(error, RasError | ValueError):
         status = 422 if isinstance(error, ValueError) else 500
         return status, _body(status, str(error))

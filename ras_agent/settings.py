@@ -65,7 +65,7 @@ Work = Literal["answer", "ask", "eval", "extract", "index", "serve"]
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Declares settings that share a panel of the help texts and the work that uses them."""
+    """Settings that share a panel of the help texts and the work that uses them."""
 
     panel: str
     work: tuple[Work, ...]
@@ -105,7 +105,7 @@ _Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class Settings(BaseModel):
-    """Holds all settings with their defaults. Frozen; an unknown key is an error.
+    """All settings with their defaults. Frozen; an unknown key is an error.
 
     A new option is one new field. A subclass may add fields with pydantic's own `Field`: every command takes them, or
     those of the work that `json_schema_extra={"work": ["answer"], "panel": "Loop", "everyday": True}` names.
@@ -261,13 +261,12 @@ class Settings(BaseModel):
 
     @field_validator("filter", mode="before")
     @classmethod
-    def _filter_can_be_read(cls, given: object) -> object:
+    def _read_filter(cls, value: object) -> object:
         """Read "key=value", a list of them, as a flag or a file has it, or JSON; an object stays one."""
-        if isinstance(given, str):
-            given = json.loads(given) if given.lstrip().startswith("{") else [given]
-        if isinstance(given, list) and all(isinstance(part, str) for part in given):
-            given = read_filter(given)
-        return given if Filter.of(given) else None
+        value = _as_list(value)
+        if isinstance(value, list) and all(isinstance(part, str) for part in value):
+            value = read_filter(value)
+        return value if Filter.of(value) else None
 
     @property
     def needs_index(self) -> bool:
@@ -276,48 +275,45 @@ class Settings(BaseModel):
 
     @field_validator("language")
     @classmethod
-    def _language_is_known(cls, name: str | None) -> str | None:
+    def _find_language(cls, name: str | None) -> str | None:
         return None if name is None else language_name(name)
 
     @field_validator("fields", mode="before")
     @classmethod
-    def _fields_can_be_read(cls, given: object) -> object:
+    def _read_fields(cls, value: object) -> object:
         """Read "text=KEY,title=KEY,id=KEY", after a pattern or not, a list of them, or a table of tables."""
-        if isinstance(given, str):
-            given = json.loads(given) if given.lstrip().startswith("{") else [given]
-        if isinstance(given, list):
-            given = dict(map(_read_fields, given))
-        if not isinstance(given, dict):
-            return given
-        for pattern, named in given.items():
-            roles = named.items() if isinstance(named, dict) else ()
+        value = _as_list(value)
+        if isinstance(value, list):
+            value = dict(map(_fields_of_pattern, value))
+        if not isinstance(value, dict):
+            return value
+        for pattern, keys in value.items():
+            roles = keys.items() if isinstance(keys, dict) else ()
             if not roles or not all(role in _RECORD_ROLES and _may_name(role, key) for role, key in roles):
                 example = 'text = "body"'
-                raise ValueError(f"{pattern!r} has to name text, title or id, such as {example}, got {named!r:.80}")
-        return {pattern: {role: key or None for role, key in named.items()} for pattern, named in given.items()} or None
+                raise ValueError(f"{pattern!r} has to name text, title or id, such as {example}, got {keys!r:.80}")
+        return {pattern: {role: key or None for role, key in keys.items()} for pattern, keys in value.items()} or None
 
     @field_validator("metadata", mode="before")
     @classmethod
-    def _metadata_can_be_read(cls, given: object) -> object:
+    def _read_metadata(cls, value: object) -> object:
         """Read "key=value", a list of them, or JSON; an object stays one."""
-        if isinstance(given, str):
-            given = json.loads(given) if given.lstrip().startswith("{") else [given]
-        return given if given is None else read_metadata(given) or None
+        return None if value is None else read_metadata(_as_list(value)) or None
 
     @field_validator("graph")
     @classmethod
-    def _graph_is_known(cls, name: str) -> str:
+    def _check_graph(cls, name: str) -> str:
         if not known("graph", name):
             raise UnknownName("graph", name, names("graph"))
         return name
 
     @field_validator("review")
     @classmethod
-    def _review_is_known(cls, wanted: str | None) -> str | None:
-        return ",".join(places(wanted)) or None
+    def _read_review(cls, value: str | None) -> str | None:
+        return ",".join(places(value)) or None
 
     @model_validator(mode="after")
-    def _overlap_leaves_room(self) -> Self:
+    def _check_overlap(self) -> Self:
         size = self.chunk_size or 1000
         if self.overlap >= size:
             raise ValueError(f"overlap {self.overlap} must be less than chunk_size {size}")
@@ -327,22 +323,29 @@ class Settings(BaseModel):
 _RECORD_ROLES = ("text", "title", "id")
 
 
+def _as_list(value: object) -> object:
+    """Return the object of a JSON text, and any other text as a list of one; a value of another kind stays."""
+    if not isinstance(value, str):
+        return value
+    return json.loads(value) if value.lstrip().startswith("{") else [value]
+
+
 def _may_name(role: str, key: object) -> bool:
     return (isinstance(key, str) and key != "") or (role == "id" and key in (None, ""))
 
 
-def _read_fields(given: object) -> tuple[str, dict[str, str]]:
+def _fields_of_pattern(text: object) -> tuple[str, dict[str, str]]:
     """Return the pattern and the fields of "*.jsonl:text=body,title=name"; without a pattern they are of all files."""
-    pattern, colon, role = str(given).partition("=")[0].rpartition(":")
-    pairs = [part.partition("=") for part in str(given)[len(pattern + colon) :].split(",")]
+    pattern, colon, role = str(text).partition("=")[0].rpartition(":")
+    pairs = [part.partition("=") for part in str(text)[len(pattern + colon) :].split(",")]
     if not (role and bool(pattern) == bool(colon) and all(equals for _, equals, _ in pairs)):
-        raise ValueError(f"expected text=KEY or PATTERN:text=KEY, such as '*.jsonl:text=body', got {given!r:.80}")
+        raise ValueError(f"expected text=KEY or PATTERN:text=KEY, such as '*.jsonl:text=body', got {text!r:.80}")
     return pattern or "*", {role.strip(): key.strip() for role, _, key in pairs}
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Describes a field of a settings class: what its flag, its help text and its line in the docs need.
+    """Description of a field of a settings class: what its flag, its help text and its line in the docs need.
 
     type: what a value is read as: str, int, float, bool or Path. choices: the allowed values of a Literal.
     repeated: whether the flag may be given several times, each time with a key=value. everyday: the work whose commands
@@ -399,33 +402,32 @@ def _without_none(annotation: Any) -> Any:
     if get_origin(annotation) is Annotated:
         return _without_none(get_args(annotation)[0])
     if get_origin(annotation) in (Union, UnionType):
-        return _without_none(next(one for one in get_args(annotation) if one is not NoneType))
+        return _without_none(next(part for part in get_args(annotation) if part is not NoneType))
     return annotation
 
 
 def find_config(
-    given: str | Path | None = None, environment: Mapping[str, str] | None = None, folder: Path | None = None
+    path: str | Path | None = None, environment: Mapping[str, str] | None = None, folder: Path | None = None
 ) -> Path | None:
-    """Return the one settings file that is read: `given`, RAS_AGENT_CONFIG, ./ras-agent.toml, or the user's own.
+    """Return the one settings file that is read: `path`, RAS_AGENT_CONFIG, ./ras-agent.toml, or the user's own.
 
     The user's own is ~/.config/ras-agent/config.toml. Raises SettingsError if a file that was named does not exist.
     """
     environment = os.environ if environment is None else environment
-    named = given or environment.get(_CONFIG_VARIABLE)
-    if named:
-        path = Path(named).expanduser()
-        if not path.is_file():
-            raise SettingsError(f"the settings file {str(path)!r} does not exist")
-        return path
+    if place := path or environment.get(_CONFIG_VARIABLE):
+        file = Path(place).expanduser()
+        if not file.is_file():
+            raise SettingsError(f"the settings file {str(file)!r} does not exist")
+        return file
     # not Path.home(), which raises for a user without a home, as containers have them
     home = Path(environment.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config"))
     candidates = ((folder or Path()) / _LOCAL_CONFIG, home / "ras-agent" / "config.toml")
-    return next((path for path in candidates if path.is_file()), None)
+    return next((file for file in candidates if file.is_file()), None)
 
 
 def unnamed_destinations(
     config: Path | None,
-    given: str | Path | None = None,
+    path: str | Path | None = None,
     environment: Mapping[str, str] | None = None,
     flags: Mapping[str, Any] | None = None,
     model: type[Settings] = Settings,
@@ -433,19 +435,22 @@ def unnamed_destinations(
 ) -> dict[str, str]:
     """Return where `config` sends passages and writes, by setting, if it was found in the working directory alone.
 
-    Such a file came with the folder, perhaps from somebody else. One that the user named, by `given` or by
+    Such a file came with the folder, perhaps from somebody else. One that the user named, by `path` or by
     RAS_AGENT_CONFIG, or that is his own, is trusted: nothing then, nor for what variables or flags set instead.
     """
     environment = os.environ if environment is None else environment
-    if config is None or given or environment.get(_CONFIG_VARIABLE) or config.name != _LOCAL_CONFIG:
+    if config is None or path or environment.get(_CONFIG_VARIABLE) or config.name != _LOCAL_CONFIG:
         return {}
-    chosen = {key for key, value in (flags or {}).items() if value is not None} | _from_environment(environment).keys()
-    places = _MODEL_SETTINGS | {"retriever", *(name for name, one in describe(model).items() if one.type is Path)}
-    taken = places & describe(model, work).keys()
+    overridden = {key for key, value in (flags or {}).items() if value is not None}
+    overridden |= _from_environment(environment).keys()
+    settings = describe(model, work).values()
+    places = {
+        setting.name for setting in settings if setting.type is Path or setting.name in {*_MODEL_SETTINGS, "retriever"}
+    }
     return {
         key: str(value)
         for key, value in _from_file(config, model).items()
-        if key in taken and key not in chosen and value not in _LOCAL_ROLES and not _is_harmless(key, value)
+        if key in places and key not in overridden and value not in _LOCAL_ROLES and not _is_harmless(key, value)
     }
 
 
@@ -520,8 +525,8 @@ def load_settings(
             raise SettingsError(problem) from None
         key = str(first["loc"][0])
         if places[key] == "flags":
-            raise FlagError(f"{_spelled('flags', key)}: {problem}") from None
-        raise SettingsError(f"{places[key]}: {_spelled(places[key], key)}: {problem}") from None
+            raise FlagError(f"{_spelling('flags', key)}: {problem}") from None
+        raise SettingsError(f"{places[key]}: {_spelling(places[key], key)}: {problem}") from None
 
 
 def _from_file(path: Path, model: type[Settings]) -> dict[str, Any]:
@@ -532,8 +537,8 @@ def _from_file(path: Path, model: type[Settings]) -> dict[str, Any]:
     except OSError as error:
         raise SettingsError(f"{path}: cannot be read: {error.strerror}") from error
     for key, setting in describe(model).items():
-        if setting.type is Path and isinstance(given := table.get(key), str):
-            place = place_of(given) if key == "index" else Path(given)
+        if setting.type is Path and isinstance(value := table.get(key), str):
+            place = place_of(value) if key == "index" else Path(value)
             table[key] = path.parent / place.expanduser() if isinstance(place, Path) else place
     return table
 
@@ -548,18 +553,18 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _unknown(place: str, key: str, model: type[Settings]) -> str:
-    known = model.model_fields
-    close = get_close_matches(key.lower().replace("-", "_"), known, n=3)
+    names = model.model_fields
+    close = get_close_matches(key.lower().replace("-", "_"), names, n=3)
     if close:
-        remedy = f"did you mean {' or '.join(_spelled(place, name) for name in close)}?"
+        remedy = f"did you mean {' or '.join(_spelling(place, name) for name in close)}?"
     elif any(part in key.lower() for part in _SECRET):
         remedy = "a key goes into the variable that its provider reads, such as OPENAI_API_KEY"
     else:
-        remedy = f"known: {', '.join(_spelled(place, name) for name in sorted(known))}"
-    return f"{place}: unknown setting {_spelled(place, key)}; {remedy}"
+        remedy = f"known: {', '.join(_spelling(place, name) for name in sorted(names))}"
+    return f"{place}: unknown setting {_spelling(place, key)}; {remedy}"
 
 
-def _spelled(place: str, key: str) -> str:
+def _spelling(place: str, key: str) -> str:
     """Return a setting's name as it is written in that place."""
     if place == "environment":
         return f"{_PREFIX}{key.upper()}"

@@ -12,7 +12,6 @@ import typer
 
 from ras_agent.app.cli.command import Options
 from ras_agent.app.cli.options import INCOMPLETE, UNANSWERED, Sample
-from ras_agent.app.cli.reviewing import decided, needs_a_person
 from ras_agent.app.cli.terminal import busy, inert, inert_json, inert_lines, screen
 from ras_agent.errors import SettingsError, TraceError
 from ras_agent.settings import Settings
@@ -93,6 +92,8 @@ def ask(options: AskOptions) -> None:
         raise typer.BadParameter("no index: give --index PATH, or --sample to try the bundled one")
     targets = [_checked_target(path) for path in options.save or ()]
     if settings.review:
+        from ras_agent.app.cli.reviewing import needs_a_person
+
         needs_a_person()
     if options.thread and settings.checkpoint.partition(":")[0] == "memory":
         raise typer.BadParameter("--thread needs a place that outlives the command: --checkpoint sqlite:FILE")
@@ -126,6 +127,7 @@ def _run(options: AskOptions, console: Console, reasons: int) -> Trace:
         doing("loading")
         from langgraph.types import Command
 
+        from ras_agent.app.cli.reviewing import decide
         from ras_agent.checkpoints import aopen_checkpointer
         from ras_agent.graphs.resolve import assemble_agent, resolve_parts, role_specs
         from ras_agent.review import Review
@@ -144,44 +146,44 @@ def _run(options: AskOptions, console: Console, reasons: int) -> Trace:
         doing("planning")
         try:
             with asyncio.Runner() as runner:
-                opened, checkpointer = AsyncExitStack(), _kept_here() if parts.review else None
+                stack, checkpointer = AsyncExitStack(), _memory_saver() if parts.review else None
                 if thread:
-                    checkpointer = runner.run(opened.enter_async_context(aopen_checkpointer(settings.checkpoint)))
+                    checkpointer = runner.run(stack.enter_async_context(aopen_checkpointer(settings.checkpoint)))
                 agent, thread = assemble_agent(parts, checkpointer), thread or "ask"
                 try:
-                    out = runner.run(_drawn(agent, {"question": options.question}, thread, drawing))
-                    while waiting := out.get("__interrupt__"):
+                    out = runner.run(_stream_events(agent, {"question": options.question}, thread, drawing))
+                    while interrupts := out.get("__interrupt__"):
                         # between two legs of the run, so that Ctrl-C ends the wait too
                         doing("")
                         drawing.end()
-                        review = Review.from_dict(waiting[0].value)
-                        decision = decided(review, screen(stderr=console.stderr or console.quiet))
-                        out = runner.run(_drawn(agent, Command(resume=decision), thread, drawing))
+                        review = Review.from_dict(interrupts[0].value)
+                        decision = decide(review, screen(stderr=console.stderr or console.quiet))
+                        out = runner.run(_stream_events(agent, Command(resume=decision), thread, drawing))
                 finally:
-                    runner.run(opened.aclose())
+                    runner.run(stack.aclose())
         finally:
             drawing.end()
-    named = {role: role_name(spec) for role, spec in specs.items()}
-    return Trace.from_state(out, agent.name, {**named, "retriever": settings.retriever})
+    roles = {role: role_name(spec) for role, spec in specs.items()}
+    return Trace.from_state(out, agent.name, {**roles, "retriever": settings.retriever})
 
 
-def _kept_here() -> BaseCheckpointSaver[Any]:
-    """Return what holds a run that waits for a decision, as long as this command runs."""
+def _memory_saver() -> BaseCheckpointSaver[Any]:
+    """Return the store of a run that waits for a decision, as long as this command runs."""
     from langgraph.checkpoint.memory import InMemorySaver
 
     return InMemorySaver()
 
 
-async def _drawn(agent: Agent, given: Any, thread: str, drawing: Drawing) -> dict[str, Any]:
+async def _stream_events(agent: Agent, inputs: Any, thread: str, drawing: Drawing) -> dict[str, Any]:
     """Run the agent and return its last state. Asynchronous, so that Ctrl-C cancels the model call under way.
 
-    given: the inputs, or a decision that a run waits for.
+    inputs: the question, or the decision that a run waits for.
     """
     from ras_agent.calling import raise_if_cancelled
 
     out: dict[str, Any] = {}
     config: RunnableConfig = {"configurable": {"thread_id": thread}}
-    stream: AsyncIterator[Any] = agent.astream(given, config, stream_mode=["custom", "values"])
+    stream: AsyncIterator[Any] = agent.astream(inputs, config, stream_mode=["custom", "values"])
     async for kind, payload in stream:
         if kind == "custom":
             drawing.draw(payload)

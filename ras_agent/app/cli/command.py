@@ -17,6 +17,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from copy import copy
 from dataclasses import MISSING, Field, dataclass, fields
 from pathlib import Path
@@ -28,7 +29,6 @@ from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from ras_agent.address import Address, place_of, refuse_address
 from ras_agent.app.cli.terminal import inert
-from ras_agent.app.watching import watching
 from ras_agent.errors import SettingsError
 from ras_agent.settings import (
     Setting,
@@ -116,18 +116,18 @@ class LazyGroup(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the name of the command that runs, the command, and what stands behind its name."""
-        name, listed, rest = super().resolve_command(ctx, args)
+        name, entry, rest = super().resolve_command(ctx, args)
         command = self.described.get(name or "")
-        return name, typer_command(command, self.model, name) if isinstance(command, Command) else listed, rest
+        return name, typer_command(command, self.model, name) if isinstance(command, Command) else entry, rest
 
 
 def typer_command(command: Command, model: type[Settings] = Settings, name: str | None = None) -> TyperCommand:
     """Return a command as typer runs it. model: the class whose settings are options too."""
     app = typer.Typer(**LOOK)
     app.command(name, cls=_TwoPages)(_function(command, model))
-    made = typer.main.get_command(app)
-    assert isinstance(made, TyperCommand)
-    return made
+    only = typer.main.get_command(app)
+    assert isinstance(only, TyperCommand)
+    return only
 
 
 # ---- from fields to flags
@@ -136,19 +136,19 @@ def typer_command(command: Command, model: type[Settings] = Settings, name: str 
 def _function(command: Command, model: type[Settings]) -> Callable[..., None]:
     """Return the function that typer calls with the values of the command's options, `--config` and `--debug`."""
     work = command.options.work
-    own = {one.name: one for one in _fields(command.options)}
+    own = {field.name: field for field in _fields(command.options)}
     types = get_type_hints(command.options, include_extras=True)
-    settings = [one for one in describe(model, work).values() if one.name not in own] if work else []
-    shown: list[inspect.Parameter] = []
-    for one in own.values():
-        if one.name == "settings":
-            shown += [_setting_option(setting, work) for setting in settings]
-        elif one.name != "flags":
-            default = inspect.Parameter.empty if one.default is MISSING else one.default
-            shown.append(_parameter(one.name, types[one.name], default))
+    settings = [setting for setting in describe(model, work).values() if setting.name not in own] if work else []
+    parameters: list[inspect.Parameter] = []
+    for field in own.values():
+        if field.name == "settings":
+            parameters += [_setting_option(setting, work) for setting in settings]
+        elif field.name != "flags":
+            default = inspect.Parameter.empty if field.default is MISSING else field.default
+            parameters.append(_parameter(field.name, types[field.name], default))
     if work:
-        shown.append(_parameter("config", Config, None))
-    shown += [_parameter("debug", _DEBUG, False), _parameter("help_all", _HELP_ALL, False)]
+        parameters.append(_parameter("config", Config, None))
+    parameters += [_parameter("debug", _DEBUG, False), _parameter("help_all", _HELP_ALL, False)]
 
     def run(*, debug: bool, help_all: bool, **values: Any) -> None:  # callbacks have seen these two
         values = {name: _as_text(value) for name, value in values.items()}
@@ -159,18 +159,18 @@ def _function(command: Command, model: type[Settings]) -> Callable[..., None]:
             command.run(command.options(**values))
             return
         config = values.pop("config")
-        flags = {one.name: values.pop(one.name) for one in settings}
+        flags = {setting.name: values.pop(setting.name) for setting in settings}
         flags = {name: value for name, value in flags.items() if value not in (None, [])}
         values["settings"] = _read_settings(config, flags, model, work)
         if "flags" in own:
             values["flags"] = frozenset(flags)
-        with watching(values["settings"]):
+        with _log_and_spans(values["settings"]):
             command.run(command.options(**values))
 
     run.__doc__ = inspect.getdoc(command.run)
     # typer reads the options here; a function's type has no attribute for them
-    vars(run)["__signature__"] = inspect.Signature(shown)
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
+    vars(run)["__signature__"] = inspect.Signature(parameters)
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
 
 
@@ -180,7 +180,7 @@ def _fields(options: type[Options]) -> list[Field[Any]]:
     def depth(name: str) -> int:
         return next(place for place, base in enumerate(options.__mro__) if name in inspect.get_annotations(base))
 
-    return sorted(fields(options), key=lambda one: depth(one.name))
+    return sorted(fields(options), key=lambda field: depth(field.name))
 
 
 def _parameter(name: str, annotation: Any, default: object) -> inspect.Parameter:
@@ -191,8 +191,8 @@ def _setting_option(setting: Setting, work: Work | None) -> inspect.Parameter:
     """Return the option of a setting. None stands for "not given": the file or the environment may have a value."""
     about = escape(help_of(setting))
     if setting.default not in (None, "", False):
-        shown = f"{setting.default:g}" if setting.type is float else setting.default
-        about += f" [dim]\\[default: {shown}][/dim]"
+        default = f"{setting.default:g}" if setting.type is float else setting.default
+        about += f" [dim]\\[default: {default}][/dim]"
     reading: dict[str, Any] = {"parser": read_place, "metavar": "PLACE"} if setting.name == "index" else {}
     option = typer.Option(
         *setting.flags,
@@ -241,9 +241,30 @@ def _read_settings(config: Path | None, flags: Mapping[str, Any], model: type[Se
     if destinations:
         from ras_agent.tools.chat.models import printable
 
-        named = ", ".join(f"{name} = {printable(value)}" for name, value in destinations.items())
-        typer.echo(f"ras-agent: settings of {file}: {inert(named)}", err=True)
+        places = ", ".join(f"{name} = {printable(value)}" for name, value in destinations.items())
+        typer.echo(f"ras-agent: settings of {file}: {inert(places)}", err=True)
     return settings
+
+
+@contextmanager
+def _log_and_spans(settings: Settings) -> Iterator[None]:
+    """Write the log and send the spans inside the block. Raises SettingsError for a log that cannot be written."""
+    with ExitStack() as stack:
+        if settings.log is not None:
+            from ras_agent.logs import LOGGER, log_to
+
+            place = "-" if settings.log.name == "-" else settings.log
+            try:
+                handler = log_to(place, text=settings.log_text)
+            except OSError as error:
+                raise SettingsError(f"the log {str(place)!r} cannot be written: {error.strerror}") from error
+            stack.callback(handler.close)
+            stack.callback(LOGGER.removeHandler, handler)
+        if settings.otel:
+            from ras_agent.telemetry import export_runs
+
+            stack.callback(export_runs())
+        yield
 
 
 # ---- two pages of help
@@ -259,14 +280,14 @@ class _TwoPages(TyperCommand):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._rare = [one for one in self.params if isinstance(one, TyperOption) and one.hidden]
-        for one in self._rare:
-            one.hidden = False  # completed and suggested as all others are
+        self._rare = [option for option in self.params if isinstance(option, TyperOption) and option.hidden]
+        for option in self._rare:
+            option.hidden = False  # completed and suggested as all others are
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         page = copy(self)
         if not ctx.meta.get(_ALL_PAGES):
-            page.params = [_in_one_list(one) for one in self.params if one not in self._rare]
+            page.params = [_in_one_list(param) for param in self.params if param not in self._rare]
         super(_TwoPages, page).format_help(ctx, formatter)
 
 

@@ -20,7 +20,7 @@ from ras_agent import __version__
 from ras_agent.address import Address
 from ras_agent.app.cli.command import Config, Options, read_place
 from ras_agent.app.cli.options import ERROR
-from ras_agent.app.cli.terminal import counted, hang, inert, screen
+from ras_agent.app.cli.terminal import hang, inert, quantity, screen
 from ras_agent.errors import MissingExtra, RasError
 from ras_agent.settings import find_config, load_settings
 
@@ -66,7 +66,7 @@ _ADD_A_MODEL = (
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Reports one check. `ok` is None for what is missing but not needed. remedy: what to do about it."""
+    """Check and its outcome. `ok` is None for what is missing but not needed. remedy: what to do about it."""
 
     section: str
     name: str
@@ -165,8 +165,8 @@ def _settings(config: Path | None, environment: Mapping[str, str]) -> Check:
         settings = load_settings(path, environment)
     except RasError as error:
         return Check("core", "settings", False, str(error))
-    changed = ", ".join(f"{name} = {getattr(settings, name)}" for name in sorted(settings.model_fields_set))
-    return Check("core", "settings", True, f"{path or 'no file'}{f': {changed}' if changed else ''}")
+    values = ", ".join(f"{name} = {getattr(settings, name)}" for name in sorted(settings.model_fields_set))
+    return Check("core", "settings", True, f"{path or 'no file'}{f': {values}' if values else ''}")
 
 
 def _extras() -> list[Check]:
@@ -175,14 +175,14 @@ def _extras() -> list[Check]:
     for extra in extras:
         if extra in _BUNDLES:
             continue
-        found: list[str] = []
+        present: list[str] = []
         missing: list[str] = []
         for name in _packages(extra):
             try:
-                found.append(f"{name} {version(name)}")
+                present.append(f"{name} {version(name)}")
             except PackageNotFoundError:
                 missing.append(name)
-        detail = ", ".join([*found, *(f"{name} missing" for name in missing)])
+        detail = ", ".join([*present, *(f"{name} missing" for name in missing)])
         checks.append(Check("extras", extra, not missing or None, detail, f"pip install 'ras-agent[{extra}]'"))
     return checks
 
@@ -234,16 +234,16 @@ def _servers(environment: Mapping[str, str]) -> list[Check]:
 
     checks = []
     for variable in _SERVERS:
-        if given := environment.get(variable):
+        if address := environment.get(variable):
             try:
-                url = ollama_url(given) if variable == "OLLAMA_HOST" else given
-                checks.append(_asked(variable, printable(url)))
+                url = ollama_url(address) if variable == "OLLAMA_HOST" else address
+                checks.append(_ask_for_models(variable, printable(url)))
             except (RasError, ValueError) as error:
                 checks.append(Check("models", variable, None, str(error), "write it as http://host:port/v1"))
     return checks
 
 
-def _asked(variable: str, url: str) -> Check:
+def _ask_for_models(variable: str, url: str) -> Check:
     import http.client
     import urllib.error
     import urllib.request
@@ -251,18 +251,18 @@ def _asked(variable: str, url: str) -> Check:
     if not url.startswith(("http://", "https://")):
         raise ValueError(f"{url} is no address")
     try:
-        with urllib.request.urlopen(f"{url.rstrip('/')}/models", timeout=_PATIENCE) as reply:
-            models = json.loads(reply.read(_ENOUGH))
-        listed = [str(model["id"]) for model in models["data"]][:5]
-        said = f"has {', '.join(listed)}" if listed else "answers, with no model"
+        with urllib.request.urlopen(f"{url.rstrip('/')}/models", timeout=_PATIENCE) as response:
+            reply = json.loads(response.read(_ENOUGH))
+        models = [str(model["id"]) for model in reply["data"]][:5]
+        answer = f"has {', '.join(models)}" if models else "answers, with no model"
     except urllib.error.HTTPError as error:
-        said = f"answers ({error.code})"
+        answer = f"answers ({error.code})"
     except (OSError, http.client.HTTPException) as error:
         why = getattr(error, "reason", None) or error
         return Check("models", variable, None, f"{url}: {why}", "start the server, or correct the address")
     except (ValueError, KeyError, TypeError):
-        said = "answers, though not with a list of models"
-    return Check("models", variable, True, f"{url} {said}")
+        answer = "answers, though not with a list of models"
+    return Check("models", variable, True, f"{url} {answer}")
 
 
 def _index(path: Path | Address | None) -> list[Check]:
@@ -273,25 +273,25 @@ def _index(path: Path | Address | None) -> list[Check]:
     from ras_agent.tools.index.open_index import open_index
     from ras_agent.tools.kg.examine import examine as examine_files
 
-    spoken: list[Check] = []
+    language_checks: list[Check] = []
     try:
         index = open_index(path)
         embedder = index.embedder
         vectors = f"vectors by {embedder.name} ({embedder.dimension})" if embedder else "no vectors: bm25 only"
-        opened = Check("index", str(path), True, f"{counted(len(index), 'passage')}, {vectors}")
+        index_check = Check("index", str(path), True, f"{quantity(len(index), 'passage')}, {vectors}")
         language = language_of(index)
         if language not in (ENGLISH, NO_LANGUAGE):
             detail = f"texts in {language.capitalize()}, which the offline roles cannot read"
-            spoken.append(Check("index", "language", None, detail, "give a model: --llm openai:gpt-4o-mini"))
+            language_checks.append(Check("index", "language", None, detail, "give a model: --llm openai:gpt-4o-mini"))
     except (RasError, OSError) as error:
-        opened = Check("index", str(path), False, str(error))
+        index_check = Check("index", str(path), False, str(error))
     if isinstance(path, Address):
-        return [opened, *spoken]
+        return [index_check, *language_checks]
     try:
         reports = examine_files(path)
     except RasError:
-        return [opened, *spoken]
-    return [opened, *spoken, *(_file(path, report) for report in reports)]
+        return [index_check, *language_checks]
+    return [index_check, *language_checks, *(_file(path, report) for report in reports)]
 
 
 def _file(folder: Path, report: FileReport) -> Check:

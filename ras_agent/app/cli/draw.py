@@ -17,7 +17,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from ras_agent.app.cli.terminal import Hanging, counted, hang, inert, inert_lines, pack
+from ras_agent.app.cli.terminal import MARGIN, Hanging, fact_line, hang, inert, inert_lines, pack, quantity
 from ras_agent.events import Answered, AnswerToken, Event, Failed, GraphDelta, Hits, Planned, Rewritten
 from ras_agent.marks import ACTIONS
 from ras_agent.question_graph import QuestionGraph
@@ -26,8 +26,7 @@ from ras_agent.text.sentences import sentence_spans
 from ras_agent.text.words import stems
 from ras_agent.trace import Trace
 
-_MARGIN = 7
-_LABELLED = _MARGIN + 10
+_LABELLED = MARGIN + 10
 _FACT_LINES = 3
 _LONGEST_QUOTE = 300
 _LONGEST_NAME = 60
@@ -42,7 +41,7 @@ def _nothing(doing: str) -> None:
 
 
 class Drawing:
-    """Prints each event as it comes.
+    """Drawing of a run on a console: each event is printed as it comes.
 
     verbose: print all facts, one per line, and whole quotes. doing: is called with what the run is busy with, and with
     "" while the answer is being written.
@@ -64,7 +63,7 @@ class Drawing:
             self._draw_thought()
         match event:
             case Rewritten(_, standalone):
-                hang(self._console, Text("asks", "bold cyan"), Text(inert(standalone), "bold"), _MARGIN)
+                hang(self._console, Text("asks", "bold cyan"), Text(inert(standalone), "bold"), MARGIN)
             case Planned(_, plan, thought=True):
                 self._thought = plan.subquery or plan.reason
             case Planned(hop, plan):
@@ -94,12 +93,12 @@ class Drawing:
             return
         verdict = Text.assemble((str(ACTIONS[action]), "green"), (f" {inert(reason, limit=300)}", "dim"))
         verdict.rstrip()
-        hang(self._console, Text(), verdict, _MARGIN)
+        hang(self._console, Text(), verdict, MARGIN)
         self._doing("answering")
 
     def _draw_hop(self, hop: int, body: Text) -> None:
         self._hop = hop
-        hang(self._console, Text(f"hop {hop}", "bold cyan"), body, _MARGIN)
+        hang(self._console, Text(f"hop {hop}", "bold cyan"), body, MARGIN)
         self._doing(f"hop {hop}: retrieving")
 
     def _draw_hits(self, hop: int, subquery: str, hits: Sequence[Hit]) -> None:
@@ -115,9 +114,10 @@ class Drawing:
 
     def _draw_growth(self, delta: GraphDelta) -> None:
         added = delta.added if self._verbose else _nearest_first(delta.added, self._subquery)
-        facts = [_fact(fact, None if self._verbose else _LONGEST_NAME) for fact in added]
+        limit = None if self._verbose else _LONGEST_NAME
+        facts = [fact_line(fact.subject, fact.predicate, fact.object, limit=limit) for fact in added]
         body = Text("\n").join(facts) if self._verbose else pack(facts, self._width(), " ", lines=_FACT_LINES)
-        size = f"{counted(delta.facts, 'fact')}, {counted(delta.entities, 'entity', 'entities')}"
+        size = f"{quantity(delta.facts, 'fact')}, {quantity(delta.entities, 'entity', 'entities')}"
         self._labelled(f"facts +{len(facts)}", body if facts else Text("nothing new", "dim"))
         if delta.conflicts > self._conflicts:
             size += f", {delta.conflicts} in conflict"
@@ -128,13 +128,13 @@ class Drawing:
     def _draw_thought(self) -> None:
         """Print a thought that no retrieval followed."""
         if self._thought:
-            hang(self._console, Text(), Text(inert(self._thought), "italic"), _MARGIN)
+            hang(self._console, Text(), Text(inert(self._thought), "italic"), MARGIN)
             self._thought = ""
 
     def _draw_token(self, text: str) -> None:
         if self._answer is None:
             self._doing("")
-            self._answer = Hanging(self._console, Text("answer", "bold green"), _MARGIN, "bold")
+            self._answer = Hanging(self._console, Text("answer", "bold green"), MARGIN, "bold")
         self._answer.add(inert_lines(text))
         self._streamed += text
 
@@ -150,9 +150,9 @@ class Drawing:
             body = Text.assemble(
                 (text, "yellow" if answer.abstained else "bold"), (f" {marks}" if marks else "", "cyan")
             )
-            hang(self._console, Text("answer", "bold green"), body, _MARGIN)
+            hang(self._console, Text("answer", "bold green"), body, MARGIN)
         if not (grounded or answer.abstained):
-            hang(self._console, Text(), Text(_FROM_MEMORY, "yellow"), _MARGIN)
+            hang(self._console, Text(), Text(_FROM_MEMORY, "yellow"), MARGIN)
         for citation in answer.citations:
             self._draw_citation(citation)
         for failure in self._late:
@@ -169,13 +169,13 @@ class Drawing:
                 body.append(f", sentence {_sentence_number(passage.text, citation.start)}")
             quote = inert(citation.quote, limit=None if self._verbose else _LONGEST_QUOTE)
             body.append(": ").append(f"“{quote}”", "dim")
-        hang(self._console, Text(" " * _MARGIN).append(f"[{citation.number}]", "cyan"), body, _MARGIN + 4)
+        hang(self._console, Text(" " * MARGIN).append(f"[{citation.number}]", "cyan"), body, MARGIN + 4)
 
     def _draw_failure(self, failure: Failure) -> None:
         self._labelled("failed", Text(f"{inert(failure.role)}: {inert(failure.message, limit=300)}", "yellow"))
 
     def _labelled(self, label: str, body: Text) -> None:
-        hang(self._console, Text(" " * _MARGIN).append(label, "dim"), body, _LABELLED)
+        hang(self._console, Text(" " * MARGIN).append(label, "dim"), body, _LABELLED)
 
     def _width(self) -> int:
         return max(self._console.width - _LABELLED, 20)
@@ -185,16 +185,10 @@ def _name(passage: Passage) -> str:
     return inert(passage.title, limit=_LONGEST_NAME) or inert(passage.id, limit=_LONGEST_NAME)
 
 
-def _fact(fact: Triple, limit: int | None) -> Text:
-    bar = (" | ", "dim")
-    subject, predicate, target = (inert(part, limit=limit) for part in (fact.subject, fact.predicate, fact.object))
-    return Text.assemble(("(", "dim"), subject, bar, (predicate, "magenta"), bar, target, (")", "dim"))
-
-
 def _nearest_first(facts: Sequence[Triple], subquery: str) -> list[Triple]:
     """Return the facts sorted by how many words they share with the sub-query, because only the first are shown."""
-    asked = set(stems(subquery))
-    return sorted(facts, key=lambda fact: -len(asked.intersection(stems(" ".join(fact.key)))))
+    words = set(stems(subquery))
+    return sorted(facts, key=lambda fact: -len(words.intersection(stems(" ".join(fact.key)))))
 
 
 def _digits(hits: Sequence[Hit]) -> int:
@@ -255,15 +249,15 @@ def summary(trace: Trace, saved: Sequence[Path] = ()) -> str:
     tokens = f" ({usage.input_tokens:,} + {usage.output_tokens:,} tokens)" if usage.calls else ""
     replayed = sum(call.replayed for call in usage.calls)
     parts = [
-        f"{counted(len(trace.graph), 'fact')}, {counted(len(trace.graph.conflicts), 'conflict')}",
-        counted(len(trace.steps), "hop"),
-        f"{counted(len(usage.calls), 'LLM call')}{tokens}{f', {replayed} from cache' if replayed else ''}",
+        f"{quantity(len(trace.graph), 'fact')}, {quantity(len(trace.graph.conflicts), 'conflict')}",
+        quantity(len(trace.steps), "hop"),
+        f"{quantity(len(usage.calls), 'LLM call')}{tokens}{f', {replayed} from cache' if replayed else ''}",
         f"{trace.seconds:.{1 if trace.seconds >= 1 else 2}f} s",
     ]
     if trace.stop_reason not in _EXPECTED:
         parts.append(f"stopped by {trace.stop_reason}")
     if trace.reviews:
-        parts.append(counted(len(trace.reviews), "review"))
+        parts.append(quantity(len(trace.reviews), "review"))
     if trace.failures:
-        parts.append(counted(len(trace.failures), "failure"))
+        parts.append(quantity(len(trace.failures), "failure"))
     return " · ".join([*parts, *(f"{path} written" for path in saved)])

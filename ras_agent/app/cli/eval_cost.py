@@ -11,7 +11,7 @@ import typer
 
 from ras_agent.app.cli.command import Options
 from ras_agent.app.cli.options import AsJSON, PricesFile
-from ras_agent.app.cli.terminal import counted, screen
+from ras_agent.app.cli.terminal import quantity, screen
 from ras_agent.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class CostOptions(Options):
         Path | None, typer.Option(help="Measure tokens by the calls stored there for this corpus.")
     ] = None
     extractor: Annotated[
-        str | None, typer.Option(help="The extractor whose calls are counted, as `structure` takes it.")
+        str | None, typer.Option(help="The extractor whose calls are quantity, as `structure` takes it.")
     ] = None
     prices: PricesFile = None
     model: Annotated[str | None, typer.Option(help="The model of the price table that extracts.")] = None
@@ -61,18 +61,18 @@ def eval_cost(options: CostOptions) -> None:
     ids = {passage.id for passage in passages}
     # gold passages named by title have the retrieved ones named so too
     by_title = any(result.retrieved and ids.isdisjoint(result.retrieved) for result in results)
-    named = {passage.title if by_title else passage.id: passage for passage in passages}
+    by_name = {passage.title if by_title else passage.id: passage for passage in passages}
     measured = _measured(passages, triple_cache, extractor) if triple_cache and extractor else None
-    found = compare(results, named, measured, output_ratio=options.output_ratio, by_title=by_title)
+    comparison = compare(results, by_name, measured, output_ratio=options.output_ratio, by_title=by_title)
     price = load_prices(options.prices).of(model) if model else None
     if model and price is None:
         raise SettingsError(f"the price table has no model {model!r}; add it to the file given with --prices")
     ranges = published_ranges(passages)
     if options.as_json:
-        costs = {name: getattr(found, name).cost(price) for name in _ROWS} if price else None
-        typer.echo(json.dumps({**found.to_dict(), "cost": costs, "published_usd": ranges}, indent=2))
+        costs = {name: getattr(comparison, name).cost(price) for name in _ROWS} if price else None
+        typer.echo(json.dumps({**comparison.to_dict(), "cost": costs, "published_usd": ranges}, indent=2))
     else:
-        _show(screen(), found, price, ranges)
+        _show(screen(), comparison, price, ranges)
 
 
 _ROWS = {
@@ -96,30 +96,30 @@ def _measured(passages: list[Passage], path: Path, spec: str) -> ReadingCost:
     )
     cache = TripleCache(path)
     stored = [cache.get(facts_key(fingerprint, passage)) for passage in passages]
-    calls = [one.calls for one in stored if one is not None]
+    calls = [facts.calls for facts in stored if facts is not None]
     if not calls:
         raise SettingsError(f"{path} holds no facts that {spec} read in this corpus; run ras-agent structure first")
     return mean_passage(calls)
 
 
-def _show(console: Console, found: CostComparison, price: Price | None, ranges: dict[str, Any]) -> None:
+def _show(console: Console, comparison: CostComparison, price: Price | None, ranges: dict[str, Any]) -> None:
     from rich.table import Table
 
-    shown = Table("extracted from", "passages", "calls", "tokens in", "tokens out", box=None, header_style="dim")
+    table = Table("extracted from", "passages", "calls", "tokens in", "tokens out", box=None, header_style="dim")
     if price:
-        shown.add_column("cost")
-    for column in shown.columns[1:]:
+        table.add_column("cost")
+    for column in table.columns[1:]:
         column.justify = "right"
     for name, label in _ROWS.items():
-        reading: ReadingCost = getattr(found, name)
+        reading: ReadingCost = getattr(comparison, name)
         figures = (reading.passages, reading.calls, reading.input_tokens, reading.output_tokens)
         cost = [f"{reading.cost(price):,.4f}"] if price else []
-        shown.add_row(label, *(f"{figure:,.0f}" if figure >= 100 else f"{figure:,.1f}" for figure in figures), *cost)
-    console.print(shown)
-    how = "measured by calls that were made" if found.static.measured else "estimated from the texts' lengths"
-    note = f"{counted(found.questions, 'question')} · tokens {how}"
-    if found.break_even:
-        note += f" · the corpus pays off after {counted(found.break_even, 'question')} without a triple cache"
+        table.add_row(label, *(f"{figure:,.0f}" if figure >= 100 else f"{figure:,.1f}" for figure in figures), *cost)
+    console.print(table)
+    how = "measured by calls that were made" if comparison.static.measured else "estimated from the texts' lengths"
+    note = f"{quantity(comparison.questions, 'question')} · tokens {how}"
+    if comparison.break_even:
+        note += f" · the corpus pays off after {quantity(comparison.break_even, 'question')} without a triple cache"
     console.print(note, style="dim", soft_wrap=True)
     others = ", ".join(f"{name} {low:,.2f} to {high:,.2f} USD" for name, (low, high) in ranges.items())
     console.print(f"extraction of this corpus at published rates: {others}", style="dim", soft_wrap=True)

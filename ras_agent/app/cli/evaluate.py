@@ -12,7 +12,7 @@ import typer
 
 from ras_agent.app.cli.command import Options
 from ras_agent.app.cli.options import INCOMPLETE, Engine, PricesFile, RayAddress, Workers
-from ras_agent.app.cli.terminal import counted, inert, screen
+from ras_agent.app.cli.terminal import inert, progress_bar, quantity, screen
 from ras_agent.eval.run.prices import Cost, Prices, cost_of, load_prices, model_tokens
 from ras_agent.settings import Settings
 
@@ -208,12 +208,12 @@ def progress(console: Console, run: Evaluation, prices: Prices | None = None) ->
         rich.TextColumn("left", style="dim"),
         rich.TimeRemainingColumn(elapsed_when_finished=False),
     )
-    with rich.Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("", total=len(run.questions), completed=len(run.done), score=tally.score, spent=tally.spent)
+    started = {"completed": len(run.done), "score": tally.score, "spent": tally.spent}
+    with progress_bar(console, *columns, total=len(run.questions), **started) as update:
 
         def on_end(result: Result) -> None:
             tally.add(result)
-            bar.update(task, advance=1, score=tally.score, spent=tally.spent)
+            update(advance=1, score=tally.score, spent=tally.spent)
 
         yield on_end
 
@@ -222,26 +222,26 @@ def _show(console: Console, summary: JSON, run: Evaluation) -> None:
     """Print the scores with their intervals, and what the run took."""
     from rich.table import Table
 
-    shown = Table("metric", "mean", "95 % interval", "n", box=None, header_style="dim", pad_edge=False)
-    for column in shown.columns[1:]:
+    table = Table("metric", "mean", "95 % interval", "n", box=None, header_style="dim", pad_edge=False)
+    for column in table.columns[1:]:
         column.justify = "right"
     for metric, score in summary["scores"].items():
-        shown.add_row(metric, *_figures(score))
-    if found := summary.get("mauve"):
-        shown.add_row("mauve", f"{100 * found['score']:.1f}", inert(found["featuriser"]), str(found["texts"]))
+        table.add_row(metric, *_figures(score))
+    if mauve := summary.get("mauve"):
+        table.add_row("mauve", f"{100 * mauve['score']:.1f}", inert(mauve["featuriser"]), str(mauve["texts"]))
     if len(summary["by_answer"]) > 1:
         for kind, part in summary["by_answer"].items():
             for metric in sorted({"em", "f1"} & part["scores"].keys()):
-                shown.add_row(f"  {metric}, {kind}", *_figures(part["scores"][metric]))
+                table.add_row(f"  {metric}, {kind}", *_figures(part["scores"][metric]))
     for share, scores in summary["at_coverage"].items():
         for metric in sorted({"em", "f1"} & scores.keys()):
-            shown.add_row(f"  {metric}, surest {share}", f"{100 * scores[metric]:.1f}", "", "")
+            table.add_row(f"  {metric}, surest {share}", f"{100 * scores[metric]:.1f}", "", "")
     tokens = summary["tokens"]
     parts = [
-        counted(summary["questions"], "question"),
+        quantity(summary["questions"], "question"),
         f"{summary['hops']:.1f} hops and {summary['retrieved']:.1f} passages each",
         f"{summary['seconds']['p50']:.2f} s each (95 %: {summary['seconds']['p95']:.2f} s)",
-        counted(tokens["calls"], "LLM call"),
+        quantity(tokens["calls"], "LLM call"),
     ]
     if tokens["calls"]:
         parts.append(f"{tokens['input_tokens']:,} + {tokens['output_tokens']:,} tokens")
@@ -251,15 +251,15 @@ def _show(console: Console, summary: JSON, run: Evaluation) -> None:
         )
     parts.append(f"{run.folder.path} written")
     stops = ", ".join(f"{reason} {count}" for reason, count in summary["stop_reasons"].items())
-    console.print(shown)
+    console.print(table)
     console.print(f"stopped by: {stops}", style="dim", soft_wrap=True)
     console.print(" · ".join(parts), style="dim", soft_wrap=True)
     if failures := summary["failures"]:
         message, most = next(iter(failures.items()))
-        note = f"{counted(sum(failures.values()), 'failure')} inside runs, {most} of them: {inert(message, limit=300)}"
+        note = f"{quantity(sum(failures.values()), 'failure')} inside runs, {most} of them: {inert(message, limit=300)}"
         console.print(note, style="yellow", soft_wrap=True)
     if summary["errors"]:
-        note = f"{counted(summary['errors'], 'question')} ended in an error; --retry-errors asks again"
+        note = f"{quantity(summary['errors'], 'question')} ended in an error; --retry-errors asks again"
         console.print(note, style="red", soft_wrap=True)
 
 
@@ -269,7 +269,7 @@ def _figures(score: JSON) -> tuple[str, str, str]:
 
 
 class _RunTally:
-    """Sums up results as they come, without a pass over all of them each time."""
+    """Sum of the results so far, without a pass over all of them each time."""
 
     def __init__(self, headline: str, prices: Prices) -> None:
         self._headline, self._prices, self._cost = headline, prices, Cost()
@@ -290,5 +290,5 @@ class _RunTally:
     @property
     def spent(self) -> str:
         cost = f" · cost {self._cost.known:.2f}" if self._cost.known else ""
-        errors = f" · {counted(self._errors, 'error')}" if self._errors else ""
+        errors = f" · {quantity(self._errors, 'error')}" if self._errors else ""
         return f"{self._tokens:,} tokens{cost}{errors}"

@@ -13,7 +13,7 @@ import typer
 from ras_agent.address import Address
 from ras_agent.app.cli.command import Options, read_place
 from ras_agent.app.cli.options import INCOMPLETE, Quiet
-from ras_agent.app.cli.terminal import counted, hang, inert, listed, print_finished, screen
+from ras_agent.app.cli.terminal import hang, inert, name_list, print_finished, progress_bar, quantity, screen
 from ras_agent.settings import Settings
 
 if TYPE_CHECKING:
@@ -113,11 +113,8 @@ def _erase_from_graph(index: Path | Address) -> None:
 
 
 @contextmanager
-def _bar(console: Console) -> Iterator[Callable[[Progress], None] | None]:
-    """Show a bar on an interactive terminal; yield None elsewhere."""
-    if console.quiet or not console.file.isatty():
-        yield None
-        return
+def _bar(console: Console) -> Iterator[Callable[[Progress], None]]:
+    """Show a bar on an interactive terminal."""
     from rich import progress as rich
 
     columns = (
@@ -127,13 +124,12 @@ def _bar(console: Console) -> Iterator[Callable[[Progress], None] | None]:
         rich.TextColumn("{task.fields[passages]:,} passages", markup=False),
         rich.TimeRemainingColumn(),
     )
-    with rich.Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("", total=None, file="looking for files", passages=0)
+    with progress_bar(console, *columns, file="looking for files", passages=0) as update:
 
         def on_progress(now: Progress) -> None:
             # the search structures are built at the very end
             file = inert(now.file, limit=console.width // 3) if now.bytes_read < now.bytes_total else "building"
-            bar.update(task, total=now.bytes_total, completed=now.bytes_read, file=file, passages=now.passages)
+            update(total=now.bytes_total, completed=now.bytes_read, file=file, passages=now.passages)
 
         yield on_progress
 
@@ -159,17 +155,17 @@ def _print_report(console: Console, report: IngestReport, out: Path | Address, *
         hang(console, Text("long     "), Text(f"{report.long_records:,} {what} {remedy}", "dim"), 9)
     if report.stranded:
         remedy = "what came from there is still in the index; --forget PATH removes it"
-        hang(console, Text("gone     "), Text(f"{listed(report.stranded)}: {remedy}", "dim"), 9)
+        hang(console, Text("gone     "), Text(f"{name_list(report.stranded)}: {remedy}", "dim"), 9)
     if report.vanished:
         remedy = "not pruned, because their place cannot be read" if prune else "--prune removes them"
-        hang(console, Text("gone     "), Text(f"{listed(report.vanished)}: still in the index; {remedy}", "dim"), 9)
+        hang(console, Text("gone     "), Text(f"{name_list(report.vanished)}: still in the index; {remedy}", "dim"), 9)
     parts = [
-        counted(report.passages_total, "passage"),
+        quantity(report.passages_total, "passage"),
         f"{report.passages_written:,} written",
-        f"{counted(report.documents_removed, 'document')} removed",
-        f"{counted(report.files_unchanged, 'file')} unchanged",
+        f"{quantity(report.documents_removed, 'document')} removed",
+        f"{quantity(report.files_unchanged, 'file')} unchanged",
         f"{len(left_out):,} left out",
-        counted(len(report.errors), "error"),
+        quantity(len(report.errors), "error"),
     ]
     parts[1:] = [part for part in parts[1:] if not part.startswith("0 ")]
     hang(console, Text(f"{inert(str(out))} ", "bold"), Text(" · ".join(parts)), len(str(out)) + 1)
@@ -188,6 +184,6 @@ def _grouped(items: Sequence[Skipped]) -> list[str]:
     for item in items:
         places.setdefault(item.reason, []).append(item.place)
     return [
-        f"{reason}: {', '.join(found[:_NAMED])}{f' and {len(found) - _NAMED:,} more' if len(found) > _NAMED else ''}"
-        for reason, found in places.items()
+        f"{reason}: {', '.join(where[:_NAMED])}{f' and {len(where) - _NAMED:,} more' if len(where) > _NAMED else ''}"
+        for reason, where in places.items()
     ]

@@ -12,7 +12,7 @@ import typer
 
 from ras_agent.app.cli.command import Options
 from ras_agent.app.cli.options import INCOMPLETE, AsJSON, IndexFolder, Quiet
-from ras_agent.app.cli.terminal import counted, hang, inert, inert_json, print_finished, screen
+from ras_agent.app.cli.terminal import hang, inert, inert_json, print_finished, progress_bar, quantity, screen
 from ras_agent.errors import SettingsError
 from ras_agent.settings import Settings
 
@@ -266,10 +266,10 @@ def _draw(
     from ras_agent.tools.kg.picture import graph_page, most_connected, nearby
 
     def name_of(passage_id: str) -> str:
-        found = passage(passage_id)
-        if found is None or not found.title:  # the index may have lost it since the graph was built
+        about = passage(passage_id)
+        if about is None or not about.title:  # the index may have lost it since the graph was built
             return passage_id
-        return found.title if found.page is None else f"{found.title}, page {found.page}"
+        return about.title if about.page is None else f"{about.title}, page {about.page}"
 
     start = []
     for name in around:
@@ -291,21 +291,21 @@ def _print_report(console: Console, index: Path, report: KGReport) -> None:
     for failure in report.failures:
         typer.echo(f"failed   {inert(failure.message)}", err=True)
     print_finished(console, report.finished)
-    held = report.graph.manifest
+    manifest = report.graph.manifest
     of_graph = [
-        f"{counted(held.facts, 'fact')} of {counted(held.documents, 'passage')}",
-        counted(held.entities, "entity", "entities"),
-        counted(held.equivalences, "equivalence"),
+        f"{quantity(manifest.facts, 'fact')} of {quantity(manifest.documents, 'passage')}",
+        quantity(manifest.entities, "entity", "entities"),
+        quantity(manifest.equivalences, "equivalence"),
     ]
     if report.graph.path is None:
         of_graph = ["no knowledge graph"]
     parts = [
         *of_graph,
-        f"{counted(report.read, 'passage')} read",
+        f"{quantity(report.read, 'passage')} read",
         f"{report.imported:,} imported",
         f"{report.erased:,} erased",
-        f"{counted(report.edits_gone, 'edit')} gone with their texts",
-        counted(len(report.failures), "failure"),
+        f"{quantity(report.edits_gone, 'edit')} gone with their texts",
+        quantity(len(report.failures), "failure"),
         f"{len(report.skipped):,} skipped",
     ]
     parts = [part for part in parts if part in of_graph or not part.startswith("0 ")]
@@ -315,24 +315,20 @@ def _print_report(console: Console, index: Path, report: KGReport) -> None:
 
 
 @contextmanager
-def _bar(console: Console) -> Iterator[Callable[[KGProgress], None] | None]:
-    """Show a bar on an interactive terminal; yield None elsewhere."""
-    if console.quiet or not console.file.isatty():
-        yield None
-        return
+def _bar(console: Console) -> Iterator[Callable[[KGProgress], None]]:
+    """Show a bar on an interactive terminal."""
     from rich import progress as rich
 
     columns = (
-        rich.TextColumn("{task.description}", markup=False),
+        rich.TextColumn("{task.fields[stage]}", markup=False),
         rich.BarColumn(),
         rich.MofNCompleteColumn(),
         rich.TimeRemainingColumn(),
     )
-    with rich.Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("opening", total=None)
+    with progress_bar(console, *columns, stage="opening") as update:
 
         def on_progress(now: KGProgress) -> None:
             stage = now.stage if now.done < now.total else "building"
-            bar.update(task, description=stage, total=now.total or None, completed=now.done)
+            update(stage=stage, total=now.total or None, completed=now.done)
 
         yield on_progress

@@ -10,7 +10,7 @@ import typer
 
 from ras_agent.app.cli.command import Options
 from ras_agent.app.cli.options import IndexFolder, Quiet
-from ras_agent.app.cli.terminal import counted, inert, inert_json, screen
+from ras_agent.app.cli.terminal import inert, inert_json, quantity, screen
 from ras_agent.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -55,28 +55,28 @@ def edit(options: EditOptions) -> None:
     the text that it is about.
     """
     index, action, words = options.index, options.action, options.words or []
-    wanted = _WORDS.get(action)
-    if wanted is None:
+    parameters = _WORDS.get(action)
+    if parameters is None:
         raise SettingsError(f"unknown edit {action!r}; known: {', '.join(_WORDS)}")
-    least = sum(not word.startswith("[") for word in wanted)
-    if not least <= len(words) <= len(wanted):
-        usage = f"ras-agent kg edit {index} {' '.join((action, *wanted))}"
-        raise SettingsError(f"{action} takes {counted(len(wanted), 'word')}, got {len(words)}: {usage}")
+    least = sum(not word.startswith("[") for word in parameters)
+    if not least <= len(words) <= len(parameters):
+        usage = f"ras-agent kg edit {index} {' '.join((action, *parameters))}"
+        raise SettingsError(f"{action} takes {quantity(len(parameters), 'word')}, got {len(words)}: {usage}")
     if (options.passage or options.quote) and action != "add":
         raise SettingsError("--passage and --quote say where an added fact is stated, and nothing is added here")
     if action == "list":
         _print(index, as_json=options.as_json)
         return
-    report = _edited(options, words)
-    done = f"took back edit {_line(report.edit)}" if action == "undo" else f"edit {_line(report.edit)}"
+    report = _apply(options, words)
+    outcome = f"took back edit {_line(report.edit)}" if action == "undo" else f"edit {_line(report.edit)}"
     console = screen(quiet=options.quiet)
-    console.print(done, soft_wrap=True)
-    held = report.graph.manifest
-    entities = "1 entity" if held.entities == 1 else f"{held.entities:,} entities"
-    console.print(f"{inert(str(index))} {counted(held.facts, 'fact')} · {entities}", style="dim", soft_wrap=True)
+    console.print(outcome, soft_wrap=True)
+    manifest = report.graph.manifest
+    entities = "1 entity" if manifest.entities == 1 else f"{manifest.entities:,} entities"
+    console.print(f"{inert(str(index))} {quantity(manifest.facts, 'fact')} · {entities}", style="dim", soft_wrap=True)
 
 
-def _edited(options: EditOptions, words: list[str]) -> EditReport:
+def _apply(options: EditOptions, words: list[str]) -> EditReport:
     from ras_agent.tools.kg import edit as edits
 
     index, by = options.index, options.by
@@ -107,17 +107,17 @@ def _print(index: Path, *, as_json: bool) -> None:
     from ras_agent.tools.kg.edit import edits_of
     from ras_agent.tools.kg.edits import shown
 
-    found = edits_of(index)
+    edits = edits_of(index)
     if as_json:
-        typer.echo(inert_json(json.dumps([shown(one) for one in found], ensure_ascii=False, indent=2)))
-    elif not found:
+        typer.echo(inert_json(json.dumps([shown(edit) for edit in edits], ensure_ascii=False, indent=2)))
+    elif not edits:
         typer.echo(f"{inert(str(index))} has no edits")
     else:
-        for one in found:
-            typer.echo(_line(one))
+        for edit in edits:
+            typer.echo(_line(edit))
 
 
 def _line(edit: Edit) -> str:
     """Return an edit with its number, who made it, when, and in how many passages what it is about is read."""
-    places = f", {counted(len(edit.anchors), 'passage')}" if edit.anchors else ""
+    places = f", {quantity(len(edit.anchors), 'passage')}" if edit.anchors else ""
     return inert(f"{edit.number}: {edit} · {edit.by}, {edit.at[:10]}{places}")

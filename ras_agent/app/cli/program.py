@@ -92,13 +92,13 @@ def settings_table(model: type[Settings] = Settings) -> str:
             for name, command in each_command(COMMANDS)
             if command.options.work in setting.work
         )
-        listed = ", ".join(f"`{name}`" for name in takers)
-        lines.append(f"| `{setting.name}` | {default} | {help_of(setting)} | {listed} |")
+        commands = ", ".join(f"`{name}`" for name in takers)
+        lines.append(f"| `{setting.name}` | {default} | {help_of(setting)} | {commands} |")
     return "\n".join(lines) + "\n"
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(value: bool) -> None:
+    if value:
         typer.echo(f"ras-agent {__version__}")
         raise typer.Exit()
 

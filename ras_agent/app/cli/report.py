@@ -53,17 +53,17 @@ def report(options: ReportOptions) -> None:
     console = screen(stderr=True)
     with busy(console) as doing:
         doing("reading")
-        table = load_prices(options.prices)
-        read = load_runs(options.runs, traces=options.traces and out is not None)
+        prices = load_prices(options.prices)
+        evaluations = load_runs(options.runs, traces=options.traces and out is not None)
         doing("counting")
-        known = tuple(dict.fromkeys(name for run in read for result in run.results for name in result.scores))
-        if metric and metric not in known:
-            raise UnknownName("metric", metric, known)
-        made = make_report(read, table, metric or "", plots=out is not None)
-        text = report_markdown(made.figures, made.differences, made.metrics, made.metric)
+        metrics = tuple(dict.fromkeys(name for run in evaluations for result in run.results for name in result.scores))
+        if metric and metric not in metrics:
+            raise UnknownName("metric", metric, metrics)
+        summary = make_report(evaluations, prices, metric or "", plots=out is not None)
+        text = report_markdown(summary.figures, summary.differences, summary.metrics, summary.metric)
         if out:
             page = report_html(
-                made, traces=options.traces, workers=os.cpu_count() or 1,
+                summary, traces=options.traces, workers=os.cpu_count() or 1,
                 progress=lambda done, of: doing(f"drawing graph {done} of {of}"),
             )  # fmt: skip
             out.write_text(page, encoding="utf-8")
@@ -71,7 +71,7 @@ def report(options: ReportOptions) -> None:
             markdown.write_text(text, encoding="utf-8")
     if printed:
         typer.echo(inert_lines(text))
-    if made.missing and out:
-        console.print(inert(f"no plots: {made.missing}"), style="yellow", soft_wrap=True)
+    if summary.missing and out:
+        console.print(inert(f"no plots: {summary.missing}"), style="yellow", soft_wrap=True)
     for path in targets:
         console.print(inert(f"{path} written, {path.stat().st_size / 1e6:.1f} MB"), style="dim", soft_wrap=True)

@@ -12,7 +12,7 @@ import typer
 
 from ras_agent.app.cli.command import Options
 from ras_agent.app.cli.options import INCOMPLETE, Engine, PricesFile, Quiet, RayAddress, Workers
-from ras_agent.app.cli.terminal import counted, inert, screen
+from ras_agent.app.cli.terminal import inert, progress_bar, quantity, screen
 from ras_agent.settings import Settings
 
 if TYPE_CHECKING:
@@ -91,22 +91,22 @@ def _passages(corpus: Path | None, settings: Settings, on_bad: OnBad | None) -> 
 
 @dataclass
 class _CorpusTally:
-    """Sums up what has been read so far."""
+    """Sum of what has been read so far."""
 
     prices: Prices
     passages: int = 0
-    known: int = 0
+    cached: int = 0
     facts: int = 0
     tokens: int = 0
     cost: float = 0.0
     failures: list[Failure] = field(default_factory=list)
 
-    def add(self, read: PassageReport) -> None:
+    def add(self, report: PassageReport) -> None:
         self.passages += 1
-        self.known += not (read.calls or read.failures)
-        self.facts += read.facts
-        self.failures += read.failures
-        for call in read.calls:
+        self.cached += not (report.calls or report.failures)
+        self.facts += report.facts
+        self.failures += report.failures
+        for call in report.calls:
             self.tokens += call.input_tokens + call.output_tokens
             if price := self.prices.of(call.model):
                 self.cost += price.cost(call.input_tokens, call.output_tokens, call.cached_tokens)
@@ -114,23 +114,22 @@ class _CorpusTally:
     def summary(self, path: Path) -> str:
         """Return for example "90 passages, 60 of them known · 1,204 facts · 40,300 tokens · facts.sqlite written"."""
 
-        known = f", {self.known:,} of them known" if self.known else ""
+        cached = f", {self.cached:,} of them known" if self.cached else ""
         cost = f" · cost {self.cost:.4g}" if self.cost else ""
-        facts, tokens = counted(self.facts, "fact"), counted(self.tokens, "token")
-        return f"{counted(self.passages, 'passage')}{known} · {facts} · {tokens}{cost} · {path} written"
+        facts, tokens = quantity(self.facts, "fact"), quantity(self.tokens, "token")
+        return f"{quantity(self.passages, 'passage')}{cached} · {facts} · {tokens}{cost} · {path} written"
 
 
 @contextmanager
 def _bar(console: Console, total: int, tally: _CorpusTally) -> Iterator[Callable[[PassageReport], None]]:
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[spent]}"), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("", total=total, spent="")
+    with progress_bar(console, *columns, total=total, spent="") as update:
 
-        def on_end(read: PassageReport) -> None:
-            tally.add(read)
-            bar.update(task, advance=1, spent=f"{tally.facts:,} facts · {tally.tokens:,} tokens")
+        def on_end(report: PassageReport) -> None:
+            tally.add(report)
+            update(advance=1, spent=f"{tally.facts:,} facts · {tally.tokens:,} tokens")
 
         yield on_end
 
@@ -140,4 +139,4 @@ def _print_failures(failures: Sequence[Failure]) -> None:
     for failure in failures[:_NAMED]:
         typer.echo(f"ras-agent: {inert(failure.message, limit=300)}", err=True)
     if len(failures) > _NAMED:
-        typer.echo(f"ras-agent: and {counted(len(failures) - _NAMED, 'failure')} more", err=True)
+        typer.echo(f"ras-agent: and {quantity(len(failures) - _NAMED, 'failure')} more", err=True)

@@ -14,7 +14,7 @@ import typer
 from ras_agent.app.cli.command import Command
 from ras_agent.app.cli.evaluate import QuestionOptions, RunOptions, progress
 from ras_agent.app.cli.options import INCOMPLETE
-from ras_agent.app.cli.terminal import counted, inert, inert_lines, screen
+from ras_agent.app.cli.terminal import inert, inert_lines, quantity, screen
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -261,19 +261,19 @@ def _run_study(design: Design, options: RunOptions) -> None:
     from ras_agent.eval.study import run_study
 
     console = screen(quiet=options.quiet, stderr=True)
-    done = run_study(
+    outcome = run_study(
         design,
         options.out,
         concurrency=options.concurrency,
         retry_errors=options.retry_errors,
         watch=_watch(console, len(design.runs)),
     )
-    typer.echo(inert_lines(done.shown.markdown).rstrip("\n"))
-    if done.missing:
-        console.print(f"no pictures: {done.missing}", style="yellow", soft_wrap=True)
-    console.print(f"{done.folder.path} written", style="dim", soft_wrap=True)
-    if done.errors:
-        note = f"{counted(done.errors, 'question')} ended in an error; --retry-errors asks again"
+    typer.echo(inert_lines(outcome.shown.markdown).rstrip("\n"))
+    if outcome.missing:
+        console.print(f"no pictures: {outcome.missing}", style="yellow", soft_wrap=True)
+    console.print(f"{outcome.folder.path} written", style="dim", soft_wrap=True)
+    if outcome.errors:
+        note = f"{quantity(outcome.errors, 'question')} ended in an error; --retry-errors asks again"
         console.print(note, style="red", soft_wrap=True)
         raise typer.Exit(INCOMPLETE)
 

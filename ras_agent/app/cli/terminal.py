@@ -6,13 +6,15 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
 if TYPE_CHECKING:
+    from rich.progress import ProgressColumn
     from rich.status import Status
 
 # ---- the console
@@ -43,6 +45,20 @@ def busy(console: Console) -> Iterator[Callable[[str], None]]:
         yield doing
     finally:
         doing("")
+
+
+@contextmanager
+def progress_bar(
+    console: Console, *columns: ProgressColumn, total: float | None = None, **shown: Any
+) -> Iterator[Callable[..., None]]:
+    """Show a bar with these columns on an interactive terminal; yield the function that updates it.
+
+    shown: what the columns show of the task besides, such as `file`.
+    """
+    from rich.progress import Progress
+
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        yield partial(bar.update, bar.add_task("", total=total, **shown))
 
 
 # ---- safe text
@@ -87,17 +103,20 @@ def _safe(char: str) -> str:
     return "" if unicodedata.category(char) in ("Cc", "Cs", "Co") or char in _REORDERING else char
 
 
-def counted(number: int, noun: str, plural: str = "") -> str:
+def quantity(number: int, noun: str, plural: str = "") -> str:
     """Return for example "1 hop" or "1,204 facts". plural: where it is not the noun with an s."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
-def listed(names: Sequence[str]) -> str:
+def name_list(names: Sequence[str]) -> str:
     """Return the first five names on one line."""
     return inert(f"{', '.join(names[:5])}{', …' if len(names) > 5 else ''}")
 
 
 # ---- lines with a label on the left and text to its right
+
+MARGIN = 7
+"""Cells of the labels of a run on screen: a hop, the answer, a review."""
 
 _UNSPACED = "\u2e80-\u9fff\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef"  # scripts without spaces between words
 _WORD = re.compile(f"[^ \n{_UNSPACED}]+")
@@ -115,10 +134,17 @@ def hang(console: Console, label: Text, body: Text, indent: int) -> None:
         console.print(head, soft_wrap=True)
 
 
+def fact_line(subject: str, predicate: str, target: str, *, limit: int | None = None) -> Text:
+    """Return a fact as "(subject | predicate | object)". limit: the most characters of each part."""
+    bar = (" | ", "dim")
+    words = [inert(part, limit=limit) for part in (subject, predicate, target)]
+    return Text.assemble(("(", "dim"), words[0], bar, (words[1], "magenta"), bar, words[2], (")", "dim"))
+
+
 def print_finished(console: Console, names: Sequence[str]) -> None:
     """Say that `names`, which an interrupted command had begun to delete, are deleted now."""
     if names:
-        body = f"removing {listed(names)}, which an interrupted command had begun"
+        body = f"removing {name_list(names)}, which an interrupted command had begun"
         hang(console, Text("finished "), Text(body, "dim"), 9)
 
 
@@ -150,7 +176,7 @@ def _rest(count: int) -> str:
 
 
 class Hanging:
-    """Prints text that arrives piece by piece to the right of a label, wrapped as it comes.
+    """Text to the right of a label, which is printed piece by piece and wrapped as it comes.
 
     Lines break between words; in scripts without spaces, between any two characters.
     """

@@ -20,7 +20,7 @@ from ras_agent.graphs.conversation import answered_messages, exchanges_in, remem
 from ras_agent.graphs.memory import ThreadMemory, remembering, without_passages
 from ras_agent.graphs.node import NodeBody, NodeSteps, RoleCall, recorded
 from ras_agent.graphs.records import Records
-from ras_agent.graphs.state import Beginning, State, Update
+from ras_agent.graphs.state import Beginning, State, Update, empty_state
 from ras_agent.graphs.validate import (
     check_given,
     finite,
@@ -33,7 +33,7 @@ from ras_agent.graphs.validate import (
 )
 from ras_agent.protocols import Answerer, Extractor, Retriever, Rewriter
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Answer, Exchange, Extraction, Failure, Hit, Passage, Step, Usage
+from ras_agent.records import Answer, Exchange, Extraction, Failure, Hit, Passage, Step
 from ras_agent.review import is_person
 from ras_agent.tools.graph_tokens.fact_orders import FactPruner
 from ras_agent.tools.retrieve.search import Search
@@ -74,22 +74,14 @@ def begin(
                 "is made, checkpointer=InMemorySaver() or open_checkpointer(...), or leave review out"
             )
         return {
-            **dict.fromkeys(("steps", "plans", "passages", "failures", "reviews"), None),
-            **dict.fromkeys(("seed_passages", "static_passages", "static_iterations", "filter"), None),
-            **{"scope": given_filter(state), "commit": ""},
-            **{"given": given_passages(state), "static": bool(state.get("static_passages"))},
-            **{"answer": "", "citations": [], "abstained": False, "failed": "", "grounded": False},
-            "confidence": None,
+            **empty_state(),
+            "question": whole(question),
+            "subquery": whole(question),
             "turns": turns,
-            "asked": "",
-            "recalled": [],
-            **{
-                "graph": records.dump_graph(QuestionGraph()),
-                "usage": Usage().to_dict(),
-                "seconds": 0.0,
-                "stop_reason": stop_reason,
-            },
-            **{"question": whole(question), "subquery": whole(question), "hits": [], "triples": [], "read": []},
+            "given": given_passages(state),
+            "static": bool(state.get("static_passages")),
+            "scope": given_filter(state),
+            "stop_reason": stop_reason,
         }
 
     return body

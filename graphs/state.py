@@ -14,7 +14,8 @@ from langgraph.graph.message import add_messages
 from langgraph.managed import RemainingSteps
 from typing_extensions import TypedDict  # typing's own will do for pydantic, which makes JSON schemas, from Python 3.12
 
-from ras_agent.records import JSON, Passage
+from ras_agent.question_graph import QuestionGraph
+from ras_agent.records import JSON, Passage, Usage
 
 Update = dict[str, Any]
 
@@ -135,3 +136,37 @@ class State(Outputs):
     again: str
     """the node that a person sent the run back to; empty to go on. A review writes it before it is read"""
     remaining_steps: RemainingSteps
+
+
+def empty_state() -> Update:
+    """Return the update that leaves nothing of an earlier question on the thread, before anything of the next one."""
+    return {
+        # keys with a reducer, which takes None for empty
+        "steps": None,
+        "plans": None,
+        "passages": None,
+        "failures": None,
+        "reviews": None,
+        # what a caller gave; `begin` leaves it under given, static and scope
+        "seed_passages": None,
+        "static_passages": None,
+        "static_iterations": None,
+        "filter": None,
+        # the answer
+        "asked": "",
+        "answer": "",
+        "citations": [],
+        "abstained": False,
+        "failed": "",
+        "grounded": False,
+        "confidence": None,
+        "graph": QuestionGraph().to_dict(),
+        "usage": Usage().to_dict(),
+        "seconds": 0.0,
+        # what one node leaves for the next
+        "recalled": [],
+        "commit": "",
+        "hits": [],
+        "triples": [],
+        "read": [],
+    }

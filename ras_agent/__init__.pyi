@@ -18,8 +18,9 @@ from ras_agent.records import Triple as Triple
 from ras_agent.registry import register as register
 from ras_agent.settings import Settings as Settings
 from ras_agent.tools.index.store import PassageIndex as PassageIndex
-from ras_agent.tools.kg.build import build_graph as build_graph
 from ras_agent.tools.kg.index import KGIndex as KGIndex
+from ras_agent.tools.retrieve.registered import retriever_over as retriever_over
+from ras_agent.tools.structure.build_graph import build_graph as build_graph
 from ras_agent.trace import Trace as Trace
 
 __version__: str

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from importlib import import_module
 from importlib.metadata import entry_points
 from pkgutil import iter_modules
@@ -143,23 +143,3 @@ def check_call(kind: str, name: str, plugin: Callable[..., Any], **arguments: ob
             f"the {kind} {name!r} is called as {form}, and {plugin!r:.200} does not take that: {error}; "
             f"give it the parameters {form}"
         ) from None
-
-
-def options_of(factory: Callable[..., Any]) -> frozenset[str] | None:
-    """List the options of a factory: all parameters but the first, which is what it builds on; None if it takes any.
-
-    A factory that is an object may list them itself, as `options`.
-    """
-    if (listed := getattr(factory, "options", None)) is not None:
-        return frozenset(listed)
-    given = list(inspect.signature(factory).parameters.values())
-    named = frozenset(one.name for one in given[1:] if one.kind in (one.KEYWORD_ONLY, one.POSITIONAL_OR_KEYWORD))
-    return None if any(one.kind is one.VAR_KEYWORD for one in given) else named
-
-
-def check_options(kind: str, name: str, factory: Callable[..., Any], options: Iterable[str]) -> None:
-    """Raise UnknownName for an option that the factory of `name` does not take."""
-    taken = options_of(factory)
-    for option in options:
-        if taken is not None and option not in taken:
-            raise UnknownName(f"option of {kind} {name!r}", option, tuple(taken) or ("none",))

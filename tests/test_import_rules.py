@@ -1,7 +1,8 @@
 """Imports point one way: core <- prompts <- tools <- graphs <- eval <- train, app.
 
-Inside tools: the foundations and `retrieve`, `plan`, `structure`, `answer` know nothing of each other's stages, and the
-offline mode is a system of its own: the registry names it in strings, and only training imports it.
+Inside tools: the foundations and `retrieve`, `plan`, `structure`, `answer` know nothing of each other's stages, neither
+by imports nor by the names of the registry. Two rooms stand on both: GraphLLM, a model for two stages, and the offline
+mode, a system of its own, which the registry names in strings, and which only training imports.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ ROOT = Path(__file__).resolve().parent.parent
 LAYERS = ("core", "prompts", "tools", "graphs", "eval", "train", "app")
 FOUNDATIONS = {"index", "kg", "gfm", "chat", "embed", "spread", "subgraph", "roles"}
 STAGES = {"plan", "retrieve", "structure", "answer"}
+ON_STAGES = {"graph_tokens", "offline"}
+MAY_RESOLVE = {"roles"} | STAGES
+"""Parts of tools that may look for a plug-in in the registry, or resolve a role, which does so"""
 MAY_IMPORT_OFFLINE = {"tools.offline", "train"}
 
 
@@ -70,8 +74,20 @@ def _layer(module: str) -> int:
 
 
 def _part(module: str) -> str:
-    """Return the folder of `tools` that a module is in."""
+    """Return the folder of `tools` that a module is in, or its own name where it is in none."""
     return module.split(".")[1] if module.startswith("tools.") else ""
+
+
+def _resolves(tree: ast.Module) -> list[str]:
+    """List the functions that a file imports by which a name of the registry becomes a plug-in."""
+    return [
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if node.module == "ras_agent.registry"
+        or (node.module == "ras_agent.tools.roles" and alias.name.startswith("resolve_"))
+    ]
 
 
 def _broken(rule: str, pairs: Iterator[tuple[str, str]]) -> str:
@@ -85,6 +101,29 @@ def _all_imports() -> Iterator[tuple[str, str]]:
 def test_no_module_imports_a_later_layer() -> None:
     wrong = (pair for pair in _all_imports() if _layer(pair[0]) < _layer(pair[1]))
     assert not _broken("a layer is below", wrong)
+
+
+def test_every_folder_is_in_a_list() -> None:
+    tops = {name.partition(".")[0] for name in SOURCES if _is_package(name.partition(".")[0])}
+    assert tops - set(LAYERS) == {"page", "question_graph", "testing", "text"}  # of the core
+    assert {_part(name) for name in SOURCES} - {""} == FOUNDATIONS | STAGES | ON_STAGES
+
+
+def test_no_foundation_reaches_a_stage_by_its_name() -> None:
+    reaching = {
+        f"{module}: {name}"
+        for module, tree in SOURCES.items()
+        if _part(module) and _part(module) not in MAY_RESOLVE
+        for name in _resolves(tree)
+    }
+    assert not reaching
+
+
+def test_what_stands_on_stages_is_imported_by_none_of_them() -> None:
+    def reaches_up(importer: str, imported: str) -> bool:
+        return _part(importer) in FOUNDATIONS | STAGES and _part(imported) in ON_STAGES
+
+    assert not _broken("a stage needs no room above it", (pair for pair in _all_imports() if reaches_up(*pair)))
 
 
 def test_stages_import_neither_each_other_nor_are_they_imported_by_foundations() -> None:

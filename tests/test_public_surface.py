@@ -14,7 +14,7 @@ import ras_agent
 PUBLIC = {
     "Answer", "Hit", "KGIndex", "Limits", "Passage", "PassageIndex", "Plan", "QuestionGraph", "RasError", "Settings",
     "Trace", "Triple", "aopen_checkpointer", "build_graph", "create_ircot_agent", "create_ras_agent",
-    "create_react_agent", "create_single_shot_agent", "open_checkpointer", "record_call", "register",
+    "create_react_agent", "create_single_shot_agent", "open_checkpointer", "record_call", "register", "retriever_over",
 }  # fmt: skip
 STUB = Path(ras_agent.__file__).with_suffix(".pyi")
 PACKAGES = [name for _, name, is_package in pkgutil.walk_packages(ras_agent.__path__, "ras_agent.") if is_package]

@@ -34,6 +34,7 @@ from ras_agent.tools.retrieve.document_ranker import PACKAGED
 from ras_agent.tools.retrieve.gfm import gfm
 from ras_agent.tools.retrieve.mix import MixedRetriever
 from ras_agent.tools.retrieve.ppr import ppr
+from ras_agent.tools.retrieve.registered import retriever_over
 from ras_agent.tools.retrieve.rerank import Reranker
 
 RETRIEVERS = ("bm25", "dense", "hybrid", "ppr", "gfm", "ppr+dense", "gfm+dense", "graph")
@@ -104,7 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         options: dict[str, Any] = {"graph": graph} if name.partition("+")[0] in GRAPH else {}
         if name.startswith(("gfm", "graph")) and given.weights:
             options |= {"weights": given.weights, "ranker": PACKAGED}
-        retriever = index.retriever(name, **options)
+        retriever = retriever_over(index, name, **options)
         scores[name], clock, processor = _asked(retriever, golds)
         print(f"{name:<12}{_figures(scores[name])}{clock:>9.1f}{processor:>9.1f}", flush=True)
     if given.seeds:

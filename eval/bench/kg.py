@@ -33,10 +33,11 @@ from ras_agent.program import run_program
 from ras_agent.records import Extraction, Passage
 from ras_agent.tools.index.load import Document, load
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.kg.build import build_graph, delete_documents
+from ras_agent.tools.kg.build import delete_documents
 from ras_agent.tools.kg.index import FOLDER, KGIndex
 from ras_agent.tools.kg.writer import KGProgress
 from ras_agent.tools.roles import resolve_extractor
+from ras_agent.tools.structure.build_graph import build_graph
 
 _KILLS = ("reading:0.33", "reading:0.67", "embedding:0.5", "writing:0")
 _QUERIES = 50

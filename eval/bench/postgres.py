@@ -36,6 +36,7 @@ from ras_agent.program import run_program
 from ras_agent.records import Passage
 from ras_agent.tools.index.postgres import PostgresIndex
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.retrieve.registered import retriever_over
 
 _SCHEMA, _AT_ONCE, _K = "ras_agent_bench", 8192, 10
 _WIDTH, _CENTRES, _SPREAD = 384, 1000, 0.7
@@ -111,7 +112,7 @@ def compare(url: str, folder: Path, k: int = 5) -> Iterator[dict[str, Any]]:
     def titles(retriever: Any) -> Callable[[str], list[str]]:
         return lambda text: [hit.passage.title for hit in retriever.retrieve(text, k)]
 
-    searches = {"bm25 in PostgreSQL": titles(index.retriever()), "bm25 in files": titles(files.retriever())}
+    searches = {"bm25 in PostgreSQL": titles(retriever_over(index)), "bm25 in files": titles(retriever_over(files))}
     for function in ("ts_rank(words, asked)", "ts_rank(words, asked, 1)", "ts_rank_cd(words, asked)"):
         searches[function] = own_ranking(function)
     for name, search in searches.items():
@@ -149,7 +150,7 @@ def _labelled(number: int, passage: Passage) -> Passage:
 
 def _searched(index: PostgresIndex, name: str, texts: Sequence[str], filter: Filter) -> dict[str, float]:
     """Return how long searches take, and for vectors what share of the nearest they find."""
-    retriever: Any = index.retriever(name)
+    retriever: Any = retriever_over(index, name)
     retriever.retrieve(texts[0], _K, filter=filter)
     seconds, found = [], []
     for text in texts:
@@ -160,7 +161,7 @@ def _searched(index: PostgresIndex, name: str, texts: Sequence[str], filter: Fil
     if name == "bm25":
         return times
     shares = []
-    exact: Any = index.retriever("dense", exact=True)
+    exact: Any = retriever_over(index, "dense", exact=True)
     for text, ids in zip(texts[:50], found, strict=False):
         nearest = {hit.passage.id for hit in exact.retrieve(text, _K, filter=filter)}
         shares.append(len(ids & nearest) / max(len(nearest), 1))

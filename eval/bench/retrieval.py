@@ -38,6 +38,7 @@ from ras_agent.program import run_program
 from ras_agent.records import Passage
 from ras_agent.tools.index.bm25_matrix import BM25Parameters
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.retrieve.registered import retriever_over
 
 Job = Callable[[int, int, Path], dict[str, Any]]
 
@@ -145,7 +146,7 @@ def _build(size: int, queries: int, folder: Path) -> dict[str, Any]:
 
 def _query(size: int, queries: int, folder: Path) -> dict[str, Any]:
     index = PassageIndex.open(folder / "bench.index")
-    retriever = index.retriever("bm25")
+    retriever = retriever_over(index, "bm25")
     texts = synthetic_queries(queries)
     for text in texts:
         retriever.retrieve(text, _K)

@@ -41,6 +41,7 @@ from ras_agent.tools.index.vector_index import VectorSettings
 from ras_agent.tools.kg.index import FOLDER
 from ras_agent.tools.kg.passage_facts import PassageFacts
 from ras_agent.tools.kg.writer import open_writer
+from ras_agent.tools.retrieve.registered import retriever_over
 
 _AT_ONCE, _K = 20_000, 10
 _FACTS, _NAMES, _RELATIONS = 18, 11, 2_000
@@ -116,7 +117,7 @@ def _make(part: str, size: int, queries: int, folder: Path) -> dict[str, Any]:
 def _search(part: str, size: int, queries: int, folder: Path) -> dict[str, Any]:
     warnings.simplefilter("ignore")
     index = PassageIndex.open(folder / "an.index", Drawn() if part in {"flat", "hnsw"} else None)
-    retriever = index.retriever({"bm25": "bm25", "graph": "ppr"}.get(part, "dense"))
+    retriever = retriever_over(index, {"bm25": "bm25", "graph": "ppr"}.get(part, "dense"))
     texts = synthetic_queries(queries)
     if part == "graph":
         texts = [f"What did Name {number} do with Name {number + 1}?" for number in range(7, 7 + queries)]

@@ -20,7 +20,6 @@ from ras_agent.eval.question import Question
 from ras_agent.filters import Filter
 from ras_agent.protocols import Embedder, Retriever
 from ras_agent.records import Hit, Passage
-from ras_agent.registry import find, options_of
 from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.embed.embedders import resolve_embedder
 from ras_agent.tools.index.stated_facts import stated_facts
@@ -29,6 +28,8 @@ from ras_agent.tools.kg.formats.triples import PlacedTriple
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.link import query_mentions
 from ras_agent.tools.kg.passage_facts import PassageFacts, knowledge_passages
+from ras_agent.tools.retrieve.registered import retriever_over
+from ras_agent.tools.retrieve.resolve import reads_graph
 
 _PLACE = "the question's graph"
 _ONE_FACT = Question("", "a b c", (), metadata={"graph": {"nodes": ["a", "c"], "edges": [[0, "b", 1]]}})
@@ -81,11 +82,10 @@ class QuestionGraphIndex:
     def _make(self, name: str, embedder: Embedder | None, options: dict[str, Any]) -> Retriever:
         passages = graph_passages(self._question)
         index = PassageIndex.in_memory(passages, embedder)
-        taken = options_of(find("retriever", name))
-        if taken is not None and "graph" in taken:
+        if reads_graph(name):
             graph = KGIndex.in_memory(map(_facts_of, passages), embedder, extractor="stated")
             options = {"graph": graph, "mentions": self._mentions(graph), **options}
-        return index.retriever(name, **options)
+        return retriever_over(index, name, **options)
 
     def _mentions(self, graph: KGIndex) -> Any:
         """Return what finds the names in a query: the question's own entities are known where the set names them."""
@@ -135,7 +135,7 @@ class OwnGraphs(PassageIndex):
             raise FilterError("questions that bring their own graphs are asked without a filter: leave --filter away")
         return self
 
-    def retriever(self, name: str = "bm25", **options: Any) -> Retriever:
+    def make_retriever(self, name: str, options: dict[str, Any]) -> Retriever:
         """Return the retriever of that name over the graph of the question that is being asked.
 
         Raises for a name or an option what making it for a graph of one fact raises, before any question is asked.

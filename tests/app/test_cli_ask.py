@@ -13,7 +13,7 @@ import pytest
 
 from ras_agent.app.sample import sample_file
 from ras_agent.tools.index.ingest import ingest
-from ras_agent.tools.kg.build import build_graph
+from ras_agent.tools.structure.build_graph import build_graph
 from ras_agent.trace import Trace
 
 Cli = Callable[..., Any]

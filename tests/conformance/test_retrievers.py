@@ -20,6 +20,7 @@ from ras_agent.tools.kg.writer import open_writer
 from ras_agent.tools.retrieve.bm25 import BM25Retriever
 from ras_agent.tools.retrieve.document_ranker import DocumentRanker
 from ras_agent.tools.retrieve.langchain_adapter import LangChainRetriever, as_langchain
+from ras_agent.tools.retrieve.registered import retriever_over
 from ras_agent.tools.subgraph.scorers.bm25 import BM25Scorer
 
 Build = Callable[[Sequence[Passage]], Retriever]
@@ -68,14 +69,16 @@ def build(
     def reopened(passages: Sequence[Passage], name: str) -> Retriever:
         folder = tmp_path / str(next(number))
         PassageIndex.create(folder, hash_embedder).add(passages)
-        return PassageIndex.open(folder, hash_embedder).retriever(name)
+        return retriever_over(PassageIndex.open(folder, hash_embedder), name)
 
     def graph_of(passages: Sequence[Passage]) -> KGIndex:
         # every title and every word states something of its passage, so that there is a graph in any script
         return KGIndex.in_memory((_words_of(passage) for passage in passages), hash_embedder)
 
     def with_graph(passages: Sequence[Passage], name: str, **options: Any) -> Retriever:
-        return PassageIndex.in_memory(passages, hash_embedder).retriever(name, graph=graph_of(passages), **options)
+        return retriever_over(
+            PassageIndex.in_memory(passages, hash_embedder), name, graph=graph_of(passages), **options
+        )
 
     def network() -> dict[str, Any]:
         return {"weights": gfm_folder(hash_embedder.dimension), "ranker": DocumentRanker(0, "score-rarity")}
@@ -86,7 +89,7 @@ def build(
         with open_writer(folder / FOLDER, hash_embedder) as writer:
             writer.put(map(_words_of, passages))
             graph = writer.write()
-        return PassageIndex.open(folder, hash_embedder).retriever("ppr", graph=graph)
+        return retriever_over(PassageIndex.open(folder, hash_embedder), "ppr", graph=graph)
 
     def through_langchain(passages: Sequence[Passage]) -> Retriever:
         return LangChainRetriever(as_langchain(BM25Retriever.from_passages(passages), k=10))
@@ -113,15 +116,15 @@ def build(
         address = Address(request.getfixturevalue("pgvector"), f"conformance_{uuid4().hex}")
         index = PostgresIndex.create(address, hash_embedder if name != "bm25" else None)
         index.add(passages)
-        return index.retriever(name)
+        return retriever_over(index, name)
 
     builds: dict[str, Build] = {
         "bm25-postgres": lambda passages: in_postgres(passages, "bm25"),
         "hybrid-postgres": lambda passages: in_postgres(passages, "hybrid"),
         "bm25": BM25Retriever.from_passages,
-        "dense": lambda passages: PassageIndex.in_memory(passages, hash_embedder).retriever("dense"),
-        "dense-minilm": lambda passages: PassageIndex.in_memory(passages, "minilm").retriever("dense"),
-        "hybrid": lambda passages: PassageIndex.in_memory(passages, hash_embedder).retriever("hybrid"),
+        "dense": lambda passages: retriever_over(PassageIndex.in_memory(passages, hash_embedder), "dense"),
+        "dense-minilm": lambda passages: retriever_over(PassageIndex.in_memory(passages, "minilm"), "dense"),
+        "hybrid": lambda passages: retriever_over(PassageIndex.in_memory(passages, hash_embedder), "hybrid"),
         "bm25-reopened": lambda passages: reopened(passages, "bm25"),
         "hybrid-reopened": lambda passages: reopened(passages, "hybrid"),
         "ppr": lambda passages: with_graph(passages, "ppr"),

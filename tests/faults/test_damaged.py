@@ -29,10 +29,12 @@ from ras_agent.tools.embed import embedders
 from ras_agent.tools.index import checksums
 from ras_agent.tools.index.ingest import ingest
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.kg.build import build_graph, delete_documents
+from ras_agent.tools.kg.build import delete_documents
 from ras_agent.tools.kg.equivalence import Equivalence
 from ras_agent.tools.kg.examine import examine
 from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.retrieve.registered import retriever_over
+from ras_agent.tools.structure.build_graph import build_graph
 from tests.faults.attack import Attack
 
 TEXTS = {
@@ -94,7 +96,7 @@ DAMAGES: dict[str, Damage] = {
 
 def _found(name: str) -> Callable[[Path], Any]:
     def search(index: Path) -> Any:
-        hits = PassageIndex.open(index).retriever(name).retrieve(QUERY, 4)
+        hits = retriever_over(PassageIndex.open(index), name).retrieve(QUERY, 4)
         return [(hit.passage, hit.score) for hit in hits]
 
     return search

@@ -26,9 +26,10 @@ from ras_agent.records import Extraction, Passage, Source, Triple
 from ras_agent.tools.index.ingest import ingest
 from ras_agent.tools.index.row_table import hash_of
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.kg.build import build_graph, delete_documents, erase_gone
+from ras_agent.tools.kg.build import delete_documents, erase_gone
 from ras_agent.tools.kg.edit import add_fact, merge_entities, remove_fact, replace_fact, undo_edit
 from ras_agent.tools.kg.edits import read_edits
+from ras_agent.tools.structure.build_graph import build_graph
 from tests.faults.attack import Attack
 from tests.faults.interruptions import Ended, run
 

@@ -22,7 +22,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from ras_agent.tools.index.ingest import ingest
-from ras_agent.tools.kg.build import build_graph
+from ras_agent.tools.structure.build_graph import build_graph
 
 folder, rounds, graph = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "graph"
 for round in range(rounds):

@@ -30,9 +30,10 @@ from ras_agent.eval.study.run import StudyFolder, run_study
 from ras_agent.records import Passage
 from ras_agent.tools.index.ingest import ingest
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.kg.build import build_graph
 from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.retrieve.registered import retriever_over
 from ras_agent.tools.spread.rows import open_rows
+from ras_agent.tools.structure.build_graph import build_graph
 from tests.faults.attack import Attack
 
 Work = Callable[[], Iterator[str]]
@@ -265,7 +266,7 @@ def test_nine_processes_on_one_index_and_its_graph(attack: Attack, tmp_path: Pat
     def reads() -> Iterator[str]:
         while time.monotonic() < end:
             index = PassageIndex.open(out, embedder)
-            hits = index.retriever("dense" if vectors else "bm25").retrieve("Who was born in Edinburgh?", 5)
+            hits = retriever_over(index, "dense" if vectors else "bm25").retrieve("Who was born in Edinburgh?", 5)
             texts = [passage.text for passage in index.passages]
             found = sum(text.startswith("Fixed text") for text in texts)
             graph = KGIndex.open(out)

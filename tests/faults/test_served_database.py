@@ -18,6 +18,7 @@ from ras_agent.address import Address
 from ras_agent.settings import Settings
 from ras_agent.tools.index.postgres import PostgresIndex
 from ras_agent.tools.index.postgres.tables import FINGERPRINT
+from ras_agent.tools.retrieve.registered import retriever_over
 from tests.app.serve.conftest import serving
 from tests.faults.attack import Attack
 
@@ -216,7 +217,8 @@ def test_filters_that_hold_sql(attack: Attack, postgres: str, tmp_path: Path) ->
                     attack.expect(found("root-0123456789abcdef", filter) in ([], ["bell"], 422), f"{filter!r}")
                     continue
                 wanted = sorted(
-                    hit.passage.id for hit in here.within(filter).retriever("bm25").retrieve("mill Edinburgh", 100)
+                    hit.passage.id
+                    for hit in retriever_over(here.within(filter), "bm25").retrieve("mill Edinburgh", 100)
                 )
                 got = found("root-0123456789abcdef", filter)
                 attack.expect(got == wanted, f"{filter!r}: {got}, not {wanted}")

@@ -9,6 +9,7 @@ from ras_agent.prompts import fragment
 from ras_agent.records import Hit, Passage, Plan
 from ras_agent.settings import Settings
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.retrieve.registered import retriever_over
 
 QUESTION = {"question": "What is the capital of France?"}
 GRAPHS = {"ras": create_ras_agent, "ircot": create_ircot_agent, "single-shot": create_single_shot_agent}
@@ -59,7 +60,7 @@ def test_a_retriever_that_fails_is_the_reason_why_there_is_no_answer(agent_over:
 
 
 def test_an_empty_index_has_no_answer(agent_over: Any) -> None:
-    retriever = PassageIndex.in_memory([]).retriever("bm25")
+    retriever = retriever_over(PassageIndex.in_memory([]), "bm25")
     out = agent_over(retriever).invoke(QUESTION)
     assert (out["abstained"], out["grounded"]) == (True, False)
 

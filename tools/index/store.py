@@ -10,18 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from functools import lru_cache, partial
 from pathlib import Path
 from threading import Lock, RLock
-from typing import Any, NamedTuple, Self, cast
+from typing import NamedTuple, Self
 
 import numpy as np
 
 from ras_agent.errors import IndexNotFound
 from ras_agent.filters import ALL, Filter
-from ras_agent.protocols import Embedder, Retriever
+from ras_agent.protocols import Embedder
 from ras_agent.records import Passage
-from ras_agent.registry import check_options, find
 from ras_agent.tools.embed.embedders import resolve_embedder
 from ras_agent.tools.index.bm25_matrix import BM25Parameters
 from ras_agent.tools.index.durable import writer_lock
@@ -45,8 +43,6 @@ from ras_agent.tools.index.vector_index import VectorSettings, require_faiss
 
 _GRAPH = "kg/kg.json"
 """what a write to the knowledge graph beside an index replaces"""
-_NARROWED = 8
-"""How many filters a retriever made by `retriever` remembers a narrower one of"""
 
 
 class Stamp(NamedTuple):
@@ -194,15 +190,6 @@ class PassageIndex:
             self._embedder = remembered_embedder(self.snapshot.manifest, str(self.path))
         return self._embedder
 
-    def retriever(self, name: str = "bm25", **options: Any) -> Retriever:
-        """Make a registered retriever over this index as it is now. Raises UnknownName for a name or an option."""
-        factory = find("retriever", name)
-        check_options("retriever", name, factory, options)
-        made = factory(self, **options)
-        if hasattr(made, "narrow"):  # a filter is then a retriever over the passages that it admits
-            made.narrow = lru_cache(_NARROWED)(partial(_narrowed, self.within(), name, options))
-        return cast(Retriever, made)
-
     def within(self, filter: object = None) -> PassageIndex:
         """Return a view of the passages that are there now and that `filter` admits, as if the index held no others.
 
@@ -334,7 +321,3 @@ class PassageIndex:
         if embedder is not None:
             require_faiss()  # before hours of embedding, not after
         return embedder
-
-
-def _narrowed(index: PassageIndex, name: str, options: dict[str, Any], filter: Filter) -> Retriever:
-    return index.within(filter).retriever(name, **options)

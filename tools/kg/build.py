@@ -1,43 +1,39 @@
-"""Keeps the knowledge graph of a passage index up to date: build it, add files of triples, delete documents."""
+"""Keeps the knowledge graph of a passage index up to date: add files of triples, delete documents.
+
+ras_agent.tools.structure.build_graph reads its passages.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from ras_agent.arrays import Floats
-from ras_agent.errors import IndexMismatch, IngestError
+from ras_agent.errors import IngestError
 from ras_agent.protocols import Embedder
 from ras_agent.records import Failure, Passage
-from ras_agent.text.languages import ENGLISH, NO_LANGUAGE
 from ras_agent.tools.embed.embedders import resolve_embedder
 from ras_agent.tools.index.ingest import JOURNAL
 from ras_agent.tools.index.journal import open_journal
-from ras_agent.tools.index.language import language_of
 from ras_agent.tools.index.load import Skipped
 from ras_agent.tools.index.manifest import EmbedderIdentity
 from ras_agent.tools.index.row_table import find_rows, hash_of
-from ras_agent.tools.index.stated_facts import STATED, stated_facts
+from ras_agent.tools.index.stated_facts import stated_facts
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.disk import readable_kg_manifest
 from ras_agent.tools.kg.edits import Anchor, Held
-from ras_agent.tools.kg.equivalence import IMPORTED, Equivalence
-from ras_agent.tools.kg.extract import read_each
-from ras_agent.tools.kg.formats.gfm_csv import GFMFiles, read_gfm_files
-from ras_agent.tools.kg.formats.openie import load_openie
 from ras_agent.tools.kg.formats.triples import PlacedTriple, load_triples
 from ras_agent.tools.kg.index import FOLDER, KGIndex
-from ras_agent.tools.kg.passage_facts import ImportedFacts, PassageFacts, knowledge_passages, match_facts
+from ras_agent.tools.kg.passage_facts import PassageFacts, knowledge_passages
 from ras_agent.tools.kg.writer import KGProgress, KGWriter, open_writer
-from ras_agent.tools.roles import resolve_extractor, role_name
 
 _T = TypeVar("_T")
-_OnProgress = Callable[[KGProgress], None] | None
+OnProgress = Callable[[KGProgress], None] | None
 _ORIGIN = "origin of "
 """The note of a file of triples: the path it was added from."""
 
@@ -62,84 +58,12 @@ class KGReport:
     edits_gone: int = 0
 
 
-def build_graph(
-    index: str | Path,
-    *,
-    extractor: object = "offline",
-    openie: str | Path | None = None,
-    gfm: str | Path | None = None,
-    embedder: object = None,
-    equivalence: Equivalence | Mapping[str, Any] | None = None,
-    exact: bool | None = None,
-    at_once: int = 1,
-    workers: int = 1,
-    on_progress: _OnProgress = None,
-) -> KGReport:
-    """Bring the graph of the index at `index` up to date: read passages that are new or changed, erase others.
-
-    extractor: as resolve_extractor takes it. openie, gfm: a file, and a folder of gfm-rag's, with facts of passages,
-    which are then not read; without an index, or with an empty one, their passages are indexed. embedder: for the
-    vectors of the graph, by default its own, and for a new graph the index's; "" for none. equivalence: which entities
-    count as the same, or the settings of it that change; by default those that the folder `gfm` lists, else as before.
-    exact: tell names apart as they are written, and read `gfm` as gfm-rag does, so that weights score as published; by
-    default as the graph was built. at_once: passages being read at a time, for an extractor that waits for a model.
-    workers: processes that read, for one that computes; a script then calls this under `if __name__ == "__main__":`.
-    Passages made by `add_triples` state their own facts. The same call continues one that was killed. Raises
-    IndexNotFound, IngestError, IndexMismatch, MissingExtra, RunError for a worker that died, and what
-    `resolve_extractor` raises.
-    """
-    path = Path(index)
-    skipped: list[Skipped] = []
-    ready = _loaded(load_openie(_file(openie), Path(openie).name), skipped) if openie else []
-    given = [ImportedFacts(item.facts, str(openie), item.passage.text) for item in ready]
-    files = read_gfm_files(Path(gfm), skipped, exact=bool(exact)) if gfm else GFMFiles(graph=False)
-    given += [ImportedFacts(facts, str(gfm)) for facts in files.facts]
-    if files.graph and equivalence is None and (exact or any(edge.similarity is not None for edge in files.edges)):
-        equivalence = {"kind": IMPORTED}
-    texts = [*(item.passage for item in ready), *files.passages]
-    if (openie or gfm) and not texts and not PassageIndex.exists(path):
-        reason = skipped[0] if skipped else "index the documents first, `ras-agent index`" if gfm else "it is empty"
-        raise IngestError(f"{openie or gfm} holds no {'passage' if openie else 'text of a document'}: {reason}")
-    passages = _open(path, embedder) if texts else PassageIndex.open(path)
-    language = language_of(passages)
-    foreign = extractor == "offline" and language not in (ENGLISH, NO_LANGUAGE) and not given
-    if foreign and not any(STATED in passage.metadata for passage in passages.passages):
-        raise IndexMismatch(
-            f"{path} is of texts in {language.capitalize()}, and the offline extractor knows English only: give "
-            "--extractor a model, such as openai:gpt-4o-mini, or facts, --openie FILE"
-        )
-    role = resolve_extractor(extractor)
-    finished = _finish(path)
-    embedder = _embedder(path, passages, embedder)
-    with open_writer(path / FOLDER, embedder, equivalence, on_progress, exact) as writer:
-        if not len(passages):
-            # of no index, or of one that a killed call had made
-            passages.upsert({passage.id: passage for passage in texts}.values())
-        matched = match_facts(given, passages.passages if given else ())
-        imported = writer.put(matched.facts, matched.passages)
-        if files.graph:
-            writer.put_edges(files.edges)
-        report = writer.read(
-            passages.passages,
-            read_each(role, at_once=at_once, workers=workers),
-            # a fingerprint covers all that decides an extractor's facts: another prompt is another reader
-            getattr(role, "fingerprint", "") or role_name(role),
-            whole=True,
-            total=len(passages),
-        )
-        graph = writer.write(passages_held(passages))
-    unchanged = report.unchanged - imported
-    skipped += matched.skipped
-    done = report.read, imported, unchanged, report.erased, report.failures
-    return KGReport(graph, *done, tuple(skipped), finished, writer.edits_gone)
-
-
 def add_triples(
     index: str | Path,
     files: str | Path | Sequence[str | Path],
     *,
     embedder: object = None,
-    on_progress: _OnProgress = None,
+    on_progress: OnProgress = None,
 ) -> KGReport:
     """Add files of triples to the index at `index`, which is made if there is none, and to its graph.
 
@@ -155,16 +79,16 @@ def add_triples(
         if file.name in places:
             raise IngestError(f"two files are called {file.name}: rename one, files are told apart by their names")
         places[file.name] = str(file.resolve())
-        triples: list[PlacedTriple] = _loaded(load_triples(_file(file), file.name), skipped)
+        triples: list[PlacedTriple] = usable(load_triples(regular_file(file), file.name), skipped)
         if not triples:
             raise IngestError(f"{file} holds no triple{f': {skipped[-1]}' if skipped else ''}")
         passages += knowledge_passages(triples, file.name)
-    store = _open(path, embedder)
-    finished = _finish(path)
+    store = open_passages(path, embedder)
+    finished = finish_deletion(path)
     if KGIndex.exists(path):
         there = readable_kg_manifest(path / FOLDER)
         embedder = _known(there.embedder if there else None, embedder)
-    with open_writer(path / FOLDER, _embedder(path, store, embedder), None, on_progress) as writer:
+    with open_writer(path / FOLDER, graph_embedder(path, store, embedder), None, on_progress) as writer:
         # not of `store`: another process may have added some since
         held = set(PassageIndex.open(path).snapshot.table["document"].tolist())
         for name, place in places.items():
@@ -189,7 +113,7 @@ def add_triples(
 
 
 def delete_documents(
-    index: str | Path, document_ids: str | Sequence[str], *, on_progress: _OnProgress = None
+    index: str | Path, document_ids: str | Sequence[str], *, on_progress: OnProgress = None
 ) -> KGReport:
     """Delete documents from the index, from the journal of its files, and from its graph, if there is one.
 
@@ -225,7 +149,7 @@ def delete_documents(
     return KGReport(graph, erased=len(passages), finished=finished, edits_gone=edits_gone)
 
 
-def erase_gone(index: str | Path, *, on_progress: _OnProgress = None) -> int:
+def erase_gone(index: str | Path, *, on_progress: OnProgress = None) -> int:
     """Erase from the graph of the index at `index` what only passages stated that are no longer there.
 
     Return how many such passages there were; 0 without a graph. Raises IngestError while another process writes it.
@@ -293,7 +217,7 @@ def _gone(writer: KGWriter, passages: PassageIndex) -> list[str]:
     return [name for name, is_held in zip(known, held.tolist(), strict=True) if not is_held]
 
 
-def _finish(path: Path) -> tuple[str, ...]:
+def finish_deletion(path: Path) -> tuple[str, ...]:
     """Finish what an interrupted command left undone in the index; return the names that it was deleting."""
     # the process that holds the journal is writing, and finishes itself
     with suppress(IngestError), open_journal(path / JOURNAL) as journal:
@@ -306,14 +230,14 @@ def _finish(path: Path) -> tuple[str, ...]:
     return ()
 
 
-def _file(path: str | Path) -> Path:
+def regular_file(path: str | Path) -> Path:
     """Return the path. Raises IngestError if it is no file."""
     if not Path(path).is_file():
         raise IngestError(f"{path} {'is no file' if Path(path).exists() else 'is not there'}: name a file to read")
     return Path(path)
 
 
-def _loaded(items: Iterable[_T | Skipped], skipped: list[Skipped]) -> list[_T]:
+def usable(items: Iterable[_T | Skipped], skipped: list[Skipped]) -> list[_T]:
     """Return what could be loaded; append the rest to `skipped`."""
     good: list[_T] = []
     for item in items:
@@ -324,7 +248,7 @@ def _loaded(items: Iterable[_T | Skipped], skipped: list[Skipped]) -> list[_T]:
     return good
 
 
-def _open(path: Path, embedder: object) -> PassageIndex:
+def open_passages(path: Path, embedder: object) -> PassageIndex:
     """Open the index, which is made if there is none."""
     if not PassageIndex.exists(path):
         return PassageIndex.create(path, embedder or None)
@@ -341,7 +265,7 @@ def _known(identity: EmbedderIdentity | None, embedder: object) -> Embedder | No
     return given if identity == EmbedderIdentity(given.name, given.dimension) else None
 
 
-def _embedder(path: Path, passages: PassageIndex, chosen: object) -> object:
+def graph_embedder(path: Path, passages: PassageIndex, chosen: object) -> object:
     """Return what was chosen, "" for none; else None if there is a graph, whose own is used, or the index's."""
     if chosen is not None:
         return chosen

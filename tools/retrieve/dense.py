@@ -12,6 +12,7 @@ from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.index.vector_index import VectorIndex
 from ras_agent.tools.retrieve.ranker import RankedRetriever
 from ras_agent.tools.retrieve.ranking import Ranking, check_query
+from ras_agent.tools.retrieve.registered import takes
 
 
 class DenseRetriever(RankedRetriever):
@@ -37,6 +38,7 @@ class DenseRetriever(RankedRetriever):
         return Ranking(*self._vectors.search(self._embed(query), k))
 
 
+@takes("queries")
 def dense(index: PassageIndex, *, queries: Embedder | None = None, cache_size: int = 1024) -> DenseRetriever:
     """Build the retriever. Raises IndexMismatch for an index without vectors.
 

@@ -32,6 +32,7 @@ from ras_agent.tools.kg.text_vectors import stored_vectors
 from ras_agent.tools.retrieve.document_ranker import PACKAGED, DocumentRanker, contributions, document_scores
 from ras_agent.tools.retrieve.ranker import ExplainedRetriever
 from ras_agent.tools.retrieve.ranking import Ranking, check_query, top_k
+from ras_agent.tools.retrieve.registered import takes
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -305,6 +306,7 @@ def start_of(links: Sequence[LinkedEntity], frequency: Ints, rare_starts: bool =
     return GFMStart(entities, shares)
 
 
+@takes("graph", "linking", "mentions", "weights")
 def gfm(
     index: PassageIndex,
     *,

@@ -19,13 +19,13 @@ import numpy.typing as npt
 
 from ras_agent.errors import FilterError, ModelCallError
 from ras_agent.filters import Filter
+from ras_agent.protocols import Retriever
 from ras_agent.records import Failure, Hit, Passage, Triple
 from ras_agent.tools.index.stated_facts import STATED, sentence_of
 from ras_agent.tools.index.ties import level
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.link import LinkedEntity
 from ras_agent.tools.kg.linked_graph import LinkedGraph
-from ras_agent.tools.retrieve.ranker import Narrow
 from ras_agent.tools.retrieve.ranking import check_query
 from ras_agent.tools.subgraph.graph import Graph, Subgraph, plain_name
 from ras_agent.tools.subgraph.paths import RankedPath
@@ -36,8 +36,7 @@ Finder = TypeVar("Finder")
 class GraphRetriever(ABC, Generic[Finder]):
     """Searches a graph with a finder of paths or subgraphs, and knows the passages that state its facts."""
 
-    narrow: Narrow | None = None
-    """set by the index that made this"""
+    filtered: Callable[[Filter], Retriever] | None = None
 
     def __init__(
         self,
@@ -62,12 +61,12 @@ class GraphRetriever(ABC, Generic[Finder]):
         check_query(query, k)
         if not (chosen := Filter.of(filter)):
             return self.found(query, k)
-        if self.narrow is None:
+        if self.filtered is None:
             raise FilterError(
                 f"{type(self).__name__} cannot apply a filter, since it was made by hand: make it by its name, "
-                "index.retriever(name)"
+                "retriever_over(index, name)"
             )
-        return self.narrow(chosen).retrieve(query, k)
+        return self.filtered(chosen).retrieve(query, k)
 
     @abstractmethod
     def found(self, query: str, k: int) -> list[Hit]:

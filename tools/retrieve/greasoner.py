@@ -31,6 +31,7 @@ from ras_agent.tools.kg.linked_graph import LinkedGraph
 from ras_agent.tools.kg.text_vectors import stored_vectors
 from ras_agent.tools.retrieve.ranker import RankedRetriever
 from ras_agent.tools.retrieve.ranking import Ranking, check_query, top_k
+from ras_agent.tools.retrieve.registered import takes
 
 NEAREST_DOCUMENTS = 5
 """So many documents, those nearest to the question, are start nodes in the published evaluation."""
@@ -180,6 +181,7 @@ def _encoder(linked: LinkedGraph, embedder: object, config: ReasonerConfig) -> E
     return found
 
 
+@takes("graph", "linking", "mentions", "weights")
 def greasoner(
     index: PassageIndex,
     *,

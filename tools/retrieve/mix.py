@@ -17,13 +17,14 @@ import numpy as np
 
 from ras_agent.protocols import Retriever
 from ras_agent.records import Passage
-from ras_agent.registry import find, options_of
+from ras_agent.registry import find
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.link import Linking, Mentions
 from ras_agent.tools.kg.linked_graph import LinkedGraph
 from ras_agent.tools.retrieve.ranker import ExplainedRetriever, Explaining, Ranker
 from ras_agent.tools.retrieve.ranking import Ranking, check_query, top_k
+from ras_agent.tools.retrieve.registered import options_of, taken_by
 from ras_agent.tools.retrieve.rerank import FIRST, Reranker
 
 DEPTH = 1000
@@ -133,8 +134,13 @@ class Mix:
     def options(self) -> frozenset[str]:
         """`shares` and `rerank`, and every option that one of the parts takes."""
         of_parts = (options_of(find("retriever", part)) or () for part in self.parts)
-        options = frozenset(("shares", "rerank", *chain.from_iterable(of_parts)))
-        return options | {"linking", "mentions"} if "graph" in options else options
+        return frozenset(("shares", "rerank", *self.takes, *chain.from_iterable(of_parts)))
+
+    @property
+    def takes(self) -> frozenset[str]:
+        """What the parts declare, and how names are found in a graph that one of them searches."""
+        declared = frozenset(chain.from_iterable(taken_by(find("retriever", part)) for part in self.parts))
+        return declared | {"linking", "mentions"} if "graph" in declared else declared
 
     def __call__(
         self,
@@ -154,16 +160,17 @@ class Mix:
         graph, linking, mentions: for parts that search a knowledge graph; they share one, whose linker and cached query
             vectors dense search uses too. options: each goes to the parts that take it.
         """
-        makes = [find("retriever", part) for part in self.parts]
-        taken = [options_of(make) for make in makes]
-        on_graph = any(names and "graph" in names for names in taken)
-        linked = LinkedGraph.of(index, graph, linking, mentions) if on_graph else None
-        offered = {**options, **({"graph": linked, "queries": linked.queries} if linked else {})}
+        linked = LinkedGraph.of(index, graph, linking, mentions) if "graph" in self.takes else None
+        offered = {"graph": linked, "queries": linked.queries} if linked else {}
         rankers: list[Ranker] = []
-        for part, make, names in zip(self.parts, makes, taken, strict=True):
-            wanted = options if names is None else names
-            made = make(index, **{name: value for name, value in offered.items() if name in wanted})
-            rankers.append(made if hasattr(made, "rank") else RankedHits(made, index.snapshot.passages, part))
+        for part in self.parts:
+            factory = find("retriever", part)
+            known = options_of(factory)
+            asked_for = {name: value for name, value in options.items() if known is None or name in known}
+            shared = {name: value for name, value in offered.items() if name in taken_by(factory)}
+            retriever = factory(index, **asked_for, **shared)
+            is_ranker = isinstance(retriever, Ranker)
+            rankers.append(retriever if is_ranker else RankedHits(retriever, index.snapshot.passages, part))
         reranker = Reranker(index) if rerank else None
         return MixedRetriever(rankers, shares or [1] * len(rankers), name=self.name, reranker=reranker)
 

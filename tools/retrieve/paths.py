@@ -8,6 +8,7 @@ from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.link import Linking, Mentions
 from ras_agent.tools.kg.linked_graph import LinkedGraph
 from ras_agent.tools.retrieve.graph_retriever import GraphRetriever, by_path, warn_of
+from ras_agent.tools.retrieve.registered import takes
 from ras_agent.tools.subgraph.composition import Composition
 from ras_agent.tools.subgraph.extract import Extraction
 from ras_agent.tools.subgraph.graph import Graph
@@ -37,6 +38,7 @@ class PathRetriever(GraphRetriever[PathFinder]):
         return hits
 
 
+@takes("graph", "linking", "mentions")
 def paths(
     index: PassageIndex,
     *,

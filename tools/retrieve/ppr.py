@@ -17,6 +17,7 @@ from ras_agent.tools.kg.linked_graph import LinkedGraph
 from ras_agent.tools.kg.page_rank import PageRank, walk_matrix
 from ras_agent.tools.retrieve.ranker import RankedRetriever
 from ras_agent.tools.retrieve.ranking import Ranking, check_query, top_k
+from ras_agent.tools.retrieve.registered import takes
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -90,6 +91,7 @@ def _weights(graph: KGIndex, length: float) -> csr_matrix:
     return named
 
 
+@takes("graph", "linking", "mentions")
 def ppr(
     index: PassageIndex,
     *,

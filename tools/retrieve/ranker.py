@@ -15,6 +15,7 @@ from ras_agent.records import Hit, Passage
 from ras_agent.tools.retrieve.ranking import Ranking, check_query
 
 
+@runtime_checkable
 class Ranker(Protocol):
     """Ranks the rows of a corpus, so that several rankers can be fused."""
 
@@ -49,16 +50,22 @@ def hits(passages: Sequence[Passage], ranking: Ranking) -> list[Hit]:
     return [Hit(passages[row], score) for row, score in best]
 
 
-Narrow = Callable[[Filter], Retriever]
-"""Makes the same retriever over the passages that a filter admits"""
+@runtime_checkable
+class Filterable(Protocol):
+    """Retriever that applies a filter by another one: the same over the passages alone that the filter admits.
+
+    filtered: makes that one; set by `retriever_over`, and None for a retriever that was made by hand.
+    """
+
+    filtered: Callable[[Filter], Retriever] | None
 
 
 class RankedRetriever(ABC):
     """Retrieves by ranking rows; a subclass implements `rank`."""
 
     passages: Sequence[Passage]
-    narrow: Narrow | None = None
-    """set by the index that made this; without it a filter goes through the ranking of all passages"""
+    filtered: Callable[[Filter], Retriever] | None = None
+    """without it a filter goes through the ranking of all passages"""
 
     @abstractmethod
     def rank(self, query: str, k: int) -> Ranking:
@@ -69,8 +76,8 @@ class RankedRetriever(ABC):
         chosen = Filter.of(filter)
         if not chosen:
             return hits(self.passages, self.rank(query, k))
-        if self.narrow is not None:
-            return self.narrow(chosen).retrieve(query, k)
+        if self.filtered is not None:
+            return self.filtered(chosen).retrieve(query, k)
         check_query(query, k)
         every = hits(self.passages, self.rank(query, max(len(self.passages), 1)))
         return list(islice((hit for hit in every if chosen.matches(hit.passage)), k))
@@ -88,8 +95,8 @@ class ExplainedRetriever(RankedRetriever):
     def retrieve(self, query: str, k: int = 5, filter: object = None) -> list[Hit]:
         """Return at most `k` hits, best first, ties in corpus order. Raises ValueError for a blank query or k < 1."""
         chosen = Filter.of(filter)
-        if chosen and self._paths and self.narrow is not None:
-            return explained(self.narrow(chosen), self._paths).retrieve(query, k)
+        if chosen and self._paths and self.filtered is not None:
+            return explained(self.filtered(chosen), self._paths).retrieve(query, k)
         found = super().retrieve(query, k, chosen)
         if chosen or not self._paths:  # reasons may hold facts of passages that the filter leaves out
             return found

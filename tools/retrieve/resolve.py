@@ -10,7 +10,7 @@ from ras_agent.address import Address
 from ras_agent.errors import SettingsError
 from ras_agent.protocols import Retriever
 from ras_agent.records import Passage
-from ras_agent.registry import find, options_of
+from ras_agent.registry import find
 from ras_agent.settings import Settings
 from ras_agent.text.languages import ENGLISH
 from ras_agent.tools.index.language import check_language
@@ -24,6 +24,7 @@ from ras_agent.tools.retrieve.langchain_adapter import (
     is_langchain_retriever,
     named_object,
 )
+from ras_agent.tools.retrieve.registered import retriever_over, taken_by
 from ras_agent.tools.retrieve.search import LiveRetriever
 from ras_agent.tools.retrieve.tool_adapter import ToolRetriever, is_langchain_tool
 
@@ -52,7 +53,7 @@ def resolve_retriever(
         find("retriever", spec)  # an unknown name is reported before an index is read
         opened = _open(spec, index, options)
         if isinstance(opened, PostgresIndex):  # each search sees the last commit, and takes a filter
-            return opened.retriever(spec, **options)
+            return retriever_over(opened, spec, **options)
         return LiveRetriever(spec, opened, options)
     if options:
         raise TypeError(f"options are for retrievers named by a string, got {spec!r:.200} with {', '.join(options)}")
@@ -113,18 +114,12 @@ def retriever_options(settings: Settings, name: object = None) -> dict[str, Any]
 
 
 def takes_option(name: str, option: str) -> bool:
-    """Tell whether the retriever registered as `name` takes an option. Raises UnknownName for an unknown retriever."""
-    if name.startswith(NAMED):
-        return False
-    options = options_of(find("retriever", name))
-    return options is None or option in options
+    """Tell whether the retriever of that name declares that it takes an option. Raises UnknownName."""
+    return not name.startswith(NAMED) and option in taken_by(find("retriever", name))
 
 
 def reads_graph(name: str) -> bool:
-    """Return whether the retriever registered as `name` searches the index's knowledge graph. Raises UnknownName.
-
-    It does if its factory takes the option `graph`. One that takes any option is assumed to.
-    """
+    """Return whether the retriever of that name searches the index's knowledge graph. Raises UnknownName."""
     return takes_option(name, "graph")
 
 

@@ -24,6 +24,7 @@ from ras_agent.records import Hit, Passage
 from ras_agent.tools.index.stated_facts import stated_facts
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.retrieve.ranker import Explaining, explained
+from ras_agent.tools.retrieve.registered import retriever_over
 
 _COMMITS = 4
 _RETRIEVERS = 16
@@ -110,7 +111,7 @@ class LiveRetriever:
 
     def _view(self, index: PassageIndex, filter: Filter, commit: str) -> CommitView:
         view = index.within(filter) if filter else index
-        retriever = view.retriever(self.name, **self._options)
+        retriever = retriever_over(view, self.name, **self._options)
         return CommitView(explained(retriever, self._reasons) if self._reasons else retriever, commit, view)
 
 

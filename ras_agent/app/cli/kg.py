@@ -88,7 +88,7 @@ def build(options: BuildOptions) -> None:
     cannot be read is listed and makes the exit code 3.
     """
     from ras_agent.graphs.resolve import extractor_from_settings
-    from ras_agent.tools.kg.build import build_graph
+    from ras_agent.tools.structure.build_graph import build_graph
 
     settings = options.settings
     spec = settings.extractor or settings.llm or "offline"

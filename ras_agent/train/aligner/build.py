@@ -29,6 +29,7 @@ from ras_agent.settings import Settings
 from ras_agent.tools.chat.client import ChatSettings
 from ras_agent.tools.graph_tokens.features import Fact
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.retrieve.registered import retriever_over
 from ras_agent.tools.subgraph.extract import Extraction, ppr
 from ras_agent.tools.subgraph.graph import Graph, plain_name
 from ras_agent.train.aligner.reasoning import ChatReasoning, path_in_words, supporting_sentences
@@ -127,7 +128,7 @@ def _of_texts(config: AlignerBuildConfig) -> Iterator[AlignerSample]:
 
     for name in config.sets:
         found = training_set(name, config.data)
-        index = PassageIndex.in_memory(found.passages).retriever("bm25")
+        index = retriever_over(PassageIndex.in_memory(found.passages), "bm25")
         for question in found.questions:
             gold = found.gold(question)
             hits = [hit.passage for hit in index.retrieve(question.question, config.k)]

@@ -19,7 +19,6 @@ from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Answer, Passage, Step
 from ras_agent.text.words import stems
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.kg.build import build_graph
 from ras_agent.tools.offline.answerer.answer_type import TypeModel
 from ras_agent.tools.offline.answerer.coverage import BUCKETS, Rarity, bucket
 from ras_agent.tools.offline.answerer.features import Candidates, describe
@@ -28,6 +27,7 @@ from ras_agent.tools.offline.extractor.extract import OfflineExtractor
 from ras_agent.tools.offline.planner import OfflinePlanner
 from ras_agent.tools.offline.question import QuestionAnalysis, analyse
 from ras_agent.tools.offline.reading import read
+from ras_agent.tools.structure.build_graph import build_graph
 from ras_agent.train.data import training_set, two_wiki_passages
 
 SINGLE_SHOT = "single-shot"

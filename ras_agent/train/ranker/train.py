@@ -30,6 +30,7 @@ from ras_agent.tools.offline.answerer.answer_type import TypeModel
 from ras_agent.tools.offline.answerer.coverage import Rarity
 from ras_agent.tools.offline.answerer.weights import read_safetensors, write_safetensors
 from ras_agent.tools.retrieve.bm25 import BM25Retriever
+from ras_agent.tools.retrieve.registered import retriever_over
 from ras_agent.train.data import question_answers
 from ras_agent.train.ranker.config import SETS, RankerConfig
 from ras_agent.train.ranker.examples import (
@@ -100,7 +101,9 @@ def _found(config: RankerConfig) -> Iterator[tuple[str, str, list[Found]]]:
             if loop in (SINGLE_SHOT, "bm25"):
                 retriever = BM25Retriever.from_passages(corpus)
             else:
-                retriever = searchable((config.work or Path(passing)) / name, corpus, config.embedder).retriever(loop)
+                retriever = retriever_over(
+                    searchable((config.work or Path(passing)) / name, corpus, config.embedder), loop
+                )
             yield name, loop, list(find(retriever, asked[: config.questions], loop))
 
 

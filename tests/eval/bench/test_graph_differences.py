@@ -7,9 +7,9 @@ from pathlib import Path
 from ras_agent.eval.bench.graph_differences import content_differences, score_difference
 from ras_agent.records import Passage, Source, Triple
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.kg.build import build_graph
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts
+from ras_agent.tools.structure.build_graph import build_graph
 
 BELL = Triple("Bell", "was born in", "Edinburgh", (Source("p", 0, 20),))
 NONE = {"entities": 0, "relations": 0, "documents": 0, "facts": 0, "mentions": 0, "equivalences": 0}

@@ -12,8 +12,8 @@ import pytest
 from ras_agent.app.sample import sample_passages
 from ras_agent.eval.bench.kg import main
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.kg.build import build_graph
 from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.structure.build_graph import build_graph
 
 pytestmark = pytest.mark.slow("benchmarks")
 

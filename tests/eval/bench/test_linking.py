@@ -10,7 +10,7 @@ import pytest
 from ras_agent.eval.bench.linking import main
 from ras_agent.records import Passage
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.kg.build import build_graph
+from ras_agent.tools.structure.build_graph import build_graph
 
 
 def test_shares_of_questions_and_of_links(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,6 +18,7 @@ from ras_agent.eval.run.own_graphs import OwnGraphs, asking, graph_passages
 from ras_agent.eval.run.spread import Spread
 from ras_agent.settings import Settings
 from ras_agent.tools.index.stated_facts import stated_facts
+from ras_agent.tools.retrieve.registered import retriever_over
 
 MILLS = [["Fell Mill", "mill.river", "Ardle"], ["Fell Mill", "mill.owner", "Tam Orr"], ["Ardle", "flows", "Isla"]]
 BELLS = [["Ada Bell", "people.spouse", "Tam Orr"], ["Tam Orr", "people.town", "Blair"]]
@@ -166,7 +167,7 @@ def test_the_sets_own_entities_are_where_the_question_starts() -> None:
     graph = TextualGraph.from_triples([*MILLS, *BELLS])
     known = {"graph": graph.to_dict(), "question_entities": ["Ada Bell"]}
     question = Question("q", "Does the Fell Mill belong to her?", (), metadata=known)
-    search = OwnGraphs.embedded_by().retriever("ppr")
+    search = retriever_over(OwnGraphs.embedded_by(), "ppr")
     with asking(question):
         assert search.retrieve("Does the Fell Mill belong to her?", 1)[0].passage.title == "Ada Bell"
         assert search.retrieve("What turns the Fell Mill?", 1)[0].passage.title == "Fell Mill"
@@ -174,14 +175,14 @@ def test_the_sets_own_entities_are_where_the_question_starts() -> None:
 
 def test_a_search_outside_of_a_question_says_so() -> None:
     with pytest.raises(RunError, match="no question is being asked"):
-        OwnGraphs.embedded_by().retriever("bm25").retrieve("Who?", 1)
+        retriever_over(OwnGraphs.embedded_by(), "bm25").retrieve("Who?", 1)
 
 
 def test_vectors_are_made_where_an_embedder_is_given(hash_embedder: Any) -> None:
     question = Question("q", "what river turns fell mill", (), metadata={"graph": MILLS})
     with pytest.raises(SettingsError, match="'dense' needs vectors of the questions' graphs: give --embedder minilm"):
-        OwnGraphs.embedded_by().retriever("dense")
-    search = OwnGraphs.embedded_by(hash_embedder).retriever("ppr+dense")
+        retriever_over(OwnGraphs.embedded_by(), "dense")
+    search = retriever_over(OwnGraphs.embedded_by(hash_embedder), "ppr+dense")
     with asking(question):
         assert {hit.passage.title for hit in search.retrieve("what river turns fell mill", 5)} == {"Fell Mill", "Ardle"}
 

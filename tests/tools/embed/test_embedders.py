@@ -20,8 +20,9 @@ from ras_agent.tools.embed.embedders import (
 from ras_agent.tools.embed.minilm import MiniLMEmbedder
 from ras_agent.tools.index.manifest import EmbedderIdentity
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.kg.build import build_graph
 from ras_agent.tools.kg.linked_graph import LinkedGraph
+from ras_agent.tools.retrieve.registered import retriever_over
+from ras_agent.tools.structure.build_graph import build_graph
 
 
 class Letters(Embeddings):
@@ -126,7 +127,7 @@ def test_langchain_embeddings_give_unit_vectors() -> None:
 
 def test_langchain_embeddings_search_an_index() -> None:
     index = PassageIndex.in_memory([Passage("a", "aaa"), Passage("b", "bbb")], Letters())
-    assert index.retriever("dense").retrieve("b", 1)[0].passage.id == "b"
+    assert retriever_over(index, "dense").retrieve("b", 1)[0].passage.id == "b"
 
 
 def test_a_failing_provider_is_a_model_call_error_without_the_key() -> None:
@@ -155,8 +156,8 @@ def test_unscaled_vectors_rank_by_inner_product() -> None:
     passages = [Passage("short", "a"), Passage("long", "b b b b")]
     scaled = PassageIndex.in_memory(passages, LangChainEmbedder(Lengths()))
     unscaled = PassageIndex.in_memory(passages, LangChainEmbedder(Lengths(), unit_length=False))
-    assert [hit.passage.id for hit in scaled.retriever("dense").retrieve("a?", 2)] == ["short", "long"]  # a tie
-    found = [(hit.passage.id, hit.score) for hit in unscaled.retriever("dense").retrieve("a?", 2)]
+    assert [hit.passage.id for hit in retriever_over(scaled, "dense").retrieve("a?", 2)] == ["short", "long"]  # a tie
+    found = [(hit.passage.id, hit.score) for hit in retriever_over(unscaled, "dense").retrieve("a?", 2)]
     assert found == [("long", 8.0), ("short", 2.0)]
 
 
@@ -206,7 +207,7 @@ def test_an_index_made_by_sentence_transformers_opens_with_the_packaged_model(tm
     passages = [Passage("bell", "Bell patented the telephone."), Passage("sea", "The deep blue sea.")]
     same = SentenceTransformerEmbedder(packaged_minilm(), name="minilm")
     PassageIndex.create(tmp_path / "index", same).add(passages)
-    hits = PassageIndex.open(tmp_path / "index").retriever("dense").retrieve("Who invented the phone?", 2)
+    hits = retriever_over(PassageIndex.open(tmp_path / "index"), "dense").retrieve("Who invented the phone?", 2)
     assert [hit.passage.id for hit in hits] == ["bell", "sea"]
     with pytest.raises(IndexMismatch, match="built with embedder 'minilm'"):
         PassageIndex.open(tmp_path / "index", SentenceTransformerEmbedder(packaged_minilm(), name="another"))

@@ -16,6 +16,7 @@ from ras_agent.tools.embed.embedders import of_unit_length, resolve_embedder
 from ras_agent.tools.embed.served import ServedEmbedder, same_model, server_of
 from ras_agent.tools.index.manifest import EmbedderIdentity, write_manifest
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.retrieve.registered import retriever_over
 
 pytest.importorskip("langchain_openai")
 
@@ -61,7 +62,10 @@ def test_an_index_is_made_and_searched_with_a_server_s_vectors(
     index = PassageIndex.open(tmp_path / "i")
     assert (index.snapshot.manifest.embedder.name, index.embedder.dimension) == (spec, 24)  # type: ignore[union-attr]
     assert len(scripted_llm.requests()) == asked  # the width is remembered, and nothing is asked before a query
-    assert [hit.passage.id for hit in index.retriever("dense").retrieve("the deep blue sea", 2)] == ["sea", "bell"]
+    assert [hit.passage.id for hit in retriever_over(index, "dense").retrieve("the deep blue sea", 2)] == [
+        "sea",
+        "bell",
+    ]
     bodies = scripted_llm.requests()
     assert [body["input"] for body in bodies] == [
         ["dimension"],
@@ -181,9 +185,9 @@ def test_an_index_alone_has_no_key_sent_anywhere(
     with pytest.raises(
         IndexMismatch, match=f"If you trust it, say so: VLLM_BASE_URL={re.escape(scripted_llm.base_url)}"
     ):
-        PassageIndex.open(tmp_path / "i").retriever("dense")
+        retriever_over(PassageIndex.open(tmp_path / "i"), "dense")
     monkeypatch.setenv("VLLM_BASE_URL", scripted_llm.base_url)
-    assert PassageIndex.open(tmp_path / "i").retriever("dense").retrieve("sea", 1)
+    assert retriever_over(PassageIndex.open(tmp_path / "i"), "dense").retrieve("sea", 1)
     assert [body["authorization"] for body in scripted_llm.requests()][-1] == "Bearer plainsecret"
 
 
@@ -195,9 +199,9 @@ def test_a_server_that_has_moved_is_named_by_a_variable_or_in_python(
     known = PassageIndex.open(tmp_path / "i", f"vllm:{scripted_llm.base_url}#bge").snapshot.manifest
     write_manifest(tmp_path / "i", replace(known, embedder=EmbedderIdentity("vllm:http://127.0.0.1:9/v1#bge", 8)))
     with pytest.raises(ModelRefused, match=r"failed: nothing listens at http://127.0.0.1:9.*; VLLM_BASE_URL says wh"):
-        PassageIndex.open(tmp_path / "i").retriever("dense").retrieve("sea", 1)
+        retriever_over(PassageIndex.open(tmp_path / "i"), "dense").retrieve("sea", 1)
     named = PassageIndex.open(tmp_path / "i", f"vllm:{scripted_llm.base_url}#bge")
-    assert named.retriever("dense").retrieve("the deep blue sea", 1)[0].passage.id == "sea"
+    assert retriever_over(named, "dense").retrieve("the deep blue sea", 1)[0].passage.id == "sea"
     monkeypatch.setenv("VLLM_BASE_URL", scripted_llm.base_url)
     out = create_ras_agent(index=tmp_path / "i", retriever="hybrid").invoke({"question": "What is the deep blue sea?"})
     assert "sea" in out["passages"]
@@ -209,7 +213,7 @@ def test_a_server_that_now_has_another_model_is_noticed(scripted_llm: Any, tmp_p
     scripted_llm.script({"vectors": 8}, {"vectors": 8}, {"vectors": 12, "repeat": True})
     PassageIndex.create(tmp_path / "i", f"vllm:{scripted_llm.base_url}#bge").add(PASSAGES)
     with pytest.raises(IndexMismatch, match="makes vectors of 12 numbers, and made vectors of 8 before"):
-        PassageIndex.open(tmp_path / "i").retriever("dense").retrieve("sea", 1)
+        retriever_over(PassageIndex.open(tmp_path / "i"), "dense").retrieve("sea", 1)
 
 
 @pytest.mark.parametrize(

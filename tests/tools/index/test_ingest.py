@@ -22,6 +22,7 @@ from ras_agent.tools.index.ingest import Progress, ingest
 from ras_agent.tools.index.journal import Journal, open_journal
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.build import delete_documents
+from ras_agent.tools.retrieve.registered import retriever_over
 
 LONG = "Bell was born in Edinburgh. He moved to Canada. He patented the telephone."
 HALVES = Chunking(50, 0)
@@ -72,7 +73,7 @@ def test_a_folder_becomes_an_index(docs: Path, out: Path) -> None:
 def test_the_index_answers_queries(docs: Path, out: Path) -> None:
     (docs / "e.txt").write_text("Bell patented the telephone.")
     ingest([docs], out)
-    (hit, *_) = PassageIndex.open(out).retriever("bm25").retrieve("Who patented the telephone?", k=1)
+    (hit, *_) = retriever_over(PassageIndex.open(out), "bm25").retrieve("Who patented the telephone?", k=1)
     assert hit.passage.id == "docs/e.txt"
 
 
@@ -495,7 +496,7 @@ def test_an_index_stems_in_its_language_and_remembers_it(tmp_path: Path, languag
     out, files = tmp_path / "i", [tmp_path / "a.txt", tmp_path / "b.txt"]
     ingest(files, out, language=language)
     assert ingest(files, out).files_unchanged == 2
-    (hit,) = PassageIndex.open(out).retriever().retrieve(query, 5)
+    (hit,) = retriever_over(PassageIndex.open(out)).retrieve(query, 5)
     assert hit.passage.text == text
     with pytest.raises(IndexMismatch, match=f"was made for texts in {language}, not in english: leave the language"):
         ingest(files, out, language="english")

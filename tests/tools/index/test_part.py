@@ -12,6 +12,7 @@ from ras_agent.records import Passage
 from ras_agent.tools.index.part import Columns
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.index.vector_index import VectorSettings
+from ras_agent.tools.retrieve.registered import retriever_over
 
 PASSAGES = [
     Passage(f"{number}", f"river number{number} city", f"T{number % 3}", f"docs/{number // 4}.md", {"n": number % 5})
@@ -84,13 +85,13 @@ def test_a_view_does_not_change_and_cannot_be_written_to(index: PassageIndex) ->
 
 
 def test_passages_weigh_in_a_view_what_they_weigh_in_the_whole(index: PassageIndex) -> None:
-    whole, view = index.retriever("bm25"), index.within({"n": [1, 2]}).retriever("bm25")
+    whole, view = retriever_over(index, "bm25"), retriever_over(index.within({"n": [1, 2]}), "bm25")
     scores = {hit.passage.id: hit.score for hit in whole.retrieve("number7 city", 12)}
     assert [(hit.passage.id, hit.score) for hit in view.retrieve("number7 city", 12)] == [
         (name, scores[name]) for name in ("7", "1", "2", "6", "11")
     ]
     assert view.retrieve("number3", 5) == []
-    assert index.within({"n": 9}).retriever("bm25").retrieve("river", 5) == []
+    assert retriever_over(index.within({"n": 9}), "bm25").retrieve("river", 5) == []
 
 
 def test_the_search_for_a_key_reads_each_passage_once_and_after_a_write_only_new_ones(
@@ -119,11 +120,11 @@ def test_vectors_of_a_view_are_found_as_an_index_of_them_alone_finds_them(
     settings = VectorSettings(kind, lists=8, probes=8)
     index = PassageIndex.in_memory(passages, hash_embedder, vectors=settings)
     alone = PassageIndex.in_memory([p for p in passages if p.metadata["n"] in (3, 9)], hash_embedder)
-    wanted = [hit.passage.id for hit in alone.retriever("dense").retrieve("word3 word9", 7)]
+    wanted = [hit.passage.id for hit in retriever_over(alone, "dense").retrieve("word3 word9", 7)]
     filter = {"n": [3, 9]}
-    assert [hit.passage.id for hit in index.retriever("dense").retrieve("word3 word9", 7, filter)] == wanted  # type: ignore[call-arg]
+    assert [hit.passage.id for hit in retriever_over(index, "dense").retrieve("word3 word9", 7, filter)] == wanted  # type: ignore[call-arg]
     monkeypatch.setattr("ras_agent.tools.index.part._FEW", 0)  # as for a large part, which is not copied
-    found = index.within(filter).retriever("dense").retrieve("word3 word9", 7)
+    found = retriever_over(index.within(filter), "dense").retrieve("word3 word9", 7)
     assert all(Filter.of(filter).matches(hit.passage) for hit in found)
     if kind != "hnsw":
         assert [hit.passage.id for hit in found] == wanted

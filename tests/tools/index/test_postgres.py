@@ -22,6 +22,7 @@ from ras_agent.tools.index.merge import Changes
 from ras_agent.tools.index.postgres import PostgresIndex
 from ras_agent.tools.index.postgres.search import _promising
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.retrieve.registered import retriever_over
 from tests.conftest import HashEmbedder
 
 _numbers = count()
@@ -42,14 +43,14 @@ def index(address: Address, hash_embedder: Any) -> Iterator[PostgresIndex]:
 
 
 def _ids(index: PostgresIndex | PassageIndex, query: str, retriever: str = "bm25", k: int = 5) -> list[str]:
-    return [hit.passage.id for hit in index.retriever(retriever).retrieve(query, k)]
+    return [hit.passage.id for hit in retriever_over(index, retriever).retrieve(query, k)]
 
 
 @pytest.mark.parametrize("name", ["bm25", "dense", "hybrid"])
 def test_hits_and_scores_are_those_of_an_index_in_files(index: PostgresIndex, hash_embedder: Any, name: str) -> None:
     passages = sample_passages()
     index.add(passages)
-    here, there = index.retriever(name), PassageIndex.in_memory(passages, hash_embedder).retriever(name)
+    here, there = retriever_over(index, name), retriever_over(PassageIndex.in_memory(passages, hash_embedder), name)
     for passage in passages[::8]:
         found, expected = here.retrieve(passage.text[:80], 7), there.retrieve(passage.text[:80], 7)
         assert [hit.passage for hit in found] == [hit.passage for hit in expected]
@@ -80,7 +81,7 @@ def test_passages_that_are_not_scored_could_not_be_among_the_best(
 ) -> None:
     monkeypatch.setattr("ras_agent.tools.index.postgres.search._FEW", few)
     monkeypatch.setattr("ras_agent.tools.index.postgres.search._SETS", sets)
-    here, there = (index.retriever() for index in synthetic)
+    here, there = (retriever_over(index) for index in synthetic)
     for number, query in enumerate(synthetic_queries(12)):
         found, expected = here.retrieve(query, 1 + number), there.retrieve(query, 1 + number)
         assert [hit.score for hit in found] == pytest.approx([hit.score for hit in expected], rel=1e-5)
@@ -96,13 +97,13 @@ def test_a_passage_is_scored_if_its_terms_have_enough_weight_together() -> None:
 def test_a_term_counts_as_often_as_it_occurs(index: PostgresIndex) -> None:
     passages = [Passage("one", "river " + "word " * 299), Passage("many", "river " * 200 + "word " * 100)]
     index.add(passages)
-    found = index.retriever().retrieve("river", 2)
-    expected = PassageIndex.in_memory(passages).retriever().retrieve("river", 2)
+    found = retriever_over(index).retrieve("river", 2)
+    expected = retriever_over(PassageIndex.in_memory(passages)).retrieve("river", 2)
     assert [hit.score for hit in found] == pytest.approx([hit.score for hit in expected], rel=1e-5)
 
 
 def test_a_search_sees_the_passages_of_the_last_write(index: PostgresIndex) -> None:
-    retriever = index.retriever()
+    retriever = retriever_over(index)
     assert retriever.retrieve("telephone") == []
     index.add([Passage("a", "The telephone."), Passage("b", "A telephone and a telegraph.", document_id="d")])
     assert {hit.passage.id for hit in retriever.retrieve("telephone")} == {"a", "b"}
@@ -118,9 +119,9 @@ def test_scores_count_only_what_is_there_after_replacing_and_deleting(index: Pos
     changes = index.upsert([Passage("a", "river", document_id="x"), Passage("b", "river bank")])
     index.delete_document("y")
     assert changes == Changes(replaced=1, unchanged=1, embedded=1)
-    expected = PassageIndex.in_memory([Passage("a", "river"), Passage("b", "river bank")]).retriever()
+    expected = retriever_over(PassageIndex.in_memory([Passage("a", "river"), Passage("b", "river bank")]))
     for query in ("river", "old gone", "bank"):
-        found = index.retriever().retrieve(query)
+        found = retriever_over(index).retrieve(query)
         assert [(hit.passage.id, pytest.approx(hit.score, rel=1e-5)) for hit in found] == [
             (hit.passage.id, hit.score) for hit in expected.retrieve(query)
         ]
@@ -194,7 +195,7 @@ def test_an_index_is_opened_with_its_own_embedder_only(address: Address, hash_em
         PostgresIndex.open(other)
     PostgresIndex.create(other)
     with pytest.raises(IndexMismatch, match="holds no vectors"):
-        PostgresIndex.open(other).retriever("dense")
+        retriever_over(PostgresIndex.open(other), "dense")
 
 
 def test_tables_of_somebody_else_are_left_alone(address: Address) -> None:
@@ -207,7 +208,7 @@ def test_tables_of_somebody_else_are_left_alone(address: Address) -> None:
 @pytest.mark.parametrize("name", ["ppr", "pcst", "bm25+dense"])
 def test_what_reads_files_says_so(index: PostgresIndex, name: str) -> None:
     with pytest.raises(IndexMismatch, match="needs an index in files: `ras-agent index FILES --out FOLDER`"):
-        index.retriever(name)
+        retriever_over(index, name)
 
 
 # ---- filters
@@ -257,7 +258,7 @@ _VALUES = [
 def test_a_filter_admits_what_it_admits_elsewhere(filtered: PostgresIndex, filter: dict[str, Any]) -> None:
     chosen = Filter.of(filter)
     for name in ("bm25", "dense"):
-        found = filtered.retriever(name).retrieve("river", 100, filter=chosen)  # type: ignore[call-arg]
+        found = retriever_over(filtered, name).retrieve("river", 100, filter=chosen)  # type: ignore[call-arg]
         expected = [passage.id for passage in _filtered_passages() if chosen.matches(passage)]
         assert sorted(hit.passage.id for hit in found) == sorted(expected)
 
@@ -290,8 +291,8 @@ def test_a_filter_that_admits_few_finds_the_nearest_of_them_beside_a_graph(
     passages = [Passage(str(n), f"subject number {n}", metadata={"part": n % 100}) for n in range(600)]
     with index.batch():
         index.add(passages)
-    dense: Any = index.retriever("dense")
-    exact: Any = PassageIndex.in_memory(passages, index.embedder).within({"part": 7}).retriever("dense")
+    dense: Any = retriever_over(index, "dense")
+    exact: Any = retriever_over(PassageIndex.in_memory(passages, index.embedder).within({"part": 7}), "dense")
     # six passages are fewer than are compared one by one, 40 more, as the graph searches them
     for found, wanted in (
         (dense.retrieve("subject number 7", 6, filter={"part": 7}), exact.retrieve("subject number 7", 6)),

@@ -24,6 +24,7 @@ from ras_agent.tools.index.row_table import indexed_text
 from ras_agent.tools.index.store import Changes, PassageIndex
 from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.index.vector_index import VectorSettings
+from ras_agent.tools.retrieve.registered import retriever_over
 
 BELL = Passage("bell#0", "Bell was born in Edinburgh.", "Alexander Graham Bell", "bell", {"page": 3})
 BELL_2 = Passage("bell#1", "He patented the telephone.", "Alexander Graham Bell", "bell")
@@ -44,7 +45,7 @@ def ids(index: PassageIndex) -> list[str]:
 
 
 def found(index: PassageIndex, query: str, name: str = "bm25") -> list[str]:
-    return [hit.passage.id for hit in index.retriever(name).retrieve(query, 10)]
+    return [hit.passage.id for hit in retriever_over(index, name).retrieve(query, 10)]
 
 
 def files_with(content: bytes, folder: Path) -> list[str]:
@@ -142,7 +143,7 @@ def test_upserting_whole_documents_deletes_what_they_no_longer_hold(index: Passa
 
 def test_a_retriever_searches_what_was_there_when_it_was_made(index: PassageIndex) -> None:
     index.add([BELL, LEITH])
-    before = index.retriever("hybrid")
+    before = retriever_over(index, "hybrid")
     index.delete_document("bell")
     index.add([Passage("new", "Bell rang in Edinburgh.")])
     assert {hit.passage.id for hit in before.retrieve("Bell Edinburgh")} == {"bell#0", "leith#0"}
@@ -152,7 +153,7 @@ def test_a_retriever_searches_what_was_there_when_it_was_made(index: PassageInde
 def test_an_index_without_vectors_says_how_to_get_them() -> None:
     index = PassageIndex.in_memory([BELL])
     with pytest.raises(IndexMismatch, match=r"no vectors: make another with an embedder .*, or retrieve by bm25"):
-        index.retriever("dense")
+        retriever_over(index, "dense")
 
 
 def test_an_embedder_that_gives_vectors_of_another_width_is_named(hash_embedder: Any) -> None:
@@ -161,7 +162,7 @@ def test_an_embedder_that_gives_vectors_of_another_width_is_named(hash_embedder:
     with pytest.raises(IndexMismatch, match=r"'hash' gave an array of shape \(1, 3\) for 1 texts"):
         index.add([LEITH])
     with pytest.raises(IndexMismatch, match=r"shape \(3,\), the index holds vectors of 64"):
-        index.retriever("dense").retrieve("Leith")
+        retriever_over(index, "dense").retrieve("Leith")
 
 
 # On disk
@@ -174,7 +175,8 @@ def test_reopened_it_is_the_same(tmp_path: Path, hash_embedder: Any) -> None:
     again = PassageIndex.open(tmp_path / "index", hash_embedder)
     assert list(again.passages) == [BELL, LEITH, TOKYO]
     for name in ("bm25", "dense", "hybrid"):
-        assert again.retriever(name).retrieve("Edinburgh city") == index.retriever(name).retrieve("Edinburgh city")
+        before, after = (retriever_over(one, name).retrieve("Edinburgh city") for one in (index, again))
+        assert after == before
     assert hash_embedder.texts == ["Edinburgh city"] * 4  # dense and hybrid, each before and after: no passage
 
 
@@ -270,7 +272,7 @@ def test_an_embedder_that_no_name_brings_back_has_to_be_given(tmp_path: Path, ha
     index = PassageIndex.open(tmp_path / "index")
     assert found(index, "Bell") == ["bell#0"]
     with pytest.raises(IndexMismatch, match=r"built with embedder 'hash' .*: give it, PassageIndex.open"):
-        index.retriever("dense")
+        retriever_over(index, "dense")
 
 
 def test_a_layout_of_another_version_is_refused(tmp_path: Path) -> None:
@@ -317,7 +319,7 @@ def test_a_damaged_search_structure_is_noticed_when_it_is_needed(tmp_path: Path,
     index = PassageIndex.open(tmp_path / "index", hash_embedder)
     for name in ("bm25", "dense"):
         with pytest.raises(IndexMismatch, match=r"(weights\.npy|faiss) is damaged .*: delete .*(bm25-1|faiss), which"):
-            index.retriever(name)
+            retriever_over(index, name)
 
 
 def test_a_search_structure_that_was_deleted_is_made_from_what_the_index_holds(
@@ -328,7 +330,7 @@ def test_a_search_structure_that_was_deleted_is_made_from_what_the_index_holds(
     (tmp_path / "index" / "vectors-1.faiss").unlink()
     index = PassageIndex.open(tmp_path / "index", hash_embedder)
     assert found(index, "Bell") == ["bell#0"]
-    assert index.retriever("dense").retrieve(BELL.text, 1)[0].passage == BELL
+    assert retriever_over(index, "dense").retrieve(BELL.text, 1)[0].passage == BELL
 
 
 def test_a_damaged_passage_is_noticed_when_it_is_read(tmp_path: Path) -> None:
@@ -347,7 +349,7 @@ def test_a_damaged_vector_is_noticed_when_the_vectors_are_put_in_order(tmp_path:
     log = tmp_path / "index" / "vectors-0.f32"
     log.write_bytes(log.read_bytes()[:-2] + b"xx")
     with pytest.raises(IndexMismatch, match=r"vectors-0\.f32 is damaged \(vector 1 is not what was written\)"):
-        PassageIndex.open(tmp_path / "index", hash_embedder).retriever("dense")
+        retriever_over(PassageIndex.open(tmp_path / "index", hash_embedder), "dense")
 
 
 def test_a_large_file_is_compared_by_its_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -656,7 +658,7 @@ def test_what_json_turns_into_a_list_is_no_change(tmp_path: Path) -> None:
 
 def test_an_option_that_a_retriever_does_not_take_is_refused_with_those_it_takes() -> None:
     with pytest.raises(UnknownName, match="depht"):
-        PassageIndex.in_memory([BELL]).retriever("bm25", depht=3)
+        retriever_over(PassageIndex.in_memory([BELL]), "bm25", depht=3)
 
 
 def test_adding_a_passage_leaves_the_others_of_its_document_alone(index: PassageIndex) -> None:

@@ -21,11 +21,13 @@ from ras_agent.tools.index.journal import Journal
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg import build as knowledge
 from ras_agent.tools.kg import writer as writer_module
-from ras_agent.tools.kg.build import add_triples, build_graph, delete_documents, erase_gone
+from ras_agent.tools.kg.build import add_triples, delete_documents, erase_gone
 from ras_agent.tools.kg.formats.gfm_csv import write_gfm_csv
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts
 from ras_agent.tools.kg.writer import KGWriter, open_writer
+from ras_agent.tools.retrieve.registered import retriever_over
+from ras_agent.tools.structure.build_graph import build_graph
 
 PASSAGES = [
     Passage("bell", "Alexander Graham Bell was born in Edinburgh.", "Alexander Graham Bell", "bell.txt"),
@@ -247,7 +249,7 @@ def test_a_file_that_is_not_there_is_named(index: Path, tmp_path: Path) -> None:
 
 
 def found_by(retriever: str, index: Path, query: str) -> list[str]:
-    return [hit.passage.text for hit in PassageIndex.open(index).retriever(retriever).retrieve(query)]
+    return [hit.passage.text for hit in retriever_over(PassageIndex.open(index), retriever).retrieve(query)]
 
 
 @pytest.mark.parametrize("retriever", ["ppr", "paths"])

@@ -17,7 +17,7 @@ from ras_agent.errors import EditError, IndexMismatch, IndexNotFound
 from ras_agent.records import Extraction, Passage, Source, Triple
 from ras_agent.tools.index.ingest import ingest
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.kg.build import add_triples, build_graph, delete_documents, erase_gone
+from ras_agent.tools.kg.build import add_triples, delete_documents, erase_gone
 from ras_agent.tools.kg.edit import (
     add_fact,
     edits_of,
@@ -35,6 +35,7 @@ from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.picture import graph_page
 from ras_agent.tools.kg.stats import about, counts
 from ras_agent.tools.retrieve.resolve import resolve_retriever
+from ras_agent.tools.structure.build_graph import build_graph
 
 WRONG, RIGHT = ("Bell", "was born in", "Boston"), ("Bell", "was born in", "Edinburgh")
 TEXTS = {

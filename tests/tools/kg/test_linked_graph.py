@@ -19,6 +19,7 @@ from ras_agent.tools.retrieve.dense import dense
 from ras_agent.tools.retrieve.document_ranker import DocumentRanker
 from ras_agent.tools.retrieve.mix import MixedRetriever
 from ras_agent.tools.retrieve.ranker import Ranker
+from ras_agent.tools.retrieve.registered import retriever_over
 
 PASSAGES = [
     Passage("paris", "Paris is the capital of France.", "Paris"),
@@ -45,7 +46,7 @@ def made(hash_embedder: Any, gfm_folder: Callable[[int], Path]) -> Callable[[str
             options["rerank"] = False
         if name.startswith(("gfm", "graph")):
             options |= {"weights": gfm_folder(hash_embedder.dimension), "ranker": DocumentRanker(20, "score-rarity")}
-        return cast(Ranker, index.retriever(name, **options))
+        return cast(Ranker, retriever_over(index, name, **options))
 
     return make
 

@@ -13,6 +13,7 @@ from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.retrieve.bm25 import BM25Retriever
 from ras_agent.tools.retrieve.ranking import Ranking, top_k
+from ras_agent.tools.retrieve.registered import retriever_over
 
 PLAIN = Tokeniser(None)
 
@@ -48,8 +49,8 @@ def test_a_term_asked_twice_counts_twice() -> None:
 
 def test_other_settings_than_the_index_has_are_indexed_in_memory() -> None:
     index = PassageIndex.in_memory(passages("fishes", "fish", "sky"))
-    assert found(index.retriever("bm25"), "fish") == ["0", "1"]
-    assert found(index.retriever("bm25", tokeniser=PLAIN), "fish") == ["1"]
+    assert found(retriever_over(index, "bm25"), "fish") == ["0", "1"]
+    assert found(retriever_over(index, "bm25", tokeniser=PLAIN), "fish") == ["1"]
 
 
 def random_corpus(seed: int, *, size: int = 200, vocabulary: int = 60) -> tuple[list[Passage], list[str]]:

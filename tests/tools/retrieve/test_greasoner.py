@@ -21,6 +21,7 @@ from ras_agent.tools.retrieve.greasoner import (
     node_texts,
     relation_texts,
 )
+from ras_agent.tools.retrieve.registered import retriever_over
 
 BELL = Passage("bell", "Alexander Graham Bell was born in Edinburgh.", "Alexander Graham Bell")
 LEITH = Passage("leith", "The Water of Leith flows through Edinburgh.", "Water of Leith")
@@ -45,7 +46,7 @@ def index(tmp_path: Path, hash_embedder: Any) -> PassageIndex:
 
 
 def _retriever(index: PassageIndex, folder: Folder, **options: Any) -> GReasonerRetriever:
-    retriever = index.retriever("greasoner", weights=folder(64), **options)
+    retriever = retriever_over(index, "greasoner", weights=folder(64), **options)
     assert isinstance(retriever, GReasonerRetriever)
     return retriever
 
@@ -141,16 +142,16 @@ def test_another_encoder_is_refused_by_name(index: PassageIndex, reasoner_folder
 def test_longer_vectors_are_cut_to_the_networks_width_and_shorter_ones_refused(
     index: PassageIndex, reasoner_folder: Folder, hash_embedder: Any
 ) -> None:
-    retriever = index.retriever("greasoner", weights=reasoner_folder(16))
+    retriever = retriever_over(index, "greasoner", weights=reasoner_folder(16))
     assert isinstance(retriever, GReasonerRetriever)
     whole = hash_embedder.embed(["Query: Who?"])[0][:16]
     np.testing.assert_allclose(retriever.vector("Who?"), whole / np.linalg.norm(whole), rtol=1e-6)
     with pytest.raises(IndexMismatch, match="width 128 of org/hash, and 'hash' makes vectors of width 64"):
-        index.retriever("greasoner", weights=reasoner_folder(128))
+        retriever_over(index, "greasoner", weights=reasoner_folder(128))
 
 
 def test_missing_weights_and_wrong_numbers_are_refused(index: PassageIndex, reasoner_folder: Folder) -> None:
     with pytest.raises(WeightsError, match=r"comes without weights: .*weights='rmanluo/G-reasoner-34M'"):
-        index.retriever("greasoner")
+        retriever_over(index, "greasoner")
     with pytest.raises(SettingsError, match="0 or more documents, got -1"):
         _retriever(index, reasoner_folder, nearest=-1)

@@ -10,6 +10,7 @@ from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.retrieve.bm25 import BM25Retriever
 from ras_agent.tools.retrieve.hybrid import HybridRetriever, fuse
 from ras_agent.tools.retrieve.ranking import Ranking
+from ras_agent.tools.retrieve.registered import retriever_over
 
 CORPUS = [
     Passage("rock", "Rock climbing in the Alps."),
@@ -40,7 +41,7 @@ def test_a_small_constant_favours_the_first_ranks() -> None:
 
 
 def test_passages_ranked_by_both_come_first(hash_embedder: Any) -> None:
-    hits = PassageIndex.in_memory(CORPUS, hash_embedder).retriever("hybrid").retrieve("city river", 4)
+    hits = retriever_over(PassageIndex.in_memory(CORPUS, hash_embedder), "hybrid").retrieve("city river", 4)
     assert {hit.passage.id for hit in hits[:2]} == {"river", "city"}
     assert hits[0].score == pytest.approx(2 / 61)
 

@@ -16,6 +16,7 @@ from ras_agent.filters import Filter
 from ras_agent.records import Passage
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.retrieve.langchain_adapter import LangChainRetriever, as_langchain
+from ras_agent.tools.retrieve.registered import retriever_over
 
 DOCUMENTS = [
     Document(f"text {number}", id=f"{team}-{number}", metadata={"team": team, "year": 2019 + number, "source": "a.md"})
@@ -106,7 +107,7 @@ def test_a_retriever_without_a_store_is_refused_by_the_agent_too() -> None:
 
 def test_our_own_retrievers_take_filters_through_langchain() -> None:
     passages = [Passage(f"{team}", "A river.", metadata={"team": team}) for team in "xyz"]
-    wrapped = as_langchain(PassageIndex.in_memory(passages).retriever("bm25"))
+    wrapped = as_langchain(retriever_over(PassageIndex.in_memory(passages), "bm25"))
     assert [document.id for document in wrapped.invoke("river", filter={"team": ["x", "z"]})] == ["x", "z"]
     found = asyncio.run(wrapped.ainvoke("river", filter=Filter.of({"team": "y"})))
     assert [document.id for document in found] == ["y"]

@@ -16,6 +16,7 @@ from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts
 from ras_agent.tools.retrieve.mix import Mix, MixedRetriever, RankedHits, mixed
 from ras_agent.tools.retrieve.ranking import Ranking
+from ras_agent.tools.retrieve.registered import retriever_over
 
 PASSAGES = [
     Passage("paris", "Paris is the capital of France.", "Paris"),
@@ -147,7 +148,7 @@ class TestNames:
     def test_any_two_retrievers_mix(self, newest: str, hash_embedder: Any) -> None:
         index = PassageIndex.in_memory(PASSAGES, hash_embedder)
         for name in ("bm25+dense", "dense+bm25", "newest+bm25", "bm25+dense+newest", "hybrid+newest"):
-            mix = index.retriever(name)
+            mix = retriever_over(index, name)
             assert isinstance(mix, MixedRetriever)
             assert mix.name == name
             assert "bell" in [hit.passage.id for hit in mix.retrieve("Who was born in Edinburgh?", 2)]
@@ -155,11 +156,11 @@ class TestNames:
     def test_shares_and_options_reach_the_parts(self, newest: str) -> None:
         index = PassageIndex.in_memory(PASSAGES)
         by = {
-            first: index.retriever("newest+bm25", shares=[0.9, 0.1], first=first).retrieve("capital of France", 1)
+            first: retriever_over(index, "newest+bm25", shares=[0.9, 0.1], first=first).retrieve("capital of France", 1)
             for first in ("bell", "leith")
         }
         assert {first: hits[0].passage.id for first, hits in by.items()} == {"bell": "bell", "leith": "leith"}
-        last = index.retriever("newest+bm25", shares=[0.1, 0.9]).retrieve("capital of France", 1)
+        last = retriever_over(index, "newest+bm25", shares=[0.1, 0.9]).retrieve("capital of France", 1)
         assert last[0].passage.id == "paris"
 
     def test_what_completes_the_first_passage_moves_up_unless_the_mean_alone_is_wanted(self) -> None:
@@ -167,7 +168,7 @@ class TestNames:
         index = PassageIndex.in_memory([Passage(name, text, "") for name, text in texts.items()], Letters())
         found = {}
         for rerank in (True, False):
-            hits = index.retriever("dense+dense", rerank=rerank).retrieve("rock river bank", 2)
+            hits = retriever_over(index, "dense+dense", rerank=rerank).retrieve("rock river bank", 2)
             found[rerank] = [hit.passage.id for hit in hits]
         assert found == {True: ["rock", "river"], False: ["rock", "castle"]}
 
@@ -186,20 +187,20 @@ class TestNames:
         query = "Which river flows through the birthplace of Alexander Graham Bell?"
         on_graph = {} if part == "bm25" else {"graph": graph}
         wanted = dict.fromkeys((passage.id for passage in PASSAGES), 0.0)
-        for retriever, share in ((index.retriever(part, **on_graph), 0.2), (index.retriever("dense"), 0.8)):
+        for retriever, share in ((retriever_over(index, part, **on_graph), 0.2), (retriever_over(index, "dense"), 0.8)):
             scores = {hit.passage.id: hit.score for hit in retriever.retrieve(query, 3) if hit.passage in PASSAGES}
             lowest, highest = min(scores.values(), default=0), max(scores.values(), default=0)
             for name, score in scores.items():
                 wanted[name] += share * (((score - lowest) / (highest - lowest)) ** 0.5 if highest > lowest else 1)
         name, shares = (f"dense+{part}", [0.8, 0.2]) if swapped else (f"{part}+dense", [0.2, 0.8])
-        found = index.retriever(name, shares=shares, rerank=False, **on_graph).retrieve(query, 3)
+        found = retriever_over(index, name, shares=shares, rerank=False, **on_graph).retrieve(query, 3)
         assert len(found) >= 2
         assert {hit.passage.id: hit.score for hit in found} == pytest.approx(
             {hit.passage.id: wanted[hit.passage.id] for hit in found}, abs=1e-5
         )
 
     def test_hits_say_why_as_far_as_a_part_can(self, newest: str) -> None:
-        hits = PassageIndex.in_memory(PASSAGES).retriever("newest+bm25").explained(1).retrieve("Edinburgh", 2)
+        hits = retriever_over(PassageIndex.in_memory(PASSAGES), "newest+bm25").explained(1).retrieve("Edinburgh", 2)
         assert {hit.passage.id: hit.why for hit in hits} == {
             "bell": ("bell is new",),
             "leith": ("leith is new",),
@@ -214,7 +215,7 @@ class TestNames:
 
     def test_an_option_that_no_part_takes_is_refused(self) -> None:
         with pytest.raises(UnknownName, match=r"unknown option of retriever 'bm25\+bm25' 'device'"):
-            PassageIndex.in_memory(PASSAGES).retriever("bm25+bm25", device="cpu")
+            retriever_over(PassageIndex.in_memory(PASSAGES), "bm25+bm25", device="cpu")
 
     def test_other_kinds_do_not_mix(self) -> None:
         with pytest.raises(UnknownName, match="unknown planner 'offline\\+offline'"):

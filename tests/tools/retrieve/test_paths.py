@@ -19,6 +19,7 @@ from ras_agent.tools.kg.passage_facts import PassageFacts
 from ras_agent.tools.kg.writer import open_writer
 from ras_agent.tools.offline.roles import offline_answerer, offline_extractor
 from ras_agent.tools.retrieve.paths import PathRetriever
+from ras_agent.tools.retrieve.registered import retriever_over
 from ras_agent.tools.roles import RoleOptions
 
 PASSAGES = [
@@ -43,7 +44,7 @@ def retriever(request: pytest.FixtureRequest, tmp_path: Path, hash_embedder: Any
     built(tmp_path / "i", hash_embedder if request.param else None)
     index = PassageIndex.open(tmp_path / "i", hash_embedder if request.param else None)
     graph = KGIndex.open(tmp_path / "i", hash_embedder if request.param else None)
-    found = index.retriever("paths", graph=graph)
+    found = retriever_over(index, "paths", graph=graph)
     assert isinstance(found, PathRetriever)
     return found
 
@@ -73,7 +74,7 @@ def test_the_agent_takes_it_by_name(tmp_path: Path) -> None:
 
 
 def test_a_composition_and_its_models_can_be_chosen(tmp_path: Path) -> None:
-    found = built(tmp_path / "i").retriever("paths", composition="ego+bm25>complete>bm25")
+    found = retriever_over(built(tmp_path / "i"), "paths", composition="ego+bm25>complete>bm25")
     assert isinstance(found, PathRetriever)
     assert str(found.finder.composition) == "ego+bm25>complete>bm25"
     assert found.retrieve(QUESTION, 1)[0].passage.id in {"bell", "leith"}
@@ -85,7 +86,7 @@ def test_a_graph_without_text_gives_its_paths_written_out(hash_embedder: Any) ->
         Triple("ernest_augustus", "nationality", "united_kingdom", (Source("kb"),)),
     )
     graph = KGIndex.in_memory([PassageFacts("kb", facts)], hash_embedder)
-    retriever = PassageIndex.in_memory([], hash_embedder).retriever("paths", graph=graph)
+    retriever = retriever_over(PassageIndex.in_memory([], hash_embedder), "paths", graph=graph)
     hits = retriever.retrieve("what nationality has frederica 's spouse ?", 3)
     texts = {hit.passage.text: hit.passage for hit in hits}
     both = texts["frederica spouse ernest augustus. ernest augustus nationality united kingdom."]
@@ -104,4 +105,4 @@ def test_a_graph_without_text_gives_its_paths_written_out(hash_embedder: Any) ->
 
 def test_an_index_without_a_graph_names_the_remedy(tmp_path: Path) -> None:
     with pytest.raises(IndexMismatch, match="ras-agent kg build"):
-        PassageIndex.create(tmp_path / "i").retriever("paths")
+        retriever_over(PassageIndex.create(tmp_path / "i"), "paths")

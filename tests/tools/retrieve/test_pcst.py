@@ -17,6 +17,7 @@ from ras_agent.tools.kg.passage_facts import PassageFacts
 from ras_agent.tools.kg.writer import open_writer
 from ras_agent.tools.retrieve.graph_retriever import subgraph_passage
 from ras_agent.tools.retrieve.pcst import PCSTRetriever
+from ras_agent.tools.retrieve.registered import retriever_over
 from ras_agent.tools.subgraph.graph import Graph, Subgraph
 from ras_agent.tools.subgraph.pcst import PCSTSettings
 
@@ -40,7 +41,7 @@ def facts_of(name: str) -> PassageFacts:
 
 def retriever(embedder: Any, passages: list[Passage], settings: PCSTSettings) -> PCSTRetriever:
     graph = KGIndex.in_memory(map(facts_of, STATED), embedder)
-    found = PassageIndex.in_memory(passages, embedder).retriever("pcst", graph=graph, settings=settings)
+    found = retriever_over(PassageIndex.in_memory(passages, embedder), "pcst", graph=graph, settings=settings)
     assert isinstance(found, PCSTRetriever)
     return found
 
@@ -114,4 +115,4 @@ def test_both_loops_take_it_by_name(tmp_path: Path, graph: str) -> None:
 
 def test_an_index_without_a_graph_names_the_remedy(tmp_path: Path) -> None:
     with pytest.raises(IndexMismatch, match="ras-agent kg build"):
-        PassageIndex.create(tmp_path / "i").retriever("pcst")
+        retriever_over(PassageIndex.create(tmp_path / "i"), "pcst")

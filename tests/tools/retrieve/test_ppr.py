@@ -22,6 +22,7 @@ from ras_agent.tools.kg.passage_facts import PassageFacts
 from ras_agent.tools.kg.writer import open_writer
 from ras_agent.tools.offline.roles import offline_extractor
 from ras_agent.tools.retrieve.ppr import PPRRetriever
+from ras_agent.tools.retrieve.registered import retriever_over
 
 PASSAGES = [
     Passage("paris", "Paris is the capital of France.", "Paris"),
@@ -41,7 +42,7 @@ def built(folder: Path, passages: list[Passage], embedder: Any = None) -> Passag
 
 
 def ids(index: PassageIndex, query: str, name: str = "ppr", k: int = 5, **options: Any) -> list[str]:
-    return [hit.passage.id for hit in index.retriever(name, **options).retrieve(query, k)]
+    return [hit.passage.id for hit in retriever_over(index, name, **options).retrieve(query, k)]
 
 
 def test_a_walk_finds_the_second_hop(tmp_path: Path) -> None:
@@ -55,7 +56,7 @@ def test_an_entity_that_many_passages_name_counts_less_as_a_start(tmp_path: Path
     index = built(tmp_path / "i", [*many, rare])
     ratios = []
     for specificity in (True, False):
-        retriever = index.retriever("ppr", specificity=specificity)
+        retriever = retriever_over(index, "ppr", specificity=specificity)
         assert isinstance(retriever, PPRRetriever)
         scores = retriever.entity_scores("What links Scotland and Baddeck?")
         assert scores is not None
@@ -80,7 +81,7 @@ def test_a_passage_counts_the_logarithm_of_how_often_it_names_an_entity() -> Non
     graph = KGIndex.in_memory([often, once])
     index = PassageIndex.in_memory([Passage("often", "Two facts."), Passage("once", "One.")])
     # without a step the walk is at Bell alone
-    hits = index.retriever("ppr", graph=graph, damping=0.0, length=0.0).retrieve("Whom did Bell know?", 2)
+    hits = retriever_over(index, "ppr", graph=graph, damping=0.0, length=0.0).retrieve("Whom did Bell know?", 2)
     assert [(hit.passage.id, hit.score) for hit in hits] == [
         ("often", pytest.approx(1.0986, abs=1e-4)),  # log(1 + 2)
         ("once", pytest.approx(0.6931, abs=1e-4)),  # log(1 + 1)
@@ -136,15 +137,15 @@ def test_passages_that_the_graph_does_not_know_are_told(tmp_path: Path) -> None:
     index = built(tmp_path / "i", PASSAGES)
     index.add([Passage("new", "Leith is a port.", "Leith")])
     with pytest.warns(UserWarning, match=r"1 of 4 passages are not in the knowledge graph.*ras-agent kg build"):
-        index.retriever("ppr")
+        retriever_over(index, "ppr")
 
 
 def test_an_index_without_a_graph_names_the_remedy(tmp_path: Path) -> None:
     index = PassageIndex.create(tmp_path / "i")
     with pytest.raises(IndexMismatch, match=r"ras-agent kg build .*i"):
-        index.retriever("ppr")
+        retriever_over(index, "ppr")
     with pytest.raises(IndexMismatch, match="in memory"):
-        PassageIndex.in_memory(PASSAGES).retriever("ppr")
+        retriever_over(PassageIndex.in_memory(PASSAGES), "ppr")
 
 
 def test_the_mix_ranks_by_both(tmp_path: Path, hash_embedder: Any) -> None:
@@ -159,7 +160,7 @@ def test_the_mix_ranks_by_both(tmp_path: Path, hash_embedder: Any) -> None:
 
 def test_entities_that_a_question_starts_from_can_be_asked_for(tmp_path: Path) -> None:
     graph = KGIndex.in_memory([PassageFacts("bell", (Triple("Bell", "born in", "Edinburgh"),))])
-    retriever = PassageIndex.in_memory(PASSAGES[2:]).retriever("ppr", graph=graph)
+    retriever = retriever_over(PassageIndex.in_memory(PASSAGES[2:]), "ppr", graph=graph)
     assert isinstance(retriever, PPRRetriever)
     assert [graph.entities[link.entity] for link in retriever.linked("Where is Edinburgh?")] == ["Edinburgh"]
 
@@ -174,7 +175,7 @@ def test_entities_that_a_question_starts_from_can_be_asked_for(tmp_path: Path) -
 )
 def test_numbers_outside_their_ranges_are_refused(tmp_path: Path, options: dict[str, float]) -> None:
     with pytest.raises(SettingsError, match=r"from 0"):
-        built(tmp_path / "i", PASSAGES).retriever("ppr", **options)
+        retriever_over(built(tmp_path / "i", PASSAGES), "ppr", **options)
 
 
 @pytest.mark.parametrize("options", [{"equivalence": 0.0}, {"length": 0}, {"length": 1}])
@@ -184,7 +185,7 @@ def test_the_ends_of_the_ranges_are_taken(tmp_path: Path, options: dict[str, flo
 
 
 def test_a_blank_query_is_refused(tmp_path: Path) -> None:
-    retriever = built(tmp_path / "i", PASSAGES).retriever("ppr")
+    retriever = retriever_over(built(tmp_path / "i", PASSAGES), "ppr")
     assert isinstance(retriever, PPRRetriever)
     with pytest.raises(ValueError, match="blank"):
         retriever.rank(" ", 1)
@@ -198,7 +199,7 @@ def test_rare_entities_and_equivalences_count_in_full_where_nobody_says_how_much
     )
 
     def scores(**options: Any) -> list[float]:
-        retriever = index.retriever("ppr", **options)
+        retriever = retriever_over(index, "ppr", **options)
         assert isinstance(retriever, PPRRetriever)
         found = retriever.entity_scores("Was Alexander Graham Bell born in Edinburgh?")
         assert found is not None

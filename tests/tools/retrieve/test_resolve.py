@@ -5,14 +5,19 @@ from typing import Any
 
 import pytest
 
+from ras_agent import registry
 from ras_agent.errors import IndexNotFound, RasError, SettingsError, UnknownName
 from ras_agent.filters import ALL
-from ras_agent.records import Hit, Passage
-from ras_agent.registry import check_options, find, names, options_of
+from ras_agent.records import Hit, Passage, Source, Triple
+from ras_agent.registry import find, names
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.kg.linked_graph import LinkedGraph
+from ras_agent.tools.kg.passage_facts import PassageFacts
 from ras_agent.tools.retrieve.bm25 import BM25Retriever
 from ras_agent.tools.retrieve.hybrid import HybridRetriever
 from ras_agent.tools.retrieve.langchain_adapter import LangChainRetriever, as_langchain
+from ras_agent.tools.retrieve.registered import OFFERED, check_options, options_of, retriever_over, taken_by, takes
 from ras_agent.tools.retrieve.resolve import reads_graph, resolve_retriever
 
 CORPUS = [Passage("bell", "Bell patented the telephone."), Passage("sea", "The deep blue sea.")]
@@ -77,7 +82,49 @@ def test_the_options_of_a_factory_that_takes_any_are_not_checked() -> None:
         return index, options
 
     assert options_of(anything) is None
-    check_options("retriever", "own", anything, ["whatever"])
+    check_options("own", anything, ["whatever"])
+
+
+def test_what_a_factory_declares_has_to_be_a_parameter_of_it() -> None:
+    def mine(index: object, *, grpah: object = None, depth: int = 3) -> Any: ...
+
+    with pytest.raises(
+        TypeError, match=r"test_resolve\..*mine declares that it takes 'graph' and has no parameter of that"
+    ):
+        takes("graph")(mine)
+    with pytest.raises(
+        UnknownName, match="unknown option that is offered to retrievers 'grpah'; known: graph, linking"
+    ):
+        takes("grpah")(mine)
+
+
+@pytest.mark.parametrize("name", names("retriever"))
+def test_a_built_in_retriever_declares_all_that_it_takes_of_what_is_offered(name: str) -> None:
+    factory = find("retriever", name)
+    assert taken_by(factory) == (options_of(factory) or set()) & set(OFFERED)
+
+
+def test_what_a_mix_offers_goes_to_those_alone_that_declare_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    offered: dict[str, object] = {}
+
+    def silent(index: PassageIndex, *, queries: object = None, graph: object = None) -> Own:
+        offered["silent"] = queries, graph
+        return Own()
+
+    @takes("graph", "queries")
+    def declared(index: PassageIndex, *, queries: object = None, graph: object = None) -> Own:
+        offered["declared"] = queries, graph
+        return Own()
+
+    monkeypatch.setitem(registry.PLUGINS, "retriever", {**registry.PLUGINS["retriever"]})
+    registry.register("retriever", "silent", silent)
+    registry.register("retriever", "declared", declared)
+    index = PassageIndex.in_memory(CORPUS[:1])
+    graph = KGIndex.in_memory([PassageFacts("bell", (Triple("Bell", "patented", "the telephone", (Source("bell"),)),))])
+    retriever_over(index, "silent+declared", graph=graph)
+    assert offered["silent"] == (None, None)
+    assert isinstance(offered["declared"], tuple)
+    assert isinstance(offered["declared"][1], LinkedGraph)
 
 
 def test_an_unknown_name_is_told_the_known_ones() -> None:
@@ -112,6 +159,6 @@ def test_a_retriever_reads_the_graph_where_it_needs_one(name: str, hash_embedder
     index = PassageIndex.in_memory(CORPUS, embedder=hash_embedder)
     if reads_graph(name):
         with pytest.raises(RasError, match="knowledge graph"):
-            index.retriever(name)
+            retriever_over(index, name)
     else:
-        assert index.retriever(name).retrieve("telephone", 1)[0].passage.id == "bell"
+        assert retriever_over(index, name).retrieve("telephone", 1)[0].passage.id == "bell"

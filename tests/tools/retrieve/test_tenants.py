@@ -18,6 +18,7 @@ from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.linked_graph import graph_within
 from ras_agent.tools.kg.passage_facts import PassageFacts
 from ras_agent.tools.retrieve.document_ranker import DocumentRanker
+from ras_agent.tools.retrieve.registered import retriever_over
 
 TENANTS = ("anna", "boris")
 COMMON = ("Rome", "Mars", "Tree")
@@ -65,7 +66,7 @@ def test_no_tenant_sees_what_is_the_other_s(name: str, corpus: list[tuple[str, F
     passages, stated = _made(corpus)
     graph = KGIndex.in_memory(stated, hash_embedder)
     options = {} if name in ("bm25", "dense", "hybrid") else {"graph": graph}
-    retriever: Any = PassageIndex.in_memory(passages, hash_embedder).retriever(name, **options)
+    retriever: Any = retriever_over(PassageIndex.in_memory(passages, hash_embedder), name, **options)
     for own, other in (TENANTS, TENANTS[::-1]):
         for query in _searches(own, other):
             shown = _shown(retriever.retrieve(query, 10, {"user": own}))
@@ -114,7 +115,7 @@ def test_networks_are_run_over_the_tenant_s_graph_alone(
             "ranker": DocumentRanker(0, "score-rarity"),
             "paths": 2,
         }
-    retriever: Any = PassageIndex.in_memory(passages, hash_embedder).retriever(name, **options)
+    retriever: Any = retriever_over(PassageIndex.in_memory(passages, hash_embedder), name, **options)
     for own, other in (TENANTS, TENANTS[::-1]):
         for query in _searches(own, other):
             hits = retriever.retrieve(query, 10, {"user": own})
@@ -133,6 +134,6 @@ def test_an_agent_shows_a_tenant_nothing_of_the_other_in_any_part_of_its_output(
 
 def test_equal_filters_are_one_and_different_ones_never_share_what_was_made(hash_embedder: Any) -> None:
     passages = [Passage(str(number), "A river.", metadata={"open": flag}) for number, flag in enumerate([True, 1, "1"])]
-    retriever: Any = PassageIndex.in_memory(passages).retriever("bm25")
+    retriever: Any = retriever_over(PassageIndex.in_memory(passages), "bm25")
     for filter, found in (({"open": True}, ["0"]), ({"open": 1}, ["1", "2"]), ({"open": "1"}, ["1", "2"])):
         assert [hit.passage.id for hit in retriever.retrieve("river", 5, Filter.of(filter))] == found

@@ -15,7 +15,7 @@ from ras_agent.errors import IngestError, SettingsError, UnknownName
 from ras_agent.eval.question import Question
 from ras_agent.records import Passage
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.kg.build import build_graph
+from ras_agent.tools.structure.build_graph import build_graph
 from ras_agent.train.gfm.examples import main, write_set, write_set_of
 from ras_agent.train.gfm.sets import GFMQuestion, read_linked
 

@@ -17,7 +17,6 @@ from ras_agent.errors import IndexExists, IndexMismatch
 from ras_agent.filters import Filter
 from ras_agent.protocols import Embedder, Retriever
 from ras_agent.records import Passage
-from ras_agent.registry import check_options, find
 from ras_agent.tools.embed.embedders import resolve_embedder
 from ras_agent.tools.embed.remembering import remembering
 from ras_agent.tools.index.bm25_matrix import BM25Parameters
@@ -161,12 +160,6 @@ class PostgresIndex:
         query = f"SELECT document FROM passages WHERE document <> '' {where.sql} GROUP BY document ORDER BY min(row)"
         with self.database.reading() as connection:
             return tuple(name for (name,) in connection.execute(query.encode(), where.values))
-
-    def retriever(self, name: str = "bm25", **options: Any) -> Retriever:
-        """Make a retriever over this index. Raises UnknownName, and IndexMismatch for one that reads files."""
-        made = _RETRIEVERS.get(name) or find("retriever", name)
-        check_options("retriever", name, made, options)
-        return cast(Retriever, made(self, **options))
 
     @property
     def snapshot(self) -> NoReturn:
@@ -387,4 +380,4 @@ def _hybrid(index: PostgresIndex, *, constant: float = 60, depth: int = 100) -> 
     return PostgresHybrid(index.database, [_bm25(index), _dense(index)], constant=constant, depth=depth)
 
 
-_RETRIEVERS: dict[str, Callable[..., Retriever]] = {"bm25": _bm25, "dense": _dense, "hybrid": _hybrid}
+POSTGRES_RETRIEVERS: dict[str, Callable[..., Retriever]] = {"bm25": _bm25, "dense": _dense, "hybrid": _hybrid}

@@ -1,0 +1,112 @@
+"""Registered retrievers: how one is made by its name over an index, and what it declares to take.
+
+A factory is called with an index, `make(index, **options)`. Options come from a caller who names them; but some are
+offered by an agent's settings, by a mix and by evaluations to whichever retriever declares that it takes them:
+
+    @takes("graph", "weights")
+    def mine(index, *, graph=None, weights=None, depth=3): ...
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from functools import lru_cache, partial
+from typing import Any, Protocol, TypeVar, cast, runtime_checkable
+
+from ras_agent.errors import UnknownName
+from ras_agent.filters import Filter
+from ras_agent.protocols import Retriever
+from ras_agent.registry import find
+from ras_agent.tools.index.postgres import POSTGRES_RETRIEVERS, PostgresIndex
+from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.retrieve.ranker import Filterable
+
+Factory = TypeVar("Factory", bound=Callable[..., Retriever])
+
+OFFERED = ("graph", "linking", "mentions", "queries", "weights")
+"""Options that are offered to factories which declare them.
+
+graph: the index's knowledge graph, opened or linked already. linking, mentions: how a query's names are found in it.
+queries: what embeds queries. weights: those of a graph network, a folder.
+"""
+_FILTERED = 8
+
+
+def takes(*options: str) -> Callable[[Factory], Factory]:
+    """Declare which of OFFERED a retriever's factory takes.
+
+    Raises UnknownName for any other option, and TypeError for a factory without a parameter of that name.
+    """
+
+    def declared(factory: Factory) -> Factory:
+        parameters = options_of(factory)
+        for option in options:
+            if option not in OFFERED:
+                raise UnknownName("option that is offered to retrievers", option, OFFERED)
+            if parameters is not None and option not in parameters:
+                place = f"{factory.__module__}.{getattr(factory, '__qualname__', factory)}"
+                raise TypeError(
+                    f"{place} declares that it takes {option!r} and has no parameter of that name; "
+                    f"it has: {', '.join(sorted(parameters)) or 'none'}"
+                )
+        factory.takes = frozenset(options)  # type: ignore[attr-defined]
+        return factory
+
+    return declared
+
+
+def taken_by(factory: object) -> frozenset[str]:
+    """Return which of OFFERED a factory has declared to take."""
+    return cast("frozenset[str]", getattr(factory, "takes", frozenset()))
+
+
+def options_of(factory: Callable[..., Any]) -> frozenset[str] | None:
+    """List the options of a factory: all parameters but the index; None if it takes any.
+
+    A factory that is an object may list them itself, as `options`.
+    """
+    if (options := getattr(factory, "options", None)) is not None:
+        return frozenset(options)
+    index, *others = inspect.signature(factory).parameters.values()
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in (index, *others)):
+        return None
+    return frozenset(parameter.name for parameter in others if parameter.kind is not parameter.VAR_POSITIONAL)
+
+
+def check_options(name: str, factory: Callable[..., Any], options: Iterable[str]) -> None:
+    """Raise UnknownName for an option that the factory of the retriever `name` does not take."""
+    known = options_of(factory)
+    for option in options:
+        if known is not None and option not in known:
+            raise UnknownName(f"option of retriever {name!r}", option, tuple(known) or ("none",))
+
+
+@runtime_checkable
+class MakesRetrievers(Protocol):
+    """Index that makes its retrievers itself, such as one that stands for many."""
+
+    def make_retriever(self, name: str, options: dict[str, Any]) -> Retriever:
+        """Return the retriever of that name. Raises UnknownName for a name or an option."""
+        ...
+
+
+def retriever_over(index: PassageIndex | PostgresIndex, name: str = "bm25", **options: Any) -> Retriever:
+    """Make the retriever registered as `name` over an index as it is now.
+
+    Raises UnknownName for a name or an option, and IndexMismatch for one that reads files over an index without any.
+    """
+    if isinstance(index, MakesRetrievers):
+        return index.make_retriever(name, options)
+    on_postgres = POSTGRES_RETRIEVERS.get(name) if isinstance(index, PostgresIndex) else None
+    factory = on_postgres or find("retriever", name)
+    check_options(name, factory, options)
+    retriever: Retriever = factory(index, **options)
+    if isinstance(index, PassageIndex) and isinstance(retriever, Filterable):
+        retriever.filtered = lru_cache(_FILTERED)(partial(_filtered, index.within(), name, options))
+    return retriever
+
+
+def _filtered(index: PassageIndex, name: str, options: dict[str, Any], filter: Filter) -> Retriever:
+    """Make the retriever over the passages that a filter admits."""
+    return retriever_over(index.within(filter), name, **options)

@@ -1,0 +1,104 @@
+"""Builds the knowledge graph of a passage index: an extractor reads its passages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ras_agent.errors import IndexMismatch, IngestError
+from ras_agent.text.languages import ENGLISH, NO_LANGUAGE
+from ras_agent.tools.index.language import language_of
+from ras_agent.tools.index.load import Skipped
+from ras_agent.tools.index.stated_facts import STATED
+from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.kg.build import (
+    KGReport,
+    OnProgress,
+    finish_deletion,
+    graph_embedder,
+    open_passages,
+    passages_held,
+    regular_file,
+    usable,
+)
+from ras_agent.tools.kg.equivalence import IMPORTED, Equivalence
+from ras_agent.tools.kg.extract import read_each
+from ras_agent.tools.kg.formats.gfm_csv import GFMFiles, read_gfm_files
+from ras_agent.tools.kg.formats.openie import load_openie
+from ras_agent.tools.kg.index import FOLDER
+from ras_agent.tools.kg.passage_facts import ImportedFacts, match_facts
+from ras_agent.tools.kg.writer import open_writer
+from ras_agent.tools.roles import resolve_extractor, role_name
+
+
+def build_graph(
+    index: str | Path,
+    *,
+    extractor: object = "offline",
+    openie: str | Path | None = None,
+    gfm: str | Path | None = None,
+    embedder: object = None,
+    equivalence: Equivalence | Mapping[str, Any] | None = None,
+    exact: bool | None = None,
+    at_once: int = 1,
+    workers: int = 1,
+    on_progress: OnProgress = None,
+) -> KGReport:
+    """Bring the graph of the index at `index` up to date: read passages that are new or changed, erase others.
+
+    extractor: as resolve_extractor takes it. openie, gfm: a file, and a folder of gfm-rag's, with facts of passages,
+    which are then not read; without an index, or with an empty one, their passages are indexed. embedder: for the
+    vectors of the graph, by default its own, and for a new graph the index's; "" for none. equivalence: which entities
+    count as the same, or the settings of it that change; by default those that the folder `gfm` lists, else as before.
+    exact: tell names apart as they are written, and read `gfm` as gfm-rag does, so that weights score as published; by
+    default as the graph was built. at_once: passages being read at a time, for an extractor that waits for a model.
+    workers: processes that read, for one that computes; a script then calls this under `if __name__ == "__main__":`.
+    Passages made by `add_triples` state their own facts. The same call continues one that was killed. Raises
+    IndexNotFound, IngestError, IndexMismatch, MissingExtra, RunError for a worker that died, and what
+    `resolve_extractor` raises.
+    """
+    path = Path(index)
+    skipped: list[Skipped] = []
+    ready = usable(load_openie(regular_file(openie), Path(openie).name), skipped) if openie else []
+    given = [ImportedFacts(item.facts, str(openie), item.passage.text) for item in ready]
+    files = read_gfm_files(Path(gfm), skipped, exact=bool(exact)) if gfm else GFMFiles(graph=False)
+    given += [ImportedFacts(facts, str(gfm)) for facts in files.facts]
+    if files.graph and equivalence is None and (exact or any(edge.similarity is not None for edge in files.edges)):
+        equivalence = {"kind": IMPORTED}
+    texts = [*(item.passage for item in ready), *files.passages]
+    if (openie or gfm) and not texts and not PassageIndex.exists(path):
+        reason = skipped[0] if skipped else "index the documents first, `ras-agent index`" if gfm else "it is empty"
+        raise IngestError(f"{openie or gfm} holds no {'passage' if openie else 'text of a document'}: {reason}")
+    passages = open_passages(path, embedder) if texts else PassageIndex.open(path)
+    language = language_of(passages)
+    foreign = extractor == "offline" and language not in (ENGLISH, NO_LANGUAGE) and not given
+    if foreign and not any(STATED in passage.metadata for passage in passages.passages):
+        raise IndexMismatch(
+            f"{path} is of texts in {language.capitalize()}, and the offline extractor knows English only: give "
+            "--extractor a model, such as openai:gpt-4o-mini, or facts, --openie FILE"
+        )
+    role = resolve_extractor(extractor)
+    finished = finish_deletion(path)
+    embedder = graph_embedder(path, passages, embedder)
+    with open_writer(path / FOLDER, embedder, equivalence, on_progress, exact) as writer:
+        if not len(passages):
+            # of no index, or of one that a killed call had made
+            passages.upsert({passage.id: passage for passage in texts}.values())
+        matched = match_facts(given, passages.passages if given else ())
+        imported = writer.put(matched.facts, matched.passages)
+        if files.graph:
+            writer.put_edges(files.edges)
+        report = writer.read(
+            passages.passages,
+            read_each(role, at_once=at_once, workers=workers),
+            # a fingerprint covers all that decides an extractor's facts: another prompt is another reader
+            getattr(role, "fingerprint", "") or role_name(role),
+            whole=True,
+            total=len(passages),
+        )
+        graph = writer.write(passages_held(passages))
+    unchanged = report.unchanged - imported
+    skipped += matched.skipped
+    done = report.read, imported, unchanged, report.erased, report.failures
+    return KGReport(graph, *done, tuple(skipped), finished, writer.edits_gone)

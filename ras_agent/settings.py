@@ -152,7 +152,11 @@ class Settings(BaseModel):
         "Makes a conversation's next question stand alone: offline or provider:model; if not set, as the planner.",
     )
 
-    graph: str = _LOOP("ras", "The loop that finds the answer: ras, react, ircot, single-shot, or one of a plug-in.")
+    graph: str = _LOOP(
+        "ras",
+        "The loop that finds the answer: ras, react, ircot, single-shot, or one of a plug-in.",
+        everyday=("eval",),
+    )
     preset: str | None = _LOOP(None, "paper: the loop as it was published.")
     layout: EvidenceLayout | None = _LOOP(
         None,

@@ -39,9 +39,9 @@ class Caller:
         """Tell whether nothing is hidden from the caller."""
         return self.filter is None
 
-    def narrowed(self, asked: JSON | None) -> Any:
+    def narrow(self, filter: JSON | None) -> Any:
         """Return the filter of a request within what the caller may see; None for no filter."""
-        filters = [one for one in (self.filter, asked) if one]
+        filters = [part for part in (self.filter, filter) if part]
         return filters if len(filters) > 1 else next(iter(filters), None)
 
 
@@ -61,13 +61,13 @@ class Access:
         if self.open:
             return Caller()
         scheme, _, token = authorization.partition(" ")
-        shown = hashlib.sha256(token.strip().encode("utf-8", "surrogateescape")).digest()
-        found = None
+        digest = hashlib.sha256(token.strip().encode("utf-8", "surrogateescape")).digest()
+        match = None
         # all are compared, each in constant time: how long it takes tells nothing
-        for known, caller in self._callers.items():
-            if hmac.compare_digest(known, shown) and scheme.lower() == "bearer":
-                found = caller
-        return found
+        for token_digest, caller in self._callers.items():
+            if hmac.compare_digest(token_digest, digest) and scheme.lower() == "bearer":
+                match = caller
+        return match
 
 
 def read_access(host: str, file: Path | None, environment: Mapping[str, str]) -> Access:

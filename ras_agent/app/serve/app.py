@@ -93,23 +93,23 @@ async def health(request: Request) -> wire.Health:
 
 
 @router.post("/api/ask", response_model=None, tags=["Questions"])
-async def ask(asked: wire.AskRequest, request: Request) -> Response:
+async def ask(body: wire.AskRequest, request: Request) -> Response:
     """Answer a question: one JSON document, or with `stream` the run's events as they happen.
 
     The document holds the agent's outputs and `thread`; `review` too, where the run waits for a decision. Messages of
     an earlier turn are remembered by their thread: give `thread` and the new question.
     """
-    thread, run = _service(request).ask(asked, _caller(request))
-    if asked.stream:
+    thread, run = _service(request).ask(body, _caller(request))
+    if body.stream:
         return RunStream(run, as_events(run, thread))
     return json_response((await ended_or_left(run, request.receive)).document(thread))
 
 
 @router.post("/api/threads/{thread}/resume", response_model=None, tags=["Questions"])
-async def resume(thread: wire.Thread, asked: wire.ResumeRequest, request: Request) -> Response:
+async def resume(thread: wire.Thread, body: wire.ResumeRequest, request: Request) -> Response:
     """Go on with a run that waits for a decision, or that was cancelled or interrupted."""
-    run = await _service(request).resume(thread, asked, _caller(request))
-    if asked.stream:
+    run = await _service(request).resume(thread, body, _caller(request))
+    if body.stream:
         return RunStream(run, as_events(run, thread))
     return json_response((await ended_or_left(run, request.receive)).document(thread))
 
@@ -140,8 +140,8 @@ async def retrieve(
 @router.get("/api/passages/{passage_id:path}", response_model=None, tags=["Index"])
 async def passage(passage_id: str, request: Request) -> Response:
     """Return a passage."""
-    found = await asyncio.to_thread(_service(request).passage, passage_id, _caller(request))
-    return json_response(found.to_dict())
+    passage = await asyncio.to_thread(_service(request).passage, passage_id, _caller(request))
+    return json_response(passage.to_dict())
 
 
 @router.get("/api/graph", tags=["Index"])
@@ -151,8 +151,8 @@ async def graph(
     nodes: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> wire.Neighbourhood:
     """Return what the stored knowledge graph has around an entity; without one, the best connected."""
-    whole = await asyncio.to_thread(_service(request).graph, _caller(request))
-    return await asyncio.to_thread(neighbourhood, whole, entity, nodes)
+    knowledge_graph = await asyncio.to_thread(_service(request).graph, _caller(request))
+    return await asyncio.to_thread(neighbourhood, knowledge_graph, entity, nodes)
 
 
 @router.get("/api/entities", tags=["Index"])
@@ -162,8 +162,8 @@ async def entities(
     limit: Annotated[int, Query(ge=1, le=1000)] = 20,
 ) -> wire.Names:
     """List entities of the stored knowledge graph whose name begins so."""
-    whole = await asyncio.to_thread(_service(request).graph, _caller(request))
-    return wire.Names(entities=await asyncio.to_thread(names_beginning, whole, prefix, limit))
+    knowledge_graph = await asyncio.to_thread(_service(request).graph, _caller(request))
+    return wire.Names(entities=await asyncio.to_thread(names_beginning, knowledge_graph, prefix, limit))
 
 
 # ---- documents
@@ -177,8 +177,8 @@ async def documents(
     offset: Annotated[int, Query(ge=0)] = 0,
 ) -> wire.DocumentNames:
     """List the documents of the index."""
-    known = await asyncio.to_thread(_service(request).document_ids, _caller(request))
-    names = [name for name in known if containing.casefold() in name.casefold()]
+    ids = await asyncio.to_thread(_service(request).document_ids, _caller(request))
+    names = [name for name in ids if containing.casefold() in name.casefold()]
     return wire.DocumentNames(documents=names[offset : offset + limit], total=len(names))
 
 
@@ -221,10 +221,10 @@ async def index() -> FileResponse:
 @router.get("/page/{name}", include_in_schema=False)
 async def page_file(name: str) -> Response:
     """Serve a style sheet or a script of the page."""
-    known = {path.name: path for path in _PAGE.iterdir() if path.suffix in _SERVED}
-    if name not in known:
+    files = {path.name: path for path in _PAGE.iterdir() if path.suffix in _SERVED}
+    if name not in files:
         raise ApiError(404, f"there is no {name!r}", "not_found")
-    return FileResponse(known[name], headers=_SAFE)
+    return FileResponse(files[name], headers=_SAFE)
 
 
 @router.get("/docs", include_in_schema=False)
@@ -254,13 +254,13 @@ def _first_problem(error: RequestValidationError) -> str:
     return f"{place}: {first['msg']}" if place else str(first["msg"])
 
 
-def _json(name: str, given: str | None) -> Any:
+def _json(name: str, text: str | None) -> Any:
     import json
 
-    if not given:
+    if not text:
         return None
     try:
-        return json.loads(given)
+        return json.loads(text)
     except ValueError as error:
         raise ApiError(422, f"{name}: not JSON: {error}", "invalid_request") from None
     except RecursionError:

@@ -70,21 +70,21 @@ async def model(name: str) -> JSON:
 
 
 @router.post("/chat/completions", response_model=None)
-async def chat_completions(asked: ChatRequest, request: Request) -> Response:
+async def chat_completions(body: ChatRequest, request: Request) -> Response:
     """Answer a conversation: one completion, or with `stream` its chunks."""
-    _check_model(asked.model)
-    _check_form(asked)
-    reply = _Completion(asked, str(request.base_url))
-    last = asked.messages[-1].text
+    _check_model(body.model)
+    _check_form(body)
+    reply = _Completion(body, str(request.base_url))
+    last = body.messages[-1].text
     if last.startswith(_TASK) and _HISTORY in last:
         text = json.dumps(task_reply(last), ensure_ascii=False)
-        if asked.stream:
-            return Response(b"".join(reply.whole(text)), media_type="text/event-stream")
+        if body.stream:
+            return Response(b"".join(reply.replay(text)), media_type="text/event-stream")
         return json_response(reply.document(text, {}))
     service: Service = request.app.state.service
     caller: Caller = request.state.caller
-    run = service.ask_once(asked.messages, caller, asked.filter)
-    if asked.stream:
+    run = service.ask_once(body.messages, caller, body.filter)
+    if body.stream:
         return RunStream(run, reply.chunks(run))
     ended = await ended_or_left(run, request.receive)
     return json_response(reply.document(ended.outputs["answer"], ended.outputs))
@@ -95,28 +95,28 @@ def task_reply(prompt: str) -> JSON:
 
     The prompt asks for JSON with one key. A title is the user's question; of the rest there is none.
     """
-    wanted = prompt.partition("### Output")[2] or prompt
-    if '"title"' in wanted:
+    task = prompt.partition("### Output")[2] or prompt
+    if '"title"' in task:
         return {"title": _title(prompt)}
-    if '"tags"' in wanted:
+    if '"tags"' in task:
         return {"tags": ["General"]}
-    if '"follow_ups"' in wanted:
+    if '"follow_ups"' in task:
         return {"follow_ups": []}
-    return {"queries": []} if '"queries"' in wanted else {"text": ""}
+    return {"queries": []} if '"queries"' in task else {"text": ""}
 
 
 def _title(prompt: str) -> str:
     history = prompt.partition(_HISTORY)[2].partition("</chat_history>")[0]
-    said = next((line[5:].strip() for line in history.splitlines() if line.startswith("USER:")), "")
-    return said if len(said) <= _LONGEST_TITLE else f"{said[: _LONGEST_TITLE - 1].rsplit(' ', 1)[0]}…"
+    title = next((line[5:].strip() for line in history.splitlines() if line.startswith("USER:")), "")
+    return title if len(title) <= _LONGEST_TITLE else f"{title[: _LONGEST_TITLE - 1].rsplit(' ', 1)[0]}…"
 
 
 class _Completion:
     """Makes the objects of one completion."""
 
-    def __init__(self, asked: ChatRequest, base_url: str) -> None:
-        self._about = {"id": f"chatcmpl-{uuid4().hex}", "created": int(time.time()), "model": asked.model}
-        self._usage = bool(asked.stream_options and asked.stream_options.include_usage)
+    def __init__(self, body: ChatRequest, base_url: str) -> None:
+        self._about = {"id": f"chatcmpl-{uuid4().hex}", "created": int(time.time()), "model": body.model}
+        self._usage = bool(body.stream_options and body.stream_options.include_usage)
         self._base_url = base_url
 
     def document(self, text: str, outputs: JSON) -> JSON:
@@ -125,19 +125,19 @@ class _Completion:
         choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
         return {**self._about, "object": "chat.completion", "choices": [choice], "usage": _usage(outputs)}
 
-    def whole(self, text: str, outputs: JSON | None = None) -> list[bytes]:
-        """Return all chunks of an answer that is there already."""
+    def replay(self, text: str, outputs: JSON | None = None) -> list[bytes]:
+        """Return all chunks of an answer that is already complete."""
         return [self._chunk({"role": "assistant", "content": ""}), self._chunk({"content": text}), *self._end(outputs)]
 
     async def chunks(self, run: Run) -> AsyncIterator[bytes]:
         """Yield the chunks of a run: the answer as it is written, then its citations."""
-        said = ""
+        streamed = ""
         yield self._chunk({"role": "assistant", "content": ""})
         async for event in run.events():
             if isinstance(event, Silence):
                 yield b": still here\n\n"
             elif isinstance(event, AnswerToken):
-                said += event.text
+                streamed += event.text
                 yield self._chunk({"content": event.text})
         try:
             ended = await run.end()
@@ -148,15 +148,15 @@ class _Completion:
             yield _data(refusal(error)[1].model_dump())
             yield b"data: [DONE]\n\n"
             return
-        rest = _rest(said, ended)
+        rest = _rest(streamed, ended)
         if rest:
             yield self._chunk({"content": rest})
         for chunk in self._end(ended.outputs):
             yield chunk
 
     def _end(self, outputs: JSON | None) -> list[bytes]:
-        cited = self._annotations(outputs or {})
-        chunks = [self._chunk({"annotations": cited})] if cited else []
+        annotations = self._annotations(outputs or {})
+        chunks = [self._chunk({"annotations": annotations})] if annotations else []
         chunks.append(self._chunk({}, "stop"))
         if self._usage:
             chunks.append(_data({**self._about, **_CHUNK, "choices": [], "usage": _usage(outputs or {})}))
@@ -169,7 +169,7 @@ class _Completion:
 
     def _annotations(self, outputs: JSON) -> list[JSON]:
         """Return the citations as OpenAI has those of web pages. A passage without a web address has one here."""
-        text, found = outputs.get("answer", ""), []
+        text, annotations = outputs.get("answer", ""), []
         for citation in outputs.get("citations", ()):
             passage = outputs["passages"].get(citation["passage_id"], {})
             about = {
@@ -178,18 +178,18 @@ class _Completion:
                 "start_index": 0,
                 "end_index": len(text),
             }
-            found.append({"type": "url_citation", "url_citation": about})
-        return found
+            annotations.append({"type": "url_citation", "url_citation": about})
+        return annotations
 
 
 _CHUNK = {"object": "chat.completion.chunk"}
 
 
-def _rest(said: str, ended: Ended) -> str:
+def _rest(streamed: str, ended: Ended) -> str:
     """Return what of the answer was not streamed: all of it, in a paragraph of its own, where it begins otherwise."""
     answer: str = ended.outputs["answer"]
     # a model may break off and another answer; what was sent cannot be taken back
-    return answer[len(said) :] if answer.startswith(said) else f"\n\n{answer}"
+    return answer[len(streamed) :] if answer.startswith(streamed) else f"\n\n{answer}"
 
 
 def _address(passage: JSON, base_url: str) -> str:
@@ -226,13 +226,13 @@ def _check_model(name: str) -> None:
         raise ApiError(404, f"there is no model {name!r}: the one here is {MODEL!r}", "model_not_found")
 
 
-def _check_form(asked: ChatRequest) -> None:
+def _check_form(body: ChatRequest) -> None:
     """Refuse what asks for another form of answer than the one there is."""
-    form = (asked.response_format or {}).get("type", "text")
+    form = (body.response_format or {}).get("type", "text")
     for wrong, remedy in (
-        ((asked.n or 1) > 1, "n: one answer is given; leave n away"),
+        ((body.n or 1) > 1, "n: one answer is given; leave n away"),
         (form != "text", f"response_format: answers are text, not {form!r}; leave response_format away"),
-        (asked.tool_choice not in (None, "auto", "none"), "tool_choice: the agent calls no tools of yours"),
+        (body.tool_choice not in (None, "auto", "none"), "tool_choice: the agent calls no tools of yours"),
     ):
         if wrong:
             raise ApiError(400, remedy, "unsupported")

@@ -64,8 +64,8 @@ class Guard:
             status, body = refusal(error)
             if status == 413:
                 await _drained(receive)
-            shown = {"WWW-Authenticate": "Bearer"} if status == 401 else None
-            await JSONResponse(body.model_dump(), status, shown)(scope, receive, send)
+            headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None
+            await JSONResponse(body.model_dump(), status, headers)(scope, receive, send)
             return
         begun = False
 
@@ -122,21 +122,21 @@ async def _drained(receive: Receive) -> None:
 
 def _bounded(receive: Receive, most: int) -> Receive:
     """Return `receive` that refuses a body of more than `most` bytes, and one that does not arrive in time."""
-    taken, whole, until = 0, False, monotonic() + BODY_SECONDS
+    received, complete, until = 0, False, monotonic() + BODY_SECONDS
 
     async def bounded() -> AsgiMessage:
-        nonlocal taken, whole
-        if whole:  # what comes now is that the client leaves
+        nonlocal received, complete
+        if complete:  # what comes now is that the client leaves
             return await receive()
         try:
             async with asyncio.timeout(until - monotonic()):
                 message = await receive()
         except TimeoutError:
             raise HTTPException(408, "the request's body did not arrive in time") from None
-        taken += len(message.get("body", b""))
-        whole = not message.get("more_body", False)
-        if taken > most:
-            if not whole:
+        received += len(message.get("body", b""))
+        complete = not message.get("more_body", False)
+        if received > most:
+            if not complete:
                 await _drained(receive)
             raise HTTPException(413, str(_too_large(most)))
         return message

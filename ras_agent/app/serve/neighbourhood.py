@@ -26,9 +26,9 @@ def neighbourhood(graph: KGIndex, entity: str, limit: int) -> Neighbourhood:
         number = graph.entity_id(entity)
         if number is None:
             raise ApiError(404, f"the graph has no entity {entity!r}; /api/entities finds names", "unknown_entity")
-    shown = most_connected(graph, limit) if number is None else nearby(graph, [number], limit)
+    entities = most_connected(graph, limit) if number is None else nearby(graph, [number], limit)
     ends = graph.edges[:, [0, 2]]
-    inside = np.isin(ends, shown).all(axis=1) & (ends[:, 0] != ends[:, 1])
+    inside = np.isin(ends, entities).all(axis=1) & (ends[:, 0] != ends[:, 1])
     facts, same = [], []
     for edge in np.flatnonzero(inside).tolist():
         triple = graph.triple(edge)
@@ -37,11 +37,13 @@ def neighbourhood(graph: KGIndex, entity: str, limit: int) -> Neighbourhood:
         else:
             cosine = float(graph.similarities[edge - graph.facts.stop])
             same.append(Equivalence(one=triple.subject, other=triple.object, similarity=round(cosine, 4)))
-    steps = {} if number is None else _steps(graph, number, shown)
-    named, numbers = graph.document_frequency, cast("list[int]", shown.tolist())
+    steps = {} if number is None else _steps(graph, number, entities)
+    frequency, numbers = graph.document_frequency, cast("list[int]", entities.tolist())
     return Neighbourhood(
         entity="" if number is None else graph.entities[number],
-        entities=[Entity(name=graph.entities[one], passages=int(named[one]), steps=steps.get(one)) for one in numbers],
+        entities=[
+            Entity(name=graph.entities[node], passages=int(frequency[node]), steps=steps.get(node)) for node in numbers
+        ],
         facts=facts,
         equivalences=same,
         all_entities=len(graph.entities),
@@ -52,18 +54,18 @@ def neighbourhood(graph: KGIndex, entity: str, limit: int) -> Neighbourhood:
 def names_beginning(graph: KGIndex, prefix: str, limit: int) -> list[str]:
     """Return the names of entities whose canonical key begins with that of `prefix`, in the order of the keys."""
     keys: Any = graph.keys
-    wanted = prefix if graph.manifest.exact else canonical_key(prefix)
-    first = bisect_left(keys, wanted)
-    found = takewhile(lambda number: keys[number].startswith(wanted), range(first, len(keys)))
-    return [graph.entities[number] for number in islice(found, limit)]
+    key = prefix if graph.manifest.exact else canonical_key(prefix)
+    first = bisect_left(keys, key)
+    numbers = takewhile(lambda number: keys[number].startswith(key), range(first, len(keys)))
+    return [graph.entities[number] for number in islice(numbers, limit)]
 
 
-def _steps(graph: KGIndex, start: int, shown: Ints) -> dict[int, int]:
-    """Return for each shown entity how many edges away from `start` it is."""
-    wanted = set(shown.tolist())
+def _steps(graph: KGIndex, start: int, entities: Ints) -> dict[int, int]:
+    """Return for each of `entities` how many edges away from `start` it is."""
+    unreached = set(entities.tolist())
     steps, last = {start: 0}, [start]
     while last:
-        reached = {one for entity in last for one in graph.neighbours(entity).tolist()} & wanted - steps.keys()
+        reached = {node for entity in last for node in graph.neighbours(entity).tolist()} & unreached - steps.keys()
         last = sorted(reached)
         steps |= dict.fromkeys(last, max(steps.values()) + 1)
     return steps

@@ -23,5 +23,7 @@ async def draw(run: dict[str, Any]) -> Response:
     """Return where the facts of a run, as its outputs have them, are drawn. Raises TraceError."""
     trace = Trace.from_state(run)
     async with _drawing:
-        drawn = await asyncio.to_thread(picture, trace.graph, trace.question, trace.answer, trace.citations, most=_MOST)
-    return Response(json_document(drawn), media_type="application/json")
+        document = await asyncio.to_thread(
+            picture, trace.graph, trace.question, trace.answer, trace.citations, most=_MOST
+        )
+    return Response(json_document(document), media_type="application/json")

@@ -29,7 +29,7 @@ def reference_page(schema: JSON) -> str:
 def _operation(path: str, method: str, about: JSON, schema: JSON) -> str:
     parts = [f"<h3><code>{method.upper()} {escape(path)}</code></h3><p>{escape(about.get('description', ''))}</p>"]
     if parameters := about.get("parameters"):
-        items = "".join(f"<li>{_parameter(one)}</li>" for one in parameters)
+        items = "".join(f"<li>{_parameter(parameter)}</li>" for parameter in parameters)
         parts.append(f"<ul>{items}</ul>")
     for kind, content in about.get("requestBody", {}).get("content", {}).items():
         shape = json.dumps(_resolved(content["schema"], schema), indent=2, ensure_ascii=False)
@@ -37,20 +37,20 @@ def _operation(path: str, method: str, about: JSON, schema: JSON) -> str:
     return f"<section>{''.join(parts)}</section>"
 
 
-def _parameter(one: JSON) -> str:
-    about = one["schema"]
+def _parameter(parameter: JSON) -> str:
+    about = parameter["schema"]
     default = f", {json.dumps(about['default'])} if not given" if about.get("default") not in (None, "") else ""
-    required = ", required" if one.get("required") else ""
-    return f"<code>{escape(one['name'])}</code> in the {escape(one['in'])}{required}{escape(default)}"
+    required = ", required" if parameter.get("required") else ""
+    return f"<code>{escape(parameter['name'])}</code> in the {escape(parameter['in'])}{required}{escape(default)}"
 
 
 def _resolved(part: Any, schema: JSON) -> Any:
     """Return a schema with what it refers to in its place."""
     if isinstance(part, dict):
         if "$ref" in part:
-            found: Any = schema
+            target: Any = schema
             for name in part["$ref"].removeprefix("#/").split("/"):
-                found = found[name]
-            return _resolved(found, schema)
+                target = target[name]
+            return _resolved(target, schema)
         return {key: _resolved(value, schema) for key, value in part.items() if key != "title"}
     return [_resolved(item, schema) for item in part] if isinstance(part, list) else part

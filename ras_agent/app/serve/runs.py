@@ -93,7 +93,7 @@ class Run:
                 self._news.put_nowait(payload)
             else:
                 state = payload
-                review = next((one.value for one in payload.get("__interrupt__", ())), None)
+                review = next((interrupt.value for interrupt in payload.get("__interrupt__", ())), None)
         raise_if_cancelled()
         if not state.get("passages") and any(failure["role"] == "retriever" for failure in state.get("failures", ())):
             await self._check()  # an answer would say that nothing was found

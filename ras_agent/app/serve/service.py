@@ -82,9 +82,9 @@ class Service:
     def ask(self, request: AskRequest, caller: Caller) -> tuple[str, Run]:
         """Start the run of a request, and return its thread. Raises ApiError."""
         thread = request.thread or uuid4().hex
-        asked: list[BaseMessage]
-        asked = [HumanMessage(request.question)] if request.question is not None else conversation(request.messages)
-        inputs = _within({"messages": _bounded(asked)}, caller, request.filter)
+        messages: list[BaseMessage]
+        messages = [HumanMessage(request.question)] if request.question is not None else conversation(request.messages)
+        inputs = _within({"messages": _bounded(messages)}, caller, request.filter)
         review = self._parts.review if request.review is None else self._places(request.review)
         return thread, self._on_thread(thread, caller, review, inputs, request.limits)
 
@@ -107,23 +107,23 @@ class Service:
     async def thread(self, thread: str, caller: Caller) -> JSON:
         """Return what a thread holds so far. Raises ApiError for one that the caller does not have."""
         _, state = await self._state(thread, caller)
-        waiting = next((one.value for one in state.interrupts), None)
+        review = next((interrupt.value for interrupt in state.interrupts), None)
         running = self._key(thread, caller) in self._running
-        ended = Ended(outputs_of(state.values), waiting)
+        ended = Ended(outputs_of(state.values), review)
         return {**ended.document(thread), "running": running, "finished": not state.tasks and not running}
 
     async def retrieve(self, query: str, k: int, caller: Caller, filter: JSON | None) -> list[Hit]:
         """Search the index as the agent does. Raises ValueError for a blank query, and FilterError."""
-        search = Search(self._parts.retriever, Filter.of(caller.narrowed(filter)))
+        search = Search(self._parts.retriever, Filter.of(caller.narrow(filter)))
         return list(await search.aretrieve(query, k))
 
     def passage(self, passage_id: str, caller: Caller) -> Passage:
         """Return a passage. Raises ApiError for one that there is not, or that the caller may not see."""
         self._refresh()
-        found = self.index.get(passage_id)
-        if found is None or not self._seen_by(caller).matches(found):
+        passage = self.index.get(passage_id)
+        if passage is None or not self._seen_by(caller).matches(passage):
             raise ApiError(404, f"there is no passage {passage_id!r}", "unknown_passage")
-        return found
+        return passage
 
     def document_ids(self, caller: Caller) -> tuple[str, ...]:
         """List the documents that the caller may see, as of the last commit."""
@@ -148,19 +148,19 @@ class Service:
 
     def _seen_by(self, caller: Caller) -> Filter:
         """Return the filter of what a caller may see."""
-        return Filter.of([one for one in (self.settings.filter, caller.filter) if one])
+        return Filter.of([filter for filter in (self.settings.filter, caller.filter) if filter])
 
     def _refresh(self) -> None:
         if isinstance(self.index, PassageIndex):
             self.index.refresh()
 
-    def _places(self, wanted: Sequence[Place]) -> tuple[Place, ...]:
+    def _places(self, places: Sequence[Place]) -> tuple[Place, ...]:
         """Return where a run is to wait for a person. Raises ApiError for a place that the graph does not have."""
-        known = graph_spec(self._parts.graph).review
-        for place in wanted:
-            if place not in known or (place == "facts" and self._parts.extractor is None):
+        allowed = graph_spec(self._parts.graph).review
+        for place in places:
+            if place not in allowed or (place == "facts" and self._parts.extractor is None):
                 raise ApiError(422, f"review: this agent cannot wait at {place!r}", "unknown_place")
-        return tuple(place for place in known if place in wanted)
+        return tuple(place for place in allowed if place in places)
 
     def _agent(self, review: tuple[Place, ...]) -> Agent:
         if review not in self._agents:
@@ -251,22 +251,22 @@ def _bounded(turns: list[BaseMessage]) -> list[BaseMessage]:
     return turns
 
 
-def _within(inputs: JSON, caller: Caller, asked: JSON | None) -> JSON:
+def _within(inputs: JSON, caller: Caller, filter: JSON | None) -> JSON:
     """Return the inputs with the filter of the request and of the caller."""
-    filter = caller.narrowed(asked)
-    return inputs if filter is None else {**inputs, "filter": filter}
+    allowed = caller.narrow(filter)
+    return inputs if allowed is None else {**inputs, "filter": allowed}
 
 
-def _lowered(limits: Limits, asked: RequestLimits | None) -> Limits:
+def _lowered(limits: Limits, lower: RequestLimits | None) -> Limits:
     """Return `limits`, each lowered to what was asked for."""
-    chosen = asked.model_dump(exclude_none=True) if asked else {}
-    return replace(limits, **{name: min(value, getattr(limits, name) or value) for name, value in chosen.items()})
+    values = lower.model_dump(exclude_none=True) if lower else {}
+    return replace(limits, **{name: min(value, getattr(limits, name) or value) for name, value in values.items()})
 
 
 @asynccontextmanager
 async def open_service(settings: Settings, *, sample: bool = False) -> AsyncIterator[Service]:
     """Open what the settings name, and close it at the end of the block. Raises RasError children."""
-    with ExitStack() as opened:
+    with ExitStack() as stack:
         index: PassageIndex | PostgresIndex
         if sample or settings.index is None:  # a retriever from elsewhere needs no index
             from ras_agent.app.sample import sample_passages
@@ -276,7 +276,7 @@ async def open_service(settings: Settings, *, sample: bool = False) -> AsyncIter
         else:
             index = open_index(settings.index)
         if isinstance(index, PostgresIndex):
-            opened.callback(index.close)
+            stack.callback(index.close)
         async with aopen_checkpointer(settings.checkpoint) as checkpointer, aopen_store(settings.checkpoint) as store:
             parts = resolve_parts(settings.graph, settings=settings, index=index, store=store)
             yield Service(settings, parts, checkpointer, index)

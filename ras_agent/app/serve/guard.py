@@ -64,8 +64,8 @@ class Guard:
             status, body = refusal(error)
             if status == 413:
                 await _drained(receive)
-            headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None
-            await JSONResponse(body.model_dump(), status, headers)(scope, receive, send)
+            challenge = {"WWW-Authenticate": "Bearer"} if status == 401 else None
+            await JSONResponse(body.model_dump(), status, challenge)(scope, receive, send)
             return
         begun = False
 

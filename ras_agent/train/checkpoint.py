@@ -114,7 +114,8 @@ def _differences(saved: Mapping[str, Any], current: Mapping[str, Any]) -> list[s
     """List the settings that differ, each as "name: there, here"."""
 
     def text(settings: Mapping[str, Any], name: str) -> str:
-        return json.dumps(settings[name]) if name in settings else "absent"
+        value = settings.get(name, "absent")
+        return value if isinstance(value, str) else json.dumps(value)
 
     names = [name for name in sorted({*saved, *current}) if text(saved, name) != text(current, name)]
     return [f"{name}: {text(saved, name)} there, {text(current, name)} here" for name in names]
@@ -133,8 +134,8 @@ def _read(file: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     from safetensors import SafetensorError, safe_open
 
     try:
-        with safe_open(file, "pt") as stored:
-            return {key: stored.get_tensor(key) for key in stored.keys()}, stored.metadata() or {}  # noqa: SIM118
+        with safe_open(file, "pt") as tensors:
+            return {key: tensors.get_tensor(key) for key in tensors.keys()}, tensors.metadata() or {}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
         raise WeightsError(f"{file}: cannot be read ({error}): choose another folder, or move it away") from error
 

@@ -31,15 +31,15 @@ _PAIRS = ("reading/hotpot_2wiki_train_qa.jsonl", "reading/stage_2.jsonl")
 
 @dataclass(frozen=True)
 class TrainingSet:
-    """Holds questions and the corpus that they are about: a corpus.jsonl next to them, else all of their contexts."""
+    """Questions and the corpus that they are about: a corpus.jsonl next to them, else all of their contexts."""
 
     questions: tuple[Question, ...]
     passages: tuple[Passage, ...]
 
     def gold(self, question: Question) -> list[Passage]:
         """Return the question's gold passages that are in the corpus, in the order in which it names them."""
-        known = self._by_title if question.by_title else self._by_id
-        return [known[name] for name in question.supporting if name in known]
+        passages = self._by_title if question.by_title else self._by_id
+        return [passages[name] for name in question.supporting if name in passages]
 
     @cached_property
     def _by_title(self) -> dict[str, Passage]:

@@ -103,8 +103,8 @@ class FitConfig:
         warm = round(self.warmup * total)
         if step < warm:
             return self.rate * (step + 1) / warm
-        done = (step - warm) / max(total - 1 - warm, 1)
-        return self.rate * (_LOWEST_RATE + (1 - _LOWEST_RATE) * 0.5 * (1 + math.cos(math.pi * done)))
+        part = (step - warm) / max(total - 1 - warm, 1)
+        return self.rate * (_LOWEST_RATE + (1 - _LOWEST_RATE) * 0.5 * (1 + math.cos(math.pi * part)))
 
     def settings(self) -> dict[str, Any]:
         """Return the options that decide the weights. Files decide by what they hold, not by where they are."""
@@ -355,18 +355,18 @@ class _Training:
         """
         count, rank = self.processes.count, self.processes.rank
         size = self.config.accumulate * count
-        number, own, epoch = 0, list[Any](), 0
+        number, step_batches, epoch = 0, list[Any](), 0
         while True:
             batches = self.batches(epoch)
             if not len(batches):
                 raise SettingsError(f"epoch {epoch} has no batches")
             for place in range(len(batches)):
                 if number >= first * size and number % count == rank:
-                    own.append(batches[place])
+                    step_batches.append(batches[place])
                 number += 1
-                if own and number % size == 0:
-                    yield epoch, own
-                    own = []
+                if step_batches and number % size == 0:
+                    yield epoch, step_batches
+                    step_batches = []
             epoch += 1
 
     def _gradients(self, loss_of: Any, batches: Sequence[Any]) -> dict[str, float]:
@@ -374,8 +374,8 @@ class _Training:
         means: dict[str, float] = {}
         for number, batch in enumerate(batches, 1):
             # gradients travel between processes once a step, with the last batch
-            alone = self.processes.count > 1 and number < len(batches)
-            with loss_of.no_sync() if alone else nullcontext():
+            waits = self.processes.count > 1 and number < len(batches)
+            with loss_of.no_sync() if waits else nullcontext():
                 with self._autocast():
                     loss = loss_of(batch)
                     parts = loss if isinstance(loss, Mapping) else {"loss": loss}
@@ -410,10 +410,10 @@ def _optimiser(weights: Mapping[str, Tensor], config: FitConfig, factors: Mappin
         factor = next((factor for start, factor in factors.items() if name.startswith(start)), 1.0)
         decays = weight.dim() > 1 or config.decay_biases
         groups.setdefault((factor, config.decay if decays else 0.0), []).append(weight)
-    described = [
+    options = [
         {"params": tensors, "factor": factor, "weight_decay": decay} for (factor, decay), tensors in groups.items()
     ]
-    return AdamW(described, lr=config.rate, betas=(0.9, config.beta2))
+    return AdamW(options, lr=config.rate, betas=(0.9, config.beta2))
 
 
 def _checkpoint_gradients(model: nn.Module) -> None:

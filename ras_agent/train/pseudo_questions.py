@@ -53,7 +53,7 @@ _LOST = 0.15
 
 @dataclass(frozen=True, slots=True)
 class _TitleKind:
-    """Holds what a title is, in its own passage's words."""
+    """Kind of thing that a title names, in its own passage's words."""
 
     words: tuple[str, ...]
     person: bool
@@ -61,7 +61,7 @@ class _TitleKind:
 
 @dataclass(frozen=True, slots=True)
 class _Mention:
-    """Holds a sentence of another passage that names a title."""
+    """Sentence of another passage that names a title."""
 
     passage: Passage
     sentence: str
@@ -88,7 +88,7 @@ def supported_questions(
 
 @dataclass(frozen=True, slots=True)
 class _Cloze:
-    """Holds a question made of a sentence of `passage`; `other`, if any, is how it names the passage's subject."""
+    """Question made of a sentence of `passage`; `other`, if any, is how it names the passage's subject."""
 
     question: str
     answer: str
@@ -104,28 +104,28 @@ def _clozes(passages: Sequence[Passage], per_passage: int, two_hop: float, rng: 
         sentences = [passage.text[start:end] for start, end in sentence_spans(passage.text)]
         clozes = [(sentence, span) for sentence in sentences for span in answer_spans(sentence)]
         rng.shuffle(clozes)
-        asked = set[str]()
+        answers = set[str]()
         for sentence, (start, end) in clozes:
-            if len(asked) == per_passage:
+            if len(answers) == per_passage:
                 break
             others = mentions.get(passage.title)
             other = rng.choice(others) if others and rng.random() < two_hop else None
-            subject = _described(passage.title, other.sentence, kinds) if other else plain(passage.title)
+            subject = _description(passage.title, other.sentence, kinds) if other else plain(passage.title)
             question = _question(sentence, start, end, plain(passage.title), subject, kinds, rng)
-            if sentence[start:end] not in asked and len(question.split()) >= 4:
-                asked.add(sentence[start:end])
+            if sentence[start:end] not in answers and len(question.split()) >= 4:
+                answers.add(sentence[start:end])
                 yield _Cloze(question, sentence[start:end], sentence, passage, other)
 
 
 def answer_spans(sentence: str) -> list[tuple[int, int]]:
     """Find what a question may ask for: dates, names, years, counts and what follows "is a"; none inside another."""
-    found = [match.span() for match in _DATE.finditer(sentence)]
-    found += name_spans(sentence)
-    found += [match.span() for pattern in (_YEAR, _COUNT) for match in pattern.finditer(sentence)]
+    candidates = [match.span() for match in _DATE.finditer(sentence)]
+    candidates += name_spans(sentence)
+    candidates += [match.span() for pattern in (_YEAR, _COUNT) for match in pattern.finditer(sentence)]
     if match := _KIND.search(sentence):
-        found.append((match.start(1), match.start(1) + len(_KIND_ENDS.sub("", match[1]).strip())))
+        candidates.append((match.start(1), match.start(1) + len(_KIND_ENDS.sub("", match[1]).strip())))
     spans: list[tuple[int, int]] = []
-    for start, end in found:
+    for start, end in candidates:
         apart = all(end <= left or right <= start for left, right in spans)
         if apart and end - start > 1 and len(sentence[start:end].split()) <= _LONGEST_ANSWER:
             spans.append((start, end))
@@ -147,18 +147,18 @@ def _kind(passage: Passage) -> _TitleKind | None:
 def _mentions(passages: Sequence[Passage]) -> Mapping[str, list[_Mention]]:
     """Find mentions by title, except titles of one word, which name too many things."""
     titles = {plain(passage.title): passage.title for passage in passages if " " in passage.title}
-    found: dict[str, list[_Mention]] = {}
+    mentions: dict[str, list[_Mention]] = {}
     for passage in passages:
         for start, end in sentence_spans(passage.text):
             sentence = passage.text[start:end]
             for left, right in name_spans(sentence):
                 title = titles.get(sentence[left:right])
                 if title is not None and title != passage.title:
-                    found.setdefault(title, []).append(_Mention(passage, sentence))
-    return found
+                    mentions.setdefault(title, []).append(_Mention(passage, sentence))
+    return mentions
 
 
-def _described(title: str, sentence: str, kinds: Mapping[str, _TitleKind]) -> str:
+def _description(title: str, sentence: str, kinds: Mapping[str, _TitleKind]) -> str:
     """Describe a subject by the words around its name in another passage."""
     words = _PARENTHESIS.sub("", sentence).replace(plain(title), " ").rstrip(".").split()
     kind = kinds.get(title)
@@ -173,7 +173,7 @@ def _question(
     after = _PARENTHESIS.sub("", sentence[end:]).strip(' ,;:.)"”')
     if rng.random() < 0.6:
         before, after = _nearest_clause(before, after)
-    before = _SUBJECT.sub(lambda found: f"{subject}'s" if found[0] in _POSSESSIVES else subject, before)
+    before = _SUBJECT.sub(lambda match: f"{subject}'s" if match[0] in _POSSESSIVES else subject, before)
     before, after = before.replace(name, subject), after.replace(name, subject)
     if subject not in before + after and name not in answer and rng.random() < 0.7:
         after = f"{after} {subject}"
@@ -200,8 +200,8 @@ def _question_phrase(answer: str, before: str, kind: _TitleKind | None, rng: ran
     if re.fullmatch(_FIGURE, answer):
         return "how many", before
     if kind is not None:
-        some = " ".join(kind.words[-rng.randint(1, 3) :])
-        return rng.choice(("who" if kind.person else "what", f"which {some}", f"what {some}")), before
+        noun = " ".join(kind.words[-rng.randint(1, 3) :])
+        return rng.choice(("who" if kind.person else "what", f"which {noun}", f"what {noun}")), before
     if answer[0].islower():
         return rng.choice(("what", "what kind of", "what type of")), _ARTICLE.sub("", before)
     if _PLACE_WORD.search(before):
@@ -239,5 +239,5 @@ def _example(cloze: _Cloze, rng: random.Random) -> ReaderExample:
             text = f"{text} {second}" if rng.random() < 0.5 else f"{second} {text}"
     at = text.find(cloze.sentence)
     spans = occurrences([cloze.answer], text)
-    asked = tuple(span for span in spans if at <= span[0] < at + len(cloze.sentence))
-    return ReaderExample(cloze.question, text, asked or spans, "pseudo")
+    inside = tuple(span for span in spans if at <= span[0] < at + len(cloze.sentence))
+    return ReaderExample(cloze.question, text, inside or spans, "pseudo")

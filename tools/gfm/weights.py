@@ -60,7 +60,7 @@ class GFMConfig:
         published weights; "negated" takes the relation's own vector times -1, and needs no encoder.
     question_prefix: the text in front of a question that is encoded; None to encode it as the encoder does a query.
     relation_prefix: the text in front of a relation's name.
-    rare_starts: whether a question's entities are weighted by 1 / the number of their documents.
+    idf_start_weights: whether a question's entities are weighted by 1 / the number of their documents.
     ranker: how documents are ranked with these weights, the fields of a DocumentRanker; None for the paper's way.
     """
 
@@ -72,7 +72,7 @@ class GFMConfig:
     inverse: str = "text"
     question_prefix: str | None = None
     relation_prefix: str = ""
-    rare_starts: bool = True
+    idf_start_weights: bool = True
     ranker: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
@@ -150,7 +150,7 @@ class GFMConfig:
             inverse=_INVERSE[inverse],
             question_prefix=encoder.get("query_instruct", ""),
             relation_prefix=encoder.get("passage_instruct", ""),
-            rare_starts=bool(model.get("init_nodes_weight", True)),
+            idf_start_weights=bool(model.get("init_nodes_weight", True)),
             ranker=_ranker(_known(model.get("ranker")), where),
         )
 

@@ -91,7 +91,7 @@ class GFMRetriever(ExplainedRetriever):
         self._toward, self._paths = config.toward, paths
         self._embed = question_vectors(embedder, config, cache_size)
         # explaining a query's hits starts from the scores that ranked them
-        scores = partial(_score_entities, linker, graph, network, self._embed, config.rare_starts)
+        scores = partial(_score_entities, linker, graph, network, self._embed, config.idf_start_weights)
         self._scored = lru_cache(_REMEMBERED)(scores)
 
     def linked(self, query: str) -> tuple[LinkedEntity, ...]:
@@ -186,11 +186,11 @@ def _score_entities(
     graph: KGIndex,
     network: GFMScorer,
     vector: Callable[[str], Floats],
-    rare_starts: bool,
+    idf_start_weights: bool,
     query: str,
 ) -> tuple[GFMStart, Doubles | None]:
     """Return where the network starts, and every entity's probability, read-only."""
-    start = start_of(linker.link(query), graph.document_frequency, rare_starts)
+    start = start_of(linker.link(query), graph.document_frequency, idf_start_weights)
     if not len(start.entities):
         return start, None
     # in float32, logits above 16 would all be certain
@@ -289,19 +289,19 @@ def messages_of(graph: KGIndex, config: GFMConfig, embedder: Embedder | None = N
     return GFMGraph.from_edges(len(graph.entities), np.asarray(graph.edges), vectors, inverse, config.toward)
 
 
-def start_of(links: Sequence[LinkedEntity], frequency: Ints, rare_starts: bool = True) -> GFMStart:
+def start_of(links: Sequence[LinkedEntity], frequency: Ints, idf_start_weights: bool = True) -> GFMStart:
     """Return a question's entities, ascending, each weighted by its link and by 1 / the number of its documents.
 
     frequency: (N,), the number of documents that name an entity; one that none names is left out, as it is by the
-    published code. rare_starts: False to weight by the link alone.
+    published code. idf_start_weights: False to weight by the link alone.
     """
     weights: dict[int, float] = {}
     for link in links:
         weights[link.entity] = weights.get(link.entity, 0.0) + link.weight
-    named = [entity for entity in sorted(weights) if not rare_starts or frequency[entity]]
+    named = [entity for entity in sorted(weights) if not idf_start_weights or frequency[entity]]
     entities = np.array(named, dtype=np.int64)
     shares = np.array([weights[entity] for entity in named], dtype=np.float32)
-    if rare_starts:
+    if idf_start_weights:
         shares = (shares / frequency[entities]).astype(np.float32)
     return GFMStart(entities, shares)
 

@@ -37,11 +37,11 @@ def examples(options: ExamplesOptions) -> None:
     """
     from ras_agent.eval.benchmarks import benchmark as find_benchmark
     from ras_agent.tools.index.store import PassageIndex
-    from ras_agent.train.gfm.examples import described, write_set_of
+    from ras_agent.train.gfm.examples import report_lines, write_set_of
 
     questions = find_benchmark(options.benchmark).load(options.questions)
-    training_set = write_set_of(PassageIndex.open(options.index), questions, options.out, pseudo=options.pseudo)
-    line, *left_out = described(training_set, options.out).splitlines()
+    report = write_set_of(PassageIndex.open(options.index), questions, options.out, pseudo=options.pseudo)
+    line, *left_out = report_lines(report, options.out)
     for reason in left_out:
         typer.echo(inert(reason), err=True)
     screen(quiet=options.quiet).print(inert(line), highlight=False, markup=False)

@@ -42,7 +42,7 @@ from ras_agent.train.subq.samples import split_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlignerBuildConfig:
-    """Says what samples are made of. Raises SettingsError for a number out of its range and for no source.
+    """Options of a build. Raises SettingsError for a number out of its range and for no source.
 
     questions, kb: PathQuestion's files. data, sets: a folder of public data, and which sets of it.
     max_ent: entities of a graph. k: passages that BM25 finds. dev: the share of a set's questions in that part.
@@ -77,7 +77,7 @@ def build(config: AlignerBuildConfig) -> list[AlignerSample]:
     """Write the samples and return them. Raises RasError children."""
     samples = [sample for make in (_of_paths, _of_texts) for sample in make(config)]
     if config.sample:
-        samples = [one for part in ("train", "dev", "test") for one in _some(samples, part, config)]
+        samples = [sample for part in ("train", "dev", "test") for sample in _sample_of(samples, part, config)]
     if config.model:
         chat = ChatReasoning(config.model, ChatSettings.of(Settings(cache=config.cache)))
         texts = chat.of(samples, config.concurrency)
@@ -86,7 +86,7 @@ def build(config: AlignerBuildConfig) -> list[AlignerSample]:
     return samples
 
 
-def _some(samples: list[AlignerSample], part: str, config: AlignerBuildConfig) -> list[AlignerSample]:
+def _sample_of(samples: list[AlignerSample], part: str, config: AlignerBuildConfig) -> list[AlignerSample]:
     """Return the samples of a part, in their order, at most as many as wanted."""
     places = [place for place, sample in enumerate(samples) if sample.part == part]
     Random(config.seed).shuffle(places)
@@ -117,23 +117,23 @@ def _of_texts(config: AlignerBuildConfig) -> Iterator[AlignerSample]:
     if config.data is None:
         return
     extractor = extractor_from_settings(Settings(triple_cache=config.triple_cache), config.extractor)
-    known: dict[tuple[str, str], list[Fact]] = {}
+    facts_by_text: dict[tuple[str, str], list[Fact]] = {}
 
     def facts_of(passage: Passage) -> list[Fact]:
         key = passage.title, passage.text
-        if key not in known:
+        if key not in facts_by_text:
             triples = call(extractor, "extract", [passage], "").triples
-            known[key] = [(triple.subject, triple.predicate, triple.object) for triple in triples]
-        return known[key]
+            facts_by_text[key] = [(triple.subject, triple.predicate, triple.object) for triple in triples]
+        return facts_by_text[key]
 
     for name in config.sets:
-        found = training_set(name, config.data)
-        index = retriever_over(PassageIndex.in_memory(found.passages), "bm25")
-        for question in found.questions:
-            gold = found.gold(question)
+        source = training_set(name, config.data)
+        index = retriever_over(PassageIndex.in_memory(source.passages), "bm25")
+        for question in source.questions:
+            gold = source.gold(question)
             hits = [hit.passage for hit in index.retrieve(question.question, config.k)]
             passages = {passage.id: passage for passage in (*hits, *gold)}
-            facts = tuple(dict.fromkeys(fact for one in passages.values() for fact in facts_of(one)))
+            facts = tuple(dict.fromkeys(fact for passage in passages.values() for fact in facts_of(passage)))
             part: Part = "dev" if split_of(question.question, config.dev) == "validation" else "train"
             reasoning = supporting_sentences(gold, question.answers)
             if facts and reasoning:

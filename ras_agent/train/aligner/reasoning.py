@@ -35,18 +35,18 @@ def path_in_words(path: Sequence[Sequence[str]]) -> str:
 
 def supporting_sentences(gold: Sequence[Passage], answers: Sequence[str]) -> str:
     """Return, of each gold passage, the sentences that name an answer or another gold passage, or else its first."""
-    found = []
+    texts = []
     for passage in gold:
         others = [other.title for other in gold if other.title != passage.title]
-        named = [f" {key} " for key in map(canonical_key, [*answers, *others]) if key]
+        names = [f" {key} " for key in map(canonical_key, [*answers, *others]) if key]
         sentences = [passage.text[start:end] for start, end in sentence_spans(passage.text)]
-        chosen = [one for one in sentences if any(name in f" {canonical_key(one)} " for name in named)]
-        found += [f"{passage.title}: {sentence}" for sentence in chosen or sentences[:1]]
-    return " ".join(found)
+        naming = [text for text in sentences if any(name in f" {canonical_key(text)} " for name in names)]
+        texts += [f"{passage.title}: {sentence}" for sentence in naming or sentences[:1]]
+    return " ".join(texts)
 
 
 class ChatReasoning:
-    """Has a chat model write how a graph's facts lead from the question to its answer (section 3.2.1)."""
+    """Chat model that writes how a graph's facts lead from the question to its answer (section 3.2.1)."""
 
     def __init__(
         self, model: object, settings: ChatSettings | None = None, prompts_dir: str | Path | None = None

@@ -17,7 +17,7 @@ _PARTS: Mapping[str, Part] = {"train": "train", "dev": "dev", "test": "test"}
 
 @dataclass(frozen=True, slots=True)
 class AlignerSample:
-    """Holds one sample. reasoning: made of the answer, so it is for training alone."""
+    """Question with its graph, its answers and the reasoning, which is made of the answers: for training alone."""
 
     id: str
     part: Part

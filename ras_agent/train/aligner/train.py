@@ -76,26 +76,27 @@ def train(config: AlignerTrainingConfig, embedder: Embedder | None = None) -> tu
     Raises RasError children.
     """
     samples = read_samples(config.samples)
-    learned, judged = of_part(samples, "train"), spread_out(of_part(samples, "dev"), config.judged)
+    train_part, dev_part = of_part(samples, "train"), spread_out(of_part(samples, "dev"), config.judged)
     aligner = new_aligner(config, embedder)
-    made = aligned_graphs(aligner, [*learned, *judged])
-    result = train_on(aligner, made[: len(learned)], judged, made[len(learned) :], config)
+    graphs = aligned_graphs(aligner, [*train_part, *dev_part])
+    result = train_on(aligner, graphs[: len(train_part)], dev_part, graphs[len(train_part) :], config)
     return aligner, result
 
 
 def train_on(
     aligner: GraphAligner,
-    learned: Sequence[AlignedGraph],
-    judged: Sequence[AlignerSample],
-    dev: Sequence[AlignedGraph],
+    train_graphs: Sequence[AlignedGraph],
+    dev_part: Sequence[AlignerSample],
+    dev_graphs: Sequence[AlignedGraph],
     config: AlignerTrainingConfig,
 ) -> FitResult:
-    """Train an aligner on `learned` and save it. Its weights are chosen by the samples `judged`, as vectors `dev`."""
-    if not learned:
+    """Train an aligner on `train_graphs` and save it. The samples `dev_part` choose its weights."""
+    if not train_graphs:
         raise SettingsError(f"{config.samples} has no samples of the part 'train' with facts")
-    validate = (lambda: validation(aligner, judged, dev, config)) if judged else None
+    validate = (lambda: validation(aligner, dev_part, dev_graphs, config)) if dev_part else None
+    batches = batches_of(train_graphs, config.batch, config.seed)
     settings = {"aligner": asdict(aligner.config), "samples_sha256": file_sha256(config.samples)[:12]}
-    result = fit(aligner, batches_of(learned, config.batch, config.seed), validate, config, config.out, settings)
+    result = fit(aligner, batches, validate, config, config.out, settings)
     if result.main:
         aligner.save(
             config.out,
@@ -142,12 +143,14 @@ def aligned_graphs(aligner: GraphAligner, samples: Sequence[AlignerSample]) -> l
     from ras_agent.tools.embed.embedders import query_vector
     from ras_agent.tools.graph_tokens.aligner import AlignedGraph
 
-    aligner.vectors.of_texts(list(dict.fromkeys(one.reasoning for one in samples)))  # in one go: batches are faster
-    graphs = {facts: aligner.vectors.of_facts(facts) for facts in dict.fromkeys(one.facts for one in samples)}
-    questions = {text: query_vector(aligner.embedder, text) for text in dict.fromkeys(one.question for one in samples)}
+    vectors = aligner.vectors
+    vectors.of_texts(list(dict.fromkeys(sample.reasoning for sample in samples)))  # in one go: batches are faster
+    graphs = {facts: vectors.of_facts(facts) for facts in dict.fromkeys(sample.facts for sample in samples)}
+    texts = dict.fromkeys(sample.question for sample in samples)
+    questions = {text: query_vector(aligner.embedder, text) for text in texts}
     return [
-        AlignedGraph(graphs[one.facts], questions[one.question], aligner.vectors.of_texts([one.reasoning])[0])
-        for one in samples
+        AlignedGraph(graphs[sample.facts], questions[sample.question], vectors.of_texts([sample.reasoning])[0])
+        for sample in samples
     ]
 
 
@@ -176,11 +179,11 @@ def validation(
         for place, loss in enumerate(aligner.losses(examples[start : start + config.batch])):
             sums[place] += float(loss.detach()) / len(parts)
     scores = scores_of(aligner, examples)
-    found = {"loss": sum(sums), "nodes": sums[0], "representations": sums[1]}
+    measured = {"loss": sum(sums), "nodes": sums[0], "representations": sums[1]}
     for n in config.n_seeds:
-        kept = kept_by_seeds(samples, examples, scores, n)
-        found |= {f"answers@{n}": kept.answers, f"facts@{n}": kept.facts}
-    return found
+        shares = kept_by_seeds(samples, examples, scores, n)
+        measured |= {f"answers@{n}": shares.answers, f"facts@{n}": shares.facts}
+    return measured
 
 
 def of_part(samples: Sequence[AlignerSample], part: str) -> list[AlignerSample]:
@@ -188,9 +191,9 @@ def of_part(samples: Sequence[AlignerSample], part: str) -> list[AlignerSample]:
     return [sample for sample in samples if sample.part == part and sample.facts]
 
 
-def spread_out(samples: list[AlignerSample], most: int) -> list[AlignerSample]:
-    """Return at most `most` of the samples, evenly spread over them."""
-    return samples[:: max(1, -(-len(samples) // most))]
+def spread_out(samples: list[AlignerSample], count: int) -> list[AlignerSample]:
+    """Return at most `count` of the samples, evenly spread over them."""
+    return samples[:: max(1, -(-len(samples) // count))]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class GFMExample:
-    """Holds B questions over a graph of N entities: vectors (B, text width), start and targets (B, N).
+    """B questions over a graph of N entities: vectors (B, text width), start and targets (B, N).
 
-    chosen: (B, C), the entities that the loss reads; None for all.
-    shares: sparse (D, N), and wanted: (B, D), for the loss for documents.
+    candidates: (B, C), the entities that the loss reads; None for all.
+    shares: sparse (D, N), and document_targets: (B, D), for the loss for documents.
     """
 
     name: str
@@ -33,9 +33,9 @@ class GFMExample:
     vectors: Floats
     start: Floats
     targets: Floats
-    chosen: Ints | None = None
+    candidates: Ints | None = None
     shares: Tensor | None = None
-    wanted: Floats | None = None
+    document_targets: Floats | None = None
 
 
 def retrieval_example(
@@ -45,22 +45,22 @@ def retrieval_example(
 
     Raises SettingsError where no set holds a question with an entity.
     """
-    with_labels, with_pseudo = [one for one in sets if one.labelled], [one for one in sets if one.pseudo]
+    with_labels, with_pseudo = [set_ for set_ in sets if set_.labelled], [set_ for set_ in sets if set_.pseudo]
     if not with_labels and not with_pseudo:
-        names = ", ".join(one.name for one in sets)
+        names = ", ".join(set_.name for set_ in sets)
         raise SettingsError(f"no question of {names} names an entity of its graph: train on other --sets")
     use_labels = bool(with_labels) and (rng.random() < labelled or not with_pseudo)
     candidates = with_labels if use_labels else with_pseudo
-    chances = np.array([len(one.labelled if use_labels else one.pseudo) for one in candidates], dtype=np.float64)
-    chosen = candidates[int(rng.choice(len(candidates), p=chances / chances.sum()))]
-    pool = chosen.labelled if use_labels else chosen.pseudo
-    drawn = rng.choice(len(pool), min(batch, len(pool)), replace=False)
-    questions = [_drop_entities(pool[at], dropout, rng) for at in drawn]
-    picked = pick_documents(chosen.kg, questions, documents, rng)
-    part = part_of(chosen.kg, picked, chosen.inverse, chosen.config.toward)
-    start, targets, wanted = part.rows(questions)
-    vectors = np.stack([one.vector for one in questions])
-    return GFMExample(chosen.name, part.graph, vectors, start, targets, None, _shares(part), wanted)
+    chances = np.array([len(set_.labelled if use_labels else set_.pseudo) for set_ in candidates], dtype=np.float64)
+    gfm_set = candidates[int(rng.choice(len(candidates), p=chances / chances.sum()))]
+    pool = gfm_set.labelled if use_labels else gfm_set.pseudo
+    places = rng.choice(len(pool), min(batch, len(pool)), replace=False)
+    questions = [_drop_entities(pool[place], dropout, rng) for place in places]
+    numbers = pick_documents(gfm_set.kg, questions, documents, rng)
+    part = part_of(gfm_set.kg, numbers, gfm_set.inverse, gfm_set.config.toward)
+    start, targets, document_targets = part.rows(questions)
+    vectors = np.stack([question.vector for question in questions])
+    return GFMExample(gfm_set.name, part.graph, vectors, start, targets, None, _shares(part), document_targets)
 
 
 def completion_example(
@@ -72,38 +72,38 @@ def completion_example(
     out of the graph, in both directions; what else it states of the same two entities stays.
     Raises SettingsError for a set without any fact.
     """
-    if without := [one.name for one in sets if not one.kg.manifest.facts]:
+    if without := [set_.name for set_ in sets if not set_.kg.manifest.facts]:
         raise SettingsError(
             f"{', '.join(without)}: no fact to complete; leave the set out, or train without --completion"
         )
-    chosen = sets[int(rng.integers(len(sets)))]
-    graph = _graph_of(chosen, rng.permutation(len(chosen.kg.documents))[:documents])
+    gfm_set = sets[int(rng.integers(len(sets)))]
+    graph = _graph_of(gfm_set, rng.permutation(len(gfm_set.kg.documents))[:documents])
     if not graph.messages:
         # the documents drawn state nothing: draw again, among those that state something
-        stating = np.unique(chosen.kg.arrays.sources["document"])
-        graph = _graph_of(chosen, rng.permutation(stating)[:documents])
+        stating = np.unique(gfm_set.kg.arrays.sources["document"])
+        graph = _graph_of(gfm_set, rng.permutation(stating)[:documents])
     relations = len(graph.vectors) // 2
     forward = np.flatnonzero(graph.relation < relations)
-    picked = rng.choice(forward, min(batch, len(forward)), replace=False)
-    target, source, relation = graph.target[picked], graph.source[picked], graph.relation[picked]
+    facts = rng.choice(forward, min(batch, len(forward)), replace=False)
+    target, source, relation = graph.target[facts], graph.source[facts], graph.relation[facts]
     # half of the facts are asked for from their other end, by the inverse relation
-    turned = rng.random(len(picked)) < 0.5
-    start = np.zeros((len(picked), graph.entities), dtype=np.float32)
+    inverted = rng.random(len(facts)) < 0.5
+    start = np.zeros((len(facts), graph.entities), dtype=np.float32)
     targets = np.zeros_like(start)
-    rows = np.arange(len(picked))
-    begins, wanted = np.where(turned, source, target), np.where(turned, target, source)
+    rows = np.arange(len(facts))
+    begins, ends = np.where(inverted, source, target), np.where(inverted, target, source)
     start[rows, begins] = 1
-    targets[rows, wanted] = 1
-    asked = np.where(turned, relation + relations, relation)
-    others = [_others(graph, begin, kind, negatives, rng) for begin, kind in zip(begins, asked, strict=True)]
-    read = np.concatenate((wanted[:, None], np.stack(others)), axis=1)
-    left = _without(graph, target, source, relation, relations)
-    return GFMExample(chosen.name, left, graph.vectors[asked], start, targets, read)
+    targets[rows, ends] = 1
+    kinds = np.where(inverted, relation + relations, relation)
+    others = [_others(graph, begin, kind, negatives, rng) for begin, kind in zip(begins, kinds, strict=True)]
+    candidates = np.concatenate((ends[:, None], np.stack(others)), axis=1)
+    rest = _without(graph, target, source, relation, relations)
+    return GFMExample(gfm_set.name, rest, graph.vectors[kinds], start, targets, candidates)
 
 
 @dataclass(frozen=True, slots=True)
 class GraphPart:
-    """Holds the graph of some documents alone, numbered anew: entities 0..N-1 and documents 0..D-1.
+    """Graph of some documents alone, numbered anew: entities 0..N-1 and documents 0..D-1.
 
     entities: (N,) and documents: (D,), their numbers in the whole graph, ascending. mentions: D x N.
     """
@@ -119,14 +119,14 @@ class GraphPart:
         A question's targets are all entities of its supporting documents.
         """
         start, targets = np.zeros((2, len(questions), len(self.entities)), dtype=np.float32)
-        wanted = np.zeros((len(questions), len(self.documents)), dtype=np.float32)
+        document_targets = np.zeros((len(questions), len(self.documents)), dtype=np.float32)
         for row, question in enumerate(questions):
             inside = np.isin(question.entities, self.entities)
             start[row, np.searchsorted(self.entities, question.entities[inside])] = question.weights[inside]
             for document in np.flatnonzero(np.isin(self.documents, question.supporting)):
-                wanted[row, document] = 1
+                document_targets[row, document] = 1
                 targets[row, self.mentions.row(int(document))] = 1
-        return start, targets, wanted
+        return start, targets, document_targets
 
 
 def pick_documents(kg: KGIndex, questions: Sequence[LinkedQuestion], size: int, rng: np.random.Generator) -> Ints:
@@ -139,9 +139,9 @@ def pick_documents(kg: KGIndex, questions: Sequence[LinkedQuestion], size: int, 
     rows = [kg.mentions.row(int(entity)) for question in questions for entity in question.entities]
     near = np.setdiff1d(np.concatenate(rows) if rows else [], needed).astype(np.int64)
     near = rng.permutation(near)[: max(0, (size - len(needed)) // 2)]
-    known = np.union1d(needed, near)
-    rest = np.setdiff1d(np.arange(len(kg.documents)), known)
-    return np.union1d(known, rng.permutation(rest)[: max(0, size - len(known))])
+    first = np.union1d(needed, near)
+    rest = np.setdiff1d(np.arange(len(kg.documents)), first)
+    return np.union1d(first, rng.permutation(rest)[: max(0, size - len(first))])
 
 
 def part_of(kg: KGIndex, documents: Ints, inverse: Floats, toward: str = "head") -> GraphPart:
@@ -151,35 +151,36 @@ def part_of(kg: KGIndex, documents: Ints, inverse: Floats, toward: str = "head")
     """
     if kg.relation_vectors is None:
         raise ValueError("the knowledge graph holds no vectors: build it with an embedder")
-    chosen = np.zeros(len(kg.documents), dtype=bool)
-    chosen[documents] = True
-    sources = chosen[kg.arrays.sources["document"]]
-    stated = np.zeros(len(kg.edges), dtype=bool)
+    inside_documents = np.zeros(len(kg.documents), dtype=bool)
+    inside_documents[documents] = True
+    sources = inside_documents[kg.arrays.sources["document"]]
+    edge_mask = np.zeros(len(kg.edges), dtype=bool)
     sizes = np.diff(kg.arrays.source_starts)
-    stated[np.repeat(np.arange(len(kg.edges)), sizes)[sources]] = True
+    edge_mask[np.repeat(np.arange(len(kg.edges)), sizes)[sources]] = True
     by_document = kg.documents_to_entities
-    named = np.concatenate([by_document.row(int(document)) for document in documents])
-    entities = np.unique(named).astype(np.int64)
+    mentions = np.concatenate([by_document.row(int(document)) for document in documents])
+    entities = np.unique(mentions).astype(np.int64)
     inside = np.zeros(len(kg.entities), dtype=bool)
     inside[entities] = True
     # no document states an equivalence, nor some imported facts
-    alone, ends = sizes == 0, np.asarray(kg.edges)
-    stated[alone] = inside[ends[alone, 0]] & inside[ends[alone, 2]]
-    edges = np.asarray(kg.edges)[stated].astype(np.int64)
+    sourceless, ends = sizes == 0, np.asarray(kg.edges)
+    edge_mask[sourceless] = inside[ends[sourceless, 0]] & inside[ends[sourceless, 2]]
+    edges = np.asarray(kg.edges)[edge_mask].astype(np.int64)
     relations, edges[:, 1] = np.unique(edges[:, 1], return_inverse=True)
     edges[:, [0, 2]] = np.searchsorted(entities, edges[:, [0, 2]])
     vectors = np.asarray(kg.relation_vectors, dtype=np.float32)[relations]
     graph = GFMGraph.from_edges(len(entities), edges, vectors, inverse[relations], toward)
     sizes = by_document.row_sizes()[documents]
     starts = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-    columns = np.searchsorted(entities, named).astype(np.int32)
+    columns = np.searchsorted(entities, mentions).astype(np.int32)
     ones = np.ones(len(columns), dtype=np.int32)
     return GraphPart(graph, entities, np.asarray(documents), SparseRows(starts, columns, ones, len(entities)))
 
 
-def _graph_of(chosen: GFMSet, documents: Ints) -> GFMGraph:
+def _graph_of(gfm_set: GFMSet, documents: Ints) -> GFMGraph:
     """Return the graph that some of a set's documents state."""
-    return part_of(chosen.kg, np.sort(documents).astype(np.int64), chosen.inverse, chosen.config.toward).graph
+    numbers = np.sort(documents).astype(np.int64)
+    return part_of(gfm_set.kg, numbers, gfm_set.inverse, gfm_set.config.toward).graph
 
 
 def _others(graph: GFMGraph, begin: int, relation: int, count: int, rng: np.random.Generator) -> Ints:
@@ -188,9 +189,9 @@ def _others(graph: GFMGraph, begin: int, relation: int, count: int, rng: np.rand
     true = np.unique(graph.source[messages][graph.relation[messages] == relation])
     if len(true) == graph.entities:
         return rng.integers(0, graph.entities, count)
-    drawn = rng.integers(0, graph.entities - len(true), count)
-    # the drawn-th entity of those that are not among `true`
-    return drawn + np.searchsorted(true - np.arange(len(true)), drawn, side="right")
+    places = rng.integers(0, graph.entities - len(true), count)
+    # the entities at these places of those that are not among `true`
+    return places + np.searchsorted(true - np.arange(len(true)), places, side="right")
 
 
 def _without(graph: GFMGraph, target: Ints, source: Ints, relation: Ints, relations: int) -> GFMGraph:
@@ -199,17 +200,17 @@ def _without(graph: GFMGraph, target: Ints, source: Ints, relation: Ints, relati
     def key(target: Ints, source: Ints, relation: Ints) -> Ints:
         return (relation * graph.entities + target) * graph.entities + source
 
-    gone = np.concatenate((key(target, source, relation), key(source, target, relation + relations)))
-    left = ~np.isin(key(graph.target, graph.source, graph.relation), gone)
-    indptr = np.concatenate(([0], np.cumsum(left)))[graph.indptr]
-    return replace(graph, indptr=indptr, source=graph.source[left], relation=graph.relation[left])
+    excluded = np.concatenate((key(target, source, relation), key(source, target, relation + relations)))
+    mask = ~np.isin(key(graph.target, graph.source, graph.relation), excluded)
+    indptr = np.concatenate(([0], np.cumsum(mask)))[graph.indptr]
+    return replace(graph, indptr=indptr, source=graph.source[mask], relation=graph.relation[mask])
 
 
 def _drop_entities(question: LinkedQuestion, dropout: float, rng: np.random.Generator) -> LinkedQuestion:
-    left = rng.random(len(question.entities)) >= dropout
-    if not left.any():
-        left[rng.integers(len(left))] = True
-    return replace(question, entities=question.entities[left], weights=question.weights[left])
+    mask = rng.random(len(question.entities)) >= dropout
+    if not mask.any():
+        mask[rng.integers(len(mask))] = True
+    return replace(question, entities=question.entities[mask], weights=question.weights[mask])
 
 
 def _shares(part: GraphPart) -> Tensor:

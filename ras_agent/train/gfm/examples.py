@@ -41,9 +41,12 @@ _PER_PASSAGE, _TWO_HOP = 2, 0.8
 
 def _labelled(name: str, data: Path) -> tuple[list[Passage], list[GFMQuestion]]:
     """Return a training set's passages and its questions with the passages that support them."""
-    found = training_set(name, data)
-    asked = [GFMQuestion(one.question, tuple(passage.id for passage in found.gold(one))) for one in found.questions]
-    return list(found.passages), asked
+    source = training_set(name, data)
+    questions = [
+        GFMQuestion(question.question, tuple(passage.id for passage in source.gold(question)))
+        for question in source.questions
+    ]
+    return list(source.passages), questions
 
 
 SETS: dict[str, Callable[[Path], tuple[list[Passage], list[GFMQuestion]]]] = {
@@ -61,17 +64,17 @@ def facts_of(passages: Iterable[Passage]) -> Iterator[PassageFacts]:
 
 
 def write_set(
-    folder: Path, passages: Sequence[Passage], questions: Sequence[GFMQuestion], seed: int = 0, most: int | None = None
+    folder: Path, passages: Sequence[Passage], questions: Sequence[GFMQuestion], seed: int = 0, limit: int | None = None
 ) -> KGIndex:
-    """Write a set's graph and questions, with at most `most` pseudo questions, by default all."""
+    """Write a set's graph and questions, with at most `limit` pseudo questions, by default all."""
     kg = KGIndex.in_memory(facts_of(passages), embedder="minilm", extractor="offline")
-    _write(folder, kg, questions, _pseudo(passages, seed, most))
+    _write(folder, kg, questions, _pseudo(passages, seed, limit))
     return kg
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenSet:
-    """Reports a set: its graph, how many labelled and pseudo questions it has, and what was left out."""
+class SetReport:
+    """Report on a set: its graph, how many labelled and pseudo questions it has, and what was left out."""
 
     graph: KGIndex
     labelled: int
@@ -81,49 +84,54 @@ class WrittenSet:
 
 def write_set_of(
     index: PassageIndex, questions: Sequence[Question], folder: Path, seed: int = 0, pseudo: int | None = 0
-) -> WrittenSet:
+) -> SetReport:
     """Write a set of the graph of `index` and of `questions`, with at most `pseudo` pseudo questions; None for all.
 
     What supports a question is named by the id or the title of passages or of documents; all pieces of a document that
     was cut support it. Questions none of whose passages the graph knows are left out. Raises IndexMismatch for an index
     without a graph, or a graph without vectors, and IngestError where no question is left.
     """
-    linked = LinkedGraph.of(index)
-    kg = linked.graph
+    linked_graph = LinkedGraph.of(index)
+    kg = linked_graph.graph
     if kg.manifest.embedder is None:
         raise IndexMismatch(
             f"the knowledge graph of {index.path} holds no vectors: build it with an embedder, "
             f"`ras-agent kg build {index.path} --embedder minilm`"
         )
-    known = set(kg.documents)
+    documents = set(kg.documents)
     names: dict[str, list[str]] = defaultdict(list)
     for passage in index.passages:
-        if passage.id in known:
+        if passage.id in documents:
             for name in {passage.id, passage.document_id, passage.title} - {""}:
                 names[name].append(passage.id)
-    asked, skipped = [], []
-    for one in questions:
-        found = [passage for name in one.supporting for passage in ([name] if name in known else names.get(name, ()))]
-        if found:
-            start = tuple(map(str, one.metadata.get("start_nodes", ())))
-            asked.append(GFMQuestion(one.question, tuple(dict.fromkeys(found)), start=start))
+    labelled, skipped = [], []
+    for question in questions:
+        supporting = [
+            passage
+            for name in question.supporting
+            for passage in ([name] if name in documents else names.get(name, ()))
+        ]
+        if supporting:
+            start = tuple(map(str, question.metadata.get("start_nodes", ())))
+            labelled.append(GFMQuestion(question.question, tuple(dict.fromkeys(supporting)), start=start))
         else:
-            named = f"none of {', '.join(one.supporting[:3])}" if one.supporting else "no passage"
-            skipped.append(f"question {one.id}: {named} in the graph supports it")
-    made = [] if pseudo == 0 else _pseudo([one for one in index.passages if one.id in known], seed, pseudo)
-    if not asked and not made:
+            subject = f"none of {', '.join(question.supporting[:3])}" if question.supporting else "no passage"
+            skipped.append(f"question {question.id}: {subject} in the graph supports it")
+    passages = [passage for passage in index.passages if passage.id in documents] if pseudo != 0 else []
+    pseudo_questions = _pseudo(passages, seed, pseudo)
+    if not labelled and not pseudo_questions:
         raise IngestError(f"no question is left to train on: {skipped[0] if skipped else 'the file holds none'}")
-    kg = KGIndex(kg.arrays, kg.manifest, linked.embedder, kg.path)
-    _write(folder, kg, asked, made)
-    return WrittenSet(kg, len(asked), len(made), tuple(skipped))
+    kg = KGIndex(kg.arrays, kg.manifest, linked_graph.embedder, kg.path)
+    _write(folder, kg, labelled, pseudo_questions)
+    return SetReport(kg, len(labelled), len(pseudo_questions), tuple(skipped))
 
 
-def _pseudo(passages: Sequence[Passage], seed: int, most: int | None) -> list[GFMQuestion]:
-    made = [
+def _pseudo(passages: Sequence[Passage], seed: int, limit: int | None) -> list[GFMQuestion]:
+    questions = [
         GFMQuestion(question, tuple(passage.id for passage in support), "pseudo")
         for question, support in supported_questions(passages, _PER_PASSAGE, _TWO_HOP, seed)
     ]
-    return made if most is None or len(made) <= most else random.Random(seed).sample(made, most)
+    return questions if limit is None or len(questions) <= limit else random.Random(seed).sample(questions, limit)
 
 
 def _write(folder: Path, kg: KGIndex, labelled: Sequence[GFMQuestion], pseudo: Sequence[GFMQuestion]) -> None:
@@ -132,10 +140,11 @@ def _write(folder: Path, kg: KGIndex, labelled: Sequence[GFMQuestion], pseudo: S
     write_linked(folder, kg, [*labelled, *pseudo])
 
 
-def described(made: WrittenSet, folder: Path) -> str:
-    """Return one line about a set, and one for each question that was left out."""
-    line = f"{folder} {made.labelled} questions · {made.pseudo} pseudo questions · {made.graph.manifest.facts:,} facts"
-    return "\n".join((line, *(f"left out  {reason}" for reason in made.skipped)))
+def report_lines(report: SetReport, folder: Path) -> tuple[str, ...]:
+    """Return a line about a set, and one for each question that was left out."""
+    facts = f"{report.graph.manifest.facts:,} facts"
+    line = f"{folder} {report.labelled} questions · {report.pseudo} pseudo questions · {facts}"
+    return line, *(f"left out  {reason}" for reason in report.skipped)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -149,22 +158,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--sets", default=",".join(SETS), help="parted by commas")
     parser.add_argument("--pseudo", type=int, help="at most so many pseudo questions a set (all)")
-    given = parser.parse_args(arguments)
-    names = given.sets.split(",")
+    options = parser.parse_args(arguments)
+    names = options.sets.split(",")
     for name in names:
         if name not in SETS:
             raise UnknownName("set", name, tuple(SETS))
-    if given.pseudo is not None and given.pseudo < 0:
-        raise SettingsError(f"--pseudo has to be at least 0, got {given.pseudo}")
-    if given.index is not None:
-        if given.questions is None:
+    if options.pseudo is not None and options.pseudo < 0:
+        raise SettingsError(f"--pseudo has to be at least 0, got {options.pseudo}")
+    if options.index is not None:
+        if options.questions is None:
             raise SettingsError("--index needs --questions, the file of what to train on")
-        index = PassageIndex.open(given.index)
-        asked = benchmark(given.benchmark).load(given.questions)
-        print(described(write_set_of(index, asked, given.out, pseudo=given.pseudo), given.out))
+        index = PassageIndex.open(options.index)
+        questions = benchmark(options.benchmark).load(options.questions)
+        report = write_set_of(index, questions, options.out, pseudo=options.pseudo)
+        print("\n".join(report_lines(report, options.out)))
         return
     for name in names:
-        kg = write_set(given.out / name, *SETS[name](given.data), most=given.pseudo)
+        kg = write_set(options.out / name, *SETS[name](options.data), limit=options.pseudo)
         print(f"{name}: {kg.manifest}", flush=True)
 
 

@@ -55,8 +55,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("run", type=Path)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--scores", type=Path, required=True)
-    given = parser.parse_args(arguments)
-    print(json.dumps(export(given.run, given.out, json.loads(given.scores.read_text("utf-8"))), indent=2))
+    options = parser.parse_args(arguments)
+    scores = json.loads(options.scores.read_text("utf-8"))
+    print(json.dumps(export(options.run, options.out, scores), indent=2))
 
 
 if __name__ == "__main__":

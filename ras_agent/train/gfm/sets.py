@@ -33,7 +33,7 @@ _REMEDY = "write the set anew with `python -m ras_agent.train.gfm.examples`"
 
 @dataclass(frozen=True, slots=True)
 class GFMQuestion:
-    """Holds a question and the ids of the passages that support its answer.
+    """Question, with the ids of the passages that support its answer.
 
     kind: "labelled" or "pseudo". start: the names of the entities that it starts from, where somebody has linked it.
     """
@@ -46,7 +46,7 @@ class GFMQuestion:
 
 @dataclass(frozen=True, slots=True)
 class LinkedQuestion:
-    """Holds a question in a graph's numbers.
+    """Question in a graph's numbers.
 
     vector: (text width,), its sentence vector. entities, weights: (k,), where the network starts. supporting: (g,), the
     documents that support its answer.
@@ -59,13 +59,15 @@ class LinkedQuestion:
 
 
 class GFMSet:
-    """Holds a knowledge graph and the questions that are linked to it."""
+    """Knowledge graph with the questions that are linked to it."""
 
     def __init__(self, name: str, kg: KGIndex, questions: dict[str, list[LinkedQuestion]], config: GFMConfig) -> None:
         """Take the questions by kind, "labelled" and "pseudo"; those without an entity are left out."""
         self.name, self.kg, self.config = name, kg, config
         self.inverse = inverse_vectors(kg, config)
-        usable = {kind: [one for one in some if len(one.entities)] for kind, some in questions.items()}
+        usable = {
+            kind: [question for question in of_kind if len(question.entities)] for kind, of_kind in questions.items()
+        }
         self.labelled, self.pseudo = usable.get("labelled", []), usable.get("pseudo", [])
 
 
@@ -76,10 +78,11 @@ def load_sets(folders: Sequence[Path], config: GFMConfig, share: float = 1.0) ->
     """
     sets = []
     for folder in folders:
-        questions = {kind: share_of(some, share) for kind, some in read_linked(folder).items()}
+        questions = {kind: share_of(of_kind, share) for kind, of_kind in read_linked(folder).items()}
         kg = KGIndex.open(folder / "graph")
-        for one in (one for some in questions.values() for one in some):
-            if one.entities.max(initial=-1) >= len(kg.entities) or one.supporting.max(initial=-1) >= len(kg.documents):
+        for question in (question for of_kind in questions.values() for question in of_kind):
+            entity, document = question.entities.max(initial=-1), question.supporting.max(initial=-1)
+            if entity >= len(kg.entities) or document >= len(kg.documents):
                 raise IndexMismatch(f"{folder}: its questions are linked to another graph: write the set anew")
         sets.append(GFMSet(folder.name, kg, questions, config))
     return sets
@@ -111,7 +114,7 @@ def share_of(questions: Sequence[LinkedQuestion], share: float) -> list[LinkedQu
     if not 0 < share <= 1:
         raise SettingsError(f"the share of the questions has to be above 0 and at most 1, got {share}")
     order = np.random.default_rng(0).permutation(len(questions))
-    return [questions[at] for at in np.sort(order[: math.ceil(share * len(questions))])]
+    return [questions[place] for place in np.sort(order[: math.ceil(share * len(questions))])]
 
 
 def link_questions(kg: KGIndex, questions: Sequence[GFMQuestion]) -> list[LinkedQuestion]:
@@ -121,38 +124,38 @@ def link_questions(kg: KGIndex, questions: Sequence[GFMQuestion]) -> list[Linked
     """
     if kg.embedder is None:
         raise ValueError("the knowledge graph holds no vectors: build it with an embedder")
-    known_starts = {one.question: one.start for one in questions if one.start}
+    starts = {question.question: question.start for question in questions if question.start}
     linkers = {
-        "labelled": EntityLinker(kg, kg.embedder, linking=Linking(starts=known_starts)),
+        "labelled": EntityLinker(kg, kg.embedder, linking=Linking(starts=starts)),
         "pseudo": EntityLinker(kg),
     }
-    linked = []
-    for one in questions:
-        vector = query_vector(kg.embedder, one.question)
-        start = start_of(linkers[one.kind].link(one.question), kg.document_frequency)
-        supporting = [kg.document_id(name) for name in one.supporting]
-        known = [number for number in supporting if number is not None]
-        if len(known) < len(supporting):
+    linked_questions = []
+    for question in questions:
+        vector = query_vector(kg.embedder, question.question)
+        start = start_of(linkers[question.kind].link(question.question), kg.document_frequency)
+        numbers = [number for name in question.supporting if (number := kg.document_id(name)) is not None]
+        if len(numbers) < len(question.supporting):
             raise ValueError(
-                f"the knowledge graph does not know all of {one.supporting}, which support {one.question!r}"
+                f"the knowledge graph does not know all of {question.supporting}, which support {question.question!r}"
             )
-        linked.append(LinkedQuestion(vector, start.entities, start.weights, np.unique(np.array(known, dtype=np.int64))))
-    return linked
+        documents = np.unique(np.array(numbers, dtype=np.int64))
+        linked_questions.append(LinkedQuestion(vector, start.entities, start.weights, documents))
+    return linked_questions
 
 
 def write_linked(folder: Path, kg: KGIndex, questions: Sequence[GFMQuestion]) -> None:
     """Write questions.jsonl and questions.npz into `folder`."""
     with (folder / "questions.jsonl").open("w", encoding="utf-8") as file:
-        for one in questions:
-            file.write(json.dumps(asdict(one), ensure_ascii=False) + "\n")
-    linked = link_questions(kg, questions)
+        for question in questions:
+            file.write(json.dumps(asdict(question), ensure_ascii=False) + "\n")
+    linked_questions = link_questions(kg, questions)
     arrays = {
-        "vectors": np.array([one.vector for one in linked], dtype=np.float16),
-        "entities": np.concatenate([one.entities for one in linked]),
-        "weights": np.concatenate([one.weights for one in linked]),
-        "entity_ends": np.cumsum([0, *(len(one.entities) for one in linked)]),
-        "supporting": np.concatenate([one.supporting for one in linked]),
-        "supporting_ends": np.cumsum([0, *(len(one.supporting) for one in linked)]),
+        "vectors": np.array([question.vector for question in linked_questions], dtype=np.float16),
+        "entities": np.concatenate([question.entities for question in linked_questions]),
+        "weights": np.concatenate([question.weights for question in linked_questions]),
+        "entity_ends": np.cumsum([0, *(len(question.entities) for question in linked_questions)]),
+        "supporting": np.concatenate([question.supporting for question in linked_questions]),
+        "supporting_ends": np.cumsum([0, *(len(question.supporting) for question in linked_questions)]),
     }
     np.savez(folder / "questions.npz", allow_pickle=False, **arrays)
 
@@ -163,18 +166,18 @@ def read_linked(folder: Path) -> dict[str, list[LinkedQuestion]]:
     if unknown := sorted({*kinds} - {*_KINDS}):
         raise IngestError(f"{folder / 'questions.jsonl'}: no kind of question: {', '.join(unknown)}; {_REMEDY}")
     try:
-        with np.load(folder / "questions.npz", allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in _ARRAYS}
+        with np.load(folder / "questions.npz", allow_pickle=False) as file:
+            arrays = {name: file[name] for name in _ARRAYS}
     except (BadZipFile, EOFError, KeyError, TypeError, ValueError) as error:
         raise IngestError(f"{folder / 'questions.npz'}: damaged ({error}): {_REMEDY}") from error
     counts = {len(arrays["vectors"]), len(arrays["entity_ends"]) - 1, len(arrays["supporting_ends"]) - 1}
     if counts != {len(kinds)}:
-        held = " or ".join(str(count) for count in sorted(counts))
-        raise IngestError(f"{folder}: questions.jsonl holds {len(kinds)} questions, questions.npz {held}: {_REMEDY}")
-    linked: dict[str, list[LinkedQuestion]] = {}
+        numbers = " or ".join(str(count) for count in sorted(counts))
+        raise IngestError(f"{folder}: questions.jsonl holds {len(kinds)} questions, questions.npz {numbers}: {_REMEDY}")
+    questions: dict[str, list[LinkedQuestion]] = {}
     places = pairwise(arrays["entity_ends"]), pairwise(arrays["supporting_ends"])
     for kind, vector, (low, high), (first, last) in zip(kinds, arrays["vectors"], *places, strict=True):
         start = arrays["entities"][low:high], arrays["weights"][low:high]
-        one = LinkedQuestion(vector.astype(np.float32), *start, arrays["supporting"][first:last])
-        linked.setdefault(kind, []).append(one)
-    return linked
+        question = LinkedQuestion(vector.astype(np.float32), *start, arrays["supporting"][first:last])
+        questions.setdefault(kind, []).append(question)
+    return questions

@@ -119,9 +119,9 @@ class GFMTrainingConfig(FitConfig):
     def rate_at(self, step: int, total: int) -> float:
         """Return a step's learning rate: in either phase a linear warm-up times a cosine down to a twentieth."""
         completes = step < self.completion
-        done, steps = (step, self.completion) if completes else (step - self.completion, total - self.completion)
-        warm = min(1.0, (done + 1) / max(self.warmup, 1))
-        return self.rate * warm * (0.05 + 0.475 * (1 + math.cos(math.pi * done / max(steps, 1))))
+        place, steps = (step, self.completion) if completes else (step - self.completion, total - self.completion)
+        warm = min(1.0, (place + 1) / max(self.warmup, 1))
+        return self.rate * warm * (0.05 + 0.475 * (1 + math.cos(math.pi * place / max(steps, 1))))
 
 
 class DrawnExamples:
@@ -155,8 +155,9 @@ def train(config: GFMTrainingConfig) -> FitResult:
     digests = digests_of(config)
     examples = DrawnExamples(load_sets(config.sets, shape, config.share), config, process_count())
     model = TrainableGFM(weights, alpha=config.alpha, document=config.document, adversarial=config.adversarial)
-    whole = replace(config, steps=config.completion + config.steps)
-    result = fit(model, lambda epoch: examples, None, whole, config.out, {"steps": config.steps, **digests})
+    both_phases = replace(config, steps=config.completion + config.steps)
+    settings = {"steps": config.steps, **digests}
+    result = fit(model, lambda epoch: examples, None, both_phases, config.out, settings)
     if result.main:
         save_gfm(config.out, shape, model.tensors())
         training = {

@@ -47,25 +47,25 @@ def losses(
     vectors, start, targets = (torch.from_numpy(array).to(device) for array in arrays)
     logits = plain_scores(weights, graph, vectors, start).float()
     with torch.autocast(device.type, enabled=False):  # the losses are sums over all entities
-        if example.chosen is not None:
-            chosen = torch.from_numpy(example.chosen).to(device)
-            loss = entity_loss(logits.gather(1, chosen), targets.gather(1, chosen), adversarial)
+        if example.candidates is not None:
+            candidates = torch.from_numpy(example.candidates).to(device)
+            loss = entity_loss(logits.gather(1, candidates), targets.gather(1, candidates), adversarial)
             return {"loss": loss, "entity": loss}
         parts = {
             "entity": entity_loss(logits, targets, adversarial),
             "ranking": ranking_loss(logits, targets),
         }
         loss = alpha * parts["entity"] + (1 - alpha) * parts["ranking"]
-        if document and example.shares is not None and example.wanted is not None:
-            shares, wanted = example.shares.to(device), torch.from_numpy(example.wanted).to(device)
-            parts["document"] = document_loss(logits, shares, wanted)
+        if document and example.shares is not None and example.document_targets is not None:
+            document_targets = torch.from_numpy(example.document_targets).to(device)
+            parts["document"] = document_loss(logits, example.shares.to(device), document_targets)
             loss = loss + document * parts["document"]
         return {"loss": loss, **parts}
 
 
-def _mean_over(values: Tensor, chosen: Tensor) -> Tensor:
-    """Return the mean (B,) of `values` (B, N) where `chosen` (B, N) is 1, not 0; 0 for a row without any."""
-    return (values * chosen).sum(-1) / chosen.sum(-1).clamp(min=1)
+def _mean_over(values: Tensor, mask: Tensor) -> Tensor:
+    """Return the mean (B,) of `values` (B, N) where `mask` (B, N) is 1, not 0; 0 for a row without any."""
+    return (values * mask).sum(-1) / mask.sum(-1).clamp(min=1)
 
 
 def entity_loss(logits: Tensor, targets: Tensor, adversarial: float = 0.0) -> Tensor:

@@ -31,7 +31,7 @@ _MOST_CITED = 2
 
 @dataclass(frozen=True, slots=True)
 class GraphLLMExample:
-    """Holds a prompt, the graph that is read with it, and the reply.
+    """Prompt, the graph that is read with it, and the reply.
 
     graph: the facts of each search. reply: of an answer, with the numbers of the facts that hold it.
     """
@@ -43,7 +43,7 @@ class GraphLLMExample:
 
 
 class ExampleMaker:
-    """Makes examples of samples by the code that asks the model when it is used: same prompts, same trimming.
+    """Maker of examples from samples, by the code that asks the model when it is used: same prompts, same trimming.
 
     window: the tokens that a prompt and its reply may have. layout: how the graph is shown as text. prompts: a folder
     of prompts in place of the packaged ones. citations: whether answers cite the facts of the last search that hold
@@ -59,8 +59,8 @@ class ExampleMaker:
         chat = Chat(FakeListChatModel(responses=[]), settings=ChatSettings(context_window=window))
         self._planner = LLMPlanner(chat, layout=layout, prompts_dir=prompts)
         self._answerer = LLMAnswerer(chat, layout=layout, prompts_dir=prompts)
-        self._citations = citations
-        self._made: dict[str, GraphLLMExample] = {}
+        self._cites = citations
+        self._examples: dict[str, GraphLLMExample] = {}
 
     def asks(self, sample: SubqSample) -> bool:
         """Return whether a role would ask its model: an answerer that has nothing to show does not."""
@@ -68,9 +68,9 @@ class ExampleMaker:
 
     def example(self, sample: SubqSample) -> GraphLLMExample:
         """Return the example of a sample for which a model is asked. It is made once."""
-        if sample.id not in self._made:
-            self._made[sample.id] = self._make(sample)
-        return self._made[sample.id]
+        if sample.id not in self._examples:
+            self._examples[sample.id] = self._make(sample)
+        return self._examples[sample.id]
 
     def _make(self, sample: SubqSample) -> GraphLLMExample:
         graph, steps = sample.as_run()
@@ -80,8 +80,8 @@ class ExampleMaker:
             passages = tuple({hit.passage.id: hit.passage for step in steps for hit in step.hits}.values())
             request = _first(self._answerer._dialogue(sample.question, graph, passages, steps))
         reply = sample.target
-        if sample.kind == "answer" and self._citations and steps:
-            reply += _cited(reply, _facts(graph, steps[-1]), steps[-1].subquery, request.turns)
+        if sample.kind == "answer" and self._cites and steps:
+            reply += _citations(reply, _facts(graph, steps[-1]), steps[-1].subquery, request.turns)
         graph_facts = tuple(
             tuple((fact.subject, fact.predicate, fact.object) for fact in facts) for facts in request.graph
         )
@@ -99,18 +99,18 @@ def _first(dialogue: Dialogue[Any]) -> Request:
     return request
 
 
-def _cited(answer: str, facts: Sequence[Triple], subquery: str, turns: Sequence[Turn]) -> str:
+def _citations(answer: str, facts: Sequence[Triple], subquery: str, turns: Sequence[Turn]) -> str:
     """Return the numbers under which a prompt shows the facts that hold the answer, best first; "" for none.
 
     A fact holds it in its subject or object; those that share more with the sub-query are better.
     """
-    shown = {line: number for turn in turns for number, line in _NUMBERED.findall(turn.text)}
+    numbers = {line: number for turn in turns for number, line in _NUMBERED.findall(turn.text)}
     key = f" {canonical_key(answer)} "
     holding = [
         fact
         for fact in facts
-        if fact_line(fact) in shown and any(key in f" {canonical_key(end)} " for end in (fact.subject, fact.object))
+        if fact_line(fact) in numbers and any(key in f" {canonical_key(end)} " for end in (fact.subject, fact.object))
     ]
     holding.sort(key=lambda fact: -support(f"{fact.subject} {fact.predicate} {fact.object}", (answer, subquery)))
-    cited = "".join(shown[fact_line(fact)] for fact in holding[:_MOST_CITED])
-    return f" {cited}" if cited else ""
+    marks = "".join(numbers[fact_line(fact)] for fact in holding[:_MOST_CITED])
+    return f" {marks}" if marks else ""

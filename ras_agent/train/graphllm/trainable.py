@@ -22,7 +22,7 @@ _NEW_TOKENS = 100  # RAS's
 
 
 class TrainableGraphLLM(nn.Module):
-    """Computes the loss of samples."""
+    """GraphLLM with the loss of samples."""
 
     def __init__(self, model: GraphLLM, maker: ExampleMaker) -> None:
         super().__init__()
@@ -39,23 +39,28 @@ class TrainableGraphLLM(nn.Module):
         "loss" and "token_accuracy" are given the tokens in front. "actions" is the share of plans with the right move,
         "plans" of those that are right to the letter, "answers" of answers that match exactly.
         """
-        lost, right, tokens = 0.0, 0, 0
+        total_loss, right, tokens = 0.0, 0, 0
         for first in range(0, len(samples), size):
             examples = self._examples(samples[first : first + size])
-            logits, wanted = self.model.target_logits(*self._inputs(examples), [example.reply for example in examples])
-            lost += float(nn.functional.cross_entropy(logits.float(), wanted, reduction="sum"))
-            right += int((logits.argmax(dim=-1) == wanted).sum())
-            tokens += len(wanted)
-        found = {"loss": lost / tokens, "token_accuracy": right / tokens}
+            logits, targets = self.model.target_logits(*self._inputs(examples), [example.reply for example in examples])
+            total_loss += float(nn.functional.cross_entropy(logits.float(), targets, reduction="sum"))
+            right += int((logits.argmax(dim=-1) == targets).sum())
+            tokens += len(targets)
+        measured = {"loss": total_loss / tokens, "token_accuracy": right / tokens}
+        return measured | self._reply_scores(samples, size, replies)
+
+    def _reply_scores(self, samples: Sequence[SubqSample], size: int, replies: int) -> dict[str, float]:
+        """Return the mean scores of `replies` replies, in batches of `size`."""
         every = max(1, -(-len(samples) // replies)) if replies else 0
-        chosen = self._examples(samples[::every]) if every else []
+        asked_examples = self._examples(samples[::every]) if every else []
         scores: dict[str, list[float]] = {}
-        for first in range(0, len(chosen), size):
-            examples = chosen[first : first + size]
-            for example, made in zip(examples, self.model.generate(*self._inputs(examples), _NEW_TOKENS), strict=True):
-                for name, score in _scores(example, made.text).items():
+        for first in range(0, len(asked_examples), size):
+            examples = asked_examples[first : first + size]
+            outputs = self.model.generate(*self._inputs(examples), _NEW_TOKENS)
+            for example, output in zip(examples, outputs, strict=True):
+                for name, score in _scores(example, output.text).items():
                     scores.setdefault(name, []).append(score)
-        return found | {name: sum(values) / len(values) for name, values in scores.items()}
+        return {name: sum(values) / len(values) for name, values in scores.items()}
 
     def _examples(self, samples: Sequence[SubqSample]) -> list[GraphLLMExample]:
         return [self._maker.example(sample) for sample in samples]

@@ -110,7 +110,7 @@ def path_examples(
     The other facts are those that touch the gold path. A path that ends in an answer is no negative, nor is a gold
     fact. A question whose gold path is not in the graph is left out.
     """
-    whole, dice = Subgraph.whole(graph), Random(seed)
+    subgraph, dice = Subgraph.whole(graph), Random(seed)
     triplets = dict[tuple[int, ...], list[tuple[str, tuple[str, ...]]]]()  # of each path: many questions ask for one
     examples = []
     for question in questions:
@@ -121,7 +121,7 @@ def path_examples(
             right = {canonical_key(answer) for answer in question.answers}
             others = [
                 other.scored_text(graph, wording)
-                for other in complete(whole, [path.start], PathLimits(len(path), 2000)).paths
+                for other in complete(subgraph, [path.start], PathLimits(len(path), 2000)).paths
                 if canonical_key(graph.nodes[other.end]) not in right and other.edges != path.edges[: len(other)]
             ]
             touching = {edge for node in path.nodes for edge in graph.incident.row(node).tolist()} - set(path.edges)
@@ -129,8 +129,8 @@ def path_examples(
             facts = [graph.edge_text(edge, wording) for edge in sorted(touching)]
             whole_path = path.scored_text(graph, wording)
             triplets[path.edges] = [
-                (whole_path, _some(others, {whole_path}, negatives, dice)),
-                *((fact, _some(facts, set(gold), negatives, dice)) for fact in gold),
+                (whole_path, _sample(others, {whole_path}, negatives, dice)),
+                *((fact, _sample(facts, set(gold), negatives, dice)) for fact in gold),
             ]
         text = plain_name(question.question)
         if wording == "relations":
@@ -139,9 +139,10 @@ def path_examples(
     return examples
 
 
-def _some(texts: Sequence[str], but: set[str], most: int, dice: Random) -> tuple[str, ...]:
-    distinct = [text for text in dict.fromkeys(texts) if text not in but]
-    return tuple(dice.sample(distinct, min(most, len(distinct))))
+def _sample(texts: Sequence[str], excluded: set[str], count: int, dice: Random) -> tuple[str, ...]:
+    """Return at most `count` of the texts, each once, and none that is excluded."""
+    distinct = [text for text in dict.fromkeys(texts) if text not in excluded]
+    return tuple(dice.sample(distinct, min(count, len(distinct))))
 
 
 def _gold(graph: Graph, triples: Sequence[Sequence[str]]) -> GraphPath | None:

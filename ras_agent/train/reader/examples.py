@@ -19,7 +19,7 @@ _HOP = re.compile(r"#(\d)")
 
 @dataclass(frozen=True, slots=True)
 class ReaderExample:
-    """Holds a question and a text. `spans` are half-open character spans of the answer; none: it does not answer."""
+    """Question and text; `spans` are half-open character spans of the answer, none where the text does not answer."""
 
     question: str
     text: str
@@ -29,12 +29,12 @@ class ReaderExample:
 
 def occurrences(answers: Iterable[str], text: str) -> tuple[tuple[int, int], ...]:
     """Return the places of any of `answers` in `text`, as whole words in any case; none for an empty answer."""
-    found = set()
+    places = set()
     for answer in answers:
         if answer.strip():
             pattern = rf"(?<!\w){re.escape(answer.strip())}(?!\w)"
-            found |= {match.span() for match in re.finditer(pattern, text, re.IGNORECASE)}
-    return tuple(sorted(found))
+            places |= {match.span() for match in re.finditer(pattern, text, re.IGNORECASE)}
+    return tuple(sorted(places))
 
 
 def titled(passage: Passage) -> str:
@@ -59,16 +59,16 @@ def nq(data: Path) -> Iterator[ReaderExample]:
 
 def hotpot(data: Path) -> Iterator[ReaderExample]:
     """Yield two-hop questions over their two supporting passages, together and one at a time."""
-    found = training_set("hotpotqa", data)
-    for question in found.questions:
-        yield from _two_hop(question.question, question.answers, list(map(titled, found.gold(question))), "hotpot")
+    hotpotqa = training_set("hotpotqa", data)
+    for question in hotpotqa.questions:
+        yield from _two_hop(question.question, question.answers, list(map(titled, hotpotqa.gold(question))), "hotpot")
 
 
 def ircot(data: Path) -> Iterator[ReaderExample]:
     """Yield annotated questions over the first two passages that their chains of thought name."""
-    found = training_set("ircot", data)
-    for question in found.questions:
-        texts = list(map(titled, found.gold(question)))
+    annotations = training_set("ircot", data)
+    for question in annotations.questions:
+        texts = list(map(titled, annotations.gold(question)))
         yield from _two_hop(question.question, question.answers, texts[:2], "ircot")
 
 
@@ -78,10 +78,10 @@ def musique(data: Path) -> Iterator[ReaderExample]:
         texts = {passage.id: titled(passage) for passage in question.contexts}
         steps = question.decomposition
         for step in steps:
-            asked = _HOP.sub(lambda hop: steps[int(hop[1]) - 1]["answer"], step["question"])  # noqa: B023
+            text_of_step = _HOP.sub(lambda hop: steps[int(hop[1]) - 1]["answer"], step["question"])  # noqa: B023
             text = texts[step["supporting_id"]]
             if spans := occurrences([step["answer"]], text):
-                yield ReaderExample(asked.replace(" >> ", " "), text, spans, "musique_step")
+                yield ReaderExample(text_of_step.replace(" >> ", " "), text, spans, "musique_step")
         support = [texts[step["supporting_id"]] for step in steps]
         yield from _two_hop(question.question, question.answers, support, "musique")
 
@@ -101,13 +101,15 @@ def passages(data: Path) -> list[Passage]:
     Each text comes once, in a fixed order; texts of a dozen words or fewer are left out.
     """
     # 2Wiki's tokeniser left gaps: "( 1900 – 1984)", "Montreal ’s"
-    found = [(one.title, one.text.replace("( ", "(").replace(" ’s", "’s")) for one in two_wiki_passages(data)]
+    texts = [
+        (passage.title, passage.text.replace("( ", "(").replace(" ’s", "’s")) for passage in two_wiki_passages(data)
+    ]
     for name in ("hotpotqa", "musique", "nq", "ircot"):
-        read = training_set(name, data)
-        every = [*read.passages, *(passage for question in read.questions for passage in question.contexts)]
-        found += [(one.title, one.text) for one in every]
+        source = training_set(name, data)
+        contexts = (passage for question in source.questions for passage in question.contexts)
+        texts += [(passage.title, passage.text) for passage in (*source.passages, *contexts)]
     # of texts with one beginning the last counts
-    distinct = {text[:100]: (title, text) for title, text in found if len(text.split()) > 12}
+    distinct = {text[:100]: (title, text) for title, text in texts if len(text.split()) > 12}
     return [Passage(str(number), text, title) for number, (title, text) in enumerate(distinct.values())]
 
 

@@ -184,9 +184,9 @@ def _pseudo(texts: Sequence[Passage], config: ReaderTrainingConfig) -> list[Read
 def hard_negatives(
     examples: Sequence[ReaderExample], texts: Sequence[Passage], share: float, seed: int
 ) -> list[ReaderExample]:
-    """For a share of the answerable examples, one of BM25's first passages that does not hold the answer's words."""
+    """Return, for a share of the answerable examples, one of BM25's first passages without the answer's words."""
     retriever, rng = BM25Retriever.from_passages(texts), random.Random(seed)
-    found = []
+    negatives = []
     for example in examples:
         if not example.spans or rng.random() >= share:
             continue
@@ -195,14 +195,14 @@ def hard_negatives(
         others = [titled(hit) for hit in hits if hit.text[:60] not in example.text]
         wrong = [text for text in others if not any(answer in text.lower() for answer in answers)]
         if wrong:
-            found.append(ReaderExample(example.question, rng.choice(wrong[:8]), (), example.source))
-    return found
+            negatives.append(ReaderExample(example.question, rng.choice(wrong[:8]), (), example.source))
+    return negatives
 
 
 def split(
     examples: Iterable[ReaderExample], config: ReaderTrainingConfig
 ) -> tuple[list[ReaderExample], list[ReaderExample]]:
-    """Training and held-out examples; the sets with one passage a question give the latter, by passage."""
+    """Return training and held-out examples; the sets with one passage a question give the latter, by passage."""
     train_part, held_out = list[ReaderExample](), list[ReaderExample]()
     for example in examples:
         single_hop = example.source in {"squad", "nq"}
@@ -213,12 +213,12 @@ def split(
 
 
 def score(reader: MiniLMSpanReader, examples: Sequence[ReaderExample]) -> dict[str, dict[str, float]]:
-    """Mean token F1 and exact match in percent by source, each question over its own text."""
+    """Return the mean token F1 and exact match in percent by source, each question over its own text."""
     by_source: dict[str, list[tuple[float, float]]] = {}
     for example in examples:
         golds = [example.text[start:end] for start, end in example.spans]
-        found = reader.read(example.question, [example.text])[0]
-        answer = example.text[found[0].start : found[0].end] if found else ""
+        spans = reader.read(example.question, [example.text])[0]
+        answer = example.text[spans[0].start : spans[0].end] if spans else ""
         by_source.setdefault(example.source, []).append((token_f1(answer, golds), exact_match(answer, golds)))
     return {
         source: {

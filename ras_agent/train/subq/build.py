@@ -50,7 +50,7 @@ _EVERY = 100  # questions between two lines of progress
 
 @dataclass(frozen=True, slots=True)
 class SubqConfig:
-    """Everything that decides what comes out. Raises SettingsError for a number out of its range, or what is missing.
+    """Options of a build. Raises SettingsError for a number out of its range, or what is missing.
 
     musique, strategyqa: files of questions that come with sub-queries. hotpotqa: of questions without. limit: how many
     of each file, from its beginning. model, base_model, extractor: a role's spec, or an object that fits; base_model is
@@ -98,12 +98,13 @@ def build(config: SubqConfig) -> dict[str, Any]:
         left_out.append(str(problem))
         print(f"left out: {problem}", flush=True)
 
-    asked = _questions(config, leave_out)
-    for count, (one, made) in enumerate(results_in_order(Here(worker.work), asked, concurrency=config.concurrency), 1):
-        samples += made.samples
-        calls += made.calls
-        if made.problem:
-            leave_out(IngestError(f"{one.source} {one.question.id}: {made.problem}"))
+    questions = _questions(config, leave_out)
+    results = results_in_order(Here(worker.work), questions, concurrency=config.concurrency)
+    for count, (item, outcome) in enumerate(results, 1):
+        samples += outcome.samples
+        calls += outcome.calls
+        if outcome.problem:
+            leave_out(IngestError(f"{item.source} {item.question.id}: {outcome.problem}"))
         if count % _EVERY == 0:
             print(f"{count} questions, {len(samples)} samples", flush=True)
     if not samples:
@@ -124,8 +125,8 @@ def build(config: SubqConfig) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Made:
-    """Holds the samples of a question, or why it has none, and the calls that were made for them."""
+class _Outcome:
+    """Samples of a question, or why it has none, and the calls of models that they took."""
 
     samples: tuple[SubqSample, ...] = ()
     problem: str = ""
@@ -133,7 +134,7 @@ class _Made:
 
 
 class _Worker:
-    """Makes the samples of one question."""
+    """Maker of one question's samples."""
 
     def __init__(self, config: SubqConfig) -> None:
         asks = config.model is not None or config.base_model is not None
@@ -146,22 +147,23 @@ class _Worker:
         self._base = None if base is None else resolve_answerer(base, RoleOptions(chat=chat))
         self._extractor = extractor_from_settings(settings, config.extractor)
 
-    async def work(self, asked: SubqQuestion) -> _Made:
+    async def work(self, item: SubqQuestion) -> _Outcome:
         """Return the samples of a question, or why it is left out. Raises what a model call raises that failed."""
         with metered(Ledger("subq")) as ledger:
             try:
-                samples, problem = await self._samples(asked), ""
+                samples, problem = await self._samples(item), ""
             except (ParseError, PromptTooLong) as error:
                 samples, problem = [], str(error)
-        return _Made(tuple(samples), problem, tuple(ledger.calls))
+        return _Outcome(tuple(samples), problem, tuple(ledger.calls))
 
-    async def _samples(self, asked: SubqQuestion) -> list[SubqSample]:
-        split = split_of(asked.question.question, self._config.validation)
-        if await self._is_known(asked.question):
-            return no_retrieval_samples(asked, len(asked.documents), split)
-        steps = [step async for step in self._steps(asked)]
-        opening = await self._step(asked.question.question, asked.opening) if asked.opening else None
-        return retrieval_samples(asked, steps, split, self._config.first, opening)
+    async def _samples(self, item: SubqQuestion) -> list[SubqSample]:
+        text = item.question.question
+        split = split_of(text, self._config.validation)
+        if await self._is_known(item.question):
+            return no_retrieval_samples(item, len(item.documents), split)
+        steps = [step async for step in self._steps(item)]
+        opening = await self._step(text, item.opening) if item.opening else None
+        return retrieval_samples(item, steps, split, self._config.first, opening)
 
     async def _is_known(self, question: Question) -> bool:
         """Return whether the base model alone gives the answer."""
@@ -170,59 +172,58 @@ class _Worker:
         answer: Answer = await acall(self._base, "answer", question.question, QuestionGraph(), (), ())
         return not answer.abstained and exact_match(answer.text, question.answers) == 1.0
 
-    async def _steps(self, asked: SubqQuestion) -> AsyncIterator[SubqStep]:
+    async def _steps(self, item: SubqQuestion) -> AsyncIterator[SubqStep]:
         """Yield the searches of a question, each with the triples of its document."""
-        question = asked.question
-        if asked.subqueries:
-            for text, document in zip(asked.subqueries, asked.documents, strict=True):
+        if item.subqueries:
+            for text, document in zip(item.subqueries, item.documents, strict=True):
                 yield await self._step(as_subquery(text), (document,))
             return
         if self._decomposer is None:
             raise ParseError("it comes without sub-queries, and there is no --model to write them")
-        documents = await self._decomposer.documents(question, asked.documents)
+        documents = await self._decomposer.documents(item.question, item.documents)
         if not documents:
             raise ParseError("none of its supporting documents helps, says the model")
         searches: list[str] = []
         for place, document in enumerate(documents):
-            searches.append(await self._decomposer.subquery(question, document, searches, documents[:place]))
+            searches.append(await self._decomposer.subquery(item.question, document, searches, documents[:place]))
             yield await self._step(searches[-1], (document,))
 
-    async def _step(self, subquery: str, found: tuple[Passage, ...]) -> SubqStep:
-        triples, unread = given_triples(found)
-        read: Extraction = await acall(self._extractor, "extract", unread, subquery) if unread else Extraction()
-        triples += read.triples
+    async def _step(self, subquery: str, passages: tuple[Passage, ...]) -> SubqStep:
+        triples, unread = given_triples(passages)
+        extraction: Extraction = await acall(self._extractor, "extract", unread, subquery) if unread else Extraction()
+        triples += extraction.triples
         if not triples:  # what follows an empty search could not be sufficient
-            reason = read.failures[0].message if read.failures else "the extractor found none"
-            raise ParseError(f"no triples in {', '.join(repr(passage.id) for passage in found)}: {reason}")
+            reason = extraction.failures[0].message if extraction.failures else "the extractor found none"
+            raise ParseError(f"no triples in {', '.join(repr(passage.id) for passage in passages)}: {reason}")
         facts = [(triple.subject, triple.predicate, triple.object) for triple in triples]
-        return SubqStep(subquery, found, distinct(facts))
+        return SubqStep(subquery, passages, distinct(facts))
 
 
 def _questions(config: SubqConfig, on_bad: OnBad) -> Iterator[SubqQuestion]:
     """Yield each question once, by its id; its passages state the triples that are ready."""
-    ready = ready_triples(config.openie, on_bad)
+    triples = ready_triples(config.openie, on_bad)
     sources = ((musique, config.musique), (strategyqa, config.strategyqa), (hotpotqa, config.hotpotqa))
-    seen = set()
-    for read, file in ((read, file) for read, files in sources for file in files):
-        source = read(file, on_bad)
+    names = set()
+    for load, file in ((load, file) for load, files in sources for file in files):
+        source = load(file, on_bad)
         retriever = BM25Retriever.from_passages(source.passages) if config.opening else None
-        for one in source.questions[: config.limit]:
-            if (name := (one.source, one.question.id)) in seen:
-                on_bad(IngestError(f"{one.source} {one.question.id}: came before"))
+        for item in source.questions[: config.limit]:
+            if (name := (item.source, item.question.id)) in names:
+                on_bad(IngestError(f"{item.source} {item.question.id}: came before"))
                 continue
-            seen.add(name)
-            hits = retriever.retrieve(one.question.question, config.opening) if retriever else ()
+            names.add(name)
+            hits = retriever.retrieve(item.question.question, config.opening) if retriever else ()
             yield replace(
-                one,
-                documents=tuple(with_triples(document, ready) for document in one.documents),
-                opening=tuple(with_triples(hit.passage, ready) for hit in hits),
+                item,
+                documents=tuple(with_triples(document, triples) for document in item.documents),
+                opening=tuple(with_triples(hit.passage, triples) for hit in hits),
             )
 
 
 def _plain(value: object) -> object:
     """Return a setting as JSON: of a path its name, of a model its name without secrets."""
     if isinstance(value, tuple):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     if isinstance(value, Path):
         return value.name
     return value if value is None or isinstance(value, int | float) else role_name(value)
@@ -248,9 +249,9 @@ def main() -> None:
         "many passages")  # fmt: skip
     add("--validation", type=float, default=0.1, help="the share of questions to validate with")
     add("--concurrency", type=int, default=8, help="how many questions are worked on at once")
-    given = vars(parser.parse_args())
-    files = {name: tuple(given[name]) for name in ("musique", "strategyqa", "hotpotqa", "openie")}
-    print(json.dumps(build(SubqConfig(**{**given, **files}))["statistics"], indent=2))
+    options = vars(parser.parse_args())
+    files = {name: tuple(options[name]) for name in ("musique", "strategyqa", "hotpotqa", "openie")}
+    print(json.dumps(build(SubqConfig(**{**options, **files}))["statistics"], indent=2))
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ _LABEL = re.compile(r"(?:(?:search|next|sub-?)[ -]?)*(?:question|query|search)\s
 
 
 class Decomposer:
-    """Picks a question's documents and writes a search for each, with a chat model."""
+    """Chat model that picks a question's documents and writes a search for each."""
 
     def __init__(self, chat: Chat) -> None:
         self._chat = chat
@@ -41,43 +41,43 @@ class Decomposer:
 
         Raises ParseError for a reply that names no documents, also the second time, and what the call raises.
         """
-        shown = self._pick.fill(documents=passage_block(documents), question=as_data(question.question))
+        turns = self._pick.fill(documents=passage_block(documents), question=as_data(question.question))
 
-        def read(text: str) -> tuple[Passage, ...]:
+        def parse(text: str) -> tuple[Passage, ...]:
             return tuple(documents[number - 1] for number in read_numbers(text, len(documents)))
 
         form = f"the numbers of the documents, separated by commas, or {NONE}"
-        return await aconverse(self._chat, self._asked(Request(shown, most=MOST_TOKENS), read, form))
+        return await aconverse(self._chat, self._dialogue(Request(turns, most=MOST_TOKENS), parse, form))
 
     async def subquery(
-        self, question: Question, document: Passage, earlier: Sequence[str], found: Sequence[Passage]
+        self, question: Question, document: Passage, searches: Sequence[str], documents: Sequence[Passage]
     ) -> str:
-        """Return the search that finds `document`, after the searches `earlier` have found the documents `found`.
+        """Return the search that finds `document`, after `searches` that have found `documents`.
 
         Raises ParseError for a reply that is no such search, also the second time, and what the call raises.
         """
-        searches = "\n".join(f"{SUBQ} {as_line(text)}" for text in earlier)
-        shown = self._search.fill(
-            searches=searches, document=passage_block([document]), question=as_data(question.question)
+        lines = "\n".join(f"{SUBQ} {as_line(text)}" for text in searches)
+        turns = self._search.fill(
+            searches=lines, document=passage_block([document]), question=as_data(question.question)
         )
-        known = [question.question, *(text for passage in found for text in (passage.title, passage.text))]
+        texts = [question.question, *(text for passage in documents for text in (passage.title, passage.text))]
 
-        def read(text: str) -> str:
+        def parse(text: str) -> str:
             search = read_search(text)
-            if problem := problem_of(search, question, earlier, known):
+            if problem := problem_of(search, question, searches, texts):
                 raise ParseError(problem)
             return search
 
         form = "one search question on one line"
-        return await aconverse(self._chat, self._asked(Request(shown, most=MOST_TOKENS), read, form))
+        return await aconverse(self._chat, self._dialogue(Request(turns, most=MOST_TOKENS), parse, form))
 
-    def _asked(self, request: Request, read: Callable[[str], P], form: str) -> Dialogue[P]:
+    def _dialogue(self, request: Request, parse: Callable[[str], P], form: str) -> Dialogue[P]:
         reply: Reply = yield request
         try:
-            return read(reply.text)
+            return parse(reply.text)
         except ParseError as error:
             reply = yield repair(request, reply, self._repair, str(error), form)
-        return read(reply.text)
+        return parse(reply.text)
 
 
 def read_numbers(reply: str, count: int) -> tuple[int, ...]:
@@ -89,7 +89,7 @@ def read_numbers(reply: str, count: int) -> tuple[int, ...]:
     Raises ParseError for a reply that lists none, or another number.
     """
     text = without_thinking(reply)
-    lines = [found[1] for line in text.splitlines() if (found := _NUMBERS.fullmatch(line.strip(" \t*_`")))]
+    lines = [match[1] for line in text.splitlines() if (match := _NUMBERS.fullmatch(line.strip(" \t*_`")))]
     if not lines and re.search(NONE.live, text, FLAGS):
         return ()
     numbers = tuple(dict.fromkeys(map(int, re.findall(r"\d+", lines[-1])))) if lines else ()
@@ -113,21 +113,21 @@ def read_search(reply: str) -> str:
     return as_subquery(bare[label.end() :] if label else bare)
 
 
-def problem_of(search: str, question: Question, earlier: Iterable[str], known: Sequence[str]) -> str:
-    """Return why a planner that knows the texts `known` could not ask `search` next, "" if it could."""
-    if canonical_key(search) in map(canonical_key, earlier):
+def problem_of(search: str, question: Question, searches: Iterable[str], texts: Sequence[str]) -> str:
+    """Return why a planner that has read `texts` could not ask `search` after `searches`, "" if it could."""
+    if canonical_key(search) in map(canonical_key, searches):
         return "it repeats an earlier search"
     answers = [answer for answer in question.answers if checkable(answer)]
-    if holds(search, answers) and not any(holds(text, answers) for text in known):
+    if holds(search, answers) and not any(holds(text, answers) for text in texts):
         return "it states what is to be found"
-    if names := unknown_names(search, known):
+    if names := unknown_names(search, texts):
         return f"nothing that is known by then names {', '.join(names)}"
     return ""
 
 
-def unknown_names(search: str, known: Iterable[str]) -> tuple[str, ...]:
-    """Return the names in a search that have a word which is in none of the texts `known`."""
-    words = {word for text in known for word in canonical_key(text).split()}
+def unknown_names(search: str, texts: Iterable[str]) -> tuple[str, ...]:
+    """Return the names in a search that have a word which is in none of `texts`."""
+    words = {word for text in texts for word in canonical_key(text).split()}
     names = (search[start:end] for start, end in name_spans(search))
     return tuple(
         name

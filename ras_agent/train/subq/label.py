@@ -23,16 +23,16 @@ _ASKS = re.compile(
 )
 
 
-def no_retrieval_samples(asked: SubqQuestion, hops: int, split: Split) -> list[SubqSample]:
+def no_retrieval_samples(item: SubqQuestion, hops: int, split: Split) -> list[SubqSample]:
     """Return the samples of a question that the base model answers alone (lines 4 to 7)."""
     return [
-        _sample(asked, hops, split, "plan", "no_retrieval", (), str(NO_RETRIEVAL)),
-        _sample(asked, hops, split, "answer", "no_retrieval", (), asked.question.answers[0]),
+        _sample(item, hops, split, "plan", "no_retrieval", (), str(NO_RETRIEVAL)),
+        _sample(item, hops, split, "answer", "no_retrieval", (), item.question.answers[0]),
     ]
 
 
 def retrieval_samples(
-    asked: SubqQuestion,
+    item: SubqQuestion,
     steps: Sequence[SubqStep],
     split: Split,
     first: First = "question",
@@ -45,23 +45,22 @@ def retrieval_samples(
     opening: the search for the question itself, with which the loop begins and Algorithm 1 does not. The history begins
     with it, and steps whose documents it has found are left out.
     """
-    begins = {"question": asked.question.question, "subquery": steps[0].subquery, "none": ""}[first]
-    history, left = list[SubqStep](), list(steps)
+    begins = {"question": item.question.question, "subquery": steps[0].subquery, "none": ""}[first]
+    history, rest = [steps[0]], list(steps[1:])
     if opening is not None:
-        found = {passage.id for passage in opening.passages}
-        history, left = [opening], [step for step in steps if not found.issuperset(one.id for one in step.passages)]
-    else:
-        history.append(left.pop(0))
+        names = {passage.id for passage in opening.passages}
+        history = [opening]
+        rest = [step for step in steps if not names.issuperset(passage.id for passage in step.passages)]
 
-    def sample(kind: Kind, label: Action, target: str, shown: Sequence[SubqStep], added: bool = False) -> SubqSample:
-        return _sample(asked, len(steps), split, kind, label, shown, target, added=added)
+    def sample(kind: Kind, label: Action, target: str, history: Sequence[SubqStep], added: bool = False) -> SubqSample:
+        return _sample(item, len(steps), split, kind, label, history, target, added=added)
 
     samples = [sample("plan", "subq", f"{SUBQ} {as_subquery(begins)}", (), added=True)] if begins else []
-    for step in left:
+    for step in rest:
         samples.append(sample("plan", "subq", f"{SUBQ} {step.subquery}", history))
         history.append(step)
     samples.append(sample("plan", "sufficient", str(SUFFICIENT), history))
-    samples.append(sample("answer", "sufficient", asked.question.answers[0], history))
+    samples.append(sample("answer", "sufficient", item.question.answers[0], history))
     return samples
 
 
@@ -91,7 +90,7 @@ def distinct(facts: Sequence[Fact]) -> tuple[Fact, ...]:
 
 
 def _sample(
-    asked: SubqQuestion,
+    item: SubqQuestion,
     hops: int,
     split: Split,
     kind: Kind,
@@ -101,19 +100,18 @@ def _sample(
     *,
     added: bool = False,
 ) -> SubqSample:
-    question = asked.question
     name = f"plan-{len(steps)}" if kind == "plan" else "answer"
     return SubqSample(
-        id=f"{asked.source}/{question.id}/{name}",
-        source=asked.source,
-        question_id=question.id,
+        id=f"{item.source}/{item.question.id}/{name}",
+        source=item.source,
+        question_id=item.question.id,
         hops=hops,
         split=split,
         kind=kind,
         label=label,
-        question=question.question,
+        question=item.question.question,
         steps=tuple(steps),
         target=target,
-        answers=question.answers,
+        answers=item.question.answers,
         added=added,
     )

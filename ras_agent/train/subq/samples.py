@@ -41,7 +41,7 @@ _BYTES = 8
 
 @dataclass(frozen=True, slots=True)
 class SubqStep:
-    """Holds one search: the sub-query, the passages that it is to find, and their triples."""
+    """Search of a sample: the sub-query, the passages that it is to find, and their triples."""
 
     subquery: str
     passages: tuple[Passage, ...] = ()
@@ -57,7 +57,7 @@ class SubqStep:
 
 @dataclass(frozen=True, slots=True)
 class SubqSample:
-    """Holds what a planner or an answerer is given, and what it is to write; the module says what each field holds.
+    """Input of a planner or an answerer, and what it is to write; the module says what each field holds.
 
     Passages have an id and a title; their texts are not in the file.
     """
@@ -78,14 +78,14 @@ class SubqSample:
     def as_run(self) -> tuple[QuestionGraph, tuple[Step, ...]]:
         """Return the graph and the hops that the loop would give to the role: its prompts render a sample likewise."""
         graph, steps = QuestionGraph(), list[Step]()
-        for hop, one in enumerate(self.steps, start=1):
-            place = one.passages[0].id if len(one.passages) == 1 else ""  # of several, the file does not say which
-            read = [Triple(*fact, (Source(place, hop=hop, subquery=one.subquery),)) for fact in one.triples]
-            names = tuple(dict.fromkeys(triple.id for triple in read))
-            new = tuple(name for name in names if name not in graph.by_id)
-            hits = tuple(Hit(passage, 1 / rank) for rank, passage in enumerate(one.passages, start=1))
-            graph = graph.merge(read)
-            steps.append(Step(hop, one.subquery, hits, names, new))
+        for hop, step in enumerate(self.steps, start=1):
+            place = step.passages[0].id if len(step.passages) == 1 else ""  # of several, the file does not say which
+            triples = [Triple(*fact, (Source(place, hop=hop, subquery=step.subquery),)) for fact in step.triples]
+            names = tuple(dict.fromkeys(triple.id for triple in triples))
+            new_names = tuple(name for name in names if name not in graph.by_id)
+            hits = tuple(Hit(passage, 1 / rank) for rank, passage in enumerate(step.passages, start=1))
+            graph = graph.merge(triples)
+            steps.append(Step(hop, step.subquery, hits, names, new_names))
         return graph, tuple(steps)
 
     def to_dict(self) -> dict[str, Any]:
@@ -141,9 +141,9 @@ def read_samples(path: str | Path, split: Split | None = None) -> list[SubqSampl
         if split in (None, sample.split):
             samples.append(sample)
     if not samples:
-        wanted = f"{split} sample" if split else "sample"
+        kind = f"{split} sample" if split else "sample"
         place = QuestionRecord({}, str(path))
-        raise place.error(f"holds no {wanted}; make the file with `python -m ras_agent.train.subq.build`")
+        raise place.error(f"holds no {kind}; make the file with `python -m ras_agent.train.subq.build`")
     return samples
 
 
@@ -173,8 +173,8 @@ def _contradiction(sample: SubqSample) -> str:
         return "" if sample.target in sample.answers else f"'target' is none of 'answers': {sample.target!r:.80}"
     plan = planned(sample.target)
     if plan is None or plan.action != sample.label:
-        found = "none" if plan is None else plan.action
-        return f"'label' is {sample.label!r}, but 'target' states {found}: {sample.target!r:.80}"
+        action = "none" if plan is None else plan.action
+        return f"'label' is {sample.label!r}, but 'target' states {action}: {sample.target!r:.80}"
     return ""
 
 
@@ -215,8 +215,8 @@ def _hops(record: QuestionRecord) -> int:
     return int(number)
 
 
-def _one_of(record: QuestionRecord, key: str, known: Sequence[str]) -> str:
+def _one_of(record: QuestionRecord, key: str, choices: Sequence[str]) -> str:
     value = record.text(key)
-    if value not in known:
-        raise record.error(f"{key!r} should be {', '.join(known[:-1])} or {known[-1]}, found {value!r:.80}")
+    if value not in choices:
+        raise record.error(f"{key!r} should be {', '.join(choices[:-1])} or {choices[-1]}, found {value!r:.80}")
     return value

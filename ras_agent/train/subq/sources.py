@@ -24,7 +24,7 @@ _REFERENCE = re.compile(r"#(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class SubqQuestion:
-    """Holds a question, the documents that hold its answer together, and a sub-query for each if they are known.
+    """Question, the documents that hold its answer together, and a sub-query for each where there are any.
 
     The documents of a question without sub-queries are in no particular order, and may be more than it needs.
     opening: what a search for the question itself finds, if that is to begin the history.
@@ -38,7 +38,7 @@ class SubqQuestion:
 
 
 class SubqSource(NamedTuple):
-    """Holds the questions of a file, and the passages that the loop would search for them."""
+    """Questions of a file, and the passages that the loop would search for them."""
 
     questions: tuple[SubqQuestion, ...]
     passages: tuple[Passage, ...]
@@ -49,28 +49,28 @@ def musique(file: Path, on_bad: OnBad) -> SubqSource:
 
     on_bad: given what is wrong with a record or a question that is left out.
     """
-    found = questions_and_corpus("musique", file, on_bad)
+    training_set = questions_and_corpus("musique", file, on_bad)
     questions = []
-    for question in found.questions:
+    for question in training_set.questions:
         try:
             questions.append(_decomposed(question))
         except (IngestError, RunError) as error:
             on_bad(IngestError(f"{file}: {error}"))
-    return SubqSource(tuple(questions), found.passages)
+    return SubqSource(tuple(questions), training_set.passages)
 
 
 def _decomposed(question: Question) -> SubqQuestion:
     if not question.answers:
         raise IngestError(f"{question.id}: no answer")
     # "The Collegian >> owned by" is a relation of Wikidata, asked for in words
-    asked = tuple(subquery.replace(" >> ", " ") for subquery in decomposed(question))
-    if not asked:
+    subqueries = tuple(subquery.replace(" >> ", " ") for subquery in decomposed(question))
+    if not subqueries:
         raise IngestError(f"{question.id}: no decomposition")
-    given = {passage.id: passage for passage in question.contexts}
+    paragraphs = {passage.id: passage for passage in question.contexts}
     names = [str(step["supporting_id"]) for step in question.decomposition]
-    if any(name not in given for name in names):
+    if any(name not in paragraphs for name in names):
         raise IngestError(f"{question.id}: a step names no paragraph that supports it")
-    return SubqQuestion("musique", question, tuple(given[name] for name in names), asked)
+    return SubqQuestion("musique", question, tuple(paragraphs[name] for name in names), subqueries)
 
 
 def hotpotqa(file: Path, on_bad: OnBad) -> SubqSource:
@@ -78,17 +78,17 @@ def hotpotqa(file: Path, on_bad: OnBad) -> SubqSource:
 
     The documents come from the questions' contexts, or from a corpus.jsonl next to the file. on_bad: as for `musique`.
     """
-    found = questions_and_corpus("hotpotqa", file, on_bad)
+    training_set = questions_and_corpus("hotpotqa", file, on_bad)
     questions = []
-    for question in found.questions:
-        documents = tuple(found.gold(question))
+    for question in training_set.questions:
+        documents = tuple(training_set.gold(question))
         if not question.answers:
             on_bad(IngestError(f"{file}: {question.id}: no answer"))
         elif not documents or len(documents) < len(question.supporting):
             on_bad(IngestError(f"{file}: {question.id}: a supporting document is in neither context nor corpus"))
         else:
             questions.append(SubqQuestion("hotpotqa", question, documents))
-    return SubqSource(tuple(questions), found.passages)
+    return SubqSource(tuple(questions), training_set.passages)
 
 
 def strategyqa(file: Path, on_bad: OnBad) -> SubqSource:
@@ -101,9 +101,9 @@ def strategyqa(file: Path, on_bad: OnBad) -> SubqSource:
     questions, others = [], 0
     for record in read_records(file):
         steps = record.texts("decomposition")
-        wanted = {str(number) for number in range(1, len(steps))}
-        alone = not any(map(_REFERENCE.search, steps[:-1])) and set(_REFERENCE.findall(steps[-1])) == wanted
-        if record.data.get("split") == "dev" or len(steps) < 3 or not alone:
+        numbers = {str(number) for number in range(1, len(steps))}
+        compares = not any(map(_REFERENCE.search, steps[:-1])) and set(_REFERENCE.findall(steps[-1])) == numbers
+        if record.data.get("split") == "dev" or len(steps) < 3 or not compares:
             others += 1
             continue
         try:
@@ -112,7 +112,7 @@ def strategyqa(file: Path, on_bad: OnBad) -> SubqSource:
             on_bad(error)
     if others:
         on_bad(IngestError(f"{file}: {others} questions are not of the kind that can be used, or of the dev part"))
-    return SubqSource(tuple(questions), tuple(document for one in questions for document in one.documents))
+    return SubqSource(tuple(questions), tuple(document for question in questions for document in question.documents))
 
 
 def _compared(record: QuestionRecord, searches: tuple[str, ...]) -> SubqQuestion:
@@ -121,12 +121,12 @@ def _compared(record: QuestionRecord, searches: tuple[str, ...]) -> SubqQuestion
         raise record.error(f"'answer' should be true or false, found {answer!r:.80}")
     facts: list[list[str]] = [[] for _ in searches]
     for fact in record.texts("facts"):
-        shared = [len(_stems(fact) & _stems(search)) for search in searches]
-        if max(shared):
-            facts[shared.index(max(shared))].append(fact.strip())
-    if bare := [search for search, found in zip(searches, facts, strict=True) if not found]:
+        overlaps = [len(_stems(fact) & _stems(search)) for search in searches]
+        if max(overlaps):
+            facts[overlaps.index(max(overlaps))].append(fact.strip())
+    if bare := [search for search, answers in zip(searches, facts, strict=True) if not answers]:
         raise record.error(f"no fact answers {bare[0]!r}")
-    documents = tuple(_document(f"{identity}#{number}", " ".join(found), term) for number, found in enumerate(facts, 1))
+    documents = tuple(_document(f"{identity}#{number}", " ".join(texts), term) for number, texts in enumerate(facts, 1))
     question = Question(identity, record.text("question"), ("yes" if answer else "no",))
     return SubqQuestion("strategyqa", question, documents, searches)
 
@@ -149,20 +149,20 @@ ReadyTriples = Mapping[tuple[str, str], list[list[str]]]
 
 def ready_triples(files: Iterable[Path], on_bad: OnBad) -> ReadyTriples:
     """Read files of OpenIE results, {"id", "title", "text", "triples"} a line; on_bad is given what is wrong."""
-    found: dict[tuple[str, str], list[list[str]]] = {}
+    triples: dict[tuple[str, str], list[list[str]]] = {}
     for file in files:
-        for one in load_openie(file, str(file)):
-            if isinstance(one, Skipped):
-                on_bad(IngestError(f"{one.place}: {one.reason}"))
-            elif one.facts.triples:
-                rows = [[fact.subject, fact.predicate, fact.object, file.name] for fact in one.facts.triples]
-                found.setdefault(_content(one.passage), rows)
-    return found
+        for entry in load_openie(file, str(file)):
+            if isinstance(entry, Skipped):
+                on_bad(IngestError(f"{entry.place}: {entry.reason}"))
+            elif entry.facts.triples:
+                rows = [[fact.subject, fact.predicate, fact.object, file.name] for fact in entry.facts.triples]
+                triples.setdefault(_content(entry.passage), rows)
+    return triples
 
 
-def with_triples(document: Passage, ready: ReadyTriples) -> Passage:
+def with_triples(document: Passage, triples: ReadyTriples) -> Passage:
     """Return a document that states the triples that are ready for it, the document itself where none are."""
-    rows = ready.get(_content(document))
+    rows = triples.get(_content(document))
     return replace(document, metadata={**document.metadata, STATED: rows}) if rows else document
 
 

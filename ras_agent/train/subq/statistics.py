@@ -24,29 +24,29 @@ def statistics(samples: Sequence[SubqSample]) -> dict[str, Any]:
     return {
         **{kind: _of_kind(of_kind) for kind, of_kind in kinds.items()},
         "questions": len({(sample.source, sample.question_id) for sample in samples}),
-        "splits": _counted((sample.split for sample in samples), get_args(Split)),
-        "validation questions that share a document with training": _shared(samples),
+        "splits": _counts((sample.split for sample in samples), get_args(Split)),
+        "validation questions that share a document with training": _overlap(samples),
         "labels by hops": {
-            str(hops): _counted(
+            str(hops): _counts(
                 (sample.label for sample in kinds["plan"] if sample.hops == hops and not sample.added), get_args(Action)
             )
             for hops in sorted({sample.hops for sample in samples})
         },
-        "answers in their triples": _stated([sample for sample in kinds["answer"] if sample.steps]),
+        "answers in their triples": _answers_in_triples([sample for sample in kinds["answer"] if sample.steps]),
     }
 
 
 def _of_kind(samples: Sequence[SubqSample]) -> dict[str, Any]:
     graphs = [sample.as_run()[0] for sample in samples]
-    asked = [sample.target for sample in samples if sample.kind == "plan" and sample.label == "subq"]
+    subqueries = [sample.target for sample in samples if sample.kind == "plan" and sample.label == "subq"]
     return {
         "samples": len(samples),
-        "labels": _counted((sample.label for sample in samples), get_args(Action)),
+        "labels": _counts((sample.label for sample in samples), get_args(Action)),
         "added": sum(sample.added for sample in samples),
         "input tokens": _spread(map(_input_tokens, samples)),
         "output tokens": _spread(estimate_tokens(sample.target) for sample in samples),
         "sub-queries": _spread(len(sample.steps) for sample in samples),
-        "sub-query tokens": _spread(map(estimate_tokens, asked)),
+        "sub-query tokens": _spread(map(estimate_tokens, subqueries)),
         "triples": _spread(sum(len(step.triples) for step in sample.steps) for sample in samples),
         "nodes": _spread(len(graph.entities) for graph in graphs),
         "edges": _spread(map(len, graphs)),
@@ -58,31 +58,34 @@ def _input_tokens(sample: SubqSample) -> int:
     return estimate_tokens(history_block(graph, steps, repeated=True)) + estimate_tokens(as_data(sample.question))
 
 
-def _shared(samples: Sequence[SubqSample]) -> int:
+def _overlap(samples: Sequence[SubqSample]) -> int:
     def of(split: Split) -> dict[tuple[str, str], set[str]]:
-        found: dict[tuple[str, str], set[str]] = {}
-        for sample in (one for one in samples if one.split == split):
-            names = (passage.id for step in sample.steps for passage in step.passages)
-            found.setdefault((sample.source, sample.question_id), set()).update(names)
-        return found
+        documents: dict[tuple[str, str], set[str]] = {}
+        for sample in samples:
+            if sample.split == split:
+                names = (passage.id for step in sample.steps for passage in step.passages)
+                documents.setdefault((sample.source, sample.question_id), set()).update(names)
+        return documents
 
-    trained = {name for names in of("train").values() for name in names}
-    return sum(not trained.isdisjoint(names) for names in of("validation").values())
+    training = {name for names in of("train").values() for name in names}
+    return sum(not training.isdisjoint(names) for names in of("validation").values())
 
 
-def _stated(samples: Sequence[SubqSample]) -> str:
+def _answers_in_triples(samples: Sequence[SubqSample]) -> str:
     """Return of how many answers that a text can state, neither yes nor no, the triples state one."""
-    asked = [sample for sample in samples if any(map(checkable, sample.answers))]
-    texts = (" | ".join(" ".join(fact) for step in sample.steps for fact in step.triples) for sample in asked)
-    stated = sum(holds(text, filter(checkable, sample.answers)) for text, sample in zip(texts, asked, strict=True))
-    return f"{stated} of {len(asked)}"
+    checkable_samples = [sample for sample in samples if any(map(checkable, sample.answers))]
+    count = 0
+    for sample in checkable_samples:
+        text = " | ".join(" ".join(fact) for step in sample.steps for fact in step.triples)
+        count += holds(text, filter(checkable, sample.answers))
+    return f"{count} of {len(checkable_samples)}"
 
 
-def _counted(values: Iterable[str], known: Sequence[str]) -> Mapping[str, int]:
+def _counts(values: Iterable[str], names: Sequence[str]) -> Mapping[str, int]:
     counts = Counter(values)
-    return {value: counts[value] for value in known}
+    return {name: counts[name] for name in names}
 
 
 def _spread(numbers: Iterable[int]) -> dict[str, float]:
-    found = list(numbers) or [0]
-    return {"min": min(found), "mean": round(mean(found), 1), "median": median(found), "max": max(found)}
+    values = list(numbers) or [0]
+    return {"min": min(values), "mean": round(mean(values), 1), "median": median(values), "max": max(values)}

@@ -21,7 +21,7 @@ _POOL = 64  # batches whose texts are sorted by length together
 
 @dataclass(frozen=True, slots=True)
 class TripleExample:
-    """Holds a text, its title and the triples it states."""
+    """Text, its title and the triples it states."""
 
     title: str
     text: str
@@ -29,8 +29,8 @@ class TripleExample:
 
 
 @dataclass(frozen=True, slots=True)
-class Encoded:
-    """Holds the tokens of an example: what the model reads, and what it has to write."""
+class EncodedExample:
+    """Tokens of an example: what the model reads, and what it has to write."""
 
     source: list[int]
     target: list[int]
@@ -42,20 +42,20 @@ def triple_examples(files: Iterable[Path]) -> list[TripleExample]:
     JSON Lines with `text` and `triples`, optionally `title`; or, as WikiOFGraph is prepared for RAS, `input` and
     `output`, a line of (S> ...| P> ...| O> ...). Raises IngestError with the place of a record that is neither.
     """
-    found: dict[str, TripleExample] = {}
+    examples: dict[str, TripleExample] = {}
     for file in files:
         first = next(iter(read_records(file)), None)
         if first is not None and "input" in first:
             for record in read_records(file):
                 facts = parse_triples(record.text("output")).triples
                 triples = tuple((fact.subject, fact.predicate, fact.object) for fact in facts)
-                found.setdefault(record.text("input"), TripleExample("", record.text("input"), triples))
+                examples.setdefault(record.text("input"), TripleExample("", record.text("input"), triples))
         else:
             for question in GOLD_TRIPLES.load(file):
                 gold = tuple(_readable(*triple) for triple in question.metadata["triples"])
                 title = str(question.metadata.get("title", ""))
-                found.setdefault(question.question, TripleExample(title, question.question, gold))
-    return list(found.values())
+                examples.setdefault(question.question, TripleExample(title, question.question, gold))
+    return list(examples.values())
 
 
 def split(examples: Sequence[TripleExample], share: float) -> tuple[list[TripleExample], list[TripleExample]]:
@@ -70,28 +70,28 @@ def split(examples: Sequence[TripleExample], share: float) -> tuple[list[TripleE
 def write_examples(file: Path, examples: Iterable[TripleExample]) -> None:
     """Write examples as `triple_examples` and `ras-agent study extractors --gold` read them."""
     lines = (
-        json.dumps({"title": one.title, "text": one.text, "triples": one.triples}, ensure_ascii=False)
-        for one in examples
+        json.dumps({"title": example.title, "text": example.text, "triples": example.triples}, ensure_ascii=False)
+        for example in examples
     )
     file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
-def encoded(example: TripleExample, text: TripleText, target_tokens: int) -> Encoded:
-    """Return an example's tokens: the first of a text that is too long, and as many triples as fit."""
+def encode(example: TripleExample, text: TripleText, target_tokens: int) -> EncodedExample:
+    """Turn an example into tokens: the first of a text that is too long, and as many triples as fit."""
     _, source = text.fitting(titled_text(example.title, example.text))
     count = len(example.triples)
     target = text.target(example.triples)
     while len(target) > target_tokens and count:
         count -= 1
         target = text.target(example.triples[:count])
-    return Encoded(source, target)
+    return EncodedExample(source, target)
 
 
-class LikeLength(Sequence[list[Encoded]]):
-    """Is an epoch's batches: examples of like length together, in an order of its own, made when they are asked for."""
+class BatchesByLength(Sequence[list[EncodedExample]]):
+    """Batches of an epoch: examples of like length together, in random order, encoded when they are looked up."""
 
     def __init__(
-        self, examples: Sequence[TripleExample], rows: int, seed: Any, encode: Callable[[TripleExample], Encoded]
+        self, examples: Sequence[TripleExample], rows: int, seed: Any, encode: Callable[[TripleExample], EncodedExample]
     ) -> None:
         self._examples, self._encode = examples, encode
         rng = np.random.default_rng(seed)
@@ -106,12 +106,12 @@ class LikeLength(Sequence[list[Encoded]]):
         return len(self._batches)
 
     @overload
-    def __getitem__(self, place: int) -> list[Encoded]: ...
+    def __getitem__(self, place: int) -> list[EncodedExample]: ...
     @overload
-    def __getitem__(self, place: slice) -> list[list[Encoded]]: ...
-    def __getitem__(self, place: int | slice) -> list[Encoded] | list[list[Encoded]]:
+    def __getitem__(self, place: slice) -> list[list[EncodedExample]]: ...
+    def __getitem__(self, place: int | slice) -> list[EncodedExample] | list[list[EncodedExample]]:
         if isinstance(place, slice):
-            return [self[one] for one in range(*place.indices(len(self)))]
+            return [self[number] for number in range(*place.indices(len(self)))]
         return [self._encode(self._examples[number]) for number in self._batches[place]]
 
 

@@ -32,10 +32,10 @@ from ras_agent.train.loop import FitConfig, FitResult, fit
 from ras_agent.train.options import config_from
 from ras_agent.train.ranges import COUNT, NATURAL, Range, check_ranges
 from ras_agent.train.triples.examples import (
-    Encoded,
-    LikeLength,
+    BatchesByLength,
+    EncodedExample,
     TripleExample,
-    encoded,
+    encode,
     split,
     triple_examples,
     write_examples,
@@ -94,20 +94,20 @@ def train(config: TriplesTrainingConfig) -> FitResult:
     from ras_agent.train.triples.trainable import TrainableTriples
 
     torch.manual_seed(config.seed)
-    learned, held_out = split(triple_examples(config.data), config.held_out)
-    model, tokenizer = _first_model(config, learned)
+    train_part, held_out = split(triple_examples(config.data), config.held_out)
+    model, tokenizer = _first_model(config, train_part)
     text = TripleText(tokenizer, seq2seq=bool(model.config.is_encoder_decoder), source_tokens=config.source_tokens)
     trainable = TrainableTriples(model, text)
 
-    def encode(example: TripleExample) -> Encoded:
-        return encoded(example, text, config.target_tokens)
+    def in_tokens(example: TripleExample) -> EncodedExample:
+        return encode(example, text, config.target_tokens)
 
-    def batches(epoch: int) -> LikeLength:
-        return LikeLength(learned, config.batch, (config.seed, epoch), encode)
+    def batches(epoch: int) -> BatchesByLength:
+        return BatchesByLength(train_part, config.batch, (config.seed, epoch), in_tokens)
 
     def validate() -> dict[str, float]:
         losses, tokens = 0.0, 0
-        for batch in LikeLength(held_out, config.batch, 0, encode):
+        for batch in BatchesByLength(held_out, config.batch, 0, in_tokens):
             count = sum(len(example.target) for example in batch)
             losses, tokens = losses + count * float(trainable.loss(batch)), tokens + count
         return {"loss": losses / tokens}
@@ -124,7 +124,7 @@ def train(config: TriplesTrainingConfig) -> FitResult:
             "what": "text-to-triples model",
             "made_by": "python -m ras_agent.train.triples.train",
             "data": [file.name for file in config.data],
-            "texts": {"trained": len(learned), "held_out": len(held_out)},
+            "texts": {"trained": len(train_part), "held_out": len(held_out)},
             "parameters": sum(weight.numel() for weight in model.parameters()),
             "settings": {**config.settings(), **digests},
             "result": asdict(result),
@@ -133,11 +133,11 @@ def train(config: TriplesTrainingConfig) -> FitResult:
     return result
 
 
-def _first_model(config: TriplesTrainingConfig, learned: Sequence[TripleExample]) -> tuple[Any, Any]:
+def _first_model(config: TriplesTrainingConfig, train_part: Sequence[TripleExample]) -> tuple[Any, Any]:
     """Return the model as its training begins, and its tokenizer."""
     if config.scratch:
-        texts = (titled_text(example.title, example.text) for example in learned)
-        facts = (" ".join(part for triple in example.triples for part in triple) for example in learned)
+        texts = (titled_text(example.title, example.text) for example in train_part)
+        facts = (" ".join(part for triple in example.triples for part in triple) for example in train_part)
         sizes = {name: getattr(config, name) for name in ("width", "layers", "heads", "dropout", "vocabulary")}
         return new_model(config.scratch, [*texts, *facts], **sizes)
     model, tokenizer = load_text_model(config.model)

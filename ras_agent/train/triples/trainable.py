@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from ras_agent.tools.structure.triple_text import TripleText
-from ras_agent.train.triples.examples import Encoded
+from ras_agent.train.triples.examples import EncodedExample
 
 _IGNORED = -100  # a label that the loss passes over
 
@@ -22,13 +22,13 @@ class TrainableTriples(nn.Module):
         super().__init__()
         self.model, self._text = model, text
 
-    def loss(self, batch: Sequence[Encoded]) -> Tensor:
+    def loss(self, batch: Sequence[EncodedExample]) -> Tensor:
         """Return the mean cross-entropy of the targets' tokens."""
         loss: Tensor = self.model(**model_inputs(batch, self._text, next(self.parameters()).device)).loss
         return loss
 
 
-def model_inputs(batch: Sequence[Encoded], text: TripleText, device: Any = "cpu") -> dict[str, Tensor]:
+def model_inputs(batch: Sequence[EncodedExample], text: TripleText, device: Any = "cpu") -> dict[str, Tensor]:
     """Return what a model of transformers computes its loss from: padded rows of tokens, (B, T), and their labels.
 
     A seq2seq model reads the sources and has the targets as labels; a causal one reads both, source first, and only

@@ -81,7 +81,7 @@ TOP = {"_target_": "gfmrag.models.gfm_rag_v1.rankers.TopKRanker", "top_k": 7}
         ("dataset_config", {"inverse_relation_feat": "inverse"}, {"inverse": "negated"}),
         ("dataset_config", {"inverse_relation_feat": "text"}, {"inverse": "text"}),
         ("dataset_config", {"inverse_relation_feat": None, "use_relation_feat": None, "target_type": None}, {}),
-        ("model_config", {"init_nodes_weight": False}, {"rare_starts": False}),
+        ("model_config", {"init_nodes_weight": False}, {"idf_start_weights": False}),
         ("model_config", {"init_nodes_weight": None, "init_nodes_type": None, "ranker": None}, {}),
         ("model_config", {"ranker": IDF_TOP}, {"ranker": {"top": 20, "weight": "rarity"}}),
         ("model_config", {"ranker": TOP}, {"ranker": {"top": 7, "weight": "one"}}),

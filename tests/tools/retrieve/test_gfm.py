@@ -111,7 +111,7 @@ def test_entities_start_with_their_link_over_the_number_of_their_documents() -> 
     start = start_of(links, np.array([9, 2, 9, 0, 1]))
     assert start.entities.tolist() == [1, 4]
     assert start.weights.tolist() == [0.5, 0.75]
-    alike = start_of(links, np.array([9, 2, 9, 0, 1]), rare_starts=False)
+    alike = start_of(links, np.array([9, 2, 9, 0, 1]), idf_start_weights=False)
     assert (alike.entities.tolist(), alike.weights.tolist()) == ([1, 3, 4], [1.0, 1.0, 0.75])
 
 

@@ -113,8 +113,8 @@ def test_a_negative_completes_no_other_fact(hash_embedder: Any) -> None:
     inventor, seen = graph.entity_id("Bell"), 0
     for seed in range(5):
         example = completion_example([_set(graph)], 3, 1, 40, np.random.default_rng(seed))
-        assert example.chosen is not None
-        for start, vector, chosen in zip(example.start.argmax(1), example.vectors, example.chosen, strict=True):
+        assert example.candidates is not None
+        for start, vector, chosen in zip(example.start.argmax(1), example.vectors, example.candidates, strict=True):
             if start == inventor and np.array_equal(vector, invented):
                 seen += 1
                 # all it did not invent is itself

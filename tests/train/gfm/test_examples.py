@@ -43,7 +43,7 @@ def test_a_set_holds_its_questions_and_some_made_from_its_passages(tmp_path: Pat
 
 
 def test_no_more_pseudo_questions_than_asked_for(tmp_path: Path) -> None:
-    write_set(tmp_path, PASSAGES, ASKED, most=1)
+    write_set(tmp_path, PASSAGES, ASKED, limit=1)
     assert _kinds(tmp_path) == ["labelled", "pseudo"]
 
 

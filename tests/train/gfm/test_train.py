@@ -135,8 +135,8 @@ def test_an_example_targets_all_entities_of_what_supports(folder: Path, hash_emb
     example = retrieval_example(sets, 3, 20, 1.0, 0.0, np.random.default_rng(0))
     assert example.start.shape == example.targets.shape == (3, example.graph.entities)
     assert example.targets.sum(1).tolist() == [4, 4, 4]  # person, town, river, country
-    assert example.wanted is not None
-    assert example.wanted.sum(1).tolist() == [2, 2, 2]
+    assert example.document_targets is not None
+    assert example.document_targets.sum(1).tolist() == [2, 2, 2]
     assert ((example.start > 0).sum(1) == 1).all()
 
 
@@ -148,10 +148,10 @@ def test_a_fact_to_complete_is_not_in_the_graph(folder: Path, hash_embedder: Any
         ends = int(example.start[row].argmax()), int(example.targets[row].argmax())
         assert ends not in left
         assert ends[::-1] not in left
-        assert example.chosen is not None
-        assert ends[1] in example.chosen[row]
-    assert example.chosen is not None
-    assert example.chosen.shape == (5, 8)
+        assert example.candidates is not None
+        assert ends[1] in example.candidates[row]
+    assert example.candidates is not None
+    assert example.candidates.shape == (5, 8)
 
 
 def test_a_training_that_stopped_resumes_as_if_it_had_not(folder: Path, tmp_path: Path) -> None:
@@ -239,10 +239,10 @@ def test_a_training_does_not_go_on_with_other_sets(folder: Path, tmp_path: Path,
     config = _config(folder, tmp_path / "out", steps=1)
     train(config)
     write_linked(folder, graph, [GFMQuestion("Where was Person 1 born?", ("person-1",))])
-    with pytest.raises(SettingsError, match=r'sets\.1 people: "[0-9a-f]{12}" there, "[0-9a-f]{12}" here'):
+    with pytest.raises(SettingsError, match=r"sets\.1 people: [0-9a-f]{12} there, [0-9a-f]{12} here"):
         train(config)
     others = folder.rename(tmp_path / "others")
-    with pytest.raises(SettingsError, match=r'sets\.1 others: absent there, .*sets\.1 people: "[0-9a-f]{12}" there'):
+    with pytest.raises(SettingsError, match=r"sets\.1 others: absent there, .*sets\.1 people: [0-9a-f]{12} there"):
         train(replace(config, sets=(others,)))
 
 

@@ -17,10 +17,10 @@ from ras_agent.tools.structure.new_model import byte_tokenizer
 from ras_agent.tools.structure.triple_model import load_text_model
 from ras_agent.tools.structure.triple_text import TripleText
 from ras_agent.train.triples.examples import (
-    Encoded,
-    LikeLength,
+    BatchesByLength,
+    EncodedExample,
     TripleExample,
-    encoded,
+    encode,
     split,
     triple_examples,
     write_examples,
@@ -79,7 +79,7 @@ def test_an_epoch_has_every_example_once_with_those_of_like_length_together() ->
     examples = [TripleExample("", "x" * (number % 50), ()) for number in range(103)]
 
     def epoch(number: int) -> list[list[int]]:
-        made = LikeLength(examples, 10, (0, number), lambda example: Encoded([len(example.text)], []))
+        made = BatchesByLength(examples, 10, (0, number), lambda example: EncodedExample([len(example.text)], []))
         return [[one.source[0] for one in batch] for batch in made]
 
     assert sorted(length for batch in epoch(0) for length in batch) == sorted(number % 50 for number in range(103))
@@ -92,7 +92,7 @@ def test_only_as_many_triples_as_fit_are_learned_and_a_long_text_is_cut(seq2seq:
     tokenizer = byte_tokenizer([LINES], 320)
     text = TripleText(tokenizer, seq2seq=seq2seq, source_tokens=70)
     example = TripleExample("", "word " * 200, (("a", "b", "c"), ("d", "e", "f")))
-    long, short = encoded(example, text, 100), encoded(example, text, 30)
+    long, short = encode(example, text, 100), encode(example, text, 30)
     assert len(long.source) <= 70
     assert tokenizer.decode(long.target).strip() == "(S> a | P> b | O> c), (S> d | P> e | O> f)</s>"
     assert tokenizer.decode(short.target).strip() == "(S> a | P> b | O> c)</s>"
@@ -100,7 +100,7 @@ def test_only_as_many_triples_as_fit_are_learned_and_a_long_text_is_cut(seq2seq:
 
 def test_the_loss_is_of_the_targets_alone(config: TriplesTrainingConfig) -> None:
     tokenizer = byte_tokenizer([LINES], 320)
-    batch = [Encoded([5, 6, 7], [8, 9, 1]), Encoded([5], [8, 1])]
+    batch = [EncodedExample([5, 6, 7], [8, 9, 1]), EncodedExample([5], [8, 1])]
     causal = model_inputs(batch, TripleText(tokenizer, seq2seq=False))
     assert causal["input_ids"].tolist() == [[5, 6, 7, 8, 9, 1], [5, 8, 1, 0, 0, 0]]
     assert causal["labels"].tolist() == [[-100, -100, -100, 8, 9, 1], [-100, 8, 1, -100, -100, -100]]

@@ -61,9 +61,13 @@ def _ras_agent(*arguments: str) -> str:
     return done.stdout
 
 
+GROUPS = ("kg", "study")
+
+
 def _command(words: list[str]) -> tuple[str, ...]:
     """Return the command's name; both names of a command in a group."""
-    return tuple(words[1:3] if words[1] == "kg" else words[1:2])
+    name = words[1:3] if words[1] in GROUPS else words[1:2]
+    return tuple(word for word in name if not word.startswith("-"))
 
 
 def test_every_make_target_exists() -> None:
@@ -78,7 +82,8 @@ def test_every_command_has_the_flags_it_is_shown_with(monkeypatch: pytest.Monkey
     assert {words[1] for words in shown} >= {"index", "ask", "doctor", "eval", "kg"}
     program = build_program()
     for command in {_command(words) for words in shown}:
-        help_text = CliRunner().invoke(program, [*command, "--help"])
+        page = "--help" if command[-1] in GROUPS else "--help-all"
+        help_text = CliRunner().invoke(program, [*command, page])
         assert help_text.exit_code == 0, command
         flags = {word.partition("=")[0] for words in shown if _command(words) == command for word in words}
         assert {flag for flag in flags if flag.startswith("--")} <= set(_FLAG.findall(help_text.stdout)), command

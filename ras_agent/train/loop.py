@@ -180,14 +180,14 @@ def fit(
     being finite; WeightsError where what is in `folder` cannot be read or is of another network.
     """
     processes = Processes.begin()
-    training = _Training.begin(model, batches, validate, config, processes, goodness)
+    training = _Training(model, batches, validate, config, processes, goodness)
     folder.mkdir(parents=True, exist_ok=True)
     decisive = {**config.settings(), **(settings or {}), "processes": processes.count, "total": training.total}
     checkpoint = Checkpoint(folder, decisive, model, training.weights, training.optimiser)
     progress = checkpoint.resume() or Progress()
     processes.wait()
     if processes.main:
-        cut_metrics(folder / _METRICS, progress.step)
+        _cut_metrics(folder / _METRICS, progress.step)
     progress = _run(training, checkpoint, progress)
     processes.wait()
     if progress.best:
@@ -203,7 +203,7 @@ def validations(folder: Path) -> list[dict[str, float]]:
     return [{"step": line["step"], **line["validation"]} for line in lines if "validation" in line]
 
 
-def cut_metrics(file: Path, last: int) -> None:
+def _cut_metrics(file: Path, last: int) -> None:
     """Cut metrics back to the lines up to step `last`: a run that was killed had listed steps that it did not save.
 
     Raises IngestError for a line before these that has no step.
@@ -233,11 +233,11 @@ def _run(training: _Training, checkpoint: Checkpoint, progress: Progress) -> Pro
     """Take the steps that are left, log and save them, and return the progress with which they end."""
     config, processes = training.config, training.processes
     start, seconds_before = time.monotonic(), progress.seconds
-    # it ends with this function: torch's group of processes can only be left once nothing averages gradients
+    # given up at the end of this function: the processes cannot part while something averages their gradients
     loss_of = processes.averaged(training.model)
     if progress.stopped == "minutes":
         progress = replace(progress, stopped="")
-    if config.validate_first and not progress.step:
+    if config.validate_first and not progress.step and training.is_validated(0):
         progress, measured = training.validation(progress)
         if processes.main:
             checkpoint.save_best(0)
@@ -260,47 +260,34 @@ def _run(training: _Training, checkpoint: Checkpoint, progress: Progress) -> Pro
     return progress
 
 
-@dataclass(frozen=True, slots=True)
 class _Training:
     """Parts of a training that stay the same from its first step to its last.
 
     weights: the trained parameters. total: the number of steps. period: steps between validations.
     """
 
-    model: Any
-    weights: Mapping[str, Tensor]
-    optimiser: Optimizer
-    batches: BatchesOfEpoch[Any]
-    validate: Validate | None
-    config: FitConfig
-    processes: Processes
-    goodness: Goodness
-    total: int
-    period: int
-
-    @classmethod
-    def begin(
-        cls,
+    def __init__(
+        self,
         model: Any,
         batches: BatchesOfEpoch[Any],
         validate: Validate | None,
         config: FitConfig,
         processes: Processes,
         goodness: Goodness,
-    ) -> _Training:
+    ) -> None:
         """Place the model on the process's device, and count the steps. Raises SettingsError for nothing to train."""
-        model.to(processes.device)
+        self.model, self.batches, self.validate = model.to(processes.device), batches, validate
+        self.config, self.processes, self.goodness = config, processes, goodness
         if config.gradient_checkpointing:
             _checkpoint_gradients(model)
-        weights = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
+        self.weights = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
         size = config.accumulate * processes.count
         epoch_steps = len(batches(0)) / size
-        if not weights or not epoch_steps:
+        if not self.weights or not epoch_steps:
             raise SettingsError("nothing to train: no batches, or no parameter requires a gradient")
-        total = config.steps or math.ceil(sum(len(batches(epoch)) for epoch in range(config.epochs)) / size)
-        period = config.validate_every or math.ceil(epoch_steps)
-        optimiser = _optimiser(weights, config, getattr(model, "rate_factors", {}))
-        return cls(model, weights, optimiser, batches, validate, config, processes, goodness, total, period)
+        self.total = config.steps or math.ceil(sum(len(batches(epoch)) for epoch in range(config.epochs)) / size)
+        self.period = config.validate_every or math.ceil(epoch_steps)
+        self.optimiser = _optimiser(self.weights, config, getattr(model, "rate_factors", {}))
 
     def step(self, loss_of: Any, number: int, epoch: int, batches: Sequence[Any]) -> dict[str, Any]:
         """Take the step `number`, counted from 0, and return its line of metrics. Raises SettingsError."""
@@ -378,9 +365,8 @@ class _Training:
             with loss_of.no_sync() if waits else nullcontext():
                 with self._autocast():
                     loss = loss_of(batch)
-                    parts = loss if isinstance(loss, Mapping) else {"loss": loss}
-                    share = parts["loss"] / len(batches)
-                share.backward()
+                parts = loss if isinstance(loss, Mapping) else {"loss": loss}
+                (parts["loss"] / len(batches)).backward()
             for name, part in parts.items():
                 means[name] = means.get(name, 0.0) + float(part.detach()) / len(batches)
         return means

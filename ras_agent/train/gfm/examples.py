@@ -99,24 +99,7 @@ def write_set_of(
             f"`ras-agent kg build {index.path} --embedder minilm`"
         )
     documents = set(kg.documents)
-    names: dict[str, list[str]] = defaultdict(list)
-    for passage in index.passages:
-        if passage.id in documents:
-            for name in {passage.id, passage.document_id, passage.title} - {""}:
-                names[name].append(passage.id)
-    labelled, skipped = [], []
-    for question in questions:
-        supporting = [
-            passage
-            for name in question.supporting
-            for passage in ([name] if name in documents else names.get(name, ()))
-        ]
-        if supporting:
-            start = tuple(map(str, question.metadata.get("start_nodes", ())))
-            labelled.append(GFMQuestion(question.question, tuple(dict.fromkeys(supporting)), start=start))
-        else:
-            subject = f"none of {', '.join(question.supporting[:3])}" if question.supporting else "no passage"
-            skipped.append(f"question {question.id}: {subject} in the graph supports it")
+    labelled, skipped = _supported(questions, index, documents)
     passages = [passage for passage in index.passages if passage.id in documents] if pseudo != 0 else []
     pseudo_questions = _pseudo(passages, seed, pseudo)
     if not labelled and not pseudo_questions:
@@ -124,6 +107,27 @@ def write_set_of(
     kg = KGIndex(kg.arrays, kg.manifest, linked_graph.embedder, kg.path)
     _write(folder, kg, labelled, pseudo_questions)
     return SetReport(kg, len(labelled), len(pseudo_questions), tuple(skipped))
+
+
+def _supported(
+    questions: Sequence[Question], index: PassageIndex, documents: set[str]
+) -> tuple[list[GFMQuestion], list[str]]:
+    """Return the questions that some of `documents` support, and why each of the others is left out."""
+    names: dict[str, list[str]] = defaultdict(list)
+    for passage in index.passages:
+        if passage.id in documents:
+            for name in {passage.id, passage.document_id, passage.title} - {""}:
+                names[name].append(passage.id)
+    labelled, skipped = [], []
+    for question in questions:
+        ids = [id_ for name in question.supporting for id_ in ([name] if name in documents else names.get(name, ()))]
+        if ids:
+            start = tuple(map(str, question.metadata.get("start_nodes", ())))
+            labelled.append(GFMQuestion(question.question, tuple(dict.fromkeys(ids)), start=start))
+        else:
+            subject = f"none of {', '.join(question.supporting[:3])}" if question.supporting else "no passage"
+            skipped.append(f"question {question.id}: {subject} in the graph supports it")
+    return labelled, skipped
 
 
 def _pseudo(passages: Sequence[Passage], seed: int, limit: int | None) -> list[GFMQuestion]:

@@ -17,7 +17,7 @@ training goes on where it was saved (ras_agent.train.loop).
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -116,21 +116,30 @@ def train(config: TriplesTrainingConfig) -> FitResult:
     result = fit(trainable, batches, validate if held_out else None, config, config.out, digests)
     if result.main:
         write_examples(config.out / "held_out.jsonl", held_out)
-        if config.lora:
-            model = model.merge_and_unload()
+        model = model.merge_and_unload() if config.lora else model
         model.save_pretrained(config.out / "model")
         tokenizer.save_pretrained(config.out / "model")
-        card = {
-            "what": "text-to-triples model",
-            "made_by": "python -m ras_agent.train.triples.train",
-            "data": [file.name for file in config.data],
-            "texts": {"trained": len(train_part), "held_out": len(held_out)},
-            "parameters": sum(weight.numel() for weight in model.parameters()),
-            "settings": {**config.settings(), **digests},
-            "result": asdict(result),
-        }
-        (config.out / "training.json").write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
+        _write_card(
+            config,
+            {
+                "texts": {"trained": len(train_part), "held_out": len(held_out)},
+                "parameters": sum(weight.numel() for weight in model.parameters()),
+                "settings": {**config.settings(), **digests},
+                "result": asdict(result),
+            },
+        )
     return result
+
+
+def _write_card(config: TriplesTrainingConfig, facts: Mapping[str, Any]) -> None:
+    """Write what the model is, and `facts` about its training."""
+    card = {
+        "what": "text-to-triples model",
+        "made_by": "python -m ras_agent.train.triples.train",
+        "data": [file.name for file in config.data],
+        **facts,
+    }
+    (config.out / "training.json").write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
 
 
 def _first_model(config: TriplesTrainingConfig, train_part: Sequence[TripleExample]) -> tuple[Any, Any]:

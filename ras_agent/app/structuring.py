@@ -20,7 +20,7 @@ from ras_agent.tools.spread.pool import Do, Here, Order, Pool, do_all
 
 @dataclass(frozen=True, slots=True)
 class PassageReport:
-    """Reports what was read in one passage. `calls` is empty if its facts were cached already."""
+    """Report of what was read in one passage. `calls` is empty if its facts were cached already."""
 
     passage_id: str
     facts: int = 0

@@ -67,7 +67,7 @@ def build_program(model: type[Settings] = Settings) -> typer.Typer:
 
 
 class _Reporting(LazyGroup):
-    """Prints an error that a user can act on in one line, and leaves all others to Python."""
+    """Group that prints an error that a user can act on in one line, and leaves all others to Python."""
 
     def invoke(self, ctx: Any) -> Any:
         try:

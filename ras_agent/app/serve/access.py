@@ -29,7 +29,7 @@ _SHORTEST = 16
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Is who sent a request. name: tells callers apart; empty where nobody needs a token. filter: all he may see."""
+    """Sender of a request. name: tells callers apart; empty where nobody needs a token. filter: what he may see."""
 
     name: str = ""
     filter: JSON | None = None
@@ -46,7 +46,7 @@ class Caller:
 
 
 class Access:
-    """Knows the tokens by their hashes. Without any, everybody is let in."""
+    """Tokens of the callers, by their hashes. Without any, everybody is let in."""
 
     def __init__(self, callers: Mapping[bytes, Caller]) -> None:
         self._callers = dict(callers)

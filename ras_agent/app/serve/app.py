@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException  # FastAPI's own is a child of it
 from starlette.routing import Route
 
 from ras_agent import __version__, page
-from ras_agent.app.serve import chat, pictures, wire
+from ras_agent.app.serve import chat, wire
 from ras_agent.app.serve.access import Access, Caller
 from ras_agent.app.serve.errors import ApiError, refusal
 from ras_agent.app.serve.guard import Guard
@@ -23,6 +23,7 @@ from ras_agent.app.serve.neighbourhood import names_beginning, neighbourhood
 from ras_agent.app.serve.reference import reference_page
 from ras_agent.app.serve.service import Service
 from ras_agent.app.serve.stream import RunStream, as_events, ended_or_left, json_response
+from ras_agent.trace import Trace, json_document
 
 _PAGE = Path(page.__file__).parent
 _SERVED = (".css", ".js")
@@ -32,6 +33,9 @@ _POLICY = (
 )
 _SAFE = {"Content-Security-Policy": _POLICY, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
 _MB = 1024 * 1024
+# above this, only the best supported facts are drawn: the layout of 300 takes half a second, that of 600 two
+_MOST_FACTS = 300
+_layouts = asyncio.Semaphore(2)
 
 router = APIRouter()
 
@@ -53,7 +57,6 @@ def create_app(service: Service, access: Access | None = None) -> FastAPI:
     app.state.service = service
     app.include_router(router)
     app.include_router(chat.router)
-    app.include_router(pictures.router)
     if find_spec("mcp") is not None:
         from ras_agent.app.serve.tools import OverHTTP, tools_over
 
@@ -225,6 +228,16 @@ async def page_file(name: str) -> Response:
     if name not in files:
         raise ApiError(404, f"there is no {name!r}", "not_found")
     return FileResponse(files[name], headers=_SAFE)
+
+
+@router.post("/api/picture", include_in_schema=False, response_model=None)
+async def picture(run: dict[str, Any]) -> Response:
+    """Return where the page draws the facts of a run, as its outputs have them. Raises TraceError."""
+    trace = Trace.from_state(run)
+    facts = (trace.graph, trace.question, trace.answer, trace.citations)
+    async with _layouts:
+        places = await asyncio.to_thread(page.picture, *facts, most=_MOST_FACTS)
+    return Response(json_document(places), media_type="application/json")
 
 
 @router.get("/docs", include_in_schema=False)

@@ -35,13 +35,13 @@ router = APIRouter(prefix="/v1", tags=["OpenAI"])
 
 
 class StreamOptions(BaseModel):
-    """What a streamed completion tells besides the answer."""
+    """Options of a streamed completion."""
 
     include_usage: bool = False
 
 
 class ChatRequest(BaseModel):
-    """A request for a chat completion. `filter` is ours, the rest OpenAI's."""
+    """Request for a chat completion. `filter` is ours, the rest OpenAI's."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -112,7 +112,7 @@ def _title(prompt: str) -> str:
 
 
 class _Completion:
-    """Makes the objects of one completion."""
+    """Maker of the objects of one completion."""
 
     def __init__(self, body: ChatRequest, base_url: str) -> None:
         self._about = {"id": f"chatcmpl-{uuid4().hex}", "created": int(time.time()), "model": body.model}

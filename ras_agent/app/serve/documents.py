@@ -41,7 +41,7 @@ _LONGEST_NAME = 200  # bytes: file systems take 255, and a name gets an ending w
 
 
 class Documents:
-    """Changes the documents of an index, one change at a time; readers see the last that ended."""
+    """Documents of an index, changed one change at a time; readers see the last one that ended."""
 
     def __init__(self, index: PassageIndex | PostgresIndex, settings: Settings) -> None:
         self._index, self._settings = index, settings

@@ -32,8 +32,9 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class Guard:
-    """Wraps an application. The caller is left in the scope's state, where paths find him.
+    """Middleware that lets callers in and bounds their requests.
 
+    The caller is left in the scope's state, where paths find him.
     access: None where an application around this one lets callers in; it may leave a Caller in the state itself.
     """
 
@@ -158,4 +159,4 @@ def _in_time(send: Send) -> Send:
 
 
 class ClientGone(OSError):
-    """Raised where a client has stopped reading: the connection is closed."""
+    """Client that has stopped reading: the connection is closed."""

@@ -23,7 +23,7 @@ _SILENCE = 15.0
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """Says how a run ended. review: the value of the interrupt that waits for a decision, None if none does."""
+    """End of a run. review: the value of the interrupt that waits for a decision, None if none does."""
 
     outputs: JSON
     review: JSON | None = None
@@ -34,11 +34,11 @@ class Ended:
 
 
 class Silence:
-    """Stands in a run's stream for a while without an event."""
+    """Sign in a run's stream that no event came for a while."""
 
 
 class Run:
-    """Runs an agent in a task of its own, which goes on at its own pace however slowly its events are read.
+    """Run of an agent in a task of its own, which goes on at its own pace however slowly its events are read.
 
     `cancel` ends it with the model call under way; what the thread's checkpoints hold then is where it is resumed.
     """

@@ -51,7 +51,7 @@ _REVIEW = "review"
 
 
 class Service:
-    """Holds the agent of a server and starts its runs.
+    """Agent of a server, with the runs that it starts.
 
     A thread belongs to the caller who began it: others with another token have threads of their own under its id.
     """

@@ -15,7 +15,7 @@ from ras_agent.trace import json_document
 
 
 class RunStream(Response):
-    """Sends pieces that are made of a run's events."""
+    """Response that streams pieces made of a run's events."""
 
     media_type = "text/event-stream"
 

@@ -36,7 +36,7 @@ _NAMES = 5
 
 
 class Quoted(TypedDict):
-    """A sentence that an answer rests on."""
+    """Sentence that an answer rests on."""
 
     title: str
     quote: str
@@ -45,7 +45,7 @@ class Quoted(TypedDict):
 
 
 class Answered(TypedDict):
-    """An answer. grounded: whether it rests on what was found; if not, the documents hold no answer."""
+    """Answer. grounded: whether it rests on what was found; if not, the documents hold no answer."""
 
     answer: str
     grounded: bool
@@ -53,7 +53,7 @@ class Answered(TypedDict):
 
 
 class Found(TypedDict):
-    """A passage that a search has found. score: higher is better, within one search."""
+    """Passage that a search has found. score: higher is better, within one search."""
 
     passage_id: str
     title: str
@@ -63,7 +63,7 @@ class Found(TypedDict):
 
 
 class Around(TypedDict):
-    """What a knowledge graph says around an entity: facts as subject, predicate, object, and where each was read."""
+    """Part of a knowledge graph around an entity: facts as subject, predicate, object, and where each was read."""
 
     entity: str
     facts: list[list[str]]
@@ -150,7 +150,7 @@ def tools_over(service: Service) -> FastMCP:
 
 
 class OverHTTP:
-    """Answers the requests of one path, by the protocol's streamable HTTP.
+    """Application that answers the requests of one path, by the protocol's streamable HTTP.
 
     Each request has a manager of its own, since none has to know of another: one for all would have to be started with
     the application, whose start an application that mounts it does not run.

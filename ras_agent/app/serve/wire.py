@@ -34,7 +34,7 @@ class _Request(BaseModel):
 
 
 class Message(BaseModel):
-    """A turn of a conversation, in OpenAI's form."""
+    """Turn of a conversation, in OpenAI's form."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -61,7 +61,7 @@ class RequestLimits(_Request):
 
 
 class AskRequest(_Request):
-    """A question, or a conversation that ends in one."""
+    """Question, or a conversation that ends in one."""
 
     question: str | None = None
     messages: list[Message] | None = None
@@ -81,7 +81,7 @@ class AskRequest(_Request):
 
 
 class ResumeRequest(_Request):
-    """Goes on with a thread whose run waits for a decision, or was cancelled."""
+    """Request to go on with a thread whose run waits for a decision, or was cancelled."""
 
     decision: Any = Field(None, description="What a person decided; without it a cancelled run goes on.")
     limits: RequestLimits | None = None
@@ -96,7 +96,7 @@ class ResumeRequest(_Request):
 
 
 class ErrorDetail(BaseModel):
-    """What went wrong, in OpenAI's form."""
+    """Reason of an error, in OpenAI's form."""
 
     message: str
     type: str
@@ -105,13 +105,13 @@ class ErrorDetail(BaseModel):
 
 
 class ErrorBody(BaseModel):
-    """The body of every answer that reports an error."""
+    """Body of every answer that reports an error."""
 
     error: ErrorDetail
 
 
 class Health(BaseModel):
-    """Says that the server answers. runs: questions under way."""
+    """State of a server that answers. runs: questions under way."""
 
     status: str = "ok"
     version: str
@@ -119,19 +119,19 @@ class Health(BaseModel):
 
 
 class FoundPassages(BaseModel):
-    """Lists what a retriever found, best first: each a passage, its score, and why."""
+    """Hits of a retriever, best first: each a passage, its score, and why."""
 
     hits: list[dict[str, Any]]
 
 
 class Names(BaseModel):
-    """Lists entities of the knowledge graph by name."""
+    """Entities of the knowledge graph by name."""
 
     entities: list[str]
 
 
 class Entity(BaseModel):
-    """Is a node of a neighbourhood. passages: how many name it. steps: how far it is from the entity asked for."""
+    """Node of a neighbourhood. passages: how many name it. steps: how far it is from the entity asked for."""
 
     name: str
     passages: int
@@ -139,7 +139,7 @@ class Entity(BaseModel):
 
 
 class Fact(BaseModel):
-    """Is an edge of a neighbourhood, with the passages that it was read in."""
+    """Edge of a neighbourhood, with the passages that it was read in."""
 
     id: str
     subject: str
@@ -149,7 +149,7 @@ class Fact(BaseModel):
 
 
 class Equivalence(BaseModel):
-    """Says that two entities are probably the same."""
+    """Two entities that are probably the same."""
 
     one: str
     other: str
@@ -157,7 +157,7 @@ class Equivalence(BaseModel):
 
 
 class Neighbourhood(BaseModel):
-    """Is a part of the knowledge graph. entity: in its middle, as the graph names it; empty without one."""
+    """Part of the knowledge graph. entity: in its middle, as the graph names it; empty without one."""
 
     entity: str
     entities: list[Entity]
@@ -168,21 +168,21 @@ class Neighbourhood(BaseModel):
 
 
 class DocumentNames(BaseModel):
-    """Lists documents by id, in the order of the index. total: how many there are."""
+    """Documents by id, in the order of the index. total: how many there are."""
 
     documents: list[str]
     total: int
 
 
 class Skip(BaseModel):
-    """Says what of an upload could not be read, and why."""
+    """Part of an upload that could not be read, and why."""
 
     place: str
     reason: str
 
 
 class Uploaded(BaseModel):
-    """Says what an upload did.
+    """Report of an upload.
 
     passages_total: how many the index holds now; null for a token that sees a part of it. graph: "stale" where the
     index has a knowledge graph, which does not hold the new passages before the next `ras-agent kg build`.
@@ -198,6 +198,6 @@ class Uploaded(BaseModel):
 
 
 class Removed(BaseModel):
-    """Says how many documents were removed."""
+    """Count of the documents that were removed."""
 
     documents_removed: int
